@@ -296,7 +296,7 @@ fn model_probe_returns_an_entry_or_a_reason() {
         ("readme", Ok(None)),
         ("sample_dir/", Ok(Some("sample_dir"))),
         ("sample_file", Err("sample_file is a file")),
-        ("sample_elsewhere", Err("\"elsewhere\" is not in ")),
+        ("sample_absent", Err("\"absent\" is not in ")),
         ("sample_panic", Err("backend 'sample' panicked in model_probe: probe")),
     ] {
         let _ = std::fs::remove_dir_all(&dir);

@@ -228,7 +228,7 @@ impl<'a> Response<'a> {
     }
 
     /// Sends a response that is not the final one. Waits for a client that reads slowly; fails with
-    /// [`Code::Cancelled`](super::Code::Cancelled) when the client is gone.
+    /// [`Code::Cancelled`](super::Code::Cancelled) when the client disconnects.
     pub fn send_more(self) -> Result<(), Error> {
         self.send_with(0)
     }

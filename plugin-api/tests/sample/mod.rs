@@ -34,7 +34,7 @@ impl Backend for Sample {
         let mut entries = probe.entries();
         match entries.find(|entry| entry.name.starts_with("sample_")) {
             Some(entry) if entry.is_dir => Ok(Some(entry.name)),
-            Some(DirEntry { name: "sample_elsewhere", .. }) => Ok(Some("elsewhere")),
+            Some(DirEntry { name: "sample_absent", .. }) => Ok(Some("absent")),
             Some(DirEntry { name: "sample_panic", .. }) => panic!("{}", "probe"),
             Some(entry) => Err(Error::invalid(format_args!("{} is a file", entry.name))),
             None => Ok(None),

@@ -61,7 +61,7 @@ const NEED_NUL: [&str; 1] = ["StringToNumber"];
 /// What is known of the operations that a model's outputs need.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Those that keep tensors or change state; sorted. Unknown ones are assumed to.
+    /// Operations that keep tensors or change state; sorted. Unknown operations are assumed to.
     pub keeping: Vec<String>,
     /// There is one that reads beyond a string that is not NUL-terminated.
     pub needs_nul: bool,

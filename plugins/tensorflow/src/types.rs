@@ -34,7 +34,7 @@ pub fn dtype_of(element: i32) -> u32 {
     ROWS.iter().find(|row| row.1 == element).map_or(dtype::INVALID, |row| row.0)
 }
 
-/// Name of a TensorFlow type, including those that the interface lacks, for messages.
+/// Name of a TensorFlow type for messages; also for types that the plugin interface lacks.
 pub fn element_name(element: i32) -> String {
     let name = match element {
         8 => "complex64",

@@ -205,7 +205,7 @@ fn probed_files_decide_platform_and_name() {
         ("platform: 'tensorflow_savedmodel'", &[&["resnet/", "model.onnx"]], saved),
         ("backend: 'tensorflow'", &[&["resnet/"]], saved),
         ("default_model_filename: 'resnet'", &[&["resnet/"]], saved),
-        // The default file exists: nobody is asked.
+        // The default file exists: no backend is asked.
         (
             "platform: 'tensorflow_savedmodel'",
             &[&["model.savedmodel/", "b/"]],

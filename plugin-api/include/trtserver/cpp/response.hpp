@@ -141,7 +141,7 @@ public:
   // Sends the final response of the request. The response is consumed, also on failure.
   void send() { send_with(TRTS_SEND_FINAL); }
   // Sends a response that is not the final one; the model configuration must say that the model is decoupled. Waits for a
-  // client that reads slowly; throws an Error of code Cancelled when the client is gone.
+  // client that reads slowly; throws an Error of code Cancelled when the client disconnects.
   void send_more() { send_with(0); }
   // The same without waiting. False: the client has not read enough; the response was not sent and may be sent later.
   bool try_send_more() {
