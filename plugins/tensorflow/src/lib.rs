@@ -59,4 +59,4 @@ trtserver_plugin_api::export_backend!(backend::TensorFlow);
 #[allow(dead_code)] // wire tests use more of it
 mod tensorflow_files;
 #[cfg(test)]
-mod tests;
+mod with_tensorflow;

@@ -41,6 +41,7 @@ fn adds(server: &Running, model: &str) {
     assert_eq!(response.json()["outputs"][0]["data"][15], 5.0, "{}", response.text());
 }
 
+/// Caffe2 has no unsigned integers of 32 bits and more; its models have no strings.
 #[test]
 fn serves_the_model_family() {
     super::serves_the_family("netdef", &["uint32", "uint64", "string", "bf16", "nonzero"], &[]);

@@ -47,12 +47,6 @@ fn onnx() {
     serves_the_family("", &[], &[]);
 }
 
-/// Caffe2 has no unsigned integers of 32 bits and more; its models have no strings.
-#[test]
-fn netdef() {
-    serves_the_family("netdef", &["uint32", "uint64", "string", "bf16", "nonzero"], &[]);
-}
-
 #[test]
 fn digits_of_onnx_and_netdef() {
     let server = Server::new()

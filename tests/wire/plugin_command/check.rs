@@ -69,6 +69,15 @@ fn caffe2_models_pass_every_check() {
 }
 
 #[test]
+fn check_passes_with_tensorflow() {
+    let plugin = backends().join("tensorflow/libtrtserver_tensorflow.so");
+    for model in ["graphdef/addsub_fp32", "savedmodel/addsub_fp32"] {
+        let model = root().join("tests/models").join(model);
+        keeps_all(&plugin, &["--model", &model.to_string_lossy()], 30);
+    }
+}
+
+#[test]
 fn every_way_to_respond_passes() {
     let probe = backends().join("probe/libtrtserver_probe.so");
     let dir = folder();

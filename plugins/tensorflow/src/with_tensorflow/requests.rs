@@ -28,7 +28,7 @@ fn shapes_request(shape: &[i64]) -> Request {
 
 #[test]
 fn both_formats_compute_requested_outputs() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     for platform in [crate::GRAPH_DEF, crate::SAVED_MODEL] {
         let loaded = load(&handle, &addsub(platform, 8)).unwrap();
         let outcome = loaded.run(addsub_request(3));
@@ -48,7 +48,7 @@ fn both_formats_compute_requested_outputs() {
 
 #[test]
 fn every_type_passes_unchanged() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     for (name, kind) in [
         ("bool", dtype::BOOL),
         ("uint8", dtype::UINT8),
@@ -88,7 +88,7 @@ fn every_type_passes_unchanged() {
 
 #[test]
 fn shapes_vary_and_aliases_of_inputs_are_copied() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, &graph_def("shapes.graphdef", 0, SHAPES_IN, SHAPES_OUT)).unwrap();
     let names = ["RESHAPED", "SAME", "PLUS:0", "SUM", "HALVES:1"];
     let request = |shape: &[i64]| {
@@ -113,7 +113,7 @@ fn shapes_vary_and_aliases_of_inputs_are_copied() {
 
 #[test]
 fn strings_are_read_in_place() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, &graph_def("strings.graphdef", 8, TEXT_IN, TEXT_OUT)).unwrap();
     let request = |strings: &[&str], name: &str| {
         let data = text(strings);
@@ -138,7 +138,7 @@ fn strings_are_read_in_place() {
 
 #[test]
 fn invalid_requests_are_refused_before_the_run() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, &addsub(crate::GRAPH_DEF, 8)).unwrap();
     let with = |input: &str, kind, shape: &[i64], n: usize| {
         let mut request = addsub_request(1).unchecked();
