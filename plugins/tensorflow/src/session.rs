@@ -5,6 +5,7 @@
 use crate::api::{
     TfBuffer, TfGraph, TfImportOptions, TfOutput, TfSession, TfSessionOptions, TfTensor,
 };
+use crate::environment;
 use crate::runtime::Runtime;
 use crate::status::{Status, tf};
 use std::ffi::{CString, c_char, c_int};
@@ -56,6 +57,7 @@ impl Session {
         let options = Options::new(runtime, &config.encoded)?;
         // SAFETY: graph and options are alive; the session keeps a reference to the graph.
         let raw = unsafe { tf!(runtime, status, new_session(graph.raw, options.raw))? };
+        environment::restore();
         Ok(Self { runtime, raw, graph, in_caller: config.in_caller })
     }
 
@@ -84,6 +86,7 @@ impl Session {
                 load_saved_model(options.raw, run, dir, tags.as_ptr(), n, graph.raw, meta.raw)
             )?
         };
+        environment::restore();
         Ok((Self { runtime, raw, graph, in_caller: config.in_caller }, meta.take()))
     }
 
