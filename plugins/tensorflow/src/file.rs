@@ -2,6 +2,7 @@
 
 use crate::graph_def::Graph;
 use crate::graph_names;
+use crate::init_ops;
 use crate::runtime::Runtime;
 use crate::saved_model::{self, Selection};
 use crate::session::{self, Session};
@@ -14,8 +15,15 @@ use trtserver_plugin_api::author::ModelContext;
 
 /// What sessions are opened from.
 pub enum Source {
-    GraphDef(Vec<u8>),
-    SavedModel { dir: PathBuf, tags: Vec<String> },
+    /// The file's bytes, and the operations that each new session runs.
+    GraphDef {
+        graph: Vec<u8>,
+        init_ops: Vec<String>,
+    },
+    SavedModel {
+        dir: PathBuf,
+        tags: Vec<String>,
+    },
 }
 
 impl Source {
@@ -26,8 +34,10 @@ impl Source {
         config: &session::Config,
     ) -> Result<(Session, Vec<u8>), Fault> {
         match self {
-            Source::GraphDef(graph) => {
-                Ok((Session::from_graph_def(runtime, graph, config)?, Vec::new()))
+            Source::GraphDef { graph, init_ops } => {
+                let session = Session::from_graph_def(runtime, graph, config)?;
+                session.run_operations(init_ops)?;
+                Ok((session, Vec::new()))
             }
             Source::SavedModel { dir, tags } => {
                 Session::from_saved_model(runtime, dir, tags, config)
@@ -40,6 +50,7 @@ impl Source {
 pub struct ModelFile {
     pub path: PathBuf,
     pub is_saved_model: bool,
+    init_ops: Vec<String>,
 }
 
 /// What was read from it without TensorFlow.
@@ -60,7 +71,8 @@ impl ModelFile {
         let path = PathBuf::from(context.version_dir()).join(name);
         let found = if is_saved_model { path.is_dir() } else { path.is_file() };
         if found {
-            return Ok(Self { path, is_saved_model });
+            let init_ops = init_ops::of(context, is_saved_model)?;
+            return Ok(Self { path, is_saved_model, init_ops });
         }
         let (model, path) = (&config.model, path.display());
         let kind = if is_saved_model { "directory" } else { "file" };
@@ -86,6 +98,7 @@ impl ModelFile {
             true => graph.ends(),
             false => graph_names::configured(&graph, config, &self.path)?,
         };
-        Ok(Read { source: Source::GraphDef(bytes), signature: Some(signature) })
+        let source = Source::GraphDef { graph: bytes, init_ops: self.init_ops.clone() };
+        Ok(Read { source, signature: Some(signature) })
     }
 }

@@ -4,7 +4,7 @@
 //! backend.rs ── runtime.rs, api.rs     the library, and its functions; environment.rs
 //!     │      ├─ complete.rs            autocomplete
 //!     │      └─ probe.rs               which entry of a version directory is a model
-//! model.rs ──── file.rs, signature.rs  the file, and what it declares
+//! model.rs ──── file.rs, signature.rs  the file, and what it declares; init_ops.rs
 //!     │      ├─ saved_model.rs, graph_def.rs, graph_names.rs   read from the file; function_library.rs, proto.rs
 //!     │      ├─ network.rs, session.rs, session_config.rs      the file, opened by TensorFlow
 //!     │      ├─ check.rs, plan.rs      file against configuration: what execution needs
@@ -26,6 +26,7 @@ mod function_library;
 pub mod fuzzing;
 mod graph_def;
 mod graph_names;
+mod init_ops;
 mod inputs;
 mod kernels;
 mod merge;

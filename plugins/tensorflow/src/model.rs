@@ -92,7 +92,7 @@ impl Model for TensorFlowModel {
         let outputs: Vec<&str> =
             plan.outputs.iter().map(|slot| slot.handle.operation.as_str()).collect();
         let graph = match &read.source {
-            Source::GraphDef(graph) => Ok(&graph[..]),
+            Source::GraphDef { graph, .. } => Ok(&graph[..]),
             Source::SavedModel { .. } => state::graph_of(&meta_graph),
         };
         let found = graph

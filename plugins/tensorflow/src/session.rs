@@ -121,6 +121,38 @@ impl Session {
         }
     }
 
+    /// Runs operations for their effects.
+    pub fn run_operations(&self, names: &[String]) -> Result<(), Fault> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let find = |name: &String| {
+            let c_name = c_text(name.as_bytes(), "the name of an operation")?;
+            // SAFETY: the graph is alive; an operation lives as long as its graph.
+            let operation =
+                unsafe { (self.runtime.api.operation_by_name)(self.graph.raw, c_name.as_ptr()) };
+            match operation.is_null() {
+                true => Err(Fault::invalid(format!("the graph has no operation '{name}' to run"))),
+                false => Ok(operation.cast_const()),
+            }
+        };
+        let operations = names.iter().map(find).collect::<Result<Vec<_>, Fault>>()?;
+        let mut status = Status::new(self.runtime);
+        let (input, value, output) = (ptr::null(), ptr::null(), ptr::null());
+        // SAFETY: the operations belong to this session's graph; the other lists are empty.
+        unsafe {
+            let (targets, n) = (operations.as_ptr(), count(operations.len()));
+            let (options, result, meta) = (ptr::null(), ptr::null_mut(), ptr::null_mut());
+            tf!(
+                self.runtime,
+                status,
+                session_run(
+                    self.raw, options, input, value, 0, output, result, 0, targets, n, meta
+                )
+            )
+        }
+    }
+
     /// Computes `outputs`. On success each of `results` is a tensor that the caller owns; after an error they are null.
     ///
     /// # Safety

@@ -393,12 +393,15 @@ fn files_that_are_missing_or_too_large_are_named() {
         .model("no_saved_model", platform("no_saved_model", SAVED_MODEL))
         .file("no_saved_model/1/model.savedmodel/other.txt", "")
         .model("large", platform("large", GRAPH_DEF))
-        .copy_model("tests/models/tensorflow/scale");
+        .copy_model("tests/models/tensorflow/scale")
+        .copy_model("tests/models/tensorflow/table");
     // No disk space is used: the file is sparse.
     let large = File::create(server.models().join("large/1/model.graphdef")).expect("a file");
     large.set_len(1 << 31).expect("a sparse file");
     let variables = server.models().join("scale/1/model.savedmodel/variables/variables.index");
     fs::remove_file(variables).expect("the variables of the model");
+    let asset = server.models().join("table/1/model.savedmodel/assets/words.txt");
+    fs::remove_file(asset).expect("the asset of the model");
     let server = server.start();
     let index = index(&server);
     for (model, parts) in [
@@ -416,6 +419,7 @@ fn files_that_are_missing_or_too_large_are_named() {
         ),
         ("large", ["/large/1/model.graphdef has 2147483648 bytes, the limit", "2147483647"]),
         ("scale", ["the graph has variables, but there is no file ", "/variables/variables.index"]),
+        ("table", ["unable to load model 'table' from ", "assets/words.txt; No such file"]),
     ] {
         let reason = reason(&index, model);
         assert!(parts.iter().all(|part| reason.contains(part)), "model '{model}': {reason}");

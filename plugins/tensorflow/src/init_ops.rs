@@ -1,0 +1,48 @@
+//! Operations of a GraphDef that are run once in each new session, for example to fill tables: Triton's parameter
+//! `TF_INIT_OPS_FILE` names a JSON file with a list `init_ops` in the directory of the version, or of the model.
+
+use serde_json::Value;
+use std::path::Path;
+use trtserver_framework::fault::Fault;
+use trtserver_plugin_api::author::ModelContext;
+
+pub const PARAMETER: &str = "TF_INIT_OPS_FILE";
+const LIST: &str = "init_ops";
+
+/// The names of a model's operations; empty without the parameter.
+///
+/// # Errors
+/// The file is missing or has no list of names, or the model is a SavedModel.
+pub fn of(context: &ModelContext, is_saved_model: bool) -> Result<Vec<String>, Fault> {
+    let Some(name) = context.parameter(PARAMETER).filter(|name| !name.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let place = format!("unable to load model '{}': parameter {PARAMETER}", context.name());
+    if is_saved_model {
+        return Err(Fault::invalid(format!(
+            "{place} is for GraphDef models; a SavedModel names its own initialisation"
+        )));
+    }
+    let dirs = [context.version_dir(), context.dir()];
+    let found = dirs.iter().map(|dir| Path::new(dir).join(name)).find(|path| path.is_file());
+    let path = found.ok_or_else(|| {
+        Fault::invalid(format!("{place}: there is no file '{name}' in {}", dirs.join(" or ")))
+    })?;
+    std::fs::read(&path)
+        .map_err(|e| e.to_string())
+        .and_then(|text| names(&text))
+        .map_err(|why| Fault::invalid(format!("{place}: {}: {why}", path.display())))
+}
+
+fn names(text: &[u8]) -> Result<Vec<String>, String> {
+    let json: Value = serde_json::from_slice(text).map_err(|e| e.to_string())?;
+    let list = json.get(LIST).and_then(Value::as_array);
+    let names = list.and_then(|list| {
+        list.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
+    });
+    names.ok_or_else(|| format!("expected {{\"{LIST}\": [\"operation\", ...]}}"))
+}
+
+#[cfg(test)]
+#[path = "init_ops_tests.rs"]
+mod tests;
