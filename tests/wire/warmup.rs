@@ -1,7 +1,7 @@
 //! Model warm-up before readiness, how it is reported, and the niceness of instance threads.
 
 use std::fs;
-use trtserver_tests::{Running, Server, probe};
+use trtserver_tests::{Running, Server, dist, probe};
 
 const INPUT: &str = "data_type: TYPE_FP32 dims: 2";
 
@@ -260,27 +260,53 @@ fn nice_of(server: &Running, thread: &str) -> i32 {
     nice(&task.join("stat").to_string_lossy())
 }
 
+/// The niceness that threads of the server get which was started with niceness `own`, if they ask for `wanted`.
+fn granted(server: &Running, own: i32, wanted: i32) -> i32 {
+    let pid = server.process().pid().as_raw_nonzero();
+    let read = |file: &str| {
+        let path = format!("/proc/{pid}/{file}");
+        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+    };
+    let (status, limits) = (read("status"), read("limits"));
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities = capabilities.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max nice priority"));
+    let limit = limit.and_then(|limit| limit.split_whitespace().next());
+    // CAP_SYS_NICE; the resource limit is 20 minus the lowest niceness.
+    let any = capabilities.unwrap_or_else(|| panic!("{status}")) & (1 << 23) != 0;
+    let lowest = match limit.unwrap_or_else(|| panic!("{limits}")) {
+        "unlimited" => -20,
+        limit => 20 - limit.parse::<i32>().unwrap_or_else(|e| panic!("{limit}: {e}")),
+    };
+    if any || wanted >= own || wanted >= lowest { wanted } else { own }
+}
+
 #[test]
 fn instance_threads_have_niceness_of_model_priority() {
+    // Started with a higher niceness, a server without privileges may not lower it.
+    for more in ["0", "3"] {
+        niceness_of_model_priority(more);
+    }
+}
+
+fn niceness_of_model_priority(more: &str) {
+    let program = format!("{}/bin/trtserver", dist().display());
+    let started = || Server::new().program(["nice", "-n", more, &program]);
     let config = |name: &str, priority: &str| {
         let priority = format!("optimization {{ priority: PRIORITY_{priority} }}\n");
         probe(name, &[]) + if priority.contains("NONE") { "" } else { &priority }
     };
     let rows =
         [("none", "NONE", 5), ("default", "DEFAULT", 5), ("max", "MAX", 0), ("min", "MIN", 19)];
-    let mut server = Server::new();
-    for (name, priority, _) in rows {
-        server = server.model(name, config(name, priority));
-    }
-    let server = server.start();
-    // If the tests themselves run with a higher niceness, the server may not be allowed to lower it.
-    let own = nice("/proc/self/stat");
-    for (name, _, expected) in rows {
+    let all = rows
+        .iter()
+        .fold(started(), |server, (name, priority, _)| server.model(name, config(name, priority)));
+    let server = all.start();
+    let own =
+        |server: &Running| nice(&format!("/proc/{}/stat", server.process().pid().as_raw_nonzero()));
+    for (name, _, wanted) in rows {
         let got = nice_of(&server, &format!("{name}/1#0"));
-        assert!(
-            got == expected || (own > expected && got == own),
-            "{name}: {got} is not {expected}"
-        );
+        assert_eq!(got, granted(&server, own(&server), wanted), "{name}, nice -n {more}");
         server.wait_for_log_with(&[
             &format!("model '{name}' instance {name}_0_cpu"),
             &format!("nice value {got}"),
@@ -290,8 +316,8 @@ fn instance_threads_have_niceness_of_model_priority() {
     assert!(!log.contains("is not supported yet"), "{log}");
 
     // No model has a lower priority.
-    let server = Server::new().model("none", config("none", "NONE")).start();
-    assert_eq!(nice_of(&server, "none/1#0"), own);
+    let server = started().model("none", config("none", "NONE")).start();
+    assert_eq!(nice_of(&server, "none/1#0"), granted(&server, own(&server), 0));
 }
 
 #[test]

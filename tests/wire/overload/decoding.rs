@@ -38,9 +38,18 @@ fn health_during(server: &Running, attack: impl FnOnce() + Send) -> [Duration; 3
     slowest
 }
 
+/// Other processes on the machine may delay the server, too, but not in each of several attempts.
 #[track_caller]
-fn assert_undelayed(delays: [Duration; 3]) {
-    assert!(delays.iter().all(|delay| *delay < MAX_DELAY), "HTTP, health port, gRPC: {delays:?}");
+fn assert_undelayed(server: &Running, attack: impl Fn() + Send + Sync) {
+    let mut attempts = Vec::new();
+    for _ in 0..3 {
+        let delays = health_during(server, &attack);
+        if delays.iter().all(|delay| *delay < MAX_DELAY) {
+            return;
+        }
+        attempts.push(delays);
+    }
+    panic!("HTTP, health port, gRPC: {attempts:?}");
 }
 
 fn start() -> Running {
@@ -65,7 +74,7 @@ fn large_json_requests_do_not_delay_health() {
     let body = gzip(&json_numbers(400_000));
     assert!(body.len() < 10_000, "{}", body.len());
     let bytes = request("POST", INFER, &[("Content-Encoding", "gzip")], &body);
-    assert_undelayed(health_during(&server, || flood(&server, 8, &bytes)));
+    assert_undelayed(&server, || flood(&server, 8, &bytes));
 }
 
 #[test]
@@ -79,7 +88,7 @@ fn large_json_responses_do_not_delay_health() {
     let body = [head.as_bytes(), &1.5_f32.to_le_bytes().repeat(count)].concat();
     let length = head.len().to_string();
     let bytes = request("POST", INFER, &[("Inference-Header-Content-Length", &length)], &body);
-    assert_undelayed(health_during(&server, || flood(&server, 8, &bytes)));
+    assert_undelayed(&server, || flood(&server, 8, &bytes));
 }
 
 #[test]
@@ -106,5 +115,5 @@ fn large_typed_tensors_do_not_delay_health() {
             assert_eq!(client.end(*call).status, Some(3));
         }
     };
-    assert_undelayed(health_during(&server, attack));
+    assert_undelayed(&server, attack);
 }
