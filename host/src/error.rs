@@ -20,6 +20,8 @@ pub enum Code {
     Cancelled,
     /// A limit on memory: the client may try later, or send less.
     ResourceExhausted,
+    /// The client sent the request too slowly.
+    RequestTimeout,
 }
 
 /// An error that a client sees.

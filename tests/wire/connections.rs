@@ -67,6 +67,31 @@ fn half_sent_requests_are_closed() {
 }
 
 #[test]
+fn late_body_gets_408_before_its_connection_is_closed() {
+    let server = server(&["--request-body-timeout-secs=1"]).start();
+    let header = "batch_size: 1 input { name: \"INPUT0\" dims: 2 } output { name: \"OUTPUT0\" }";
+    for (path, extra) in [
+        ("/v2/models/echo/infer", String::new()),
+        ("/v2/repository/index", String::new()),
+        ("/api/infer/echo", format!("NV-InferRequest: {header}\r\n")),
+    ] {
+        for half in ["", "{\"inp"] {
+            let mut client = server.connect();
+            client.send(format!(
+                "POST {path} HTTP/1.1\r\nHost: x\r\n{extra}Content-Length: 8\r\n\r\n{half}"
+            ));
+            let response = client.response();
+            assert_eq!(response.status, 408, "{path}: {}", response.text());
+            assert_eq!(response.header("connection"), Some("close"), "{path}");
+            let text = response.error_text();
+            assert!(text.contains("did not arrive in time"), "{path}: {text}");
+            assert!(client.is_closed(), "{path}");
+        }
+    }
+    assert_eq!(server.infer("echo", "").status, 200);
+}
+
+#[test]
 fn half_sent_call_ends_alone() {
     let server = server(&["--request-body-timeout-secs=1"]).start();
     let mut client = Client::open(server.grpc());

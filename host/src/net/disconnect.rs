@@ -307,6 +307,13 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let (BodyWire::Http1(Some(watch)), Poll::Pending) = (&self.wire, &frame)
+            && watch.0.state.is_body_late()
+        {
+            // Later polls get the error, too: the watch stays.
+            watch.0.state.body_arrived();
+            return Poll::Ready(Some(Err(RequestBodyError::TimedOut)));
+        }
         if self.body.is_end_stream() || matches!(frame, Poll::Ready(None | Some(Err(_)))) {
             self.arrived();
         } else if let BodyWire::Http2(progress) = &mut self.wire {

@@ -28,6 +28,7 @@ fn row(code: Code) -> (tonic::Code, StatusCode) {
         Code::Unsupported => (tonic::Code::Unimplemented, StatusCode::NOT_IMPLEMENTED),
         Code::AlreadyExists => (tonic::Code::AlreadyExists, StatusCode::BAD_REQUEST),
         Code::Cancelled => (tonic::Code::Cancelled, StatusCode::BAD_REQUEST),
+        Code::RequestTimeout => (tonic::Code::DeadlineExceeded, StatusCode::REQUEST_TIMEOUT),
         Code::ResourceExhausted => (tonic::Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),
     }
 }

@@ -95,7 +95,7 @@ pub fn number_of(code: Code) -> u32 {
         Code::Internal => code::INTERNAL,
         Code::NotFound => code::NOT_FOUND,
         Code::InvalidArg => code::INVALID,
-        Code::Unavailable => code::UNAVAILABLE,
+        Code::Unavailable | Code::RequestTimeout => code::UNAVAILABLE,
         Code::Unsupported => code::UNSUPPORTED,
         Code::AlreadyExists => code::EXISTS,
         Code::Cancelled => code::CANCELLED,

@@ -134,10 +134,10 @@ impl Connections {
     pub fn end_incomplete(&self, grace: Duration) {
         let now = clock::advance();
         let timeouts = Timeouts::of_drain(grace);
-        self.each(|state| {
-            if timeouts.judge(state, now) == Verdict::Close {
-                state.order(Order::Close);
-            }
+        self.each(|state| match timeouts.judge(state, now) {
+            Verdict::Keep | Verdict::Last => {}
+            Verdict::EndBody => state.order(Order::EndBody),
+            Verdict::Close => state.order(Order::Close),
         });
     }
 
@@ -167,6 +167,7 @@ impl Connections {
         self.each(|state| match self.timeouts.judge(state, now) {
             Verdict::Keep => {}
             Verdict::Last => state.order(Order::Last),
+            Verdict::EndBody => state.order(Order::EndBody),
             Verdict::Close => state.order(Order::Close),
         });
     }

@@ -45,6 +45,8 @@ pub enum Order {
     None,
     /// The next response is the last one. On HTTP/2: GOAWAY.
     Last,
+    /// HTTP/1: the body in progress is late. It ends with an error, and the response is the last one.
+    EndBody,
     /// The response in progress is the last one; close at once if there is none.
     Finish,
     /// Close now.
@@ -168,6 +170,11 @@ impl ConnectionState {
     /// The response that is ready is the last one.
     pub fn is_last(&self) -> bool {
         self.order.load(Relaxed) != Order::None as u8
+    }
+
+    /// The body on HTTP/1 that is being read exceeded its timeout.
+    pub fn is_body_late(&self) -> bool {
+        self.order.load(Relaxed) == Order::EndBody as u8
     }
 
     pub(super) fn ordered(&self) -> u8 {

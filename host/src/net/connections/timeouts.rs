@@ -3,6 +3,8 @@
 use super::state::{ConnectionState, Order, Phase, Wire};
 use std::time::Duration;
 
+/// How long a connection may take to respond to a body that is late.
+const END_BODY_MS: u64 = 1000;
 /// How long a connection may take to end after `Order::Finish`, so that its client can notice.
 const FINISH_MS: u64 = 5000;
 /// A connection that is younger may have sent a request that was not read yet.
@@ -33,6 +35,7 @@ pub struct Timeouts {
 pub enum Verdict {
     Keep,
     Last,
+    EndBody,
     Close,
 }
 
@@ -76,7 +79,10 @@ impl Timeouts {
             return if passed(since, finish, now) { Verdict::Close } else { Verdict::Last };
         }
         if is_late {
-            return Verdict::Close;
+            let ends = now.saturating_sub(END_BODY_MS);
+            let is_body = state.wire == Wire::Http1 && state.phase() == Phase::Body;
+            let is_new = is_body && !self.body_is_late(since, state.received(), ends);
+            return if is_new { Verdict::EndBody } else { Verdict::Close };
         }
         match state.wire {
             Wire::Http1 if passed(state.accepted_ms, self.age, now) => {

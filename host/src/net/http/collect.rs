@@ -3,11 +3,13 @@
 
 use crate::arena::Arena;
 use crate::budget::{self, Exhausted, Grow, Purpose, Reservation, SMALL, request_memory};
+use crate::net::disconnect::RequestBodyError;
 use crate::request::buffer::{ALIGN, AlignedBuf, AllocError};
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
 use smallvec::SmallVec;
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -30,6 +32,11 @@ pub struct BodySpec<'a> {
     pub arena: Option<&'a Arc<Arena>>,
 }
 
+/// The body of a request.
+pub trait ReceivedBody: Body<Data = Bytes, Error: Error + 'static> {}
+
+impl<B: Body<Data = Bytes, Error: Error + 'static>> ReceivedBody for B {}
+
 /// Why a body could not be collected.
 #[derive(Debug, PartialEq)]
 pub enum BodyError {
@@ -41,10 +48,12 @@ pub enum BodyError {
     TooManyChunks,
     /// The client disconnected.
     Disconnected,
+    /// The client sent the body too slowly.
+    TimedOut,
 }
 
 /// Reads a body to its end. The result may be shorter than announced.
-pub async fn collect<B: Body<Data = Bytes>>(
+pub async fn collect<B: ReceivedBody>(
     mut body: Pin<&mut B>,
     spec: BodySpec<'_>,
 ) -> Result<Bytes, BodyError> {
@@ -122,14 +131,20 @@ fn exhausted(budget: Exhausted) -> BodyError {
     BodyError::OutOfMemory(AllocError::Budget(budget))
 }
 
+/// Why a body ended before its end.
+fn broken_off(error: &(dyn Error + 'static)) -> BodyError {
+    match error.downcast_ref() {
+        Some(RequestBodyError::TimedOut) => BodyError::TimedOut,
+        _ => BodyError::Disconnected,
+    }
+}
+
 /// The next data frame that is not empty.
-async fn next_piece<B: Body<Data = Bytes>>(
-    mut body: Pin<&mut B>,
-) -> Result<Option<Bytes>, BodyError> {
+async fn next_piece<B: ReceivedBody>(mut body: Pin<&mut B>) -> Result<Option<Bytes>, BodyError> {
     while !body.is_end_stream()
         && let Some(frame) = body.frame().await
     {
-        match frame.map_err(|_| BodyError::Disconnected)?.into_data() {
+        match frame.map_err(|e| broken_off(&e))?.into_data() {
             Ok(data) if !data.is_empty() => return Ok(Some(data)),
             _ => {}
         }

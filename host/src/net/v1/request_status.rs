@@ -58,7 +58,7 @@ fn of(code: Code) -> RequestStatusCode {
         Code::Internal => RequestStatusCode::Internal,
         Code::NotFound => RequestStatusCode::NotFound,
         Code::InvalidArg | Code::AlreadyExists => RequestStatusCode::InvalidArg,
-        Code::Unavailable | Code::Cancelled | Code::ResourceExhausted => {
+        Code::Unavailable | Code::Cancelled | Code::ResourceExhausted | Code::RequestTimeout => {
             RequestStatusCode::Unavailable
         }
         Code::Unsupported => RequestStatusCode::Unsupported,

@@ -4,13 +4,13 @@ use super::endpoint;
 use super::response::{BINARY, V1Response};
 use crate::error::{Code, Error};
 use crate::net::context::Context;
-use crate::net::http::collect::{BodyError, BodySpec, collect};
+use crate::net::http::collect::{BodyError, BodySpec, ReceivedBody, collect};
 use crate::net::http::drain::drain;
+use crate::net::http::v2::receive::too_slow;
 use crate::net::sink;
 use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult};
 use crate::net::v1::request::{self, RequestedVersion};
 use crate::net::v1::{header_text, input_data, legacy, response};
-use bytes::Bytes;
 use http::header::{EXPECT, USER_AGENT};
 use http::{HeaderMap, Request};
 use http_body::Body;
@@ -21,7 +21,7 @@ use trtserver_proto::text;
 const LEGACY_AGENT: &[u8] = b"libcurl-agent/1.0";
 
 /// Serves one inference request.
-pub async fn serve<B: Body<Data = Bytes>>(
+pub async fn serve<B: ReceivedBody>(
     ctx: &Context,
     model: &str,
     version: RequestedVersion,
@@ -51,7 +51,7 @@ pub async fn serve<B: Body<Data = Bytes>>(
     response
 }
 
-async fn run<B: Body<Data = Bytes>>(
+async fn run<B: ReceivedBody>(
     ctx: &Context,
     model: &str,
     version: RequestedVersion,
@@ -81,6 +81,7 @@ async fn run<B: Body<Data = Bytes>>(
             Err(input_data::wrong_body(signature, &plan, got))
         }
         Err(BodyError::OutOfMemory(e)) => Err(e.refuse(&format!("input data for model '{model}'"))),
+        Err(BodyError::TimedOut) => Err(too_slow()),
         Err(BodyError::Disconnected | BodyError::TooManyChunks) => {
             let text =
                 format!("the client disconnected while sending input data for model '{model}'");

@@ -7,12 +7,11 @@ mod response; // status code and headers of a v1 response
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
+use crate::net::http::collect::ReceivedBody;
 use crate::net::v1::{control, counted_async, health, request_id, status};
-use bytes::Bytes;
 use endpoint::{ControlEndpoint, Endpoint};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Request, Response, StatusCode};
-use http_body::Body;
 use prost::Message;
 use response::{BINARY, JSON, TEXT, V1Response, bare};
 use std::sync::Arc;
@@ -26,7 +25,7 @@ pub fn failure(ctx: &Context, error: &Error) -> Response<ResponseBody> {
 }
 
 /// Serves a request whose path begins with `/api`; `received_ns` is when its head was received.
-pub async fn handle<B: Body<Data = Bytes>>(
+pub async fn handle<B: ReceivedBody>(
     ctx: &Arc<Context>,
     request: Request<B>,
     received_ns: u64,

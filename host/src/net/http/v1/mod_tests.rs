@@ -3,6 +3,7 @@
 use super::*;
 use crate::net::v1::testing;
 use crate::state::Phase;
+use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use trtserver_proto::v1::{InferResponseHeader, ServerStatus};
 

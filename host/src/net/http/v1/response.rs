@@ -55,6 +55,7 @@ impl V1Response {
     ) -> Self {
         let (code, retry_after) = match error.code {
             Code::ResourceExhausted => (StatusCode::TOO_MANY_REQUESTS, true),
+            Code::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, false),
             _ => (StatusCode::BAD_REQUEST, false),
         };
         Self {

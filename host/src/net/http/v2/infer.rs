@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::http::body::ResponseBody;
-use crate::net::http::collect::BodySpec;
+use crate::net::http::collect::{BodySpec, ReceivedBody};
 use crate::net::http::drain::drain;
 use crate::net::sink::{self, PendingResponse};
 use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
@@ -27,7 +27,7 @@ pub async fn infer<B>(
     received_ns: u64,
 ) -> Response<ResponseBody>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: ReceivedBody,
 {
     let _in_flight = ctx.state.begin_request();
     let found = find_for_inference(ctx, name, version).and_then(|served| {
@@ -99,7 +99,7 @@ fn compress_or_defer(encoded: Result<EncodedResponse>) -> OrDeferred<Response<Re
 /// Refuses a request after its head. Its body is drained, because clients read the response only after they have sent it.
 async fn refuse_unread<B>(body: B, error: Error) -> Response<ResponseBody>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: ReceivedBody,
 {
     drain(std::pin::pin!(body), receive::MAX_DRAINED).await;
     let mut response = response::plain_failure(&error);
@@ -150,7 +150,7 @@ impl Head {
     /// The body, decompressed if necessary.
     async fn body<B>(&self, ctx: &Context, served: &OpenVersion, body: B) -> Result<Bytes>
     where
-        B: http_body::Body<Data = Bytes>,
+        B: ReceivedBody,
     {
         let (limit, longest) = (ctx.settings.http_max_input_size, ctx.settings.http_max_body_size);
         // Only the limit of all bodies holds for binary sections after the JSON.

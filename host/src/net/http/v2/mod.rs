@@ -9,7 +9,7 @@ mod input; // inputs of inference requests
 mod json; // JSON reader and writer
 mod management_json; // responses of all endpoints but inference, as JSON
 mod parameters; // request parameters
-mod receive; // request bodies
+pub mod receive; // request bodies
 mod repository; // repository index, loading and unloading
 mod response; // responses without tensors
 
@@ -18,7 +18,7 @@ pub use response::failure;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
-use crate::net::http::collect::BodySpec;
+use crate::net::http::collect::{BodySpec, ReceivedBody};
 use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, statistics};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
@@ -33,7 +33,7 @@ pub async fn handle<B>(
     received_ns: u64,
 ) -> Response<ResponseBody>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: ReceivedBody,
 {
     let (parts, body) = request.into_parts();
     let endpoint = match Endpoint::from_request(&parts.method, parts.uri.path()) {
@@ -57,10 +57,7 @@ const MAX_SMALL_BODY: u64 = 64 << 10;
 /// The same of a load request, which may contain a configuration.
 const MAX_LOAD_BODY: u64 = 1 << 20;
 
-async fn small_body<B: http_body::Body<Data = Bytes>>(
-    endpoint: &Endpoint<'_>,
-    body: B,
-) -> Result<Bytes> {
+async fn small_body<B: ReceivedBody>(endpoint: &Endpoint<'_>, body: B) -> Result<Bytes> {
     let limit = match endpoint {
         Endpoint::Control { load: true, .. } => MAX_LOAD_BODY,
         _ => MAX_SMALL_BODY,

@@ -3,7 +3,7 @@
 use crate::budget::{Refusal, request_memory};
 use crate::error::{Code, Error, Result};
 use crate::net::compression::{Coding, CodingError};
-use crate::net::http::collect::{BodyError, BodySpec, MAX_CHUNKS, collect};
+use crate::net::http::collect::{BodyError, BodySpec, MAX_CHUNKS, ReceivedBody, collect};
 use crate::net::http::drain::drain;
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
@@ -33,7 +33,7 @@ pub fn content_length(headers: &HeaderMap) -> Result<Option<u64>> {
 /// # Errors
 /// `too_large`, called with the length of a body that exceeds the limit. Such a body is drained first, because clients read
 /// the response only after they have sent everything.
-pub async fn receive<B: http_body::Body<Data = Bytes>>(
+pub async fn receive<B: ReceivedBody>(
     body: B,
     mut spec: BodySpec<'_>,
     too_large: impl FnOnce(u64) -> Error,
@@ -61,6 +61,7 @@ pub async fn receive<B: http_body::Body<Data = Bytes>>(
             "Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. Send fewer or \
              larger HTTP chunks."
         ))),
+        Err(BodyError::TimedOut) => Err(too_slow()),
         Err(BodyError::Disconnected) => Err(Error::new(
             Code::Cancelled,
             "the client disconnected while sending the request body",
@@ -97,6 +98,14 @@ pub fn too_large(bytes: u64, limit: u64) -> Error {
         "request body of {bytes} bytes exceeds the maximum allowed size of {limit} bytes. Use \
          --http-max-body-size to increase the limit."
     ))
+}
+
+/// The error for a body that did not arrive in time.
+pub fn too_slow() -> Error {
+    Error::new(
+        Code::RequestTimeout,
+        "the request body did not arrive in time (--request-body-timeout-secs, --request-body-min-rate)",
+    )
 }
 
 fn failed() -> Error {
