@@ -219,6 +219,76 @@ fn unload_breaks_off_a_load() {
     assert!(server.serves("echo"));
 }
 
+/// Where a backend may hang while its model is loaded.
+const HANGS: [&str; 3] = ["autocomplete", "model_open", "instance_open"];
+
+/// A load of the model `m` that hangs in this entry of the backend.
+fn hanging_load(server: &Running) -> trtserver_tests::Connection {
+    let mut loading = server.connect();
+    loading.send(trtserver_tests::http1::request("POST", "/v2/repository/models/m/load", &[], b""));
+    server.wait_for_log("it hangs from here on");
+    loading
+}
+
+fn hanging(entry: &str) -> [(&str, &str); 3] {
+    [("die", "hang"), ("die_in", entry), ("say", "it hangs from here on")]
+}
+
+#[test]
+fn load_of_isolated_model_that_hangs_is_broken_off() {
+    for entry in HANGS {
+        let server = with_echo()
+            .model("m", isolated("m", &hanging(entry)))
+            .flag("--strict-model-config=false")
+            .start();
+        let mut loading = hanging_load(&server);
+        let begin = Instant::now();
+        assert_ok(server.unload("m"));
+        let response = loading.response();
+        assert!(begin.elapsed() < SOON, "{entry}: {:?}", begin.elapsed());
+        let text = response.error_text();
+        assert_eq!(response.status, 400, "{entry}: {text}");
+        assert!(text.contains("because the load of its model was broken off"), "{entry}: {text}");
+        // The next load is not affected.
+        server.models().model("m", &isolated("m", &[]));
+        assert_ok(server.load("m"));
+        assert!(server.serves("m"), "{entry}");
+        server.models().model("m", &isolated("m", &hanging(entry)));
+        let log = server.log().matches("it hangs from here on").count();
+        let mut loading = server.connect();
+        let load =
+            trtserver_tests::http1::request("POST", "/v2/repository/models/m/load", &[], b"");
+        loading.send(load);
+        server.poll_until("the second load hangs", |server| {
+            server.log().matches("it hangs from here on").count() > log
+        });
+        let begin = Instant::now();
+        server.signal(Signal::TERM);
+        assert_eq!(loading.response().status, 503, "{entry}");
+        let ended = server.wait();
+        assert_eq!(ended.code(), 0, "{entry}: {}", ended.stderr);
+        assert!(begin.elapsed() < SOON, "{entry}: {:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn backend_that_hangs_in_the_server_does_not_delay_the_exit() {
+    for entry in HANGS {
+        let server = with_echo()
+            .model("m", probe("m", &hanging(entry)))
+            .flag("--strict-model-config=false")
+            .flag("--exit-timeout-secs=1")
+            .start();
+        let _loading = hanging_load(&server);
+        let begin = Instant::now();
+        server.signal(Signal::TERM);
+        server.wait_for_log_with(&["model 'm' cannot be broken off", "backend 'probe'"]);
+        let ended = server.wait();
+        assert_eq!(ended.code(), 1, "{entry}: {}", ended.stderr);
+        assert!(begin.elapsed() < SOON, "{entry}: {:?}", begin.elapsed());
+    }
+}
+
 #[test]
 fn names_that_no_model_can_have_are_refused() {
     let server = with_echo().start();

@@ -179,7 +179,7 @@ impl InProcessModel {
             state: std::ptr::null_mut(),
         };
         let backend = backends.get(backend).ok_or(format!("no backend '{backend}' installed"))?;
-        let model = Model::open(&backend, &facts).map_err(|e| e.message)?;
+        let model = Model::open(&backend, &facts, &Default::default()).map_err(|e| e.message)?;
         let facts = InstanceFacts {
             name: "identity_0_cpu",
             kind: 2,

@@ -109,7 +109,10 @@ impl Worker {
             nice: self.plan.nice,
             drain: self.drain,
         };
+        let in_process =
+            (!self.model.is_isolated()).then(|| self.cancel.enters(&self.model.backend.facts.name));
         let mut instance = Instance::open(&self.model, &facts)?;
+        drop(in_process);
         if let Instance::Isolated(remote) = &instance {
             let (queue, ordinal) = (Arc::downgrade(&self.queue), self.ordinal);
             remote.on_sequences_lost(move || {

@@ -1,6 +1,7 @@
 //! One backend: its facts, its settings, and its entries as safe calls.
 
 use super::backend_facts::BackendFacts;
+use super::cancel_flag::CancelFlag;
 use super::crash_report::{self, Subject};
 use super::descriptors::{ModelFacts, ModelHold, Texts};
 use super::discovery::directories::Candidate;
@@ -210,16 +211,20 @@ impl Backend {
     }
 
     /// Opens the backend before a model needs it: here, or, isolated, once in a child process that then ends. `scan`
-    /// identifies the attempt.
+    /// identifies the attempt; `cancel` breaks it off in a child process.
     ///
     /// # Errors
     /// It does not open.
-    pub fn open_ahead(&self, isolation: Isolation, scan: u64) -> Result<()> {
+    pub fn open_ahead(&self, isolation: Isolation, scan: u64, cancel: &CancelFlag) -> Result<()> {
         let opened = match isolation {
             Isolation::None => self.opened().map(drop),
             Isolation::Process if self.lifecycle.opened_in_child.load(Ordering::Relaxed) => Ok(()),
-            Isolation::Process => isolated::open(&self.path, &self.settings, self.limits),
+            Isolation::Process => isolated::open(&self.path, &self.settings, self.limits, cancel),
         };
+        if isolation == Isolation::Process && cancel.is_cancelled() {
+            // Says nothing about the backend.
+            return opened;
+        }
         self.record(isolation, Some(scan), opened.as_ref().err());
         opened
     }
@@ -283,14 +288,19 @@ impl Backend {
         })
     }
 
-    /// Asks the backend to complete a configuration.
+    /// Asks the backend to complete a configuration. `cancel` breaks it off in a child process.
     ///
     /// # Errors
     /// The backend's.
-    pub fn complete(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Completed> {
+    pub fn complete(
+        self: &Arc<Self>,
+        facts: &ModelFacts<'_>,
+        cancel: &CancelFlag,
+    ) -> Result<Completed> {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
             let mut completed = Completed::none(self);
-            completed.patch = isolated::complete(&self.path, &self.settings, self.limits, facts)?;
+            completed.patch =
+                isolated::complete(&self.path, &self.settings, self.limits, facts, cancel)?;
             return Ok(completed);
         }
         self.complete_locally(facts)

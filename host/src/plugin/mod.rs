@@ -5,6 +5,7 @@
 pub mod backend; // one backend: its settings and its entries as safe calls
 pub(crate) mod backend_facts; // what a backend declares about itself
 pub(crate) mod batch; // a batch as a backend sees it, and the responses it builds
+pub(crate) mod cancel_flag; // breaks off the opening of an isolated model
 pub mod crash_report; // names the backend code in which the process crashed
 pub(crate) mod descriptors; // models and instances described to backends
 pub(crate) mod discovery; // which backends and versions there are
@@ -21,6 +22,7 @@ pub use batch::frame::FrameHold;
 pub use batch::run::Runner;
 pub use batch::timing::times;
 pub use batch::views::{TensorNames, ViewOptions};
+pub use cancel_flag::CancelFlag;
 pub use descriptors::{InstanceFacts, ModelFacts, ProbeFacts};
 pub use discovery::backends::{Backends, Listed};
 pub use discovery::inventory::Unusable;

@@ -3,6 +3,7 @@
 use super::backend::Backend;
 use super::batch::cancel_notifier::CancelNotifier;
 use super::batch::frame::FrameHold;
+use super::cancel_flag::CancelFlag;
 use super::crash_report::{self, Subject};
 use super::descriptors::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::isolated::{Health, IsolatedInstance, IsolatedModel};
@@ -66,11 +67,16 @@ unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
 impl Model {
-    /// Opens one version of a model, local or isolated.
-    pub fn open(backend: &Arc<Backend>, facts: &ModelFacts<'_>) -> Result<Arc<Self>> {
+    /// Opens one version of a model, local or isolated. `cancel` breaks off the opening of an isolated one and of its
+    /// instances.
+    pub fn open(
+        backend: &Arc<Backend>,
+        facts: &ModelFacts<'_>,
+        cancel: &CancelFlag,
+    ) -> Result<Arc<Self>> {
         match isolation::of_model(facts.config, backend.isolation)? {
             Isolation::Process => {
-                let remote = IsolatedModel::open(backend, facts)?;
+                let remote = IsolatedModel::open(backend, facts, cancel)?;
                 Ok(Self::new(backend, Placement::Isolated(remote)))
             }
             Isolation::None => Self::open_locally(backend, facts),

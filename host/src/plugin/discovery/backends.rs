@@ -13,6 +13,7 @@ use super::directories::{self, Candidate, Listing};
 use super::inventory::{Installed, Inventory, Unusable, stamps};
 use super::version;
 use crate::error::{Code, Error, Result};
+use crate::plugin::CancelFlag;
 use crate::plugin::backend::Backend;
 use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::isolation::{self, Isolation};
@@ -205,12 +206,13 @@ impl Backends {
     }
 
     /// The backend for a model: the version that it requests (parameter `backend_version`), else the configured
-    /// default, else the newest. Where several versions come into question it is the newest that opens, and it is open.
+    /// default, else the newest. Where several versions come into question it is the newest that opens, and it is open; `cancel`
+    /// breaks off the opening in a child process.
     ///
     /// # Errors
     /// No backend of that name, or no such version, is usable. The text lists the installed versions and the reasons
     /// why others cannot be used.
-    pub fn for_model(&self, config: &ModelConfig) -> Result<Arc<Backend>> {
+    pub fn for_model(&self, config: &ModelConfig, cancel: &CancelFlag) -> Result<Arc<Backend>> {
         let inventory = self.inventory.load();
         let (model, name) = (&config.name, &config.backend);
         let parameter = config.parameters.get(VERSION_PARAMETER).map(|value| &value.string_value);
@@ -225,7 +227,7 @@ impl Backends {
         match (candidates.as_slice(), requested) {
             // There is no alternative: it opens with the model, on its loader thread.
             ([only], _) => Ok(only.shared()),
-            ([_, ..], _) => self.newest_that_opens(config, &candidates),
+            ([_, ..], _) => self.newest_that_opens(config, &candidates, cancel),
             ([], Some(requested)) if inventory.versions(name).next().is_some() => {
                 let installed: Vec<_> =
                     inventory.versions(name).map(|i| format!("'{}'", i.version())).collect();
@@ -249,13 +251,15 @@ impl Backends {
         &self,
         config: &ModelConfig,
         candidates: &[&Arc<Installed>],
+        cancel: &CancelFlag,
     ) -> Result<Arc<Backend>> {
         let scan = self.scan.load(Ordering::Relaxed);
         let mut failures = Vec::new();
         for installed in candidates {
             let isolation = isolation::of_model(config, installed.backend.isolation)?;
-            match installed.open(isolation, scan) {
+            match installed.open(isolation, scan, cancel) {
                 Ok(backend) => return Ok(backend),
+                Err(e) if cancel.is_cancelled() => return Err(e),
                 Err(e) => failures.push((installed.version(), e)),
             }
         }

@@ -3,6 +3,7 @@
 use super::directories::{self, Candidate};
 use super::version;
 use crate::error::{Error, Result};
+use crate::plugin::CancelFlag;
 use crate::plugin::backend::Backend;
 use crate::plugin::isolation::Isolation;
 use crate::sync::Mutex;
@@ -66,7 +67,12 @@ impl Installed {
     ///
     /// # Errors
     /// It does not open. Logged unless the reason is known.
-    pub fn open(&self, isolation: Isolation, scan: u64) -> Result<Arc<Backend>> {
+    pub fn open(
+        &self,
+        isolation: Isolation,
+        scan: u64,
+        cancel: &CancelFlag,
+    ) -> Result<Arc<Backend>> {
         let before = self.backend.open_failure(isolation);
         if let Some((at, error)) = &before
             && *at == Some(scan)
@@ -74,8 +80,9 @@ impl Installed {
             return Err(error.clone());
         }
         let backend = self.shared();
-        backend.open_ahead(isolation, scan).inspect_err(|error| {
-            if before.is_none_or(|(_, known)| known.message != error.message) {
+        backend.open_ahead(isolation, scan, cancel).inspect_err(|error| {
+            if !cancel.is_cancelled()
+                && before.is_none_or(|(_, known)| known.message != error.message) {
                 tracing::error!(
                     "backend '{}' {} from {} cannot be opened; models get another version until a later load finds \
                      that it opens: {error}",

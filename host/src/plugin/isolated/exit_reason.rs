@@ -13,6 +13,8 @@ pub enum KillReason {
     ProtocolViolation(String),
     /// No response for this time while its model was being unloaded.
     UnloadTimeout(Duration),
+    /// The load of its model was broken off.
+    LoadCancelled,
     /// Its model is being closed.
     Closing,
 }
@@ -45,6 +47,9 @@ impl ExitReason {
                 limit.as_secs_f64()
             ),
             (Some(KillReason::ProtocolViolation(what)), ..) => format!("{what} and was killed"),
+            (Some(KillReason::LoadCancelled), ..) => {
+                "was killed, because the load of its model was broken off".into()
+            }
             (Some(KillReason::Closing), ..) => {
                 "was killed, because it did not exit when asked to".into()
             }

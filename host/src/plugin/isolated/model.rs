@@ -6,8 +6,8 @@ use super::one_shot::handshake;
 use super::supervisor::{Health, Shared, State, arena, supervise};
 use crate::arena::Arena;
 use crate::error::{Error, Result};
-use crate::plugin::ModelFacts;
 use crate::plugin::backend::Backend;
+use crate::plugin::{CancelFlag, ModelFacts};
 use crate::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -30,7 +30,11 @@ pub struct IsolatedModel {
 }
 
 impl IsolatedModel {
-    pub fn open(backend: &Arc<Backend>, facts: &ModelFacts<'_>) -> Result<Arc<Self>> {
+    pub fn open(
+        backend: &Arc<Backend>,
+        facts: &ModelFacts<'_>,
+        cancel: &CancelFlag,
+    ) -> Result<Arc<Self>> {
         let message = facts::model(facts);
         let label = format!("model {}:{}", facts.name, facts.version);
         let shared = Arc::new(Shared {
@@ -41,6 +45,7 @@ impl IsolatedModel {
             facts: message,
             one_batch_at_a_time: backend.facts.max_in_flight <= 1,
             limits: backend.limits.of_model(facts.config)?,
+            cancel: cancel.clone(),
             inputs: arena(&format!("{label} inputs"))?,
             failure: Arc::default(),
             state: Mutex::new(State::new()),

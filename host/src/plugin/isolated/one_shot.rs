@@ -2,13 +2,14 @@
 //! recognition of model files.
 
 use super::child_process::spawn;
+use super::exit_reason::KillReason;
 use super::facts;
 use super::limits::Limits;
 use super::messages::{ControlResponse, Empty, Handshake, control_request};
 use super::process::ProcessGone;
 use crate::error::{Error, Result};
 use crate::plugin::backend_facts::BackendFacts;
-use crate::plugin::{ModelFacts, Patch, ProbeFacts};
+use crate::plugin::{CancelFlag, ModelFacts, Patch, ProbeFacts};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub fn handshake(file: &Path, settings: &BTreeMap<String, String>) -> Handshake 
 pub fn describe(path: &Path, limits: Limits) -> Result<BackendFacts> {
     let label = format!("backend '{}'", path.display());
     let describe = control_request::Kind::Describe(Empty {});
-    let response = run(&label, handshake(path, &BTreeMap::new()), describe, limits)?;
+    let never = CancelFlag::default();
+    let response = run(&label, handshake(path, &BTreeMap::new()), describe, limits, &never)?;
     let info = response.backend.ok_or_else(|| {
         Error::internal(format!("{label}: its process responded without backend info"))
     })?;
@@ -38,10 +40,15 @@ pub fn describe(path: &Path, limits: Limits) -> Result<BackendFacts> {
 ///
 /// # Errors
 /// It does not open.
-pub fn open(path: &Path, settings: &BTreeMap<String, String>, limits: Limits) -> Result<()> {
+pub fn open(
+    path: &Path,
+    settings: &BTreeMap<String, String>,
+    limits: Limits,
+    cancel: &CancelFlag,
+) -> Result<()> {
     let label = format!("backend '{}'", path.display());
     let open = control_request::Kind::OpenBackend(Empty {});
-    run(&label, handshake(path, settings), open, limits).map(drop)
+    run(&label, handshake(path, settings), open, limits, cancel).map(drop)
 }
 
 /// Calls `model_complete` in a child.
@@ -50,11 +57,12 @@ pub fn complete(
     settings: &BTreeMap<String, String>,
     limits: Limits,
     facts: &ModelFacts<'_>,
+    cancel: &CancelFlag,
 ) -> Result<Option<Patch>> {
     let limits = limits.of_model(facts.config)?;
     let label = format!("model '{}'", facts.name);
     let complete = control_request::Kind::Complete(facts::model(facts));
-    let response = run(&label, handshake(file, settings), complete, limits)?;
+    let response = run(&label, handshake(file, settings), complete, limits, cancel)?;
     Ok(response.patch.map(facts::patch))
 }
 
@@ -67,7 +75,8 @@ pub fn probe(
 ) -> Result<Option<String>> {
     let label = format!("model '{}'", facts.model);
     let probe = control_request::Kind::Probe(facts::probe(facts));
-    Ok(run(&label, handshake(file, settings), probe, limits)?.entry)
+    let never = CancelFlag::default();
+    Ok(run(&label, handshake(file, settings), probe, limits, &never)?.entry)
 }
 
 /// Starts a child, sends `request`, and ends the child.
@@ -79,11 +88,13 @@ fn run(
     handshake: Handshake,
     request: control_request::Kind,
     limits: Limits,
+    cancel: &CancelFlag,
 ) -> Result<ControlResponse> {
     let spawned = spawn(label, handshake, limits.open);
     let mut running = spawned.map_err(|e| Error::unavailable(e.message))?;
     let process = Arc::clone(&running.process);
-    match process.request(request, &[]).and_then(|pending| pending.wait(limits.open, || true)) {
+    let unneeded = || cancel.is_cancelled().then_some(KillReason::LoadCancelled);
+    match process.request(request, &[]).and_then(|pending| pending.wait(limits.open, unneeded)) {
         Ok(ControlResponse { failure: Some(failure), .. }) => {
             process.close(GRACE);
             Err(facts::error(&failure))

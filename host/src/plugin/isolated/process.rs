@@ -171,11 +171,11 @@ pub struct PendingResponse<'a> {
 }
 
 impl PendingResponse<'_> {
-    /// Waits for the response. A child that does not respond in time is killed, also once `needed` returns false.
+    /// Waits for the response. A child that does not respond in time is killed, also once `unneeded` has a reason.
     pub fn wait(
         self,
         limit: Option<Duration>,
-        needed: impl Fn() -> bool,
+        unneeded: impl Fn() -> Option<KillReason>,
     ) -> Result<ControlResponse, ProcessGone> {
         let begin = Instant::now();
         loop {
@@ -185,8 +185,8 @@ impl PendingResponse<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Err(ProcessGone),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if !needed() {
-                self.process.kill(KillReason::Closing);
+            if let Some(reason) = unneeded() {
+                self.process.kill(reason);
                 return Err(ProcessGone);
             }
             if let Some(limit) = limit.filter(|limit| begin.elapsed() >= *limit) {

@@ -103,7 +103,7 @@ pub fn control(bytes: &[u8]) -> ControlOutcome {
     child_end.write_all(&bytes[..bytes.len().min(MAX_BYTES)]).unwrap();
     drop(child_end);
     control::listen(split(host_end).1, &process);
-    let responses = requests.map(|request| request.wait(Some(Duration::ZERO), || true).ok());
+    let responses = requests.map(|request| request.wait(Some(Duration::ZERO), || None).ok());
     ControlOutcome { responses, killed: process.kill_reason(), tail: process.tail.text() }
 }
 

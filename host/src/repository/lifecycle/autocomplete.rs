@@ -5,6 +5,7 @@ use super::super::version_dirs::VersionDirs;
 use super::super::version_policy::select_versions;
 use super::version_builder::CompletedVersion;
 use crate::error::{Error, Result};
+use crate::instance::load_cancel::LoadCancel;
 use crate::plugin::backend::Backend;
 use crate::plugin::discovery::backends::VERSION_PARAMETER;
 use crate::plugin::{ModelFacts, Patch, isolation};
@@ -27,6 +28,7 @@ pub fn autocomplete(
     backend: &Arc<Backend>,
     dir: &Path,
     found: &VersionDirs,
+    cancel: &LoadCancel,
 ) -> Result<Option<CompletedVersion>> {
     let existing: Vec<i64> = found.versions.keys().copied().collect();
     let policy = config.version_policy.clone().unwrap_or_default();
@@ -47,7 +49,9 @@ pub fn autocomplete(
         threads: 1,
         state: std::ptr::null_mut(),
     };
-    let mut completed = backend.complete(&facts)?;
+    let in_process = cancel.calls(backend, config)?;
+    let mut completed = backend.complete(&facts, cancel.flag())?;
+    drop(in_process);
     if let Some(patch) = completed.patch.take() {
         let (model, backend) = (&config.name.clone(), &backend.facts.name);
         let patch = decode(&patch, model, backend)?;

@@ -115,7 +115,7 @@ impl ModelControl {
     /// The server is shutting down. An unknown model is not an error.
     pub async fn unload(self: &Arc<Self>, name: &str, dependents: bool) -> Result<(), LoadError> {
         if let Some(load) = self.loading.lock().get(name) {
-            load.cancel();
+            break_off(name, load);
         }
         let (this, name) = (Arc::clone(self), name.to_owned());
         self.run_to_completion(async move { this.unload_with_steps(name, dependents).await })
@@ -144,7 +144,7 @@ impl ModelControl {
     /// From now on nothing is loaded any more. Loads in progress are broken off.
     pub fn stop(&self) {
         *self.stopping.lock() = true;
-        self.loading.lock().values().for_each(|load| load.cancel());
+        self.loading.lock().iter().for_each(|(name, load)| break_off(name, load));
     }
 
     /// The load of `name` can be broken off through `cancel` until the result is dropped. One at a time for each model.
@@ -226,6 +226,18 @@ impl ModelControl {
             change.await
         });
         change.await.map_err(|e| panicked(&e))
+    }
+}
+
+/// Breaks off the load of the model `name`, as far as possible.
+fn break_off(name: &str, load: &LoadCancel) {
+    load.cancel();
+    if let Some(backend) = load.backend_in_process() {
+        tracing::warn!(
+            "the load of model '{name}' cannot be broken off while backend '{backend}' opens it in the server's process: \
+             it ends when the backend returns, at shutdown after --exit-timeout-secs; the load of an isolated model \
+             can be broken off at any time"
+        );
     }
 }
 

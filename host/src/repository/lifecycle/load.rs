@@ -33,8 +33,10 @@ impl ModelControl {
         })?;
         let old = self.models.get(name);
         self.loader.backends.refresh();
+        let cancel = LoadCancel::default().into();
+        let _loading = self.loading(name, &cancel);
         // Held until the load is complete: a backend that was opened for the comparison stays open for the model.
-        let newest = old.as_deref().and_then(|old| self.newest_backend(old));
+        let newest = old.as_deref().and_then(|old| self.newest_backend(old, &cancel));
         if let Some(old) = &old
             && config.is_none()
             && old.load_info.fingerprint.as_ref() == Some(&fingerprint)
@@ -55,8 +57,6 @@ impl ModelControl {
             old.is_loaded() && old.load_info.requested_by_name.load(Ordering::Relaxed)
         };
         let by_name = by_name || old.as_ref().is_some_and(was_requested);
-        let cancel = LoadCancel::default().into();
-        let _loading = self.loading(name, &cancel);
         let request = LoadRequest { config, old: old.clone(), fingerprint, by_name, cancel };
         match self.loader.prepare(name, &dirs, &self.models, request) {
             Ok(prepared) => match self.open_and_publish(prepared, old.as_deref()) {
@@ -64,6 +64,7 @@ impl ModelControl {
                 _ if self.is_stopping() => Err(LoadError::Stopping),
                 opened => opened.map(|()| true),
             },
+            Err(_) if self.is_stopping() => Err(LoadError::Stopping),
             Err(e) => {
                 self.publish_refusal(name, old.as_deref(), &e);
                 Err(LoadError::Refused(e))
@@ -72,8 +73,8 @@ impl ModelControl {
     }
 
     /// The backend version that a load of `model` would choose now.
-    fn newest_backend(&self, model: &Model) -> Option<Arc<Backend>> {
-        self.loader.backends.for_model(model.config.as_deref()?).ok()
+    fn newest_backend(&self, model: &Model, cancel: &LoadCancel) -> Option<Arc<Backend>> {
+        self.loader.backends.for_model(model.config.as_deref()?, cancel.flag()).ok()
     }
 
     fn open_and_publish(

@@ -85,7 +85,8 @@ impl Loader {
             Some(config) => config,
             None => self.read_config(name, dir)?,
         };
-        let (backend, completed) = self.complete(&mut config, name, dir, &found)?;
+        let (backend, completed) =
+            self.complete(&mut config, name, dir, &found, &request.cancel)?;
         let checked = model_config::check(&config, &self.machine, self.limits.instances);
         for warning in checked.map_err(config_error)? {
             tracing::warn!("model '{name}': {warning}");
@@ -123,6 +124,7 @@ impl Loader {
         name: &str,
         dir: &Path,
         found: &VersionDirs,
+        cancel: &LoadCancel,
     ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>)> {
         let mut listings = Vec::new();
         for (number, dir_name) in &found.versions {
@@ -136,10 +138,10 @@ impl Loader {
         // An ensemble that names a backend is refused by the checks.
         let backend = match config.platform == ENSEMBLE {
             true => None,
-            false => Some(self.backends.for_model(config)?),
+            false => Some(self.backends.for_model(config, cancel.flag())?),
         };
         let completed = match backend.as_ref().filter(|_| !self.strict) {
-            Some(backend) => autocomplete(config, backend, dir, found)?,
+            Some(backend) => autocomplete(config, backend, dir, found, cancel)?,
             None => None,
         };
         let preferred = backend.as_ref().map_or(Vec::new(), |backend| preferences(backend));

@@ -79,8 +79,10 @@ impl VersionBuilder {
             threads,
             state: completed.as_ref().map_or(std::ptr::null_mut(), Completed::state),
         };
-        let model = Model::open(&self.backend, &facts)?;
-        drop(completed);
+        let in_process = self.cancel.calls(&self.backend, &self.config)?;
+        let model = Model::open(&self.backend, &facts, self.cancel.flag())?;
+        drop((in_process, completed));
+        self.cancel.opened(&model.health());
         let count = plans.len();
         let in_order = self.scheduling.in_order;
         let queue = Queue::new(self.scheduling.policy(count), &self.signature, count, in_order);

@@ -11,7 +11,7 @@ use crate::plugin::backend::Backend;
 use crate::plugin::isolated::messages::{
     BackendInfo, ControlResponse, Handshake, InstanceFacts, ModelFacts, Patch, ProbeFacts,
 };
-use crate::plugin::{self, Isolation};
+use crate::plugin::{self, CancelFlag, Isolation};
 use crate::request::buffer;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -105,7 +105,7 @@ impl MainThread {
     }
 
     fn open_backend(&mut self) -> Result<ControlResponse> {
-        self.backend()?.open_ahead(Isolation::None, 0)?;
+        self.backend()?.open_ahead(Isolation::None, 0, &CancelFlag::default())?;
         Ok(ControlResponse::default())
     }
 

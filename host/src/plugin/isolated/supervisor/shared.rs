@@ -3,8 +3,9 @@
 use super::instance_session::InstanceSession;
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
+use crate::plugin::CancelFlag;
 use crate::plugin::backend::Backend;
-use crate::plugin::isolated::exit_reason::ExitReason;
+use crate::plugin::isolated::exit_reason::{ExitReason, KillReason};
 use crate::plugin::isolated::facts;
 use crate::plugin::isolated::limits::Limits;
 use crate::plugin::isolated::messages::{self, ControlResponse, Handshake};
@@ -26,6 +27,8 @@ pub struct Shared {
     /// Output names by position.
     pub names: Arc<[String]>,
     pub limits: Limits,
+    /// Breaks off the load of the model.
+    pub cancel: CancelFlag,
     /// An instance sends the next batch after all responses, so its own thread can read them.
     pub one_batch_at_a_time: bool,
     pub inputs: Arc<Arena>,
@@ -116,7 +119,11 @@ impl Shared {
 
     /// Waits for the response to a request that opens something.
     pub fn wait(&self, pending: PendingResponse<'_>) -> Result<ControlResponse, OpenError> {
-        let response = pending.wait(self.limits.open, || self.needed())?;
+        let unneeded = || match self.needed() {
+            false => Some(KillReason::Closing),
+            true => self.cancel.is_cancelled().then_some(KillReason::LoadCancelled),
+        };
+        let response = pending.wait(self.limits.open, unneeded)?;
         match response.failure {
             Some(failure) => Err(OpenError::Refused(facts::error(&failure))),
             None => Ok(response),
