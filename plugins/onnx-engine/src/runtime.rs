@@ -2,7 +2,8 @@
 //!
 //! Nothing is linked. The library exports one symbol, `OrtGetApiBase`; it returns a table of
 //! functions that later releases only append to, so one build of this plugin runs with every release that
-//! supports [`API`]. One environment per process, because the library itself has only one.
+//! supports [`API`]. One environment per process, because the library itself has only one: of two plugins in a
+//! process the first to open it receives the log lines of both.
 
 use crate::log::{Logger, on_message};
 use ort_sys::{

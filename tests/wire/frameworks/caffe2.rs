@@ -60,6 +60,23 @@ fn model_in_a_process_of_its_own() {
 }
 
 #[test]
+fn platform_and_outputs_are_completed() {
+    let config = r#"
+        max_batch_size: 8
+        input { name: "INPUT0" data_type: TYPE_FP32 dims: 16 }
+        input { name: "INPUT1" data_type: TYPE_FP32 dims: 16 }
+    "#;
+    let server = copies(Server::new(), &["detected"]).model("detected", config);
+    let server = server.flag("--strict-model-config=false").start();
+    adds(&server, "detected");
+    let config = server.get("/v2/models/detected/config").json();
+    assert_eq!(config["platform"], "caffe2_netdef", "{config}");
+    assert_eq!(config["output"][0]["name"], "OUTPUT0", "{config}");
+    assert_eq!(config["output"][1]["dims"], serde_json::json!([16]), "{config}");
+    assert!(server.stop().success());
+}
+
+#[test]
 fn damaged_files_fail_their_model_alone() {
     let relu = |input: &str, output: &str| {
         format!("op {{ input: \"{input}\" output: \"{output}\" type: \"Relu\" }}\n")
@@ -87,7 +104,7 @@ fn damaged_files_fail_their_model_alone() {
         (
             "quantised",
             quantised.as_bytes(),
-            "operator 'Int8Relu' (number 0, output 'OUTPUT0'): quantized operators",
+            "operator 'Int8Relu' (number 0, output 'OUTPUT0'): quantised operators",
         ),
         ("truncated", truncated, "it is no binary NetDef"),
         ("huge", &huge, "it is no binary NetDef"),

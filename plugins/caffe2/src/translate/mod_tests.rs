@@ -64,7 +64,7 @@ fn refusals_name_net_operator_and_output() {
         ),
         (
             "op { input: \"x\" output: \"y\" type: \"Int8Relu\" }",
-            "(number 0, output 'y'): quantized operators are not supported",
+            "(number 0, output 'y'): quantised operators are not supported",
         ),
         // A cycle: the first of two operators reads what the second writes.
         (

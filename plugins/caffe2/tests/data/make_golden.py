@@ -135,6 +135,9 @@ def elementwise():
                                   ("ThresholdedRelu", "alpha", 0.7), ("Scale", "scale", 2.5)]:
         unary(kind, x)
         unary(kind, x, **{argument: value})
+    unary("Gelu", x)
+    unary("FloatToHalf", x)
+    unary("HalfToFloat", x.astype(np.float16))
     unary("Selu", x)
     unary("Selu", x, alpha=1.5, scale=1.2)
     unary("HardSigmoid", x)
@@ -284,6 +287,13 @@ def normalization():
     op("LRN", {"x": image}, "y scale", kept=["y"], size=5, alpha=0.1, beta=0.75, bias=2.0)
     op("LRN", {"x": image}, "y scale", kept=["y"], size=3, alpha=0.5, beta=0.5)
     op("LRN", {"x": data(1, 3, 2, 7)}, "y scale", kept=["y"], size=5, alpha=0.1, beta=0.75, bias=1.0, order="NHWC")
+    weights = {"scale": data(6), "bias": data(6, seed=2)}
+    op("GroupNorm", {"x": data(2, 6, 2, 3)}, "y mean std", kept=["y"], weights=weights, group=2)
+    op("GroupNorm", {"x": data(2, 2, 3, 6)}, "y mean std", kept=["y"], weights=weights, group=3, epsilon=0.1, order="NHWC")
+    for arguments in [{}, {"axis": 2}, {"axis": -1, "epsilon": 0.1}]:
+        op("LayerNorm", {"x": data(2, 3, 4)}, "y mean std", kept=["y"], **arguments)
+    weights = {"scale": data(3, 4), "bias": data(3, 4, seed=2)}
+    op("LayerNorm", {"x": data(2, 3, 4)}, "y mean std", kept=["y"], weights=weights, elementwise_affine=True)
     for kind in ["Normalize", "NormalizeL1"]:
         unary(kind, data(3, 4))
         unary(kind, data(3, 4, 2), axis=1)

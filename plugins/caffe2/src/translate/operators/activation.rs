@@ -82,6 +82,18 @@ pub fn swish(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![graph.same("Mul", &[x, gate], vec![])])
 }
 
+/// x / 2 * (1 + erf(x / sqrt(2))).
+pub fn gelu(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+    op.only("fast_gelu", 0)?;
+    let x = op.input(0)?;
+    let [root, one, half] = [std::f32::consts::FRAC_1_SQRT_2, 1.0, 0.5].map(|n| graph.float(n));
+    let scaled = graph.same("Mul", &[x, root], vec![]);
+    let erf = graph.same("Erf", &[scaled], vec![]);
+    let gate = graph.same("Add", &[erf, one], vec![]);
+    let halved = graph.same("Mul", &[x, half], vec![]);
+    Ok(vec![graph.same("Mul", &[halved, gate], vec![])])
+}
+
 /// The slope has one element, or one per channel.
 pub fn prelu(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let (x, slope) = (op.input(0)?, op.input(1)?);

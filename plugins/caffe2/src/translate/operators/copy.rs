@@ -25,6 +25,13 @@ pub fn cast(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![graph.same("Cast", &[op.input(0)?], vec![to])])
 }
 
+/// FloatToHalf and HalfToFloat.
+pub fn convert(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+    let element = if op.kind() == "FloatToHalf" { element::FLOAT16 } else { element::FLOAT };
+    let to = Attribute::int("to", element.into());
+    Ok(vec![graph.same("Cast", &[op.input(0)?], vec![to])])
+}
+
 /// ONNX's number for one of Caffe2's; `None` for what is no type of numbers.
 pub fn element_of(number: i64) -> Option<i32> {
     Some(match DataType::try_from(i32::try_from(number).ok()?).ok()? {

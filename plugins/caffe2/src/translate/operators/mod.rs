@@ -77,11 +77,13 @@ pub const TABLE: &[(&str, Translate)] = &[
     ("FCTransposed", matrix::fully_connected),
     ("Flatten", shape::flatten),
     ("FlattenToVec", shape::flatten_to_vector),
+    ("FloatToHalf", copy::convert),
     ("Floor", activation::unary),
     ("GE", logic::compare),
     ("GRUUnit", recurrent::gru_unit),
     ("GT", logic::compare),
     ("Gather", select::gather),
+    ("Gelu", activation::gelu),
     ("GivenTensorBoolFill", fill::given),
     ("GivenTensorByteStringToUInt8Fill", fill::byte_string),
     ("GivenTensorDoubleFill", fill::given),
@@ -90,12 +92,15 @@ pub const TABLE: &[(&str, Translate)] = &[
     ("GivenTensorInt64Fill", fill::given),
     ("GivenTensorIntFill", fill::given),
     ("GivenTensorStringFill", fill::strings),
+    ("GroupNorm", normalization::group_norm),
+    ("HalfToFloat", copy::convert),
     ("HardSigmoid", activation::hard_sigmoid),
     ("InstanceNorm", normalization::instance_norm),
     ("LE", logic::compare),
     ("LRN", normalization::lrn),
     ("LSTMUnit", recurrent::lstm_unit),
     ("LT", logic::compare),
+    ("LayerNorm", normalization::layer_norm),
     ("LeakyRelu", activation::leaky_relu),
     ("Log", activation::unary),
     ("MatMul", matrix::mat_mul),
@@ -178,7 +183,7 @@ pub fn find(kind: &str) -> Result<Translate, String> {
     }
     let random = ["GaussianFill", "MSRAFill", "UniformFill", "UniformIntFill", "XavierFill"];
     Err(if kind.starts_with("Int8") || kind.ends_with("DNNLOWP") {
-        "quantized operators are not supported; use the net with floating-point weights".to_owned()
+        "quantised operators are not supported; use the net with floating-point weights".to_owned()
     } else if random.contains(&kind) {
         "it writes random numbers, so the file holds no trained weights".to_owned()
     } else if kind.ends_with("Gradient") {

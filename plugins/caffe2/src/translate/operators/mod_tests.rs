@@ -11,7 +11,7 @@ fn the_table_is_sorted_for_binary_search() {
 #[test]
 fn refusals_say_why() {
     let of = |kind| find(kind).err().unwrap();
-    assert!(of("Int8Conv").contains("quantized"));
+    assert!(of("Int8Conv").contains("quantised"));
     assert!(of("XavierFill").contains("random"));
     assert!(of("ConvGradient").contains("training"));
     assert!(of("RoIAlign").contains("not supported"));

@@ -3,8 +3,9 @@
 use super::Outputs;
 use super::layout;
 use crate::onnx::Attribute;
-use crate::translate::graph::Graph;
-use crate::translate::operator::{Operator, Order};
+use crate::translate::graph::{Graph, Value};
+use crate::translate::operator::{Operator, Order, axis_of};
+use crate::translate::tensor::Tensor;
 
 pub fn spatial_bn(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     if !op.flag("is_test", false)? {
@@ -29,6 +30,55 @@ pub fn instance_norm(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let inputs = [image, op.input(1)?, op.input(2)?];
     let output = graph.same("InstanceNormalization", &inputs, vec![epsilon]);
     Ok(vec![layout::restored(graph, order, output, rank)])
+}
+
+/// Each group of channels is normalised as InstanceNormalization normalises a channel.
+pub fn group_norm(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+    let groups = op.int_or("group", 32)?;
+    let size = usize::try_from(groups).ok().filter(|size| (1..=1 << 16).contains(size));
+    let size = size.ok_or_else(|| format!("its argument 'group' = {groups} is not supported"))?;
+    let epsilon = Attribute::float("epsilon", op.float_or("epsilon", 1e-5)?);
+    let (order, rank) = (op.order()?, layout::image_rank(graph, op)?);
+    let image = layout::first(graph, order, op.input(0)?, rank);
+    let shape = graph.node("Shape", &[image], vec![]);
+    let grouped = graph.reshape(image, &[0, groups, -1]);
+    let ones = graph.constant(Tensor::floats(&[groups], &vec![1.0; size]));
+    let zeros = graph.constant(Tensor::floats(&[groups], &vec![0.0; size]));
+    let inputs = [grouped, ones, zeros];
+    let normalised = graph.node("InstanceNormalization", &inputs, vec![epsilon]);
+    let normalised = graph.node("Reshape", &[normalised, shape], vec![]);
+    let dims = graph.dims(image).map(<[i64]>::to_vec);
+    let normalised = graph.shaped(normalised, dims);
+    let scale = layout::per_channel(graph, Order::ChannelsFirst, rank, op.input(1)?);
+    let bias = layout::per_channel(graph, Order::ChannelsFirst, rank, op.input(2)?);
+    let scaled = graph.same("Mul", &[normalised, scale], vec![]);
+    let output = graph.same("Add", &[scaled, bias], vec![]);
+    Ok(vec![layout::restored(graph, order, output, rank)])
+}
+
+/// Over the dimensions from the axis on. The further outputs, mean and deviation, are not computed.
+pub fn layer_norm(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+    let (x, rank) = (op.input(0)?, op.rank(graph, 0)?);
+    let axis = axis_of(op.int_or("axis", 1)?, Some(rank))?;
+    let axes: Vec<i64> = (axis..rank).map(|axis| axis as i64).collect();
+    let reduced = |graph: &mut Graph, value: Value| {
+        let attributes = vec![Attribute::ints("axes", &axes), Attribute::int("keepdims", 1)];
+        graph.node("ReduceMean", &[value], attributes)
+    };
+    let mean = reduced(graph, x);
+    let centred = graph.same("Sub", &[x, mean], vec![]);
+    let squares = graph.same("Mul", &[centred, centred], vec![]);
+    let variance = reduced(graph, squares);
+    let epsilon = op.float_or("epsilon", 1e-5)?;
+    let epsilon = graph.float(epsilon);
+    let variance = graph.node("Add", &[variance, epsilon], vec![]);
+    let deviation = graph.node("Sqrt", &[variance], vec![]);
+    let normalised = graph.same("Div", &[centred, deviation], vec![]);
+    if !op.flag("elementwise_affine", false)? {
+        return Ok(vec![normalised]);
+    }
+    let scaled = graph.same("Mul", &[normalised, op.input(1)?], vec![]);
+    Ok(vec![graph.same("Add", &[scaled, op.input(2)?], vec![])])
 }
 
 pub fn lrn(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
