@@ -2,6 +2,7 @@
 
 use crate::complete;
 use crate::file::ModelFile;
+use crate::graph_names;
 use crate::model::TensorFlowModel;
 use crate::network::complete_from_graph;
 use crate::probe;
@@ -53,7 +54,7 @@ impl TensorFlow {
         let params = context.parameters();
         let params = params.iter().filter_map(|(key, value)| Some((key, value.text()?)));
         let selection = Selection::new(params);
-        let read = file.read(config, &selection)?;
+        let read = file.read(config, &selection, graph_names::to_complete)?;
         if let Some(signature) = read.signature.as_ref().filter(|_| file.is_saved_model) {
             return complete::saved_model(config, signature, self.default_batch);
         }

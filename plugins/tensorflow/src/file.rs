@@ -1,14 +1,12 @@
 //! A model's file or directory: where it is, what can be read from it, and how TensorFlow opens it.
 
 use crate::graph_def::Graph;
-use crate::graph_names;
 use crate::init_ops;
 use crate::runtime::Runtime;
 use crate::saved_model::{self, Selection};
 use crate::session::{self, Session};
 use crate::signature::Signature;
-use std::path::PathBuf;
-use trtserver_framework::complete;
+use std::path::{Path, PathBuf};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_plugin_api::author::ModelContext;
@@ -81,7 +79,13 @@ impl ModelFile {
         )))
     }
 
-    pub fn read(&self, config: &Config, selection: &Selection) -> Result<Read, Fault> {
+    /// `named` finds the tensors of a GraphDef: [`crate::graph_names::configured`] or [`crate::graph_names::to_complete`].
+    pub fn read(
+        &self,
+        config: &Config,
+        selection: &Selection,
+        named: fn(&Graph, &Config, &Path) -> Result<Signature, Fault>,
+    ) -> Result<Read, Fault> {
         if self.is_saved_model {
             let named = saved_model::of_directory(&self.path, selection, &config.model)?;
             let (dir, tags) = (self.path.clone(), selection.tags.clone());
@@ -93,11 +97,7 @@ impl ModelFile {
             let (model, path) = (&config.model, self.path.display());
             Fault::invalid(format!("unable to load model '{model}' from {path}: {why}"))
         })?;
-        // A configuration without tensors is to be completed.
-        let signature = match complete::is_needed(config) {
-            true => graph.ends(),
-            false => graph_names::configured(&graph, config, &self.path)?,
-        };
+        let signature = named(&graph, config, &self.path)?;
         let source = Source::GraphDef { graph: bytes, init_ops: self.init_ops.clone() };
         Ok(Read { source, signature: Some(signature) })
     }

@@ -20,13 +20,8 @@ const COMPARED: usize = 256;
 /// placeholder that an output needs and no input feeds.
 pub fn configured(graph: &Graph, config: &Config, file: &Path) -> Result<Signature, Fault> {
     let names = Names { graph, model: &config.model, file };
-    if graph.is_empty() {
-        return Err(names.fault(&format_args!("model {} has an empty network", config.model)));
-    }
-    let wanted = || {
-        let inputs = config.inputs.iter().map(|input| input.name.as_str());
-        inputs.chain(config.facts.host_inputs.iter().map(String::as_str))
-    };
+    names.expect_operations()?;
+    let wanted = || input_names(config).chain(config.facts.host_inputs.iter().map(String::as_str));
     let (n_wanted, n_provided) = (wanted().count(), graph.placeholders().count());
     if n_wanted > n_provided {
         return Err(Fault::invalid(format!(
@@ -47,8 +42,7 @@ pub fn configured(graph: &Graph, config: &Config, file: &Path) -> Result<Signatu
             )));
         }
     }
-    let outputs = config.outputs.iter().map(|output| output.name.as_str());
-    let outputs = outputs.chain(config.facts.host_outputs.iter().map(String::as_str));
+    let outputs = output_names(config).chain(config.facts.host_outputs.iter().map(String::as_str));
     let outputs: Vec<GraphTensor> =
         outputs.map(|name| names.output(name)).collect::<Result<_, _>>()?;
     for output in &outputs {
@@ -66,6 +60,36 @@ pub fn configured(graph: &Graph, config: &Config, file: &Path) -> Result<Signatu
     Ok(Signature { inputs, outputs, method: String::new() })
 }
 
+/// The tensors of an incomplete configuration: those that it names, and for an empty list the placeholders or ends of the graph.
+///
+/// # Errors
+/// An empty graph, or a name that it lacks.
+pub fn to_complete(graph: &Graph, config: &Config, file: &Path) -> Result<Signature, Fault> {
+    let names = Names { graph, model: &config.model, file };
+    names.expect_operations()?;
+    let mut signature = graph.ends();
+    let of_host: HashSet<&str> =
+        config.facts.host_inputs.iter().map(|name| tensor_name(name).0).collect();
+    signature.inputs.retain(|input| !of_host.contains(input.operation.as_str()));
+    if !config.inputs.is_empty() {
+        let named = input_names(config).map(|name| names.input(name));
+        signature.inputs = named.collect::<Result<_, _>>()?;
+    }
+    if !config.outputs.is_empty() {
+        let named = output_names(config).map(|name| names.output(name));
+        signature.outputs = named.collect::<Result<_, _>>()?;
+    }
+    Ok(signature)
+}
+
+fn input_names(config: &Config) -> impl Iterator<Item = &str> {
+    config.inputs.iter().map(|input| input.name.as_str())
+}
+
+fn output_names(config: &Config) -> impl Iterator<Item = &str> {
+    config.outputs.iter().map(|output| output.name.as_str())
+}
+
 struct Names<'a> {
     graph: &'a Graph<'a>,
     model: &'a str,
@@ -76,6 +100,13 @@ impl Names<'_> {
     fn fault(&self, why: &dyn std::fmt::Display) -> Fault {
         let file = self.file.display();
         Fault::invalid(format!("unable to load model '{}' from {file}: {why}", self.model))
+    }
+
+    fn expect_operations(&self) -> Result<(), Fault> {
+        if self.graph.is_empty() {
+            return Err(self.fault(&format_args!("model {} has an empty network", self.model)));
+        }
+        Ok(())
     }
 
     /// The operation and index that a name stands for.

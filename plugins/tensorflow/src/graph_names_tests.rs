@@ -140,3 +140,27 @@ fn empty_graph_is_refused() {
     let error = configured(&empty, &config(&[], &[]), Path::new("F")).unwrap_err();
     assert_eq!(error.text, "unable to load model 'M' from F: model M has an empty network");
 }
+
+#[test]
+fn incomplete_configuration_gets_placeholders_and_ends() {
+    let bytes = graph();
+    let graph = Graph::read(&bytes).unwrap();
+    let names = |config: &Config| {
+        let signature = to_complete(&graph, config, Path::new("F")).map_err(|fault| fault.text)?;
+        let names = |tensors: Vec<GraphTensor>| -> Vec<String> {
+            tensors.into_iter().map(|tensor| tensor.name).collect()
+        };
+        Ok::<_, String>((names(signature.inputs), names(signature.outputs)))
+    };
+    let (inputs, outputs) = names(&config(&[], &["tower/split:1"])).unwrap();
+    assert_eq!(
+        (inputs, outputs),
+        (vec!["image".into(), "keep".into()], vec!["tower/split:1".into()])
+    );
+    let (inputs, outputs) = names(&config(&["image:0"], &[])).unwrap();
+    assert_eq!((inputs, outputs), (vec!["image:0".into()], vec!["classes".into()]));
+    let mut with_host = config(&[], &[]);
+    with_host.facts.host_inputs.push("keep:0".into());
+    assert_eq!(names(&with_host).unwrap().0, ["image"]);
+    assert!(names(&config(&["images"], &[])).unwrap_err().contains("similar names: image"));
+}

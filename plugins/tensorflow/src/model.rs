@@ -4,6 +4,7 @@ use crate::backend::TensorFlow;
 use crate::check;
 use crate::execute::TensorFlowInstance;
 use crate::file::{ModelFile, Source};
+use crate::graph_names;
 use crate::kernels;
 use crate::network::{Network, complete_from_graph};
 use crate::plan::Plan;
@@ -23,6 +24,9 @@ use trtserver_proto_wire::put_bytes;
 
 /// Parameter: whether each instance has a session of its own.
 pub const SESSION_PARAMETER: &str = "TF_SESSION_PER_INSTANCE";
+
+/// Triton's parameter: how many instances share a session.
+const SHARE_COUNT: &str = "MAX_SESSION_SHARE_COUNT";
 
 pub struct TensorFlowModel {
     pub name: String,
@@ -65,9 +69,16 @@ impl Model for TensorFlowModel {
         .map_err(|fault| fault.within(place()))?;
         let per_instance = session_per_instance(context.parameter(SESSION_PARAMETER))
             .map_err(|fault| fault.within(place()))?;
+        if context.parameter(SHARE_COUNT).is_some() {
+            context.log().warning(format_args!(
+                "model '{}': parameter {SHARE_COUNT} is ignored: all instances share a session or none do, \
+                 as {SESSION_PARAMETER} says",
+                config.model
+            ));
+        }
         let file = ModelFile::of(context, &config)?;
         let selection = Selection::new(params.iter().copied());
-        let read = file.read(&config, &selection)?;
+        let read = file.read(&config, &selection, graph_names::configured)?;
         let runtime = backend.runtime_library(context)?;
         load_operators(runtime, context, &config)?;
         if context.log().progress("opening the session", 100) {

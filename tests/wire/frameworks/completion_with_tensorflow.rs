@@ -141,3 +141,26 @@ fn what_cannot_be_completed_is_an_error() {
     }
     assert!(server.stop().success());
 }
+
+#[test]
+fn inputs_are_completed_beside_configured_outputs() {
+    const FLOAT: i64 = 1;
+    let graph = [
+        placeholder("x", FLOAT, Some(&[2])),
+        typed("inner", "Neg", &["x"], FLOAT),
+        typed("y", "Neg", &["inner"], FLOAT),
+        versions(),
+    ];
+    let output = "output { name: \"inner:0\" data_type: TYPE_FP32 dims: [ 2 ] }";
+    let server = server()
+        .model("inner", format!("platform: \"tensorflow_graphdef\" {output}"))
+        .file("inner/1/model.graphdef", graph.concat())
+        .start();
+    let config = config(&server, "inner");
+    assert_eq!(tensors(&config["input"]), json!([["x", "TYPE_FP32", [2]]]), "{config}");
+    let body = r#"{"inputs":[{"name":"x","datatype":"FP32","shape":[2],"data":[1,-2]}]}"#;
+    let response = server.post("/v2/models/inner/infer", &[], body);
+    let output = &response.json()["outputs"][0];
+    assert_eq!((&output["name"], &output["data"]), (&json!("inner:0"), &json!([-1.0, 2.0])));
+    assert!(server.stop().success());
+}
