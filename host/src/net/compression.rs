@@ -4,13 +4,20 @@
 use super::decode_workers::{self, MAX_INLINE};
 use crate::budget::{self, Exhausted, Purpose, Reservation, request_memory};
 use crate::error::Error;
+use crate::request::buffer::AlignedBuf;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use std::io::{self, Read};
+use std::ops::Range;
 
 /// A worker produces at most this many bytes before it serves the next job.
 const MAX_STEP: usize = 4 << 20;
+
+/// Output of these sizes is copied into a block of the pool when it is complete. In the heap it would be freed by another thread
+/// long after, between live allocations: the trims that return such memory to the system hold the allocator's locks for tens of
+/// milliseconds (`heap.rs`). Shorter output is produced on network threads, longer output is mapped by the allocator.
+const POOLED: Range<usize> = 2 * MAX_INLINE + 1..4 << 20;
 
 /// A content coding. Deflate is the zlib format, as HTTP defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,11 +100,12 @@ struct Output {
     coder: Box<dyn Read + Send>,
     data: Vec<u8>,
     limit: usize,
+    purpose: Purpose,
     reservation: Reservation,
 }
 
 enum Progress {
-    Complete,
+    Complete(Bytes),
     /// `data` is full.
     Full,
 }
@@ -105,14 +113,13 @@ enum Progress {
 impl Output {
     fn new(coder: Box<dyn Read + Send>, limit: usize, purpose: Purpose) -> Self {
         let reservation = request_memory().empty(purpose);
-        Self { coder, data: Vec::new(), limit, reservation }
+        Self { coder, data: Vec::new(), limit, purpose, reservation }
     }
 
     /// Reads all output. The first [`MAX_INLINE`] bytes are produced on this thread if `inline`, everything else on decode
     /// workers.
     async fn read(mut self, inline: bool) -> Result<Bytes, CodingError> {
-        let mut progress = Progress::Full;
-        while let Progress::Full = progress {
+        loop {
             if self.data.len() > self.limit {
                 return Err(CodingError::TooLong);
             }
@@ -124,13 +131,10 @@ impl Output {
             });
             let (output, stepped) = step.await.map_err(CodingError::Failed)?;
             self = output;
-            progress = stepped?;
+            if let Progress::Complete(bytes) = stepped? {
+                return Ok(bytes);
+            }
         }
-        if self.data.len() > self.limit {
-            return Err(CodingError::TooLong);
-        }
-        self.reservation.shrink_to(self.data.capacity());
-        Ok(budget::charged(self.data, self.reservation))
     }
 
     /// Reserves memory for the next step and returns its size. One byte beyond the limit shows that it is exceeded.
@@ -152,22 +156,35 @@ impl Output {
         let grown = self.data.try_reserve_exact(more);
         grown.map_err(|_| CodingError::OutOfMemory(at + more))?;
         self.data.resize(self.data.capacity(), 0);
-        let progress = loop {
-            if at == self.data.len() {
-                break Progress::Full;
-            }
+        while at < self.data.len() {
             match self.coder.read(&mut self.data[at..]) {
-                Ok(0) => break Progress::Complete,
+                Ok(0) => {
+                    self.data.truncate(at);
+                    return self.complete().map(Progress::Complete);
+                }
                 Ok(read) => at += read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(CodingError::Malformed(e)),
             }
-        };
-        self.data.truncate(at);
-        if let Progress::Complete = progress {
-            self.data.shrink_to_fit();
         }
-        Ok(progress)
+        Ok(Progress::Full)
+    }
+
+    /// The output, all of which was produced.
+    fn complete(&mut self) -> Result<Bytes, CodingError> {
+        if self.data.len() > self.limit {
+            return Err(CodingError::TooLong);
+        }
+        let mut data = std::mem::take(&mut self.data);
+        let mut reservation = self.reservation.split(usize::MAX);
+        if POOLED.contains(&data.len())
+            && let Ok(block) = AlignedBuf::try_copy(None, &[&data], self.purpose)
+        {
+            return Ok(block.into_bytes());
+        }
+        data.shrink_to_fit();
+        reservation.shrink_to(data.capacity());
+        Ok(budget::charged(data, reservation))
     }
 }
 

@@ -30,6 +30,15 @@ async fn malformed_data_is_an_error() {
     assert!(matches!(got, Err(CodingError::Malformed(_))));
 }
 
+/// Pages, which the heap does not align to.
+#[tokio::test]
+async fn output_of_some_megabytes_is_not_in_the_heap() {
+    for len in [POOLED.start, 1 << 20, POOLED.end - 1] {
+        let got = round_trip(Coding::Gzip, &vec![7; len], len).await.unwrap();
+        assert!(got.as_ptr().addr().is_multiple_of(4096), "{len}");
+    }
+}
+
 #[test]
 fn expansion_is_drawn_from_the_budget_before_it_is_produced() {
     let budget: &'static budget::MemoryBudget =
