@@ -105,7 +105,11 @@ To train it again:
 python3 -m venv /tmp/train && /tmp/train/bin/pip install -r examples/requirements.txt
 /tmp/train/bin/python examples/digits/train.py
 /tmp/train/bin/python examples/make_models.py
+/tmp/train/bin/python examples/netdef_models.py
 ```
+
+The last command converts the model to NetDef (`examples/models-caffe2`). `examples/tensorflow_models.py`, which needs
+`examples/requirements-tensorflow.txt`, converts it to GraphDef and SavedModel (`examples/models-tensorflow`).
 """
 
 
