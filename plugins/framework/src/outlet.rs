@@ -1,7 +1,11 @@
 //! Where outputs go: into the response to one request, or scattered over a batch.
 
+use crate::fault::Fault;
+use crate::shape::MAX_RANK;
+use crate::slot::{Slot, position};
+use crate::types::shape_text;
 use trtserver_plugin_api::abi::types::{Buf, Memory};
-use trtserver_plugin_api::author::{Batch, Dtype, Error, Response};
+use trtserver_plugin_api::author::{Batch, Dtype, Error, RequestedOutput, Response};
 
 /// Type, shape and name of an output.
 #[derive(Clone, Copy)]
@@ -29,6 +33,38 @@ impl Donation {
             ready: std::ptr::null_mut(),
             memory_handle: 0,
         }
+    }
+}
+
+/// Position of a requested output among the model's.
+pub fn requested_position<H>(
+    model: &str,
+    slots: &[Slot<H>],
+    requested: RequestedOutput<'_>,
+) -> Result<usize, Fault> {
+    let name = requested.name();
+    position(slots, requested.index(), name).ok_or_else(|| {
+        Fault::invalid(format!("unexpected inference output '{name}' for model '{model}'"))
+    })
+}
+
+/// The shape of an output for clients, of the first `rank` dimensions in the buffer. `rows`: of the run, if the model batches.
+pub fn output_shape<'a, H>(
+    slot: &Slot<H>,
+    rows: Option<usize>,
+    buffer: &'a mut [i64; MAX_RANK],
+    rank: usize,
+) -> Result<&'a [i64], Fault> {
+    if slot.scalar && rank == 0 {
+        buffer[0] = 1;
+        return Ok(&buffer[..1]);
+    }
+    let shape = &buffer[..rank];
+    match rows {
+        Some(rows) if shape.first() != i64::try_from(rows).ok().as_ref() => Err(Fault::internal(
+            format!("shape {} does not begin with the batch size {rows}", shape_text(shape)),
+        )),
+        _ => Ok(shape),
     }
 }
 

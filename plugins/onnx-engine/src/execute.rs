@@ -13,6 +13,7 @@ use std::ffi::c_char;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use trtserver_framework::cancel::{fail_cancelled, fail_if_cancelled};
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
 use trtserver_plugin_api::author::{Batch, Error, Request};
@@ -57,16 +58,8 @@ impl OnnxInstance {
 
     pub fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         batch.mark_exec_start();
-        self.scratch.failed.clear();
-        for request in batch.requests() {
-            self.scratch.failed.push(request.is_cancelled());
-            if request.is_cancelled() {
-                request.fail(Error::cancelled("the request was cancelled before it ran"));
-            }
-        }
-        let merged = self.scratch.failed.iter().filter(|failed| !**failed).count() > 1
-            && self.execute_merged(batch)?;
-        if !merged {
+        let remaining = fail_cancelled(batch, &mut self.scratch.failed);
+        if remaining < 2 || !self.execute_merged(batch)? {
             self.execute_each(batch);
         }
         batch.mark_exec_end();
@@ -76,11 +69,7 @@ impl OnnxInstance {
     fn execute_each(&mut self, batch: &Batch<'_>) {
         let mut computing = false;
         for (nth, request) in batch.requests().enumerate() {
-            if self.scratch.failed[nth] {
-                continue;
-            }
-            if request.is_cancelled() {
-                request.fail(Error::cancelled("the request was cancelled before it ran"));
+            if self.scratch.failed[nth] || fail_if_cancelled(request) {
                 continue;
             }
             let result = self.execute_one(request, batch, &mut computing);

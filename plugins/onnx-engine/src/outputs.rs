@@ -7,11 +7,10 @@ use crate::strings;
 use crate::value::{self, Value};
 use std::ptr;
 use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::{Donation, Outlet, Output};
+use trtserver_framework::outlet::{Donation, Outlet, Output, output_shape, requested_position};
 use trtserver_framework::shape;
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_framework::slot::position;
-use trtserver_framework::types::{elements, shape_text, type_name, type_size};
+use trtserver_framework::types::{elements, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, RequestedOutput};
 
@@ -23,14 +22,7 @@ impl Scratch {
         outputs: impl Iterator<Item = RequestedOutput<'a>>,
     ) -> Result<(), Fault> {
         for requested in outputs {
-            let at = position(&model.plan.outputs, requested.index(), requested.name());
-            let at = at.ok_or_else(|| {
-                Fault::invalid(format!(
-                    "unexpected inference output '{}' for model '{}'",
-                    requested.name(),
-                    model.name
-                ))
-            })?;
+            let at = requested_position(&model.name, &model.plan.outputs, requested)?;
             if !self.requested.iter().any(|(other, _)| *other == at) {
                 self.requested.push((at, false));
             }
@@ -108,7 +100,7 @@ impl Scratch {
         value: Value,
     ) -> Result<(), Fault> {
         let mut buffer = [0; MAX_RANK];
-        let (kind, mut rank) = value.describe(&mut buffer)?;
+        let (kind, rank) = value.describe(&mut buffer)?;
         if kind != slot.dtype {
             return Err(Fault::internal(format!(
                 "the model returned {} instead of {}",
@@ -116,16 +108,7 @@ impl Scratch {
                 type_name(slot.dtype)
             )));
         }
-        if slot.scalar && rank == 0 {
-            (buffer[0], rank) = (1, 1);
-        }
-        let shape = &buffer[..rank];
-        if model.plan.batching && shape.first() != i64::try_from(rows).ok().as_ref() {
-            return Err(Fault::internal(format!(
-                "shape {} does not begin with the batch size {rows}",
-                shape_text(shape)
-            )));
-        }
+        let shape = output_shape(slot, model.plan.batching.then_some(rows), &mut buffer, rank)?;
         let count = elements(shape).unwrap_or(0);
         let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
         if slot.dtype == dtype::STRING {

@@ -11,6 +11,7 @@ use crate::tensor::{Borrow, Tensor};
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
+use trtserver_framework::cancel::{fail_cancelled, fail_if_cancelled};
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
 use trtserver_plugin_api::author::{
@@ -72,16 +73,8 @@ impl Instance for TensorFlowInstance {
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         batch.mark_exec_start();
-        self.scratch.failed.clear();
-        for request in batch.requests() {
-            self.scratch.failed.push(request.is_cancelled());
-            if request.is_cancelled() {
-                request.fail(Error::cancelled("the request was cancelled before it ran"));
-            }
-        }
-        let merged = self.scratch.failed.iter().filter(|failed| !**failed).count() > 1
-            && self.execute_merged(batch)?;
-        if !merged {
+        let remaining = fail_cancelled(batch, &mut self.scratch.failed);
+        if remaining < 2 || !self.execute_merged(batch)? {
             self.execute_each(batch);
         }
         batch.mark_exec_end();
@@ -93,11 +86,7 @@ impl TensorFlowInstance {
     fn execute_each(&mut self, batch: &Batch<'_>) {
         let mut computing = false;
         for (nth, request) in batch.requests().enumerate() {
-            if self.scratch.failed[nth] {
-                continue;
-            }
-            if request.is_cancelled() {
-                request.fail(Error::cancelled("the request was cancelled before it ran"));
+            if self.scratch.failed[nth] || fail_if_cancelled(request) {
                 continue;
             }
             let result = self.execute_one(request, batch, &mut computing);

@@ -9,10 +9,9 @@ use crate::tensor::Tensor;
 use crate::types;
 use std::ptr;
 use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::{Donation, Outlet, Output};
+use trtserver_framework::outlet::{Donation, Outlet, Output, output_shape, requested_position};
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_framework::slot::position;
-use trtserver_framework::types::{elements, shape_text, type_name, type_size};
+use trtserver_framework::types::{elements, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, RequestedOutput};
 
@@ -25,14 +24,7 @@ impl Scratch {
         outputs: impl Iterator<Item = RequestedOutput<'a>>,
     ) -> Result<(), Fault> {
         for requested in outputs {
-            let at = position(&model.plan.outputs, requested.index(), requested.name());
-            let at = at.ok_or_else(|| {
-                Fault::invalid(format!(
-                    "unexpected inference output '{}' for model '{}'",
-                    requested.name(),
-                    model.name
-                ))
-            })?;
+            let at = requested_position(&model.name, &model.plan.outputs, requested)?;
             if !self.requested.contains(&at) {
                 self.requested.push(at);
                 self.outputs.push(network.outputs[at]);
@@ -69,7 +61,7 @@ impl Scratch {
         tensor: Tensor,
     ) -> Result<(), Fault> {
         let mut buffer = [0; MAX_RANK];
-        let (data_type, mut rank) = tensor.describe(&mut buffer)?;
+        let (data_type, rank) = tensor.describe(&mut buffer)?;
         if types::dtype_of(data_type) != slot.dtype {
             return Err(Fault::internal(format!(
                 "the model returned {} instead of {}",
@@ -77,16 +69,7 @@ impl Scratch {
                 type_name(slot.dtype)
             )));
         }
-        if slot.scalar && rank == 0 {
-            (buffer[0], rank) = (1, 1);
-        }
-        let shape = &buffer[..rank];
-        if model.plan.batching && shape.first() != i64::try_from(rows).ok().as_ref() {
-            return Err(Fault::internal(format!(
-                "shape {} does not begin with the batch size {rows}",
-                shape_text(shape)
-            )));
-        }
+        let shape = output_shape(slot, model.plan.batching.then_some(rows), &mut buffer, rank)?;
         let count = elements(shape).unwrap_or(0);
         let output = Output { name: &slot.name, kind: Dtype::from_abi(slot.dtype), shape };
         let data = tensor.data();
