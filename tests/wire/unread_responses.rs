@@ -1,7 +1,7 @@
 //! Responses that a client does not read: limited per stream, per connection and in total; a backend that sends them waits.
 
 use std::time::{Duration, Instant};
-use trtserver_tests::grpc::{INFER, STREAM, infer_v1_raw, infer_v2_raw};
+use trtserver_tests::grpc::{INFER, STREAM, field, infer_v1_raw, infer_v2_raw};
 use trtserver_tests::http2::{Client, call_headers, message};
 use trtserver_tests::{Running, Server, probe};
 
@@ -128,6 +128,32 @@ fn stalled_client_does_not_hold_an_instance() {
         drop(client);
         assert!(server.stop().success());
     }
+}
+
+/// Responses of a later request, held back by `preserve_ordering`, reach the limit before the earlier request sends one.
+#[test]
+fn held_back_responses_do_not_block_the_request_before_them() {
+    let more = "dynamic_batching { preserve_ordering: true }\ninstance_group [ { count: 2 kind: KIND_CPU } ]\n";
+    let config = probe("ordered", &[("responses", "20"), ("isolation", "process")]);
+    let server = Server::new()
+        .model("ordered", config + DECOUPLED + more)
+        .flag("--max-unread-per-stream=1M")
+        .flag("--unread-timeout-secs=3")
+        .start();
+    let mut client = Client::open_without_window(server.grpc());
+    let call = client.call(&call_headers(STREAM[0]));
+    client.permit(call, 32 * MIB as u32);
+    let batches = || counter(&server, "trtserver_batch_rows_count", &of("ordered"));
+    let request = infer_v2_raw("ordered", &[0; MIB / 4]);
+    let delay = field(4, &[field(1, b"delay_ms"), field(2, &field(3, b"1000"))].concat());
+    client.send(call, &message(&[delay, request.clone()].concat()), false);
+    server.poll_until("the first request is executed", |_| batches() == 1.0);
+    client.send(call, &message(&request), false);
+    server.poll_until("the second request is executed", |_| batches() == 2.0);
+    client.send(call, &[], true);
+    let body = client.ends(&[call])[&call];
+    assert!(body > 40 * MIB / 4, "{body} bytes");
+    assert!(server.stop().success());
 }
 
 /// Unary calls: beyond the limit of their connection responses are errors and further calls wait; other connections are

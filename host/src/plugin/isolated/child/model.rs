@@ -14,7 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_optimization_policy::ModelPriority;
+use trtserver_proto::v2::model_sequence_batching::StrategyChoice;
 
 /// Facts of a model version, decoded.
 pub struct Facts<'a> {
@@ -110,6 +112,18 @@ fn spec(model: &str, message: &messages::TensorSpec) -> Result<TensorSpec> {
     })
 }
 
+/// Responses leave in the order of the requests.
+fn preserves_order(config: &ModelConfig) -> bool {
+    match &config.scheduling_choice {
+        Some(SchedulingChoice::DynamicBatching(dynamic)) => dynamic.preserve_ordering,
+        Some(SchedulingChoice::SequenceBatching(sequences)) => match &sequences.strategy_choice {
+            Some(StrategyChoice::Oldest(oldest)) => oldest.preserve_ordering,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// As for local instances.
 fn priority(config: &ModelConfig) -> StreamPriority {
     match config.optimization.as_ref().map(|o| o.priority()) {
@@ -147,7 +161,7 @@ impl OpenModel {
         let names = Arc::new(TensorNames::new(&signature));
         let priority = priority(&facts.config);
         let model = facts.with(|facts| Model::open_locally(backend, facts))?;
-        let (version, streams) = (message.version, Streams::default());
+        let (version, streams) = (message.version, Streams::new(preserves_order(&facts.config)));
         Ok(Self { model, version, signature, names, priority, reader, arena, streams })
     }
 }

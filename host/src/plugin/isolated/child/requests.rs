@@ -43,7 +43,7 @@ pub fn decode(
     });
     let outputs = outputs.collect::<Result<_>>()?;
     let has = |flag| message.flags & flag != 0;
-    let stream = message.stream.map(|of| (model.streams.get(&of, &model.arena), of.waits));
+    let stream = message.stream.map(|of| (model.streams.enter(&of, &model.arena), of.waits));
     let sink =
         HostSink::new(responses, message.key, execution, stream.as_ref().map(|(s, _)| s.clone()));
     let context = RequestContext {

@@ -1,7 +1,7 @@
 //! Sends responses to the host over the work connection of an instance.
 
 use super::control::failure;
-use super::unread::SharedStream;
+use super::unread::StreamRequest;
 use crate::arena::{Arena, SharedRange};
 use crate::budget::Purpose;
 use crate::error::{Code, Error, Result};
@@ -159,18 +159,18 @@ pub struct HostSink {
     responses: Arc<ResponseSender>,
     key: u64,
     execution: Arc<Execution>,
-    stream: Option<Arc<SharedStream>>,
+    stream: Option<Arc<StreamRequest>>,
     /// The last response was sent, if only an error in place of one that could not be sent.
     ended: bool,
 }
 
 impl HostSink {
-    /// `stream`: the stream of the request, if it is of one.
+    /// `stream`: the request in its stream, if it is of one.
     pub fn new(
         responses: &Arc<ResponseSender>,
         key: u64,
         execution: &Arc<Execution>,
-        stream: Option<Arc<SharedStream>>,
+        stream: Option<Arc<StreamRequest>>,
     ) -> Self {
         let (responses, execution) = (Arc::clone(responses), Arc::clone(execution));
         Self { responses, key, execution, stream, ended: false }

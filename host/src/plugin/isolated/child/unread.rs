@@ -8,6 +8,7 @@ use crate::request::CancelToken;
 use crate::request::unread::{Backlog, RESPONSE_OVERHEAD, StreamLimit, Unread, UnreadAccount};
 use crate::sync::Mutex;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -15,13 +16,27 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The streams whose requests this process executes.
-#[derive(Default)]
-pub struct Streams(Mutex<HashMap<u64, Weak<SharedStream>>>);
+pub struct Streams {
+    by_number: Mutex<HashMap<u64, Weak<SharedStream>>>,
+    /// The host sends responses in the order of the requests, and holds those of later requests back.
+    in_order: bool,
+    next: AtomicU64,
+}
 
 impl Streams {
-    /// The stream of a request.
-    pub fn get(&self, message: &RequestStream, arena: &Arc<Arena>) -> Arc<SharedStream> {
-        let mut streams = self.0.lock();
+    /// `in_order`: the model preserves the order of its responses.
+    pub fn new(in_order: bool) -> Self {
+        Self { by_number: Mutex::default(), in_order, next: AtomicU64::new(1) }
+    }
+
+    /// A request of a stream.
+    pub fn enter(&self, message: &RequestStream, arena: &Arc<Arena>) -> Arc<StreamRequest> {
+        let request = self.next.fetch_add(1, Ordering::Relaxed);
+        Arc::new(StreamRequest { stream: self.stream(message, arena), request })
+    }
+
+    fn stream(&self, message: &RequestStream, arena: &Arc<Arena>) -> Arc<SharedStream> {
+        let mut streams = self.by_number.lock();
         if let Some(stream) = streams.get(&message.number).and_then(Weak::upgrade) {
             return stream;
         }
@@ -30,6 +45,7 @@ impl Streams {
             number: message.number,
             limit: message.limit as usize,
             timeout: Duration::from_millis(message.timeout_ms),
+            in_order: self.in_order,
             arena: Arc::clone(arena),
             state: Mutex::default(),
         });
@@ -38,13 +54,21 @@ impl Streams {
     }
 }
 
-/// See the module text.
-pub struct SharedStream {
+/// A stream, see the module text.
+struct SharedStream {
     number: u64,
     limit: usize,
     timeout: Duration,
+    in_order: bool,
     arena: Arc<Arena>,
     state: Mutex<State>,
+}
+
+/// One request of a stream.
+pub struct StreamRequest {
+    stream: Arc<SharedStream>,
+    /// Its number among all requests of the process.
+    request: u64,
 }
 
 #[derive(Default)]
@@ -53,8 +77,10 @@ struct State {
     admitted: Count,
     /// Of the blocks.
     shared: Count,
-    /// By slot. A block that the host released and the backend used again is counted once.
-    blocks: HashMap<u32, Count>,
+    /// By slot, with the request. A block that the host released and the backend used again is counted once.
+    blocks: HashMap<u32, (Count, u64)>,
+    /// How often blocks were found that the host had released.
+    released: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -68,11 +94,11 @@ impl State {
         self.admitted.bytes + self.shared.bytes
     }
 
-    /// Removes the blocks that the host has released. Returns whether there were any.
-    fn sweep(&mut self, arena: &Arena) -> bool {
+    /// Removes the blocks that the host has released.
+    fn sweep(&mut self, arena: &Arena) {
         let before = self.blocks.len();
         let shared = &mut self.shared;
-        self.blocks.retain(|slot, block| {
+        self.blocks.retain(|slot, (block, _)| {
             let kept = arena.is_shared(*slot);
             if !kept {
                 shared.bytes -= block.bytes;
@@ -80,23 +106,28 @@ impl State {
             }
             kept
         });
-        self.blocks.len() < before
+        self.released += u64::from(self.blocks.len() < before);
     }
 
-    fn add(&mut self, slot: u32, block: Count) {
-        let before = self.blocks.insert(slot, block).unwrap_or_default();
+    fn add(&mut self, slot: u32, block: Count, request: u64) {
+        let (before, _) = self.blocks.insert(slot, (block, request)).unwrap_or_default();
         self.shared.bytes = self.shared.bytes + block.bytes - before.bytes;
         self.shared.responses = self.shared.responses + block.responses - before.responses;
     }
+
+    fn has_unread(&self, request: u64) -> bool {
+        self.blocks.values().any(|(_, of)| *of == request)
+    }
 }
 
-impl SharedStream {
+impl StreamRequest {
     /// The outputs of an admitted response are shared with the host.
     pub fn share(&self, outputs: &[Output]) {
-        let mut state = self.state.lock();
+        let mut state = self.stream.state.lock();
         for (at, output) in outputs.iter().enumerate() {
             let (overhead, responses) = if at == 0 { (RESPONSE_OVERHEAD, 1) } else { (0, 0) };
-            state.add(output.slot, Count { bytes: output.bytes as usize + overhead, responses });
+            let block = Count { bytes: output.bytes as usize + overhead, responses };
+            state.add(output.slot, block, self.request);
         }
     }
 
@@ -105,35 +136,43 @@ impl SharedStream {
             Code::ResourceExhausted,
             format!(
                 "{why}: the limit of {} unread bytes (--max-unread-per-stream) is reached",
-                self.limit
+                self.stream.limit
             ),
         )
     }
 }
 
-impl StreamLimit for SharedStream {
+impl StreamLimit for StreamRequest {
     fn admit(self: Arc<Self>, bytes: usize, wait: bool, cancel: &CancelToken) -> Result<Unread> {
-        let mut since = Instant::now();
+        let stream = &self.stream;
+        let (mut since, mut released) = (Instant::now(), None);
         loop {
             if cancel.is_cancelled() {
                 return Err(Error::new(Code::Cancelled, "request was cancelled"));
             }
-            let mut state = self.state.lock();
-            if state.bytes() >= self.limit && state.sweep(&self.arena) {
-                since = Instant::now();
+            let mut state = stream.state.lock();
+            if state.bytes() >= stream.limit {
+                state.sweep(&stream.arena);
             }
-            if state.bytes() < self.limit {
+            // Where order is preserved, the unread responses may be those of later requests, which the client gets after
+            // this one's: the request whose turn it is must not wait for them.
+            let proceeds = stream.in_order && !state.has_unread(self.request);
+            if state.bytes() < stream.limit || proceeds {
                 state.admitted.bytes += bytes;
                 state.admitted.responses += 1;
                 drop(state);
-                return Ok(Unread::new(self, bytes));
+                return Ok(Unread::new(Arc::clone(stream) as _, bytes));
+            }
+            if released.replace(state.released) != Some(state.released) {
+                since = Instant::now();
             }
             drop(state);
             if !wait {
                 return Err(self.full("the client has not read earlier responses"));
             }
-            if since.elapsed() >= self.timeout {
-                let why = format!("the client has read nothing for {:?}", self.timeout);
+            if since.elapsed() >= stream.timeout {
+                let order = if stream.in_order { ", or waits for an earlier request" } else { "" };
+                let why = format!("the client has read nothing for {:?}{order}", stream.timeout);
                 return Err(self.full(&why));
             }
             std::thread::sleep(LOOK);
@@ -141,21 +180,21 @@ impl StreamLimit for SharedStream {
     }
 
     fn backlog(&self) -> Backlog {
-        let mut state = self.state.lock();
-        state.sweep(&self.arena);
+        let mut state = self.stream.state.lock();
+        state.sweep(&self.stream.arena);
         Backlog {
             bytes: state.bytes() as u64,
             responses: (state.admitted.responses + state.shared.responses) as u64,
-            limit: self.limit as u64,
+            limit: self.stream.limit as u64,
         }
     }
 
     fn stream(&self) -> u64 {
-        self.number
+        self.stream.number
     }
 
     fn timeout(&self) -> Duration {
-        self.timeout
+        self.stream.timeout
     }
 }
 
