@@ -24,7 +24,6 @@ use translate::{Inputs, Net};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
-use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{BackendInfo, Error, ModelContext, ModelProbe, Platform};
 
 struct Caffe2;
@@ -34,7 +33,6 @@ trtserver_plugin_api::export_backend!(Engine<Caffe2>);
 impl ModelFormat for Caffe2 {
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "caffe2_netdef", default_file: DEFAULT_FILE }],
-        flags: backend_flags::PARALLEL_OPEN,
         ..BackendInfo::new("caffe2", env!("CARGO_PKG_VERSION"))
     };
     const MODELS: &'static str = "Caffe2 models";

@@ -1,7 +1,7 @@
 //! Autocomplete: adds inputs, outputs, batch size and scheduler that a configuration omits.
 //!
 //! Batch size: kept if given. Else, if every tensor of the file has a dynamic first dimension and no
-//! configured tensor lists that dimension, it becomes 4 (setting `default-max-batch-size`), and
+//! configured tensor lists that dimension, it becomes the default of the plugin (setting `default-max-batch-size`), and
 //! above 1 `dynamic_batching {}` is added unless a scheduler is configured.
 
 use crate::check::{Declared, Dims, Element, Tensors};
@@ -12,7 +12,6 @@ use std::fmt::Write;
 
 /// Server setting for the batch size of models that can batch and declare none.
 pub const SETTING: &str = "default-max-batch-size";
-const DEFAULT_BATCH: usize = 4;
 
 /// Whether the file has to be read. A configuration with inputs and outputs is complete: without a batch size the
 /// model does not batch.
@@ -20,9 +19,9 @@ pub fn is_needed(config: &Config) -> bool {
     config.inputs.is_empty() || config.outputs.is_empty()
 }
 
-/// The value of the setting [`SETTING`].
-pub fn default_batch(setting: Option<&str>) -> Result<usize, Fault> {
-    let Some(text) = setting else { return Ok(DEFAULT_BATCH) };
+/// The value of the setting [`SETTING`], else `default`.
+pub fn default_batch(setting: Option<&str>, default: usize) -> Result<usize, Fault> {
+    let Some(text) = setting else { return Ok(default) };
     text.trim().parse().ok().filter(|&n: &usize| n <= i32::MAX as usize).ok_or_else(|| {
         Fault::invalid(format!("setting '{SETTING}' must be a number, 0 or more, not '{text}'"))
     })

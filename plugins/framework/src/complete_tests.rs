@@ -78,9 +78,9 @@ fn configured_tensors_decide_batching() {
 
 #[test]
 fn the_setting() {
-    assert_eq!(default_batch(None), Ok(4));
-    assert_eq!(default_batch(Some("0")), Ok(0));
-    assert!(default_batch(Some("many")).unwrap_err().text.contains(SETTING));
+    assert_eq!(default_batch(None, 4), Ok(4));
+    assert_eq!(default_batch(Some("0"), 4), Ok(0));
+    assert!(default_batch(Some("many"), 4).unwrap_err().text.contains(SETTING));
     assert!(!try_patch(&named(), Some(&[-1, 3]), 1).unwrap().contains("dynamic"));
     assert!(!try_patch(&named(), Some(&[-1, 3]), 0).unwrap().contains("max_batch"));
 }

@@ -14,10 +14,14 @@ use trtserver_framework::complete;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
     AnyThread, Backend, BackendContext, BackendInfo, Batch, Completion, ConfigPatch, Error,
-    Instance, InstanceContext, Kind, Model, ModelContext, ModelProbe,
+    Instance, InstanceContext, Kind, Model, ModelContext, ModelProbe, PreferredGroup,
 };
+
+/// The batch size of a model that can batch and declares none.
+const DEFAULT_BATCH: usize = 4;
 
 /// What distinguishes the plugins of this engine: their models' files.
 pub trait ModelFormat: Sized + Send + Sync + 'static {
@@ -74,14 +78,22 @@ impl<F: ModelFormat> Engine<F> {
 impl<F: ModelFormat> Backend for Engine<F> {
     type Model = EngineModel<F>;
 
-    const INFO: BackendInfo = F::INFO;
+    const INFO: BackendInfo = BackendInfo {
+        flags: backend_flags::PARALLEL_OPEN,
+        // KIND_AUTO is the CPU, also on machines with GPUs.
+        preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],
+        ..F::INFO
+    };
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
         log::send_to(context.log());
         Ok(Self {
             dir: PathBuf::from(context.dir()),
             library: context.setting(search::SETTING).map(str::to_owned),
-            default_batch: complete::default_batch(context.setting(complete::SETTING))?,
+            default_batch: complete::default_batch(
+                context.setting(complete::SETTING),
+                DEFAULT_BATCH,
+            )?,
             format: PhantomData,
         })
     }

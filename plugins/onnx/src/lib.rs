@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
-use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{BackendInfo, ModelContext, Platform};
 
 /// Name of a model's file when its configuration gives none.
@@ -17,7 +16,6 @@ trtserver_plugin_api::export_backend!(Engine<Onnx>);
 impl ModelFormat for Onnx {
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "onnxruntime_onnx", default_file: DEFAULT_FILE }],
-        flags: backend_flags::PARALLEL_OPEN,
         ..BackendInfo::new("onnxruntime", env!("CARGO_PKG_VERSION"))
     };
     const MODELS: &'static str = "ONNX models";

@@ -92,7 +92,7 @@ impl Backend for TensorFlow {
         Ok(Self {
             dir: PathBuf::from(context.dir()),
             library: context.setting(search::SETTING).map(str::to_owned),
-            default_batch: default_batch(context.setting(SETTING))?,
+            default_batch: default_batch(context.setting(SETTING), complete::DEFAULT_BATCH)?,
         })
     }
 

@@ -6,6 +6,9 @@ use trtserver_framework::complete;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 
+/// The batch size of a model that can batch and declares none, as in the v1 server (docs/protocol/v1.md section 7.4).
+pub const DEFAULT_BATCH: usize = 1;
+
 /// The additions for a SavedModel as protobuf text; `None` = nothing to add.
 ///
 /// # Errors

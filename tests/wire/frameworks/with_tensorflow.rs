@@ -95,3 +95,40 @@ fn isolated_model_is_served() {
     assert_eq!(isolated::processes(&server, "identity_string").len(), 1);
     assert!(server.stop().success());
 }
+
+/// Unloading ends the process that has loaded TensorFlow, so that all its memory is returned.
+#[test]
+fn unloaded_isolated_model_leaves_no_process() {
+    let server = Server::new().flag("--model-control-mode=explicit");
+    let server = with_parameter(server, "savedmodel/identity_fp32", ("isolation", "process"));
+    let server = server.flag("--load-model=identity_fp32").start();
+    assert_eq!(output(&server, "identity_fp32", "FP32", json!([1, 2])), json!([1.0, 2.0]));
+    let process = isolated::process(&server, "identity_fp32");
+    let unload = server.post("/v2/repository/models/identity_fp32/unload", &[], "");
+    assert_eq!(unload.status, 200, "{}", unload.text());
+    server.poll_until("the process to end", |_| !isolated::is_alive(process));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn warmup_runs_before_the_model_is_ready() {
+    let server = Server::new().copy_model("tests/models/graphdef/addsub_fp32");
+    let config = server.models().join("addsub_fp32/config.pbtxt");
+    let input = |name: &str| {
+        format!(
+            "inputs {{ key: \"{name}\" value {{ data_type: TYPE_FP32 dims: [ 16 ] zero_data: true }} }}"
+        )
+    };
+    let warmup = format!(
+        "model_warmup {{ name: \"zeros\" batch_size: 2 {} {} }}\n",
+        input("INPUT0"),
+        input("INPUT1")
+    );
+    let text = fs::read_to_string(&config).unwrap_or_default() + &warmup;
+    let server = server.file("addsub_fp32/config.pbtxt", text).start();
+    let stats = server.get("/v2/models/addsub_fp32/stats").json();
+    let stats = &stats["model_stats"][0];
+    assert_eq!(stats["warmup_stats"]["zeros"]["count"], 1, "{stats}");
+    assert_eq!(stats["inference_count"], 0, "{stats}");
+    assert!(server.stop().success());
+}

@@ -126,7 +126,7 @@ fn configurations_are_completed_from_file() {
         let patches = handle.autocomplete(&spec).unwrap().unwrap();
         let patch: String =
             patches.into_iter().map(|(_, patch)| String::from_utf8(patch).unwrap()).collect();
-        for part in ["max_batch_size: 4", "\"INPUT1\"", "\"OUTPUT0\"", "TYPE_FP32", "dims: [ 16 ]"]
+        for part in ["max_batch_size: 1", "\"INPUT1\"", "\"OUTPUT0\"", "TYPE_FP32", "dims: [ 16 ]"]
         {
             assert!(patch.contains(part), "{platform}: no {part} in {patch}");
         }
