@@ -57,7 +57,8 @@ fn decoupled_model_waits_for_its_client() {
         client.permit(call, 6 * MIB as u32);
         client.wait_for_data(call, 5 * MIB);
         drop(client);
-        server.poll_until("the request is cancelled", |server| cancelled(server, model) == 1.0);
+        let what = format!("the request of {model} is counted as cancelled");
+        server.poll_until(&what, |server| cancelled(server, model) == 1.0);
     }
     assert!(server.stop().success());
 }

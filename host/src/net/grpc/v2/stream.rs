@@ -143,9 +143,10 @@ impl Drop for PendingRequests {
     /// Cancels the newest first: if the oldest, which may be executing, ended first, its instance could begin the next one
     /// before that is cancelled, too.
     fn drop(&mut self) {
-        // Backends that wait for the client see that it is gone.
-        self.unread.close();
         while self.slots.pop_last().is_some() {}
+        // Wakes backends that wait for the client. If it came first, such a request could end before it is cancelled, and would
+        // be counted as failed only.
+        self.unread.close();
     }
 }
 
