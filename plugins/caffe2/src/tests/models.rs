@@ -32,7 +32,7 @@ fn dir() -> tempfile::TempDir {
 
 #[test]
 fn batches_are_executed_in_one_run() {
-    let Some((_session, backend)) = start() else { return };
+    let (_session, backend) = start();
     let dir = dir();
     let model = backend.open_model(&fully_connected(&dir, 8)).unwrap();
     let instance = model.open_instance(&InstanceSpec::default()).unwrap();
@@ -50,7 +50,7 @@ fn batches_are_executed_in_one_run() {
 
 #[test]
 fn text_files_are_read() {
-    let Some((_session, backend)) = start() else { return };
+    let (_session, backend) = start();
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("init_net.txt"), INIT).unwrap();
     std::fs::write(dir.path().join("net.txt"), PREDICT).unwrap();
@@ -60,7 +60,7 @@ fn text_files_are_read() {
 
 #[test]
 fn weights_may_be_inputs() {
-    let Some((_session, backend)) = start() else { return };
+    let (_session, backend) = start();
     let dir = dir();
     let mut spec = fully_connected(&dir, 0);
     spec.inputs[0] = TensorSpec::new("x", dtype::FP32, &[-1, 3]);
@@ -78,7 +78,7 @@ fn weights_may_be_inputs() {
 
 #[test]
 fn outputs_are_completed_and_inputs_are_not() {
-    let Some((_session, backend)) = start() else { return };
+    let (_session, backend) = start();
     let dir = dir();
     let complete = |spec: &ModelSpec| -> String {
         let patches = backend.autocomplete(spec).unwrap().unwrap();
@@ -95,7 +95,7 @@ type Change = dyn Fn(&mut ModelSpec);
 
 #[test]
 fn load_errors_name_the_cause() {
-    let Some((_session, backend)) = start() else { return };
+    let (_session, backend) = start();
     let error = |backend: &Backend, spec: &ModelSpec| backend.open_model(spec).err().unwrap().text;
     let dir = dir();
     let with = |change: &Change| {
@@ -163,7 +163,7 @@ fn load_errors_name_the_cause() {
 
 #[test]
 fn sequence_controls_are_inputs() {
-    let Some((_session, backend)) = start() else { return };
+    let (_session, backend) = start();
     let predict = r#"
         op { input: "x" input: "START" output: "y" type: "Add" } external_input: "x" external_input: "START"
         external_output: "y""#;

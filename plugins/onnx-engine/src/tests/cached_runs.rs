@@ -49,7 +49,7 @@ const BOTH: [&str; 2] = ["OUTPUT0", "OUTPUT1"];
 
 #[test]
 fn second_request_of_a_shape_uses_cached_run() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, addsub(64)).unwrap();
     let cached: Vec<bool> = [1, 1, 2, 1, 2, 2, 1]
         .iter()
@@ -86,7 +86,7 @@ fn second_request_of_a_shape_uses_cached_run() {
 
 #[test]
 fn cached_runs_are_evicted_when_there_are_more_shapes() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, addsub(64)).unwrap();
     // More shapes in turn than the ring remembers: no run is cached. Each shape twice: the second request is.
     for round in 0..3 {
@@ -123,7 +123,7 @@ fn cached_runs_are_evicted_when_there_are_more_shapes() {
 
 #[test]
 fn invalid_requests_fail_despite_cached_run() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, addsub(8)).unwrap();
     let with = |dtype, shape: &[i64], bytes: &[u8]| {
         let mut request = addsub_request(1);
@@ -153,7 +153,7 @@ fn invalid_requests_fail_despite_cached_run() {
 
 #[test]
 fn failing_cached_run_does_not_affect_other_requests() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
     let loaded = load(&handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
     let request = |place: i64| {
@@ -174,7 +174,7 @@ fn failing_cached_run_does_not_affect_other_requests() {
 
 #[test]
 fn cached_run_survives_wrong_declared_shape() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let inputs = vec![decl("x", dtype::FP32, &[-1])];
     let outputs = vec![decl("where", dtype::INT64, &[1, 4]), decl("weight", dtype::FP32, &[2])];
     let loaded = load(&handle, model("undeclared_count.onnx", 0, inputs, outputs)).unwrap();
@@ -201,7 +201,7 @@ fn cached_run_survives_wrong_declared_shape() {
 
 #[test]
 fn optional_and_unused_inputs_are_cached() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded = load(&handle, model("tuned.onnx", 0, vec![f("x", &[2]), f("idle", &[2])], vec![]));
     let loaded = loaded.unwrap();
@@ -225,7 +225,7 @@ fn optional_and_unused_inputs_are_cached() {
 
 #[test]
 fn outputs_of_unknown_shape_are_not_cached() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, shapes()).unwrap();
     for x in [1.0, 2.0, 3.0] {
         let request = Request::new(1).input("x", dtype::FP32, &[2], &bytes_of(&[x, 1.0])).input(
@@ -248,7 +248,7 @@ fn outputs_of_unknown_shape_are_not_cached() {
 
 #[test]
 fn sequence_steps_use_cached_runs() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let f = |name| decl(name, dtype::FP32, &[1]);
     let inputs = vec![f("IN"), decl("START", dtype::BOOL, &[1]), f("STATE")];
     let loaded = load(&handle, model("step.onnx", 8, inputs, vec![f("SUM"), f("IN")])).unwrap();
@@ -272,7 +272,7 @@ fn sequence_steps_use_cached_runs() {
 
 #[test]
 fn cached_runs_are_freed_with_the_instance() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, addsub(64)).unwrap();
     let mut requests: Vec<Request> = (25..33).map(addsub_request).collect();
     let mut before = 0;

@@ -14,7 +14,7 @@ fn count(counter: fn(Counts) -> usize, work: impl FnOnce()) -> usize {
 
 #[test]
 fn requests_with_equal_shapes_are_merged() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, addsub(8)).unwrap();
     let mut one_output = addsub_request(1);
     one_output.requested_outputs.remove(0);
@@ -45,7 +45,7 @@ fn requests_with_equal_shapes_are_merged() {
 
 #[test]
 fn invalid_request_does_not_fail_the_batch() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, addsub(8)).unwrap();
     let mut narrow = addsub_request(1);
     narrow.inputs.pop();
@@ -78,7 +78,7 @@ fn invalid_request_does_not_fail_the_batch() {
 
 #[test]
 fn failed_merged_run_is_repeated_per_request() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let tensor = |name| decl(name, dtype::FP32, &[-1]);
     let loaded =
         load(&handle, model("pair.onnx", 8, vec![tensor("a"), tensor("b")], vec![tensor("c")]));
@@ -103,7 +103,7 @@ fn failed_merged_run_is_repeated_per_request() {
 
 #[test]
 fn failed_merged_run_fails_only_faulty_request() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
     let loaded = load(&handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
     let request = |place: i64| {
@@ -123,7 +123,7 @@ fn failed_merged_run_fails_only_faulty_request() {
 
 #[test]
 fn every_type_is_scattered() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let names = [
         "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
         "fp32", "fp64", "string", "bf16",
@@ -177,7 +177,7 @@ fn every_type_is_scattered() {
 
 #[test]
 fn wrong_declared_shape_disables_preallocation_for_batches() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
         load(&handle, model("undeclared_width.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])]))
@@ -206,7 +206,7 @@ fn wrong_declared_shape_disables_preallocation_for_batches() {
 
 #[test]
 fn merged_sequence_steps_keep_their_states() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let f = |name| decl(name, dtype::FP32, &[1]);
     let mut desc = model("step.onnx", 8, vec![f("IN")], vec![f("IN")]);
     // The host adds control START and state STATE (output SUM), which only the configuration declares.

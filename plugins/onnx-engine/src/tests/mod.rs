@@ -1,6 +1,6 @@
 //! A whole plugin with ONNX Runtime and small models, on the test host.
 //!
-//! Without a library (see [`library`]) these tests print a message and pass.
+//! Without a library (see [`library`]) these tests fail.
 
 mod cached_runs;
 mod harness;
@@ -30,28 +30,26 @@ impl ModelFormat for Files {
     }
 }
 
-fn library() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os(crate::runtime::VARIABLE) {
-        return Some(path.into());
+fn library() -> PathBuf {
+    let variable = crate::runtime::VARIABLE;
+    if let Some(path) = std::env::var_os(variable) {
+        return path.into();
     }
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dist/lib");
     let built = built.join("libonnxruntime.so.1");
-    built.exists().then_some(built)
+    assert!(
+        built.exists(),
+        "no ONNX Runtime in target/dist/lib: `cargo xtask runtimes` installs it, {variable} names another"
+    );
+    built
 }
 
-fn start() -> Option<(Session, Backend)> {
-    let session = Session::start();
-    let Some(path) = library() else {
-        eprintln!(
-            "SKIPPED: no ONNX Runtime library; set {} or put one into target/dist/lib",
-            crate::runtime::VARIABLE
-        );
-        return None;
-    };
+fn start() -> (Session, Backend) {
+    let (session, path) = (Session::start(), library());
     let (name, dir) = ("onnxruntime", "/nowhere/backends/onnxruntime");
     let settings = [("library", path.to_str().unwrap())];
     let table = table::<crate::Engine<Files>>();
-    Some((session, Backend::open(table, name, dir, &settings).unwrap()))
+    (session, Backend::open(table, name, dir, &settings).unwrap())
 }
 
 fn bytes_of(values: &[f32]) -> Vec<u8> {
@@ -103,7 +101,7 @@ fn addsub_request(rows: usize) -> Request {
 
 #[test]
 fn requests_of_a_batch_get_their_own_responses() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, addsub(8)).unwrap();
     let mut cancelled = addsub_request(1);
     cancelled.cancelled = true;
@@ -138,7 +136,7 @@ fn requests_of_a_batch_get_their_own_responses() {
 
 #[test]
 fn invalid_inputs_are_refused_before_the_run() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, addsub(0)).unwrap();
     let with = |dtype, shape: &[i64], bytes: &[u8]| {
         let mut request = addsub_request(2);
@@ -171,7 +169,7 @@ fn invalid_inputs_are_refused_before_the_run() {
 
 #[test]
 fn every_type_round_trips() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let names = [
         "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
         "fp32", "fp64", "string", "bf16",
@@ -240,7 +238,7 @@ fn shapes() -> ModelSpec {
 
 #[test]
 fn dynamic_output_shapes_are_returned() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, shapes()).unwrap();
     let request = |x: &[f32]| {
         let request = Request::new(1)
@@ -273,7 +271,7 @@ fn dynamic_output_shapes_are_returned() {
 
 #[test]
 fn wrong_declared_shape_disables_preallocation() {
-    let Some((session, handle)) = start() else { return };
+    let (session, handle) = start();
     let f = |name, dims: &[i64]| decl(name, dtype::FP32, dims);
     let loaded =
         load(&handle, model("undeclared_width.onnx", 4, vec![f("x", &[-1])], vec![f("y", &[4])]))
@@ -293,7 +291,7 @@ fn wrong_declared_shape_disables_preallocation() {
 
 #[test]
 fn reshape_is_applied_for_the_model() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let mut desc = addsub(8);
     let tensor = |name| TensorSpec::reshaped(name, dtype::FP32, &[4, 4], &[16]);
     desc.inputs = vec![tensor("INPUT0"), tensor("INPUT1")];
@@ -308,7 +306,7 @@ fn reshape_is_applied_for_the_model() {
 
 #[test]
 fn load_errors_name_the_cause() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let split = |loaded: Result<harness::Loaded, trtserver_plugin_testkit::Failure>| {
         let failure = loaded.err().unwrap();
         (failure.code, failure.text)
@@ -335,7 +333,7 @@ fn load_errors_name_the_cause() {
 
 #[test]
 fn options_reach_the_session() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     for graph_level in [-1, 0, 1, 2, 3] {
         let mut desc = addsub(8);
         desc.graph_level = graph_level;
@@ -355,7 +353,7 @@ fn options_reach_the_session() {
 
 #[test]
 fn autocomplete_adds_missing_fields() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let complete =
         |file, max, inputs| harness::complete(&handle, &model(file, max, inputs, vec![]));
     let io = |dims: &str, field: &str, names: [&str; 2]| -> String {
@@ -386,7 +384,7 @@ fn autocomplete_adds_missing_fields() {
 
 #[test]
 fn one_session_serves_several_threads() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let first = load(&handle, addsub(8)).unwrap();
     let loaded = [first.sibling(), first.sibling(), first];
     std::thread::scope(|scope| {
@@ -410,7 +408,7 @@ fn resident_kib() -> usize {
 
 #[test]
 fn memory_does_not_grow() {
-    let Some((_session, handle)) = start() else { return };
+    let (_session, handle) = start();
     let loaded = load(&handle, shapes()).unwrap();
     let many = bytes_of(&[1.5; 1000]);
     let good = Request::new(1)
