@@ -7,14 +7,15 @@
 //! check.rs    tensors of a model's file against the configuration; complete.rs: autocomplete
 //! slot.rs     a tensor of a model as execution needs it; shape.rs, types.rs
 //! inputs.rs   inputs of a request, checked; strings.rs; merge.rs: whether requests can be executed as one
-//! outlet.rs   where outputs go: one response, or a whole batch; cancel.rs: cancelled requests
+//! execute.rs  a batch as one run, or request by request
+//! outlet.rs   where outputs go: one response, or a whole batch
 //! fault.rs    errors;  log.rs: log lines of a library that is never closed
 //! ```
 
-pub mod cancel;
 pub mod check;
 pub mod complete;
 pub mod config;
+pub mod execute;
 pub mod fault;
 pub mod inputs;
 pub mod log;

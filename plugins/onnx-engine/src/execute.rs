@@ -13,7 +13,7 @@ use std::ffi::c_char;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use trtserver_framework::cancel::{fail_cancelled, fail_if_cancelled};
+use trtserver_framework::execute::Executor;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
 use trtserver_plugin_api::author::{Batch, Error, Request};
@@ -55,29 +55,19 @@ impl OnnxInstance {
     pub fn new(model: &Arc<OnnxModel>) -> Self {
         Self { cached: CachedRuns::default(), model: model.clone(), scratch: Scratch::default() }
     }
+}
 
-    pub fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        batch.mark_exec_start();
-        let remaining = fail_cancelled(batch, &mut self.scratch.failed);
-        if remaining < 2 || !self.execute_merged(batch)? {
-            self.execute_each(batch);
-        }
-        batch.mark_exec_end();
-        Ok(())
+impl Executor for OnnxInstance {
+    fn failed(&mut self) -> &mut Vec<bool> {
+        &mut self.scratch.failed
     }
 
-    fn execute_each(&mut self, batch: &Batch<'_>) {
-        let mut computing = false;
-        for (nth, request) in batch.requests().enumerate() {
-            if self.scratch.failed[nth] || fail_if_cancelled(request) {
-                continue;
-            }
-            let result = self.execute_one(request, batch, &mut computing);
-            self.scratch.clear();
-            if let Err(fault) = result {
-                request.fail(fault.into());
-            }
-        }
+    fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        self.merge_and_run(batch)
+    }
+
+    fn clear(&mut self) {
+        self.scratch.clear();
     }
 
     fn execute_one(

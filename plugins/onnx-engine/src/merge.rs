@@ -20,7 +20,7 @@ impl OnnxInstance {
     ///
     /// # Errors
     /// The outputs of the run are invalid; all requests fail with the error.
-    pub fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+    pub fn merge_and_run(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
         let (model, scratch) = (&*self.model, &mut self.scratch);
         if !model.plan.batching || !have_equal_inputs(batch) {
             return Ok(false);

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use trtserver_framework::complete;
 use trtserver_framework::config::Config;
+use trtserver_framework::execute;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
@@ -177,6 +178,6 @@ impl<F: ModelFormat> Instance for EngineInstance<F> {
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        self.instance.execute(batch)
+        execute::execute(&mut self.instance, batch)
     }
 }

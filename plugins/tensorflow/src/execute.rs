@@ -11,7 +11,7 @@ use crate::tensor::{Borrow, Tensor};
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
-use trtserver_framework::cancel::{fail_cancelled, fail_if_cancelled};
+use trtserver_framework::execute::{self, Executor};
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
 use trtserver_plugin_api::author::{
@@ -72,29 +72,21 @@ impl Instance for TensorFlowInstance {
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        batch.mark_exec_start();
-        let remaining = fail_cancelled(batch, &mut self.scratch.failed);
-        if remaining < 2 || !self.execute_merged(batch)? {
-            self.execute_each(batch);
-        }
-        batch.mark_exec_end();
-        Ok(())
+        execute::execute(self, batch)
     }
 }
 
-impl TensorFlowInstance {
-    fn execute_each(&mut self, batch: &Batch<'_>) {
-        let mut computing = false;
-        for (nth, request) in batch.requests().enumerate() {
-            if self.scratch.failed[nth] || fail_if_cancelled(request) {
-                continue;
-            }
-            let result = self.execute_one(request, batch, &mut computing);
-            self.scratch.clear(&self.model);
-            if let Err(fault) = result {
-                request.fail(fault.into());
-            }
-        }
+impl Executor for TensorFlowInstance {
+    fn failed(&mut self) -> &mut Vec<bool> {
+        &mut self.scratch.failed
+    }
+
+    fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        self.merge_and_run(batch)
+    }
+
+    fn clear(&mut self) {
+        self.scratch.clear(&self.model);
     }
 
     fn execute_one(

@@ -17,7 +17,7 @@ impl TensorFlowInstance {
     ///
     /// # Errors
     /// The outputs of the run are invalid, or the run of a model with state failed; all requests fail with the error.
-    pub fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+    pub fn merge_and_run(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
         let (model, network, scratch) = (&*self.model, &*self.network, &mut self.scratch);
         if !model.plan.batching || !have_equal_inputs(batch) {
             return Ok(false);
