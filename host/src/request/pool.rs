@@ -171,9 +171,11 @@ fn schedule_trim(at_ns: u64) {
     timer::schedule(at_ns, pool);
 }
 
-/// An eighth of the memory that this process may use, at most [`MAX_BOUND`].
+/// An eighth of the memory that this process may use, or of the memory budget, which free blocks are not part of; at most
+/// [`MAX_BOUND`].
 fn bound() -> usize {
-    usize::try_from(budget::available() / 8).unwrap_or(MAX_BOUND).min(MAX_BOUND)
+    let available = usize::try_from(budget::available()).unwrap_or(usize::MAX);
+    (available.min(budget::request_memory().limit()) / 8).min(MAX_BOUND)
 }
 
 #[cfg(test)]
