@@ -25,7 +25,7 @@ pub fn check_types(config: &Config) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The inputs of the graph: those that are configured, and the sequence controls that the host adds.
+/// The inputs of the graph: the configured ones, and the sequence controls that the host adds.
 ///
 /// # Errors
 /// Configuration and net have different inputs.

@@ -1,7 +1,7 @@
 //! Executes batches: several requests in one run where their shapes agree (see `merge.rs`), else each request by itself.
 //!
 //! Inputs are used in place, outputs are adopted by the host; strings are read in place and written once. A model that may keep a
-//! tensor between runs (see `retention.rs`) gets copies. Per-request data is in vectors that keep their capacity.
+//! tensor between runs (see `state.rs`) gets copies. Per-request data is in vectors that keep their capacity.
 
 use crate::api::{TfOutput, TfTensor};
 use crate::model::TensorFlowModel;
@@ -156,7 +156,7 @@ impl Scratch {
         self.requested.clear();
         self.borrowed.clear();
         if !self.borrow.is_over() {
-            // The analysis in `retention.rs` is meant to prevent this. The memory belongs to the request, so it is
+            // The analysis in `state.rs` is meant to prevent this. The memory belongs to the request, so it is
             // invalid soon; no later request shares it.
             model.copy_from_now_on();
             self.borrow = Borrow::default();

@@ -141,7 +141,7 @@ impl<'a> Library<'a> {
         Ok(())
     }
 
-    /// Adds the function of a `NameAttrList`, and those that its attributes name.
+    /// Adds the function of a `NameAttrList`, and the functions that its attributes name.
     fn named(
         &self,
         function: &[u8],

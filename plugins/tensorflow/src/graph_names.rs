@@ -1,4 +1,4 @@
-//! A GraphDef against the names in a configuration: which tensors they are, and errors for those that the graph lacks.
+//! Looks up the names of a configuration in a GraphDef: their tensors, and errors for names that the graph lacks.
 
 use crate::graph_def::{Graph, Operation, tensor_name};
 use crate::signature::{GraphTensor, Signature};
@@ -60,7 +60,7 @@ pub fn configured(graph: &Graph, config: &Config, file: &Path) -> Result<Signatu
     Ok(Signature { inputs, outputs, method: String::new() })
 }
 
-/// The tensors of an incomplete configuration: those that it names, and for an empty list the placeholders or ends of the graph.
+/// The tensors of an incomplete configuration: the named ones, and for an empty list the placeholders or ends of the graph.
 ///
 /// # Errors
 /// An empty graph, or a name that it lacks.

@@ -189,7 +189,8 @@ pub fn find(kind: &str) -> Result<Translate, String> {
     } else if kind.ends_with("Gradient") {
         "operators for training are not supported".to_owned()
     } else {
-        "the operator is not supported; plugins/caffe2/README.md lists those that are".to_owned()
+        "the operator is not supported; plugins/caffe2/README.md lists the supported ones"
+            .to_owned()
     })
 }
 
