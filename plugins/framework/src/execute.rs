@@ -1,6 +1,7 @@
 //! Executes a batch: several requests in one run where the framework can, else each request by itself.
 
 use crate::fault::Fault;
+use crate::merge::have_equal_inputs;
 use trtserver_plugin_api::author::{Batch, Error, Request};
 
 /// An instance of a framework's model.
@@ -8,11 +9,21 @@ pub trait Executor {
     /// Which requests of the batch have failed; keeps its capacity between batches.
     fn failed(&mut self) -> &mut Vec<bool>;
 
-    /// Executes all requests that have not failed in one run; false = execute each by itself.
+    /// The model has a batch dimension.
+    fn batching(&self) -> bool;
+
+    /// Prepares one run for all requests that have not failed; false = they request no output.
+    ///
+    /// # Errors
+    /// A request is invalid.
+    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault>;
+
+    /// Executes the run that was prepared; false = it failed, and executing the requests one by one finds the one that
+    /// caused it.
     ///
     /// # Errors
     /// All requests fail with the error.
-    fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error>;
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault>;
 
     /// Executes one request, and sends its response. Marks the start of the computation unless `computing` is set.
     ///
@@ -32,14 +43,14 @@ pub trait Executor {
 /// Executes the requests of a batch that are not cancelled.
 ///
 /// # Errors
-/// As [`Executor::execute_merged`].
+/// As [`Executor::run_merged`].
 pub fn execute(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), Error> {
     batch.mark_exec_start();
     let failed = executor.failed();
     failed.clear();
     failed.extend(batch.requests().map(fail_if_cancelled));
     let remaining = failed.iter().filter(|failed| !**failed).count();
-    if remaining < 2 || !executor.execute_merged(batch)? {
+    if remaining < 2 || !execute_merged(executor, batch)? {
         let mut computing = false;
         for (nth, request) in batch.requests().enumerate() {
             if executor.failed()[nth] || fail_if_cancelled(request) {
@@ -54,6 +65,20 @@ pub fn execute(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), Er
     }
     batch.mark_exec_end();
     Ok(())
+}
+
+/// Executes all requests that have not failed in one run; false = execute each by itself, so that an invalid one gets its own
+/// error.
+fn execute_merged(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<bool, Error> {
+    if !executor.batching() || !have_equal_inputs(batch) {
+        return Ok(false);
+    }
+    let merged = match executor.prepare_merged(batch) {
+        Ok(true) => executor.run_merged(batch),
+        Ok(false) | Err(_) => Ok(false),
+    };
+    executor.clear();
+    Ok(merged?)
 }
 
 /// True: the request was cancelled, and has failed now.

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use trtserver_framework::execute::Executor;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
-use trtserver_plugin_api::author::{Batch, Error, Request};
+use trtserver_plugin_api::author::{Batch, Request};
 
 pub struct OnnxInstance {
     /// Before the model in this struct, so that it is dropped first: its bindings refer to the model's session.
@@ -62,8 +62,17 @@ impl Executor for OnnxInstance {
         &mut self.scratch.failed
     }
 
-    fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
-        self.merge_and_run(batch)
+    fn batching(&self) -> bool {
+        self.model.plan.batching
+    }
+
+    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+        self.scratch.prepare_merged(&self.model, batch)?;
+        Ok(!self.scratch.requested.is_empty())
+    }
+
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+        self.scratch.run_merged(&self.model, batch)
     }
 
     fn clear(&mut self) {

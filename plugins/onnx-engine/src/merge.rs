@@ -3,39 +3,20 @@
 //! All requests are validated first. If one is invalid, if their shapes differ, or if the run fails, each request is
 //! executed by itself and gets its own error: one request must not fail the others.
 
-use crate::execute::{OnnxInstance, Scratch};
+use crate::execute::Scratch;
 use crate::model::OnnxModel;
 use crate::strings;
 use crate::value::Value;
 use std::sync::atomic::Ordering;
 use trtserver_framework::fault::Fault;
-use trtserver_framework::merge::have_equal_inputs;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::type_size;
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_plugin_api::author::{Batch, Error};
-
-impl OnnxInstance {
-    /// Executes all requests that have not failed in one run; false = execute each by itself.
-    ///
-    /// # Errors
-    /// The outputs of the run are invalid; all requests fail with the error.
-    pub fn merge_and_run(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
-        let (model, scratch) = (&*self.model, &mut self.scratch);
-        if !model.plan.batching || !have_equal_inputs(batch) {
-            return Ok(false);
-        }
-        let prepared =
-            scratch.prepare_merged(model, batch).is_ok() && !scratch.requested.is_empty();
-        let merged = if prepared { scratch.run_merged(model, batch) } else { Ok(false) };
-        scratch.clear();
-        Ok(merged?)
-    }
-}
+use trtserver_plugin_api::author::Batch;
 
 impl Scratch {
     /// Creates values over the gathered inputs, and lists the outputs that any request requested.
-    fn prepare_merged(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<(), Fault> {
+    pub fn prepare_merged(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<(), Fault> {
         self.expect_inputs(model);
         let Some(first) = batch.requests().next() else { return Ok(()) };
         for (nth, tensor) in first.inputs().enumerate() {
@@ -73,7 +54,7 @@ impl Scratch {
 
     /// False: the run failed. Executing the requests one by one then finds the one that caused it, and detects an output
     /// whose declared shape is wrong.
-    fn run_merged(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<bool, Fault> {
+    pub fn run_merged(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<bool, Fault> {
         let preallocate = model.preallocate.load(Ordering::Relaxed);
         let mut outlet = batch;
         self.prepare_outputs(model, batch.rows(), &mut outlet, preallocate)?;

@@ -81,8 +81,17 @@ impl Executor for TensorFlowInstance {
         &mut self.scratch.failed
     }
 
-    fn execute_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
-        self.merge_and_run(batch)
+    fn batching(&self) -> bool {
+        self.model.plan.batching
+    }
+
+    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+        self.scratch.prepare_merged(&self.model, &self.network, batch)?;
+        Ok(!self.scratch.requested.is_empty())
+    }
+
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+        self.scratch.run_merged(&self.model, &self.network, batch)
     }
 
     fn clear(&mut self) {

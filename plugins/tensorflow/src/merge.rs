@@ -4,37 +4,16 @@
 //! executed by itself and gets its own error: one request must not fail the others. A model with state is an exception: part of a
 //! failed run may have changed the state, so that the requests are not run again.
 
-use crate::execute::{Scratch, TensorFlowInstance};
+use crate::execute::Scratch;
 use crate::inputs::Piece;
 use crate::model::TensorFlowModel;
 use crate::network::Network;
 use trtserver_framework::fault::Fault;
-use trtserver_framework::merge::have_equal_inputs;
-use trtserver_plugin_api::author::{Batch, Error};
-
-impl TensorFlowInstance {
-    /// Executes all requests that have not failed in one run; false = execute each by itself.
-    ///
-    /// # Errors
-    /// The outputs of the run are invalid, or the run of a model with state failed; all requests fail with the error.
-    pub fn merge_and_run(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
-        let (model, network, scratch) = (&*self.model, &*self.network, &mut self.scratch);
-        if !model.plan.batching || !have_equal_inputs(batch) {
-            return Ok(false);
-        }
-        let prepared = scratch.prepare_merged(model, network, batch).is_ok();
-        let merged = match prepared && !scratch.requested.is_empty() {
-            true => scratch.run_merged(model, network, batch),
-            false => Ok(false),
-        };
-        scratch.clear(model);
-        Ok(merged?)
-    }
-}
+use trtserver_plugin_api::author::Batch;
 
 impl Scratch {
     /// Creates tensors over the gathered inputs, and lists the outputs that any request requested.
-    fn prepare_merged(
+    pub fn prepare_merged(
         &mut self,
         model: &TensorFlowModel,
         network: &Network,
@@ -59,7 +38,7 @@ impl Scratch {
     }
 
     /// False: the run failed. Executing the requests one by one then finds the one that caused it.
-    fn run_merged(
+    pub fn run_merged(
         &mut self,
         model: &TensorFlowModel,
         network: &Network,
