@@ -1,6 +1,6 @@
 //! Cached runs: which requests use one, and that the responses are the same.
 
-use super::harness::{Loaded, decl, load, model};
+use super::harness::{Loaded, decl, load, lookup_model, lookup_request, model};
 use super::{
     addsub, addsub_request, bytes_of, expect_error, floats, output, outputs, resident_kib, shapes,
     start,
@@ -154,21 +154,15 @@ fn invalid_requests_fail_despite_cached_run() {
 #[test]
 fn failing_cached_run_does_not_affect_other_requests() {
     let (_session, handle) = start();
-    let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
-    let loaded = load(&handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
-    let request = |place: i64| {
-        Request::new(1)
-            .input("places", dtype::INT64, &[1, 1], &place.to_le_bytes())
-            .request_output("found")
-    };
+    let loaded = load(&handle, lookup_model()).unwrap();
     for _ in 0..3 {
-        run_one(&loaded, request(1));
-        let (outcome, cached) = run_one(&loaded, request(2));
+        run_one(&loaded, lookup_request(1));
+        let (outcome, cached) = run_one(&loaded, lookup_request(2));
         assert_eq!((floats(&outcome, "found"), cached), (vec![12.0], true));
-        let (outcome, cached) = run_one(&loaded, request(99));
+        let (outcome, cached) = run_one(&loaded, lookup_request(99));
         expect_error(&outcome, "model 'M': onnx runtime error");
         assert!(cached);
-        assert_eq!(floats(&run_one(&loaded, request(3)).0, "found"), [13.0]);
+        assert_eq!(floats(&run_one(&loaded, lookup_request(3)).0, "found"), [13.0]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The plugin's models on the test host.
 
 use trtserver_plugin_api::abi::descriptors::instance_kind;
+use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_testkit::{
     Backend, Failure, Instance, InstanceSpec, Model, ModelSpec, Outcome, Request, TensorSpec,
 };
@@ -25,6 +26,33 @@ pub fn model(
         accepts_any_output: true,
         ..ModelSpec::new("M")
     }
+}
+
+/// All types, in the order of their numbers, which begin with 1.
+pub const TYPES: [&str; 14] = [
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
+    "fp32", "fp64", "string", "bf16",
+];
+
+/// Passes `in_T` on as `out_T` for each type T.
+pub fn types_model(max_batch_size: i32, dims: &[i64]) -> ModelSpec {
+    let of = |prefix: &str| {
+        let tensors = TYPES.iter().zip(1..);
+        tensors.map(|(name, kind)| decl(&format!("{prefix}_{name}"), kind, dims)).collect()
+    };
+    model("types.onnx", max_batch_size, of("in"), of("out"))
+}
+
+/// Fails requests for places that it does not have.
+pub fn lookup_model() -> ModelSpec {
+    let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
+    model("lookup.onnx", 8, vec![places], vec![found])
+}
+
+pub fn lookup_request(place: i64) -> Request {
+    Request::new(1)
+        .input("places", dtype::INT64, &[1, 1], &place.to_le_bytes())
+        .request_output("found")
 }
 
 pub fn complete(backend: &Backend, model: &ModelSpec) -> Result<String, Failure> {

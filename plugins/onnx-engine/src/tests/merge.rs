@@ -1,6 +1,6 @@
 //! Several requests in one run.
 
-use super::harness::{decl, load, model};
+use super::harness::{TYPES, decl, load, lookup_model, lookup_request, model, types_model};
 use super::{addsub, addsub_request, bytes_of, expect_error, floats, output, outputs, ramp, start};
 use trtserver_plugin_api::abi::types::{code, dtype, tensor_flags};
 use trtserver_plugin_testkit::{Counts, Request, counts};
@@ -104,35 +104,23 @@ fn failed_merged_run_is_repeated_per_request() {
 #[test]
 fn failed_merged_run_fails_only_faulty_request() {
     let (_session, handle) = start();
-    let (places, found) = (decl("places", dtype::INT64, &[1]), decl("found", dtype::FP32, &[1]));
-    let loaded = load(&handle, model("lookup.onnx", 8, vec![places], vec![found])).unwrap();
-    let request = |place: i64| {
-        Request::new(1)
-            .input("places", dtype::INT64, &[1, 1], &place.to_le_bytes())
-            .request_output("found")
-    };
-    let outcomes = loaded.run(&[request(2), request(99), request(3)]);
+    let loaded = load(&handle, lookup_model()).unwrap();
+    let outcomes = loaded.run(&[lookup_request(2), lookup_request(99), lookup_request(3)]);
     assert_eq!(floats(&outcomes[0], "found"), [12.0]);
     expect_error(&outcomes[1], "out of data bounds");
     assert_eq!(floats(&outcomes[2], "found"), [13.0]);
     let mut outcomes = Vec::new();
-    let merged =
-        count(|counts| counts.scattered, || outcomes = loaded.run(&[request(0), request(1)]));
+    let merged = count(
+        |counts| counts.scattered,
+        || outcomes = loaded.run(&[lookup_request(0), lookup_request(1)]),
+    );
     assert_eq!((merged, floats(&outcomes[1], "found")), (1, vec![11.0]));
 }
 
 #[test]
 fn every_type_is_scattered() {
     let (_session, handle) = start();
-    let names = [
-        "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
-        "fp32", "fp64", "string", "bf16",
-    ];
-    let of = |prefix: &str| {
-        let tensors = names.iter().zip(1..);
-        tensors.map(|(name, kind)| decl(&format!("{prefix}_{name}"), kind, &[])).collect()
-    };
-    let loaded = load(&handle, model("types.onnx", 8, of("in"), of("out"))).unwrap();
+    let loaded = load(&handle, types_model(8, &[])).unwrap();
     let framed = |strings: &[&str]| -> Vec<u8> {
         let frame = |s: &&str| [&(s.len() as u32).to_le_bytes()[..], s.as_bytes()].concat();
         strings.iter().flat_map(frame).collect()
@@ -147,7 +135,7 @@ fn every_type_is_scattered() {
         }
     };
     let request = |rows: usize, seed: u8, strings: Option<Vec<u8>>| {
-        names.iter().zip(1..).fold(Request::new(rows as u32), |request, (name, kind)| {
+        TYPES.iter().zip(1..).fold(Request::new(rows as u32), |request, (name, kind)| {
             let given = strings.clone().filter(|_| kind == dtype::STRING);
             let data = given.unwrap_or_else(|| bytes(kind, rows, seed));
             let request = request.input(&format!("in_{name}"), kind, &[rows as i64], &data);
@@ -156,9 +144,9 @@ fn every_type_is_scattered() {
     };
     let mut outcomes = Vec::new();
     let requests = [request(1, 3, None), request(3, 40, None)];
-    assert_eq!(count(|counts| counts.scattered, || outcomes = loaded.run(&requests)), names.len());
+    assert_eq!(count(|counts| counts.scattered, || outcomes = loaded.run(&requests)), TYPES.len());
     for (outcome, (rows, seed)) in outcomes.iter().zip([(1, 3), (3, 40)]) {
-        for (name, kind) in names.iter().zip(1..) {
+        for (name, kind) in TYPES.iter().zip(1..) {
             let output = output(outcome, &format!("out_{name}"));
             assert_eq!((output.dtype, &output.data), (kind, &bytes(kind, rows, seed)), "{name}");
         }

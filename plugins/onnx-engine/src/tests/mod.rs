@@ -7,7 +7,7 @@ mod harness;
 mod merge;
 
 use crate::{Graph, ModelFormat};
-use harness::{decl, load, load_on, model};
+use harness::{TYPES, decl, load, load_on, model, types_model};
 use std::path::{Path, PathBuf};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
@@ -170,15 +170,7 @@ fn invalid_inputs_are_refused_before_the_run() {
 #[test]
 fn every_type_round_trips() {
     let (_session, handle) = start();
-    let names = [
-        "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "fp16",
-        "fp32", "fp64", "string", "bf16",
-    ];
-    let of = |prefix: &str| {
-        let tensors = names.iter().zip(1..);
-        tensors.map(|(name, kind)| decl(&format!("{prefix}_{name}"), kind, &[-1])).collect()
-    };
-    let loaded = load(&handle, model("types.onnx", 0, of("in"), of("out"))).unwrap();
+    let loaded = load(&handle, types_model(0, &[-1])).unwrap();
     let strings: [&[u8]; 3] = [b"nul\0inside", b"", "höher".as_bytes()];
     let framed = |strings: &[&[u8]]| -> Vec<u8> {
         strings.iter().flat_map(|s| [&(s.len() as u32).to_le_bytes()[..], s].concat()).collect()
@@ -186,7 +178,7 @@ fn every_type_round_trips() {
     for count in [3, 0] {
         let mut request = Request::new(1);
         let mut sent = Vec::new();
-        for (name, kind) in names.iter().zip(1..) {
+        for (name, kind) in TYPES.iter().zip(1..) {
             let bytes: Vec<u8> = match kind {
                 dtype::STRING => framed(&strings[..count]),
                 dtype::BOOL => [1, 0, 1][..count].to_vec(),
@@ -199,7 +191,7 @@ fn every_type_round_trips() {
             sent.push(bytes);
         }
         let outcome = &loaded.run(&[request])[0];
-        for ((name, kind), bytes) in names.iter().zip(1..).zip(&sent) {
+        for ((name, kind), bytes) in TYPES.iter().zip(1..).zip(&sent) {
             let output = output(outcome, &format!("out_{name}"));
             assert_eq!((output.dtype, &output.data), (kind, bytes), "{name}");
             assert_eq!(output.shape, [count as i64]);
@@ -210,7 +202,7 @@ fn every_type_round_trips() {
         let request = Request::new(1)
             .input("in_string", dtype::STRING, &[2], bytes)
             .request_output("out_string");
-        let rest = names.iter().zip(1..).filter(|(name, _)| **name != "string");
+        let rest = TYPES.iter().zip(1..).filter(|(name, _)| **name != "string");
         rest.fold(request, |request, (name, kind)| {
             request.input(&format!("in_{name}"), kind, &[0], &[])
         })
