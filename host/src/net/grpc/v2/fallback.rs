@@ -1,10 +1,11 @@
 //! The fallback for messages that the fast path does not parse: converts a ModelInferRequest decoded by prost into a
 //! request, or returns the error for the client.
 
-use super::input::{Source, shared_memory};
+use super::input::Source;
 use super::response::ResponseSpec;
+use super::shared_memory;
 use crate::error::{Error, Result};
-use crate::net::v2::{RequestParameters, UncheckedRequest};
+use crate::net::v2::{RequestParameters, SHARED_MEMORY_DISABLED, UncheckedRequest};
 use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{DType, InputTensor};
@@ -79,12 +80,14 @@ pub fn read(
                 ));
             }
         };
-        if classes > 0 && output.parameters.contains_key("shared_memory_region") {
+        if classes > 0 && output.parameters.contains_key(shared_memory::REGION) {
             return Err(Error::invalid(
                 "output can't set both 'shared_memory_region' and 'classification'",
             ));
         }
-        shared_memory(&output.name, &output.parameters)?;
+        if shared_memory::slice(&output.name, &output.parameters)?.is_some() {
+            return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
+        }
         unchecked.request_output(signature, &output.name, classes)?;
         if classes > 0 {
             spec.classes.push((output.name, classes));

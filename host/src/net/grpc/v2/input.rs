@@ -1,17 +1,12 @@
-//! The bytes of an input: the next entry of raw_input_contents, or typed contents (docs/protocol/v2.md §1.4).
+//! The bytes of an input: the next entry of raw_input_contents, typed contents, or client shared memory (docs/protocol/v2.md §1.4).
 
+use super::shared_memory;
 use crate::budget::{self, Exhausted, Purpose, out_of_memory, request_memory};
 use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::{DType, strings};
 use bytes::Bytes;
-use std::collections::BTreeMap;
-use trtserver_proto::v2::{
-    InferParameter, InferTensorContents, infer_parameter::ParameterChoice,
-    model_infer_request::InferInputTensor,
-};
-
-type Parameters = BTreeMap<String, InferParameter>;
+use trtserver_proto::v2::{InferTensorContents, model_infer_request::InferInputTensor};
 
 /// The source of the input bytes of one request.
 pub struct Source<'a> {
@@ -29,7 +24,15 @@ impl<'a> Source<'a> {
     /// Takes the bytes of `tensor`, whose requested type is `dtype`.
     pub fn take(&mut self, tensor: &InferInputTensor, dtype: DType) -> Result<Bytes> {
         let (name, model) = (&tensor.name, self.model);
-        shared_memory(name, &tensor.parameters)?;
+        if shared_memory::slice(name, &tensor.parameters)?.is_some() {
+            if tensor.contents.is_some() {
+                return Err(Error::invalid(format!(
+                    "unexpected 'content' provided when using shared memory for input tensor '{name}' for \
+                     model '{model}'"
+                )));
+            }
+            return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
+        }
         if self.is_raw {
             if tensor.contents.is_some() {
                 return Err(Error::invalid(format!(
@@ -48,46 +51,6 @@ fn missing(name: &str, model: &str) -> Error {
     Error::invalid(format!(
         "unable to find data for input tensor '{name}' for model '{model}' in request."
     ))
-}
-
-/// Checks the shared-memory parameters of a tensor, and refuses their use.
-pub fn shared_memory(name: &str, parameters: &Parameters) -> Result<()> {
-    if parameters.is_empty() {
-        return Ok(());
-    }
-    let get = |key: &str| parameters.get(key).map(|p| &p.parameter_choice);
-    let region = get("shared_memory_region");
-    let wrong = |key: &str, expected: &str| {
-        Err(Error::invalid(format!(
-            "invalid value type for '{key}' parameter for tensor '{name}', expected {expected}."
-        )))
-    };
-    if !matches!(region, None | Some(Some(ParameterChoice::StringParam(_)))) {
-        return wrong("shared_memory_region", "string_param");
-    }
-    for key in ["shared_memory_offset", "shared_memory_byte_size"] {
-        match get(key) {
-            None => {}
-            Some(_) if region.is_none() => {
-                return Err(Error::invalid(format!(
-                    "'{key}' can not be specified without 'shared_memory_region' parameter for tensor \
-                     '{name}'"
-                )));
-            }
-            Some(Some(ParameterChoice::Int64Param(_))) => {}
-            Some(_) => return wrong(key, "int64_param"),
-        }
-    }
-    if region.is_none() {
-        return Ok(());
-    }
-    if get("shared_memory_byte_size").is_none() {
-        return Err(Error::invalid(format!(
-            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter \
-             for tensor '{name}'"
-        )));
-    }
-    Err(Error::unsupported(SHARED_MEMORY_DISABLED))
 }
 
 fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Result<Bytes> {

@@ -1,7 +1,6 @@
 //! Unit tests of `input.rs`.
 
 use super::*;
-use trtserver_proto::v2::InferParameter;
 
 fn tensor(contents: Option<InferTensorContents>) -> InferInputTensor {
     InferInputTensor { name: "I".into(), contents, ..Default::default() }
@@ -47,45 +46,4 @@ fn raw_entries_are_taken_in_order() {
     assert_eq!(source.take(&tensor(None), DType::Int8).unwrap(), "b");
     let short = source.take(&tensor(None), DType::Int8).unwrap_err();
     assert_eq!(short.message, "unable to find data for input tensor 'I' for model 'm' in request.");
-}
-
-#[test]
-fn shared_memory_parameters_are_refused() {
-    let int = ParameterChoice::Int64Param(0);
-    let text = ParameterChoice::StringParam("r".into());
-    let table: [(&[(&str, &ParameterChoice)], &str); 5] = [
-        (
-            &[("shared_memory_offset", &int)],
-            "'shared_memory_offset' can not be specified without 'shared_memory_region' parameter \
-             for tensor 'I'",
-        ),
-        (
-            &[("shared_memory_region", &text)],
-            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' \
-             parameter for tensor 'I'",
-        ),
-        (
-            &[("shared_memory_region", &int)],
-            "invalid value type for 'shared_memory_region' parameter for tensor 'I', expected \
-             string_param.",
-        ),
-        (
-            &[("shared_memory_region", &text), ("shared_memory_byte_size", &text)],
-            "invalid value type for 'shared_memory_byte_size' parameter for tensor 'I', expected \
-             int64_param.",
-        ),
-        (
-            &[("shared_memory_region", &text), ("shared_memory_byte_size", &int)],
-            SHARED_MEMORY_DISABLED,
-        ),
-    ];
-    for (parameters, want) in table {
-        let parameters = parameters.iter().map(|(key, value)| {
-            let value = InferParameter { parameter_choice: Some((*value).clone()) };
-            ((*key).to_owned(), value)
-        });
-        let tensor = InferInputTensor { parameters: parameters.collect(), ..tensor(None) };
-        let got = Source::new("m", vec!["a".into()]).take(&tensor, DType::Int8);
-        assert_eq!(got.unwrap_err().message, want);
-    }
 }

@@ -6,6 +6,7 @@ mod infer; // ModelInfer, without tonic
 mod input; // bytes of an input: raw, or typed contents
 mod response; // encodes ModelInferResponse
 mod service; // the other endpoints, through tonic
+mod shared_memory; // parameters of tensors in client shared memory
 mod stream; // ModelStreamInfer
 
 pub use infer::infer;

@@ -2,7 +2,7 @@
 
 use super::json::access::{array, as_unsigned, member, text, wrong_type};
 use super::json::{self, Array, Picked, Spans, Value};
-use super::{input, parameters};
+use super::{input, parameters, shared_memory};
 use crate::budget::Purpose;
 use crate::error::{Error, Result};
 use crate::net::v2::{SHARED_MEMORY_DISABLED, UncheckedRequest};
@@ -121,7 +121,7 @@ fn names<'a>(inputs: Array<'a>, spans: &Spans<'a>) -> Vec<String> {
 /// Whether an output is requested as a binary section, and as how many classes.
 fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
     let Some(Value::Object(parameters)) = parameters else { return Ok((false, 0)) };
-    let names = ["binary_data", "classification", "shared_memory_region"];
+    let names = ["binary_data", "classification", shared_memory::REGION];
     let [binary, classes, region]: Picked<'_, 3> = parameters.pick(names)?;
     let binary = match binary {
         None => false,
@@ -139,11 +139,13 @@ fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
     };
     let classes = u32::try_from(classes).unwrap_or(u32::MAX);
     if let Some(region) = region {
-        text("shared_memory_region", &region)?;
         let other = match (classes > 0, binary) {
             (true, _) => "classification",
             (_, true) => "binary_data",
-            _ => return Err(Error::unsupported(SHARED_MEMORY_DISABLED)),
+            _ => {
+                shared_memory::slice(parameters, &region)?;
+                return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
+            }
         };
         return Err(Error::invalid(format!(
             "Output can't set both 'shared_memory_region' and '{other}'"

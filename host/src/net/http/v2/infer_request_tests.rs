@@ -96,6 +96,28 @@ fn invalid_requests_are_refused() {
             Unsupported,
             SHARED_MEMORY_DISABLED.into(),
         ),
+        (
+            one(r#","parameters":{"shared_memory_region":"r"}"#),
+            b"",
+            Internal,
+            "Unable to parse 'shared_memory_byte_size': attempt to access non-existing object member \
+             'shared_memory_byte_size'"
+                .into(),
+        ),
+        (
+            one(r#","parameters":{"shared_memory_region":"r","shared_memory_byte_size":-2}"#),
+            b"",
+            Internal,
+            "Unable to parse 'shared_memory_byte_size': attempt to access JSON non-unsigned-integer as \
+             unsigned-integer"
+                .into(),
+        ),
+        (
+            one(r#","parameters":{"shared_memory_region":7,"shared_memory_byte_size":2}"#),
+            b"",
+            Internal,
+            "Unable to parse 'shared_memory_region': attempt to access JSON non-string as string".into(),
+        ),
         (one(r#","data":7"#), b"", Internal, "Unable to parse 'data': attempt to access JSON non-array as array".into()),
         (
             r#"{"inputs":[{"name":"X","shape":[1],"datatype":"INT8","data":[1]}]}"#.into(),

@@ -2,6 +2,7 @@
 
 use super::json::access::{array, member, text, unsigned};
 use super::json::{Picked, Value, data};
+use super::shared_memory;
 use crate::error::{Error, Result};
 use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::tensor::element_count;
@@ -31,9 +32,13 @@ pub fn read<'o, 'a>(
     sections: &mut Bytes,
     signature: &Signature,
 ) -> Result<Input<'o, 'a>> {
+    let parameters = match parameters {
+        Some(Value::Object(parameters)) => Some(*parameters),
+        _ => None,
+    };
     let [binary, region] = match parameters {
-        Some(Value::Object(all)) => all.pick(["binary_data_size", "shared_memory_region"])?,
-        _ => [None, None],
+        Some(parameters) => parameters.pick(["binary_data_size", shared_memory::REGION])?,
+        None => [None, None],
     };
     let set = [json.is_some(), binary.is_some(), region.is_some()];
     if set.iter().filter(|set| **set).count() != 1 {
@@ -62,11 +67,11 @@ pub fn read<'o, 'a>(
             )));
         }
         Source::Binary(sections.split_to(size as usize))
-    } else {
-        if let Some(region) = region {
-            text("shared_memory_region", &region)?;
-        }
+    } else if let (Some(parameters), Some(region)) = (parameters, region) {
+        shared_memory::slice(parameters, &region)?;
         return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
+    } else {
+        return Err(one_source(set));
     };
     Ok(Input { name, shape, dtype, source })
 }

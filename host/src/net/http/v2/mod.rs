@@ -12,6 +12,7 @@ mod parameters; // request parameters
 pub mod receive; // request bodies
 mod repository; // repository index, loading and unloading
 mod response; // responses without tensors
+mod shared_memory; // parameters of tensors in client shared memory
 
 pub use response::failure;
 
