@@ -21,6 +21,7 @@ pub mod repository; // models and versions, from directory to served
 pub mod request; // protocol-neutral requests and responses
 pub mod scheduler; // queues and batchers
 pub mod server; // builds the parts in order, drains them in reverse
+pub mod shared_memory; // regions of clients' shared memory
 pub mod state; // phase of the server and in-flight requests
 pub mod stats; // counters of model versions
 pub mod sync; // locks without poisoning

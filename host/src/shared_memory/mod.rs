@@ -1,0 +1,21 @@
+//! Shared memory of clients: named regions of POSIX shared-memory objects, which clients register and requests refer to.
+//!
+//! A region is a window of an object, mapped for reading and writing. Everything else about the object is the client's, who
+//! may write it at any time, unlink it, or make it shorter than the window. The last would end this process with SIGBUS at the
+//! next access; [`guard`] replaces the window by zero pages instead and marks the region, and every request that used the
+//! region fails ([`Region::fault`]).
+//!
+//! A region that is unregistered stays mapped until the last request that uses it has dropped it.
+
+mod guard; // SIGBUS: windows whose pages are missing
+mod key; // names of POSIX shared-memory objects
+mod limits; // how many regions, and of how many bytes together
+mod region; // one region
+mod registry; // regions by name
+mod window; // a mapped part of an object
+
+pub use region::{OpenError, Region};
+pub use registry::{Kind, RegisterError, Registry, UseError};
+
+#[cfg(test)]
+mod testing; // objects for unit tests

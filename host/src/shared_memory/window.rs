@@ -1,0 +1,85 @@
+//! A mapped part of a shared-memory object.
+
+use super::guard::{self, Full, WINDOWS};
+use super::limits::Limits;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::param::page_size;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
+
+/// A part of a file, mapped shared for reading and writing, and guarded against missing pages.
+pub struct Window {
+    /// The first page.
+    start: NonNull<u8>,
+    mapped: usize,
+    /// Position of the first byte in the first page.
+    first: usize,
+    slot: u32,
+}
+
+// SAFETY: a mapping may be used by any thread; it gives out addresses only.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
+/// Why a part of a file cannot be mapped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MapError {
+    System(rustix::io::Errno),
+    Full(Full),
+}
+
+impl Window {
+    /// Maps `len` bytes at `offset`, which are in the file. Neither needs to be a multiple of a page.
+    ///
+    /// # Errors
+    /// The system refuses, or a limit of this process is reached.
+    pub fn map(file: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Self, MapError> {
+        guard::install();
+        let first = (offset % page_size() as u64) as usize;
+        let mapped = first.checked_add(len).ok_or(MapError::System(rustix::io::Errno::NOMEM))?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, placed by the system.
+        let start = unsafe {
+            mmap(null_mut(), mapped, access, MapFlags::SHARED, file, offset - first as u64)
+        };
+        let start = start.map_err(MapError::System)?.expose_provenance();
+        let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(start)) else {
+            return Err(MapError::System(rustix::io::Errno::NOMEM));
+        };
+        match WINDOWS.insert(start, mapped, Limits::of_process()) {
+            Ok(slot) => Ok(Self { start, mapped, first, slot }),
+            Err(full) => {
+                unmap(start, mapped);
+                Err(MapError::Full(full))
+            }
+        }
+    }
+
+    /// The first byte.
+    pub fn ptr(&self) -> NonNull<u8> {
+        // SAFETY: in the first page.
+        unsafe { self.start.add(self.first) }
+    }
+
+    /// Whether pages were missing when the memory was accessed. They are zero since then, and private to this process.
+    pub fn is_faulted(&self) -> bool {
+        WINDOWS.is_faulted(self.slot)
+    }
+
+    pub fn set_faulted(&self) {
+        WINDOWS.set_faulted(self.slot);
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        WINDOWS.remove(self.slot);
+        unmap(self.start, self.mapped);
+    }
+}
+
+fn unmap(start: NonNull<u8>, len: usize) {
+    // SAFETY: mapped by `Window::map`; what points into it holds the window.
+    let _ = unsafe { munmap(start.as_ptr().cast(), len) };
+}
