@@ -104,6 +104,7 @@ impl Host {
             max_rows: 8,
             profiles: vec![],
             nice: 0,
+            secondary_devices: Vec::new(),
         };
         let number =
             self.send(Some(control_request::Kind::OpenInstance(facts)), &[&OwnedFd::from(theirs)]);

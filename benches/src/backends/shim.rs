@@ -188,6 +188,7 @@ impl InProcessModel {
             threads: 1,
             max_rows: 1,
             profiles: &[],
+            secondary_devices: &[],
             streams: [std::ptr::null_mut(); 4],
             nice: 0,
             drain: Duration::ZERO,

@@ -633,8 +633,7 @@ const DEVICES: &[Flag] = &[
         Kind::Float,
         "0",
         "Ignore GPUs with a lower compute capability",
-    )
-    .unsupported(&["0"], "a minimum compute capability"),
+    ),
     flag(
         "model-load-gpu-limit",
         Kind::Text("GPU:FRACTION"),

@@ -72,6 +72,7 @@ pub fn build(
         metrics_interval: v.milliseconds("metrics-interval-ms")?,
         backend_dirs: without_duplicates(v.paths("backend-dir")),
         backend_config: backend_config(flags, v)?,
+        min_compute_capability: v.decimal("min-supported-compute-capability")?,
         cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
     })
 }

@@ -82,6 +82,7 @@ fn defaults() -> Settings {
         metrics_interval: Duration::from_secs(2),
         backend_dirs: vec![],
         backend_config: BTreeMap::new(),
+        min_compute_capability: 0.0,
         cpu_only: false,
     }
 }
@@ -119,6 +120,9 @@ fn flags_become_settings() {
         ("--model-store=/m --exit-timeout-secs -5", |s| s.exit_timeout = Duration::ZERO),
         ("--model-store=/m --max-request-memory=3g --grpc-max-expanded-size=70000", |s| {
             (s.max_request_memory, s.grpc_max_expanded_size) = (Some(3 << 30), 70000)
+        }),
+        ("--model-store=/m --min-supported-compute-capability=7.5", |s| {
+            s.min_compute_capability = 7.5
         }),
         ("--model-store=/m --log-verbose", |s| s.log.verbose = 1),
         ("--model-store=/m --log-verbose=3 --log-info=false", |s| {

@@ -70,6 +70,8 @@ pub struct Settings {
     pub backend_dirs: Vec<PathBuf>,
     /// Settings by backend name; those for all backends under the empty name.
     pub backend_config: BackendConfig,
+    /// GPUs with a lower compute capability are not used.
+    pub min_compute_capability: f64,
     /// Use no GPU; set by the environment.
     pub cpu_only: bool,
 }

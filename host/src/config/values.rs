@@ -78,6 +78,13 @@ impl Values {
         }
     }
 
+    pub fn decimal(&self, name: &str) -> Result<f64, String> {
+        match self.last(name)? {
+            Value::Float(x) => Ok(*x),
+            other => Err(format!("--{name} is not a number: {other:?}")),
+        }
+    }
+
     pub fn milliseconds(&self, name: &str) -> Result<Duration, String> {
         match self.last(name)? {
             Value::Float(ms) if *ms > 0.0 => Duration::try_from_secs_f64(ms / 1000.0)

@@ -21,6 +21,26 @@ pub fn gpu_count() -> usize {
     })
 }
 
+/// Ordinal, name and compute capability of each GPU.
+pub fn gpus() -> Vec<(i32, String, (i32, i32))> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+    };
+    let facts = |ordinal: i32| {
+        let device = result::device::get(ordinal)?;
+        let name = result::device::get_name(device)?;
+        // SAFETY: the driver has just returned the device.
+        let attribute = |which| unsafe { result::device::get_attribute(device, which) };
+        Ok::<_, cudarc::driver::DriverError>((
+            ordinal,
+            name,
+            (attribute(MAJOR)?, attribute(MINOR)?),
+        ))
+    };
+    (0..gpu_count() as i32).filter_map(|ordinal| facts(ordinal).ok()).collect()
+}
+
 /// The primary context and three streams of a GPU instance; empty for a CPU instance.
 #[derive(Default)]
 pub struct Streams {

@@ -10,4 +10,4 @@ pub enum StreamPriority {
     Least,
 }
 
-pub use cuda::{Streams, gpu_count};
+pub use cuda::{Streams, gpus};

@@ -1,6 +1,6 @@
 //! Protobuf's text format: `config.pbtxt`, and the header of a v1 request.
 
-use crate::repository::model_config::{Machine, check, normalise};
+use crate::repository::model_config::{Gpu, InstanceSupport, Machine, check, normalise};
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v2::ModelConfig;
@@ -12,9 +12,11 @@ pub fn model_config(bytes: &[u8]) {
     let printed = json::model_config(&config);
     let parsed = serde_json::from_str::<serde_json::Value>(&printed);
     assert!(parsed.is_ok(), "{parsed:?} in {printed}");
-    let machine = Machine::with_gpus(1);
-    normalise(&mut config, &machine, &[]);
-    if let Err(error) = check(&config, &machine, 1024) {
+    let gpu = Gpu { id: 0, name: "GPU".to_owned(), compute: (7, 5) };
+    let machine = Machine::new(vec![gpu], 0.0);
+    let support = InstanceSupport::every_kind();
+    normalise(&mut config, &machine, &support);
+    if let Err(error) = check(&config, &machine, &support, 1024) {
         assert!(!error.message.is_empty());
     }
 }

@@ -12,26 +12,40 @@ pub struct InstancePlan {
     pub kind: Kind,
     /// GPU ordinal, -1 for a CPU instance.
     pub device: i32,
+    /// Model file in the version's directory.
+    pub file: String,
     pub profiles: Vec<String>,
+    /// Kind and id of further devices.
+    pub secondary_devices: Vec<(String, i64)>,
     pub priority: Priority,
     /// Niceness of its thread.
     pub nice: i32,
 }
 
 /// All instances of a model: `count` for each group, and for each GPU of a GPU group. `max_asked`: a model of the server has
-/// `PRIORITY_MAX`.
-pub fn plans(config: &ModelConfig, max_asked: bool) -> Vec<InstancePlan> {
+/// `PRIORITY_MAX`. `file_on` returns the model file for a device.
+pub fn plans<'a>(
+    config: &'a ModelConfig,
+    max_asked: bool,
+    file_on: impl Fn(i32) -> &'a str,
+) -> Vec<InstancePlan> {
     let mut plans = Vec::new();
     let priority = Priority::of(config);
     for group in &config.instance_group {
         let kind = Kind::try_from(group.kind).unwrap_or(Kind::Cpu);
+        let secondary = group.secondary_devices.iter();
+        let secondary: Vec<_> = secondary
+            .map(|device| (device.kind().as_str_name().to_owned(), device.device_id))
+            .collect();
         for i in 0..group.count.max(1) {
             let mut plan = |suffix: &str, device: i32| {
                 plans.push(InstancePlan {
                     name: format!("{}_{i}_{suffix}", group.name),
                     kind,
                     device,
+                    file: file_on(device).to_owned(),
                     profiles: group.profile.clone(),
+                    secondary_devices: secondary.clone(),
                     priority,
                     nice: priority.nice(max_asked),
                 });

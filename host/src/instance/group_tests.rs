@@ -16,7 +16,14 @@ fn groups_expand_by_count_and_gpu() {
         instance_group: vec![group("m_0", 2, Kind::Cpu, &[]), group("m_1", 1, Kind::Gpu, &[0, 3])],
         ..Default::default()
     };
-    let got: Vec<_> = plans(&config, false).into_iter().map(|p| (p.name, p.device)).collect();
-    let want = [("m_0_0_cpu", -1), ("m_0_1_cpu", -1), ("m_1_0_gpu0", 0), ("m_1_0_gpu3", 3)];
-    assert_eq!(got, want.map(|(n, d)| (n.to_owned(), d)));
+    let file_on = |device: i32| if device == 3 { "three" } else { "default" };
+    let plans = plans(&config, false, file_on).into_iter();
+    let got: Vec<_> = plans.map(|p| (p.name, p.device, p.file)).collect();
+    let want = [
+        ("m_0_0_cpu", -1, "default"),
+        ("m_0_1_cpu", -1, "default"),
+        ("m_1_0_gpu0", 0, "default"),
+        ("m_1_0_gpu3", 3, "three"),
+    ];
+    assert_eq!(got, want.map(|(name, device, file)| (name.to_owned(), device, file.to_owned())));
 }

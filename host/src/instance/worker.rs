@@ -105,6 +105,7 @@ impl Worker {
             threads: self.threads,
             max_rows: self.signature.max_batch_size.max(1),
             profiles: &self.plan.profiles,
+            secondary_devices: &self.plan.secondary_devices,
             streams: streams.handles(),
             nice: self.plan.nice,
             drain: self.drain,

@@ -3,7 +3,7 @@
 use super::text::read;
 use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
-use trtserver_plugin_api::abi::descriptors::BackendInfo;
+use trtserver_plugin_api::abi::descriptors::{BackendInfo, instance_kind};
 use trtserver_plugin_api::abi::types::Str;
 
 /// Stack of an instance's thread in bytes, unless the backend declares another.
@@ -27,6 +27,8 @@ pub struct BackendFacts {
     /// Alignment of inputs, 0 = natural.
     pub align: usize,
     pub stack_bytes: usize,
+    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on.
+    pub instance_kinds: u32,
     /// (instance kind, count).
     pub preferred: Vec<(u32, u32)>,
 }
@@ -76,6 +78,10 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
                 DEFAULT_STACK
             } else {
                 (info.stack_kib as usize * 1024).max(MIN_STACK)
+            },
+            instance_kinds: match info.instance_kinds {
+                0 => 1 << instance_kind::CPU | 1 << instance_kind::MODEL,
+                kinds => kinds,
             },
             preferred,
         }

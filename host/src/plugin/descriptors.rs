@@ -7,12 +7,14 @@ use prost::Message;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::Path;
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 use std::sync::Arc;
 use std::time::Duration;
-use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl};
+use trtserver_plugin_api::abi::descriptors::{
+    InstanceDesc, ModelDesc, SecondaryDevice, TensorDecl,
+};
 use trtserver_plugin_api::abi::extensions::{DirEntry, ProbeDesc};
-use trtserver_plugin_api::abi::types::{Param, param, tensor_flags};
+use trtserver_plugin_api::abi::types::{Param, Str, param, tensor_flags};
 use trtserver_proto::v2::ModelConfig;
 
 /// Facts about a model version.
@@ -188,6 +190,8 @@ pub struct InstanceFacts<'a> {
     pub threads: u32,
     pub max_rows: u32,
     pub profiles: &'a [String],
+    /// Kind and id.
+    pub secondary_devices: &'a [(String, i64)],
     /// CUDA context and three streams, null without a GPU.
     pub streams: [*mut u8; 4],
     /// Nice value of the executing thread.
@@ -200,20 +204,27 @@ pub struct InstanceFacts<'a> {
 pub struct InstanceHold {
     desc: Box<InstanceDesc>,
     _scope: Arc<Scope>,
-    _name: CString,
-    _profiles: (Vec<CString>, Vec<trtserver_plugin_api::abi::types::Str>),
+    /// Name, profiles, kinds of secondary devices.
+    _texts: Box<[CString]>,
+    _profiles: Box<[Str]>,
+    _secondary: Box<[SecondaryDevice]>,
 }
 
 impl InstanceHold {
     pub fn new(facts: &InstanceFacts<'_>) -> Self {
         let scope = Scope::new(format!("instance {}", facts.name));
-        let name = c_text(facts.name);
-        let profiles: Vec<CString> = facts.profiles.iter().map(|p| c_text(p)).collect();
-        let views: Vec<_> = profiles.iter().map(view).collect();
+        let kinds = facts.secondary_devices.iter().map(|(kind, _)| kind);
+        let texts = facts.profiles.iter().chain(kinds).map(|text| c_text(text));
+        let texts: Box<[CString]> = std::iter::once(c_text(facts.name)).chain(texts).collect();
+        let (profiles, kinds) = texts[1..].split_at(facts.profiles.len());
+        let profiles: Box<[Str]> = profiles.iter().map(view).collect();
+        let secondary: Box<[SecondaryDevice]> = (kinds.iter().zip(facts.secondary_devices))
+            .map(|(kind, (_, id))| SecondaryDevice { kind: view(kind), id: *id })
+            .collect();
         let desc = Box::new(InstanceDesc {
             size: std::mem::size_of::<InstanceDesc>() as u64,
             scope: scope.handle(),
-            name: view(&name),
+            name: view(&texts[0]),
             host_policy_json: EMPTY,
             kind: facts.kind,
             ordinal: facts.ordinal,
@@ -229,13 +240,14 @@ impl InstanceHold {
             cu_stream: facts.streams[1],
             cu_copy_in: facts.streams[2],
             cu_copy_out: facts.streams[3],
-            profiles: views.as_ptr(),
-            n_profiles: views.len() as u32,
-            n_secondary: 0,
-            secondary: null_mut(),
+            profiles: profiles.as_ptr(),
+            n_profiles: profiles.len() as u32,
+            n_secondary: secondary.len() as u32,
+            secondary: secondary.as_ptr(),
             reserved: [0; 4],
         });
-        Self { desc, _scope: scope, _name: name, _profiles: (profiles, views) }
+        let (_texts, _profiles, _secondary) = (texts, profiles, secondary);
+        Self { desc, _scope: scope, _texts, _profiles, _secondary }
     }
 
     pub fn desc(&self) -> *const InstanceDesc {

@@ -1,13 +1,13 @@
 //! Finds backends and loads models at start.
 
-use crate::config::ControlMode;
-use crate::device::gpu_count;
+use crate::config::{ControlMode, Settings};
+use crate::device;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::plugin::Backends;
 use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
 use crate::repository::load_limits::{LoadLimits, instance_limit};
-use crate::repository::model_config::Machine;
+use crate::repository::model_config::{Gpu, Machine};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,16 +27,12 @@ pub fn load(context: &Context) -> Result<StartupReport> {
         dirs => dirs.to_vec(),
     };
     let backends = Arc::new(Backends::open(&dirs, &settings.backend_config)?);
-    let gpus = if settings.cpu_only { 0 } else { gpu_count() };
-    if gpus == 0 {
-        let reason =
-            if settings.cpu_only { "disabled by the environment" } else { "none was found" };
-        tracing::info!("GPUs are not used: {reason}");
-    }
+    let machine = Arc::new(machine(settings));
+    machine.log();
     context.models.set_backends(Arc::clone(&backends));
     let loader = Loader {
         backends,
-        machine: Machine::with_gpus(gpus),
+        machine,
         strict: settings.strict_model_config,
         limits: LoadLimits {
             instances: settings.max_instances_per_model,
@@ -59,6 +55,18 @@ pub fn load(context: &Context) -> Result<StartupReport> {
             report
         }
     }
+}
+
+/// The GPUs that instances may be placed on.
+fn machine(settings: &Settings) -> Machine {
+    let gpus = if settings.cpu_only { Vec::new() } else { device::gpus() };
+    if gpus.is_empty() {
+        let reason =
+            if settings.cpu_only { "disabled by the environment" } else { "none was found" };
+        tracing::info!("GPUs are not used: {reason}");
+    }
+    let gpus = gpus.into_iter().map(|(id, name, compute)| Gpu { id, name, compute });
+    Machine::new(gpus.collect(), settings.min_compute_capability)
 }
 
 /// Directories to search for backends without `--backend-dir`: `../backends` of the program.

@@ -78,6 +78,7 @@ struct BackendInfo {
   std::uint32_t max_in_flight = 1;            // batches accepted but unanswered per instance
   std::uint32_t align = 0;     // required of inputs, a power of two up to 64; 0 = that of the element type
   std::uint32_t stack_kib = 0; // stack of an instance's thread; 0 = the host's default
+  std::uint32_t instance_kinds = 0; // that it opens: bit set, 1u << TRTS_KIND_GPU and so on; 0 = CPU and MODEL
 };
 
 // What `autocomplete` adds to a configuration: protobuf text as in config.pbtxt, or JSON.
@@ -144,6 +145,7 @@ public:
     raw_.flags = info_.flags;
     raw_.max_in_flight = info_.max_in_flight;
     raw_.input_memory_types = raw_.output_memory_types = 1u << TRTS_MEMORY_CPU;
+    raw_.instance_kinds = info_.instance_kinds;
     raw_.stack_kib = info_.stack_kib;
     raw_.align = info_.align;
   }

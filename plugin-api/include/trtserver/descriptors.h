@@ -86,18 +86,19 @@ typedef struct trts_instance_desc {
   uint64_t reserved[4];
 } trts_instance_desc;
 
-/* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD and MUST_ISOLATE; the others
- * inform operators. */
+/* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD, MUST_ISOLATE and
+ * SECONDARY_DEVICES; the others inform operators. */
 enum {
   TRTS_BACKEND_PARALLEL_OPEN = 1,    /* instance_open may run for several instances at once */
   TRTS_BACKEND_ANY_THREAD = 2,       /* an instance may execute on any thread, one at a time */
   TRTS_BACKEND_DEVICE_EXCLUSIVE = 4, /* an instance needs its device for itself */
   TRTS_BACKEND_USES_GATHER = 8,      /* it gathers every input of a batch into one block */
   TRTS_BACKEND_OWN_STREAM = 16,      /* it uses CUDA streams of its own and none of the host's */
-  TRTS_BACKEND_MUST_ISOLATE = 32     /* models run in a child process unless the operator says otherwise */
+  TRTS_BACKEND_MUST_ISOLATE = 32,    /* models run in a child process unless the operator says otherwise */
+  TRTS_BACKEND_SECONDARY_DEVICES = 64 /* it uses trts_instance_desc.secondary; else they are refused */
 };
 
-/* Instances that a backend prefers when the configuration has no instance group. Part of a
+/* Instances that a backend prefers where the configuration names no kind or no count. Part of a
  * trts_backend_info. */
 typedef struct trts_preferred_group {
   uint32_t kind; /* TRTS_KIND_… */
@@ -122,9 +123,11 @@ typedef struct trts_backend_info {
   uint32_t max_in_flight;       /* batches accepted but unanswered per instance; 1 = ordinary */
   uint32_t input_memory_types;  /* bit sets: 1u << TRTS_MEMORY_CPU and so on */
   uint32_t output_memory_types;
+  uint32_t instance_kinds; /* that it opens: bit set, 1u << TRTS_KIND_GPU and so on; 0 = CPU and MODEL */
   uint32_t stack_kib; /* stack of an instance's thread; 0 = the host's default of 8 MiB */
   uint32_t align;     /* required of inputs, a power of two up to 64; 0 = that of the element type */
   uint32_t n_preferred;
+  uint32_t pad;
   const trts_preferred_group *preferred;
   uint64_t reserved[4];
 } trts_backend_info;

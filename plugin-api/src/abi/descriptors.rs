@@ -113,8 +113,8 @@ pub struct InstanceDesc {
     pub reserved: [u64; 4],
 }
 
-/// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD` and `MUST_ISOLATE`; the
-/// others inform operators.
+/// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD`, `MUST_ISOLATE` and
+/// `SECONDARY_DEVICES`; the others inform operators.
 pub mod backend_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
@@ -128,9 +128,11 @@ pub mod backend_flags {
     pub const OWN_STREAM: u32 = 16;
     /// Its models run in a child process unless the operator says otherwise.
     pub const MUST_ISOLATE: u32 = 32;
+    /// It uses the secondary devices of an instance; else the host refuses them.
+    pub const SECONDARY_DEVICES: u32 = 64;
 }
 
-/// Instances that a backend prefers when the configuration has no instance group.
+/// Instances that a backend prefers where the configuration names no kind or no count.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct PreferredGroup {
@@ -169,11 +171,14 @@ pub struct BackendInfo {
     /// Bit sets by memory type: bit `1 << memory_type::CPU` and so on.
     pub input_memory_types: u32,
     pub output_memory_types: u32,
+    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on; 0 = CPU and MODEL.
+    pub instance_kinds: u32,
     /// Stack of an instance's thread in KiB; 0 = the host's default of 8 MiB.
     pub stack_kib: u32,
     /// Alignment required of inputs, a power of two up to 64; 0 = natural alignment of the element.
     pub align: u32,
     pub n_preferred: u32,
+    pub pad: u32,
     pub preferred: *const PreferredGroup,
     pub reserved: [u64; 4],
 }

@@ -17,7 +17,7 @@ pub struct Platform {
     pub default_file: &'static str,
 }
 
-/// Instances that a backend prefers when the configuration has no instance group.
+/// Instances that a backend prefers where the configuration names no kind or no count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreferredGroup {
     pub kind: Kind,
@@ -53,6 +53,8 @@ pub struct BackendInfo {
     /// Bit sets of [`crate::abi::types::memory_type`] for inputs and outputs.
     pub input_memory_types: u32,
     pub output_memory_types: u32,
+    /// Kinds of instance that it opens.
+    pub instance_kinds: &'static [Kind],
     pub preferred: &'static [PreferredGroup],
 }
 
@@ -70,6 +72,7 @@ impl BackendInfo {
             stack_kib: 0,
             input_memory_types: 1 << memory_type::CPU,
             output_memory_types: 1 << memory_type::CPU,
+            instance_kinds: &[Kind::Cpu, Kind::Model],
             preferred: &[],
         }
     }
@@ -140,9 +143,11 @@ impl OwnedBackendInfo {
             max_in_flight: it.max_in_flight,
             input_memory_types: it.input_memory_types,
             output_memory_types: it.output_memory_types,
+            instance_kinds: it.instance_kinds.iter().fold(0, |set, kind| set | 1 << number(*kind)),
             stack_kib: it.stack_kib,
             align: it.align,
             n_preferred: preferred.len() as u32,
+            pad: 0,
             preferred: preferred.as_ptr(),
             reserved: [0; 4],
         };

@@ -4,7 +4,9 @@ use crate::generation::{RequestedGeneration, SETTING};
 use crate::model::CustomModel;
 use std::sync::{PoisonError, RwLock};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
-use trtserver_plugin_api::author::{Backend, BackendContext, BackendInfo, Error, Platform, Scope};
+use trtserver_plugin_api::author::{
+    Backend, BackendContext, BackendInfo, Error, Kind, Platform, Scope,
+};
 
 /// The default file of a model.
 pub const DEFAULT_FILE: &str = "libcustom.so";
@@ -34,6 +36,8 @@ impl Backend for Custom {
         platforms: &[Platform { name: "custom", default_file: DEFAULT_FILE }],
         // Libraries cannot be checked: calling one through the wrong generation corrupts memory.
         flags: backend_flags::MUST_ISOLATE,
+        // The library decides at its initialisation whether it can use the device.
+        instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],
         ..BackendInfo::new("custom", env!("CARGO_PKG_VERSION"))
     };
 

@@ -12,8 +12,6 @@ pub struct Facts {
     pub sequences: bool,
     /// State outputs of sequences: name and type.
     pub states: Vec<(String, u32)>,
-    /// File by compute capability, `7.0`.
-    pub cc_files: Vec<(String, String)>,
 }
 
 impl Facts {
@@ -26,9 +24,6 @@ impl Facts {
                 facts.states.push((Fields::new(state).text(2), kind));
             }
         }
-        let files = Fields::new(config).bytes(9);
-        facts.cc_files =
-            files.map(|entry| (Fields::new(entry).text(1), Fields::new(entry).text(2))).collect();
         facts
     }
 }

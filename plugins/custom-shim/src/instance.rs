@@ -122,8 +122,7 @@ impl Instance for CustomInstance {
     type Model = CustomModel;
 
     fn open(model: &Arc<CustomModel>, context: &InstanceContext) -> Result<Self, Error> {
-        let device = context.device_id();
-        let path = model.file(device)?;
+        let path = model.file()?;
         let library = library::open(&path)?;
         let generation = choose(model.requested, model.default, library.version)?;
         let entries = library.entries(generation)?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! backend.rs ── generation.rs           which of the four interfaces a library speaks
-//! model.rs ──── library.rs, cuda.rs    its file, opened once; the file for a GPU's capability
+//! model.rs ──── library.rs             its file, opened once
 //! instance.rs ─ legacy.rs               the functions and structures of the header
 //!     │      └─ config.rs, schema.rs    the configuration as that generation knows it
 //!     └──────── payloads.rs             a batch as the library sees it
@@ -13,7 +13,6 @@ mod backend;
 mod callback_context;
 mod callbacks;
 mod config;
-mod cuda;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -2,7 +2,6 @@
 
 use crate::backend::{Custom, DEFAULT_FILE};
 use crate::config::Facts;
-use crate::cuda;
 use crate::generation::{PARAMETER, RequestedGeneration};
 use crate::instance::CustomInstance;
 use crate::session::Output;
@@ -107,15 +106,9 @@ impl Model for CustomModel {
 }
 
 impl CustomModel {
-    /// The library's file: for a GPU the one of its compute capability, if the configuration has one.
-    pub fn file(&self, device: Option<i32>) -> Result<PathBuf, Error> {
-        let mut file = if self.file.is_empty() { DEFAULT_FILE } else { &self.file };
-        if let Some(device) = device.filter(|_| !self.facts.cc_files.is_empty()) {
-            let capability = cuda::compute_capability(device)
-                .map_err(|e| e.context(format_args!("model '{}'", self.name)))?;
-            let found = self.facts.cc_files.iter().find(|(key, _)| *key == capability);
-            file = found.map_or(file, |(_, file)| file);
-        }
+    /// The library's file.
+    pub fn file(&self) -> Result<PathBuf, Error> {
+        let file = if self.file.is_empty() { DEFAULT_FILE } else { &self.file };
         let path = self.version_dir.join(file);
         if path.is_file() {
             return Ok(path);

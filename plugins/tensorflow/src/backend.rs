@@ -82,7 +82,8 @@ impl Backend for TensorFlow {
             Platform { name: crate::SAVED_MODEL, default_file: crate::DEFAULT_DIRECTORY },
         ],
         flags: backend_flags::PARALLEL_OPEN,
-        // KIND_AUTO is the CPU, also on machines with GPUs.
+        // KIND_AUTO is the CPU, also on machines with GPUs: whether the library can use them is known once it is open.
+        instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],
         preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],
         ..BackendInfo::new("tensorflow", env!("CARGO_PKG_VERSION"))
     };

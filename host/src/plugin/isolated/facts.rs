@@ -62,6 +62,9 @@ pub fn state_positions(signature: &Signature) -> Vec<u32> {
 }
 
 pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
+    let secondary = facts.secondary_devices.iter();
+    let secondary =
+        secondary.map(|(kind, id)| messages::SecondaryDevice { kind: kind.clone(), id: *id });
     messages::InstanceFacts {
         name: facts.name.to_owned(),
         kind: facts.kind,
@@ -71,6 +74,7 @@ pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
         max_rows: facts.max_rows,
         profiles: facts.profiles.to_vec(),
         nice: facts.nice,
+        secondary_devices: secondary.collect(),
     }
 }
 
@@ -115,6 +119,7 @@ pub fn backend(info: messages::BackendInfo) -> Result<BackendFacts> {
         max_in_flight: info.max_in_flight.max(1) as usize,
         align: info.align as usize,
         stack_bytes: info.stack_bytes as usize,
+        instance_kinds: info.instance_kinds,
         preferred: preferred.collect(),
         abi: (info.abi_major, info.abi_minor),
         runtime: info.runtime,

@@ -6,7 +6,7 @@ use super::super::labels::Labels;
 use super::super::load_limits::{LoadLimits, LoadMemory};
 use super::super::model::LoadInfo;
 use super::super::model_config::{
-    self, ENSEMBLE, FILE_NAME, Machine, Preference, Probe, VersionListing,
+    self, ENSEMBLE, FILE_NAME, InstanceSupport, Machine, Probe, VersionListing,
 };
 use super::super::scheduling::Scheduling;
 use super::super::version_dirs::VersionDirs;
@@ -29,12 +29,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
-use trtserver_proto::v2::model_instance_group::Kind;
 
 /// Settings and backends that models are loaded with.
 pub struct Loader {
     pub backends: Arc<Backends>,
-    pub machine: Machine,
+    pub machine: Arc<Machine>,
     /// Refuse incomplete configurations instead of asking the backend to complete them.
     pub strict: bool,
     pub limits: LoadLimits,
@@ -87,7 +86,8 @@ impl Loader {
         };
         let (backend, completed) =
             self.complete(&mut config, name, dir, &found, &request.cancel)?;
-        let checked = model_config::check(&config, &self.machine, self.limits.instances);
+        let support = instance_support(backend.as_deref());
+        let checked = model_config::check(&config, &self.machine, &support, self.limits.instances);
         for warning in checked.map_err(config_error)? {
             tracing::warn!("model '{name}': {warning}");
         }
@@ -144,8 +144,7 @@ impl Loader {
             Some(backend) => autocomplete(config, backend, dir, found, cancel)?,
             None => None,
         };
-        let preferred = backend.as_ref().map_or(Vec::new(), |backend| preferences(backend));
-        model_config::normalise(config, &self.machine, &preferred);
+        model_config::normalise(config, &self.machine, &instance_support(backend.as_deref()));
         Ok((backend, completed))
     }
 
@@ -177,6 +176,7 @@ impl Loader {
             scheduling,
             max_priority_in_use: false,
             backend,
+            machine: Arc::clone(&self.machine),
             completed: Mutex::new(completed),
             drain: self.drain,
             warmup,
@@ -239,13 +239,9 @@ fn select(
         .collect())
 }
 
-/// Instance kinds and counts that the backend prefers.
-fn preferences(backend: &Backend) -> Vec<Preference> {
-    let preferred = backend.facts.preferred.iter().filter_map(|(kind, count)| {
-        let kind = Kind::try_from(*kind as i32).ok()?;
-        Some(Preference { kind, count: *count as i32 })
-    });
-    preferred.collect()
+/// Of the model's backend; ensembles have none, and no instances.
+fn instance_support(backend: Option<&Backend>) -> InstanceSupport {
+    backend.map_or_else(InstanceSupport::every_kind, |backend| InstanceSupport::of(&backend.facts))
 }
 
 fn config_error(e: model_config::ConfigError) -> Error {

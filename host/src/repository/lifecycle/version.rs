@@ -29,8 +29,9 @@ pub struct Version {
     served: ArcSwapOption<OpenVersion>,
     /// Models of an ensemble's steps; set when the ensemble is loaded.
     dependencies: OnceLock<Arc<Dependencies>>,
-    /// Of the backend's model: an isolated model's process may end at any time, instances may become broken.
-    health: ArcSwapOption<Health>,
+    /// Of the backend's models, one for each model file: an isolated model's process may end at any time, instances may
+    /// become broken.
+    health: ArcSwap<Vec<Arc<Health>>>,
     usage: Arc<UsageTracker>,
 }
 
@@ -48,7 +49,7 @@ impl Version {
     ) -> Arc<Self> {
         let status = ArcSwap::from_pointee((state, String::new()));
         let (served, dependencies) = (ArcSwapOption::empty(), OnceLock::new());
-        let health = ArcSwapOption::empty();
+        let health = ArcSwap::default();
         Arc::new(Self { number, stats, status, served, dependencies, health, usage })
     }
 
@@ -115,7 +116,7 @@ impl Version {
 
     /// Loaded, and its instances and its process can execute.
     pub fn is_sound(&self) -> bool {
-        let failed = || self.health.load().as_deref().is_some_and(|h| h.failure().is_some());
+        let failed = || self.health.load().iter().any(|health| health.failure().is_some());
         self.is_loaded() && !failed()
     }
 
@@ -146,18 +147,16 @@ impl Version {
     /// Why the version does not serve although it is loaded.
     fn failure(&self) -> Option<String> {
         let unmet = self.dependencies.get().and_then(|steps| steps.unmet());
-        unmet.or_else(|| self.health.load().as_deref()?.failure())
+        unmet.or_else(|| self.health.load().iter().find_map(|health| health.failure()))
     }
 
     /// Ends an isolated model's process within its grace period, even if requests still hold it.
     pub(super) fn retire(&self) {
-        if let Some(health) = self.health.load().as_deref() {
-            health.begin_unload();
-        }
+        self.health.load().iter().for_each(|health| health.begin_unload());
     }
 
-    pub(super) fn set_health(&self, health: Option<Arc<Health>>) {
-        self.health.store(health);
+    pub(super) fn set_health(&self, health: Vec<Arc<Health>>) {
+        self.health.store(Arc::new(health));
     }
 
     /// What serves it, if it is loaded.

@@ -2,6 +2,7 @@
 
 use super::super::OpenVersion;
 use super::super::backend_use::BackendUse;
+use super::super::model_config::Machine;
 use super::super::scheduling::Scheduling;
 use super::Version;
 use crate::error::{Error, Result};
@@ -34,6 +35,7 @@ pub struct VersionBuilder {
     pub max_priority_in_use: bool,
     pub scheduling: Scheduling,
     pub backend: Arc<Backend>,
+    pub machine: Arc<Machine>,
     /// State of the backend for opening the version of this number.
     pub completed: Mutex<Option<CompletedVersion>>,
     /// How long a closing instance waits for outstanding requests.
@@ -47,12 +49,53 @@ pub struct VersionBuilder {
 
 impl VersionBuilder {
     pub fn plans(&self) -> Vec<InstancePlan> {
-        plans(&self.config, self.max_priority_in_use)
+        let file_on = |device| self.machine.model_file(&self.config, device);
+        plans(&self.config, self.max_priority_in_use, file_on)
     }
 
-    /// What the completion of the configuration handed over for opening version `number`.
-    fn take_completed(&self, number: i64) -> Option<Completed> {
+    /// What the completion of the configuration handed over for opening version `number` from `file`: completions read the
+    /// default model file.
+    fn take_completed(&self, number: i64, file: &str) -> Option<Completed> {
+        if file != self.config.default_model_filename {
+            return None;
+        }
         self.completed.lock().take_if(|(of, _)| *of == number).map(|(_, completed)| completed)
+    }
+
+    /// Opens the backend's models of a version, one for each model file of `plans`: `cc_model_filenames` may name different
+    /// files for the GPUs of this machine.
+    fn open_models(
+        &self,
+        number: i64,
+        dir_name: &str,
+        plans: &[InstancePlan],
+    ) -> Result<Vec<OpenFile>> {
+        let mut files: Vec<OpenFile> = Vec::new();
+        for plan in plans {
+            if files.iter().any(|open| open.file == plan.file) {
+                continue;
+            }
+            self.check_file(dir_name, &plan.file)?;
+            let completed = self.take_completed(number, &plan.file);
+            let facts = ModelFacts {
+                name: &self.config.name,
+                version: number,
+                dir: &self.dir,
+                version_dir: &self.dir.join(dir_name),
+                file: &plan.file,
+                config: &self.config,
+                signature: &self.signature,
+                n_instances: plans.iter().filter(|of| of.file == plan.file).count() as u32,
+                threads: threads_each(plans.len()),
+                state: completed.as_ref().map_or(std::ptr::null_mut(), Completed::state),
+            };
+            let in_process = self.cancel.calls(&self.backend, &self.config)?;
+            let model = Model::open(&self.backend, &facts, self.cancel.flag())?;
+            drop((in_process, completed));
+            self.cancel.opened(&model.health());
+            files.push(OpenFile { file: plan.file.clone(), model });
+        }
+        Ok(files)
     }
 
     /// Opens `version`, which lies in the directory `dir_name`, with all its instances.
@@ -64,25 +107,10 @@ impl VersionBuilder {
         let plans = self.plans();
         let subject = format!("model '{}' version {number}", self.config.name);
         let reserved = Arc::new(self.instance_limit.reserve(plans.len(), &subject)?);
-        self.check_file(dir_name)?;
-        let completed = self.take_completed(number);
-        let threads = threads_each(plans.len());
-        let facts = ModelFacts {
-            name: &self.config.name,
-            version: number,
-            dir: &self.dir,
-            version_dir: &self.dir.join(dir_name),
-            file: &self.config.default_model_filename,
-            config: &self.config,
-            signature: &self.signature,
-            n_instances: plans.len() as u32,
-            threads,
-            state: completed.as_ref().map_or(std::ptr::null_mut(), Completed::state),
+        let models = self.open_models(number, dir_name, &plans)?;
+        let Some(first) = models.first() else {
+            return Err(Error::internal(format!("{subject} has no instances")));
         };
-        let in_process = self.cancel.calls(&self.backend, &self.config)?;
-        let model = Model::open(&self.backend, &facts, self.cancel.flag())?;
-        drop((in_process, completed));
-        self.cancel.opened(&model.health());
         let count = plans.len();
         let in_order = self.scheduling.in_order;
         let queue = Queue::new(self.scheduling.policy(count), &self.signature, count, in_order);
@@ -91,21 +119,16 @@ impl VersionBuilder {
         let mut failed = None;
         for (ordinal, plan) in plans.into_iter().enumerate() {
             // For the log: a model without a file is described by its backend.
-            let file = match &*self.config.default_model_filename {
-                "" => &self.config.backend,
-                file => file,
-            };
-            tracing::info!(
-                "Creating instance {} on {} using {file}",
-                plan.name,
-                if plan.device < 0 { "CPU".to_owned() } else { format!("GPU {}", plan.device) }
-            );
+            let file = if plan.file.is_empty() { &self.config.backend } else { &plan.file };
+            let place = self.machine.describe(plan.device);
+            tracing::info!("Creating instance {} on {place} using {file}", plan.name);
+            let open = models.iter().find(|open| open.file == plan.file).unwrap_or(first);
             let worker = Worker {
                 plan,
                 ordinal,
-                threads,
+                threads: threads_each(count),
                 version: number,
-                model: Arc::clone(&model),
+                model: Arc::clone(&open.model),
                 signature: Arc::clone(&self.signature),
                 names: Arc::clone(&names),
                 queue: Arc::clone(&queue),
@@ -145,7 +168,7 @@ impl VersionBuilder {
         if let Some(e) = failed {
             return Err(e);
         }
-        let used = BackendUse::of(&model);
+        let used = BackendUse::of(&first.model);
         tracing::info!(
             "model '{}' version {number} uses backend '{}' {} from {} ({})",
             self.config.name,
@@ -154,7 +177,7 @@ impl VersionBuilder {
             used.file.display(),
             used.mode()
         );
-        version.set_health(Some(model.health()));
+        version.set_health(models.iter().map(|open| open.model.health()).collect());
         Ok(Arc::new(OpenVersion {
             name: self.config.name.as_str().into(),
             version: number,
@@ -165,15 +188,15 @@ impl VersionBuilder {
             scheduler: Scheduler::Queue(queue),
             backend: Some(Arc::new(used)),
             usage,
-            arena: model.arena(),
+            arena: first.model.arena(),
         }))
     }
 }
 
 impl VersionBuilder {
     /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang.
-    fn check_file(&self, dir_name: &str) -> Result<()> {
-        let path = self.dir.join(dir_name).join(&*self.config.default_model_filename);
+    fn check_file(&self, dir_name: &str, file: &str) -> Result<()> {
+        let path = self.dir.join(dir_name).join(file);
         match std::fs::metadata(&path) {
             Ok(found) if !found.is_file() && !found.is_dir() => Err(Error::invalid(format!(
                 "model '{}': '{}' is neither a regular file nor a directory",
@@ -183,6 +206,12 @@ impl VersionBuilder {
             _ => Ok(()),
         }
     }
+}
+
+/// A model file of a version, and the backend's model that was opened from it.
+struct OpenFile {
+    file: String,
+    model: Arc<Model>,
 }
 
 /// Threads per instance for the framework: the cores available to this process (cgroup limits included), divided

@@ -1,7 +1,7 @@
 //! Unit tests of `complete.rs`.
 
 use super::super::testing::{Installed, TwoRules, listing, parse};
-use super::super::{Fault, normalise};
+use super::super::{Fault, InstanceSupport, Machine, normalise};
 use super::*;
 
 const TWO: Installed = Installed(&[
@@ -177,7 +177,8 @@ fn complete_normalise_and_check_in_sequence() {
     let mut config = parse("max_batch_size: 8");
     let versions = [listing(1, &[]), listing(2, &["model.onnx"])];
     complete(&mut config, "m", &versions, &TWO, None).unwrap();
-    normalise(&mut config, &super::super::Machine::with_gpus(0), &[]);
+    let support = InstanceSupport::every_kind();
+    normalise(&mut config, &Machine::default(), &support);
     let expected = "name: 'm' platform: 'onnxruntime_onnx' backend: 'onnxruntime' \
          default_model_filename: 'model.onnx' max_batch_size: 8 \
          version_policy { latest { num_versions: 1 } } \
@@ -185,7 +186,7 @@ fn complete_normalise_and_check_in_sequence() {
          output_pinned_memory { enable: true } } \
          instance_group { name: 'm' kind: KIND_CPU count: 1 }";
     assert_eq!(config, parse(expected));
-    assert_eq!(super::super::check(&config, &super::super::Machine::default(), 1024), Ok(vec![]));
+    assert_eq!(super::super::check(&config, &Machine::default(), &support, 1024), Ok(vec![]));
 }
 
 #[test]

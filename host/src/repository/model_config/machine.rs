@@ -1,22 +1,111 @@
-//! The machine that configurations are checked against: its GPUs.
+//! The machine that configurations are checked against: its GPUs, and those below `--min-supported-compute-capability`.
+
+use trtserver_proto::v2::ModelConfig;
+
+/// A GPU, as placement sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gpu {
+    /// CUDA ordinal, as in `gpus` of an instance group.
+    pub id: i32,
+    pub name: String,
+    /// Compute capability, major and minor.
+    pub compute: (i32, i32),
+}
+
+impl Gpu {
+    /// `major.minor`, as `cc_model_filenames` spells it.
+    pub fn compute_text(&self) -> String {
+        format!("{}.{}", self.compute.0, self.compute.1)
+    }
+
+    fn supports(&self, min_compute: f64) -> bool {
+        // Through text, so that 8.6 is the same number here and in the flag.
+        self.compute_text().parse::<f64>().is_ok_and(|compute| compute >= min_compute)
+    }
+}
 
 /// Facts about this machine that configurations are checked against.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
-    /// Ids of the usable GPUs, ascending.
-    pub gpus: Vec<i32>,
-    /// Minimum compute capability of the GPUs in `gpus`, such as `6.0`.
-    pub min_compute: String,
+    /// The usable GPUs, by ascending id.
+    gpus: Vec<Gpu>,
+    /// GPUs below `min_compute`, which are not used.
+    unsupported: Vec<Gpu>,
+    /// `--min-supported-compute-capability`.
+    min_compute: f64,
 }
 
 impl Machine {
-    /// A machine with `count` GPUs, numbered from 0.
-    pub fn with_gpus(count: usize) -> Self {
-        let gpus = (0..).take(count).collect();
-        Self { gpus, min_compute: "6.0".to_owned() }
+    pub fn new(mut found: Vec<Gpu>, min_compute: f64) -> Self {
+        found.sort_by_key(|gpu| gpu.id);
+        let (gpus, unsupported) = found.into_iter().partition(|gpu| gpu.supports(min_compute));
+        Self { gpus, unsupported, min_compute }
+    }
+
+    /// Names the GPUs that are not used in the log.
+    pub fn log(&self) {
+        for gpu in &self.unsupported {
+            tracing::warn!(
+                "GPU {} ({}) is not used: its compute capability {} is below {}, the value of \
+                 --min-supported-compute-capability",
+                gpu.id,
+                gpu.name,
+                gpu.compute_text(),
+                self.min_compute
+            );
+        }
+    }
+
+    pub(super) fn has_gpus(&self) -> bool {
+        !self.gpus.is_empty()
     }
 
     pub(super) fn has_gpu(&self, id: i32) -> bool {
-        self.gpus.contains(&id)
+        self.gpu(id).is_some()
+    }
+
+    pub(super) fn gpu_ids(&self) -> impl Iterator<Item = i32> {
+        self.gpus.iter().map(|gpu| gpu.id)
+    }
+
+    /// Why a GPU of a group cannot be used: Triton's text, with the reason where it is the compute capability.
+    pub(super) fn without_gpu(&self, id: i32) -> String {
+        let usable: Vec<_> = self.gpu_ids().map(|id| id.to_string()).collect();
+        let mut text = format!(
+            "specifies invalid or unsupported gpu id {id}. GPUs with at least the minimum required CUDA compute \
+             compatibility of {:.6} are: {}",
+            self.min_compute,
+            usable.join(", ")
+        );
+        if let Some(gpu) = self.unsupported.iter().find(|gpu| gpu.id == id) {
+            text += &format!("; GPU {id} ({}) has {}", gpu.name, gpu.compute_text());
+        }
+        text
+    }
+
+    fn gpu(&self, id: i32) -> Option<&Gpu> {
+        self.gpus.iter().find(|gpu| gpu.id == id)
+    }
+
+    /// For the log: `GPU 0 (7.5)`, or `CPU` for a device below 0.
+    pub fn describe(&self, device: i32) -> String {
+        match self.gpu(device) {
+            Some(gpu) => format!("GPU {device} ({})", gpu.compute_text()),
+            None if device < 0 => "CPU".to_owned(),
+            None => format!("GPU {device}"),
+        }
+    }
+
+    /// The model file of an instance on `device`: that of the GPU's compute capability, else the default.
+    pub fn model_file<'a>(&self, config: &'a ModelConfig, device: i32) -> &'a str {
+        let by_compute = self
+            .gpu(device)
+            .and_then(|gpu| config.cc_model_filenames.get(&gpu.compute_text()))
+            .filter(|file| !file.is_empty());
+        by_compute.unwrap_or(&config.default_model_filename)
     }
 }
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ mod check; // refuses what cannot work
 mod complete; // name, platform, backend and file from the directory
 mod detect; // platform and file from the files of versions
 mod error; // why a configuration is refused
+mod instance_support; // kinds of instance that a backend opens and prefers
 mod machine; // facts that configurations are checked against
 mod normalise; // writes out defaults
 mod platforms; // which backend serves which platform
@@ -21,7 +22,8 @@ pub(super) use check::stays_inside;
 pub use complete::complete;
 pub use detect::{Candidate, Probe, VersionListing};
 pub use error::{ConfigError, Fault};
-pub use machine::Machine;
-pub use normalise::{Preference, normalise};
+pub use instance_support::{InstanceSupport, Preference};
+pub use machine::{Gpu, Machine};
+pub use normalise::normalise;
 pub use platforms::{ENSEMBLE, Platforms};
 pub use read::{FILE_NAME, MAX_BYTES, read};

@@ -9,22 +9,14 @@ use trtserver_proto::v2::model_sequence_batching::StrategyChoice;
 use trtserver_proto::v2::model_version_policy::{Latest, PolicyChoice};
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup, ModelVersionPolicy};
 
-use super::Machine;
 use super::platforms::ENSEMBLE;
+use super::{InstanceSupport, Machine};
 
 /// Default of `max_sequence_idle_microseconds`.
 const SEQUENCE_IDLE_MICROSECONDS: u64 = 1_000_000;
 
-/// An instance kind and count that a backend prefers; used where the configuration names none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preference {
-    pub kind: Kind,
-    /// Below 1: no preference.
-    pub count: i32,
-}
-
-/// Writes the defaults of `config` on `machine`. `preferred` lists the preferences of the model's backend, best first.
-pub fn normalise(config: &mut ModelConfig, machine: &Machine, preferred: &[Preference]) {
+/// Writes the defaults of `config` on `machine`. `support` is that of the model's backend; an ensemble needs none.
+pub fn normalise(config: &mut ModelConfig, machine: &Machine, support: &InstanceSupport) {
     let policy = config.version_policy.get_or_insert_with(ModelVersionPolicy::default);
     policy.policy_choice.get_or_insert(PolicyChoice::Latest(Latest { num_versions: 1 }));
     scheduling(config);
@@ -36,7 +28,7 @@ pub fn normalise(config: &mut ModelConfig, machine: &Machine, preferred: &[Prefe
     let optimization = config.optimization.get_or_insert_default();
     optimization.input_pinned_memory.get_or_insert(pinned);
     optimization.output_pinned_memory.get_or_insert(pinned);
-    groups(config, machine, preferred);
+    groups(config, machine, support);
 }
 
 fn scheduling(config: &mut ModelConfig) {
@@ -63,7 +55,7 @@ fn scheduling(config: &mut ModelConfig) {
     }
 }
 
-fn groups(config: &mut ModelConfig, machine: &Machine, preferred: &[Preference]) {
+fn groups(config: &mut ModelConfig, machine: &Machine, support: &InstanceSupport) {
     if config.instance_group.is_empty() {
         let name = config.name.clone();
         config.instance_group.push(ModelInstanceGroup { name, ..Default::default() });
@@ -73,33 +65,35 @@ fn groups(config: &mut ModelConfig, machine: &Machine, preferred: &[Preference])
             group.name = format!("{}_{position}", config.name);
         }
         if group.kind() == Kind::Auto {
-            group.set_kind(kind(group, machine, preferred));
+            group.set_kind(kind(group, machine, support));
         }
         if group.count == 0 {
-            let preferred = preferred.iter().find(|p| p.kind == group.kind() && p.count > 0);
+            let mut preferred = support.preferred.iter();
+            let preferred = preferred.find(|p| p.kind == group.kind() && p.count > 0);
             group.count = preferred.map_or(1, |p| p.count);
         }
         if group.kind() == Kind::Gpu && group.gpus.is_empty() {
-            group.gpus.clone_from(&machine.gpus);
+            group.gpus = machine.gpu_ids().collect();
         }
     }
 }
 
-/// Resolves KIND_AUTO: the first preference of the backend that this machine can satisfy, else KIND_GPU if there are
-/// GPUs. GPUs that the configuration lists are kept even if the kind becomes KIND_CPU: the checks then refuse the
-/// configuration, so that the model does not silently run on the CPU.
-fn kind(group: &ModelInstanceGroup, machine: &Machine, preferred: &[Preference]) -> Kind {
-    let gpu = !machine.gpus.is_empty() && group.gpus.iter().all(|&id| machine.has_gpu(id));
-    let satisfiable = preferred.iter().find(|p| match p.kind {
-        Kind::Gpu => gpu,
-        Kind::Cpu | Kind::Model => group.gpus.is_empty(),
-        Kind::Auto => true,
-    });
-    match satisfiable.map(|p| p.kind) {
-        Some(kind) if kind != Kind::Auto => kind,
-        _ if gpu => Kind::Gpu,
-        _ => Kind::Cpu,
+/// Resolves KIND_AUTO. The first of these kinds that the backend opens and this machine has: those that the backend
+/// prefers, KIND_GPU, KIND_CPU, KIND_MODEL.
+///
+/// GPUs that the configuration lists are never dropped. If one of them does not exist the kind becomes KIND_CPU, as in
+/// Triton; else it is KIND_GPU even for a backend without GPU instances. The checks refuse both, so that a model for which
+/// a GPU was asked does not silently run on the CPU.
+fn kind(group: &ModelInstanceGroup, machine: &Machine, support: &InstanceSupport) -> Kind {
+    if !group.gpus.is_empty() {
+        let all_exist = group.gpus.iter().all(|&id| machine.has_gpu(id));
+        return if all_exist { Kind::Gpu } else { Kind::Cpu };
     }
+    let preferred = support.preferred.iter().map(|p| p.kind);
+    let mut kinds = preferred.chain([Kind::Gpu, Kind::Cpu, Kind::Model]);
+    let usable = |kind: &Kind| support.opens(*kind) && (*kind != Kind::Gpu || machine.has_gpus());
+    let without_gpu = || if support.opens(Kind::Gpu) { Kind::Gpu } else { Kind::Cpu };
+    kinds.find(|kind| *kind != Kind::Auto && usable(kind)).unwrap_or_else(without_gpu)
 }
 
 #[cfg(test)]

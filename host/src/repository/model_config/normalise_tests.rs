@@ -1,12 +1,15 @@
 //! Unit tests of `normalise.rs`.
 
-use super::super::testing::parse;
+use super::super::Preference;
+use super::super::testing::{machine, parse};
 use super::*;
 
-fn normalised(text: &str, gpus: usize, preferred: &[Preference]) -> ModelConfig {
+fn normalised(text: &str, gpus: i32, preferred: &[Preference]) -> ModelConfig {
     let mut config = parse(text);
     config.name = "m".to_owned();
-    normalise(&mut config, &Machine::with_gpus(gpus), preferred);
+    let preferred = preferred.to_vec();
+    let support = InstanceSupport { preferred, ..InstanceSupport::every_kind() };
+    normalise(&mut config, &machine(&(0..gpus).collect::<Vec<_>>()), &support);
     config
 }
 
@@ -74,7 +77,7 @@ fn instance_group_defaults() {
     const GPU_3: Preference = Preference { kind: Kind::Gpu, count: 3 };
     const MODEL: Preference = Preference { kind: Kind::Model, count: 0 };
     const AUTO: Preference = Preference { kind: Kind::Auto, count: 0 };
-    type Row = (usize, &'static [Preference], &'static [&'static str], &'static [&'static str]);
+    type Row = (i32, &'static [Preference], &'static [&'static str], &'static [&'static str]);
     let rows: &[Row] = &[
         // GPUs, preferences, given groups, expected groups.
         (0, &[], &[], &["name: 'm' count: 1 kind: KIND_CPU"]),
@@ -121,7 +124,7 @@ fn normalise_is_idempotent() {
     for text in ["", "max_batch_size: 4 dynamic_batching {} instance_group {}"] {
         let once = normalised(text, 2, &[]);
         let mut twice = once.clone();
-        normalise(&mut twice, &Machine::with_gpus(2), &[]);
+        normalise(&mut twice, &machine(&[0, 1]), &InstanceSupport::every_kind());
         assert_eq!(once, twice);
     }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use trtserver_proto::v2::ModelConfig;
 
-use super::{Candidate, ConfigError, Machine, Platforms, Probe, VersionListing};
+use super::{
+    Candidate, ConfigError, Gpu, InstanceSupport, Machine, Platforms, Probe, VersionListing,
+};
 
 pub fn parse(text: &str) -> ModelConfig {
     trtserver_proto::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
@@ -13,14 +15,24 @@ pub fn parse(text: &str) -> ModelConfig {
 /// Normalises and checks a configuration, given as text.
 pub fn checked(text: &str, machine: &Machine) -> Result<Vec<String>, ConfigError> {
     let mut config = parse(text);
-    super::normalise(&mut config, machine, &[]);
-    super::check(&config, machine, 1024)
+    let support = InstanceSupport::every_kind();
+    super::normalise(&mut config, machine, &support);
+    super::check(&config, machine, &support, 1024)
+}
+
+/// A machine with GPUs of these ids, all of compute capability 7.5.
+pub fn machine(gpus: &[i32]) -> Machine {
+    Machine::new(gpus.iter().map(|&id| gpu(id, (7, 5))).collect(), 0.0)
+}
+
+pub fn gpu(id: i32, compute: (i32, i32)) -> Gpu {
+    Gpu { id, name: format!("G{id}"), compute }
 }
 
 /// Each row: what is added to `base`, and the exact error, or "" for none.
 pub fn check_errors(base: &str, rows: &[(&str, &str)]) {
     for (added, expected) in rows {
-        let got = checked(&format!("{base} {added}"), &Machine::with_gpus(0));
+        let got = checked(&format!("{base} {added}"), &Machine::default());
         let got = got.map(|_| String::new()).unwrap_or_else(|e| e.message);
         assert_eq!(&got, expected, "{added}");
     }

@@ -6,7 +6,7 @@ use crate::repository::disk::listing;
 use crate::repository::lifecycle::{decode, merge};
 use crate::repository::load_limits::LoadLimits;
 use crate::repository::model_config::{
-    self, ConfigError, FILE_NAME, Machine, Platforms, VersionListing,
+    self, ConfigError, FILE_NAME, InstanceSupport, Machine, Platforms, VersionListing,
 };
 use crate::repository::version_dirs::VersionDirs;
 use crate::request::tensor::element_count;
@@ -88,10 +88,10 @@ impl Plan {
         version: i64,
         own: bool,
     ) -> Result<Self, String> {
-        let machine = Machine::with_gpus(0);
-        model_config::normalise(&mut config, &machine, &[]);
+        let (machine, support) = (Machine::default(), InstanceSupport::every_kind());
+        model_config::normalise(&mut config, &machine, &support);
         let instances = LoadLimits::default().instances;
-        let checked = model_config::check(&config, &machine, instances);
+        let checked = model_config::check(&config, &machine, &support, instances);
         checked.map_err(|e: ConfigError| e.message)?;
         let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
         let (dir, version_dir) = (dir.to_owned(), dir.join(entry));

@@ -322,26 +322,6 @@ fn invalid_library_files_are_refused() {
 }
 
 #[test]
-fn unknown_gpu_fails_capability_lookup() {
-    let _session = Session::start();
-    let mut model = addsub(&[]);
-    model.device_id = 9999;
-    // Without `cc_model_filenames` the capability is not read.
-    let plain = folder();
-    compile("addsub.c", &["-DGEN=2"], plain.path());
-    assert!(Harness::open(plain, &model).is_ok());
-    let mut entry = Vec::new();
-    trtserver_proto_wire::put_bytes(&mut entry, 1, b"9.0");
-    trtserver_proto_wire::put_bytes(&mut entry, 2, b"ninety.so");
-    trtserver_proto_wire::put_bytes(&mut model.config, 9, &entry);
-    let by_capability = folder();
-    compile("addsub.c", &["-DGEN=2"], by_capability.path());
-    let unknown = refused(by_capability, &model);
-    let want = "model 'm': cannot read the compute capability of GPU 9999: ";
-    assert!(unknown.text.starts_with(want), "{unknown:?}");
-}
-
-#[test]
 fn invalid_generation_settings_are_refused() {
     let _session = Session::start();
     let two = folder();

@@ -160,6 +160,8 @@ impl Worker {
         let _ = rustix::process::setpriority_process(None, facts.nice);
         let gpu = facts.kind == instance_kind::GPU;
         let streams = Streams::for_instance(gpu, facts.device, model.priority)?;
+        let secondary = facts.secondary_devices.iter();
+        let secondary: Vec<_> = secondary.map(|device| (device.kind.clone(), device.id)).collect();
         let facts = InstanceFacts {
             name: &facts.name,
             kind: facts.kind,
@@ -168,6 +170,7 @@ impl Worker {
             threads: facts.threads,
             max_rows: facts.max_rows,
             profiles: &facts.profiles,
+            secondary_devices: &secondary,
             streams: streams.handles(),
             nice: facts.nice,
             drain: Duration::MAX,

@@ -97,6 +97,7 @@ impl MainThread {
             align: facts.align as u64,
             stack_bytes: facts.stack_bytes as u64,
             preferred: facts.preferred.iter().flat_map(|(kind, n)| [*kind, *n]).collect(),
+            instance_kinds: facts.instance_kinds,
             abi_major: facts.abi.0,
             abi_minor: facts.abi.1,
             runtime: facts.runtime.clone(),

@@ -130,6 +130,8 @@ pub struct BackendInfo {
     pub abi_minor: u32,
     #[prost(string, tag = "11")]
     pub runtime: String,
+    #[prost(uint32, tag = "12")]
+    pub instance_kinds: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -234,6 +236,16 @@ pub struct InstanceFacts {
     /// Nice value of the instance's thread in the host.
     #[prost(int32, tag = "8")]
     pub nice: i32,
+    #[prost(message, repeated, tag = "9")]
+    pub secondary_devices: Vec<SecondaryDevice>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SecondaryDevice {
+    #[prost(string, tag = "1")]
+    pub kind: String,
+    #[prost(int64, tag = "2")]
+    pub id: i64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -14,7 +14,7 @@ mod work; // over a work connection
 pub use control::{
     BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, DirEntry, Empty,
     Handshake, InstanceFacts, LogRecord, Metric, MetricValue, ModelFacts, Patch, ProbeFacts,
-    TensorSpec, control_message, control_request,
+    SecondaryDevice, TensorSpec, control_message, control_request,
 };
 pub use work::{
     ExecuteBatch, Input, Output, Param, Request, RequestStream, Response, ResponseData, param,

@@ -1,21 +1,22 @@
-//! Checks of instance groups against the GPUs of this machine.
+//! Checks of instance groups against the GPUs of this machine and the kinds of instance that the backend opens.
 
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
-use super::super::{ConfigError, Machine};
+use super::super::{ConfigError, InstanceSupport, Machine};
 use super::refuse;
 
 /// Each instance is a thread and may hold a copy of the model: more than `max` of them in all groups are refused.
 pub(super) fn check(
     config: &ModelConfig,
     machine: &Machine,
+    support: &InstanceSupport,
     max: usize,
 ) -> Result<(), ConfigError> {
     if config.instance_group.is_empty() {
         return refuse(format!("must specify one or more 'instance group's for {}", config.name));
     }
-    config.instance_group.iter().try_for_each(|group| one(config, group, machine, max))?;
+    config.instance_group.iter().try_for_each(|group| one(config, group, machine, support, max))?;
     let total = config.instance_group.iter().map(instances).fold(0, usize::saturating_add);
     if total > max {
         return refuse(format!(
@@ -31,6 +32,7 @@ fn one(
     config: &ModelConfig,
     group: &ModelInstanceGroup,
     machine: &Machine,
+    support: &InstanceSupport,
     max: usize,
 ) -> Result<(), ConfigError> {
     let subject = format!("instance group {} of model {}", group.name, config.name);
@@ -43,22 +45,30 @@ fn one(
             }
         }
         Kind::Gpu => {
-            if machine.gpus.is_empty() {
+            if !machine.has_gpus() {
                 return refuse(format!("{subject} has kind KIND_GPU but no GPUs are available"));
             }
             if group.gpus.is_empty() {
                 return refuse(format!("{subject} has kind KIND_GPU but specifies no GPUs"));
             }
-            if let Some(id) = group.gpus.iter().find(|&&id| !machine.has_gpu(id)) {
-                let usable: Vec<_> = machine.gpus.iter().map(i32::to_string).collect();
-                return refuse(format!(
-                    "{subject} specifies invalid or unsupported gpu id {id}. GPUs with at least \
-                     the minimum required CUDA compute compatibility of {} are: {}",
-                    machine.min_compute,
-                    usable.join(", ")
-                ));
+            if let Some(&id) = group.gpus.iter().find(|&&id| !machine.has_gpu(id)) {
+                return refuse(format!("{subject} {}", machine.without_gpu(id)));
             }
         }
+    }
+    if !support.opens(group.kind()) {
+        return refuse(format!(
+            "{subject} has kind {} but backend '{}' opens only instances of {}",
+            group.kind().as_str_name(),
+            support.backend,
+            support.kinds_text()
+        ));
+    }
+    if !group.secondary_devices.is_empty() && !support.secondary_devices {
+        return refuse(format!(
+            "{subject} specifies secondary devices, which backend '{}' does not use",
+            support.backend
+        ));
     }
     let count = group.count;
     if count < 1 {

@@ -17,16 +17,17 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 
 use super::error::refuse;
 use super::platforms::ENSEMBLE;
-use super::{ConfigError, Machine};
+use super::{ConfigError, InstanceSupport, Machine};
 
 /// Checks a normalised configuration. Returns warnings for settings without effect, and for unsupported settings that
-/// do not change the responses. `max_instances` is `--max-instances-per-model`.
+/// do not change the responses. `support` is that of the model's backend; `max_instances` is `--max-instances-per-model`.
 ///
 /// # Errors
 /// The configuration is invalid, or uses a feature that this server does not support.
 pub fn check(
     config: &ModelConfig,
     machine: &Machine,
+    support: &InstanceSupport,
     max_instances: usize,
 ) -> Result<Vec<String>, ConfigError> {
     general(config)?;
@@ -39,7 +40,7 @@ pub fn check(
     if config.platform == ENSEMBLE {
         ensemble::check(config)?;
     } else {
-        instance_groups::check(config, machine, max_instances)?;
+        instance_groups::check(config, machine, support, max_instances)?;
     }
     extras::check(config)?;
     let mut warnings = unsupported::check(config)?;

@@ -32,8 +32,11 @@ fn general_rules() {
 #[test]
 fn fields_that_normalise_fills_are_required() {
     let mut config = parse("name: 'm' backend: 'b'");
-    let error =
-        |config: &ModelConfig| check(config, &Machine::default(), 1024).unwrap_err().message;
+    let error = |config: &ModelConfig| {
+        check(config, &Machine::default(), &InstanceSupport::every_kind(), 1024)
+            .unwrap_err()
+            .message
+    };
     assert_eq!(error(&config), "must specify 'version policy' for m");
     config.version_policy = parse("version_policy { all {} }").version_policy;
     assert_eq!(error(&config), "must specify one or more 'instance group's for m");
@@ -42,5 +45,10 @@ fn fields_that_normalise_fills_are_required() {
 #[test]
 fn error_classes() {
     let config = parse("name: 'm' backend: 'b' max_batch_size: -1");
-    assert_eq!(check(&config, &Machine::default(), 1024).unwrap_err().fault, Fault::Invalid);
+    assert_eq!(
+        check(&config, &Machine::default(), &InstanceSupport::every_kind(), 1024)
+            .unwrap_err()
+            .fault,
+        Fault::Invalid
+    );
 }

@@ -106,12 +106,6 @@ const TABLE: &[Row] = &[
         consequence: "all instances get requests",
     },
     Row {
-        field: "instance_group.secondary_devices",
-        is_set: |c| c.instance_group.iter().any(|group| !group.secondary_devices.is_empty()),
-        action: Refuse,
-        consequence: "instances use one device",
-    },
-    Row {
         field: "instance_group.rate_limiter",
         is_set: |c| c.instance_group.iter().any(|group| group.rate_limiter.is_some()),
         action: Warn,

@@ -38,7 +38,6 @@ fn each_unsupported_field_is_refused_or_warned_about() {
         ("batch_output", true, "batch_output {}"),
         ("model_repository_agents", true, "model_repository_agents { agents {} }"),
         ("instance_group.passive", true, "instance_group { passive: true }"),
-        ("instance_group.secondary_devices", true, "instance_group { secondary_devices {} }"),
         ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
         ("instance_group.host_policy", false, "instance_group { host_policy: 'p' }"),
         ("runtime", false, "runtime: 'r.so'"),

@@ -1,0 +1,56 @@
+//! What the backend of a model says about instances: the kinds that it opens, and those that it prefers.
+
+use crate::plugin::backend_facts::BackendFacts;
+use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_proto::v2::model_instance_group::Kind;
+
+/// An instance kind and count that a backend prefers; used where the configuration names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preference {
+    pub kind: Kind,
+    /// Below 1: no preference.
+    pub count: i32,
+}
+
+/// See the module text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceSupport {
+    /// Name of the backend, for messages.
+    pub backend: String,
+    /// Bit set by number of the kind.
+    pub kinds: u32,
+    /// It uses the secondary devices of an instance.
+    pub secondary_devices: bool,
+    /// Best first.
+    pub preferred: Vec<Preference>,
+}
+
+impl InstanceSupport {
+    pub fn of(facts: &BackendFacts) -> Self {
+        let preferred = facts.preferred.iter().filter_map(|(kind, count)| {
+            let kind = Kind::try_from(i32::try_from(*kind).ok()?).ok()?;
+            Some(Preference { kind, count: i32::try_from(*count).unwrap_or(i32::MAX) })
+        });
+        Self {
+            backend: facts.name.clone(),
+            kinds: facts.instance_kinds,
+            secondary_devices: facts.flags & backend_flags::SECONDARY_DEVICES != 0,
+            preferred: preferred.collect(),
+        }
+    }
+
+    /// Of a backend that opens every kind and prefers none.
+    pub fn every_kind() -> Self {
+        Self { backend: String::new(), kinds: u32::MAX, secondary_devices: true, preferred: vec![] }
+    }
+
+    pub(super) fn opens(&self, kind: Kind) -> bool {
+        self.kinds & 1 << kind as u32 != 0
+    }
+
+    /// `KIND_CPU and KIND_MODEL`, for messages.
+    pub(super) fn kinds_text(&self) -> String {
+        let kinds = [Kind::Gpu, Kind::Cpu, Kind::Model].into_iter().filter(|k| self.opens(*k));
+        kinds.map(|kind| kind.as_str_name()).collect::<Vec<_>>().join(" and ")
+    }
+}
