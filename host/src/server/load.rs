@@ -1,7 +1,7 @@
 //! Finds backends and loads models at start.
 
 use crate::config::{ControlMode, Settings};
-use crate::device;
+use crate::device::{Device, Driver};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::plugin::Backends;
@@ -59,14 +59,35 @@ pub fn load(context: &Context) -> Result<StartupReport> {
 
 /// The GPUs that instances may be placed on.
 fn machine(settings: &Settings) -> Machine {
-    let gpus = if settings.cpu_only { Vec::new() } else { device::gpus() };
-    if gpus.is_empty() {
-        let reason =
-            if settings.cpu_only { "disabled by the environment" } else { "none was found" };
-        tracing::info!("GPUs are not used: {reason}");
-    }
-    let gpus = gpus.into_iter().map(|(id, name, compute)| Gpu { id, name, compute });
+    let gpus = find_gpus().iter().map(|gpu| Gpu {
+        id: gpu.ordinal,
+        name: gpu.name.clone(),
+        compute: gpu.compute_capability,
+    });
     Machine::new(gpus.collect(), settings.min_compute_capability)
+}
+
+/// The GPUs of this process, which are logged.
+fn find_gpus() -> &'static [Device] {
+    match Driver::get() {
+        Ok(driver) => {
+            for gpu in driver.devices() {
+                tracing::info!(
+                    "found GPU {}: {}, {}, {} MiB, PCI {}",
+                    gpu.ordinal,
+                    gpu.name,
+                    gpu.uuid_text(),
+                    gpu.total_memory >> 20,
+                    gpu.pci_bus_id
+                );
+            }
+            driver.devices()
+        }
+        Err(absent) => {
+            tracing::info!("GPUs are not used: {absent}");
+            &[]
+        }
+    }
 }
 
 /// Directories to search for backends without `--backend-dir`: `../backends` of the program.

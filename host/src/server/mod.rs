@@ -11,6 +11,7 @@ mod signals; // end, and re-opening the log
 pub use load::default_backend_dirs;
 
 use crate::config::Settings;
+use crate::device::{self, DeviceSettings};
 use crate::error::{Error, Result};
 use crate::heap;
 use crate::metrics::Gpus;
@@ -76,6 +77,7 @@ impl Server {
     fn start(settings: Settings, runtime: &Runtime, health_runtime: &Runtime) -> Result<Self> {
         tracing::info!("Initializing trtserver {}", env!("CARGO_PKG_VERSION"));
         set_memory_limit(&settings);
+        device::configure(DeviceSettings { disabled: settings.cpu_only, ..Default::default() });
         let settings = Arc::new(settings);
         let context = Arc::new(Context {
             settings: Arc::clone(&settings),
