@@ -71,7 +71,8 @@ structs! {
     host::HostTable => trts_host_table { size, abi_major, abi_minor, name, version, flags, n_extensions, extensions, get_extension, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, progress, gather, request_release, responder_detach, responder_release, response_new, response_free, output_alloc, output_adopt, response_param, response_send, responder_finish, responder_backlog, scatter_alloc, scatter_adopt, batch_finish }
     backend::BackendTable => trts_backend_table { size, abi_major, abi_minor, backend_info, backend_open, backend_close, model_open, model_close, instance_open, instance_close, execute, get_extension }
     extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free }
-    extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free }
+    extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free, memory_report }
+    extensions::DeviceExtension => trts_device_extension { size, event_new, event_record, event_wait, event_query, event_destroy, copy, device_fault }
     extensions::AutocompleteExtension => trts_autocomplete_extension { size, autocomplete, state_free }
     extensions::CancelExtension => trts_cancel_extension { size, cancel }
     extensions::DirEntry => trts_dir_entry { name, is_dir, pad }
@@ -203,6 +204,7 @@ fn constants() -> BTreeMap<String, u32> {
         ("patch_format", "PATCH"),
         ("metric_kind", "METRIC"),
         ("host_flags", "HOST"),
+        ("device_verdict", "DEVICE"),
     ]);
     let sources = [
         include_str!("../src/abi/mod.rs"),
@@ -360,6 +362,7 @@ fn extension_names_equal_those_of_the_headers() {
     for (name, c) in [
         (extensions::METRICS, "METRICS"),
         (extensions::MEMORY, "MEMORY"),
+        (extensions::DEVICE, "DEVICE"),
         (extensions::AUTOCOMPLETE, "AUTOCOMPLETE"),
         (extensions::CANCEL, "CANCEL"),
         (extensions::MODEL_PROBE, "MODEL_PROBE"),

@@ -243,7 +243,7 @@ impl Backend {
     }
 
     fn open(&self) -> Result<Opened> {
-        let scope = Scope::new(format!("backend {}", self.facts.name));
+        let scope = Scope::of_backend(&self.facts.name);
         let name = c_text(&self.facts.name);
         let dir = c_text(&self.path.parent().unwrap_or(&self.path).to_string_lossy());
         let settings = Texts::new(&self.settings);

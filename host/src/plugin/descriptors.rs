@@ -114,7 +114,7 @@ impl ModelHold {
         settings: &BTreeMap<String, String>,
         autocomplete: bool,
     ) -> Self {
-        let scope = Scope::new(format!("model {}:{}", facts.name, facts.version));
+        let scope = Scope::of_model(facts.name, facts.version);
         let texts: Vec<CString> = [
             facts.name,
             &facts.dir.to_string_lossy(),
@@ -211,8 +211,9 @@ pub struct InstanceHold {
 }
 
 impl InstanceHold {
-    pub fn new(facts: &InstanceFacts<'_>) -> Self {
-        let scope = Scope::new(format!("instance {}", facts.name));
+    /// `model` is the scope of the model.
+    pub fn new(facts: &InstanceFacts<'_>, model: &Scope) -> Self {
+        let scope = Scope::of_instance(facts.name, model);
         let kinds = facts.secondary_devices.iter().map(|(kind, _)| kind);
         let texts = facts.profiles.iter().chain(kinds).map(|text| c_text(text));
         let texts: Box<[CString]> = std::iter::once(c_text(facts.name)).chain(texts).collect();

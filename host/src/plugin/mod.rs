@@ -26,6 +26,7 @@ pub use cancel_flag::CancelFlag;
 pub use descriptors::{InstanceFacts, ModelFacts, ProbeFacts};
 pub use discovery::backends::{Backends, Listed};
 pub use discovery::inventory::Unusable;
+pub use host_api::reported_memory::{ReportedMemory, reported_memory};
 pub use host_api::scope::Patch;
 pub(crate) use host_api::table as host_table;
 pub use isolation::Isolation;

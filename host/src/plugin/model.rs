@@ -6,6 +6,7 @@ use super::batch::frame::FrameHold;
 use super::cancel_flag::CancelFlag;
 use super::crash_report::{self, Subject};
 use super::descriptors::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
+use super::host_api::scope::Scope;
 use super::isolated::{Health, IsolatedInstance, IsolatedModel};
 use super::isolation::{self, Isolation};
 use super::library::table;
@@ -56,7 +57,7 @@ enum Placement {
         handle: *mut ModelHandle,
         subject: Subject,
         health: Arc<Health>,
-        _hold: Box<ModelHold>,
+        hold: Box<ModelHold>,
     },
     Isolated(Arc<IsolatedModel>),
 }
@@ -100,7 +101,7 @@ impl Model {
         drop(entered);
         backend.check(error, "model_open", facts.name)?;
         let health = Arc::default();
-        Ok(Self::new(backend, Placement::Local { table, handle, subject, health, _hold: hold }))
+        Ok(Self::new(backend, Placement::Local { table, handle, subject, health, hold }))
     }
 
     fn new(backend: &Arc<Backend>, placement: Placement) -> Arc<Self> {
@@ -148,8 +149,9 @@ impl Instance {
     /// Opens an instance on this thread, or in the child process.
     pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
         match &model.placement {
-            Placement::Local { table, handle, subject, .. } => {
-                LocalInstance::open(model, table, *handle, subject, facts).map(Self::Local)
+            Placement::Local { table, handle, subject, hold, .. } => {
+                let parent = (*handle, &*hold.scope);
+                LocalInstance::open(model, table, parent, subject, facts).map(Self::Local)
             }
             Placement::Isolated(remote) => {
                 IsolatedInstance::open(remote, facts).map(Self::Isolated)
@@ -199,14 +201,14 @@ impl LocalInstance {
     fn open(
         model: &Arc<Model>,
         table: &'static BackendTable,
-        parent: *mut ModelHandle,
+        (parent, scope): (*mut ModelHandle, &Scope),
         of: &Subject,
         facts: &InstanceFacts<'_>,
     ) -> Result<Self> {
         let backend = &model.backend;
         let parallel = backend.facts.flags & backend_flags::PARALLEL_OPEN != 0;
         let _one = (!parallel).then(|| backend.opening.lock());
-        let hold = InstanceHold::new(facts);
+        let hold = InstanceHold::new(facts, scope);
         let mut handle = null_mut();
         let text = format!("instance '{}' of {}", facts.name, of.text());
         let subject = Arc::new(Subject::new(text));

@@ -79,7 +79,7 @@ pub fn code_of(number: u32) -> Code {
         code::UNKNOWN => Code::Unknown,
         code::NOT_FOUND => Code::NotFound,
         code::INVALID => Code::InvalidArg,
-        code::UNAVAILABLE | code::DEADLINE => Code::Unavailable,
+        code::UNAVAILABLE | code::DEADLINE | code::DEVICE_LOST => Code::Unavailable,
         code::EXHAUSTED => Code::ResourceExhausted,
         code::UNSUPPORTED => Code::Unsupported,
         code::EXISTS => Code::AlreadyExists,

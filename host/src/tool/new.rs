@@ -47,6 +47,7 @@ const C_HEADERS: &[(&str, &str)] = headers![
 const CPP_HEADERS: &[(&str, &str)] = headers![
     "backend.hpp",
     "cpp/base.hpp",
+    "cpp/device.hpp",
     "cpp/context.hpp",
     "cpp/response.hpp",
     "cpp/request.hpp"

@@ -45,6 +45,7 @@
 #endif
 
 #include "cpp/base.hpp"
+#include "cpp/device.hpp"
 #include "cpp/context.hpp"
 #include "cpp/response.hpp"
 #include "cpp/request.hpp"
@@ -79,6 +80,8 @@ struct BackendInfo {
   std::uint32_t align = 0;     // required of inputs, a power of two up to 64; 0 = that of the element type
   std::uint32_t stack_kib = 0; // stack of an instance's thread; 0 = the host's default
   std::uint32_t instance_kinds = 0; // that it opens: bit set, 1u << TRTS_KIND_GPU and so on; 0 = CPU and MODEL
+  std::uint32_t input_memory_types = 1u << TRTS_MEMORY_CPU; // bit sets: 1u << TRTS_MEMORY_GPU and so on
+  std::uint32_t output_memory_types = 1u << TRTS_MEMORY_CPU;
 };
 
 // What `autocomplete` adds to a configuration: protobuf text as in config.pbtxt, or JSON.
@@ -144,8 +147,9 @@ public:
     raw_.n_required_extensions = static_cast<std::uint32_t>(required_.size());
     raw_.flags = info_.flags;
     raw_.max_in_flight = info_.max_in_flight;
-    raw_.input_memory_types = raw_.output_memory_types = 1u << TRTS_MEMORY_CPU;
     raw_.instance_kinds = info_.instance_kinds;
+    raw_.input_memory_types = info_.input_memory_types;
+    raw_.output_memory_types = info_.output_memory_types;
     raw_.stack_kib = info_.stack_kib;
     raw_.align = info_.align;
   }
@@ -183,6 +187,10 @@ public:
     if (with->abi_major == TRTS_ABI_MAJOR) {
       metrics = static_cast<const trts_metrics_extension *>(
           with->get_extension(trts_text(TRTS_EXTENSION_METRICS), TRTS_EXTENSION_METRICS_VERSION));
+      memory = static_cast<const trts_memory_extension *>(
+          with->get_extension(trts_text(TRTS_EXTENSION_MEMORY), TRTS_EXTENSION_MEMORY_VERSION));
+      device = static_cast<const trts_device_extension *>(
+          with->get_extension(trts_text(TRTS_EXTENSION_DEVICE), TRTS_EXTENSION_DEVICE_VERSION));
     }
     return &entries;
   }

@@ -44,16 +44,67 @@ typedef struct trts_metrics_extension {
 #define TRTS_EXTENSION_MEMORY "trts.memory"
 #define TRTS_EXTENSION_MEMORY_VERSION 1u
 
-/* Memory of the host for the backend's own use. */
+/* Memory of the host for the backend's own use, and reports of memory that the backend allocates by itself. */
 typedef struct trts_memory_extension {
   uint64_t size;
-  /* Allocates memory, owned by the caller until memory_free or the close of the scope. May block. Flags are
-   * 0; stream null = ready at once. TRTS_CODE_EXHAUSTED = not now, TRTS_CODE_UNSUPPORTED = never. */
+  /* Allocates memory, owned by the caller until memory_free or the close of the scope. May block. CPU memory
+   * is offered by every host and zeroed; pinned and GPU memory by hosts with trts.device, with arbitrary
+   * contents. Alignment: 0 or a power of two, up to 64 (GPU memory: 256). Flags are 0. `stream` is null, or
+   * for GPU memory the CUDA stream on which it is first used: the memory may belong to earlier work of that
+   * stream. TRTS_CODE_EXHAUSTED = not now, TRTS_CODE_UNSUPPORTED = never. */
   trts_error *(*memory_alloc)(trts_scope *scope, trts_memory memory, uint64_t bytes, uint64_t align,
                               uint32_t flags, void *stream, trts_buf *out);
-  /* Frees the memory of a trts_buf.memory_handle once the event is reached; takes ownership of the event. */
+  /* Frees the memory of a trts_buf.memory_handle once the event is reached; takes ownership of the event.
+   * Null = nothing uses the memory any more. */
   void (*memory_free)(uint64_t memory_handle, trts_event *after);
+  /* Reports how many bytes of a memory type and device the backend holds for this scope beside memory of the
+   * host, such as a framework's own allocations. Replaces the scope's former report of that type and device.
+   * Reports of a scope end with it; bytes that are not 0 by then are logged. */
+  trts_error *(*memory_report)(trts_scope *scope, trts_memory memory, uint64_t bytes);
 } trts_memory_extension;
+
+#define TRTS_EXTENSION_DEVICE "trts.device"
+#define TRTS_EXTENSION_DEVICE_VERSION 1u
+
+/* Results of device_fault. */
+enum { TRTS_DEVICE_WORKS = 0, TRTS_DEVICE_LOST = 1 };
+
+/* GPUs: events, copies, faults. Offered by hosts that have found a CUDA driver and a device.
+ *
+ * Streams are CUDA driver handles (CUstream) of the primary context of a device: those of a
+ * trts_instance_desc, or the backend's own. An event is a point in the work of a stream. Rules for memory of
+ * the host on a GPU instance:
+ *
+ * Ready: work submitted to the instance's cu_stream may use inputs, gathered blocks and outputs at once. Work
+ * on any other stream waits for trts_buf.ready first, which is null when there is nothing to wait for.
+ * TRTS_BACKEND_OWN_STREAM: the host submits nothing to cu_stream, so every use waits for `ready`.
+ *
+ * After: a function that takes an event as `after` reads outputs, or reuses inputs and memory, once that event
+ * is reached. Null = once all work is done that was submitted to cu_stream before the call;
+ * TRTS_BACKEND_OWN_STREAM, and on a CPU instance: at once. */
+typedef struct trts_device_extension {
+  uint64_t size;
+  /* Creates an event of a device, owned by the caller until event_destroy or a function that takes ownership.
+   * Until it is recorded it counts as reached. */
+  trts_error *(*event_new)(trts_scope *scope, int32_t device_id, trts_event **out);
+  /* Moves the event to the end of what was submitted to the stream so far. */
+  trts_error *(*event_record)(trts_event *event, void *stream);
+  /* Makes later work of the stream, of any device, wait for the event. Does not block the calling thread. */
+  trts_error *(*event_wait)(const trts_event *event, void *stream);
+  /* Writes whether the event is reached (not 0). Does not block. */
+  trts_error *(*event_query)(const trts_event *event, uint32_t *reached);
+  /* Takes ownership of the event, reached or not; null is allowed. */
+  void (*event_destroy)(trts_event *event);
+  /* Copies bytes between any two memories, in the order of the stream. Both must stay valid until the copy is
+   * done. Null stream: returns when the copy is done. */
+  trts_error *(*copy)(void *to, trts_memory to_memory, const void *from, trts_memory from_memory, uint64_t bytes,
+                      void *stream);
+  /* Reports an error of a device that its context may not survive, such as an illegal address; `reason` is
+   * for the log. The host asks the driver: with TRTS_DEVICE_LOST no instance on the device executes any
+   * more, and their requests fail with TRTS_CODE_DEVICE_LOST; with TRTS_DEVICE_WORKS only the caller is
+   * affected, and fails its requests by itself. */
+  trts_error *(*device_fault)(trts_scope *scope, int32_t device_id, trts_str reason, uint32_t *verdict);
+} trts_device_extension;
 
 /* ---- offered by backends ---- */
 

@@ -70,11 +70,14 @@ typedef struct trts_host_table {
   /* -- inputs -- */
   /* Returns an input of all requests as one block: their rows one after another along dimension 0, strings
    * likewise. `input` is the position in the requests' inputs, which all requests of a batch have in the
-   * same order; mode is TRTS_GATHER_…; stream is null. Only in execute and before a request of the batch
-   * is released. The block is read-only, owned by the host and valid until the last request is released.
-   * Nothing is copied for a single request or when the parts are adjacent in memory; a copy is 64-byte
-   * aligned. TRTS_CODE_INVALID when shapes differ beyond dimension 0, or for several requests of a model
-   * without batch dimension. */
+   * same order; mode is TRTS_GATHER_…. Only in execute and before a request of the batch is released. The
+   * block is read-only, owned by the host and valid until the last request is released. Nothing is copied for
+   * a single request or when the parts are adjacent in memory; a copy is 64-byte aligned. TRTS_CODE_INVALID
+   * when shapes differ beyond dimension 0, or for several requests of a model without batch dimension.
+   *
+   * The block is in the preferred memory: CPU, or GPU of the instance's device; TRTS_CODE_UNSUPPORTED for
+   * others. GPU memory is ready as trts.device says, and also for later work of `stream` unless that is
+   * null. */
   trts_error *(*gather)(const trts_batch *batch, uint32_t input, trts_memory preferred_memory, uint32_t mode,
                         void *stream, trts_buf *out);
   /* Takes ownership of the request handle and the event: the request's view and inputs are invalid once
@@ -93,21 +96,25 @@ typedef struct trts_host_table {
   /* Takes ownership of the response and discards it; null is allowed. */
   void (*response_free)(trts_response *response);
   /* Allocates an output in memory of the host; what is written there is sent as it is. 64-byte aligned,
-   * uninitialized, writable until the response is sent or freed. The host may choose other memory than the
-   * preferred one. An output that was not requested: success, null and 0 bytes. */
+   * uninitialized, writable until the response is sent or freed. An output that was not requested: success,
+   * null and 0 bytes. The host may choose other memory than the preferred one: read out->memory. GPU memory of
+   * the instance's device is given where it is preferred, and ready as trts.device says. */
   trts_error *(*output_alloc)(trts_response *response, trts_str name, uint32_t dtype, uint32_t rank,
                               const int64_t *shape, uint64_t bytes, trts_memory preferred_memory,
                               trts_buf *out);
   /* Adds an output in memory of the backend, without a copy. The host takes ownership and calls
    * release(ctx) exactly once on any thread: also after a failure, for an output that was not requested,
-   * and possibly after the model or the backend was closed. */
+   * and possibly after the model or the backend was closed. Parts in GPU memory are read after the event of
+   * response_send. */
   trts_error *(*output_adopt)(trts_response *response, trts_str name, uint32_t dtype, uint32_t rank,
                               const int64_t *shape, const trts_buf *parts, uint32_t n_parts,
                               trts_release_fn release, void *ctx);
   /* Adds a parameter to the response. Copied. */
   trts_error *(*response_param)(trts_response *response, const trts_param *param);
   /* Takes ownership of the response and the event, also on failure. The error stays owned by the caller
-   * and is sent instead of the outputs. Flags TRTS_SEND_…. Never runs backend code on this thread.
+   * and is sent instead of the outputs. Flags TRTS_SEND_…. Never runs backend code on this thread. Outputs in
+   * GPU memory are read after the event, see trts.device; the response then leaves later, from another thread,
+   * and a failure of the device meanwhile is sent instead.
    *
    * In a decoupled model it blocks while the client has not read enough of the earlier responses, see
    * responder_backlog: not longer than until the request is cancelled, then with TRTS_CODE_CANCELLED unless
@@ -125,7 +132,7 @@ typedef struct trts_host_table {
   /* -- a batch as a whole -- */
   /* Allocates one block of the host for an output or state of all requests. The shape begins with the
    * batch's rows. Writable until batch_finish, which sends each request its rows by reference. 64-byte
-   * aligned, zeroed. When no request asked for the output: success, null and 0 bytes. Only in execute; once
+   * aligned, zeroed; memory as for output_alloc. When no request asked for the output: success, null and 0 bytes. Only in execute; once
    * per output and batch; not while a response of one of its requests exists. */
   trts_error *(*scatter_alloc)(const trts_batch *batch, trts_str name, uint32_t dtype, uint32_t rank,
                                const int64_t *shape, uint64_t bytes, trts_memory preferred_memory,
@@ -139,7 +146,8 @@ typedef struct trts_host_table {
   /* Finishes what is still open of a batch, except detached requests; only in execute. With an error, which
    * stays owned by the caller, each open request fails with it. With null each gets its rows of the
    * scattered outputs as its final response, or an error when nothing was scattered, its handle was
-   * released or a response of it exists. Releases the request handles. Takes ownership of the event. */
+   * released or a response of it exists. Releases the request handles. Takes ownership of the event, after
+   * which GPU memory is read and reused. */
   trts_error *(*batch_finish)(const trts_batch *batch, const trts_error *error, trts_event *after);
 } trts_host_table;
 

@@ -61,7 +61,7 @@ typedef struct trts_buf {
   void *ptr;
   uint64_t bytes;
   trts_memory memory;
-  trts_event *ready;      /* memory may be accessed after this event; null = now; borrowed */
+  trts_event *ready;      /* memory may be accessed after this event; null = now; borrowed. GPU: see trts.device */
   uint64_t memory_handle; /* identifies memory allocated by the host, for memory_free; 0 = none */
 } trts_buf;
 

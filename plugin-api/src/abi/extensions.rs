@@ -16,6 +16,9 @@ pub const METRICS_VERSION: u32 = 1;
 /// Name of [`MemoryExtension`], offered by hosts.
 pub const MEMORY: &str = "trts.memory";
 pub const MEMORY_VERSION: u32 = 1;
+/// Name of [`DeviceExtension`], offered by hosts that have found a CUDA driver and a device.
+pub const DEVICE: &str = "trts.device";
+pub const DEVICE_VERSION: u32 = 1;
 /// Name of [`AutocompleteExtension`], offered by backends.
 pub const AUTOCOMPLETE: &str = "trts.autocomplete";
 pub const AUTOCOMPLETE_VERSION: u32 = 1;
@@ -62,13 +65,16 @@ pub struct MetricsExtension {
     pub metric_free: unsafe extern "C" fn(metric: *mut Metric),
 }
 
-/// Memory of the host for the backend's own use.
+/// Memory of the host for the backend's own use, and reports of memory that the backend allocates by itself.
 #[repr(C)]
 pub struct MemoryExtension {
     /// sizeof, as the host was built.
     pub size: u64,
-    /// Allocates memory, owned by the caller until `memory_free` or the close of the scope. May block. `flags`
-    /// is 0; `stream` null = ready at once. EXHAUSTED = not now, UNSUPPORTED = never.
+    /// Allocates memory, owned by the caller until `memory_free` or the close of the scope. May block. CPU memory is
+    /// offered by every host and zeroed; pinned and GPU memory by hosts with [`DEVICE`], with arbitrary contents.
+    /// `align` is 0 or a power of two, up to 64 (GPU memory: 256); `flags` is 0. `stream` is null, or for GPU memory
+    /// the CUDA stream on which it is first used: the memory may belong to earlier work of that stream.
+    /// EXHAUSTED = not now, UNSUPPORTED = never.
     pub memory_alloc: unsafe extern "C" fn(
         scope: *mut Scope,
         memory: Memory,
@@ -78,8 +84,67 @@ pub struct MemoryExtension {
         stream: *mut u8,
         out: *mut Buf,
     ) -> *mut Error,
-    /// Frees the memory of a [`Buf::memory_handle`] once the event is reached.
+    /// Frees the memory of a [`Buf::memory_handle`] once the event is reached; takes ownership of the event. Null =
+    /// nothing uses the memory any more.
     pub memory_free: unsafe extern "C" fn(memory_handle: u64, after: *mut Event),
+    /// Reports how many bytes of a memory type and device the backend holds for this scope beside memory of the host,
+    /// such as a framework's own allocations. Replaces the scope's former report of that type and device. Reports of a
+    /// scope end with it; bytes that are not 0 by then are logged.
+    pub memory_report:
+        unsafe extern "C" fn(scope: *mut Scope, memory: Memory, bytes: u64) -> *mut Error,
+}
+
+/// Results of [`DeviceExtension::device_fault`].
+pub mod device_verdict {
+    pub const WORKS: u32 = 0;
+    pub const LOST: u32 = 1;
+}
+
+/// GPUs: events, copies, faults. Streams are CUDA driver handles (`CUstream`) of the primary context of a device: those
+/// of an `InstanceDesc`, or the backend's own. An event is a point in the work of a stream.
+///
+/// Rules for memory of the host on a GPU instance. *Ready*: work submitted to the instance's `cu_stream` may use inputs,
+/// gathered blocks and outputs at once; work on any other stream waits for [`Buf::ready`] first, which is null when
+/// there is nothing to wait for. With `OWN_STREAM` the host submits nothing to `cu_stream`, so every use waits for
+/// `ready`. *After*: a function that takes an event as `after` reads outputs, or reuses inputs and memory, once that
+/// event is reached. Null = once all work is done that was submitted to `cu_stream` before the call; with `OWN_STREAM`,
+/// and on a CPU instance: at once.
+#[repr(C)]
+pub struct DeviceExtension {
+    /// sizeof, as the host was built.
+    pub size: u64,
+    /// Creates an event of a device, owned by the caller until `event_destroy` or a function that takes ownership.
+    /// Until it is recorded it counts as reached.
+    pub event_new:
+        unsafe extern "C" fn(scope: *mut Scope, device_id: i32, out: *mut *mut Event) -> *mut Error,
+    /// Moves the event to the end of what was submitted to the stream so far.
+    pub event_record: unsafe extern "C" fn(event: *mut Event, stream: *mut u8) -> *mut Error,
+    /// Makes later work of the stream, of any device, wait for the event. Does not block the calling thread.
+    pub event_wait: unsafe extern "C" fn(event: *const Event, stream: *mut u8) -> *mut Error,
+    /// Writes whether the event is reached (not 0). Does not block.
+    pub event_query: unsafe extern "C" fn(event: *const Event, reached: *mut u32) -> *mut Error,
+    /// Takes ownership of the event, reached or not; null is allowed.
+    pub event_destroy: unsafe extern "C" fn(event: *mut Event),
+    /// Copies bytes between any two memories, in the order of the stream. Both must stay valid until the copy is done.
+    /// Null stream: returns when the copy is done.
+    pub copy: unsafe extern "C" fn(
+        to: *mut u8,
+        to_memory: Memory,
+        from: *const u8,
+        from_memory: Memory,
+        bytes: u64,
+        stream: *mut u8,
+    ) -> *mut Error,
+    /// Reports an error of a device that its context may not survive, such as an illegal address; `reason` is for the
+    /// log. The host asks the driver: with LOST no instance on the device executes any more, and their requests fail
+    /// with DEVICE_LOST; with WORKS only the caller is affected, and fails its requests by itself. `verdict` is one of
+    /// [`device_verdict`].
+    pub device_fault: unsafe extern "C" fn(
+        scope: *mut Scope,
+        device_id: i32,
+        reason: Str,
+        verdict: *mut u32,
+    ) -> *mut Error,
 }
 
 /// Completion of model configurations from model files.

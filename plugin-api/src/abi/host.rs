@@ -99,8 +99,12 @@ pub struct HostTable {
     /// the block is read-only, owned by the host and valid until the last release. Nothing is copied for a
     /// single request or when the parts are adjacent in memory; a copy is 64-byte aligned.
     ///
+    /// The block is in the preferred memory: CPU, or GPU of the instance's device; UNSUPPORTED for others. GPU memory
+    /// is ready as [`DeviceExtension`](super::extensions::DeviceExtension) says, and also for later work of `stream`
+    /// unless that is null.
+    ///
     /// `input` is the position in the requests' `inputs`, which all requests of a batch have in the same
-    /// order; `mode` one of [`gather_mode`]; `stream` null. INVALID, naming the input, when shapes differ
+    /// order; `mode` one of [`gather_mode`]. INVALID, naming the input, when shapes differ
     /// beyond dimension 0, or for several requests of a model without batch dimension. The same input twice
     /// is the same block.
     pub gather: unsafe extern "C" fn(
@@ -129,7 +133,9 @@ pub struct HostTable {
     pub response_free: unsafe extern "C" fn(response: *mut Response),
     /// Allocates an output in memory of the host; what is written there is sent as it is. `shape` has the
     /// batch dimension first when the model batches. 64-byte aligned, uninitialized, writable until the
-    /// response is sent or freed. An output that was not requested: success, null and 0 bytes.
+    /// response is sent or freed. An output that was not requested: success, null and 0 bytes. The host may choose
+    /// other memory than the preferred one: read `Buf::memory`. GPU memory of the instance's device is given where it is
+    /// preferred, and ready as [`DeviceExtension`](super::extensions::DeviceExtension) says.
     pub output_alloc: unsafe extern "C" fn(
         response: *mut Response,
         name: Str,
@@ -142,7 +148,8 @@ pub struct HostTable {
     ) -> *mut Error,
     /// Adds an output in memory of the backend, without a copy. The host takes ownership and calls
     /// `release(ctx)` exactly once on any thread: also after a failure, for an output that was not requested,
-    /// and possibly after the model or the backend was closed.
+    /// and possibly after the model or the backend was closed. Parts in GPU memory are read after the event of
+    /// `response_send`.
     pub output_adopt: unsafe extern "C" fn(
         response: *mut Response,
         name: Str,
@@ -158,7 +165,9 @@ pub struct HostTable {
     pub response_param:
         unsafe extern "C" fn(response: *mut Response, param: *const Param) -> *mut Error,
     /// Takes ownership of the response and the event, also on failure. The error stays owned by the caller
-    /// and is sent instead of the outputs. Flags of [`send_flags`]. Never runs backend code on this thread.
+    /// and is sent instead of the outputs. Flags of [`send_flags`]. Never runs backend code on this thread. Outputs in
+    /// GPU memory are read after the event; the response then leaves later, from another thread, and a failure of the
+    /// device meanwhile is sent instead.
     ///
     /// In a decoupled model it blocks while the client has not read enough of the earlier responses, see
     /// `responder_backlog`: not longer than until the request is cancelled, then with CANCELLED unless the response
@@ -181,7 +190,7 @@ pub struct HostTable {
     /// Allocates one block of the host for an output (or state) of all requests of a batch. `shape` begins
     /// with [`Batch::rows`], which counts requests that have failed meanwhile, too. What is written there
     /// until [`HostTable::batch_finish`] is sent as it is, each request's rows by reference; 64-byte aligned,
-    /// zeroed. Null and 0 bytes when no request asked for the output.
+    /// zeroed; memory as for `output_alloc`. Null and 0 bytes when no request asked for the output.
     ///
     /// Only in the batch's `execute`; once per output and batch; not while a response of one of its requests
     /// exists. A model without batch dimension has one request in a batch, whose whole output this is.
@@ -213,7 +222,7 @@ pub struct HostTable {
     /// only in the batch's `execute`. With an error each open request fails with it, and what was scattered is
     /// discarded. With null each gets its rows of the scattered outputs that it requested as its final
     /// response, or an error when nothing was scattered, its handle was released or a response of it exists.
-    /// Scattered memory must not be written any more.
+    /// Scattered memory must not be written any more, in GPU memory after the event.
     pub batch_finish: unsafe extern "C" fn(
         batch: *const Batch,
         error: *const Error,

@@ -40,6 +40,12 @@ pub struct Memory {
 
 impl Memory {
     pub const CPU: Memory = Memory { memory_type: memory_type::CPU, device_id: 0 };
+    pub const PINNED: Memory = Memory { memory_type: memory_type::PINNED, device_id: 0 };
+
+    /// Memory of that GPU.
+    pub const fn gpu(device_id: i32) -> Memory {
+        Memory { memory_type: memory_type::GPU, device_id }
+    }
 }
 
 /// One contiguous block of memory.
@@ -49,7 +55,8 @@ pub struct Buf {
     pub ptr: *mut u8,
     pub bytes: u64,
     pub memory: Memory,
-    /// The memory may be accessed after this event; null = now. Borrowed.
+    /// The memory may be accessed after this event; null = now. Borrowed. GPU memory:
+    /// [`DeviceExtension`](super::extensions::DeviceExtension).
     pub ready: *mut Event,
     /// Identifies memory that the host allocated, for
     /// [`MemoryExtension::memory_free`](super::extensions::MemoryExtension::memory_free); 0 = none.

@@ -1,5 +1,6 @@
 //! The unit of execution: a batch of requests, and how `execute` leaves it.
 
+use super::device::Event;
 use super::error::Error;
 use super::host::{Host, slice_of};
 use super::request::Request;
@@ -16,6 +17,7 @@ pub struct Batch<'a> {
     pub(crate) states: &'a [RequestState],
     /// `batch_finish` has scattered outputs to send.
     pub(crate) scattered: Cell<bool>,
+    pub(crate) after: Cell<Option<Event>>,
 }
 
 impl<'a> Batch<'a> {
@@ -107,15 +109,17 @@ pub(crate) unsafe fn run(
         many = requests.iter().map(|_| RequestState::default()).collect();
         &many
     };
-    let batch = Batch { host, raw, requests, states, scattered: Cell::new(false) };
+    let (scattered, after) = (Cell::new(false), Cell::new(None));
+    let batch = Batch { host, raw, requests, states, scattered, after };
     let result = work(&batch);
     let scattered = batch.scattered.get();
+    let after = batch.after.take().map_or(ptr::null_mut(), Event::into_raw);
     let error = match &result {
         Ok(()) => ptr::null_mut(),
         Err(error) => error.raise(host),
     };
     let detached = states.iter().any(RequestState::detached);
-    if detached && !scattered {
+    if detached && !scattered && after.is_null() {
         let omitted =
             Error::internal("the backend returned without finishing the request").raise(host);
         for (request, state) in requests.iter().zip(states) {
@@ -139,7 +143,7 @@ pub(crate) unsafe fn run(
             unsafe { (host.request_release)((**request).handle, ptr::null_mut()) }
         }
         // SAFETY: `execute` has not returned, so the batch is valid.
-        unsafe { (host.error_free)((host.batch_finish)(raw, error, ptr::null_mut())) }
+        unsafe { (host.error_free)((host.batch_finish)(raw, error, after)) }
     }
     // SAFETY: null or created above, not used again.
     unsafe { (host.error_free)(error) }

@@ -1,6 +1,7 @@
 //! Gather and scatter: inputs of a batch in one block, outputs written once and split by the host.
 
 use super::batch::Batch;
+use super::device::{Event, Stream};
 use super::dtype::{Dtype, Element};
 use super::error::Error;
 use super::host::with_str;
@@ -65,15 +66,7 @@ impl<'a> Batch<'a> {
     /// likewise). All requests of a batch have the same inputs in the same order. Fails when shapes differ beyond the
     /// batch dimension.
     pub fn gather(&self, position: usize) -> Result<GatheredTensor<'a>, Error> {
-        let mut block = buf(ptr::null_mut(), 0);
-        let input = u32::try_from(position).unwrap_or(u32::MAX);
-        // SAFETY: the batch is being executed; an error is owned by the caller.
-        unsafe {
-            let (mode, stream) = (gather_mode::ROWS, ptr::null_mut());
-            let error =
-                (self.host.gather)(self.raw, input, Memory::CPU, mode, stream, &raw mut block);
-            Error::take(self.host, error)?;
-        }
+        let block = self.gather_buf(position, Memory::CPU, None)?;
         let input = |request: super::Request<'a>| request.inputs().nth(position);
         let first = self.requests().next().and_then(input);
         let first = first.ok_or_else(|| Error::internal("the host gathered no input"))?;
@@ -90,6 +83,27 @@ impl<'a> Batch<'a> {
             unsafe { std::slice::from_raw_parts(block.ptr.cast_const(), block.bytes as usize) }
         };
         Ok(GatheredTensor { name: first.name(), dtype: first.dtype(), shape, bytes })
+    }
+
+    /// As [`Batch::gather`], in other memory, such as that of the instance's device. The block is ready for work submitted
+    /// to the instance's compute stream, and to `stream`; valid until `execute` returns and, if the batch ends with an event
+    /// ([`Batch::finish_after`]), until that is reached.
+    pub fn gather_buf(
+        &self,
+        position: usize,
+        memory: Memory,
+        stream: Option<Stream>,
+    ) -> Result<Buf, Error> {
+        let mut block = buf(ptr::null_mut(), 0);
+        let input = u32::try_from(position).unwrap_or(u32::MAX);
+        let stream = stream.map_or(ptr::null_mut(), Stream::as_raw);
+        // SAFETY: the batch is being executed; an error is owned by the caller.
+        unsafe {
+            let gather = self.host.gather;
+            let error = gather(self.raw, input, memory, gather_mode::ROWS, stream, &raw mut block);
+            Error::take(self.host, error)?;
+        }
+        Ok(block)
     }
 
     /// Memory for an output of all requests: `shape` begins with [`Batch::rows`] when the model batches. What is written
@@ -130,6 +144,21 @@ impl<'a> Batch<'a> {
         shape: &[i64],
         bytes: usize,
     ) -> Result<(*mut u8, usize), Error> {
+        let block = self.scatter_buf(name, dtype, shape, bytes, Memory::CPU)?;
+        Ok((block.ptr, block.bytes as usize))
+    }
+
+    /// As [`Batch::scatter_ptr`], in other memory, such as that of the instance's device; the host may choose CPU memory all
+    /// the same. Ready for work submitted to the instance's compute stream; written until the event of
+    /// [`Batch::finish_after`] or, without one, by what was submitted to that stream during `execute`.
+    pub fn scatter_buf(
+        &self,
+        name: &str,
+        dtype: Dtype,
+        shape: &[i64],
+        bytes: usize,
+        memory: Memory,
+    ) -> Result<Buf, Error> {
         let mut block = buf(ptr::null_mut(), 0);
         with_str(name, |name| {
             // SAFETY: the batch is being executed, name and shape are valid during the call; an error
@@ -138,12 +167,19 @@ impl<'a> Batch<'a> {
                 let (rank, dims) = (shape.len() as u32, shape.as_ptr());
                 let (dtype, bytes, out) = (dtype.to_abi(), bytes as u64, &raw mut block);
                 let alloc = self.host.scatter_alloc;
-                let error = alloc(self.raw, name, dtype, rank, dims, bytes, Memory::CPU, out);
+                let error = alloc(self.raw, name, dtype, rank, dims, bytes, memory, out);
                 Error::take(self.host, error)
             }
         })?;
         self.scattered.set(true);
-        Ok((block.ptr, block.bytes as usize))
+        Ok(block)
+    }
+
+    /// Ends the batch with an event: outputs in GPU memory are read, and inputs reused, once it is reached. Needed only by
+    /// backends that use streams of their own: without it, the host waits for what was submitted to the instance's compute
+    /// stream. Inputs of detached requests are reused when `execute` returns.
+    pub fn finish_after(&self, event: Event) {
+        self.after.set(Some(event));
     }
 
     /// Adds an output of all requests in memory of the backend, without a copy. The host drops `owner` exactly once, on

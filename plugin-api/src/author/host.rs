@@ -1,6 +1,6 @@
 //! The host table as this library sees it, and the small conversions every other file needs.
 
-use crate::abi::extensions::{self, MetricsExtension};
+use crate::abi::extensions::{self, DeviceExtension, MemoryExtension, MetricsExtension};
 use crate::abi::host::HostTable;
 use crate::abi::types::{Bytes, Str};
 use std::ops::Deref;
@@ -47,11 +47,29 @@ impl Host {
 
     /// The host's metrics, if it offers them. One lookup: callers keep the result.
     pub(crate) fn metrics(self) -> Option<&'static MetricsExtension> {
-        let version = extensions::METRICS_VERSION;
-        with_str(extensions::METRICS, |name| {
+        // SAFETY: the type of this name.
+        unsafe { self.extension(extensions::METRICS, extensions::METRICS_VERSION) }
+    }
+
+    /// As [`Host::metrics`], for memory.
+    pub(crate) fn memory(self) -> Option<&'static MemoryExtension> {
+        // SAFETY: the type of this name.
+        unsafe { self.extension(extensions::MEMORY, extensions::MEMORY_VERSION) }
+    }
+
+    /// As [`Host::metrics`], for devices.
+    pub(crate) fn device(self) -> Option<&'static DeviceExtension> {
+        // SAFETY: the type of this name.
+        unsafe { self.extension(extensions::DEVICE, extensions::DEVICE_VERSION) }
+    }
+
+    /// # Safety
+    /// `T` is the table of that name.
+    unsafe fn extension<T>(self, name: &str, version: u32) -> Option<&'static T> {
+        with_str(name, |name| {
             // SAFETY: the name is valid during the call; what comes back is null or a table of that name, valid for
             // the life of the process.
-            unsafe { (self.get_extension)(name, version).cast::<MetricsExtension>().as_ref() }
+            unsafe { (self.get_extension)(name, version).cast::<T>().as_ref() }
         })
     }
 }

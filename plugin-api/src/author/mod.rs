@@ -15,6 +15,7 @@
 
 mod batch;
 mod context;
+mod device;
 mod dtype;
 mod error;
 #[doc(hidden)]
@@ -30,11 +31,12 @@ mod scope;
 mod tensor;
 mod value;
 
-pub use crate::abi::types::Backlog;
+pub use crate::abi::types::{Backlog, Buf, Memory};
 pub use batch::Batch;
 pub use context::{
     BackendContext, Completion, ConfigPatch, InstanceContext, Kind, ModelContext, TensorDecl,
 };
+pub use device::{Device, Event, HostMemory, Stream, wait_ready};
 pub use dtype::{Dtype, Element, elements};
 pub use error::{Code, Error};
 pub use gather::GatheredTensor;

@@ -1,5 +1,6 @@
 //! A response under construction: its outputs and parameters.
 
+use super::device::Event;
 use super::dtype::{Dtype, Element, elements};
 use super::error::Error;
 use super::host::{Host, with_str};
@@ -82,25 +83,33 @@ impl<'a> Response<'a> {
         shape: &[i64],
         bytes: usize,
     ) -> Result<(*mut u8, usize), Error> {
+        let block = self.output_buf(name, dtype, shape, bytes, Memory::CPU)?;
+        Ok((block.ptr, block.bytes as usize))
+    }
+
+    /// As [`Response::output_ptr`], in other memory, such as that of the instance's device; the host may choose CPU memory
+    /// all the same. Ready for work submitted to the instance's compute stream; written until the event of
+    /// [`Response::send_after`] or, without one, by what was submitted to that stream before the response is sent.
+    pub fn output_buf(
+        &mut self,
+        name: &str,
+        dtype: Dtype,
+        shape: &[i64],
+        bytes: usize,
+        memory: Memory,
+    ) -> Result<Buf, Error> {
         let mut block = buf(ptr::null_mut(), 0);
         with_str(name, |name| {
-            // SAFETY: the response is valid, name and shape are valid during the call.
-            let error = unsafe {
-                (self.host.output_alloc)(
-                    self.raw,
-                    name,
-                    dtype.to_abi(),
-                    shape.len() as u32,
-                    shape.as_ptr(),
-                    bytes as u64,
-                    Memory::CPU,
-                    &raw mut block,
-                )
-            };
-            // SAFETY: an error is owned by the caller.
-            unsafe { Error::take(self.host, error) }
+            let (rank, dims) = (shape.len() as u32, shape.as_ptr());
+            let (dtype, bytes, out) = (dtype.to_abi(), bytes as u64, &raw mut block);
+            let alloc = self.host.output_alloc;
+            // SAFETY: the response is valid, name and shape are valid during the call; an error is owned by the caller.
+            unsafe {
+                let error = alloc(self.raw, name, dtype, rank, dims, bytes, memory, out);
+                Error::take(self.host, error)
+            }
         })?;
-        Ok((block.ptr, block.bytes as usize))
+        Ok(block)
     }
 
     /// Copies elements into an output, if it was requested.
@@ -224,13 +233,18 @@ impl<'a> Response<'a> {
 
     /// Sends the final response of the request.
     pub fn send(self) -> Result<(), Error> {
-        self.send_with(send_flags::FINAL)
+        self.send_with(send_flags::FINAL, ptr::null_mut())
+    }
+
+    /// As [`Response::send`]; outputs in GPU memory are read once the event is reached. The response leaves then.
+    pub fn send_after(self, event: Event) -> Result<(), Error> {
+        self.send_with(send_flags::FINAL, event.into_raw())
     }
 
     /// Sends a response that is not the final one. Waits for a client that reads slowly; fails with
     /// [`Code::Cancelled`](super::Code::Cancelled) when the client disconnects.
     pub fn send_more(self) -> Result<(), Error> {
-        self.send_with(0)
+        self.send_with(0, ptr::null_mut())
     }
 
     /// As [`Response::send_more`], without waiting: returns the response when the client has not read enough.
@@ -250,13 +264,12 @@ impl<'a> Response<'a> {
         unsafe { Error::take(this.host, error) }.map(|()| None)
     }
 
-    fn send_with(self, flags: u32) -> Result<(), Error> {
+    fn send_with(self, flags: u32, after: *mut abi::types::Event) -> Result<(), Error> {
         let this = std::mem::ManuallyDrop::new(self);
         this.state.set_responding(false);
-        let (none, now) = (ptr::null(), ptr::null_mut());
-        // SAFETY: the response is valid; the call takes it, also on failure.
+        // SAFETY: the response is valid; the call takes it and the event, also on failure.
         let sent = unsafe {
-            Error::take(this.host, (this.host.response_send)(this.raw, flags, none, now))
+            Error::take(this.host, (this.host.response_send)(this.raw, flags, ptr::null(), after))
         };
         if sent.is_ok() && flags & send_flags::FINAL != 0 {
             this.state.set_finished();

@@ -53,7 +53,7 @@ impl Scope {
         self.0.raw.write().unwrap_or_else(PoisonError::into_inner).0 = ptr::null_mut();
     }
 
-    fn with<R>(&self, f: impl FnOnce(Host, *mut abi::types::Scope) -> R) -> Option<R> {
+    pub(crate) fn with<R>(&self, f: impl FnOnce(Host, *mut abi::types::Scope) -> R) -> Option<R> {
         let raw = self.0.raw.read().unwrap_or_else(PoisonError::into_inner);
         (!raw.0.is_null()).then(|| f(self.0.host, raw.0))
     }

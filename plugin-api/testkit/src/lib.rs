@@ -141,6 +141,10 @@ pub fn settle() {
         violation("host.errors", text);
     }
     report::exercised("host.errors");
+    if !state.events.is_empty() {
+        violation("host.events", format!("{} events were never destroyed", state.events.len()));
+    }
+    state.events.clear();
     state.errors.clear();
     state.requests.clear();
     state.responses.clear();

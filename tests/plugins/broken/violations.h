@@ -49,11 +49,13 @@ enum {
   NEEDS_ITS_THREAD,
   LOSES_OVERLAPPING_BATCH,
   RECOGNISES_MISSING_ENTRY,
+  FORGETS_EVENT,
 };
 #define DOES(violation) (VIOLATION == (violation))
 
 static const trts_host_table *host;
 static const trts_memory_extension *memory;
+static const trts_device_extension *device;
 static trts_scope *scope, *closed;
 static int handle, batches;
 static const trts_memory cpu = {TRTS_MEMORY_CPU, 0};
@@ -229,6 +231,10 @@ static trts_error *execute(trts_instance *instance, trts_batch *batch) {
     if (DOES(GIVES_ROWS_OF_FIRST_REQUEST) && batch->requests[0]->batch_size == request->batch_size)
       from = batch->requests[0];
     if (DOES(LEAKS_HOST_MEMORY)) host->error_free(memory->memory_alloc(scope, cpu, 64, 64, 0, NULL, &buf));
+    if (DOES(FORGETS_EVENT)) {
+      trts_event *event;
+      host->error_free(device->event_new(scope, 0, &event));
+    }
     if (DOES(WILD_LOG)) host->log(scope, 77, trts_text("violations.h"), 1, trts_text("very loud"));
     if (DOES(KEEPS_RESPONDER)) host->responder_detach(request->responder);
     if ((error = host->response_new(request->responder, &response))) return error;
@@ -270,5 +276,6 @@ const trts_backend_table *trts_backend_main(const trts_host_table *with) {
       .instance_open = open_instance, .execute = execute, .instance_close = close_instance, .get_extension = get_extension};
   host = with;
   memory = with->get_extension(trts_text(TRTS_EXTENSION_MEMORY), TRTS_EXTENSION_MEMORY_VERSION);
+  device = with->get_extension(trts_text(TRTS_EXTENSION_DEVICE), TRTS_EXTENSION_DEVICE_VERSION);
   return &table;
 }

@@ -142,6 +142,7 @@ fn each_violation_is_detected() {
         ("CANCELS_WITH_WRONG_CODE", "cancel.before", "the client disconnected"),
         ("FORGETS_ERROR", "host.errors", "lost"),
         ("FORGETS_RESPONSE", "host.responses", "neither sent nor freed"),
+        ("FORGETS_EVENT", "host.events", "never destroyed"),
         ("KEEPS_RESPONDER", "host.responders", "not released"),
         ("KEEPS_REQUEST", "request.release", "was not released"),
         ("FAILS_AFTER_RESPONDING", "request.refused", "after all"),

@@ -62,7 +62,7 @@ pub(super) unsafe extern "C" fn log(
     guard_value((), || {
         // SAFETY: handle and texts are valid during the call.
         let (scope, file, text) = unsafe { (Scope::from_handle(scope), read(file), read(text)) };
-        let scope = scope.map_or("backend", |s| s.label.as_str());
+        let scope = scope.map_or("backend", |s| s.label());
         match log_level {
             0 | level::ERROR => tracing::error!(scope, at.file = file, at.line = line, "{text}"),
             level::WARNING => tracing::warn!(scope, at.file = file, at.line = line, "{text}"),
@@ -105,7 +105,7 @@ pub(super) unsafe extern "C" fn progress(
     guard_value(0, || {
         // SAFETY: handle and text are valid during the call.
         let (scope, stage) = unsafe { (Scope::from_handle(scope), read(stage)) };
-        let scope = scope.map_or("backend", |s| s.label.as_str());
+        let scope = scope.map_or("backend", |s| s.label());
         tracing::debug!(scope, permille, "{stage}");
         0
     })

@@ -25,6 +25,7 @@ static MEMORY_TABLE: MemoryExtension = MemoryExtension {
     size: std::mem::size_of::<MemoryExtension>() as u64,
     memory_alloc,
     memory_free,
+    memory_report,
 };
 
 static METRICS_TABLE: MetricsExtension = MetricsExtension {
@@ -62,19 +63,22 @@ unsafe extern "C" fn memory_alloc(
         if memory.memory_type != memory_type::CPU {
             return Err(HostError::unsupported(format!(
                 "{}: this host allocates CPU memory only, memory type {} was requested",
-                scope.label, memory.memory_type
+                scope.label(),
+                memory.memory_type
             )));
         }
         let max = crate::request::buffer::ALIGN as u64;
         if align > max || bytes > isize::MAX as u64 {
             return Err(HostError::unsupported(format!(
                 "{}: {bytes} bytes aligned to {align} were requested, the maximum alignment is {max}",
-                scope.label
+                scope.label()
             )));
         }
         let Some((ptr, memory_handle)) = scope.alloc(bytes as usize) else {
-            exhausted =
-                Some(format!("{}: out of memory: {bytes} bytes cannot be allocated", scope.label));
+            exhausted = Some(format!(
+                "{}: out of memory: {bytes} bytes cannot be allocated",
+                scope.label()
+            ));
             return Ok(());
         };
         let buf =
@@ -96,6 +100,26 @@ unsafe extern "C" fn memory_free(memory_handle: u64, _after: *mut Event) {
             );
         }
     });
+}
+
+unsafe extern "C" fn memory_report(
+    scope: *mut types::Scope,
+    memory: Memory,
+    bytes: u64,
+) -> *mut Error {
+    guard(|| {
+        // SAFETY: the handle is valid during the call.
+        let scope = unsafe { Scope::from_handle(scope) }.ok_or_else(no_scope)?;
+        if memory.memory_type > memory_type::MANAGED {
+            return Err(HostError::unsupported(format!(
+                "{}: memory type {} was reported, which this host does not know",
+                scope.label(),
+                memory.memory_type
+            )));
+        }
+        scope.report(memory, bytes);
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn metric_new(

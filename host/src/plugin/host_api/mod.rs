@@ -6,6 +6,7 @@ mod extensions; // optional functions: memory, metrics
 mod guard; // catches panics, checks pointers
 pub mod metric; // metrics that backends make
 mod outputs; // outputs of a response, or scattered to a batch
+pub mod reported_memory; // memory that backends hold beside the host's
 mod responses; // responders, responses, release of requests
 pub mod scope; // which backend, model or instance calls
 

@@ -2,12 +2,13 @@
 //! memory and metrics.
 
 use super::metric::CustomMetrics;
+use super::reported_memory::{self, Reporter};
 use crate::request::buffer::AlignedBuf;
 use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
-use trtserver_plugin_api::abi::types;
+use trtserver_plugin_api::abi::types::{self, Memory};
 
 /// Configuration fields from a backend's auto-complete.
 pub struct Patch {
@@ -17,8 +18,7 @@ pub struct Patch {
 
 /// See the module text. Memory and metrics of a scope are freed with it.
 pub struct Scope {
-    /// For log lines and errors: `backend onnxruntime`, `model digits:1`, `instance digits_0_cpu`.
-    pub label: String,
+    pub reporter: Reporter,
     id: u64,
     pub patch: Mutex<Option<Patch>>,
     pub metrics: CustomMetrics,
@@ -29,13 +29,36 @@ static MEMORY: LazyLock<Mutex<HashMap<u64, (u64, AlignedBuf)>>> = LazyLock::new(
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Scope {
-    pub fn new(label: impl Into<String>) -> Arc<Self> {
+    pub fn of_backend(name: &str) -> Arc<Self> {
+        Self::new(format!("backend {name}"), None)
+    }
+
+    pub fn of_model(name: &str, version: i64) -> Arc<Self> {
+        Self::new(format!("model {name}:{version}"), Some((name.into(), version)))
+    }
+
+    /// An instance of the model of scope `model`.
+    pub fn of_instance(name: &str, model: &Scope) -> Arc<Self> {
+        Self::new(format!("instance {name}"), model.reporter.model.clone())
+    }
+
+    fn new(label: String, model: Option<(Arc<str>, i64)>) -> Arc<Self> {
         Arc::new(Self {
-            label: label.into(),
+            reporter: Reporter { label: label.into(), model },
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             patch: Mutex::new(None),
             metrics: CustomMetrics::default(),
         })
+    }
+
+    /// For log lines and errors: `backend onnxruntime`, `model digits:1`, `instance digits_0_cpu`.
+    pub fn label(&self) -> &str {
+        &self.reporter.label
+    }
+
+    /// Replaces what the backend has reported of that memory.
+    pub fn report(&self, memory: Memory, bytes: u64) {
+        reported_memory::report(self.id, &self.reporter, memory, bytes);
     }
 
     /// The handle for the backend; valid as long as the scope.
@@ -71,6 +94,10 @@ pub fn free(memory_handle: u64) -> bool {
 impl Drop for Scope {
     fn drop(&mut self) {
         memory().retain(|_, (owner, _)| *owner != self.id);
+        for left in reported_memory::remove(self.id) {
+            let (label, memory) = (self.label(), reported_memory::name_of(left.memory));
+            tracing::warn!("{label} is closed and still reports {} bytes of {memory}", left.bytes);
+        }
     }
 }
 

@@ -118,6 +118,7 @@ pub const PROMISES: &[Promise] = &[
         "host.responders",
         "every detached responder is released before the instance is closed",
     ),
+    standing(HOST, "host.events", "every device event is destroyed or given to the host"),
     scenario(HOST, "host.memory", "host memory does not accumulate over requests"),
     scenario(
         CANCEL,

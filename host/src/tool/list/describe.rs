@@ -112,7 +112,7 @@ fn open(
     settings: &BTreeMap<String, String>,
     facts: &mut Facts,
 ) -> Result<(), String> {
-    let scope = Scope::new(format!("backend {name}"));
+    let scope = Scope::of_backend(name);
     let (name, dir) = (c_text(name), c_text(&file.parent().unwrap_or(file).to_string_lossy()));
     let (settings, mut handle) = (Texts::new(settings), null_mut());
     let params = settings.params();

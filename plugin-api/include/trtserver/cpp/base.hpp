@@ -35,6 +35,9 @@ namespace detail {
 TRTSERVER_HIDDEN inline const trts_host_table *host = nullptr;
 // The host's metrics; null when it has none.
 TRTSERVER_HIDDEN inline const trts_metrics_extension *metrics = nullptr;
+// The host's memory and devices; null when it has none.
+TRTSERVER_HIDDEN inline const trts_memory_extension *memory = nullptr;
+TRTSERVER_HIDDEN inline const trts_device_extension *device = nullptr;
 
 inline trts_str str(const std::string &text) noexcept {
   trts_str borrowed;

@@ -3,7 +3,7 @@
 #ifndef TRTSERVER_CPP_CONTEXT_HPP
 #define TRTSERVER_CPP_CONTEXT_HPP
 
-#include "base.hpp"
+#include "device.hpp"
 
 #include <any>
 
@@ -67,12 +67,44 @@ public:
     return Gauge(metric(TRTS_METRIC_GAUGE, name, help, labels));
   }
 
+  // Memory for the backend's own use: CPU memory, zeroed, or on hosts with devices pinned or GPU memory with arbitrary
+  // contents. `align` is 0 or a power of two up to 64, for GPU memory up to 256.
+  HostMemory allocate(trts_memory memory, std::uint64_t bytes, std::uint64_t align = 0) const {
+    trts_buf block{};
+    detail::check(extension(detail::memory, TRTS_EXTENSION_MEMORY)
+                      ->memory_alloc(raw_, memory, bytes, align, 0, nullptr, &block));
+    return HostMemory(block);
+  }
+  // Reports how many bytes of a memory type and device the backend holds for this scope beside memory of the host.
+  // Replaces the former report of that type and device; report 0 when they are freed.
+  void report_memory(trts_memory memory, std::uint64_t bytes) const {
+    detail::check(extension(detail::memory, TRTS_EXTENSION_MEMORY)->memory_report(raw_, memory, bytes));
+  }
+  Event event(std::int32_t device_id) const {
+    trts_event *made = nullptr;
+    detail::check(extension(detail::device, TRTS_EXTENSION_DEVICE)->event_new(raw_, device_id, &made));
+    return Event(made);
+  }
+  // Reports an error that the device may not survive, such as an illegal address. Returns whether the host found the device
+  // lost; if not, only the caller is affected.
+  bool device_fault(std::int32_t device_id, const std::string &reason) const {
+    std::uint32_t verdict = TRTS_DEVICE_WORKS;
+    detail::check(extension(detail::device, TRTS_EXTENSION_DEVICE)
+                      ->device_fault(raw_, device_id, detail::str(reason), &verdict));
+    return verdict == TRTS_DEVICE_LOST;
+  }
+
 private:
+  template <class Table> static const Table *extension(const Table *table, const char *name) {
+    if (table == nullptr) {
+      throw Error::unsupported("this host has no extension '" + std::string(name) + "'");
+    }
+    return table;
+  }
+
   trts_metric *metric(std::uint32_t kind, const std::string &name, const std::string &help,
                       const std::vector<Label> &labels) const {
-    if (detail::metrics == nullptr) {
-      throw Error::unsupported("this host has no extension '" TRTS_EXTENSION_METRICS "'");
-    }
+    const trts_metrics_extension *const metrics = extension(detail::metrics, TRTS_EXTENSION_METRICS);
     std::vector<trts_param> params;
     for (const Label &label : labels) {
       trts_param param{};
@@ -82,8 +114,8 @@ private:
       params.push_back(param);
     }
     trts_metric *made = nullptr;
-    detail::check(detail::metrics->metric_new(raw_, kind, detail::str(name), detail::str(help), params.data(),
-                                           static_cast<std::uint32_t>(params.size()), &made));
+    detail::check(metrics->metric_new(raw_, kind, detail::str(name), detail::str(help), params.data(),
+                                      static_cast<std::uint32_t>(params.size()), &made));
     return made;
   }
 
@@ -228,6 +260,10 @@ public:
   std::uint32_t ordinal() const noexcept { return raw_->ordinal; }
   // GPU ordinal; -1 on the CPU.
   std::int32_t device_id() const noexcept { return raw_->device_id; }
+  // Streams of the host for this instance (CUstream): compute, copies to the device, copies from it; null without a GPU.
+  void *stream() const noexcept { return raw_->cu_stream; }
+  void *copy_in() const noexcept { return raw_->cu_copy_in; }
+  void *copy_out() const noexcept { return raw_->cu_copy_out; }
   std::uint32_t threads() const noexcept { return raw_->threads == 0 ? 1 : raw_->threads; }
   // Largest batch in rows, at least 1.
   std::uint32_t max_rows() const noexcept { return raw_->max_rows == 0 ? 1 : raw_->max_rows; }

@@ -232,8 +232,7 @@ public:
   // The input at `position` of all requests: rows one after another. Copies only when the inputs of several requests are not
   // adjacent in memory. Throws when shapes differ beyond the batch dimension.
   Gathered gather(std::uint32_t position) const {
-    trts_buf block{};
-    detail::check(detail::host->gather(raw_, position, detail::cpu, TRTS_GATHER_ROWS, nullptr, &block));
+    const trts_buf block = gather_block(position, cpu_memory());
     const Tensor first(&raw_->requests[0]->inputs[position]);
     std::vector<std::int64_t> shape(first.shape().begin(), first.shape().end());
     if (raw_->n_requests > 1 && !shape.empty()) {
@@ -243,16 +242,36 @@ public:
     return {std::string(first.name()), first.dtype(), std::move(shape), bytes};
   }
 
+  // The same in other memory, such as that of the instance's device. Ready for work submitted to the instance's compute
+  // stream, and to `stream`; valid until execute returns and, with finish_after, until its event is reached.
+  trts_buf gather_block(std::uint32_t position, trts_memory memory, void *stream = nullptr) const {
+    trts_buf block{};
+    detail::check(detail::host->gather(raw_, position, memory, TRTS_GATHER_ROWS, stream, &block));
+    return block;
+  }
+
   // Memory of the host for an output of all requests; the shape begins with rows() when the model batches. 64-byte
   // aligned, valid until execute returns, empty if no request asked for it. Once per output; not while a response exists.
   template <class T> Span<T> scatter(const std::string &name, const Shape &shape) {
-    trts_buf block{};
-    detail::check(detail::host->scatter_alloc(raw_, detail::str(name), static_cast<std::uint32_t>(dtype_of<T>),
-                                              shape.rank(), shape.data(), shape.bytes(name, sizeof(T)), detail::cpu,
-                                              &block));
-    scattered_ = true;
-    return detail::elements<T>(name, block);
+    const std::uint64_t bytes = shape.bytes(name, sizeof(T));
+    return detail::elements<T>(name, scatter_block(name, dtype_of<T>, shape, bytes, cpu_memory()));
   }
+
+  // The same in other memory, such as that of the instance's device; the host may choose CPU memory all the same. Ready for
+  // work submitted to the instance's compute stream; written until the event of finish_after or, without one, by what was
+  // submitted to that stream during execute.
+  trts_buf scatter_block(const std::string &name, Dtype dtype, const Shape &shape, std::uint64_t bytes,
+                         trts_memory memory) {
+    trts_buf block{};
+    detail::check(detail::host->scatter_alloc(raw_, detail::str(name), static_cast<std::uint32_t>(dtype), shape.rank(),
+                                              shape.data(), bytes, memory, &block));
+    scattered_ = true;
+    return block;
+  }
+
+  // Ends the batch with an event: outputs in GPU memory are read, and inputs reused, once it is reached. Needed only with
+  // streams of the backend's own: without it, the host waits for what was submitted to the instance's compute stream.
+  void finish_after(Event event) noexcept { after_ = std::move(event); }
 
   // The same in memory of the backend; see Response::adopt.
   template <class Owner> void scatter_adopt(const std::string &name, Dtype dtype, const Shape &shape, Owner owner) {
@@ -269,7 +288,8 @@ public:
     for (const detail::RequestState &state : state_) {
       detached = detached || state.detached;
     }
-    if (detached && !scattered_) {
+    trts_event *const after = after_.release();
+    if (detached && !scattered_ && after == nullptr) {
       trts_error *const omitted = detail::raise(Code::Internal, 0, "the backend returned without finishing the request");
       for (std::uint32_t i = 0; i < raw_->n_requests; i++) {
         if (!state_[i].detached && !state_[i].finished) {
@@ -285,7 +305,7 @@ public:
           detail::host->request_release(raw_->requests[i]->handle, nullptr);
         }
       }
-      detail::host->error_free(detail::host->batch_finish(raw_, error, nullptr));
+      detail::host->error_free(detail::host->batch_finish(raw_, error, after));
     }
     detail::host->error_free(error);
   }
@@ -294,6 +314,7 @@ private:
   trts_batch *raw_;
   std::vector<detail::RequestState> state_;
   bool scattered_ = false;
+  Event after_{nullptr};
 };
 
 } // namespace trtserver

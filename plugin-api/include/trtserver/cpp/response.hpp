@@ -3,7 +3,7 @@
 #ifndef TRTSERVER_CPP_RESPONSE_HPP
 #define TRTSERVER_CPP_RESPONSE_HPP
 
-#include "base.hpp"
+#include "device.hpp"
 
 #include <memory>
 
@@ -40,8 +40,6 @@ inline trts_backlog backlog(trts_responder *responder) {
   return backlog;
 }
 
-constexpr trts_memory cpu = {TRTS_MEMORY_CPU, 0};
-
 template <class Owner> void release(void *owner) { delete static_cast<Owner *>(owner); }
 
 // Passes the memory of `owner` to `adopt(buffer, release, ctx)`, which takes ownership, also on failure.
@@ -50,7 +48,7 @@ template <class Owner, class Adopt> void adopt(Owner owner, Adopt &&adopt) {
   trts_buf part{};
   part.ptr = const_cast<void *>(static_cast<const void *>(owned->data()));
   part.bytes = owned->size() * sizeof(*owned->data());
-  part.memory = cpu;
+  part.memory = cpu_memory();
   void *const ctx = owned.release();
   check(adopt(part, release<Owner>, ctx));
 }
@@ -94,6 +92,16 @@ public:
   // The same in bytes, for any type.
   Span<char> output_bytes(const std::string &name, Dtype dtype, const Shape &shape, std::uint64_t bytes) {
     return detail::elements<char>(name, block(name, dtype, shape, bytes));
+  }
+
+  // As output_bytes, in other memory, such as that of the instance's device; the host may choose CPU memory all the same.
+  // Ready for work submitted to the instance's compute stream; written until the event of send_after or, without one, by
+  // what was submitted to that stream before the response is sent.
+  trts_buf output_block(const std::string &name, Dtype dtype, const Shape &shape, std::uint64_t bytes, trts_memory memory) {
+    trts_buf block{};
+    detail::check(detail::host->output_alloc(raw_, detail::str(name), static_cast<std::uint32_t>(dtype), shape.rank(),
+                                             shape.data(), bytes, memory, &block));
+    return block;
   }
 
   // Writes a STRING output; `values` is any list of things that a std::string_view can be made of.
@@ -140,6 +148,8 @@ public:
 
   // Sends the final response of the request. The response is consumed, also on failure.
   void send() { send_with(TRTS_SEND_FINAL); }
+  // The same; outputs in GPU memory are read once the event is reached. The response leaves then.
+  void send_after(Event event) { send_with(TRTS_SEND_FINAL, event.release()); }
   // Sends a response that is not the final one; the model configuration must say that the model is decoupled. Waits for a
   // client that reads slowly; throws an Error of code Cancelled when the client disconnects.
   void send_more() { send_with(0); }
@@ -157,15 +167,12 @@ public:
 
 private:
   trts_buf block(const std::string &name, Dtype dtype, const Shape &shape, std::uint64_t bytes) {
-    trts_buf block{};
-    detail::check(detail::host->output_alloc(raw_, detail::str(name), static_cast<std::uint32_t>(dtype), shape.rank(),
-                                             shape.data(), bytes, detail::cpu, &block));
-    return block;
+    return output_block(name, dtype, shape, bytes, cpu_memory());
   }
 
-  void send_with(std::uint32_t flags) {
+  void send_with(std::uint32_t flags, trts_event *after = nullptr) {
     trts_response *const raw = std::exchange(raw_, nullptr);
-    detail::check(detail::host->response_send(raw, flags, nullptr, nullptr));
+    detail::check(detail::host->response_send(raw, flags, nullptr, after));
     state_->finished = flags == TRTS_SEND_FINAL;
   }
 

@@ -106,9 +106,10 @@ pub(super) fn check(
 pub(super) unsafe extern "C" fn batch_finish(
     batch: *const Batch,
     error: *const Error,
-    _after: *mut Event,
+    after: *mut Event,
 ) -> *mut Error {
     entry("batch_finish", |state| {
+        state.take_event(after)?;
         let error = state.error(error)?;
         let record = executing(state, batch)?;
         let (ids, called) = (record.requests.clone(), std::mem::take(&mut record.scatter_called));

@@ -25,7 +25,7 @@ pub(super) unsafe extern "C" fn memory_alloc(
             return misuse(format!("alignment {align} is not a power of two"));
         }
         let refuse = |code, text| Err(Refusal { promise: None, code, text });
-        if memory.memory_type != memory_type::CPU || align > 64 {
+        if !matches!(memory.memory_type, memory_type::CPU | memory_type::PINNED) || align > 64 {
             let text = format!("memory type {} aligned to {align}", memory.memory_type);
             return refuse(code::UNSUPPORTED, text);
         }
@@ -35,23 +35,44 @@ pub(super) unsafe extern "C" fn memory_alloc(
         };
         let id = state.id();
         // SAFETY: null or valid for one buffer.
-        unsafe { put(out, buf(block.ptr(), block.bytes, id)) }?;
+        unsafe { put(out, Buf { memory, ..buf(block.ptr(), block.bytes, id) }) }?;
         state.allocations.insert(id, Allocation { scope, block });
         state.counts.allocated += 1;
         Ok(())
     })
 }
 
-pub(super) unsafe extern "C" fn memory_free(memory_handle: u64, _after: *mut Event) {
-    void_entry("memory_free", |state| match state.allocations.remove(&memory_handle) {
-        Some(allocation) => match allocation.block.overrun() {
-            Some(overrun) => misuse(format!("memory of memory_alloc: {overrun}")),
-            None => Ok(()),
-        },
-        None => misuse(format!(
-            "memory handle {memory_handle} is unknown, was freed before or closed with its scope"
-        )),
+pub(super) unsafe extern "C" fn memory_free(memory_handle: u64, after: *mut Event) {
+    void_entry("memory_free", |state| {
+        state.take_event(after)?;
+        match state.allocations.remove(&memory_handle) {
+            Some(allocation) => match allocation.block.overrun() {
+                Some(overrun) => misuse(format!("memory of memory_alloc: {overrun}")),
+                None => Ok(()),
+            },
+            None => misuse(format!(
+                "memory handle {memory_handle} is unknown, was freed before or closed with its scope"
+            )),
+        }
     });
+}
+
+pub(super) unsafe extern "C" fn memory_report(
+    scope: *mut Scope,
+    memory: Memory,
+    bytes: u64,
+) -> *mut Error {
+    entry("memory_report", |state| {
+        if memory.memory_type > memory_type::MANAGED {
+            return misuse(format!("unknown memory type {}", memory.memory_type));
+        }
+        let (_, scope) = state.scope(scope)?;
+        scope.reported.retain(|(of, _)| *of != memory);
+        if bytes > 0 {
+            scope.reported.push((memory, bytes));
+        }
+        Ok(())
+    })
 }
 
 pub(super) unsafe extern "C" fn metric_new(

@@ -3,6 +3,7 @@
 //! Handles are numbers, not addresses, so that a handle that is used too late is detected and harms nothing.
 
 mod batches; // entries for a batch as a whole
+mod devices; // events, copies, faults
 mod extensions; // metrics and memory
 mod outputs; // entries for outputs
 mod records; // records of what the backend did
@@ -21,7 +22,7 @@ pub use table::host_table;
 use crate::lock;
 use crate::memory::Block;
 use crate::report::{exercised, violation};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr::without_provenance_mut;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
 use trtserver_plugin_api::abi::types::{self, Buf, Memory, Str, code};
@@ -37,6 +38,8 @@ pub(crate) struct State {
     /// By address.
     pub batches: HashMap<usize, BatchRecord>,
     pub allocations: HashMap<u64, Allocation>,
+    /// Events that were not destroyed.
+    pub events: HashSet<u64>,
     /// Metric → scope, index there, kind.
     pub metrics: HashMap<u64, (u64, usize, u32)>,
     /// Name → kind and label names.
@@ -70,6 +73,7 @@ const RESPONSE: u64 = 3;
 const ERROR: u64 = 4;
 const METRIC: u64 = 5;
 const SCOPE: u64 = 6;
+const EVENT: u64 = 7;
 /// Not a canonical address of x86-64 or AArch64: dereferencing a handle crashes at once.
 const NOT_AN_ADDRESS: u64 = 0x7A5A_0000_0000_0000;
 
@@ -116,6 +120,11 @@ impl ScopeId {
             scope.open = false;
         }
         state.allocations.retain(|_, allocation| allocation.scope != self.0);
+        for (memory, bytes) in state.scopes.get(&self.0).into_iter().flat_map(|s| &s.reported) {
+            let label = state.scopes.get(&self.0).map_or("", |s| &s.label);
+            let text = format!("{label} was closed and still reports {bytes} bytes of {memory:?}");
+            violation("host.memory", text);
+        }
     }
 
     pub fn handle(self) -> *mut types::Scope {
@@ -170,6 +179,14 @@ impl State {
             Some(record) => Ok(Some(record.failure())),
             None => misuse("an error was used after it was freed"),
         }
+    }
+
+    /// Takes an event of which an entry takes ownership; null = none.
+    fn take_event(&mut self, event: *mut types::Event) -> Result<(), Refusal> {
+        if event.is_null() || self.events.remove(&id_of(EVENT, event, "event")?) {
+            return Ok(());
+        }
+        misuse("an event was used after it was destroyed or given to the host")
     }
 
     fn scope(&mut self, scope: *const types::Scope) -> Result<(u64, &mut ScopeRecord), Refusal> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::host::Release;
-use trtserver_plugin_api::abi::types::code;
+use trtserver_plugin_api::abi::types::{Memory, code};
 
 /// An error as the backend or the host created it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub struct ScopeRecord {
     /// Format and contents of `config_patch`.
     pub patches: Vec<(u32, Vec<u8>)>,
     pub metrics: Vec<Metric>,
+    /// Memory and bytes of `memory_report`, where not 0.
+    pub reported: Vec<(Memory, u64)>,
     pub(crate) open: bool,
 }
 

@@ -17,8 +17,9 @@ fn finished<T>(text: String) -> Result<T, Refusal> {
     Err(Refusal { promise: Some("request.once"), code: code::INTERNAL, text })
 }
 
-pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, _after: *mut Event) {
+pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, after: *mut Event) {
     void_entry("request_release", |state| {
+        state.take_event(after)?;
         let id = id_of(REQUEST, request, "request")?;
         let request = state.request(id)?;
         if request.released {
@@ -181,9 +182,10 @@ pub(super) unsafe extern "C" fn response_send(
     response: *mut Response,
     flags: u32,
     error: *const Error,
-    _after: *mut Event,
+    after: *mut Event,
 ) -> *mut Error {
     entry("response_send", |state| {
+        state.take_event(after)?;
         let error = state.error(error)?;
         if flags & !(send_flags::FINAL | send_flags::NO_WAIT) != 0 {
             violation("host.calls", format!("response_send: unknown flags {flags:#x}"));

@@ -1,9 +1,10 @@
 //! The host table.
 
-use super::{batches, extensions, outputs, responses, services, state};
+use super::{batches, devices, extensions, outputs, responses, services, state};
 use crate::text::{literal, read};
 use trtserver_plugin_api::abi::extensions::{
-    MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension, MetricsExtension,
+    DEVICE, DEVICE_VERSION, DeviceExtension, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION,
+    MemoryExtension, MetricsExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::types::{Extension, Str};
@@ -15,6 +16,7 @@ struct Shared(HostTable);
 unsafe impl Sync for Shared {}
 
 const OFFERED: &[Extension] = &[
+    Extension { name: literal(c"trts.device"), version: DEVICE_VERSION, pad: 0 },
     Extension { name: literal(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
     Extension { name: literal(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
 ];
@@ -23,6 +25,18 @@ static MEMORY_TABLE: MemoryExtension = MemoryExtension {
     size: size_of::<MemoryExtension>() as u64,
     memory_alloc: extensions::memory_alloc,
     memory_free: extensions::memory_free,
+    memory_report: extensions::memory_report,
+};
+
+static DEVICE_TABLE: DeviceExtension = DeviceExtension {
+    size: size_of::<DeviceExtension>() as u64,
+    event_new: devices::event_new,
+    event_record: devices::event_record,
+    event_wait: devices::event_wait,
+    event_query: devices::event_query,
+    event_destroy: devices::event_destroy,
+    copy: devices::copy,
+    device_fault: devices::device_fault,
 };
 
 static METRICS_TABLE: MetricsExtension = MetricsExtension {
@@ -38,6 +52,7 @@ unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
     let name = unsafe { read(name) };
     state().lookups.push((name.clone(), version));
     match name.as_str() {
+        DEVICE if version <= DEVICE_VERSION => (&raw const DEVICE_TABLE).cast(),
         MEMORY if version <= MEMORY_VERSION => (&raw const MEMORY_TABLE).cast(),
         METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),
         _ => std::ptr::null(),
