@@ -16,6 +16,7 @@ pub mod log; // tracing set-up: text as in Triton, or JSON
 pub mod metrics; // Prometheus metrics
 pub mod net; // HTTP and gRPC frontends of both generations
 pub mod plugin; // backends: discovered, opened and called
+mod reclaim; // frees large memory on a thread of its own
 mod regular_file; // regular files, read up to a limit
 pub mod repository; // models and versions, from directory to served
 pub mod request; // protocol-neutral requests and responses

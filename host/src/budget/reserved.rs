@@ -1,16 +1,26 @@
 //! Bytes that own the reservation that pays for them.
 
 use super::Reservation;
+use crate::reclaim;
 use bytes::Bytes;
 
-struct Reserved<T> {
-    data: T,
-    _reservation: Reservation,
+struct Reserved {
+    data: Bytes,
+    reservation: Reservation,
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Reserved<T> {
+impl AsRef<[u8]> for Reserved {
     fn as_ref(&self) -> &[u8] {
-        self.data.as_ref()
+        &self.data
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if self.data.len() >= reclaim::MIN_SIZE {
+            let reservation = self.reservation.split(usize::MAX);
+            reclaim::later((std::mem::take(&mut self.data), reservation));
+        }
     }
 }
 
@@ -20,5 +30,5 @@ pub fn charged(data: impl Into<Bytes>, reservation: Reservation) -> Bytes {
     if reservation.bytes() == 0 {
         return data;
     }
-    Bytes::from_owner(Reserved { data, _reservation: reservation })
+    Bytes::from_owner(Reserved { data, reservation })
 }

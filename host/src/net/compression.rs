@@ -9,15 +9,14 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use std::io::{self, Read};
-use std::ops::Range;
 
 /// A worker produces at most this many bytes before it serves the next job.
 const MAX_STEP: usize = 4 << 20;
 
-/// Output of these sizes is copied into a block of the pool when it is complete. In the heap it would be freed by another thread
-/// long after, between live allocations: the trims that return such memory to the system hold the allocator's locks for tens of
-/// milliseconds (`heap.rs`). Shorter output is produced on network threads, longer output is mapped by the allocator.
-const POOLED: Range<usize> = 2 * MAX_INLINE + 1..4 << 20;
+/// Longer output is produced in a block of the pool. In the heap it would be freed by another thread long after, between live
+/// allocations: the trims that return such memory to the system hold the allocator's locks for tens of milliseconds (`heap.rs`).
+/// Shorter output is produced on network threads.
+const MAX_HEAP: usize = 2 * MAX_INLINE;
 
 /// A content coding. Deflate is the zlib format, as HTTP defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +97,16 @@ impl Coding {
 /// What a coder has produced so far, and the memory that pays for it.
 struct Output {
     coder: Box<dyn Read + Send>,
-    data: Vec<u8>,
+    data: Data,
+    /// Bytes of `data` that were produced.
+    len: usize,
     limit: usize,
-    purpose: Purpose,
     reservation: Reservation,
+}
+
+enum Data {
+    Heap(Vec<u8>),
+    Block(AlignedBuf),
 }
 
 enum Progress {
@@ -113,20 +118,25 @@ enum Progress {
 impl Output {
     fn new(coder: Box<dyn Read + Send>, limit: usize, purpose: Purpose) -> Self {
         let reservation = request_memory().empty(purpose);
-        Self { coder, data: Vec::new(), limit, purpose, reservation }
+        Self { coder, data: Data::Heap(Vec::new()), len: 0, limit, reservation }
     }
 
     /// Reads all output. The first [`MAX_INLINE`] bytes are produced on this thread if `inline`, everything else on decode
     /// workers.
     async fn read(mut self, inline: bool) -> Result<Bytes, CodingError> {
         loop {
-            if self.data.len() > self.limit {
+            if self.len > self.limit {
                 return Err(CodingError::TooLong);
             }
             let more = self.reserve().await?;
-            let heavy = !inline || self.data.len() + more > 2 * MAX_INLINE;
-            let step = decode_workers::run_if(heavy, move || {
+            let inline =
+                inline && self.len + more <= MAX_HEAP && decode_workers::may_decode_inline();
+            let step = decode_workers::run_if(!inline, move || {
+                let before = self.len;
                 let progress = self.fill(more);
+                if inline {
+                    decode_workers::spent_inline(self.len - before);
+                }
                 (self, progress)
             });
             let (output, stepped) = step.await.map_err(CodingError::Failed)?;
@@ -139,7 +149,7 @@ impl Output {
 
     /// Reserves memory for the next step and returns its size. One byte beyond the limit shows that it is exceeded.
     async fn reserve(&mut self) -> Result<usize, CodingError> {
-        let len = self.data.len();
+        let len = self.len;
         let more = len.clamp(MAX_INLINE, MAX_STEP).min(self.limit + 1 - len);
         // The first bytes are not drawn individually, as those of any small message.
         if len > 0 {
@@ -149,20 +159,14 @@ impl Output {
         Ok(more)
     }
 
-    /// Produces output until `data` has grown by `more` bytes. Growing moves what is there, which takes as long as producing it,
-    /// and so is part of the step.
+    /// Produces `more` bytes of output, or all that is left.
     fn fill(&mut self, more: usize) -> Result<Progress, CodingError> {
-        let mut at = self.data.len();
-        let grown = self.data.try_reserve_exact(more);
-        grown.map_err(|_| CodingError::OutOfMemory(at + more))?;
-        self.data.resize(self.data.capacity(), 0);
-        while at < self.data.len() {
-            match self.coder.read(&mut self.data[at..]) {
-                Ok(0) => {
-                    self.data.truncate(at);
-                    return self.complete().map(Progress::Complete);
-                }
-                Ok(read) => at += read,
+        let end = self.len + more;
+        let data = self.data.grow(end).ok_or(CodingError::OutOfMemory(end))?;
+        while self.len < end {
+            match self.coder.read(&mut data[self.len..end]) {
+                Ok(0) => return self.complete().map(Progress::Complete),
+                Ok(read) => self.len += read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(CodingError::Malformed(e)),
             }
@@ -172,19 +176,46 @@ impl Output {
 
     /// The output, all of which was produced.
     fn complete(&mut self) -> Result<Bytes, CodingError> {
-        if self.data.len() > self.limit {
+        let len = self.len;
+        if len > self.limit {
             return Err(CodingError::TooLong);
         }
-        let mut data = std::mem::take(&mut self.data);
         let mut reservation = self.reservation.split(usize::MAX);
-        if POOLED.contains(&data.len())
-            && let Ok(block) = AlignedBuf::try_copy(None, &[&data], self.purpose)
-        {
-            return Ok(block.into_bytes());
+        reservation.shrink_to(len);
+        Ok(match std::mem::replace(&mut self.data, Data::Heap(Vec::new())) {
+            Data::Heap(mut data) => {
+                data.truncate(len);
+                data.shrink_to_fit();
+                budget::charged(data, reservation)
+            }
+            Data::Block(mut block) => {
+                block.resize(len);
+                if let Some(paid) = block.reservation() {
+                    paid.merge(reservation);
+                }
+                block.into_bytes().slice(..len)
+            }
+        })
+    }
+}
+
+impl Data {
+    /// At least `len` bytes, of which those that were there before keep their values; `None` if out of memory.
+    fn grow(&mut self, len: usize) -> Option<&mut [u8]> {
+        if let Self::Heap(data) = self {
+            if len <= MAX_HEAP {
+                data.try_reserve_exact(len - data.len()).ok()?;
+                data.resize(len, 0);
+            } else {
+                let mut block = AlignedBuf::try_for_input(None, len)?;
+                block.as_mut()[..data.len()].copy_from_slice(data);
+                *self = Self::Block(block);
+            }
         }
-        data.shrink_to_fit();
-        reservation.shrink_to(data.capacity());
-        Ok(budget::charged(data, reservation))
+        match self {
+            Self::Heap(data) => Some(data),
+            Self::Block(block) => (block.len() >= len || block.resize(len)).then(|| block.as_mut()),
+        }
     }
 }
 

@@ -141,6 +141,18 @@ impl AlignedBuf {
         }
     }
 
+    /// Changes the length of a block of the pool to `len` bytes, without a copy; what is added may hold data of other requests.
+    /// False if the block is not of the pool (shorter than [`pool::MIN_SIZE`]), or the system has no memory.
+    pub fn resize(&mut self, len: usize) -> bool {
+        let Origin::Pool(pages, _) = &mut self.origin else { return false };
+        if len < pool::MIN_SIZE || !pool::resize(pages, len) {
+            return false;
+        }
+        pages.claim(len, false);
+        (self.ptr, self.len) = (pages.ptr(), len);
+        true
+    }
+
     /// Draws large blocks from the memory budget before they are allocated.
     fn charged(
         arena: Option<&Arc<Arena>>,
@@ -240,7 +252,7 @@ impl Drop for AlignedBuf {
         match std::mem::replace(&mut self.origin, Origin::Empty) {
             // SAFETY: the block came from the allocator with this very layout.
             Origin::Heap(base, layout) => unsafe { dealloc(base.as_ptr(), layout) },
-            Origin::Pool(pages, _) => pool::put(pages),
+            Origin::Pool(pages, reservation) => pool::put(pages, reservation),
             Origin::Empty | Origin::Arena(_) => {}
         }
     }

@@ -1,10 +1,12 @@
 //! Anonymous memory mappings: whole pages, zeroed by the kernel, unmapped when dropped.
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 use std::ptr::NonNull;
 
 /// Size of a transparent huge page on the supported platforms.
 const HUGE_PAGE: usize = 2 << 20;
+/// Unmapping holds a lock of the address space for as long as pages are freed, so they are freed in steps of this size before.
+const FREE_STEP: usize = 4 << 20;
 
 /// One mapping, and how much of it was written.
 pub struct Pages {
@@ -27,13 +29,31 @@ impl Pages {
         // SAFETY: a fresh mapping at an address that the kernel picks.
         let base = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, access, flags) };
         let base = NonNull::new(base.ok()?.cast::<u8>())?;
-        if len >= HUGE_PAGE {
-            // One page fault instead of 512 where huge pages are enabled; ignored otherwise.
-            // SAFETY: the mapping just made; advice changes nothing that is read or written.
-            let _ =
-                unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, Advice::LinuxHugepage) };
+        let pages = Self { base, len, dirty: 0 };
+        pages.prefer_huge();
+        Some(pages)
+    }
+
+    /// Changes the size to `len` bytes (not 0), without a copy; the address may change. False if the kernel refuses.
+    pub fn resize(&mut self, len: usize) -> bool {
+        let (base, flags) = (self.base.as_ptr().cast(), MremapFlags::MAYMOVE);
+        // SAFETY: mapped with this length; every pointer into it is derived from this value, which is borrowed exclusively.
+        let moved = unsafe { rustix::mm::mremap(base, self.len, len, flags) };
+        let Some(base) = moved.ok().and_then(|base| NonNull::new(base.cast())) else {
+            return false;
+        };
+        (self.base, self.len, self.dirty) = (base, len, self.dirty.min(len));
+        self.prefer_huge();
+        true
+    }
+
+    /// One page fault instead of 512 where huge pages are enabled.
+    fn prefer_huge(&self) {
+        if self.len >= HUGE_PAGE {
+            let base = self.base.as_ptr().cast();
+            // SAFETY: the whole mapping; advice changes nothing that is read or written.
+            let _ = unsafe { rustix::mm::madvise(base, self.len, Advice::LinuxHugepage) };
         }
-        Some(Self { base, len, dirty: 0 })
     }
 
     pub fn ptr(&self) -> NonNull<u8> {
@@ -57,6 +77,13 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
+        for at in (0..self.dirty).step_by(FREE_STEP).filter(|_| self.dirty > FREE_STEP) {
+            let step = FREE_STEP.min(self.len - at);
+            // SAFETY: inside the mapping, which nothing reads again. It begins at a page, and `at` is a multiple of pages.
+            let _ = unsafe {
+                rustix::mm::madvise(self.base.as_ptr().add(at).cast(), step, Advice::LinuxDontNeed)
+            };
+        }
         // SAFETY: mapped with this length in `map`; every pointer into it is derived from this value, which is dropped.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }

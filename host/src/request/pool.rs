@@ -6,8 +6,9 @@
 //! thread. An allocation that fails is retried after all free blocks were unmapped.
 
 use super::pages::Pages;
-use crate::budget;
+use crate::budget::{self, Reservation};
 use crate::clock::now_ns;
+use crate::reclaim;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::{self, DeadlineCallback};
 use std::collections::VecDeque;
@@ -23,6 +24,12 @@ const CLASSES: usize = 4 * (MAX_SIZE / MIN_SIZE).ilog2() as usize + 1;
 const MAX_BOUND: usize = 256 << 20;
 /// A free block that is not taken for this long is unmapped.
 const MAX_IDLE_NS: u64 = 2_000_000_000;
+
+/// Resizes a block for `len` bytes, without a copy. False if the kernel refuses.
+pub fn resize(pages: &mut Pages, len: usize) -> bool {
+    let size = class_of(len).map_or(len, size_of_class);
+    size == pages.size() || pages.resize(size)
+}
 
 /// The size class of blocks for `len` bytes; `None` above [`MAX_SIZE`].
 fn class_of(len: usize) -> Option<usize> {
@@ -74,15 +81,18 @@ impl Pool {
         }
         let size = class.map_or(len, size_of_class);
         Pages::map(size).or_else(|| {
-            self.trim(u64::MAX);
+            drop(self.trim(u64::MAX));
             Pages::map(size)
         })
     }
 
-    /// Returns a block to the pool. If no call of [`Pool::trim`] is scheduled, returns the time to call it.
-    pub fn put(&self, pages: Pages, now_ns: u64) -> Option<u64> {
+    /// Returns a block, and what paid for it, to the pool. If no call of [`Pool::trim`] is scheduled, returns the time to call it.
+    pub fn put(&self, pages: Pages, paid: Reservation, now_ns: u64) -> Option<u64> {
         let size = pages.size();
-        let class = class_of(size).filter(|_| size <= self.bound / 2)?;
+        let Some(class) = class_of(size).filter(|_| size <= self.bound / 2) else {
+            reclaim::later((pages, paid));
+            return None;
+        };
         let mut evicted = Vec::new();
         let mut free = self.lock();
         while (free.classes[class].len() + 1) * size > self.bound / 2 {
@@ -98,13 +108,16 @@ impl Pool {
         free.bytes += size;
         free.classes[class].push_back(FreeBlock { pages, since_ns: now_ns });
         let scheduled = std::mem::replace(&mut free.trim_scheduled, true);
-        // Unmapping is slow, so `evicted` is dropped after the lock is released.
         drop(free);
+        if !evicted.is_empty() {
+            reclaim::later((evicted, paid));
+        }
         (!scheduled).then_some(now_ns.saturating_add(MAX_IDLE_NS))
     }
 
-    /// Unmaps blocks that were not taken for [`MAX_IDLE_NS`]. Returns the time of the next call if any are left.
-    pub fn trim(&self, now_ns: u64) -> Option<u64> {
+    /// Takes out the blocks that were not taken for [`MAX_IDLE_NS`], and returns the time of the next call if any are left.
+    /// Dropping the blocks unmaps them.
+    pub fn trim(&self, now_ns: u64) -> (Vec<Pages>, Option<u64>) {
         let mut evicted = Vec::new();
         let mut free = self.lock();
         let mut next = None;
@@ -119,8 +132,7 @@ impl Pool {
             }
         }
         free.trim_scheduled = next.is_some();
-        drop(free);
-        next
+        (evicted, next)
     }
 
     fn lock(&self) -> MutexGuard<'_, FreeBlocks> {
@@ -152,15 +164,17 @@ pub fn take(len: usize) -> Option<Pages> {
 }
 
 /// As [`Pool::put`], into the pool of this process.
-pub fn put(pages: Pages) {
-    if let Some(at_ns) = POOL.put(pages, now_ns()) {
+pub fn put(pages: Pages, paid: Reservation) {
+    if let Some(at_ns) = POOL.put(pages, paid, now_ns()) {
         schedule_trim(at_ns);
     }
 }
 
 impl DeadlineCallback for Pool {
     fn on_deadline(&self) {
-        if let Some(at_ns) = self.trim(now_ns()) {
+        let (idle, next) = self.trim(now_ns());
+        reclaim::later(idle);
+        if let Some(at_ns) = next {
             schedule_trim(at_ns);
         }
     }

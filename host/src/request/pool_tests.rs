@@ -9,6 +9,28 @@ fn free_bytes(pool: &Pool) -> usize {
     pool.lock().bytes
 }
 
+fn put(pool: &Pool, block: Pages, now_ns: u64) -> Option<u64> {
+    pool.put(block, budget::request_memory().empty(budget::Purpose::Request), now_ns)
+}
+
+#[test]
+fn resized_block_keeps_its_bytes_and_belongs_to_its_new_class() {
+    let pool = Pool::new(64 * MIB);
+    let mut block = pool.take(MIB).unwrap();
+    // SAFETY: the test owns the block, which is longer than that.
+    unsafe { block.ptr().cast::<[u8; 3]>().write([1, 2, 3]) };
+    for (len, size) in
+        [(9 * MIB + 1, 10 * MIB), (2 * MIB, 2 * MIB), (200 * MIB, 200 * MIB), (MIB, MIB)]
+    {
+        assert!(resize(&mut block, len));
+        assert_eq!(block.size(), size, "{len}");
+        // SAFETY: as above.
+        assert_eq!(unsafe { block.ptr().cast::<[u8; 3]>().read() }, [1, 2, 3]);
+    }
+    put(&pool, block, 0);
+    assert_eq!((free_bytes(&pool), pool.take(MIB).unwrap().size()), (MIB, MIB));
+}
+
 #[test]
 fn size_classes_waste_at_most_a_fifth() {
     for (len, want) in [
@@ -42,7 +64,7 @@ fn block_is_reused_for_its_size_class_only() {
     // SAFETY: the test owns the block, which is longer than that.
     unsafe { first.ptr().cast::<[u8; 3]>().write([7; 3]) };
     let at = first.ptr();
-    assert_eq!(pool.put(first, 0), Some(MAX_IDLE_NS));
+    assert_eq!(put(&pool, first, 0), Some(MAX_IDLE_NS));
     assert_ne!(pool.take(2 * MIB).unwrap().ptr(), at);
     let mut reused = pool.take(MIB - 100).unwrap();
     assert_eq!((reused.ptr(), free_bytes(&pool)), (at, 0));
@@ -66,15 +88,15 @@ fn free_bytes_stay_within_bound() {
         (8, &[1, 2, 3, 4], &[3, 4]),
         (0, &[1], &[]),
     ];
-    for (bound, put, want) in table {
+    for (bound, lens, want) in table {
         let pool = Pool::new(bound * MIB);
-        let blocks: Vec<Pages> = put.iter().map(|n| pool.take(n * MIB).unwrap()).collect();
+        let blocks: Vec<Pages> = lens.iter().map(|n| pool.take(n * MIB).unwrap()).collect();
         for (block, now) in blocks.into_iter().zip(0..) {
-            pool.put(block, now);
+            put(&pool, block, now);
         }
         let free = pool.lock();
         let sizes = free.classes.iter().flatten().map(|block| block.pages.size() / MIB);
-        assert_eq!(sizes.collect::<Vec<_>>(), want, "{put:?} into {bound}");
+        assert_eq!(sizes.collect::<Vec<_>>(), want, "{lens:?} into {bound}");
         assert_eq!(free.bytes, want.iter().sum::<usize>() * MIB);
     }
 }
@@ -84,7 +106,7 @@ fn trim_unmaps_idle_blocks() {
     let pool = Pool::new(64 * MIB);
     let blocks: Vec<Pages> = [1, 1, 2].iter().map(|n| pool.take(n * MIB).unwrap()).collect();
     let due: Vec<Option<u64>> =
-        blocks.into_iter().zip(0..).map(|(block, s)| pool.put(block, s * S)).collect();
+        blocks.into_iter().zip(0..).map(|(block, s)| put(&pool, block, s * S)).collect();
     assert_eq!(due, [Some(2 * S), None, None], "trim is scheduled once");
     // Time of the call, expected next time, MiB left.
     for (now, next, left) in [
@@ -94,19 +116,19 @@ fn trim_unmaps_idle_blocks() {
         (9 * S, None, 0),
         (10 * S, None, 0),
     ] {
-        assert_eq!((pool.trim(now), free_bytes(&pool) / MIB), (next, left), "at {now}");
+        assert_eq!((pool.trim(now).1, free_bytes(&pool) / MIB), (next, left), "at {now}");
     }
     let block = pool.take(MIB).unwrap();
-    assert_eq!(pool.put(block, 20 * S), Some(22 * S), "the next block schedules trim again");
+    assert_eq!(put(&pool, block, 20 * S), Some(22 * S), "the next block schedules trim again");
 }
 
 #[test]
 fn failed_allocation_unmaps_free_blocks() {
     let pool = Pool::new(64 * MIB);
     let block = pool.take(MIB).unwrap();
-    pool.put(block, 0);
+    put(&pool, block, 0);
     assert!(pool.take(usize::MAX / 2).is_none());
     assert_eq!(free_bytes(&pool), 0, "free blocks are unmapped before an allocation fails");
     let large = pool.take(MAX_SIZE + 1).unwrap();
-    assert_eq!((pool.put(large, 0), free_bytes(&pool)), (None, 0));
+    assert_eq!((put(&pool, large, 0), free_bytes(&pool)), (None, 0));
 }

@@ -19,6 +19,7 @@ use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, bind};
 use crate::net::{decode_workers, threads};
 use crate::plugin::DEFAULT_STACK;
+use crate::reclaim;
 use crate::repository::ModelTable;
 use crate::repository::lifecycle::StartupReport;
 use crate::state::{Phase, ServerState};
@@ -40,6 +41,10 @@ pub fn run(settings: Settings) -> u8 {
     raise_descriptor_limit();
     if let Err(e) = decode_workers::start(settings.decode_thread_count) {
         tracing::error!("cannot start the decode workers: {e}");
+        return 1;
+    }
+    if let Err(e) = reclaim::start() {
+        tracing::error!("cannot start the thread that frees memory: {e}");
         return 1;
     }
     let runtimes = threads::runtime(DEFAULT_STACK)
