@@ -4,8 +4,10 @@
 //! Jobs run in the order of their submission. The queue needs no limit of its own, because the data of every job is drawn
 //! from the memory budget.
 
+use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::sync::{Condvar, Mutex};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -15,6 +17,9 @@ use tokio::sync::oneshot;
 
 /// Network threads decode and encode up to this many bytes themselves.
 pub const MAX_INLINE: usize = 64 << 10;
+/// Bytes that a network thread may decompress in a millisecond, which takes it a fifth of that time. The messages of a connection
+/// arrive together, so the limit of each is not enough.
+const INLINE_PER_MS: u64 = 64 << 10;
 /// Added to the workers' niceness: a network thread that wakes up is scheduled first.
 const NICE: i32 = 10;
 
@@ -83,6 +88,36 @@ pub async fn run_if<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     if heavy { run(work).await } else { Ok(work()) }
+}
+
+/// What a network thread has decompressed, paid off with time.
+#[derive(Clone, Copy)]
+struct InlineDebt {
+    bytes: u64,
+    at_ns: u64,
+}
+
+thread_local! {
+    static INLINE_DEBT: Cell<InlineDebt> = const { Cell::new(InlineDebt { bytes: 0, at_ns: 0 }) };
+}
+
+impl InlineDebt {
+    fn at(self, now_ns: u64) -> Self {
+        let paid = u128::from(now_ns.saturating_sub(self.at_ns)) * u128::from(INLINE_PER_MS);
+        let paid = u64::try_from(paid / 1_000_000).unwrap_or(u64::MAX);
+        Self { bytes: self.bytes.saturating_sub(paid), at_ns: now_ns }
+    }
+}
+
+/// This network thread may decompress another message of at most [`MAX_INLINE`] bytes. [`spent_inline`] follows.
+pub fn may_decode_inline() -> bool {
+    INLINE_DEBT.get().at(now_ns()).bytes < MAX_INLINE as u64
+}
+
+/// This network thread has decompressed `bytes`.
+pub fn spent_inline(bytes: usize) {
+    let debt = INLINE_DEBT.get().at(now_ns());
+    INLINE_DEBT.set(InlineDebt { bytes: debt.bytes.saturating_add(bytes as u64), ..debt });
 }
 
 impl Workers {

@@ -43,3 +43,18 @@ async fn cancelled_job_is_not_run() {
     assert_eq!(run(|| ()).await, Ok(()));
     assert!(!ran.load(Ordering::Relaxed));
 }
+
+#[test]
+fn inline_debt_is_paid_off_with_time() {
+    const MS: u64 = 1_000_000;
+    let debt = InlineDebt { bytes: 5 * INLINE_PER_MS, at_ns: 10 * MS };
+    for (at_ns, bytes) in [
+        (9 * MS, 5 * INLINE_PER_MS),
+        (10 * MS, 5 * INLINE_PER_MS),
+        (12 * MS, 3 * INLINE_PER_MS),
+        (15 * MS, 0),
+        (u64::MAX, 0),
+    ] {
+        assert_eq!(debt.at(at_ns).bytes, bytes, "{at_ns}");
+    }
+}

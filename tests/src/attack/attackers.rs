@@ -59,6 +59,7 @@ pub fn attack(
         for ((_, threads, round), count) in attacks.iter().zip(&counts) {
             for _ in 0..*threads {
                 scope.spawn(move || {
+                    yield_to_server();
                     while !stop.is_set() {
                         round();
                         count.fetch_add(1, Ordering::Relaxed);
@@ -69,6 +70,14 @@ pub fn attack(
     });
     let rounds = counts.iter().map(|count| count.load(Ordering::Relaxed));
     attacks.iter().map(|(name, ..)| *name).zip(rounds).collect()
+}
+
+/// Lowers the priority of this thread. Attackers usually have machines of their own; here they share the processors with the server and
+/// its clients, whose latency would otherwise show the attackers' use of time instead of the server's.
+fn yield_to_server() {
+    if let Err(e) = rustix::process::nice(19) {
+        eprintln!("an attacker keeps its priority: {e}");
+    }
 }
 
 /// Sends an HTTP request on a connection of its own and waits for the first bytes of the response.
