@@ -120,7 +120,7 @@ struct Compare(Bytes, Arc<AtomicU64>);
 impl ResponseSink for Compare {
     fn send(&mut self, response: error::Result<Option<InferResponse>>, _: bool) {
         if let Ok(Some(response)) = response
-            && response.outputs.iter().any(|output| output.data == self.0)
+            && response.outputs.iter().any(|output| *output.data.payload() == self.0)
         {
             self.1.fetch_add(1, Ordering::Relaxed);
         }
@@ -225,7 +225,7 @@ impl InProcessModel {
     pub fn call(&mut self, data: &Bytes) -> Result<()> {
         let sink = Compare(data.clone(), Arc::clone(&self.right));
         let shape = [self.values as i64][..].into();
-        let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
+        let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone().into() };
         let request = request(&self.signature, None, input, sink);
         request.responder.queued(now_ns());
         let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));

@@ -35,7 +35,7 @@ pub fn request(
         stats: stats.cloned(),
         received_ns: now_ns(),
         batch: 1,
-        outputs: [RequestedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        outputs: [RequestedOutput::new(0, 0)].into_iter().collect(),
         stream: None,
     };
     InferRequest::new(Responder::new(context, sink), [input].into_iter().collect())
@@ -46,7 +46,7 @@ pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
     let data = Bytes::from(vec![0; 64]);
     let request = |number| {
         let shape = [1, 16][..].into();
-        let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone() };
+        let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone().into() };
         let request = self::request(signature, Some(&stats), input, DiscardResponses);
         InferRequest { sequence: step(number as u64), ..request }
     };

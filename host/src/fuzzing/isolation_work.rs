@@ -35,7 +35,7 @@ pub fn isolation_work(bytes: &[u8]) {
     let signature = Arc::new(Signature { model: "m".into(), outputs, ..Default::default() });
     let (mut requests, mut recorded) = (Vec::new(), Vec::new());
     for requested in REQUESTED {
-        let outputs = requested.iter().map(|index| RequestedOutput { index: *index, classes: 0 });
+        let outputs = requested.iter().map(|index| RequestedOutput::new(*index, 0));
         let context = RequestContext {
             signature: Arc::clone(&signature),
             stats: Some(Arc::clone(&stats)),
@@ -104,7 +104,8 @@ impl Outcome {
             Ok(Some(response)) => response,
         };
         let outputs = response.outputs.iter();
-        let outputs = outputs.map(|o| (o.name.to_string(), o.shape.to_vec(), o.data.to_vec()));
+        let outputs =
+            outputs.map(|o| (o.name.to_string(), o.shape.to_vec(), o.data.payload().to_vec()));
         let parameters = response.parameters.iter().map(|(key, value)| match value {
             Parameter::String(text) => format!("{key}={text}"),
             Parameter::Int(number) => format!("{key}={number}"),

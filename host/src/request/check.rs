@@ -22,13 +22,14 @@ impl fmt::Display for IdPrefix<'_> {
 
 /// Checks everything that does not depend on a protocol, and returns the request's batch size.
 ///
-/// `inputs` must already name declared tensors (others: [`unknown_input`]); they may come in any order.
-pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result<u32> {
+/// `inputs` must already name declared tensors (others: [`unknown_input`]); they may come in any order. Strings and shape tensors in
+/// client shared memory are copied before they are checked; strings in GPU memory are checked by the instance ([`strings`]).
+pub fn inputs(signature: &Signature, id: &str, inputs: &mut [InputTensor]) -> Result<u32> {
     let id = IdPrefix(id);
     let m = &signature.model;
     count(signature, &id, inputs)?;
     let mut batch: Option<i64> = None;
-    for input in inputs {
+    for input in inputs.iter() {
         let spec = &signature.inputs[input.index];
         let name = &spec.name;
         if input.dtype != spec.dtype {
@@ -65,8 +66,9 @@ pub fn inputs(signature: &Signature, id: &str, inputs: &[InputTensor]) -> Result
         )));
     }
     for input in inputs {
-        shape(signature, &id, &signature.inputs[input.index], input)?;
-        data(signature, &id, &signature.inputs[input.index], input)?;
+        let spec = &signature.inputs[input.index];
+        shape(signature, &id, spec, input)?;
+        data(signature, &id, spec, input)?;
     }
     Ok(rows as u32)
 }
@@ -83,7 +85,7 @@ pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
 
 /// All outputs in configuration order: the default if a request names none.
 pub fn all_outputs(signature: &Signature) -> SmallVec<[RequestedOutput; 2]> {
-    (0..signature.outputs.len()).map(|index| RequestedOutput { index, classes: 0 }).collect()
+    (0..signature.outputs.len()).map(|index| RequestedOutput::new(index, 0)).collect()
 }
 
 fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Result<()> {
@@ -182,7 +184,7 @@ fn data(
     signature: &Signature,
     id: &IdPrefix<'_>,
     spec: &TensorSpec,
-    input: &InputTensor,
+    input: &mut InputTensor,
 ) -> Result<()> {
     let (name, m) = (&spec.name, &signature.model);
     let Some(elements) = element_count(&input.shape) else {
@@ -207,11 +209,35 @@ fn data(
                 input.data.len()
             )));
         }
+        if spec.shape_tensor {
+            input.unshare()?;
+        }
         return Ok(());
     }
-    let checked = match strings::check(&input.data, elements) {
-        Ok(end) if end == input.data.len() => return Ok(()),
-        Ok(end) => Err(StringFault::NoLength { available: input.data.len() - end }),
+    input.unshare()?;
+    match input.data.cpu() {
+        Some(bytes) => string_data(signature, id, spec, bytes, elements),
+        None => Ok(()),
+    }
+}
+
+/// Checks a string tensor that is in CPU memory now and was not when the request was checked.
+pub fn strings(signature: &Signature, id: &str, input: &InputTensor, bytes: &[u8]) -> Result<()> {
+    let elements = element_count(&input.shape).unwrap_or(0);
+    string_data(signature, &IdPrefix(id), signature.input_spec(input.index), bytes, elements)
+}
+
+fn string_data(
+    signature: &Signature,
+    id: &IdPrefix<'_>,
+    spec: &TensorSpec,
+    bytes: &[u8],
+    elements: usize,
+) -> Result<()> {
+    let (name, m) = (&spec.name, &signature.model);
+    let checked = match strings::check(bytes, elements) {
+        Ok(end) if end == bytes.len() => return Ok(()),
+        Ok(end) => Err(StringFault::NoLength { available: bytes.len() - end }),
         Err(fault) => Err(fault),
     };
     checked.map_err(|fault| {

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::request::DType;
-use bytes::Bytes;
+use crate::request::memory::{Location, PlacedSlice};
+use crate::request::testing::placed;
 
 fn signature(max_batch_size: u32) -> Signature {
     let spec = |name: &str, dtype, dims: &[i64]| TensorSpec::new(name, dtype, dims);
@@ -16,7 +17,7 @@ fn signature(max_batch_size: u32) -> Signature {
 }
 
 fn input(index: usize, dtype: DType, shape: &[i64], data: &[u8]) -> InputTensor {
-    InputTensor { index, dtype, shape: shape.into(), data: Bytes::copy_from_slice(data) }
+    InputTensor { index, dtype, shape: shape.into(), data: data.to_vec().into() }
 }
 
 #[test]
@@ -121,10 +122,33 @@ fn each_check_has_its_message() {
             ),
         ),
     ];
-    for (max_batch_size, given, want) in cases {
-        let got = inputs(&signature(max_batch_size), "", &given);
+    for (max_batch_size, mut given, want) in cases {
+        let got = inputs(&signature(max_batch_size), "", &mut given);
         assert_eq!(got.map_err(|e| e.message), want.map_err(String::from));
     }
+}
+
+#[test]
+fn strings_in_shared_memory_are_copied_before_their_check() {
+    let place = |location| {
+        let memory = placed(&[1, 0, 0, 0, b'x', 9, 9, 9, 9, 9, 9, 9, 9], location, true);
+        let range = |offset, len| PlacedSlice::new(&memory, offset, len).unwrap().into();
+        let mut given = [input(0, DType::Fp32, &[2], &[]), input(1, DType::String, &[1], &[])];
+        (given[0].data, given[1].data) = (range(5, 8), range(0, 5));
+        (memory, given)
+    };
+    let (memory, mut given) = place(Location::CPU);
+    inputs(&signature(0), "", &mut given).unwrap();
+    assert!(given[0].data.placed().is_some(), "numbers are read in place");
+    assert_eq!(given[1].data.cpu().unwrap(), &b"\x01\0\0\0x"[..]);
+    PlacedSlice::new(&memory, 0, 4).unwrap().write(&[&[200; 4]]).unwrap();
+    assert_eq!(given[1].data.cpu().unwrap(), &b"\x01\0\0\0x"[..], "the client writes meanwhile");
+    // Only the instance's thread may wait for a copy from the device.
+    let (_memory, mut given) = place(Location::gpu(0));
+    inputs(&signature(0), "", &mut given).unwrap();
+    assert_eq!(given[1].data.location(), Location::gpu(0));
+    strings(&signature(0), "", &given[1], &given[1].data.to_cpu().unwrap()).unwrap();
+    assert!(strings(&signature(0), "", &given[1], &[1, 0, 0, 0]).is_err());
 }
 
 #[test]

@@ -19,17 +19,18 @@ pub fn supported(dtype: DType) -> bool {
 }
 
 /// The `min(k, elements)` largest elements of each of `batch` items, in descending order, ties by index. `None` if the
-/// type cannot be ranked.
+/// type cannot be ranked, or the CPU cannot access the tensor.
 pub fn top(output: &OutputTensor, batch: usize, k: usize) -> Option<Vec<Vec<Class>>> {
     if !supported(output.dtype) {
         return None;
     }
     let size = output.dtype.size()?;
-    let elements = output.data.len() / size;
+    let data = output.data.readable()?;
+    let elements = data.len() / size;
     let per_item = elements / batch.max(1);
     let items = (0..batch)
         .map(|item| {
-            let bytes = &output.data[item * per_item * size..(item + 1) * per_item * size];
+            let bytes = &data[item * per_item * size..(item + 1) * per_item * size];
             rank(output.dtype, bytes, size, k)
         })
         .collect();

@@ -1,10 +1,9 @@
 //! Unit tests of `classes.rs`.
 
 use super::*;
-use bytes::Bytes;
 
 fn output(dtype: DType, data: Vec<u8>) -> OutputTensor {
-    OutputTensor { name: "O".into(), dtype, shape: Default::default(), data: Bytes::from(data) }
+    OutputTensor { name: "O".into(), dtype, shape: Default::default(), data: data.into() }
 }
 
 #[test]

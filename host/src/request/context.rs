@@ -43,6 +43,6 @@ impl RequestContext {
 
     /// Position of the signature's output number `index` among the requested outputs.
     pub fn position(&self, index: usize) -> Option<usize> {
-        self.outputs.iter().position(|output| output.index == index)
+        self.outputs.iter().position(|output| output.index() == index)
     }
 }

@@ -10,6 +10,7 @@ pub mod classes; // classification results
 pub mod context; // what is known when a request is built
 pub mod dtype; // tensor data types
 pub mod implicit_state; // states kept between the requests of a sequence
+pub mod memory; // placed memory: locations, owners, output destinations
 pub mod pages; // anonymous memory mappings
 pub mod pool; // pool of large blocks
 pub mod responder; // context, cancel token and response channel of a request
@@ -21,9 +22,10 @@ pub mod sink; // trait of response consumers
 pub mod state_spec; // declared states and their values
 pub mod strings; // serialized string tensors
 pub mod tensor; // inputs, outputs, shapes
+pub mod tensor_data; // bytes of a tensor, on the heap or in placed memory
 #[cfg(any(test, feature = "fuzzing"))]
-pub mod testing;
-pub mod unread; // limits of responses that a client has not read // requests and sinks for unit tests
+pub mod testing; // requests and sinks for unit tests
+pub mod unread; // limits of responses that a client has not read
 
 pub use cancel::{CancelObserver, CancelToken};
 pub use context::RequestContext;
@@ -35,6 +37,7 @@ pub use sequence::{CorrelationId, Sequence};
 pub use signature::{Role, Signature, TensorSpec};
 pub use sink::{DiscardResponses, ResponseSink, SharedSink, SingleResponse, Sink};
 pub use tensor::{InputTensor, OutputTensor, RequestedOutput, Shape, ShapeText};
+pub use tensor_data::TensorData;
 pub use unread::{StreamLimit, Unread};
 
 use smallvec::SmallVec;

@@ -2,7 +2,7 @@
 
 use super::dtype::DType;
 use super::tensor::Shape;
-use bytes::Bytes;
+use super::tensor_data::TensorData;
 use std::sync::Arc;
 
 /// One declared state: written as an output by one request, read as an input by the next.
@@ -23,5 +23,5 @@ pub struct StateSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateTensor {
     pub shape: Shape,
-    pub data: Bytes,
+    pub data: TensorData,
 }

@@ -1,7 +1,9 @@
-//! Tensors of requests and responses: data type, shape, and bytes that are never copied for inspection.
+//! Tensors of requests and responses: data type, shape, and data that is never copied for inspection.
 
 use super::buffer::{AlignedBuf, uses_arena};
 use super::dtype::DType;
+use super::memory::OutputMemory;
+use super::tensor_data::TensorData;
 use crate::budget::{Purpose, SMALL};
 use crate::error::Result;
 use bytes::Bytes;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 /// Dimensions, batch first when the model batches. Inline capacity is four: requests are moved often, and few tensors have more.
 pub type Shape = SmallVec<[i64; 4]>;
 
-/// One input of a request. `data` is a slice of the received body.
+/// One input of a request. `data` is a slice of the received body, or of a client's shared memory.
 #[derive(Clone, Debug)]
 pub struct InputTensor {
     /// Position in the model configuration's input list; the name is looked up there.
@@ -20,20 +22,33 @@ pub struct InputTensor {
     pub dtype: DType,
     /// Full shape as clients see it, batch dimension first if the model batches.
     pub shape: Shape,
-    /// Little-endian, row-major; strings with their length prefixes.
-    pub data: Bytes,
+    pub data: TensorData,
 }
 
 impl InputTensor {
-    /// Aligns the data for its type; copies it if it is misaligned.
+    /// Aligns the data for its type; copies it if it is misaligned. Data that the CPU cannot access is aligned by the instance.
     ///
     /// # Errors
     /// There is no memory for the copy.
     pub fn align(&mut self) -> Result<()> {
-        match self.is_aligned(1) {
-            true => Ok(()),
-            false => self.copy_aligned(1),
+        if self.is_aligned(1) || !self.data.location().is_cpu_accessible() {
+            return Ok(());
         }
+        self.copy_aligned(1)
+    }
+
+    /// Copies data of client shared memory to memory of the host, because the client can change it while it is checked. Data that
+    /// the CPU cannot access stays where it is.
+    ///
+    /// # Errors
+    /// There is no memory for the copy, or the client's memory has a fault.
+    pub fn unshare(&mut self) -> Result<()> {
+        if let TensorData::Placed(slice) = &self.data
+            && slice.location().is_cpu_accessible()
+        {
+            self.data = slice.to_cpu()?.into();
+        }
+        Ok(())
     }
 
     /// Whether the data is aligned for its type and to `align` bytes.
@@ -42,19 +57,24 @@ impl InputTensor {
         self.data.is_empty() || self.data.as_ptr().addr().is_multiple_of(need)
     }
 
-    /// Replaces the data by a copy that is aligned for its type and to `align` bytes, of which there are at most
-    /// [`ALIGN`](super::buffer::ALIGN).
+    /// Replaces the data by a copy in CPU memory that is aligned for its type and to `align` bytes, of which there are at most
+    /// [`ALIGN`](super::buffer::ALIGN). Not on a network thread for GPU memory.
     ///
     /// # Errors
-    /// There is no memory for the copy.
+    /// There is no memory for the copy, or the device failed.
     pub fn copy_aligned(&mut self, align: usize) -> Result<()> {
-        if !uses_arena() && self.data.len() < SMALL {
+        let Some(data) = self.data.readable() else {
+            self.data = self.data.to_cpu()?.into();
+            return Ok(());
+        };
+        if !uses_arena() && data.len() < SMALL {
             // Not guaranteed to be aligned, but it is with our allocators, and takes one allocation instead of two.
-            self.data = Bytes::copy_from_slice(&self.data);
+            self.data = Bytes::copy_from_slice(data).into();
         }
         if !self.is_aligned(align) || uses_arena() {
-            let copy = AlignedBuf::try_copy(None, &[&self.data], Purpose::Request);
-            self.data = copy.map_err(|e| e.refuse("a misaligned tensor"))?.into_bytes();
+            let data = self.data.readable().unwrap_or_default();
+            let copy = AlignedBuf::try_copy(None, &[data], Purpose::Request);
+            self.data = copy.map_err(|e| e.refuse("a misaligned tensor"))?.into_bytes().into();
         }
         Ok(())
     }
@@ -67,16 +87,30 @@ pub struct OutputTensor {
     pub dtype: DType,
     /// Full shape as clients see it, batch dimension first if the model batches.
     pub shape: Shape,
-    pub data: Bytes,
+    /// Placed only in the memory that the request named for this output.
+    pub data: TensorData,
 }
 
 /// An output named by the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedOutput {
-    /// Position in the model configuration's output list.
-    pub index: usize,
+    /// Position in the model configuration's output list. Half a word, so that the destination does not enlarge a request.
+    index: u32,
     /// Non-zero: the top classes are returned, this many, instead of the tensor.
     pub classes: u32,
+    /// Where the client wants the tensor; not together with classes.
+    pub destination: Option<Arc<OutputMemory>>,
+}
+
+impl RequestedOutput {
+    /// An output that is sent in the response.
+    pub fn new(index: usize, classes: u32) -> Self {
+        Self { index: index as u32, classes, destination: None }
+    }
+
+    pub fn index(&self) -> usize {
+        self.index as usize
+    }
 }
 
 /// Number of elements of a shape; `None` if a dimension is negative or the product overflows.

@@ -1,10 +1,11 @@
-//! Requests for unit tests: a signature with one input and one output, and a sink that records responses.
+//! Requests for unit tests: a signature with one input and one output, a sink that records responses, placed memory.
 
+use super::memory::{Location, MemoryOwner, PlacedMemory};
 use super::signature::{Signature, TensorSpec};
 use super::tensor::{InputTensor, RequestedOutput};
 use super::{DType, InferRequest, InferResponse, RequestContext, Responder, ResponseSink};
 use crate::clock::now_ns;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::VersionStats;
 use crate::sync::Mutex;
 use bytes::Bytes;
@@ -46,12 +47,12 @@ pub fn request_for(
         stats: Some(Arc::clone(&stats)),
         received_ns: now_ns(),
         batch: rows,
-        outputs: [RequestedOutput { index: 0, classes: 0 }].into_iter().collect(),
+        outputs: [RequestedOutput::new(0, 0)].into_iter().collect(),
         stream: None,
     };
     let data = Bytes::from(vec![0; 8 * rows as usize]);
     let shape = signature.batching().then_some(i64::from(rows)).into_iter().chain([2]).collect();
-    let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data };
+    let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.into() };
     let (request, responses) = request_with(context, id, [input]);
     (request, stats, responses)
 }
@@ -66,4 +67,52 @@ pub fn request_with(
     let responder = Responder::new(context, RecordingSink(Arc::clone(&responses)));
     let request = InferRequest::new(responder, inputs.into_iter().collect());
     (InferRequest { id: id.into(), ..request }, responses)
+}
+
+/// Memory that a test places anywhere; CPU memory in fact.
+pub struct TestMemory {
+    bytes: Mutex<Box<[u8]>>,
+    fault: Mutex<Option<String>>,
+}
+
+impl TestMemory {
+    pub fn new(bytes: &[u8]) -> Arc<Self> {
+        Arc::new(Self { bytes: Mutex::new(bytes.into()), fault: Mutex::default() })
+    }
+
+    pub fn place(self: &Arc<Self>, location: Location, shared: bool) -> Arc<PlacedMemory> {
+        let (ptr, len) = {
+            let mut bytes = self.bytes.lock();
+            (bytes.as_mut_ptr(), bytes.len())
+        };
+        let owner = Arc::clone(self) as Arc<dyn MemoryOwner>;
+        // SAFETY: the boxed bytes stay in place as long as their owner.
+        unsafe { PlacedMemory::new(ptr, len, location, shared, owner) }
+    }
+
+    /// Sets a fault.
+    pub fn fail(&self, why: &str) {
+        *self.fault.lock() = Some(why.to_owned());
+    }
+}
+
+impl MemoryOwner for TestMemory {
+    fn fault(&self) -> Option<Error> {
+        self.fault.lock().as_ref().map(Error::invalid)
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
+        to.copy_from_slice(&self.bytes.lock()[offset..offset + to.len()]);
+        self.fault().map_or(Ok(()), Err)
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
+        self.bytes.lock()[offset..offset + from.len()].copy_from_slice(from);
+        self.fault().map_or(Ok(()), Err)
+    }
+}
+
+/// Placed memory with these bytes.
+pub fn placed(bytes: &[u8], location: Location, shared: bool) -> Arc<PlacedMemory> {
+    TestMemory::new(bytes).place(location, shared)
 }

@@ -9,7 +9,7 @@ use crate::request::check::IdPrefix;
 use crate::request::tensor::element_count;
 use crate::request::{
     CorrelationId, DType, DiscardResponses, ImplicitState, InferRequest, InputTensor,
-    RequestContext, RequestedOutput, Responder, Sequence, Shape, Signature,
+    RequestContext, RequestedOutput, Responder, Sequence, Shape, Signature, TensorData,
 };
 use crate::sync::Mutex;
 use bytes::Bytes;
@@ -177,11 +177,11 @@ impl BatchAssembler {
             if self.signature.batching() { [1, 1][..].into() } else { [1][..].into() };
         inputs.extend(flags.into_iter().filter_map(|(flag, value)| {
             let flag = flag.as_ref()?;
-            let data = flag.false_true[usize::from(value)].clone();
+            let data = flag.false_true[usize::from(value)].clone().into();
             Some(InputTensor { index: flag.input, dtype: flag.dtype, shape: shape.clone(), data })
         }));
         inputs.extend(controls.corrid.as_ref().map(|corrid| {
-            let data = correlation_element(id, corrid.dtype);
+            let data = correlation_element(id, corrid.dtype).into();
             InputTensor { index: corrid.input, dtype: corrid.dtype, shape, data }
         }));
     }
@@ -193,7 +193,7 @@ impl BatchAssembler {
             let size = input.dtype.size().unwrap_or(4);
             let bytes = element_count(&input.shape).unwrap_or(0) * size;
             // Backends ignore the data of a null request; without memory for zeros it is that of the request beside it.
-            let data = self.zeros(bytes).unwrap_or_else(|| input.data.clone());
+            let data = self.zeros(bytes).map_or_else(|| input.data.clone(), TensorData::from);
             InputTensor { data, ..input.clone() }
         };
         let mut inputs: SmallVec<[InputTensor; 2]> = like.inputs.iter().map(zero).collect();

@@ -96,10 +96,10 @@ impl<'a> AcceptedRequest<'a> {
             .map_err(|e| Failure { request_id, ..self.refuse(e) })?;
         let unusable = requested
             .iter()
-            .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index].dtype));
+            .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index()].dtype));
         let checked = match unusable {
             Some(w) => {
-                let spec = &signature.outputs[w.index];
+                let spec = &signature.outputs[w.index()];
                 Err(response::no_classes(&spec.name, spec.dtype))
             }
             None => input_data::check_strings(signature, &mut inputs),

@@ -78,7 +78,7 @@ pub fn tensors(
             index: i.index,
             dtype: signature.inputs[i.index].dtype,
             shape: i.shape,
-            data,
+            data: data.into(),
         })
         .collect();
     tensors.sort_by_key(|t| t.index);
@@ -90,9 +90,11 @@ pub fn tensors(
 /// truncated: backends never see them.
 pub fn check_strings(signature: &Signature, inputs: &mut [InputTensor]) -> Result<()> {
     for input in inputs.iter_mut().filter(|i| i.dtype.size().is_none()) {
+        input.unshare()?;
+        let Some(data) = input.data.cpu() else { continue };
         let name = &signature.inputs[input.index].name;
         let expected = crate::request::tensor::element_count(&input.shape).unwrap_or(0);
-        let end = strings::check(&input.data, expected).map_err(|fault| match fault {
+        let end = strings::check(data, expected).map_err(|fault| match fault {
             StringFault::TooMany { found } => Error::invalid(format!(
                 "unexpected number of string elements {found} for inference input '{name}', expecting {expected}"
             )),
@@ -103,10 +105,12 @@ pub fn check_strings(signature: &Signature, inputs: &mut [InputTensor]) -> Resul
             // One to three bytes instead of a length are stray bytes, so there are too few strings.
             StringFault::TooFew { .. } | StringFault::NoLength { .. } => Error::internal(format!(
                 "expected {expected} strings for inference input '{name}', got {}",
-                strings::elements(&input.data).count()
+                strings::elements(data).count()
             )),
         })?;
-        input.data.truncate(end);
+        if end < data.len() {
+            input.data = data.slice(..end).into();
+        }
     }
     Ok(())
 }

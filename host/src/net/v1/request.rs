@@ -147,12 +147,12 @@ fn outputs(
             let m = &signature.model;
             Error::invalid(format!("unexpected inference output '{name}' for model '{m}'"))
         })?;
-        if outputs.iter().any(|w| w.index == index) {
+        if outputs.iter().any(|w| w.index() == index) {
             return Err(Error::invalid(format!("output '{name}' already requested")));
         }
         // A count of 0 means the tensor itself (v1.2 and later).
         let classes = output.cls.as_ref().map_or(0, |c| c.count);
-        outputs.push(RequestedOutput { index, classes });
+        outputs.push(RequestedOutput::new(index, classes));
     }
     Ok(outputs)
 }

@@ -159,7 +159,7 @@ fn sizes_per_item() {
     assert!(plan.per_item);
     assert_eq!((plan.batch, plan.bytes()), (4, 512));
     assert_eq!(plan.inputs[0].shape.as_slice(), [4, 16]);
-    let outputs = [(1, 0), (0, 3)].map(|(index, classes)| RequestedOutput { index, classes });
+    let outputs = [(1, 0), (0, 3)].map(|(index, classes)| RequestedOutput::new(index, classes));
     assert_eq!(plan.outputs.as_slice(), outputs);
     for size in [63, 256, u64::MAX] {
         let error = planned("simple", &header(size)).unwrap_err();

@@ -27,7 +27,7 @@ impl ResponseSpec {
     /// Building the response takes long: large outputs are ranked.
     pub fn is_heavy(&self, response: &InferResponse) -> bool {
         self.outputs.iter().any(|o| o.classes > 0)
-            && response.outputs.iter().map(|o| o.data.len()).sum::<usize>() > MAX_INLINE
+            && response.outputs.iter().map(|o| o.data.payload().len()).sum::<usize>() > MAX_INLINE
     }
 }
 
@@ -44,7 +44,7 @@ pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltRespon
     let mut outputs = Vec::with_capacity(spec.outputs.len());
     let mut raw = Vec::with_capacity(spec.outputs.len());
     for (position, requested) in spec.outputs.iter().enumerate() {
-        let tensor_spec = &signature.outputs[requested.index];
+        let tensor_spec = &signature.outputs[requested.index()];
         let expected = response.outputs.get(position).filter(|o| o.name == tensor_spec.name);
         let tensor =
             expected.or_else(|| response.outputs.iter().find(|o| o.name == tensor_spec.name));
@@ -52,7 +52,7 @@ pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltRespon
         if requested.classes == 0 {
             let batched = signature.batching() && !tensor_spec.shape_tensor;
             outputs.push(raw_output(tensor, batched));
-            raw.push(tensor.data.clone());
+            raw.push(tensor.data.payload().clone());
         } else {
             outputs.push(class_output(tensor_spec, tensor, spec.batch, requested.classes)?);
             raw.push(Bytes::new());

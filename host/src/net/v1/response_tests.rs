@@ -7,7 +7,7 @@ use trtserver_proto::text;
 fn spec(model: &str, batch: u32, requested: &[(usize, u32)]) -> ResponseSpec {
     let served = testing::context("").models.find(model, None).unwrap();
     let outputs =
-        requested.iter().map(|&(index, classes)| RequestedOutput { index, classes }).collect();
+        requested.iter().map(|&(index, classes)| RequestedOutput::new(index, classes)).collect();
     ResponseSpec { served, batch, id: 0, outputs, per_item: false }
 }
 

@@ -79,13 +79,13 @@ fn model(name: &str, signature: Signature, versions: &[i64], execute: Execute) -
 fn add_and_subtract(request: &InferRequest) -> Result<InferResponse> {
     let number = |b: &[u8]| i32::from_le_bytes([b[0], b[1], b[2], b[3]]);
     let pairs = || {
-        let [a, b] = [0, 1].map(|i| request.inputs[i].data.chunks_exact(4).map(number));
+        let [a, b] = [0, 1].map(|i| request.inputs[i].data.payload().chunks_exact(4).map(number));
         a.zip(b)
     };
     let outputs = request.context().outputs.iter().map(|requested| {
-        let sum = |(a, b): (i32, i32)| if requested.index == 0 { a + b } else { a - b };
+        let sum = |(a, b): (i32, i32)| if requested.index() == 0 { a + b } else { a - b };
         OutputTensor {
-            name: ["OUTPUT0", "OUTPUT1"][requested.index].into(),
+            name: ["OUTPUT0", "OUTPUT1"][requested.index()].into(),
             dtype: DType::Int32,
             shape: request.inputs[0].shape.clone(),
             data: pairs().flat_map(|p| sum(p).to_le_bytes()).collect::<Vec<u8>>().into(),

@@ -2,7 +2,6 @@
 
 use crate::error::{Error, Result};
 use crate::request::{DType, OutputTensor, Signature, classes, strings, tensor::element_count};
-use bytes::Bytes;
 use smallvec::smallvec;
 use std::fmt::Write;
 
@@ -52,7 +51,7 @@ pub fn of(signature: &Signature, output: &OutputTensor, k: u32) -> Result<Output
         name: output.name.clone(),
         dtype: DType::String,
         shape: if batching { smallvec![batch as i64, each] } else { smallvec![each] },
-        data: Bytes::from(data),
+        data: data.into(),
     })
 }
 

@@ -23,7 +23,7 @@ fn classes_are_strings_with_the_batch_shape() {
         name: "O".into(),
         dtype,
         shape: shape.into(),
-        data: Bytes::copy_from_slice(data),
+        data: data.to_vec().into(),
     };
     let table = [
         (
@@ -39,7 +39,7 @@ fn classes_are_strings_with_the_batch_shape() {
         let got = of(&signature(max_batch), &output, k).unwrap();
         assert_eq!((got.dtype, got.shape.to_vec()), (DType::String, shape));
         let texts: Vec<_> =
-            strings::elements(&got.data).map(|s| String::from_utf8_lossy(s)).collect();
+            strings::elements(got.data.payload()).map(|s| String::from_utf8_lossy(s)).collect();
         assert_eq!(texts, want);
     }
     let refused = of(&signature(0), &output(DType::Bool, &[1], &[1]), 1).unwrap_err();

@@ -34,13 +34,13 @@ impl UncheckedRequest {
         classes: u32,
     ) -> Result<usize> {
         let index = check::find_output(signature, name)?;
-        if self.outputs.iter().any(|w| w.index == index) {
+        if self.outputs.iter().any(|w| w.index() == index) {
             return Err(Error::invalid(format!(
                 "{}output '{name}' already exists in request",
                 IdPrefix(&self.id)
             )));
         }
-        self.outputs.push(RequestedOutput { index, classes });
+        self.outputs.push(RequestedOutput::new(index, classes));
         Ok(index)
     }
 
@@ -54,7 +54,7 @@ impl UncheckedRequest {
     ) -> Result<Weak<Responder>> {
         ctx.require_open(served, &self.parameters.sequence)?;
         let signature = &served.signature;
-        let batch = check::inputs(signature, &self.id, &self.inputs)?;
+        let batch = check::inputs(signature, &self.id, &mut self.inputs)?;
         self.inputs.sort_by_key(|i| i.index);
         self.inputs.iter_mut().try_for_each(InputTensor::align)?;
         if self.outputs.is_empty() {

@@ -79,8 +79,8 @@ fn execute(name: &str, request: &InferRequest, responder: &Responder) {
 
 fn echo(request: &InferRequest, responder: &Responder) -> InferResponse {
     let outputs = request.context().outputs.iter().filter_map(|requested| {
-        let spec = &responder.context.signature.outputs[requested.index];
-        let input = request.inputs.iter().find(|i| i.index == requested.index)?;
+        let spec = &responder.context.signature.outputs[requested.index()];
+        let input = request.inputs.iter().find(|i| i.index == requested.index())?;
         Some(OutputTensor {
             name: spec.name.clone(),
             dtype: spec.dtype,

@@ -10,7 +10,8 @@ use bytes::Bytes;
 fn request_at(offset: usize) -> (InferRequest, RecordedResponses) {
     let (mut request, _, responses) = request("");
     let block: Vec<u8> = (0..100).collect();
-    request.inputs[0].data = AlignedBuf::copy_of(&[&block]).into_bytes().slice(offset..offset + 8);
+    request.inputs[0].data =
+        AlignedBuf::copy_of(&[&block]).into_bytes().slice(offset..offset + 8).into();
     (request, responses)
 }
 
@@ -32,7 +33,7 @@ fn misaligned_input_is_copied() {
         let before = request.inputs[0].data.as_ptr();
         let mut batch = vec![request];
         align_inputs(&mut batch, align);
-        let data: &Bytes = &batch[0].inputs[0].data;
+        let data: &Bytes = batch[0].inputs[0].data.payload();
         assert_eq!(data.as_ptr() != before, copied, "{offset} {align}");
         assert!(data.as_ptr().addr().is_multiple_of(align.max(4)), "{offset} {align}");
         assert_eq!(data[..], (offset as u8..offset as u8 + 8).collect::<Vec<_>>());

@@ -7,8 +7,7 @@ use crate::error::{Error, Result};
 use crate::plugin::text::read;
 use crate::request::buffer::{AlignedBuf, AllocError};
 use crate::request::pool;
-use crate::request::{ShapeText, Signature};
-use bytes::Bytes;
+use crate::request::{ShapeText, Signature, TensorData};
 use smallvec::SmallVec;
 use trtserver_plugin_api::abi::types::{Buf, Memory, tensor_flags};
 
@@ -27,12 +26,12 @@ struct GatheredInput {
 
 /// Keeps the memory of a gathered block, also after its requests are released.
 enum Held {
-    Shared(#[allow(dead_code, reason = "held, not read")] SmallVec<[Bytes; 4]>),
+    Shared(#[allow(dead_code, reason = "held, not read")] SmallVec<[TensorData; 4]>),
     Copied(AlignedBuf),
 }
 
 /// The input of one request, and the owner of its memory.
-type Part<'a> = (InputView<'a>, Bytes);
+type Part<'a> = (InputView<'a>, TensorData);
 
 impl GatheredInputs {
     /// The input at `position` of all requests as one block.

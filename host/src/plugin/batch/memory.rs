@@ -3,9 +3,20 @@
 use crate::budget::Purpose;
 use crate::error::{Error, Result};
 use crate::request::buffer::{self, AlignedBuf, AllocError};
+use crate::request::memory::{Location, MemoryType};
 use bytes::Bytes;
 use trtserver_plugin_api::abi::host::Release;
-use trtserver_plugin_api::abi::types::Buf;
+use trtserver_plugin_api::abi::types::{self, Buf, memory_type};
+
+/// A location, for backends.
+pub fn abi_memory(location: Location) -> types::Memory {
+    let memory_type = match location.memory_type {
+        MemoryType::Cpu => memory_type::CPU,
+        MemoryType::Pinned => memory_type::PINNED,
+        MemoryType::Gpu => memory_type::GPU,
+    };
+    types::Memory { memory_type, device_id: location.device_id }
+}
 
 /// An output's bytes while the plugin may still write them.
 pub enum Memory {

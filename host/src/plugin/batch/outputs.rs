@@ -7,7 +7,9 @@ use crate::request::state_spec::StateTensor;
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::unread::{RESPONSE_OVERHEAD, Unread};
-use crate::request::{DType, InferResponse, OutputTensor, Parameter, Responder, Shape, ShapeText};
+use crate::request::{
+    DType, InferResponse, OutputTensor, Parameter, Responder, Shape, ShapeText, TensorData,
+};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -204,6 +206,7 @@ impl ResponseBuilder {
             if destination.dtype == DType::String && !checked {
                 self.check_strings(&destination, &data)?;
             }
+            let data = TensorData::from(data);
             if let Some((state, shape)) = destination.state {
                 states.push((state, StateTensor { shape, data: data.clone() }));
             }
@@ -216,7 +219,7 @@ impl ResponseBuilder {
         let mut outputs = SmallVec::with_capacity(requested.len());
         for (at, tensor) in produced.into_iter().enumerate() {
             let Some(tensor) = tensor else {
-                let missing = &signature.outputs[requested[at].index];
+                let missing = &signature.outputs[requested[at].index()];
                 if missing.optional {
                     continue;
                 }

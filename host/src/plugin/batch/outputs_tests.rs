@@ -41,11 +41,11 @@ fn response_can_carry_a_state() {
     let stored = || {
         let mut inputs = Vec::new();
         memory.inputs(&model, &mut inputs);
-        inputs.remove(0).data
+        inputs.remove(0).data.payload().clone()
     };
     let (first, second) = (floats(&[1.0, 2.0]), floats(&[3.0, 4.0]));
     let responses = respond(&[0], &first, 1);
-    let sent = single_response(&responses).outputs[0].data.clone();
+    let sent = single_response(&responses).outputs[0].data.payload().clone();
     assert_eq!((&sent, &stored()), (&first, &first));
     assert_eq!(sent.as_ptr(), stored().as_ptr(), "no copy");
     assert!(single_response(&respond(&[], &second, 1)).outputs.is_empty());

@@ -48,13 +48,13 @@ fn scatter_gives_each_request_its_rows_by_reference() {
     let (a, b) = (single_response(&responses_a), single_response(&responses_b));
     let names: Vec<&str> = a.outputs.iter().map(|o| &*o.name).collect();
     assert_eq!(names, ["T", "O"]);
-    assert_eq!(a.outputs[0].data, texts(&["a", "", "ccc", "d"]));
+    assert_eq!(*a.outputs[0].data.payload(), texts(&["a", "", "ccc", "d"]));
     assert_eq!(
-        (a.outputs[1].shape.as_slice(), &a.outputs[1].data),
+        (a.outputs[1].shape.as_slice(), a.outputs[1].data.payload()),
         (&[2, 2][..], &floats(&[0.0, 1.0, 2.0, 3.0]))
     );
     assert_eq!(
-        (b.outputs[0].shape.as_slice(), &b.outputs[0].data),
+        (b.outputs[0].shape.as_slice(), b.outputs[0].data.payload()),
         (&[1, 2][..], &floats(&[4.0, 5.0]))
     );
     assert_eq!(a.outputs[1].data.as_ptr().addr() + 16, b.outputs[0].data.as_ptr().addr());
@@ -80,7 +80,7 @@ fn donated_block_is_released_with_its_last_slice() {
     });
     drop(single_response(&responses_a));
     assert_eq!(released(), 4);
-    assert_eq!(single_response(&responses_b).outputs[0].data, floats(&[3.0, 4.0]));
+    assert_eq!(*single_response(&responses_b).outputs[0].data.payload(), floats(&[3.0, 4.0]));
     assert_eq!(released(), 5);
 }
 
@@ -95,7 +95,7 @@ fn scattered_states_go_to_their_sequences() {
     let kept = |memory: &ImplicitState| {
         let mut inputs = Vec::new();
         memory.inputs(&model, &mut inputs);
-        (inputs[0].shape.to_vec(), inputs[0].data.clone())
+        (inputs[0].shape.to_vec(), inputs[0].data.payload().clone())
     };
     with_batch(vec![a, b], |batch| {
         // SAFETY: the batch is being executed.
@@ -157,7 +157,7 @@ fn misuse_is_an_error_and_does_not_affect_other_requests() {
     assert_eq!(failure(&responses_failed), "one request");
     assert!(failure(&responses_released).contains("without responding"));
     assert!(failure(&responses_busy).contains("without responding"));
-    assert_eq!(single_response(&responses_good).outputs[0].data, floats(&[3.0, 3.0]));
+    assert_eq!(*single_response(&responses_good).outputs[0].data.payload(), floats(&[3.0, 3.0]));
 }
 
 #[test]

@@ -7,9 +7,8 @@
 
 use super::outputs::ResponseBuilder;
 use crate::error::{Error, Result};
-use crate::request::{InferRequest, Responder};
+use crate::request::{InferRequest, Responder, TensorData};
 use crate::sync::{Mutex, MutexGuard};
-use bytes::Bytes;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -116,8 +115,8 @@ impl Slot {
         self.lock().responder.clone()
     }
 
-    /// The bytes of the input at this position; `None` after the release.
-    pub fn input(&self, at: usize) -> Option<Bytes> {
+    /// The data of the input at this position; `None` after the release.
+    pub fn input(&self, at: usize) -> Option<TensorData> {
         Some(self.lock().request.as_ref()?.request.inputs.get(at)?.data.clone())
     }
 

@@ -38,7 +38,7 @@ pub fn signature(max_batch_size: u32) -> Arc<Signature> {
         output: "N".into(),
         dtype: DType::Fp32,
         dims: vec![2],
-        initial: StateTensor { shape: [1, 2][..].into(), data: Bytes::from_static(&[0; 8]) },
+        initial: StateTensor { shape: [1, 2][..].into(), data: Bytes::from_static(&[0; 8]).into() },
     };
     Arc::new(Signature {
         model: "m".into(),
@@ -74,14 +74,14 @@ pub fn request(
         index: *index,
         dtype: signature.input_spec(*index).dtype,
         shape: shape.clone(),
-        data: data.clone(),
+        data: data.clone().into(),
     };
     let context = RequestContext {
         signature: Arc::clone(signature),
         stats: Some(Arc::new(VersionStats::new(1))),
         received_ns: 1,
         batch: rows,
-        outputs: requested.iter().map(|&index| RequestedOutput { index, classes: 0 }).collect(),
+        outputs: requested.iter().map(|&index| RequestedOutput::new(index, 0)).collect(),
         stream: None,
     };
     let request = InferRequest {

@@ -1,12 +1,13 @@
 //! The views of a batch: flat arrays of requests, tensors, shapes and strings that backends read.
 
+use super::memory::abi_memory;
 use super::slot::Handle;
 use crate::plugin::text::{EMPTY, c_text, view};
 use crate::request::{CorrelationId, InferRequest, Parameter, Role, Signature, TensorSpec};
 use std::ffi::CString;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::request::{Request, RequestedOutput, request_flags};
-use trtserver_plugin_api::abi::types::{Buf, Memory, Param, Str, Tensor, param, tensor_flags};
+use trtserver_plugin_api::abi::types::{Buf, Param, Str, Tensor, param, tensor_flags};
 
 /// Names of a model's tensors as NUL-terminated strings, created once per model.
 pub struct TensorNames {
@@ -101,13 +102,14 @@ impl Views {
         self.inputs(request, options);
         let requested = self.requested.len();
         self.requested.extend(request.context().outputs.iter().map(|o| RequestedOutput {
-            name: view(&options.names.outputs[o.index]),
-            index: number(&options.signature.outputs[o.index], o.index),
+            name: view(&options.names.outputs[o.index()]),
+            index: number(&options.signature.outputs[o.index()], o.index()),
             classes: o.classes,
         }));
         // Implicit states are produced like outputs, so they are requested, too.
-        let asked =
-            |index: Option<usize>| request.context().outputs.iter().any(|o| Some(o.index) == index);
+        let asked = |index: Option<usize>| {
+            request.context().outputs.iter().any(|o| Some(o.index()) == index)
+        };
         let states = options.names.states.iter().filter(|(_, index)| !asked(*index));
         self.requested.extend(states.map(|(name, index)| RequestedOutput {
             name: view(name),
@@ -165,7 +167,7 @@ impl Views {
             self.bufs.push(Buf {
                 ptr: data.as_ptr().cast_mut(),
                 bytes: data.len() as u64,
-                memory: Memory::CPU,
+                memory: abi_memory(data.location()),
                 ready: std::ptr::null_mut(),
                 memory_handle: 0,
             });

@@ -17,7 +17,12 @@ fn reshape_to_more_dimensions_does_not_reallocate() {
     let options = ViewOptions { signature: &declared, names: &names };
     let mut request = request("").0;
     let data = Bytes::from(vec![0; 8]);
-    request.inputs.push(InputTensor { index: 1, dtype: DType::Fp32, shape: [2][..].into(), data });
+    request.inputs.push(InputTensor {
+        index: 1,
+        dtype: DType::Fp32,
+        shape: [2][..].into(),
+        data: data.into(),
+    });
     let requests = [request];
     let mut views = Views::default();
     views.reserve(&requests, &options);
@@ -38,14 +43,14 @@ fn added_inputs_and_states_are_flagged() {
         output: output.into(),
         dtype: DType::Fp32,
         dims: vec![1],
-        initial: StateTensor { shape: [1][..].into(), data: Bytes::from_static(&[0; 4]) },
+        initial: StateTensor { shape: [1][..].into(), data: Bytes::from_static(&[0; 4]).into() },
     };
     declared.states = vec![state("S_OUT"), state("O")];
     let names = Arc::new(TensorNames::new(&declared));
     let options = ViewOptions { signature: &declared, names: &names };
     let mut request = request("").0;
     let (one, data) = ([1][..].into(), Bytes::from(vec![0; 4]));
-    let start = InputTensor { index: 1, dtype: DType::Fp32, shape: one, data };
+    let start = InputTensor { index: 1, dtype: DType::Fp32, shape: one, data: data.into() };
     request.inputs.extend([InputTensor { index: 2, ..start.clone() }, start]);
     request.warmup = true;
     let mut silent = crate::request::testing::request("").0;

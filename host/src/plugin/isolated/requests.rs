@@ -49,7 +49,10 @@ pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usiz
     for input in &mut request.inputs {
         let spec = signature.input_spec(input.index);
         let need = align.max(spec.dtype.size().unwrap_or(1));
-        let data = &input.data;
+        let data = match input.data.readable() {
+            Some(data) => data,
+            None => &input.data.to_cpu()?,
+        };
         if data.is_empty()
             || (data.as_ptr().addr().is_multiple_of(need) && arena.offset_of(data).is_some())
         {
@@ -67,7 +70,7 @@ pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usiz
             )));
         };
         copy.as_mut().copy_from_slice(data);
-        input.data = copy.into_bytes();
+        input.data = copy.into_bytes().into();
     }
     Ok(())
 }
@@ -107,7 +110,8 @@ fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<I
     let inputs = request.inputs.iter().map(|input| {
         let spec = signature.input_spec(input.index);
         // An empty tensor is not shared.
-        let shared = (!input.data.is_empty()).then(|| arena.share(&input.data)).flatten();
+        let data = input.data.readable().filter(|data| !data.is_empty());
+        let shared = data.and_then(|data| arena.share(data));
         Input {
             index: input.index as u32,
             shape: signature.to_model(spec, &input.shape).to_vec(),
@@ -123,10 +127,10 @@ fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<I
 fn requested_outputs(request: &InferRequest, states: &[u32]) -> Vec<u32> {
     let mut requested = Vec::with_capacity(2 * (request.context().outputs.len() + states.len()));
     for output in &request.context().outputs {
-        requested.extend([output.index as u32, output.classes]);
+        requested.extend([output.index() as u32, output.classes]);
     }
     for state in states {
-        if !request.context().outputs.iter().any(|output| output.index as u32 == *state) {
+        if !request.context().outputs.iter().any(|output| output.index() as u32 == *state) {
             requested.extend([*state, 0]);
         }
     }

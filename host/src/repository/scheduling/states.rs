@@ -65,7 +65,7 @@ fn zeros(
             dtype.config_name()
         )));
     };
-    Ok(StateTensor { shape: shape.into(), data: data.into_bytes() })
+    Ok(StateTensor { shape: shape.into(), data: data.into_bytes().into() })
 }
 
 fn initial_state(
@@ -113,5 +113,5 @@ fn initial_state(
             data.len()
         )));
     }
-    Ok(StateTensor { shape, data: AlignedBuf::copy_of(&[&data]).into_bytes() })
+    Ok(StateTensor { shape, data: AlignedBuf::copy_of(&[&data]).into_bytes().into() })
 }

@@ -117,7 +117,7 @@ impl Sample<'_> {
             ),
             ..e
         })?;
-        Ok(InputTensor { index, dtype: spec.dtype, shape, data })
+        Ok(InputTensor { index, dtype: spec.dtype, shape, data: data.into() })
     }
 
     /// An input that the host adds and the sample leaves out: the initial state, or a control input of zeros.
@@ -135,7 +135,7 @@ impl Sample<'_> {
         // A control input has one value, so a variable dimension is 1.
         let dims: Shape = spec.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
         let shape = self.shape(spec, &dims);
-        let data = source.zeros(dtype, &shape)?;
+        let data = source.zeros(dtype, &shape)?.into();
         Ok(InputTensor { index, dtype, shape, data })
     }
 

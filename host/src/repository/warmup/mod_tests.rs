@@ -76,12 +76,15 @@ fn data_is_zero_random_or_from_a_file() {
         let [got_f, got_s] = &one.inputs[..] else { panic!("{} inputs", one.inputs.len()) };
         assert_eq!((got_f.index, &got_f.shape[..]), (0, &[1, 2, 2][..]));
         assert_eq!((got_s.index, &got_s.shape[..]), (1, &[1, 2][..]));
-        assert_eq!(got_s.data, want_s);
+        assert_eq!(*got_s.data.payload(), want_s);
         match want_f {
-            Some(want) => assert_eq!(got_f.data, want),
+            Some(want) => assert_eq!(*got_f.data.payload(), want),
             None => {
-                let values =
-                    got_f.data.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+                let values = got_f
+                    .data
+                    .payload()
+                    .chunks(4)
+                    .map(|b| f32::from_le_bytes(b.try_into().unwrap()));
                 assert!(values.clone().all(|v| (0.0..1.0).contains(&v)));
                 assert!(values.filter(|v| *v > 0.0).count() > 2);
             }
@@ -259,6 +262,6 @@ fn control_and_state_inputs_are_optional() {
         let built = build(4, &sample("batch_size: 1", inputs), hidden).unwrap();
         let got = built[0].inputs.last().unwrap();
         assert_eq!((got.index, &got.shape[..]), (2, &[1, 1][..]));
-        assert_eq!(got.data == [0u8; 4][..], zeros);
+        assert_eq!(*got.data.payload() == [0u8; 4][..], zeros);
     }
 }

@@ -98,7 +98,7 @@ fn only_steps_that_requested_outputs_depend_on_run() {
         e.submit(request);
         let asked: Vec<_> = {
             let first = models.model("a").take();
-            let asked = first.context().outputs.iter().map(|w| w.index).collect();
+            let asked = first.context().outputs.iter().map(|w| w.index()).collect();
             models.model("a").submit_again(first);
             asked
         };

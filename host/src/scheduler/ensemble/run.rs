@@ -108,7 +108,7 @@ impl EnsembleRun {
             return Next::Wait;
         }
         state.ended = true;
-        let outputs = self.request.context().outputs.iter().map(|w| self.graph.outputs[w.index]);
+        let outputs = self.request.context().outputs.iter().map(|w| self.graph.outputs[w.index()]);
         Next::Respond(outputs.map(|tensor| state.pool.read(tensor)).collect())
     }
 
@@ -126,7 +126,7 @@ impl EnsembleRun {
             inputs.push(InputTensor { index, dtype: tensor.dtype, shape, data: tensor.data });
         }
         let from = &self.request;
-        let batch = check::inputs(signature, &from.id, &inputs)?;
+        let batch = check::inputs(signature, &from.id, &mut inputs)?;
         inputs.sort_by_key(|i| i.index);
         inputs.iter_mut().try_for_each(InputTensor::align)?;
         let outputs = {
@@ -178,7 +178,7 @@ impl EnsembleRun {
         let writes = self.graph.steps[step].writes.iter();
         let read = writes.filter(|(_, tensor)| pool.is_read(*tensor));
         read.map(|(name, _)| match signature.output(name) {
-            Some(index) => Ok(RequestedOutput { index, classes: 0 }),
+            Some(index) => Ok(RequestedOutput::new(index, 0)),
             None => Err(self.changed(step, "output", name)),
         })
         .collect()
@@ -233,7 +233,7 @@ impl EnsembleRun {
     fn response(&self, tensors: Vec<Option<Tensor>>) -> Result<InferResponse> {
         let signature = &self.graph.signature;
         let outputs = self.request.context().outputs.iter().zip(tensors).map(|(requested, tensor)| {
-            let spec = &signature.outputs[requested.index];
+            let spec = &signature.outputs[requested.index()];
             let Some(tensor) = tensor else {
                 return Err(Error::invalid(
                     "unexpected deadlock, at least one output is not set while no more ensemble steps can be made",

@@ -2,9 +2,8 @@
 
 use super::graph::Graph;
 use crate::request::{
-    DType, InferResponse, InputTensor, RequestedOutput, Shape, Signature, TensorSpec,
+    DType, InferResponse, InputTensor, RequestedOutput, Shape, Signature, TensorData, TensorSpec,
 };
-use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use std::sync::Arc;
 pub struct Tensor {
     pub dtype: DType,
     pub shape: Shape,
-    pub data: Bytes,
+    pub data: TensorData,
     /// Its first dimension is the batch dimension.
     pub batched: bool,
 }
@@ -67,7 +66,7 @@ impl TensorPool {
         let signature = &graph.signature;
         let requested: Vec<usize> = match requested {
             [] => graph.outputs.clone(),
-            some => some.iter().map(|w| graph.outputs[w.index]).collect(),
+            some => some.iter().map(|w| graph.outputs[w.index()]).collect(),
         };
         let needed = graph.needed(requested.iter().copied());
         let mut uses = vec![0; graph.tensors];

@@ -44,7 +44,7 @@ impl ManualModel {
         let request = self.take();
         let input = &request.inputs[0];
         let outputs = request.context().outputs.iter().map(|requested| OutputTensor {
-            name: Arc::clone(&self.signature.outputs[requested.index].name),
+            name: Arc::clone(&self.signature.outputs[requested.index()].name),
             dtype: input.dtype,
             shape: input.shape.clone(),
             data: input.data.clone(),
@@ -197,7 +197,8 @@ pub fn request(
         stream: None,
     };
     let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);
-    let input = InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data };
+    let input =
+        InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data: data.into() };
     let (request, responses) = testing::request_with(context, "r", [input]);
     (request, stats, responses)
 }

@@ -168,11 +168,14 @@ fn adds_control_tensors_and_null_requests_to_sequence_batches() {
     assert!(queue.take(0, &mut batch));
     assert_eq!((ids(&batch), batch.close_reason), (vec!["", "2"], Some(CloseReason::Sequence)));
     let flags = |r: &InferRequest| {
-        r.inputs[1..].iter().map(|i| (i.index, i.shape.to_vec(), i.data[0])).collect::<Vec<_>>()
+        r.inputs[1..]
+            .iter()
+            .map(|i| (i.index, i.shape.to_vec(), i.data.payload()[0]))
+            .collect::<Vec<_>>()
     };
     assert_eq!(flags(&batch.requests[0]), [(1, vec![1, 1], 0), (2, vec![1, 1], 0)]);
     assert_eq!(flags(&batch.requests[1]), [(1, vec![1, 1], 0), (2, vec![1, 1], 1)]);
-    assert_eq!(batch.requests[0].inputs[0].data, vec![0; 8]);
+    assert_eq!(*batch.requests[0].inputs[0].data.payload(), vec![0; 8]);
     assert!(!batch.requests[0].context().is_counted());
     // The response waits for the null request's, whose error fails the whole batch.
     batch.requests[1].responder.finish(Ok(None)).unwrap();
@@ -186,7 +189,7 @@ fn start_resets_sequence_states() {
     let memory = ImplicitState::default();
     let value = |b: u8| crate::request::state_spec::StateTensor {
         shape: [1][..].into(),
-        data: Bytes::copy_from_slice(&[b]),
+        data: vec![b].into(),
     };
     let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
     declared.states = vec![crate::request::state_spec::StateSpec {
@@ -199,7 +202,7 @@ fn start_resets_sequence_states() {
     let read = |memory: &ImplicitState| {
         let mut inputs = Vec::new();
         memory.inputs(&declared, &mut inputs);
-        inputs[0].data[0]
+        inputs[0].data.payload()[0]
     };
     assert_eq!(read(&memory), 7);
     memory.store([(0, value(9))]);

@@ -59,7 +59,7 @@ pub fn read(
             )));
         };
         let shape = SmallVec::from_vec(std::mem::take(&mut tensor.shape));
-        let data = source.take(&tensor, dtype)?;
+        let data = source.take(&tensor, dtype)?.into();
         unchecked.inputs.push(InputTensor { index, dtype, shape, data });
     }
     let mut spec = ResponseSpec { id: unchecked.id.clone(), ..Default::default() };

@@ -90,7 +90,7 @@ impl<'a> FastRequest<'a> {
                 index: served.signature.input(input.name)?,
                 dtype: DType::from_v2_name(input.datatype)?,
                 shape: input.shape,
-                data: tensors.next()?,
+                data: tensors.next()?.into(),
             });
         }
         for name in self.outputs {

@@ -137,7 +137,7 @@ fn encode(
 ) -> Result<Response<GrpcBody>> {
     spec.rank(served, &mut response)?;
     let head = Head::of(served, spec, &response);
-    let payloads = response.outputs.iter().map(|o| &o.data);
+    let payloads = response.outputs.iter().map(|o| o.data.payload());
     Ok(unary::respond_with(head.len(), |to| head.encode(to), RAW_OUTPUTS, payloads, recycled))
 }
 

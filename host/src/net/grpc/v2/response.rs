@@ -35,7 +35,7 @@ impl ResponseSpec {
     /// Ranking the response takes long.
     pub fn is_heavy(&self, response: &InferResponse) -> bool {
         !self.classes.is_empty()
-            && response.outputs.iter().map(|o| o.data.len()).sum::<usize>() > MAX_INLINE
+            && response.outputs.iter().map(|o| o.data.payload().len()).sum::<usize>() > MAX_INLINE
     }
 
     /// Replaces the outputs that were requested as classes.
@@ -103,7 +103,7 @@ impl<'a> Head<'a> {
 
     /// The ModelStreamInferResponse with this response, and an in-band error if `error` is not empty.
     pub fn into_stream_response(self, error: &str) -> Encoded {
-        let payloads: Vec<Bytes> = self.outputs.iter().map(|o| o.data.clone()).collect();
+        let payloads: Vec<Bytes> = self.outputs.iter().map(|o| o.data.payload().clone()).collect();
         let raw = encoding::bytes::encoded_len_repeated(RAW_OUTPUTS, &payloads);
         let head_len = self.len();
         let error = [(STREAM_ERROR, error)];

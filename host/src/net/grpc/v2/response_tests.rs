@@ -28,7 +28,7 @@ fn message(
         id: spec.id.clone(),
         parameters: response.parameters.iter().map(parameter).collect(),
         outputs: response.outputs.iter().map(output).collect(),
-        raw_output_contents: response.outputs.iter().map(|o| o.data.clone()).collect(),
+        raw_output_contents: response.outputs.iter().map(|o| o.data.payload().clone()).collect(),
     }
 }
 
@@ -57,7 +57,7 @@ async fn unary_and_stream_encode_as_prost() {
         let spec = ResponseSpec { id: "7".repeat(count), ..Default::default() };
         let want = message(&served, &spec, &response);
         let head = Head::of(&served, &spec, &response);
-        let payloads = response.outputs.iter().map(|o| &o.data);
+        let payloads = response.outputs.iter().map(|o| o.data.payload());
         let encode = |to: &mut Vec<u8>| head.encode(to);
         let encoded =
             unary::respond_with(head.len(), encode, RAW_OUTPUTS, payloads, HeaderMap::new());

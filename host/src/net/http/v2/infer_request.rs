@@ -194,7 +194,7 @@ pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, Resp
     let dims = input.dims.iter().map(|&d| if d < 0 { variable } else { d });
     let shape = batch.into_iter().chain(dims).collect();
     let mut unchecked = UncheckedRequest::default();
-    unchecked.inputs.push(InputTensor { index: 0, dtype: input.dtype, shape, data });
+    unchecked.inputs.push(InputTensor { index: 0, dtype: input.dtype, shape, data: data.into() });
     Ok((unchecked, ResponseSpec { binary: true, ..Default::default() }))
 }
 

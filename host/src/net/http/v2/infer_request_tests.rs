@@ -47,10 +47,13 @@ fn request_with_every_member() {
             ("ours", Parameter::Bool(false)),
         ]
     );
-    assert_eq!(unchecked.inputs[0].data, &b"\x03\0\0\0a\xc3\xbc\0\0\0\0"[..]);
-    assert_eq!((unchecked.inputs[1].index, unchecked.inputs[1].data.as_ref()), (0, &[5u8, 6][..]));
+    assert_eq!(*unchecked.inputs[0].data.payload(), &b"\x03\0\0\0a\xc3\xbc\0\0\0\0"[..]);
     assert_eq!(
-        unchecked.outputs.iter().map(|w| (w.index, w.classes)).collect::<Vec<_>>(),
+        (unchecked.inputs[1].index, unchecked.inputs[1].data.payload().as_ref()),
+        (0, &[5u8, 6][..])
+    );
+    assert_eq!(
+        unchecked.outputs.iter().map(|w| (w.index(), w.classes)).collect::<Vec<_>>(),
         [(1, 0), (0, 3)]
     );
     assert!(spec.binary && spec.outputs[0].binary && !spec.outputs[1].binary);

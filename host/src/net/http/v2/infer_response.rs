@@ -37,7 +37,7 @@ fn converted<'a>(
 /// The response is to be encoded on a decode worker.
 pub fn is_heavy(served: &OpenVersion, spec: &ResponseSpec, response: &InferResponse) -> bool {
     let sum = |outputs: &mut dyn Iterator<Item = &OutputTensor>| -> usize {
-        outputs.map(|o| o.data.len()).sum()
+        outputs.map(|o| o.data.payload().len()).sum()
     };
     // Most responses are small, and need no look-up.
     sum(&mut response.outputs.iter()) > MAX_INLINE
@@ -55,7 +55,7 @@ pub async fn encode_on_worker(
     headers: HeaderMap,
 ) -> Result<EncodedResponse> {
     let outputs = converted(&served, &spec, &response);
-    let text = outputs.map(|o| data::max_text(o.dtype, o.data.len())).sum();
+    let text = outputs.map(|o| data::max_text(o.dtype, o.data.payload().len())).sum();
     let reservation = request_memory().reserve(text, Purpose::Response).await;
     let reservation = reservation.map_err(Exhausted::refuse)?;
     let encode = move || EncodedResponse::encode(&served, &spec, response, headers, reservation);
@@ -164,7 +164,7 @@ fn json(
     long: usize,
     sections: &mut Sections,
 ) -> Result<Vec<u8>> {
-    let size = |o: &OutputTensor| 128 + o.name.len() + chunks::copied(o.data.len());
+    let size = |o: &OutputTensor| 128 + o.name.len() + chunks::copied(o.data.payload().len());
     let outputs: usize = response.outputs.iter().map(size).sum();
     let mut out = Vec::with_capacity(96 + spec.id.len() + served.name.len() + outputs);
     // Large texts are not reallocated while they are written, so no allocation can fail there.
@@ -216,11 +216,11 @@ fn output(
     write::shape(object.key("shape"), &output.shape);
     if binary {
         let mut parameters = write::Object::new(object.key("parameters"));
-        parameters.plain("binary_data_size", output.data.len());
+        parameters.plain("binary_data_size", output.data.payload().len());
         parameters.end();
-        sections.push(output.data);
+        sections.push(output.data.payload().clone());
     } else {
-        data::encode(object.key("data"), &output.name, output.dtype, &output.data)?;
+        data::encode(object.key("data"), &output.name, output.dtype, output.data.payload())?;
     }
     object.end();
     Ok(())

@@ -89,7 +89,7 @@ impl Input<'_, '_> {
                 elements => data::decode(array("data", json)?, dtype, elements, &name, limit)?,
             },
         };
-        Ok(InputTensor { index, dtype, shape, data })
+        Ok(InputTensor { index, dtype, shape, data: data.into() })
     }
 }
 

@@ -39,7 +39,7 @@ pub fn decode(
                 format!("requests output number {index}, which does not exist"),
             ));
         }
-        Ok(RequestedOutput { index: index as usize, classes })
+        Ok(RequestedOutput::new(index as usize, classes))
     });
     let outputs = outputs.collect::<Result<_>>()?;
     let has = |flag| message.flags & flag != 0;
@@ -106,7 +106,7 @@ fn input(input: Input, model: &OpenModel) -> Result<InputTensor> {
             ));
         }
     }
-    Ok(InputTensor { index, dtype: spec.dtype, shape: shape.into(), data })
+    Ok(InputTensor { index, dtype: spec.dtype, shape: shape.into(), data: data.into() })
 }
 
 fn fault(model: &OpenModel, what: String) -> Error {

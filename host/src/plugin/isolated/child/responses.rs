@@ -118,12 +118,13 @@ impl ResponseSender {
     /// Shares the tensor with the host.
     fn output(&self, output: OutputTensor) -> Result<Output> {
         let OutputTensor { name, dtype, shape, data } = output;
+        let data = data.payload();
         // The name is a clone of the signature's.
         let index = self.signature.outputs.iter().position(|o| Arc::ptr_eq(&o.name, &name));
-        let shared = if data.is_empty() { None } else { self.arena.share(&data) };
+        let shared = if data.is_empty() { None } else { self.arena.share(data) };
         let shared = match shared {
             Some(shared) => shared,
-            None => self.share_copy(&data).ok_or_else(|| {
+            None => self.share_copy(data).ok_or_else(|| {
                 Error::internal(format!(
                     "model '{}': shared-memory arena exhausted: {} bytes for output '{name}' cannot be allocated",
                     self.signature.model,

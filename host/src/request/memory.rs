@@ -1,0 +1,315 @@
+//! Placed memory: tensor memory that the host did not allocate on its heap, with its location, its owner and whether another
+//! process can change it. Regions of client shared memory, pinned and GPU memory are placed memory.
+
+use super::buffer::AlignedBuf;
+use crate::budget::Purpose;
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Type of memory. Client shared memory in the host's address space is `Cpu`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemoryType {
+    Cpu,
+    /// CPU memory that GPUs access directly.
+    Pinned,
+    Gpu,
+}
+
+/// Memory location: type of memory, and the device that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    pub memory_type: MemoryType,
+    /// Device ordinal of GPU memory, 0 otherwise.
+    pub device_id: i32,
+}
+
+impl Location {
+    pub const CPU: Self = Self { memory_type: MemoryType::Cpu, device_id: 0 };
+    pub const PINNED: Self = Self { memory_type: MemoryType::Pinned, device_id: 0 };
+
+    pub const fn gpu(device_id: i32) -> Self {
+        Self { memory_type: MemoryType::Gpu, device_id }
+    }
+
+    /// The CPU reads and writes this memory directly.
+    pub fn is_cpu_accessible(self) -> bool {
+        self.memory_type != MemoryType::Gpu
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.memory_type {
+            MemoryType::Cpu => f.write_str("CPU memory"),
+            MemoryType::Pinned => f.write_str("pinned memory"),
+            MemoryType::Gpu => write!(f, "memory of GPU {}", self.device_id),
+        }
+    }
+}
+
+/// Owner of placed memory: frees it when dropped, and copies from and to memory that the CPU cannot access.
+pub trait MemoryOwner: Send + Sync {
+    /// Why the content is not what was written: the client shrank the file, or the device was lost. Asked after the memory was
+    /// read or written; permanent once set.
+    fn fault(&self) -> Option<Error> {
+        None
+    }
+
+    /// Copies the bytes at `offset` to `to`, and waits for the copy. Called for GPU memory, never on a network thread.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn read(&self, _offset: usize, _to: &mut [u8]) -> Result<()> {
+        Err(Error::internal("this memory cannot be copied to the CPU"))
+    }
+
+    /// Copies `from` to the bytes at `offset`, and waits for the copy. Called for GPU memory, never on a network thread.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn write(&self, _offset: usize, _from: &[u8]) -> Result<()> {
+        Err(Error::internal("this memory cannot be written by the CPU"))
+    }
+}
+
+/// A block of placed memory, freed with its last user.
+pub struct PlacedMemory {
+    ptr: *mut u8,
+    len: usize,
+    location: Location,
+    shared: bool,
+    owner: Arc<dyn MemoryOwner>,
+}
+
+// SAFETY: the memory is valid on every thread, and its owner is `Send` and `Sync`.
+unsafe impl Send for PlacedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for PlacedMemory {}
+
+impl PlacedMemory {
+    /// `shared`: another process can change the content at any time.
+    ///
+    /// # Safety
+    /// While `owner` lives, `len` bytes at `ptr` are memory of this location that may be read and written; initialised, if the CPU
+    /// can access it.
+    pub unsafe fn new(
+        ptr: *mut u8,
+        len: usize,
+        location: Location,
+        shared: bool,
+        owner: Arc<dyn MemoryOwner>,
+    ) -> Arc<Self> {
+        Arc::new(Self { ptr, len, location, shared, owner })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn location(&self) -> Location {
+        self.location
+    }
+
+    /// Another process can change the content at any time.
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// See [`MemoryOwner::fault`].
+    pub fn fault(&self) -> Option<Error> {
+        self.owner.fault()
+    }
+
+    pub fn owner(&self) -> &Arc<dyn MemoryOwner> {
+        &self.owner
+    }
+}
+
+impl fmt::Debug for PlacedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes in {}", self.len, self.location)
+    }
+}
+
+/// A range of placed memory.
+#[derive(Clone)]
+pub struct PlacedSlice {
+    memory: Arc<PlacedMemory>,
+    offset: usize,
+    len: usize,
+}
+
+impl PlacedSlice {
+    /// `None` if the range is not inside the memory.
+    pub fn new(memory: &Arc<PlacedMemory>, offset: usize, len: usize) -> Option<Self> {
+        let end = offset.checked_add(len)?;
+        (end <= memory.len).then(|| Self { memory: Arc::clone(memory), offset, len })
+    }
+
+    pub fn memory(&self) -> &Arc<PlacedMemory> {
+        &self.memory
+    }
+
+    /// Offset in [`PlacedSlice::memory`].
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn location(&self) -> Location {
+        self.memory.location
+    }
+
+    /// The address, on the device if it is GPU memory.
+    pub fn as_ptr(&self) -> *mut u8 {
+        // The range was checked, so this does not wrap; device addresses are not dereferenced here.
+        self.memory.ptr.wrapping_add(self.offset)
+    }
+
+    /// `range` of this slice.
+    ///
+    /// # Panics
+    /// The range is not inside the slice.
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
+        let memory = Arc::clone(&self.memory);
+        Self { memory, offset: self.offset + range.start, len: range.len() }
+    }
+
+    /// The bytes, if the CPU can access them. Those of client shared memory may change while they are read, so what is checked must be
+    /// copied first.
+    pub fn readable(&self) -> Option<&[u8]> {
+        if !self.location().is_cpu_accessible() {
+            return None;
+        }
+        if self.len == 0 {
+            return Some(&[]);
+        }
+        // SAFETY: inside the memory, which its owner keeps. Another process that writes it changes the values, and every value is
+        // a valid `u8`.
+        Some(unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) })
+    }
+
+    /// The bytes in CPU memory that no other process changes; a copy if this memory is shared or on a device. Not on a network
+    /// thread for GPU memory, because that waits for the device.
+    ///
+    /// # Errors
+    /// There is no memory for the copy, the memory has a fault, or the device failed.
+    pub fn to_cpu(&self) -> Result<Bytes> {
+        let out_of_memory = |e: super::buffer::AllocError| e.refuse("the copy of a tensor");
+        match self.readable() {
+            Some(_) if !self.memory.shared => Ok(Bytes::from_owner(Readable(self.clone()))),
+            Some(bytes) => {
+                let copy = AlignedBuf::try_copy(None, &[bytes], Purpose::Request);
+                let copy = copy.map_err(out_of_memory)?;
+                self.memory.fault().map_or_else(|| Ok(copy.into_bytes()), Err)
+            }
+            None => {
+                let copy = AlignedBuf::unwritten(self.len, Purpose::Request);
+                let mut copy = copy.map_err(out_of_memory)?;
+                self.memory.owner.read(self.offset, copy.as_mut())?;
+                Ok(copy.into_bytes())
+            }
+        }
+    }
+
+    /// Writes `parts`, one after another, to the beginning of the slice. Not on a network thread for GPU memory.
+    ///
+    /// # Errors
+    /// The device failed.
+    ///
+    /// # Panics
+    /// The parts are longer than the slice.
+    pub fn write(&self, parts: &[&[u8]]) -> Result<()> {
+        let mut at = 0;
+        for part in parts {
+            assert!(part.len() <= self.len - at, "{} bytes at {at} of {}", part.len(), self.len);
+            if self.location().is_cpu_accessible() {
+                // SAFETY: inside the memory, which may be written; `part` may be a range of the same memory.
+                unsafe { self.as_ptr().add(at).copy_from(part.as_ptr(), part.len()) };
+            } else {
+                self.memory.owner.write(self.offset + at, part)?;
+            }
+            at += part.len();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PlacedSlice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {} of {:?}", self.len, self.offset, self.memory)
+    }
+}
+
+/// The same memory, not the same content.
+impl PartialEq for PlacedSlice {
+    fn eq(&self, other: &Self) -> bool {
+        let place = |s: &Self| (s.as_ptr(), s.len, s.location());
+        place(self) == place(other)
+    }
+}
+
+impl Eq for PlacedSlice {}
+
+/// A slice that the CPU can access and no other process changes, as owner of `Bytes`.
+struct Readable(PlacedSlice);
+
+impl AsRef<[u8]> for Readable {
+    fn as_ref(&self) -> &[u8] {
+        self.0.readable().unwrap_or_default()
+    }
+}
+
+/// Output destination: where the client wants an output to be written, such as a range of its shared memory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OutputMemory {
+    slice: PlacedSlice,
+}
+
+impl OutputMemory {
+    pub fn new(slice: PlacedSlice) -> Self {
+        Self { slice }
+    }
+
+    pub fn location(&self) -> Location {
+        self.slice.location()
+    }
+
+    pub fn fault(&self) -> Option<Error> {
+        self.slice.memory.fault()
+    }
+
+    /// The memory for output `name` of `len` bytes: the beginning of the destination.
+    ///
+    /// # Errors
+    /// The destination is too small.
+    pub fn take(&self, name: &str, len: usize) -> Result<PlacedSlice> {
+        if len > self.slice.len {
+            return Err(Error::internal(format!(
+                "shared memory size specified with the request for output '{name}' ({} bytes) should be at least {len} bytes to \
+                 hold the results",
+                self.slice.len
+            )));
+        }
+        Ok(self.slice.slice(0..len))
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;
