@@ -35,7 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .extern_path(".nvidia.inferenceserver", "crate::v1")
         .extern_path(".grpc.health.v1", "crate::health")
         .extern_path(".inference", "crate::v2")
-        .extern_path(".inference.ModelStreamInferResponse", "crate::codec::Encoded");
+        .extern_path(".inference.ModelStreamInferResponse", "crate::codec::Encoded")
+        .extern_path(
+            ".nvidia.inferenceserver.SharedMemoryControlRequest",
+            "crate::codec::UndecodedRegionControl",
+        );
     let by_tonic = |service: &str, method: &str| {
         !matches!(
             (service, method),

@@ -1,10 +1,12 @@
-//! The codec of the generated services: prost behind a limit on the number of parts of a message, and messages that are
-//! encoded already.
+//! The codec of the generated services: prost behind a limit on the number of parts of a message, messages that are encoded
+//! already, and requests that are not decoded.
 
 use crate::parts;
-use crate::schema::Described;
+use crate::schema::{Described, Message};
+use crate::v1::SharedMemoryControlRequest;
 use bytes::{Buf, BufMut, Bytes};
-use prost::encoding::bytes as repeated;
+use prost::DecodeError;
+use prost::encoding::{DecodeContext, WireType, bytes as repeated, skip_field};
 use std::marker::PhantomData;
 use tonic::Status;
 use tonic::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -66,6 +68,44 @@ impl Encode for Encoded {
         to.reserve(self.head.len() + repeated::encoded_len_repeated(self.field, &self.payloads));
         to.put_slice(&self.head);
         repeated::encode_repeated(self.field, &self.payloads, to);
+    }
+}
+
+/// A `SharedMemoryControlRequest` as it was received: releases encode it differently.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UndecodedRegionControl(pub Bytes);
+
+impl prost::Message for UndecodedRegionControl {
+    fn decode(mut buf: impl Buf) -> Result<Self, DecodeError> {
+        Ok(Self(buf.copy_to_bytes(buf.remaining())))
+    }
+
+    fn encode_raw(&self, buf: &mut impl BufMut) {
+        buf.put_slice(&self.0);
+    }
+
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        buf: &mut impl Buf,
+        ctx: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        skip_field(wire_type, tag, buf, ctx)
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Described for UndecodedRegionControl {
+    fn schema() -> &'static Message {
+        SharedMemoryControlRequest::schema()
     }
 }
 

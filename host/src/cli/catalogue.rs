@@ -654,9 +654,9 @@ const DEVICES: &[Flag] = &[
         "allow-client-shm",
         Kind::Bool,
         "false",
-        "Allow clients to register shared memory regions",
-    )
-    .unsupported(&["false"], "client shared memory"),
+        "Allow v2 clients to register shared memory regions and to use them in requests; v1 clients \
+         always may",
+    ),
 ];
 
 const SCHEDULING: &[Flag] = &[

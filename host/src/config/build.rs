@@ -73,6 +73,7 @@ pub fn build(
         backend_dirs: without_duplicates(v.paths("backend-dir")),
         backend_config: backend_config(flags, v)?,
         min_compute_capability: v.decimal("min-supported-compute-capability")?,
+        allow_client_shm: v.bool("allow-client-shm")?,
         cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
     })
 }

@@ -83,6 +83,7 @@ fn defaults() -> Settings {
         backend_dirs: vec![],
         backend_config: BTreeMap::new(),
         min_compute_capability: 0.0,
+        allow_client_shm: false,
         cpu_only: false,
     }
 }
@@ -163,6 +164,7 @@ fn flags_become_settings() {
              --rate-limit=off --trace-level=off --allow-client-shm=false --grpc-use-ssl=0",
             |_| {},
         ),
+        ("--model-store=/m --allow-client-shm", |s| s.allow_client_shm = true),
     ];
     for (line, change) in table {
         let mut want = defaults();
@@ -288,7 +290,6 @@ fn unsupported_flags_are_refused() {
         ("--http-header-forward-pattern=.*", "header forwarding"),
         ("--allow-vertex-ai=true", "the Vertex AI frontend"),
         ("--allow-sagemaker=true", "the SageMaker frontend"),
-        ("--allow-client-shm=true", "client shared memory"),
         ("--model-namespacing=true", "model namespaces"),
         ("--model-config-name=a", "selecting a configuration by name"),
     ];
@@ -296,7 +297,7 @@ fn unsupported_flags_are_refused() {
         let want = format!("{line} is not supported yet: this server does not have {feature}");
         assert_eq!(error_of(&format!("--model-store=/m {line}")), want);
     }
-    let both = error_of("--allow-client-shm --grpc-use-ssl");
+    let both = error_of("--model-namespacing --grpc-use-ssl");
     assert_eq!(both.lines().count(), 2, "{both}");
 }
 

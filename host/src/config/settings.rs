@@ -72,6 +72,8 @@ pub struct Settings {
     pub backend_config: BackendConfig,
     /// GPUs with a lower compute capability are not used.
     pub min_compute_capability: f64,
+    /// v2 clients may register shared memory; v1 clients always may.
+    pub allow_client_shm: bool,
     /// Use no GPU; set by the environment.
     pub cpu_only: bool,
 }

@@ -5,6 +5,7 @@ use crate::error::{Code, Error};
 use crate::repository::lifecycle::{IndexEntry, ModelControl};
 use crate::repository::{LookupError, ModelTable, OpenVersion};
 use crate::request::Sequence;
+use crate::shared_memory::Registry;
 use crate::state::{Phase, ServerState};
 use crate::stats::{FailureReason, Span};
 use crate::sync::Mutex;
@@ -17,6 +18,8 @@ pub struct Context {
     pub models: Arc<ModelTable>,
     pub state: Arc<ServerState>,
     pub endpoints: EndpointStats,
+    /// Shared memory that clients registered.
+    pub shared_memory: Registry,
     /// Loading and unloading on request, where the mode allows it. `None` until the first models are loaded.
     pub control: ArcSwapOption<ModelControl>,
 }

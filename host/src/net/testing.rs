@@ -22,6 +22,7 @@ pub fn context(settings: Settings, models: impl IntoIterator<Item = Arc<Model>>)
         models: Arc::new(table),
         state: Arc::new(state),
         endpoints: Default::default(),
+        shared_memory: Default::default(),
         control: Default::default(),
     })
 }

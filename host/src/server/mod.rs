@@ -89,6 +89,7 @@ impl Server {
             models: Arc::new(ModelTable::default()),
             state: Arc::new(ServerState::new()),
             endpoints: EndpointStats::default(),
+            shared_memory: Default::default(),
             control: Default::default(),
         });
         let (stop, stopped) = watch::channel(false);

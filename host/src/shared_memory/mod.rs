@@ -18,4 +18,4 @@ pub use region::{OpenError, Region};
 pub use registry::{Kind, RegisterError, Registry, UseError};
 
 #[cfg(test)]
-mod testing; // objects for unit tests
+pub mod testing; // objects for unit tests

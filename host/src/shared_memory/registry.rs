@@ -113,12 +113,14 @@ impl Registry {
         Ok(())
     }
 
-    /// Unregisters the region, if there is one of that kind. Requests that use it keep it.
-    pub fn unregister(&self, kind: Kind, name: &str) {
-        self.retain(|known, region| known != name || region.kind() != kind);
+    /// Unregisters the region, if there is one of that kind; `None` = of any kind. Requests that use it keep it.
+    pub fn unregister(&self, kind: Option<Kind>, name: &str) {
+        self.retain(|known, region| {
+            known != name || kind.is_some_and(|kind| region.kind() != kind)
+        });
     }
 
-    /// Unregisters all regions of a kind, or of every kind.
+    /// Unregisters all regions of a kind, or of any kind.
     pub fn unregister_all(&self, kind: Option<Kind>) {
         self.retain(|_, region| kind.is_some_and(|kind| region.kind() != kind));
     }

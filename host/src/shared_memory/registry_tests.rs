@@ -19,11 +19,11 @@ fn name_is_registered_once() {
     };
     let key = &object.key;
     assert_eq!(list(&registry), [format!("a {key} 0 100"), format!("b {key} 0 50")]);
-    registry.unregister(Kind::Cuda, "a");
-    registry.unregister(Kind::System, "unknown");
+    registry.unregister(Some(Kind::Cuda), "a");
+    registry.unregister(Some(Kind::System), "unknown");
     registry.unregister_all(Some(Kind::Cuda));
     assert_eq!(list(&registry).len(), 2);
-    registry.unregister(Kind::System, "a");
+    registry.unregister(Some(Kind::System), "a");
     assert_eq!(list(&registry), [format!("b {key} 0 50")]);
     assert_eq!(register("a", 10), Ok(()));
     registry.unregister_all(Some(Kind::System));
@@ -81,7 +81,7 @@ fn region_in_use_outlives_its_registration() {
     let registry = Registry::default();
     registry.register_system("r", &object.key, 0, 100).unwrap();
     let used = registry.part("r", 0, 100).unwrap();
-    registry.unregister(Kind::System, "r");
+    registry.unregister(Some(Kind::System), "r");
     assert_eq!(registry.part("r", 0, 100).err(), Some(UseError::Unknown));
     object.write(7, b"y");
     // SAFETY: in the region.
@@ -102,7 +102,7 @@ fn truncated_region_is_refused_until_it_is_registered_again() {
     object.file.set_len(4096).unwrap();
     let error = registry.part("r", 0, 1).err();
     assert_eq!(error, Some(UseError::Fault(region.fault().unwrap())));
-    registry.unregister(Kind::System, "r");
+    registry.unregister(None, "r");
     registry.register_system("r", &object.key, 0, 4096).unwrap();
     assert!(registry.part("r", 0, 1).is_ok());
 }

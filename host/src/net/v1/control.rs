@@ -1,4 +1,4 @@
-//! Profile, model control, shared memory control, repository index.
+//! Profile, model control, repository index.
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
@@ -47,27 +47,6 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
         LoadError::Stopping => return Error::unavailable("Server exiting"),
     };
     Error::internal(format!("failed to load '{name}', {why}"))
-}
-
-/// A shared memory request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SharedMemory<'a> {
-    Register(&'a str),
-    /// Succeeds for unknown regions, because clients clean up this way.
-    Unregister,
-    /// The list of regions, which is empty.
-    Status,
-}
-
-/// No region can be registered, so unregistering and listing have nothing to do.
-pub fn shared_memory(ctx: &Context, call: SharedMemory) -> Result<()> {
-    ctx.refuse_when_exiting()?;
-    match call {
-        SharedMemory::Register(name) => Err(Error::unsupported(format!(
-            "failed to register shared memory region '{name}': shared memory is not supported"
-        ))),
-        SharedMemory::Unregister | SharedMemory::Status => Ok(()),
-    }
 }
 
 /// All models of the repositories, including unserved ones and those with an invalid configuration.

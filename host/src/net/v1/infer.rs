@@ -4,7 +4,7 @@ use super::input_data::{self, InputParts};
 use super::request::{self, Plan, RequestedVersion};
 use super::response::{self, BuiltResponse, ResponseSpec};
 use crate::clock::now_ns;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::net::context::{Context, refusal};
 use crate::net::decode_workers::{self, OrDeferred};
 use crate::net::sink::{PendingResponse, UnaryReceiver};
@@ -180,7 +180,7 @@ impl PendingRequest {
         };
         match built {
             Ok(built) => Ok(InferResult { built, request_id, batch, per_item }),
-            Err(error) => Err(Failure { error: v1_text(error, id), id, request_id }),
+            Err(error) => Err(Failure { error: v1_error(error, id), id, request_id }),
         }
     }
 }
@@ -197,8 +197,12 @@ fn build_or_defer(
     Err(Box::pin(async move { decode_workers::run(build).await? }))
 }
 
-/// Scheduler errors have v2's texts. v1's have no request id prefix, and only numeric correlation ids.
-fn v1_text(mut error: Error, id: u64) -> Error {
+/// Scheduler errors have v2's texts. v1's have no request id prefix, and only numeric correlation ids. Clients before v1.1 do
+/// not know the name `ALREADY_EXISTS` and would report that the status is missing.
+fn v1_error(mut error: Error, id: u64) -> Error {
+    if error.code == Code::AlreadyExists {
+        error.code = Code::InvalidArg;
+    }
     let id = id_text(id);
     let prefix = IdPrefix(&id).to_string();
     if let Some(rest) = error.message.strip_prefix(&prefix) {

@@ -14,6 +14,12 @@ fn scheduler_errors_get_v1_texts() {
         (0, "[request id: <id_unknown>] Exceeds maximum queue size", "Exceeds maximum queue size"),
         (7, "other", "other"),
     ] {
-        assert_eq!(v1_text(Error::unavailable(today), id).message, v1);
+        assert_eq!(v1_error(Error::unavailable(today), id).message, v1);
     }
+}
+
+#[test]
+fn code_that_old_clients_do_not_know_is_not_sent() {
+    let error = v1_error(Error::new(Code::AlreadyExists, "x"), 0);
+    assert_eq!(error, Error::invalid("x"));
 }

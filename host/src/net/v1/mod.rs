@@ -1,11 +1,12 @@
 //! v1 (docs/protocol/v1.md), independent of the wire; the HTTP and gRPC frontends are thin layers on top.
 
-pub mod control; // profile, model control, shared memory, repository index
+pub mod control; // profile, model control, repository index
 pub mod header_text; // NV-Status and NV-InferResponse
 pub mod health; // live, ready
 pub mod infer; // one inference request, from look-up to response
 pub mod input_data; // input bytes checked against the request header
 pub mod legacy; // message forms of releases up to v0.10
+pub mod regions; // shared memory: registering, unregistering, status
 pub mod request; // checks a request header: the error ladder
 pub mod request_status; // RequestStatus of a response
 pub mod response; // response header and raw outputs

@@ -17,7 +17,7 @@ pub fn failure(settings: &Settings, error: &Error, request_id: u64) -> RequestSt
     status(settings, of(error.code), error.message.clone(), request_id)
 }
 
-/// WithLegacy.
+/// The status for a result.
 pub fn of_result<T>(
     settings: &Settings,
     result: &Result<T, Error>,
@@ -50,14 +50,15 @@ fn status(
     RequestStatus { code: code.into(), msg, server_id, request_id }
 }
 
-/// v1's code of an error. `ALREADY_EXISTS` is never sent: clients before v1.1 do not know the name and would report that the
-/// status is missing.
+/// v1's code of an error. Clients before v1.1 do not know the name `ALREADY_EXISTS`, so inference never sends it
+/// (`net/v1/infer.rs`).
 fn of(code: Code) -> RequestStatusCode {
     match code {
         Code::Unknown => RequestStatusCode::Unknown,
         Code::Internal => RequestStatusCode::Internal,
         Code::NotFound => RequestStatusCode::NotFound,
-        Code::InvalidArg | Code::AlreadyExists => RequestStatusCode::InvalidArg,
+        Code::InvalidArg => RequestStatusCode::InvalidArg,
+        Code::AlreadyExists => RequestStatusCode::AlreadyExists,
         Code::Unavailable | Code::Cancelled | Code::ResourceExhausted | Code::RequestTimeout => {
             RequestStatusCode::Unavailable
         }

@@ -1,7 +1,7 @@
 //! Server and model metadata, liveness and readiness.
 
 use super::lookup::{find_ready, parse_version};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::net::context::Context;
 use crate::request::{Signature, TensorSpec};
 use trtserver_proto::v2::{
@@ -44,10 +44,15 @@ pub fn model_ready(ctx: &Context, name: &str, version: &str) -> Result<bool> {
 }
 
 pub fn server(ctx: &Context) -> ServerMetadataResponse {
+    let offered = |extension: &str| match extension {
+        "system_shared_memory" => ctx.settings.allow_client_shm,
+        "cuda_shared_memory" => false,
+        _ => true,
+    };
     ServerMetadataResponse {
         name: ctx.settings.server_id.clone(),
         version: ctx.settings.server_version.clone(),
-        extensions: EXTENSIONS.iter().map(|e| (*e).to_owned()).collect(),
+        extensions: EXTENSIONS.into_iter().filter(|e| offered(e)).map(str::to_owned).collect(),
     }
 }
 
@@ -77,12 +82,4 @@ fn tensor(signature: &Signature, spec: &TensorSpec) -> TensorMetadata {
         datatype: spec.dtype.v2_name().to_owned(),
         shape: signature.full_dims(spec).to_vec(),
     }
-}
-
-/// Refuses every named shared memory region, because none can be registered.
-pub fn no_region(kind: &str, name: &str) -> Result<()> {
-    if name.is_empty() {
-        return Ok(());
-    }
-    Err(Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'")))
 }

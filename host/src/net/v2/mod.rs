@@ -5,6 +5,7 @@ pub mod classes; // outputs as top-k strings
 pub mod lookup; // the open version of a name and version text
 pub mod metadata; // server and model metadata, readiness
 pub mod parameters; // request parameters
+pub mod regions; // shared memory: registering, unregistering, status
 pub mod repository; // repository index, loading and unloading
 pub mod request; // checks a request and submits it
 pub mod settings; // trace and logging settings, read only

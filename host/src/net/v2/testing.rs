@@ -15,8 +15,14 @@ use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelT
 /// - `silent`: ends without a response; `none`: the same, decoupled
 /// - `broken`: fails; `stuck`: waits until it is cancelled
 pub fn context() -> Arc<Context> {
+    context_with("")
+}
+
+/// The same with further flags.
+pub fn context_with(flags: &str) -> Arc<Context> {
     let args = ["trtserver", "--model-repository", "/nowhere", "--http-max-input-size", "100000"];
-    let start = config::from_args(args.map(Into::into), &|_| None, "1").ok().unwrap();
+    let args = args.into_iter().chain(flags.split_whitespace()).map(Into::into);
+    let start = config::from_args(args, &|_| None, "1").ok().unwrap();
     let models = [
         ("echo", false),
         ("twice", false),

@@ -4,23 +4,23 @@ use super::*;
 use crate::clock::now_ns;
 use crate::net::unread::ConnectionUnread;
 use crate::net::v1::testing;
+use crate::shared_memory::testing::Object;
 use crate::state::Phase;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use prost::Message;
 use tokio_stream::StreamExt;
 use tonic::Request;
+use trtserver_proto::codec::UndecodedRegionControl;
 use trtserver_proto::v1::grpc_service_server::GrpcService;
 use trtserver_proto::v1::infer_request_header::{Input, Output};
 use trtserver_proto::v1::repository_request::RequestType;
-use trtserver_proto::v1::shared_memory_control_request::{
-    Register, SharedMemoryControl, Status, Unregister, UnregisterAll,
-};
+use trtserver_proto::v1::shared_memory_control_response::SharedMemoryControl;
 use trtserver_proto::v1::{
     HealthRequest, InferRequest, InferRequestHeader, InferResponse, InferResponseHeader,
-    ModelControlRequest, ProfileRequest, RepositoryRequest, RequestStatus,
-    SharedMemoryControlRequest, StatusRequest,
+    ModelControlRequest, ProfileRequest, RepositoryRequest, RequestStatus, StatusRequest,
 };
+use trtserver_proto_wire::{put_bytes, put_number};
 
 fn request(id: u64) -> InferRequest {
     let input = |name: &str| Input { name: name.into(), ..Input::default() };
@@ -152,20 +152,39 @@ async fn control_endpoints() {
     let got = s.model_control(request).await.unwrap().into_inner();
     assert_eq!(got.request_status.unwrap().code, 6);
 
-    let v1_6 = Unregister { name: "n".into(), shm_key: "/n".into() };
-    for (request, code, listed) in [
-        (None, 2, false),
-        (Some(SharedMemoryControl::Status(Status {})), 1, true),
-        (Some(SharedMemoryControl::UnregisterAll(UnregisterAll {})), 1, false),
-        (Some(SharedMemoryControl::Unregister(Unregister::default())), 1, false),
-        (Some(SharedMemoryControl::Register(Register::default())), 7, false),
-        (Some(SharedMemoryControl::Unregister(v1_6)), 7, false),
+    let object = Object::new(64);
+    let key = object.key.as_bytes();
+    // v1.6's register, v1.7's unregister, v1.7's status, v1.7's unregister_all.
+    let mut region = Vec::new();
+    put_bytes(&mut region, 1, b"n");
+    let (mut register, mut unregister) = (Vec::new(), Vec::new());
+    put_bytes(&mut unregister, 2, &region);
+    put_bytes(&mut region, 2, key);
+    put_number(&mut region, 4, 64);
+    put_bytes(&mut register, 2, &region);
+    for (message, code, regions) in [
+        (&b""[..], 2, None),
+        (&register, 1, None),
+        (&register, 8, None),
+        (b"\x22\0", 1, Some(1)),
+        (&unregister, 1, None),
+        (b"\x22\0", 1, Some(0)),
+        (&register, 1, None),
+        (b"\x1a\0", 1, None),
+        (b"\x22\0", 1, Some(0)),
     ] {
-        let request = SharedMemoryControlRequest { shared_memory_control: request };
+        let request = UndecodedRegionControl::decode(message).unwrap();
         let got = s.shared_memory_control(Request::new(request)).await.unwrap().into_inner();
-        assert_eq!(got.request_status.unwrap().code, code);
-        assert_eq!(got.shared_memory_control.is_some(), listed);
+        assert_eq!(got.request_status.unwrap().code, code, "{message:?}");
+        let listed = got.shared_memory_control.map(|SharedMemoryControl::SharedMemoryStatus(s)| {
+            assert_eq!(s.shared_memory_region, s.shared_memory_region_as_sent);
+            s.shared_memory_region.len()
+        });
+        assert_eq!(listed, regions, "{message:?}");
     }
+    let malformed = UndecodedRegionControl::decode(&b"\x12"[..]).unwrap();
+    let error = s.shared_memory_control(Request::new(malformed)).await.unwrap_err();
+    assert_eq!(error.code(), tonic::Code::Internal);
     for (request_type, code) in [(None, 2), (Some(RequestType::Index(false)), 1)] {
         let request = Request::new(RepositoryRequest { request_type });
         let got = s.repository(request).await.unwrap().into_inner();
@@ -174,10 +193,10 @@ async fn control_endpoints() {
     }
     let e = &ctx.endpoints;
     let counts = [&e.model_control, &e.shm_control, &e.repository].map(|e| e.get().count);
-    assert_eq!(counts, [1, 6, 2]);
+    assert_eq!(counts, [1, 9, 2]);
     let all = report("").await.1;
     assert_eq!(all.model_control_stats.unwrap().success.unwrap().count, 1);
-    assert_eq!(all.shm_control_stats.unwrap().success.unwrap().count, 6);
+    assert_eq!(all.shm_control_stats.unwrap().success.unwrap().count, 9);
     assert_eq!(all.repository_stats.unwrap().success.unwrap().count, 2);
 
     ctx.state.set_phase(Phase::Exiting);

@@ -1,21 +1,23 @@
 //! The endpoints of v1 gRPC that go through tonic.
 
+use super::region_request;
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
-use crate::net::v1::control::{self, Change, SharedMemory};
-use crate::net::v1::{counted, counted_async, health, request_id, request_status, status};
+use crate::net::v1::control::{self, Change};
+use crate::net::v1::{counted, counted_async, health, regions, request_id, request_status, status};
+use prost::Name;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
+use trtserver_proto::codec::UndecodedRegionControl;
 use trtserver_proto::v1::grpc_service_server::GrpcService;
 use trtserver_proto::v1::model_control_request::Type as ControlType;
-use trtserver_proto::v1::shared_memory_control_request::SharedMemoryControl as ShmRequest;
 use trtserver_proto::v1::shared_memory_control_response as shm_response;
 use trtserver_proto::v1::{
     HealthRequest, HealthResponse, ModelControlRequest, ModelControlResponse, ProfileRequest,
     ProfileResponse, RepositoryRequest, RepositoryResponse, RequestStatus,
-    SharedMemoryControlRequest, SharedMemoryControlResponse, StatusRequest, StatusResponse,
-    repository_response,
+    SharedMemoryControlRequest, SharedMemoryControlResponse, SharedMemoryRegion, StatusRequest,
+    StatusResponse, repository_response,
 };
 
 pub struct Service {
@@ -89,30 +91,26 @@ impl GrpcService for Service {
 
     async fn shared_memory_control(
         &self,
-        request: Request<SharedMemoryControlRequest>,
+        request: Request<UndecodedRegionControl>,
     ) -> TonicResult<SharedMemoryControlResponse> {
-        let call = request.into_inner().shared_memory_control;
-        let call = match &call {
-            Some(ShmRequest::Register(r)) => Some(SharedMemory::Register(&r.name)),
-            // v1.6 registers with this message.
-            Some(ShmRequest::Unregister(r)) if !r.shm_key.is_empty() => {
-                Some(SharedMemory::Register(&r.name))
-            }
-            Some(ShmRequest::Unregister(_) | ShmRequest::UnregisterAll(_)) => {
-                Some(SharedMemory::Unregister)
-            }
-            Some(ShmRequest::Status(_)) => Some(SharedMemory::Status),
-            None => None,
-        };
+        let message = request.into_inner().0;
+        let call = region_request::read(&message).map_err(|why| {
+            let message = SharedMemoryControlRequest::full_name();
+            Status::internal(format!("failed to decode Protobuf message: {message}: {why}"))
+        })?;
         Ok(Response::new(counted(&self.ctx.endpoints.shm_control, now_ns(), || {
             let unknown = || Error::new(Code::Unknown, "unknown sharedmemorycontrol request type");
-            let result = call.ok_or_else(unknown).and_then(|c| {
-                control::shared_memory(&self.ctx, c).map(|()| c == SharedMemory::Status)
-            });
-            let list = shm_response::SharedMemoryControl::SharedMemoryStatus(Default::default());
+            let result =
+                call.ok_or_else(unknown).and_then(|call| regions::control(&self.ctx, call));
+            let list = |regions: Vec<SharedMemoryRegion>| {
+                shm_response::SharedMemoryControl::SharedMemoryStatus(shm_response::Status {
+                    shared_memory_region: regions.clone(),
+                    shared_memory_region_as_sent: regions,
+                })
+            };
             SharedMemoryControlResponse {
                 request_status: self.status_of(&result),
-                shared_memory_control: result.is_ok_and(|is_status| is_status).then_some(list),
+                shared_memory_control: result.ok().flatten().map(list),
             }
         })))
     }

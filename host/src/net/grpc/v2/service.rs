@@ -5,7 +5,8 @@ use crate::net::context::Context;
 use crate::net::grpc::unary;
 use crate::net::status_code::status;
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
-use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, statistics};
+use crate::net::v2::{find_ready, metadata, regions, settings, statistics};
+use crate::shared_memory::Kind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tonic::codec::CompressionEncoding::{Deflate, Gzip};
@@ -168,44 +169,52 @@ impl GrpcInferenceService for Service {
         &self,
         r: Request<SystemSharedMemoryStatusRequest>,
     ) -> TonicResult<SystemSharedMemoryStatusResponse> {
-        metadata::no_region("system", &r.get_ref().name).map_err(status)?;
-        ok(SystemSharedMemoryStatusResponse::default())
+        let regions = regions::system_status(&self.0, &r.get_ref().name).map_err(status)?;
+        let regions = regions.into_iter().map(|region| (region.name.clone(), region));
+        ok(SystemSharedMemoryStatusResponse { regions: regions.collect() })
     }
 
     async fn system_shared_memory_register(
         &self,
-        _: Request<SystemSharedMemoryRegisterRequest>,
+        r: Request<SystemSharedMemoryRegisterRequest>,
     ) -> TonicResult<SystemSharedMemoryRegisterResponse> {
-        Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
+        let r = r.get_ref();
+        regions::register_system(&self.0, &r.name, &r.key, r.offset, r.byte_size)
+            .map_err(status)?;
+        ok(SystemSharedMemoryRegisterResponse {})
     }
 
     async fn system_shared_memory_unregister(
         &self,
-        _: Request<SystemSharedMemoryUnregisterRequest>,
+        r: Request<SystemSharedMemoryUnregisterRequest>,
     ) -> TonicResult<SystemSharedMemoryUnregisterResponse> {
-        Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
+        regions::unregister(&self.0, Kind::System, &r.get_ref().name).map_err(status)?;
+        ok(SystemSharedMemoryUnregisterResponse {})
     }
 
     async fn cuda_shared_memory_status(
         &self,
         r: Request<CudaSharedMemoryStatusRequest>,
     ) -> TonicResult<CudaSharedMemoryStatusResponse> {
-        metadata::no_region("cuda", &r.get_ref().name).map_err(status)?;
-        ok(CudaSharedMemoryStatusResponse::default())
+        let regions = regions::cuda_status(&self.0, &r.get_ref().name).map_err(status)?;
+        let regions = regions.into_iter().map(|region| (region.name.clone(), region));
+        ok(CudaSharedMemoryStatusResponse { regions: regions.collect() })
     }
 
     async fn cuda_shared_memory_register(
         &self,
-        _: Request<CudaSharedMemoryRegisterRequest>,
+        r: Request<CudaSharedMemoryRegisterRequest>,
     ) -> TonicResult<CudaSharedMemoryRegisterResponse> {
-        Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
+        regions::register_cuda(&self.0, &r.get_ref().name).map_err(status)?;
+        ok(CudaSharedMemoryRegisterResponse {})
     }
 
     async fn cuda_shared_memory_unregister(
         &self,
-        _: Request<CudaSharedMemoryUnregisterRequest>,
+        r: Request<CudaSharedMemoryUnregisterRequest>,
     ) -> TonicResult<CudaSharedMemoryUnregisterResponse> {
-        Err(status(Error::unsupported(SHARED_MEMORY_DISABLED)))
+        regions::unregister(&self.0, Kind::Cuda, &r.get_ref().name).map_err(status)?;
+        ok(CudaSharedMemoryUnregisterResponse {})
     }
 
     async fn trace_setting(

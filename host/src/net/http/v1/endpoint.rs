@@ -1,8 +1,10 @@
 //! The endpoint of a v1 path (docs/protocol/v1.md §3.1). Paths are not percent-decoded, slashes are not merged.
 
-use crate::net::v1::control::{Change, SharedMemory};
+use crate::net::v1::control::Change;
+use crate::net::v1::regions::RegionControl;
 use crate::net::v1::request::RequestedVersion;
 use http::Method;
+use smallvec::SmallVec;
 
 /// An endpoint, with the names in its path.
 #[derive(Debug, PartialEq)]
@@ -20,7 +22,7 @@ pub enum ControlEndpoint<'a> {
     Status(Option<&'a str>),
     Profile,
     Model(&'a str, Change),
-    SharedMemory(SharedMemory<'a>),
+    Regions(RegionControl<'a>),
     Index,
 }
 
@@ -52,9 +54,7 @@ impl<'a> Endpoint<'a> {
                 }
                 ControlEndpoint::Model(model, change)
             }
-            "sharedmemorycontrol" => {
-                ControlEndpoint::SharedMemory(shared_memory(rest.strip_prefix('/')?)?)
-            }
+            "sharedmemorycontrol" => ControlEndpoint::Regions(regions(rest.strip_prefix('/')?)?),
             "repository" if rest == "/index" => ControlEndpoint::Index,
             _ => return None,
         };
@@ -65,7 +65,7 @@ impl<'a> Endpoint<'a> {
     pub fn method(&self) -> Method {
         match self {
             Endpoint::Infer { .. } | Endpoint::Control(ControlEndpoint::Model(..)) => Method::POST,
-            Endpoint::Control(ControlEndpoint::SharedMemory(c)) if *c != SharedMemory::Status => {
+            Endpoint::Control(ControlEndpoint::Regions(c)) if *c != RegionControl::Status => {
                 Method::POST
             }
             _ => Method::GET,
@@ -92,21 +92,26 @@ fn infer(rest: &str) -> Option<Endpoint<'_>> {
     (is_name(model) && digits).then_some(Endpoint::Infer { model, version })
 }
 
-fn shared_memory(rest: &str) -> Option<SharedMemory<'_>> {
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let parts: Vec<&str> = rest.split('/').collect();
+fn regions(rest: &str) -> Option<RegionControl<'_>> {
+    let number =
+        |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?;
+    let parts: SmallVec<[&str; 8]> = rest.split('/').collect();
     match parts[..] {
-        ["status"] => Some(SharedMemory::Status),
-        ["unregisterall"] => Some(SharedMemory::Unregister),
-        ["unregister", name] if is_name(name) => Some(SharedMemory::Unregister),
-        // The key of a POSIX region begins with a slash of its own.
-        ["register", name, "", key, offset, size] | ["register", name, key, offset, size]
-            if is_name(name) && is_name(key) && number(offset) && number(size) =>
+        ["status"] => Some(RegionControl::Status),
+        ["unregisterall"] => Some(RegionControl::UnregisterAll),
+        ["unregister", name] if is_name(name) => Some(RegionControl::Unregister { name }),
+        // A key may begin with a slash of its own.
+        ["register", name, ref slash @ .., key, offset, size]
+            if is_name(name) && is_name(key) && matches!(slash, [] | [""]) =>
         {
-            Some(SharedMemory::Register(name))
+            let start = "register/".len() + name.len() + 1;
+            let key = &rest[start..start + slash.len() + key.len()];
+            let (offset, byte_size) = (number(offset)?, number(size)?);
+            Some(RegionControl::Register { name, key, offset, byte_size })
         }
-        ["cudaregister", name, size, device] if is_name(name) && number(size) && number(device) => {
-            Some(SharedMemory::Register(name))
+        ["cudaregister", name, size, device] if is_name(name) => {
+            let _: (u64, u64) = (number(size)?, number(device)?);
+            Some(RegionControl::RegisterCuda { name })
         }
         _ => None,
     }

@@ -6,6 +6,11 @@ use super::*;
 fn path_selects_the_endpoint() {
     let infer = |model, version| Some(Endpoint::Infer { model, version });
     let call = |control| Some(Endpoint::Control(control));
+    let register = |key, offset, byte_size| {
+        let name = "n";
+        let register = RegionControl::Register { name, key, offset, byte_size };
+        Some(Endpoint::Control(ControlEndpoint::Regions(register)))
+    };
     let table = [
         ("/api/health", call(ControlEndpoint::Health(""))),
         ("/api/health/live", call(ControlEndpoint::Health("live"))),
@@ -39,28 +44,39 @@ fn path_selects_the_endpoint() {
         ("/api/modelcontrol/unload/m", call(ControlEndpoint::Model("m", Change::Unload))),
         ("/api/modelcontrol/reload/m", None),
         ("/api/modelcontrol/load", None),
-        (
-            "/api/sharedmemorycontrol/status",
-            call(ControlEndpoint::SharedMemory(SharedMemory::Status)),
-        ),
+        ("/api/sharedmemorycontrol/status", call(ControlEndpoint::Regions(RegionControl::Status))),
         (
             "/api/sharedmemorycontrol/unregisterall",
-            call(ControlEndpoint::SharedMemory(SharedMemory::Unregister)),
+            call(ControlEndpoint::Regions(RegionControl::UnregisterAll)),
         ),
         (
             "/api/sharedmemorycontrol/unregister/n",
-            call(ControlEndpoint::SharedMemory(SharedMemory::Unregister)),
+            call(ControlEndpoint::Regions(RegionControl::Unregister { name: "n" })),
         ),
+        ("/api/sharedmemorycontrol/register/n//key/0/64", register("/key", 0, 64)),
+        ("/api/sharedmemorycontrol/register/n/key/1/2", register("key", 1, 2)),
         (
-            "/api/sharedmemorycontrol/register/n//key/0/64",
-            call(ControlEndpoint::SharedMemory(SharedMemory::Register("n"))),
+            "/api/sharedmemorycontrol/register/n//k%2Fy/18446744073709551615/007",
+            register("/k%2Fy", u64::MAX, 7),
         ),
         (
             "/api/sharedmemorycontrol/cudaregister/n/64/0",
-            call(ControlEndpoint::SharedMemory(SharedMemory::Register("n"))),
+            call(ControlEndpoint::Regions(RegionControl::RegisterCuda { name: "n" })),
         ),
         ("/api/sharedmemorycontrol/register/n/64", None),
         ("/api/sharedmemorycontrol/register/n//key/a/64", None),
+        ("/api/sharedmemorycontrol/register/n//key/-1/64", None),
+        ("/api/sharedmemorycontrol/register/n//key/0/-64", None),
+        ("/api/sharedmemorycontrol/register/n//key/+1/64", None),
+        ("/api/sharedmemorycontrol/register/n//key//64", None),
+        ("/api/sharedmemorycontrol/register/n//key/18446744073709551616/64", None),
+        ("/api/sharedmemorycontrol/register/n//a/key/0/64", None),
+        ("/api/sharedmemorycontrol/register/n///key/0/64", None),
+        ("/api/sharedmemorycontrol/register/n///0/64", None),
+        ("/api/sharedmemorycontrol/register///key/0/64", None),
+        ("/api/sharedmemorycontrol/register/n//key/0/64/", None),
+        ("/api/sharedmemorycontrol/unregister/", None),
+        ("/api/sharedmemorycontrol/cudaregister/n/-64/0", None),
         ("/api/repository/index", call(ControlEndpoint::Index)),
         ("/api/repository", None),
         ("/api/v1/models", None),

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::ReceivedBody;
-use crate::net::v1::{control, counted_async, health, request_id, status};
+use crate::net::v1::{control, counted_async, health, regions, request_id, status};
 use endpoint::{ControlEndpoint, Endpoint};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Request, Response, StatusCode};
@@ -54,7 +54,7 @@ pub async fn handle<B: ReceivedBody>(
         ControlEndpoint::Status(_) => &ctx.endpoints.status,
         ControlEndpoint::Profile => &ctx.endpoints.profile,
         ControlEndpoint::Model(..) => &ctx.endpoints.model_control,
-        ControlEndpoint::SharedMemory(_) => &ctx.endpoints.shm_control,
+        ControlEndpoint::Regions(_) => &ctx.endpoints.shm_control,
         ControlEndpoint::Index => &ctx.endpoints.repository,
     };
     counted_async(endpoint, received_ns, response).await
@@ -80,11 +80,14 @@ async fn control(ctx: &Context, call: ControlEndpoint<'_>, form: MessageFormat) 
         ControlEndpoint::Status(model) => status::report(ctx, model).map(|s| form.write(&s)),
         ControlEndpoint::Profile => nothing(control::profile(ctx)),
         ControlEndpoint::Model(name, change) => nothing(control::model(ctx, name, change).await),
-        ControlEndpoint::SharedMemory(control::SharedMemory::Status) => {
-            control::shared_memory(ctx, control::SharedMemory::Status)
-                .map(|()| form.write(&SharedMemoryStatus::default()))
+        ControlEndpoint::Regions(call) => {
+            regions::control(ctx, call).map(|regions| match regions {
+                Some(shared_memory_region) => {
+                    form.write(&SharedMemoryStatus { shared_memory_region })
+                }
+                None => (TEXT, Vec::new()),
+            })
         }
-        ControlEndpoint::SharedMemory(call) => nothing(control::shared_memory(ctx, call)),
         ControlEndpoint::Index => control::index(ctx).await.map(|index| form.write(&index)),
     };
     match result {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::net::v1::testing;
+use crate::shared_memory::testing::Object;
 use crate::state::Phase;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -110,6 +111,47 @@ async fn control_endpoints() {
         let got = call(&ctx, line, &[], vec![]).await;
         assert_eq!((got.code, got.status), (400, fail("UNAVAILABLE", "Server exiting", 0)));
     }
+}
+
+#[tokio::test]
+async fn shared_memory_regions() {
+    let ctx = testing::context("");
+    let object = Object::new(100);
+    let key = object.key.trim_start_matches('/');
+    let post = |path: String| format!("POST /api/sharedmemorycontrol/{path}?format=binary");
+    let register = |offset, size| post(format!("register/n//{key}/{offset}/{size}"));
+    let exists = "shared memory block \\'n\\' already in manager";
+    let range = "failed to register shared memory region \\'n\\': invalid args";
+    let cuda = "failed to register CUDA shared memory region: \\'n\\', GPUs not supported";
+    let absent = "Unable to open shared memory region: \\'/trtserver-absent\\'";
+    for (line, code, status) in [
+        (register(1, 100), 400, fail("INVALID_ARG", range, 1)),
+        (register(10, 90), 200, ok(2)),
+        (register(10, 90), 400, fail("ALREADY_EXISTS", exists, 3)),
+        (post("cudaregister/n/64/0".into()), 400, fail("INVALID_ARG", cuda, 4)),
+        (post("register/x//trtserver-absent/0/1".into()), 400, fail("INTERNAL", absent, 5)),
+        (post("register/x/absent/0/x".into()), 400, None),
+    ] {
+        let got = call(&ctx, &line, &[], vec![]).await;
+        assert_eq!((got.code, got.status), (code, status), "{line}");
+    }
+    let text = call(&ctx, "GET /api/sharedmemorycontrol/status", &[], vec![]).await;
+    let want = format!(
+        "shared_memory_region {{\n  name: \"n\"\n  system_shared_memory {{\n    shared_memory_key: \"/{key}\"\n    offset: \
+         10\n  }}\n  byte_size: 90\n}}\n"
+    );
+    assert_eq!(String::from_utf8(text.body).unwrap(), want);
+    let status = "GET /api/sharedmemorycontrol/status?format=binary";
+    let regions = |body: Vec<u8>| SharedMemoryStatus::decode(&*body).unwrap().shared_memory_region;
+    assert_eq!(regions(call(&ctx, status, &[], vec![]).await.body).len(), 1);
+    for path in ["unregister/unknown", "unregister/n"] {
+        assert_eq!(call(&ctx, &post(path.into()), &[], vec![]).await.code, 200, "{path}");
+    }
+    assert!(regions(call(&ctx, status, &[], vec![]).await.body).is_empty());
+    assert_eq!(call(&ctx, &register(0, 1), &[], vec![]).await.code, 200);
+    assert_eq!(call(&ctx, &post("unregisterall".into()), &[], vec![]).await.code, 200);
+    assert!(regions(call(&ctx, status, &[], vec![]).await.body).is_empty());
+    assert_eq!(ctx.endpoints.shm_control.get().count, 13);
 }
 
 #[tokio::test]

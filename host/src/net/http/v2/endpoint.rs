@@ -1,5 +1,6 @@
 //! The endpoint of a v2 method and path. Paths match as a whole: no trailing slash, no percent-decoding.
 
+use crate::shared_memory::Kind;
 use http::{Method, StatusCode};
 
 /// An endpoint, with the names in its path.
@@ -31,9 +32,9 @@ pub enum Endpoint<'a> {
         name: &'a str,
         load: bool,
     },
-    /// `kind` is `system` or `cuda`; an empty region means all.
+    /// An empty region means all.
     SharedMemory {
-        kind: &'static str,
+        kind: Kind,
         region: &'a str,
         call: RegionAction,
     },
@@ -111,8 +112,8 @@ fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["repository", repository, "models", name, act @ ("load" | "unload")] => {
             (Endpoint::Control { repository, name, load: *act == "load" }, false, true)
         }
-        ["systemsharedmemory", rest @ ..] => region("system", rest)?,
-        ["cudasharedmemory", rest @ ..] => region("cuda", rest)?,
+        ["systemsharedmemory", rest @ ..] => region(Kind::System, rest)?,
+        ["cudasharedmemory", rest @ ..] => region(Kind::Cuda, rest)?,
         _ => return None,
     })
 }
@@ -134,7 +135,7 @@ fn model<'a>(name: &'a str, version: &'a str, rest: &[&str]) -> Option<(Endpoint
     Some((Endpoint::Model { name, version, call }, !post, post))
 }
 
-fn region<'a>(kind: &'static str, rest: &[&'a str]) -> Option<(Endpoint<'a>, bool, bool)> {
+fn region<'a>(kind: Kind, rest: &[&'a str]) -> Option<(Endpoint<'a>, bool, bool)> {
     let (region, call) = match rest {
         [call] => ("", *call),
         ["region", region, call] => (*region, *call),

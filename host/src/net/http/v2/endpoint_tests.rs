@@ -47,14 +47,14 @@ fn method_and_path_select_the_endpoint() {
             "POST /v2/repository/r/models/m/unload",
             Ok(Endpoint::Control { repository: "r", name: "m", load: false }),
         ),
-        ("GET /v2/systemsharedmemory/status", region("system", "", RegionAction::Status)),
-        ("GET /v2/cudasharedmemory/region/r/status", region("cuda", "r", RegionAction::Status)),
+        ("GET /v2/systemsharedmemory/status", region(Kind::System, "", RegionAction::Status)),
+        ("GET /v2/cudasharedmemory/region/r/status", region(Kind::Cuda, "r", RegionAction::Status)),
         (
             "POST /v2/systemsharedmemory/region/r/register",
-            region("system", "r", RegionAction::Register),
+            region(Kind::System, "r", RegionAction::Register),
         ),
         ("GET /v2/systemsharedmemory/register", Err(405)),
-        ("POST /v2/cudasharedmemory/unregister", region("cuda", "", RegionAction::Unregister)),
+        ("POST /v2/cudasharedmemory/unregister", region(Kind::Cuda, "", RegionAction::Unregister)),
     ];
     for (line, want) in table {
         let (method, path) = line.split_once(' ').unwrap();

@@ -10,6 +10,7 @@ mod json; // JSON reader and writer
 mod management_json; // responses of all endpoints but inference, as JSON
 mod parameters; // request parameters
 pub mod receive; // request bodies
+mod regions; // shared memory: registering, unregistering, status
 mod repository; // repository index, loading and unloading
 mod response; // responses without tensors
 mod shared_memory; // parameters of tensors in client shared memory
@@ -20,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::{BodySpec, ReceivedBody};
-use crate::net::v2::{SHARED_MEMORY_DISABLED, find_ready, metadata, settings, statistics};
+use crate::net::v2::{self, find_ready, metadata, settings, statistics};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
 use http::{Request, Response, StatusCode};
@@ -126,12 +127,14 @@ async fn serve(
             plain(Vec::new())
         }
         Endpoint::SharedMemory { kind, region, call } => match call {
-            RegionAction::Status => {
-                metadata::no_region(kind, region)?;
-                json(b"[]".to_vec())
+            RegionAction::Status => json(regions::status(ctx, kind, region)?),
+            RegionAction::Register => {
+                regions::register(ctx, kind, region, &body)?;
+                plain(Vec::new())
             }
-            RegionAction::Register | RegionAction::Unregister => {
-                return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
+            RegionAction::Unregister => {
+                v2::regions::unregister(ctx, kind, region)?;
+                plain(Vec::new())
             }
         },
     })

@@ -1,7 +1,9 @@
 //! Requests to v2 over HTTP, against models served by threads.
 
 use super::*;
-use crate::net::v2::testing::context;
+use crate::net::v2::SHARED_MEMORY_DISABLED;
+use crate::net::v2::testing::{context, context_with};
+use crate::shared_memory::testing::Object;
 use http_body_util::{BodyExt, Full};
 
 const LENGTH: &str = "inference-header-content-length";
@@ -87,6 +89,96 @@ async fn metadata_endpoints() {
         assert_eq!(text(&ctx, "POST /v2/repository/index", body).await.0, status, "{body}");
     }
     assert_eq!(text(&ctx, "POST /v2/repository/r/index", r#"{"ready":true}"#).await, (200, index));
+}
+
+#[tokio::test]
+async fn shared_memory_regions() {
+    let ctx = context_with("--allow-client-shm=true");
+    let object = Object::new(100);
+    let key = &*object.key;
+    let error = |text: &str| format!("{{\"error\":\"{text}\"}}");
+    let body = |offset: &str, size: &str| {
+        format!(r#"{{"key":"{key}","offset":{offset},"byte_size":{size}}}"#)
+    };
+    let system = |path: &str| format!("POST /v2/systemsharedmemory/{path}");
+    let register = system("region/r/register");
+    let unsigned = |field: &str| {
+        error(&format!(
+            "Unable to parse '{field}': attempt to access JSON non-unsigned-integer as unsigned-integer"
+        ))
+    };
+    let absent = |field: &str| {
+        error(&format!(
+            "Unable to parse '{field}': attempt to access non-existing object member '{field}'"
+        ))
+    };
+    let range = error("failed to register shared memory region 'r': invalid args");
+    let empty = "failed to parse the request JSON buffer: The document is empty. at 0";
+    let table = [
+        (&*register, body("-1", "10"), 500, unsigned("offset")),
+        (&register, body("0", "-1"), 500, unsigned("byte_size")),
+        (&register, body("1.0", "1"), 500, unsigned("offset")),
+        (&register, body("0", "18446744073709551616"), 500, unsigned("byte_size")),
+        (&register, body("0", "\"1\""), 500, unsigned("byte_size")),
+        (&register, "{}".into(), 500, absent("key")),
+        (&register, r#"{"key":"/k"}"#.into(), 500, absent("byte_size")),
+        (
+            &register,
+            r#"{"key":1,"byte_size":1}"#.into(),
+            500,
+            error("Unable to parse 'key': attempt to access JSON non-string as string"),
+        ),
+        (&register, String::new(), 500, error(empty)),
+        (&register, "[]".into(), 500, absent("key")),
+        (&register, body("0", "101"), 400, range.clone()),
+        (&register, body("18446744073709551615", "18446744073709551615"), 400, range),
+        (
+            &system("register"),
+            body("0", "1"),
+            400,
+            error("'region name' is necessary to register system shared memory region"),
+        ),
+        (&register, format!(r#"{{"key":"{key}","byte_size":100}}"#), 200, String::new()),
+        (&register, body("0", "1"), 400, error("shared memory region 'r' already in manager")),
+        (
+            &system("region/x/register"),
+            r#"{"key":"/trtserver-absent","byte_size":1}"#.into(),
+            500,
+            error("Unable to open shared memory region: '/trtserver-absent'"),
+        ),
+        (
+            "POST /v2/cudasharedmemory/region/c/register",
+            r#"{"raw_handle":{"b64":""},"device_id":0,"byte_size":1}"#.into(),
+            400,
+            error("failed to register CUDA shared memory region: 'c', GPUs not supported"),
+        ),
+        (
+            "GET /v2/systemsharedmemory/region/r/status",
+            String::new(),
+            200,
+            format!(r#"[{{"name":"r","key":"{key}","offset":0,"byte_size":100}}]"#),
+        ),
+        (
+            "GET /v2/systemsharedmemory/region/s/status",
+            String::new(),
+            404,
+            error("Unable to find system shared memory region: 's'"),
+        ),
+        ("GET /v2/cudasharedmemory/status", String::new(), 200, "[]".into()),
+        (&system("region/s/unregister"), String::new(), 200, String::new()),
+        ("POST /v2/cudasharedmemory/unregister", String::new(), 200, String::new()),
+        (&system("region/r/unregister"), "ignored".into(), 200, String::new()),
+        ("GET /v2/systemsharedmemory/status", String::new(), 200, "[]".into()),
+    ];
+    for (line, body, status, want) in table {
+        assert_eq!(text(&ctx, line, &body).await, (status, want), "{line} {body}");
+    }
+    let metadata = text(&ctx, "GET /v2", "").await.1;
+    assert!(
+        metadata.contains(r#""model_configuration","system_shared_memory","binary_tensor_data""#)
+    );
+    let without = text(&context(), "GET /v2", "").await.1;
+    assert!(!without.contains("shared_memory"), "{without}");
 }
 
 #[tokio::test]
