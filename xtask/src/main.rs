@@ -6,6 +6,7 @@ mod command;
 mod demo;
 mod deny;
 mod gate;
+mod gpu_test;
 mod paths;
 mod perf_analyzer;
 mod python;
@@ -57,6 +58,12 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             let arguments: Vec<String> =
                 with.get_many("arguments").unwrap_or_default().cloned().collect();
             gate::gate(paths, &arguments).map(|_| ())
+        }
+        Some(("gpu-test", with)) => {
+            let arguments: Vec<String> =
+                with.get_many("arguments").unwrap_or_default().cloned().collect();
+            let (no_build, only_build) = (with.get_flag("no-build"), with.get_flag("only-build"));
+            gpu_test::gpu_test(paths, no_build, only_build, &arguments)
         }
         Some(("soak", with)) => {
             let arguments: Vec<String> =
@@ -145,6 +152,20 @@ fn cli() -> Command {
                         .trailing_var_arg(true)
                         .allow_hyphen_values(true)
                         .help("Arguments for trtserver-gate: --ceilings prints a table of new ceilings"),
+                ),
+        )
+        .subcommand(
+            Command::new("gpu-test")
+                .about("Run the checks that need a GPU; without one, say so and succeed")
+                .arg(flag("no-build", "Use the last build"))
+                .arg(flag("only-build", "Put everything into target/dist, to be run on another machine"))
+                .arg(
+                    Arg::new("arguments")
+                        .value_name("ARGUMENT")
+                        .num_args(0..)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true)
+                        .help("Arguments for trtserver-gpu-test: names of checks, --list, --requests N"),
                 ),
         )
         .subcommand(

@@ -1,0 +1,53 @@
+//! The checks, in the order in which they run. A check that breaks a GPU on purpose comes last.
+
+mod discovery; // GPUs, by the server, the driver and nvidia-smi
+mod faults; // a kernel that faults
+mod kernels; // sums by a kernel, alone and in batches
+mod latency; // time beyond the bare driver calls
+mod memory; // device memory over many requests
+mod overlap; // copies beside kernels
+mod shared_memory; // regions of this process
+
+use crate::Options;
+use crate::cuda::Driver;
+use crate::report::CheckResult;
+
+pub struct Check {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub run: fn(&Driver, &Options) -> CheckResult,
+}
+
+pub const ALL: &[Check] = &[
+    Check {
+        name: "discovery",
+        what: "the server finds the GPUs that the driver and nvidia-smi report",
+        run: discovery::run,
+    },
+    Check {
+        name: "kernels",
+        what: "sums computed on each GPU are right, alone and in batches",
+        run: kernels::run,
+    },
+    Check {
+        name: "cuda-shared-memory",
+        what: "tensors in device memory of another process are read and written in place",
+        run: shared_memory::run,
+    },
+    Check {
+        name: "latency",
+        what: "a request of 4 KiB takes at most 40 us more than the bare driver calls",
+        run: latency::run,
+    },
+    Check {
+        name: "overlap",
+        what: "copies of one batch run beside the kernel of another",
+        run: overlap::run,
+    },
+    Check { name: "memory", what: "device memory is flat over 100,000 requests", run: memory::run },
+    Check {
+        name: "faults",
+        what: "a kernel that faults fails its requests only; an isolated model serves again",
+        run: faults::run,
+    },
+];
