@@ -21,8 +21,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::author::{
     AnyThread, Backend, BackendContext, BackendInfo, Batch, CancelHandler, Completion, ConfigPatch,
-    Counter, Dtype, Error, Instance, InstanceContext, Model, ModelContext, Platform, Request,
-    Scope,
+    Counter, Dtype, Error, Instance, InstanceContext, Kind, Model, ModelContext, Platform,
+    PreferredGroup, Request, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
@@ -33,6 +33,9 @@ impl Backend for Probe {
 
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "probe", default_file: "" }],
+        // On the CPU unless the configuration says otherwise, so that tests do the same on machines with GPUs.
+        instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],
+        preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],
         ..BackendInfo::new("probe", env!("CARGO_PKG_VERSION"))
     };
 
