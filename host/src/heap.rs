@@ -1,4 +1,4 @@
-//! Returns free heap memory to the system. Large blocks are mappings of their own. The buffers of closed connections lie between
+//! The allocator: its use of memory, and free memory that is returned to the system. Large blocks are mappings of their own. The buffers of closed connections lie between
 //! live allocations, where the allocator keeps them until it is asked (`malloc_trim`).
 
 use crate::clock::now_ns;
@@ -23,6 +23,31 @@ pub fn configure() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * MMAP_THRESHOLD);
     }
+}
+
+/// Bytes of the allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeapUsage {
+    /// Allocated, without large blocks, which are mappings of their own.
+    pub in_use: u64,
+    /// Freed and kept by the allocator; what was trimmed of it takes no physical memory.
+    pub free: u64,
+    /// Large blocks.
+    pub mapped: u64,
+}
+
+/// What the allocator uses. Takes the locks of its arenas one after another, each for some microseconds.
+pub fn usage() -> Option<HeapUsage> {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: takes no pointers and may be called on any thread at any time.
+        let info = unsafe { libc::mallinfo2() };
+        let [in_use, free, mapped] =
+            [info.uordblks, info.fordblks, info.hblkhd].map(|bytes| bytes as u64);
+        Some(HeapUsage { in_use, free, mapped })
+    }
+    #[cfg(not(target_env = "gnu"))]
+    None
 }
 
 static HEAP: LazyLock<Arc<Heap>> = LazyLock::new(Arc::default);

@@ -12,6 +12,7 @@ pub mod error; // the error type of all parts: code and message
 pub mod fuzzing; // oracles of the fuzz targets
 pub mod heap; // returns free memory to the system
 pub mod instance; // instances: one OS thread each
+pub mod ledger; // memory by model, version and use
 pub mod log; // tracing set-up: text as in Triton, or JSON
 pub mod metrics; // Prometheus metrics
 pub mod net; // HTTP and gRPC frontends of both generations

@@ -19,6 +19,7 @@ mod lifecycle;
 mod load_limits;
 mod logs;
 mod malformed;
+mod memory;
 mod metrics;
 mod model_control;
 mod overload;

@@ -3,6 +3,7 @@
 //! Bytes are drawn from the budget before memory is allocated, and given back when the memory is freed: a [`Reservation`]
 //! is owned by the buffer that it pays for. What does not fit waits for a short time, first come first served, and is then
 //! refused. Small messages are not drawn individually: what a connection may hold of them is bounded by its buffers.
+//! A reservation enters its bytes in the ledger, under the model and the use that its tag names.
 
 mod available; // memory that this process may use
 mod reserved; // bytes that own their reservation
@@ -12,6 +13,7 @@ pub use available::{address_space_limit, available};
 pub use reserved::charged;
 
 use crate::error::{Code, Error};
+use crate::ledger::{Holder, MemoryTag};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -29,17 +31,17 @@ pub const RETRY_AFTER_SECS: u32 = 1;
 /// The budget of this process. Without a limit until the server sets one.
 static REQUEST_MEMORY: MemoryBudget = MemoryBudget::new(usize::MAX);
 
+/// Memory of loaded models that is not of requests: counted, not limited.
+static MODEL_MEMORY: MemoryBudget = MemoryBudget::new(usize::MAX);
+
 /// The budget of this process.
 pub fn request_memory() -> &'static MemoryBudget {
     &REQUEST_MEMORY
 }
 
-/// What memory is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Requests may not use the last eighth of the limit, which is kept for responses to accepted requests.
-    Request,
-    Response,
+/// Memory of loaded models that is not of requests. It has no limit.
+pub fn model_memory() -> &'static MemoryBudget {
+    &MODEL_MEMORY
 }
 
 /// Why a request was refused, for the metrics.
@@ -123,8 +125,8 @@ impl MemoryBudget {
     }
 
     /// A reservation of no bytes, to be grown.
-    pub fn empty(&'static self, purpose: Purpose) -> Reservation {
-        Reservation { budget: self, bytes: 0, purpose }
+    pub fn empty(&'static self, tag: impl Into<MemoryTag>) -> Reservation {
+        Reservation { budget: self, bytes: 0, tag: tag.into() }
     }
 
     /// Reserves `bytes` at once.
@@ -134,9 +136,9 @@ impl MemoryBudget {
     pub fn try_reserve(
         &'static self,
         bytes: usize,
-        purpose: Purpose,
+        tag: impl Into<MemoryTag>,
     ) -> Result<Reservation, Exhausted> {
-        let mut reservation = self.empty(purpose);
+        let mut reservation = self.empty(tag);
         reservation.try_grow(bytes)?;
         Ok(reservation)
     }
@@ -148,9 +150,9 @@ impl MemoryBudget {
     pub fn try_reserve_large(
         &'static self,
         bytes: usize,
-        purpose: Purpose,
+        tag: impl Into<MemoryTag>,
     ) -> Result<Reservation, Exhausted> {
-        self.try_reserve(if bytes > SMALL { bytes } else { 0 }, purpose)
+        self.try_reserve(if bytes > SMALL { bytes } else { 0 }, tag)
     }
 
     /// Reserves `bytes`; waits for at most [`MAX_WAIT`] until they fit. Dropping the future gives up the place in the
@@ -161,42 +163,41 @@ impl MemoryBudget {
     pub async fn reserve(
         &'static self,
         bytes: usize,
-        purpose: Purpose,
+        tag: impl Into<MemoryTag>,
     ) -> Result<Reservation, Exhausted> {
-        let mut reservation = self.empty(purpose);
+        let mut reservation = self.empty(tag);
         reservation.grow(bytes).await?;
         Ok(reservation)
     }
 
-    fn ceiling(&self, purpose: Purpose) -> usize {
+    fn ceiling(&self, holder: Holder) -> usize {
         let limit = self.limit();
-        match purpose {
-            Purpose::Request => limit - limit / 8,
-            Purpose::Response => limit,
-        }
+        if holder.is_request() { limit - limit / 8 } else { limit }
     }
 
-    fn exhausted(&self, bytes: usize, purpose: Purpose) -> Exhausted {
-        let (limit, reserved) = (self.limit(), self.limit() - self.ceiling(purpose));
+    fn exhausted(&self, bytes: usize, holder: Holder) -> Exhausted {
+        let (limit, reserved) = (self.limit(), self.limit() - self.ceiling(holder));
         Exhausted { requested: bytes, in_use: self.in_use(), limit, reserved }
     }
 
     /// Adds `bytes` if they fit.
-    fn take(&self, bytes: usize, purpose: Purpose) -> bool {
-        let ceiling = self.ceiling(purpose);
+    fn take(&self, bytes: usize, tag: MemoryTag) -> bool {
+        let ceiling = self.ceiling(tag.holder);
         let add = |in_use: usize| in_use.checked_add(bytes).filter(|sum| *sum <= ceiling);
         // SeqCst orders this after `Waiters::enter`, see there.
         match self.in_use.fetch_update(Ordering::SeqCst, Ordering::Relaxed, add) {
             Ok(before) => {
                 self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+                tag.add(bytes);
                 true
             }
             Err(_) => false,
         }
     }
 
-    fn give_back(&'static self, bytes: usize) {
+    fn give_back(&'static self, bytes: usize, tag: MemoryTag) {
         if bytes > 0 {
+            tag.remove(bytes);
             self.in_use.fetch_sub(bytes, Ordering::SeqCst);
             self.waiters.serve(self);
         }
@@ -207,7 +208,7 @@ impl MemoryBudget {
 pub struct Reservation {
     budget: &'static MemoryBudget,
     bytes: usize,
-    purpose: Purpose,
+    tag: MemoryTag,
 }
 
 impl Reservation {
@@ -220,8 +221,8 @@ impl Reservation {
     /// # Errors
     /// They do not fit now. The reservation is unchanged.
     pub fn try_grow(&mut self, more: usize) -> Result<(), Exhausted> {
-        if !self.budget.take(more, self.purpose) {
-            return Err(self.budget.exhausted(more, self.purpose));
+        if !self.budget.take(more, self.tag) {
+            return Err(self.budget.exhausted(more, self.tag.holder));
         }
         self.bytes += more;
         Ok(())
@@ -238,28 +239,43 @@ impl Reservation {
     }
 
     async fn wait_and_grow(&mut self, more: usize) -> Result<(), Exhausted> {
-        if more > self.budget.ceiling(self.purpose) {
-            return Err(self.budget.exhausted(more, self.purpose));
+        if more > self.budget.ceiling(self.tag.holder) {
+            return Err(self.budget.exhausted(more, self.tag.holder));
         }
-        match self.budget.waiters.wait(self.budget, more, self.purpose).await {
+        match self.budget.waiters.wait(self.budget, more, self.tag).await {
             Some(granted) => {
                 self.merge(granted);
                 Ok(())
             }
-            None => Err(self.budget.exhausted(more, self.purpose)),
+            None => Err(self.budget.exhausted(more, self.tag.holder)),
         }
+    }
+
+    pub fn tag(&self) -> MemoryTag {
+        self.tag
+    }
+
+    /// Enters the bytes under another tag, once the model or the use is known.
+    pub fn set_tag(&mut self, tag: impl Into<MemoryTag>) {
+        let tag = tag.into();
+        if tag != self.tag && self.bytes > 0 {
+            self.tag.remove(self.bytes);
+            tag.add(self.bytes);
+        }
+        self.tag = tag;
     }
 
     /// Gives back all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes.saturating_sub(bytes);
         self.bytes -= surplus;
-        self.budget.give_back(surplus);
+        self.budget.give_back(surplus, self.tag);
     }
 
     /// Takes over the bytes of `other`, which must be of the same budget.
     pub fn merge(&mut self, mut other: Self) {
         debug_assert!(std::ptr::eq(self.budget, other.budget));
+        other.set_tag(self.tag);
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
@@ -267,13 +283,13 @@ impl Reservation {
     pub fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
-        Self { budget: self.budget, bytes, purpose: self.purpose }
+        Self { budget: self.budget, bytes, tag: self.tag }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget.give_back(self.bytes);
+        self.budget.give_back(self.bytes, self.tag);
     }
 }
 

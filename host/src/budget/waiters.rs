@@ -1,6 +1,7 @@
 //! Requests that wait for memory, first come first served.
 
-use super::{MAX_WAIT, MemoryBudget, Purpose, Reservation};
+use super::{MAX_WAIT, MemoryBudget, Reservation};
+use crate::ledger::MemoryTag;
 use crate::sync::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ pub struct Waiters {
 
 struct Waiter {
     bytes: usize,
-    purpose: Purpose,
+    tag: MemoryTag,
     granted: oneshot::Sender<Reservation>,
 }
 
@@ -33,12 +34,12 @@ impl Waiters {
         &self,
         budget: &'static MemoryBudget,
         bytes: usize,
-        purpose: Purpose,
+        tag: MemoryTag,
     ) -> Option<Reservation> {
         let (granted, receiver) = oneshot::channel();
         {
             let mut queue = self.queue.lock();
-            queue.push_back(Waiter { bytes, purpose, granted });
+            queue.push_back(Waiter { bytes, tag, granted });
             self.len.store(queue.len(), Ordering::SeqCst);
         }
         // Memory may have been given back before the length was stored, when its owner saw an empty queue.
@@ -59,14 +60,14 @@ impl Waiters {
         let mut queue = self.queue.lock();
         while let Some(first) = queue.front() {
             let cancelled = first.granted.is_closed();
-            if !cancelled && !budget.take(first.bytes, first.purpose) {
+            if !cancelled && !budget.take(first.bytes, first.tag) {
                 break;
             }
-            if let Some(Waiter { bytes, purpose, granted }) = queue.pop_front()
+            if let Some(Waiter { bytes, tag, granted }) = queue.pop_front()
                 && !cancelled
             {
                 // Cancelled meanwhile: dropped below, because giving back takes the lock.
-                unclaimed.extend(granted.send(Reservation { budget, bytes, purpose }).err());
+                unclaimed.extend(granted.send(Reservation { budget, bytes, tag }).err());
             }
         }
         self.len.store(queue.len(), Ordering::SeqCst);

@@ -2,8 +2,9 @@
 //! refused when it exceeds its limit, not when memory is exhausted.
 
 use super::decode_workers::{self, MAX_INLINE};
-use crate::budget::{self, Exhausted, Purpose, Reservation, request_memory};
+use crate::budget::{self, Exhausted, Reservation, request_memory};
 use crate::error::Error;
+use crate::ledger::MemoryTag;
 use crate::request::buffer::AlignedBuf;
 use bytes::Bytes;
 use flate2::Compression;
@@ -64,25 +65,27 @@ impl Coding {
         if data.starts_with(&[0x1f, 0x8b]) { Coding::Gzip } else { Coding::Deflate }
     }
 
-    /// Decompresses `len` bytes of `data` to at most `limit` bytes.
+    /// Decompresses `len` bytes of `data` to at most `limit` bytes, which are entered under `tag`.
     pub async fn decompress(
         self,
         data: impl Read + Send + 'static,
         len: usize,
         limit: usize,
+        tag: MemoryTag,
     ) -> Result<Bytes, CodingError> {
         let output: Box<dyn Read + Send> = match self {
             Coding::Gzip => Box::new(MultiGzDecoder::new(data)),
             Coding::Deflate => Box::new(ZlibDecoder::new(data)),
         };
-        Output::new(output, limit, Purpose::Request).read(len <= MAX_INLINE).await
+        Output::new(output, limit, tag).read(len <= MAX_INLINE).await
     }
 
-    /// Compresses `len` bytes of `data`.
+    /// Compresses `len` bytes of `data`. The output is entered under `tag`.
     pub async fn compress(
         self,
         data: impl Read + Send + 'static,
         len: u64,
+        tag: MemoryTag,
     ) -> Result<Bytes, CodingError> {
         let level = Compression::default();
         let output: Box<dyn Read + Send> = match self {
@@ -90,7 +93,7 @@ impl Coding {
             Coding::Deflate => Box::new(ZlibEncoder::new(data, level)),
         };
         let inline = len <= MAX_INLINE as u64;
-        Output::new(output, usize::MAX - 1, Purpose::Response).read(inline).await
+        Output::new(output, usize::MAX - 1, tag).read(inline).await
     }
 }
 
@@ -116,8 +119,8 @@ enum Progress {
 }
 
 impl Output {
-    fn new(coder: Box<dyn Read + Send>, limit: usize, purpose: Purpose) -> Self {
-        let reservation = request_memory().empty(purpose);
+    fn new(coder: Box<dyn Read + Send>, limit: usize, tag: MemoryTag) -> Self {
+        let reservation = request_memory().empty(tag);
         Self { coder, data: Data::Heap(Vec::new()), len: 0, limit, reservation }
     }
 
@@ -162,7 +165,8 @@ impl Output {
     /// Produces `more` bytes of output, or all that is left.
     fn fill(&mut self, more: usize) -> Result<Progress, CodingError> {
         let end = self.len + more;
-        let data = self.data.grow(end).ok_or(CodingError::OutOfMemory(end))?;
+        let data =
+            self.data.grow(end, self.reservation.tag()).ok_or(CodingError::OutOfMemory(end))?;
         while self.len < end {
             match self.coder.read(&mut data[self.len..end]) {
                 Ok(0) => return self.complete().map(Progress::Complete),
@@ -201,13 +205,13 @@ impl Output {
 
 impl Data {
     /// At least `len` bytes, of which those that were there before keep their values; `None` if out of memory.
-    fn grow(&mut self, len: usize) -> Option<&mut [u8]> {
+    fn grow(&mut self, len: usize, tag: MemoryTag) -> Option<&mut [u8]> {
         if let Self::Heap(data) = self {
             if len <= MAX_HEAP {
                 data.try_reserve_exact(len - data.len()).ok()?;
                 data.resize(len, 0);
             } else {
-                let mut block = AlignedBuf::try_for_input(None, len)?;
+                let mut block = AlignedBuf::try_for_input(None, len, tag)?;
                 block.as_mut()[..data.len()].copy_from_slice(data);
                 *self = Self::Block(block);
             }

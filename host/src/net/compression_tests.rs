@@ -1,12 +1,16 @@
 //! Unit tests of `compression.rs`.
 
 use super::*;
+use crate::ledger::Holder;
 use std::io::Cursor;
 
 async fn round_trip(coding: Coding, data: &[u8], limit: usize) -> Result<Bytes, CodingError> {
-    let packed = coding.compress(Cursor::new(data.to_vec()), data.len() as u64).await.unwrap();
+    let packed = coding
+        .compress(Cursor::new(data.to_vec()), data.len() as u64, MemoryTag::default())
+        .await
+        .unwrap();
     let len = packed.len();
-    coding.decompress(Cursor::new(packed), len, limit).await
+    coding.decompress(Cursor::new(packed), len, limit, MemoryTag::default()).await
 }
 
 #[tokio::test]
@@ -26,7 +30,7 @@ async fn output_is_limited_exactly() {
 #[tokio::test]
 async fn malformed_data_is_an_error() {
     let garbage = Cursor::new(b"no compressed data".to_vec());
-    let got = Coding::Gzip.decompress(garbage, 18, 1000).await;
+    let got = Coding::Gzip.decompress(garbage, 18, 1000, MemoryTag::default()).await;
     assert!(matches!(got, Err(CodingError::Malformed(_))));
 }
 
@@ -43,8 +47,8 @@ async fn output_of_some_megabytes_is_not_in_the_heap() {
 fn expansion_is_drawn_from_the_budget_before_it_is_produced() {
     let budget: &'static budget::MemoryBudget =
         Box::leak(Box::new(budget::MemoryBudget::new(1 << 20)));
-    let mut output = Output::new(Box::new(io::repeat(1)), 1 << 30, Purpose::Request);
-    output.reservation = budget.empty(Purpose::Request);
+    let mut output = Output::new(Box::new(io::repeat(1)), 1 << 30, Holder::Decode.into());
+    output.reservation = budget.empty(Holder::Decode);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let got = runtime.block_on(output.read(true));
     assert!(matches!(got, Err(CodingError::Exhausted(_))));

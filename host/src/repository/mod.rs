@@ -10,6 +10,7 @@ pub mod ensemble; // ensembles and the models of their steps
 pub mod labels; // class label files
 pub mod lifecycle; // load, replace, unload
 pub mod load_limits; // memory and instances of one load
+pub mod memory; // memory by model, version and use
 mod model; // a model: configuration and versions
 pub mod model_config; // a model's configuration, from file to effective
 mod open_version; // an open version: queue, instances, signature
@@ -23,4 +24,4 @@ mod warmup; // `model_warmup` samples
 pub use lifecycle::{Version, VersionState};
 pub use model::Model;
 pub use open_version::OpenVersion;
-pub use table::{LookupError, ModelTable};
+pub use table::{InputMemory, LookupError, ModelTable};

@@ -6,6 +6,7 @@
 use super::{Model, OpenVersion};
 use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
+use crate::ledger::Owner;
 use crate::plugin::Backends;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::collections::{BTreeMap, HashMap};
@@ -18,6 +19,14 @@ pub struct ModelTable {
     models: ArcSwap<HashMap<String, Arc<Model>>>,
     /// The installed backends, for `/v2/backends`.
     pub(super) backends: ArcSwapOption<Backends>,
+}
+
+/// Memory for the inputs of a model.
+pub struct InputMemory {
+    /// Shared with the process of an isolated model; `None` for a local one.
+    pub arena: Option<Arc<Arena>>,
+    /// What the inputs are entered under in the ledger.
+    pub owner: Owner,
 }
 
 /// Why a lookup found nothing. `Display` is the text of v1.13 and of v2 (docs/protocol/v2.md §1.3).
@@ -88,9 +97,12 @@ impl ModelTable {
         version.is_none_or(|version| version.is_ready())
     }
 
-    /// The arena that inputs of the model's latest version are best received into; `None` for a local model.
-    pub fn arena(&self, name: &str) -> Option<Arc<Arena>> {
-        self.models.load().get(name)?.latest.load().as_ref()?.arena.clone()
+    /// The memory that inputs of the model's latest version are best received into.
+    pub fn input_memory(&self, name: &str) -> Option<InputMemory> {
+        let models = self.models.load();
+        let latest = models.get(name)?.latest.load();
+        let served = latest.as_ref()?;
+        Some(InputMemory { arena: served.arena.clone(), owner: served.signature.owner })
     }
 
     /// The model's latest version has an input of strings, which takes long to check.

@@ -3,8 +3,9 @@
 use super::pages::Pages;
 use super::pool;
 use crate::arena::{Arena, Block};
-use crate::budget::{Exhausted, Purpose, Reservation, out_of_memory, request_memory};
+use crate::budget::{Exhausted, Reservation, model_memory, out_of_memory, request_memory};
 use crate::error::Error;
+use crate::ledger::MemoryTag;
 use bytes::Bytes;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -37,11 +38,6 @@ impl AllocError {
             Self::System(bytes) => out_of_memory(what, bytes),
         }
     }
-}
-
-/// A reservation of nothing.
-fn unpaid() -> Reservation {
-    request_memory().empty(Purpose::Request)
 }
 
 /// Where the memory came from and is returned to.
@@ -77,8 +73,17 @@ unsafe impl Sync for AlignedBuf {}
 impl AlignedBuf {
     /// A zeroed buffer of `len` bytes that is not drawn from the memory budget, for memory that does not belong to a request;
     /// `None` if out of memory.
-    pub fn try_new(len: usize) -> Option<Self> {
-        Self::allocate(PROCESS_ARENA.get(), len, true, unpaid())
+    pub fn try_new(len: usize, tag: impl Into<MemoryTag>) -> Option<Self> {
+        let tag = tag.into();
+        Self::allocate(PROCESS_ARENA.get(), len, true, |len| Self::of_model(len, tag))
+    }
+
+    /// Enters a block that no request pays for.
+    fn of_model(len: usize, tag: MemoryTag) -> Reservation {
+        let mut reservation = model_memory().empty(tag);
+        let entered = reservation.try_grow(len);
+        debug_assert!(entered.is_ok(), "this budget has no limit");
+        reservation
     }
 
     /// A zeroed buffer of `len` bytes. Zeroed because a backend that writes too little must not expose data of another
@@ -86,31 +91,37 @@ impl AlignedBuf {
     ///
     /// # Errors
     /// The memory budget is exhausted, or the system's memory.
-    pub fn zeroed(len: usize, purpose: Purpose) -> Result<Self, AllocError> {
-        Self::charged(PROCESS_ARENA.get(), len, true, purpose)
+    pub fn zeroed(len: usize, tag: impl Into<MemoryTag>) -> Result<Self, AllocError> {
+        Self::charged(PROCESS_ARENA.get(), len, true, tag)
     }
 
     /// A buffer of `len` bytes that may hold data of other requests: only what was written to it may be read.
     ///
     /// # Errors
     /// As of [`AlignedBuf::zeroed`].
-    pub fn unwritten(len: usize, purpose: Purpose) -> Result<Self, AllocError> {
+    pub fn unwritten(len: usize, tag: impl Into<MemoryTag>) -> Result<Self, AllocError> {
         // Small heap blocks would be uninitialised, which `as_ref` must not expose.
-        Self::charged(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, purpose)
+        Self::charged(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, tag)
     }
 
     /// A buffer of `len` bytes for received data, in `arena` if given and not exhausted; unwritten as that of
     /// [`AlignedBuf::unwritten`]. The caller lets [`AlignedBuf::reservation`] grow while data arrives. `None` if out of
     /// memory.
-    pub fn try_for_input(arena: Option<&Arc<Arena>>, len: usize) -> Option<Self> {
-        let shared = arena.and_then(|arena| Self::allocate(Some(arena), len, false, unpaid()));
-        shared.or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, unpaid()))
+    pub fn try_for_input(
+        arena: Option<&Arc<Arena>>,
+        len: usize,
+        tag: impl Into<MemoryTag>,
+    ) -> Option<Self> {
+        let unpaid = request_memory().empty(tag);
+        arena
+            .and_then(|arena| Self::shared(arena, len))
+            .or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, |_| unpaid))
     }
 
     /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client chooses.
-    pub fn copy_of(parts: &[&[u8]]) -> Self {
-        let len = parts.iter().map(|p| p.len()).sum();
-        Self::allocate(PROCESS_ARENA.get(), len, false, unpaid())
+    pub fn copy_of(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
+        let (len, tag) = (parts.iter().map(|p| p.len()).sum(), tag.into());
+        Self::allocate(PROCESS_ARENA.get(), len, false, |len| Self::of_model(len, tag))
             .unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
             .filled(parts)
     }
@@ -122,13 +133,12 @@ impl AlignedBuf {
     pub fn try_copy(
         arena: Option<&Arc<Arena>>,
         parts: &[&[u8]],
-        purpose: Purpose,
+        tag: impl Into<MemoryTag>,
     ) -> Result<Self, AllocError> {
         let len = parts.iter().map(|p| p.len()).sum();
-        let shared = arena.and_then(|arena| Self::allocate(Some(arena), len, false, unpaid()));
-        let block = match shared {
+        let block = match arena.and_then(|arena| Self::shared(arena, len)) {
             Some(block) => block,
-            None => Self::charged(PROCESS_ARENA.get(), len, false, purpose)?,
+            None => Self::charged(PROCESS_ARENA.get(), len, false, tag)?,
         };
         Ok(block.filled(parts))
     }
@@ -153,18 +163,23 @@ impl AlignedBuf {
         true
     }
 
+    /// A buffer in `arena`, with the content of its last user; `None` if the arena is exhausted.
+    fn shared(arena: &Arc<Arena>, len: usize) -> Option<Self> {
+        Self::allocate(Some(arena), len, false, |_| request_memory().empty(MemoryTag::default()))
+    }
+
     /// Draws large blocks from the memory budget before they are allocated.
     fn charged(
         arena: Option<&Arc<Arena>>,
         len: usize,
         zeroed: bool,
-        purpose: Purpose,
+        tag: impl Into<MemoryTag>,
     ) -> Result<Self, AllocError> {
-        let mut reservation = request_memory().empty(purpose);
+        let mut reservation = request_memory().empty(tag);
         if arena.is_none() && len >= pool::MIN_SIZE {
             reservation.try_grow(len).map_err(AllocError::Budget)?;
         }
-        Self::allocate(arena, len, zeroed, reservation).ok_or(AllocError::System(len))
+        Self::allocate(arena, len, zeroed, |_| reservation).ok_or(AllocError::System(len))
     }
 
     /// Fills the buffer with `parts`, whose lengths sum up to its length.
@@ -185,12 +200,12 @@ impl AlignedBuf {
     /// Over-allocates and aligns within the block: cheaper than asking the allocator for an aligned one.
     ///
     /// Unless `zeroed`, heap memory is uninitialised, and memory of the pool or the arena holds its last user's data: the
-    /// caller must write all of it, or expose only what it wrote.
+    /// caller must write all of it, or expose only what it wrote. `reservation` is called for a block of the pool.
     fn allocate(
         arena: Option<&Arc<Arena>>,
         len: usize,
         zeroed: bool,
-        reservation: Reservation,
+        reservation: impl FnOnce(usize) -> Reservation,
     ) -> Option<Self> {
         if len == 0 {
             let ptr = NonNull::<Aligned>::dangling().cast();
@@ -203,7 +218,8 @@ impl AlignedBuf {
         if len >= pool::MIN_SIZE {
             let mut pages = pool::take(len)?;
             pages.claim(len, zeroed);
-            return Some(Self { ptr: pages.ptr(), len, origin: Origin::Pool(pages, reservation) });
+            let (ptr, origin) = (pages.ptr(), Origin::Pool(pages, reservation(len)));
+            return Some(Self { ptr, len, origin });
         }
         let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
         // SAFETY: the layout's size is not zero. Callers that pass `zeroed: false` write every byte first.

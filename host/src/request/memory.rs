@@ -2,8 +2,8 @@
 //! process can change it. Regions of client shared memory, pinned and GPU memory are placed memory.
 
 use super::buffer::AlignedBuf;
-use crate::budget::Purpose;
 use crate::error::{Error, Result};
+use crate::ledger::Holder;
 use bytes::Bytes;
 use std::fmt;
 use std::ops::Range;
@@ -214,12 +214,12 @@ impl PlacedSlice {
         match self.readable() {
             Some(_) if !self.memory.shared => Ok(Bytes::from_owner(Readable(self.clone()))),
             Some(bytes) => {
-                let copy = AlignedBuf::try_copy(None, &[bytes], Purpose::Request);
+                let copy = AlignedBuf::try_copy(None, &[bytes], Holder::Input);
                 let copy = copy.map_err(out_of_memory)?;
                 self.memory.fault().map_or_else(|| Ok(copy.into_bytes()), Err)
             }
             None => {
-                let copy = AlignedBuf::unwritten(self.len, Purpose::Request);
+                let copy = AlignedBuf::unwritten(self.len, Holder::Input);
                 let mut copy = copy.map_err(out_of_memory)?;
                 self.memory.owner.read(self.offset, copy.as_mut())?;
                 Ok(copy.into_bytes())

@@ -5,7 +5,7 @@
 //! bound, evicted longest-unused first, and unmapped after [`MAX_IDLE_NS`]: an idle server keeps no blocks and wakes no
 //! thread. An allocation that fails is retried after all free blocks were unmapped.
 
-use super::pages::Pages;
+use super::pages::{Pages, mapped};
 use crate::budget::{self, Reservation};
 use crate::clock::now_ns;
 use crate::reclaim;
@@ -157,6 +157,26 @@ impl FreeBlocks {
 
 /// The pool of this process.
 static POOL: LazyLock<Arc<Pool>> = LazyLock::new(|| Arc::new(Pool::new(bound())));
+
+/// Bytes of the pool of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUsage {
+    /// Of all blocks, written or not.
+    pub mapped: u64,
+    /// Of blocks that are kept for reuse.
+    pub free: u64,
+    /// At most so many free bytes are kept.
+    pub bound: u64,
+}
+
+/// The use of the pool of this process.
+pub fn usage() -> PoolUsage {
+    let free = POOL.lock().bytes;
+    // A block that is mapped or taken in between must not make the free bytes exceed the mapped ones.
+    let mapped = mapped().max(free);
+    let [mapped, free, bound] = [mapped, free, POOL.bound].map(|bytes| bytes as u64);
+    PoolUsage { mapped, free, bound }
+}
 
 /// As [`Pool::take`], from the pool of this process.
 pub fn take(len: usize) -> Option<Pages> {

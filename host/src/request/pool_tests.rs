@@ -10,7 +10,7 @@ fn free_bytes(pool: &Pool) -> usize {
 }
 
 fn put(pool: &Pool, block: Pages, now_ns: u64) -> Option<u64> {
-    pool.put(block, budget::request_memory().empty(budget::Purpose::Request), now_ns)
+    pool.put(block, budget::request_memory().empty(crate::ledger::Holder::Input), now_ns)
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::dtype::DType;
 use super::state_spec::StateSpec;
 use super::tensor::{Shape, ShapeText};
 use crate::error::{Error, Result};
+use crate::ledger::Owner;
 use std::sync::Arc;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
 
@@ -71,6 +72,8 @@ pub struct Signature {
     pub hidden: Vec<TensorSpec>,
     /// Implicit states.
     pub states: Vec<StateSpec>,
+    /// What its tensors are entered under in the ledger.
+    pub owner: Owner,
 }
 
 impl Signature {
@@ -110,7 +113,13 @@ impl Signature {
             outputs: outputs.collect::<Result<_>>()?,
             hidden: Vec::new(),
             states: Vec::new(),
+            owner: Owner::default(),
         })
+    }
+
+    /// The signature of one version: a copy whose tensors are entered under `owner`.
+    pub fn of_version(&self, owner: Owner) -> Arc<Self> {
+        Arc::new(Self { owner, ..self.clone() })
     }
 
     /// Input number `index`, declared or hidden.

@@ -4,8 +4,9 @@ use super::buffer::{AlignedBuf, uses_arena};
 use super::dtype::DType;
 use super::memory::OutputMemory;
 use super::tensor_data::TensorData;
-use crate::budget::{Purpose, SMALL};
+use crate::budget::SMALL;
 use crate::error::Result;
+use crate::ledger::Holder;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::fmt;
@@ -73,7 +74,7 @@ impl InputTensor {
         }
         if !self.is_aligned(align) || uses_arena() {
             let data = self.data.readable().unwrap_or_default();
-            let copy = AlignedBuf::try_copy(None, &[data], Purpose::Request);
+            let copy = AlignedBuf::try_copy(None, &[data], Holder::Input);
             self.data = copy.map_err(|e| e.refuse("a misaligned tensor"))?.into_bytes().into();
         }
         Ok(())

@@ -4,6 +4,7 @@ use super::batcher::{BatchEntry, Batchable};
 use super::null_errors;
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
+use crate::ledger::Holder;
 use crate::request::buffer::AlignedBuf;
 use crate::request::check::IdPrefix;
 use crate::request::tensor::element_count;
@@ -207,7 +208,8 @@ impl BatchAssembler {
     fn zeros(&self, bytes: usize) -> Option<Bytes> {
         let mut zeros = self.zeros.lock();
         if zeros.len() < bytes {
-            *zeros = AlignedBuf::try_new(bytes)?.into_bytes();
+            *zeros =
+                AlignedBuf::try_new(bytes, self.signature.owner.tag(Holder::Control))?.into_bytes();
         }
         Some(zeros.slice(..bytes))
     }
@@ -242,9 +244,10 @@ fn correlation_element(id: &CorrelationId, dtype: DType) -> Bytes {
     if dtype == DType::String {
         let text = if let CorrelationId::Text(text) = id { text.as_str() } else { "" };
         let length = text.len() as u32;
-        return AlignedBuf::copy_of(&[&length.to_le_bytes(), text.as_bytes()]).into_bytes();
+        return AlignedBuf::copy_of(&[&length.to_le_bytes(), text.as_bytes()], Holder::Control)
+            .into_bytes();
     }
     let number = if let CorrelationId::Number(n) = id { *n } else { 0 };
     let size = dtype.size().unwrap_or(8).min(8);
-    AlignedBuf::copy_of(&[&number.to_le_bytes()[..size]]).into_bytes()
+    AlignedBuf::copy_of(&[&number.to_le_bytes()[..size]], Holder::Control).into_bytes()
 }

@@ -117,8 +117,8 @@ impl<B: StreamBody> Reader<B> {
             return Err(unary::too_long(length, limits.message));
         }
         let ctx = Arc::clone(&self.ctx);
-        let arena = |model: &str| ctx.models.arena(model);
-        let mut receiver = MessageReceiver::new(&arena);
+        let memory_of = |model: &str| ctx.models.input_memory(model);
+        let mut receiver = MessageReceiver::new(&memory_of);
         let mut left = PREFIX + length;
         loop {
             let part = self.pending.split_to(left.min(self.pending.len()));

@@ -2,7 +2,8 @@
 //! aligned block.
 
 use crate::arena::Arena;
-use crate::budget::{self, Exhausted, Grow, Purpose, Reservation, SMALL, request_memory};
+use crate::budget::{self, Exhausted, Grow, Reservation, SMALL, request_memory};
+use crate::ledger::MemoryTag;
 use crate::net::disconnect::RequestBodyError;
 use crate::request::buffer::{ALIGN, AlignedBuf, AllocError};
 use bytes::Bytes;
@@ -30,6 +31,8 @@ pub struct BodySpec<'a> {
     pub aligned_at: usize,
     /// Shared memory of an isolated model: the body is copied into it in any case.
     pub arena: Option<&'a Arc<Arena>>,
+    /// What the body is entered under in the ledger.
+    pub tag: MemoryTag,
 }
 
 /// The body of a request.
@@ -60,7 +63,7 @@ pub async fn collect<B: ReceivedBody>(
     let pad = (ALIGN - spec.aligned_at % ALIGN) % ALIGN;
     let mut pieces: SmallVec<[Bytes; 1]> = SmallVec::new();
     let mut block: Option<AlignedBuf> = None;
-    let mut reservation = request_memory().empty(Purpose::Request);
+    let mut reservation = request_memory().empty(spec.tag);
     let mut total = 0;
     while let Some(piece) = next_piece(body.as_mut()).await? {
         let end = total + piece.len();
@@ -76,7 +79,7 @@ pub async fn collect<B: ReceivedBody>(
             if request_memory().counts_address_space() {
                 pay(&mut reservation, len).await.map_err(exhausted)?;
             }
-            let allocated = AlignedBuf::try_for_input(spec.arena, len);
+            let allocated = AlignedBuf::try_for_input(spec.arena, len, spec.tag);
             let mut allocated = allocated.ok_or(BodyError::OutOfMemory(AllocError::System(len)))?;
             if let Some(paid) = allocated.reservation() {
                 paid.merge(reservation.split(len));
@@ -115,7 +118,7 @@ pub async fn collect<B: ReceivedBody>(
     let mut parts: Vec<&[u8]> = Vec::with_capacity(pieces.len() + 1);
     parts.push(&[0; ALIGN][..pad]);
     parts.extend(pieces.iter().map(|p| p.as_ref()));
-    let joined = AlignedBuf::try_copy(spec.arena, &parts, Purpose::Request);
+    let joined = AlignedBuf::try_copy(spec.arena, &parts, spec.tag);
     Ok(joined.map_err(BodyError::OutOfMemory)?.into_bytes().slice(pad..))
 }
 

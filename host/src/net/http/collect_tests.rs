@@ -48,7 +48,7 @@ async fn pieces_are_joined_and_aligned() {
             let frames: Vec<Result<_, Infallible>> =
                 bytes.chunks(step).map(|c| Ok(Frame::data(Bytes::copy_from_slice(c)))).collect();
             let body = StreamBody::new(tokio_stream::iter(frames));
-            let spec = BodySpec { length, limit: 1000, aligned_at: 37, arena: None };
+            let spec = BodySpec { length, limit: 1000, aligned_at: 37, ..BodySpec::default() };
             let got = collect(pin!(body), spec).await.unwrap();
             assert_eq!(got, bytes, "pieces of {step}");
             assert!(step == 1000 || (got.as_ptr() as usize + 37).is_multiple_of(ALIGN));

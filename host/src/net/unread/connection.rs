@@ -1,8 +1,9 @@
 //! Unread bytes of one connection, all its streams and calls together. They are drawn from the memory budget.
 
-use crate::budget::{Purpose, Reservation, SMALL, request_memory};
+use crate::budget::{Reservation, SMALL, request_memory};
 use crate::config::UnreadLimits;
 use crate::error::{Code, Error, Result};
+use crate::ledger::Holder;
 use crate::request::unread::{Unread, UnreadAccount};
 use crate::sync::{Condvar, Mutex};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl ConnectionUnread {
             limits,
             bytes: AtomicUsize::new(0),
             read: AtomicU64::new(0),
-            drawn: Mutex::new(request_memory().empty(Purpose::Response)),
+            drawn: Mutex::new(request_memory().empty(Holder::UnreadResponse)),
             drawn_bytes: AtomicUsize::new(0),
             senders: AtomicUsize::new(0),
             sender_lock: Mutex::new(()),

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
+use crate::repository::Model;
 use crate::repository::lifecycle::{IndexEntry, LoadError, ModelControl, is_model_name};
 use crate::repository::model_config::MAX_BYTES;
-use crate::repository::{Model, VersionState};
 use std::sync::Arc;
 use trtserver_proto::json::parse;
 use trtserver_proto::v2::ModelConfig;
@@ -128,16 +128,10 @@ fn entries(listed: &IndexEntry, only_ready: bool) -> Vec<ModelIndex> {
 fn versions(model: &Model) -> impl Iterator<Item = ModelIndex> {
     model.versions.values().map(|version| {
         let status = version.status();
-        let state = match status.0 {
-            VersionState::Ready => "READY",
-            VersionState::Unavailable => "UNAVAILABLE",
-            VersionState::Loading => "LOADING",
-            VersionState::Unloading => "UNLOADING",
-        };
         ModelIndex {
             name: model.name.to_string(),
             version: version.number.to_string(),
-            state: state.to_owned(),
+            state: status.0.name().to_owned(),
             reason: status.1.clone(),
         }
     })

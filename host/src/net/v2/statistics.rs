@@ -3,11 +3,12 @@
 use super::lookup::parse_version;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
+use crate::repository::memory::{OwnerMemory, of_version};
 use crate::repository::{Model, Version};
 use crate::stats::{CLOSE_REASONS, Counters, Span, WarmupSpans};
 use std::sync::Arc;
 use trtserver_proto::v2::{
-    InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration,
+    InferBatchStatistics, InferStatistics, MemoryUsage, ModelStatistics, StatisticDuration,
 };
 
 /// The statistics of one version, of all READY versions of a model, or of all models for an empty name.
@@ -36,7 +37,8 @@ fn of_model(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
         .filter(|v| v.is_ready() && number.is_none_or(|number| v.number == number));
     let message = |v: &Arc<Version>| {
         let (counters, warmup) = (v.stats.snapshot(), v.stats.warmup());
-        message(&model.name, v.number, &counters, &warmup)
+        let memory_usage = memory_usage(&of_version(&model.name, v.number));
+        ModelStatistics { memory_usage, ..message(&model.name, v.number, &counters, &warmup) }
     };
     versions.map(message).collect()
 }
@@ -75,6 +77,17 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
         batch_closed: closed.collect(),
         ..Default::default()
     }
+}
+
+/// The sums of the memory report.
+fn memory_usage(memory: &OwnerMemory) -> Vec<MemoryUsage> {
+    let sums = memory.totals().into_iter();
+    let usage = |((memory_type, id), byte_size): ((&str, i64), u64)| MemoryUsage {
+        r#type: memory_type.to_owned(),
+        id,
+        byte_size,
+    };
+    sums.map(usage).collect()
 }
 
 fn duration(span: &Span) -> Option<StatisticDuration> {

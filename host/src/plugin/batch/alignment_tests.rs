@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::error::{Code, Error};
+use crate::ledger::Holder;
 use crate::request::buffer::AlignedBuf;
 use crate::request::testing::{RecordedResponses, request};
 use bytes::Bytes;
@@ -11,7 +12,7 @@ fn request_at(offset: usize) -> (InferRequest, RecordedResponses) {
     let (mut request, _, responses) = request("");
     let block: Vec<u8> = (0..100).collect();
     request.inputs[0].data =
-        AlignedBuf::copy_of(&[&block]).into_bytes().slice(offset..offset + 8).into();
+        AlignedBuf::copy_of(&[&block], Holder::Input).into_bytes().slice(offset..offset + 8).into();
     (request, responses)
 }
 

@@ -2,8 +2,8 @@
 
 use super::requests::BatchRequests;
 use super::views::InputView;
-use crate::budget::Purpose;
 use crate::error::{Error, Result};
+use crate::ledger::{Holder, MemoryTag};
 use crate::plugin::text::read;
 use crate::request::buffer::{AlignedBuf, AllocError};
 use crate::request::pool;
@@ -56,7 +56,7 @@ impl GatheredInputs {
     fn copy(&mut self, signature: &Signature, parts: &[Part<'_>]) -> Result<(Buf, Held)> {
         let total = parts.iter().map(|(view, _)| view.buf.bytes as usize).sum();
         let mut block = self
-            .take_block(total)
+            .take_block(total, signature.owner.tag(Holder::GatheredInput))
             .map_err(|e| e.refuse(&format!("a gathered input of model '{}'", signature.model)))?;
         let mut rest = &mut block.as_mut()[..total];
         for (view, _) in parts {
@@ -75,12 +75,12 @@ impl GatheredInputs {
     }
 
     /// The smallest spare block that is large enough, or a new one.
-    fn take_block(&mut self, bytes: usize) -> Result<AlignedBuf, AllocError> {
+    fn take_block(&mut self, bytes: usize, tag: MemoryTag) -> Result<AlignedBuf, AllocError> {
         let fitting = self.spare.iter().enumerate().filter(|(_, block)| block.len() >= bytes);
         match fitting.min_by_key(|(_, block)| block.len()) {
             Some((at, _)) => Ok(self.spare.swap_remove(at)),
             // Not zeroed: every byte is written below.
-            None => AlignedBuf::unwritten(bytes, Purpose::Response),
+            None => AlignedBuf::unwritten(bytes, tag),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Memory of outputs: allocated by the host, or donated by the backend.
 
-use crate::budget::Purpose;
 use crate::error::{Error, Result};
+use crate::ledger::MemoryTag;
 use crate::request::buffer::{self, AlignedBuf, AllocError};
 use crate::request::memory::{Location, MemoryType};
 use bytes::Bytes;
@@ -25,13 +25,13 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// Host memory for the backend to write.
+    /// Host memory for the backend to write, entered under `tag`.
     ///
     /// # Errors
     /// Out of memory.
-    pub fn allocate(name: &str, bytes: u64) -> Result<(Self, *mut u8)> {
+    pub fn allocate(name: &str, bytes: u64, tag: MemoryTag) -> Result<(Self, *mut u8)> {
         let block = usize::try_from(bytes).map_err(|_| AllocError::System(usize::MAX));
-        let block = block.and_then(|bytes| AlignedBuf::zeroed(bytes, Purpose::Response));
+        let block = block.and_then(|bytes| AlignedBuf::zeroed(bytes, tag));
         let mut block = block.map_err(|e| out_of_memory(name, e))?;
         let ptr = block.as_mut_ptr();
         Ok((Self::Ours(block), ptr))
@@ -41,8 +41,13 @@ impl Memory {
     ///
     /// # Errors
     /// Out of memory for the copy.
-    pub fn adopt(name: &str, donation: &mut Option<Donation>, parts: &[Buf]) -> Result<Self> {
-        let data = Donation::bytes(donation, parts).map_err(|e| out_of_memory(name, e))?;
+    pub fn adopt(
+        name: &str,
+        donation: &mut Option<Donation>,
+        parts: &[Buf],
+        tag: MemoryTag,
+    ) -> Result<Self> {
+        let data = Donation::bytes(donation, parts, tag).map_err(|e| out_of_memory(name, e))?;
         Ok(Self::Donated(data))
     }
 
@@ -85,7 +90,11 @@ impl Donation {
     ///
     /// # Errors
     /// There is no memory for the copy.
-    fn bytes(donation: &mut Option<Self>, parts: &[Buf]) -> Result<Bytes, AllocError> {
+    fn bytes(
+        donation: &mut Option<Self>,
+        parts: &[Buf],
+        tag: MemoryTag,
+    ) -> Result<Bytes, AllocError> {
         match parts {
             [] => Ok(Bytes::new()),
             // Not in a child process: outputs must be in its arena.
@@ -104,7 +113,7 @@ impl Donation {
                         std::slice::from_raw_parts(p.ptr.cast_const(), p.bytes as usize)
                     })
                     .collect();
-                Ok(AlignedBuf::try_copy(None, &slices, Purpose::Response)?.into_bytes())
+                Ok(AlignedBuf::try_copy(None, &slices, tag)?.into_bytes())
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::declared::{Declared, Rows};
 use super::memory::{Donation, Memory, size_of_parts};
 use crate::error::{Code, Error, Result};
+use crate::ledger::{Holder, MemoryTag};
 use crate::request::state_spec::StateTensor;
 use crate::request::strings;
 use crate::request::tensor::element_count;
@@ -62,7 +63,8 @@ impl ResponseBuilder {
         bytes: u64,
     ) -> Result<Option<*mut u8>> {
         let Some(destination) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
-        let (memory, ptr) = Memory::allocate(name, bytes).map_err(|e| self.out_of_memory(e))?;
+        let (memory, ptr) = Memory::allocate(name, bytes, self.tag(&destination))
+            .map_err(|e| self.out_of_memory(e))?;
         self.outputs.push(BuiltOutput { destination, memory, checked: false });
         Ok(Some(ptr))
     }
@@ -78,11 +80,17 @@ impl ResponseBuilder {
     ) -> Result<()> {
         let bytes = size_of_parts(name, parts).map_err(|e| self.error(e.message))?;
         if let Some(destination) = self.check(name, dtype, shape, bytes)? {
-            let memory = Memory::adopt(name, &mut Some(donation), parts)
+            let memory = Memory::adopt(name, &mut Some(donation), parts, self.tag(&destination))
                 .map_err(|e| self.out_of_memory(e))?;
             self.outputs.push(BuiltOutput { destination, memory, checked: false });
         }
         Ok(())
+    }
+
+    /// What an output is entered under in the ledger. A state lasts longer than the output that it may be, too.
+    fn tag(&self, destination: &Destination) -> MemoryTag {
+        let holder = if destination.state.is_some() { Holder::State } else { Holder::Output };
+        self.responder.context.signature.owner.tag(holder)
     }
 
     fn out_of_memory(&self, error: Error) -> Error {

@@ -6,6 +6,7 @@ use super::outputs::ResponseBuilder;
 use super::requests::BatchRequests;
 use super::slot::BatchStatus;
 use crate::error::{Error, Result};
+use crate::ledger::{Holder, MemoryTag};
 use crate::request::strings::{self, StringFault};
 use crate::request::{DType, Responder, Shape, ShapeText};
 use crate::sync::{Mutex, MutexGuard};
@@ -48,7 +49,7 @@ impl<'a> Scatter<'a> {
         bytes: u64,
     ) -> Result<Option<*mut u8>> {
         let Some(output) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
-        let (memory, ptr) = Memory::allocate(name, bytes)?;
+        let (memory, ptr) = Memory::allocate(name, bytes, output.tag)?;
         output.add(memory);
         Ok(Some(ptr))
     }
@@ -67,7 +68,7 @@ impl<'a> Scatter<'a> {
         // Declared before the lock is taken, so dropped after it is released: dropping a donation calls the backend.
         let mut donation = Some(donation);
         if let Some(output) = self.check(name, dtype, shape, bytes)? {
-            let memory = Memory::adopt(name, &mut donation, parts)?;
+            let memory = Memory::adopt(name, &mut donation, parts, output.tag)?;
             output.add(memory);
         }
         Ok(())
@@ -108,7 +109,9 @@ impl<'a> Scatter<'a> {
         if scattered.blocks.iter().any(|block| block.name == name) {
             return fault("was scattered twice");
         }
-        Ok(Some(CheckedOutput { scattered, name: name.to_owned(), declared, shape: shape.into() }))
+        let holder = if declared.state.is_some() { Holder::State } else { Holder::Output };
+        let (name, tag) = (name.to_owned(), signature.owner.tag(holder));
+        Ok(Some(CheckedOutput { scattered, name, declared, shape: shape.into(), tag }))
     }
 
     /// Drops the scattered outputs.
@@ -151,11 +154,13 @@ struct CheckedOutput<'a> {
     name: String,
     declared: Declared,
     shape: Shape,
+    /// What its memory is entered under in the ledger.
+    tag: MemoryTag,
 }
 
 impl CheckedOutput<'_> {
     fn add(self, memory: Memory) {
-        let Self { mut scattered, name, declared, shape } = self;
+        let Self { mut scattered, name, declared, shape, .. } = self;
         scattered.blocks.push(Block { name, declared, shape, memory });
     }
 }

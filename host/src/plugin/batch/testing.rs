@@ -47,6 +47,7 @@ pub fn signature(max_batch_size: u32) -> Arc<Signature> {
         outputs: vec![spec("O", DType::Fp32), spec("T", DType::String)],
         hidden: vec![spec("P", DType::Fp32)],
         states: vec![state],
+        ..Signature::default()
     })
 }
 

@@ -3,6 +3,7 @@
 
 use super::metric::CustomMetrics;
 use super::reported_memory::{self, Reporter};
+use crate::ledger::{Holder, Owner};
 use crate::request::buffer::AlignedBuf;
 use crate::sync::Mutex;
 use std::collections::HashMap;
@@ -19,6 +20,8 @@ pub struct Patch {
 /// See the module text. Memory and metrics of a scope are freed with it.
 pub struct Scope {
     pub reporter: Reporter,
+    /// What its memory is entered under in the ledger.
+    owner: Owner,
     id: u64,
     pub patch: Mutex<Option<Patch>>,
     pub metrics: CustomMetrics,
@@ -43,7 +46,9 @@ impl Scope {
     }
 
     fn new(label: String, model: Option<(Arc<str>, i64)>) -> Arc<Self> {
+        let of_model = |(name, version): &(Arc<str>, i64)| Owner::version(name, *version);
         Arc::new(Self {
+            owner: model.as_ref().map_or(Owner::SERVER, of_model),
             reporter: Reporter { label: label.into(), model },
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             patch: Mutex::new(None),
@@ -78,7 +83,7 @@ impl Scope {
     /// Allocates memory that is freed by [`free`] or with the scope. Returns its address and memory handle; `None` if out of
     /// memory.
     pub fn alloc(&self, bytes: usize) -> Option<(*mut u8, u64)> {
-        let mut buf = AlignedBuf::try_new(bytes)?;
+        let mut buf = AlignedBuf::try_new(bytes, self.owner.tag(Holder::Backend))?;
         let ptr = buf.as_mut_ptr();
         let memory_handle = NEXT.fetch_add(1, Ordering::Relaxed);
         memory().insert(memory_handle, (self.id, buf));

@@ -4,6 +4,7 @@ use super::messages::{ExecuteBatch, Input, Request, RequestStream};
 use super::params;
 use crate::arena::Arena;
 use crate::error::{Error, Result};
+use crate::ledger::Holder;
 use crate::plugin::batch::views::request_flags_of;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{CorrelationId, InferRequest, Parameter, Signature};
@@ -58,7 +59,7 @@ pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usiz
         {
             continue;
         }
-        let copy = AlignedBuf::try_for_input(Some(arena), data.len());
+        let copy = AlignedBuf::try_for_input(Some(arena), data.len(), Holder::Input);
         let copy = copy.filter(|copy| arena.offset_of(copy.as_ref()).is_some());
         let Some(mut copy) = copy else {
             return Err(Error::unavailable(format!(

@@ -4,6 +4,7 @@ use super::super::{ModelTable, OpenVersion, Version};
 use super::check_steps::{self, StepVersion};
 use super::{Dependencies, steps};
 use crate::error::{Error, Result};
+use crate::ledger::Owner;
 use crate::request::Signature;
 use crate::scheduler::Scheduler;
 use crate::scheduler::ensemble::{Ensemble, Graph, StepModels};
@@ -46,7 +47,8 @@ impl EnsembleBuilder {
         let find = |plan| Ok(StepVersion { plan, served: self.dependencies.find(plan)? });
         let steps = plans.iter().map(find).collect::<Result<Vec<_>>>()?;
         check_steps::check(&self.signature, &steps)?;
-        let signature = Arc::new(check_steps::with_labels(&self.signature, &steps));
+        let labelled = check_steps::with_labels(&self.signature, &steps);
+        let signature = labelled.of_version(Owner::version(&self.config.name, number));
         let graph = Graph::new(&signature, plans)?;
         let models = Arc::clone(&self.dependencies) as Arc<dyn StepModels>;
         Ok(Arc::new(OpenVersion {

@@ -19,6 +19,7 @@ use super::{Fingerprint, Version};
 use crate::error::{Code, Error, Result};
 use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
+use crate::ledger::Owner;
 use crate::plugin::Backends;
 use crate::plugin::backend::Backend;
 use crate::request::Signature;
@@ -161,6 +162,7 @@ impl Loader {
         let mut memory = LoadMemory::new(self.limits.memory);
         let labels = Labels::load(dir, &config.output, &mut memory).map_err(config_error)?;
         let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
+        signature.owner = Owner::model(&config.name);
         let scheduling = Scheduling::new(config, &mut signature, dir, &mut memory)?;
         let signature = Arc::new(signature);
         let warmup = warmup::samples(config, &signature, dir, &mut memory).map_err(config_error)?;

@@ -17,6 +17,18 @@ pub enum VersionState {
     Unloading = 4,
 }
 
+impl VersionState {
+    /// As the repository index of v2 names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "READY",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::Loading => "LOADING",
+            Self::Unloading => "UNLOADING",
+        }
+    }
+}
+
 /// Reason of a version that is UNAVAILABLE because it was unloaded.
 pub const UNLOADED: &str = "unloaded";
 

@@ -11,6 +11,7 @@ use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
+use crate::ledger::Owner;
 use crate::plugin::backend::{Backend, Completed};
 use crate::plugin::model::Model;
 use crate::plugin::{ModelFacts, TensorNames};
@@ -66,6 +67,7 @@ impl VersionBuilder {
     /// files for the GPUs of this machine.
     fn open_models(
         &self,
+        signature: &Signature,
         number: i64,
         dir_name: &str,
         plans: &[InstancePlan],
@@ -84,7 +86,7 @@ impl VersionBuilder {
                 version_dir: &self.dir.join(dir_name),
                 file: &plan.file,
                 config: &self.config,
-                signature: &self.signature,
+                signature,
                 n_instances: plans.iter().filter(|of| of.file == plan.file).count() as u32,
                 threads: threads_each(plans.len()),
                 state: completed.as_ref().map_or(std::ptr::null_mut(), Completed::state),
@@ -107,14 +109,15 @@ impl VersionBuilder {
         let plans = self.plans();
         let subject = format!("model '{}' version {number}", self.config.name);
         let reserved = Arc::new(self.instance_limit.reserve(plans.len(), &subject)?);
-        let models = self.open_models(number, dir_name, &plans)?;
+        let signature = self.signature.of_version(Owner::version(&self.config.name, number));
+        let models = self.open_models(&signature, number, dir_name, &plans)?;
         let Some(first) = models.first() else {
             return Err(Error::internal(format!("{subject} has no instances")));
         };
         let count = plans.len();
         let in_order = self.scheduling.in_order;
-        let queue = Queue::new(self.scheduling.policy(count), &self.signature, count, in_order);
-        let names = Arc::new(TensorNames::new(&self.signature));
+        let queue = Queue::new(self.scheduling.policy(count), &signature, count, in_order);
+        let names = Arc::new(TensorNames::new(&signature));
         let (opened, results) = channel();
         let mut failed = None;
         for (ordinal, plan) in plans.into_iter().enumerate() {
@@ -129,7 +132,7 @@ impl VersionBuilder {
                 threads: threads_each(count),
                 version: number,
                 model: Arc::clone(&open.model),
-                signature: Arc::clone(&self.signature),
+                signature: Arc::clone(&signature),
                 names: Arc::clone(&names),
                 queue: Arc::clone(&queue),
                 warmup: Arc::clone(&self.warmup),
@@ -183,7 +186,7 @@ impl VersionBuilder {
             version: number,
             version_text: number.to_string().into(),
             config: Arc::clone(&self.config),
-            signature: Arc::clone(&self.signature),
+            signature,
             stats: Arc::clone(stats),
             scheduler: Scheduler::Queue(queue),
             backend: Some(Arc::new(used)),

@@ -1,6 +1,7 @@
 //! Control inputs of sequence batching: START, READY, END and CORRID.
 
 use super::hidden::hide;
+use crate::ledger::Holder;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{DType, Role, Signature};
 use crate::scheduler::{Controls, Corrid, Flag};
@@ -36,7 +37,7 @@ pub fn add(sequence: &ModelSequenceBatching, signature: &mut Signature) -> Contr
 
 /// Type of a flag, and its values for false and true.
 fn values(control: &Control) -> (DType, [Bytes; 2]) {
-    let bytes = |value: &[u8]| AlignedBuf::copy_of(&[value]).into_bytes();
+    let bytes = |value: &[u8]| AlignedBuf::copy_of(&[value], Holder::Control).into_bytes();
     if let [no, yes] = *control.int32_false_true {
         return (DType::Int32, [no, yes].map(|v| bytes(&v.to_le_bytes())));
     }

@@ -4,6 +4,7 @@ use super::super::load_limits::LoadMemory;
 use super::super::model_config::stays_inside;
 use super::hidden::hide;
 use crate::error::{Error, Result};
+use crate::ledger::{Holder, MemoryTag};
 use crate::request::buffer::AlignedBuf;
 use crate::request::state_spec::{StateSpec, StateTensor};
 use crate::request::strings;
@@ -27,11 +28,12 @@ pub fn add(
     let dtype = DType::from_proto(state.data_type()).ok_or_else(|| {
         Error::invalid(format!("state '{name}' of model '{model}' must specify 'data_type'"))
     })?;
+    let tag = signature.owner.tag(Holder::Control);
     let initial = match state.initial_state.first() {
-        Some(initial) => initial_state(initial, state, dtype, dir, &model, memory)?,
+        Some(initial) => initial_state(initial, state, dtype, dir, &model, memory, tag)?,
         None => {
             let shape: Shape = state.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
-            zeros(&shape, dtype, name, &model, memory)?
+            zeros(&shape, dtype, name, &model, memory, tag)?
         }
     };
     let row = signature.batching().then_some(1);
@@ -51,6 +53,7 @@ fn zeros(
     state: &str,
     model: &str,
     memory: &mut LoadMemory,
+    tag: MemoryTag,
 ) -> Result<StateTensor> {
     // A zero string is the four bytes of a zero length.
     let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
@@ -58,7 +61,7 @@ fn zeros(
         let what = || format!("initial state of state '{state}' of model '{model}'");
         memory.take(bytes as u64, what).map_err(|e| Error::invalid(e.message))?;
     }
-    let Some(data) = bytes.and_then(AlignedBuf::try_new) else {
+    let Some(data) = bytes.and_then(|bytes| AlignedBuf::try_new(bytes, tag)) else {
         return Err(Error::invalid(format!(
             "initial state of state '{state}' of model '{model}': shape {} of {} does not fit into memory",
             ShapeText(shape),
@@ -75,12 +78,13 @@ fn initial_state(
     dir: &Path,
     model: &str,
     memory: &mut LoadMemory,
+    tag: MemoryTag,
 ) -> Result<StateTensor> {
     let name = &state.input_name;
     let shape: Shape = initial.dims.iter().copied().collect();
     let file = match &initial.state_data {
         Some(StateData::DataFile(file)) => file,
-        _ => return zeros(&shape, dtype, name, model, memory),
+        _ => return zeros(&shape, dtype, name, model, memory, tag),
     };
     if !stays_inside(file) {
         return Err(Error::invalid(format!(
@@ -113,5 +117,5 @@ fn initial_state(
             data.len()
         )));
     }
-    Ok(StateTensor { shape, data: AlignedBuf::copy_of(&[&data]).into_bytes().into() })
+    Ok(StateTensor { shape, data: AlignedBuf::copy_of(&[&data], tag).into_bytes().into() })
 }

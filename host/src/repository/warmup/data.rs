@@ -2,6 +2,7 @@
 
 use super::super::load_limits::LoadMemory;
 use super::super::model_config::{ConfigError, stays_inside};
+use crate::ledger::MemoryTag;
 use crate::request::buffer::AlignedBuf;
 use crate::request::strings::{self, StringFault};
 use crate::request::tensor::element_count;
@@ -20,12 +21,14 @@ pub struct Source<'a> {
     dir: &'a Path,
     memory: &'a mut LoadMemory,
     random: u64,
+    /// What the data is entered under in the ledger.
+    tag: MemoryTag,
 }
 
 impl<'a> Source<'a> {
-    /// `memory` limits the bytes that are produced.
-    pub fn new(dir: &'a Path, memory: &'a mut LoadMemory) -> Self {
-        Self { dir, memory, random: 0 }
+    /// `memory` limits the bytes that are produced; they are entered under `tag`.
+    pub fn new(dir: &'a Path, memory: &'a mut LoadMemory, tag: MemoryTag) -> Self {
+        Self { dir, memory, random: 0, tag }
     }
 
     /// Takes memory for `count` requests of a sample.
@@ -61,7 +64,7 @@ impl<'a> Source<'a> {
         let bytes = element_count(shape).and_then(|n| n.checked_mul(dtype.size().unwrap_or(4)));
         let bytes = bytes.ok_or_else(|| too_large(shape))?;
         self.memory.take(bytes as u64, || format!("warmup data of shape {}", ShapeText(shape)))?;
-        AlignedBuf::try_new(bytes).ok_or_else(|| too_large(shape))
+        AlignedBuf::try_new(bytes, self.tag).ok_or_else(|| too_large(shape))
     }
 
     fn fill(&mut self, data: &mut [u8], dtype: DType) {
@@ -110,7 +113,7 @@ impl<'a> Source<'a> {
                 let why = match found {
                     _ if found < expects => format!("only has {found} bytes"),
                     _ if found > expects => format!(" has {found} bytes"),
-                    _ => return Ok(AlignedBuf::copy_of(&[&data]).into_bytes()),
+                    _ => return Ok(AlignedBuf::copy_of(&[&data], self.tag).into_bytes()),
                 };
                 return Err(ConfigError::invalid(format!(
                     "warmup setting expects {expects} bytes, but the data provided from {file}{why}"

@@ -5,6 +5,7 @@ mod data; // the bytes of one tensor
 use super::load_limits::LoadMemory;
 use super::model_config::ConfigError;
 use crate::instance::warmup::WarmupSample;
+use crate::ledger::Holder;
 use crate::request::signature::dims_match;
 use crate::request::{DType, InputTensor, Role, Shape, ShapeText, Signature, TensorSpec};
 use data::Source;
@@ -20,7 +21,7 @@ pub fn samples(
     dir: &Path,
     memory: &mut LoadMemory,
 ) -> Result<Arc<[WarmupSample]>, ConfigError> {
-    let mut source = Source::new(dir, memory);
+    let mut source = Source::new(dir, memory, signature.owner.tag(Holder::WarmUp));
     let mut samples = Vec::new();
     for setting in &config.model_warmup {
         if setting.batch_size == 0 {

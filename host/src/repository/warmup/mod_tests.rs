@@ -98,7 +98,7 @@ fn random_values_are_finite_and_in_range() {
         let dtype = DType::from_number(number).unwrap();
         let random = trtserver_proto::v2::model_warmup::input::InputDataType::RandomData(true);
         let dir = folder();
-        let data = Source::new(dir.path(), &mut LoadMemory::new(1 << 20))
+        let data = Source::new(dir.path(), &mut LoadMemory::new(1 << 20), Holder::WarmUp.into())
             .bytes(dtype, &[1001], Some(&random))
             .unwrap();
         assert_eq!(data.len(), 1001 * dtype.size().unwrap_or(4));

@@ -30,9 +30,9 @@ impl<B: Body<Data = Bytes> + Unpin> Call<B> {
     /// # Errors
     /// The status for [`refuse`].
     pub async fn receive(&mut self) -> Result<MessageBuf, Status> {
-        let arena = |model: &str| self.ctx.models.arena(model);
+        let memory_of = |model: &str| self.ctx.models.input_memory(model);
         let limits = Limits::of(&self.ctx.settings);
-        receive(&self.headers, &mut self.body, &arena, limits).await
+        receive(&self.headers, &mut self.body, &memory_of, limits).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! A received message as a list of chunks, decoded without joining them first.
 
 use crate::arena::Arena;
-use crate::budget::Purpose;
+use crate::ledger::MemoryTag;
 use crate::request::buffer::{AlignedBuf, AllocError};
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -24,6 +24,8 @@ pub struct MessageBuf {
     arena: Option<Arc<Arena>>,
     /// A tensor was not copied for lack of memory: what was decoded lacks it.
     failed: Option<AllocError>,
+    /// What copied tensors are entered under in the ledger.
+    tag: MemoryTag,
 }
 
 /// Key of the first field, a string: in both generations the name of the model.
@@ -51,6 +53,11 @@ impl MessageBuf {
     /// Copies misaligned tensors into `arena`, and large ones in any case.
     pub fn copy_into(&mut self, arena: Arc<Arena>) {
         self.arena = Some(arena);
+    }
+
+    /// Enters copies of tensors under `tag`.
+    pub fn set_tag(&mut self, tag: MemoryTag) {
+        self.tag = tag;
     }
 
     /// Appends a chunk. [`MessageBuf::seal`] must follow the last one.
@@ -131,7 +138,7 @@ impl Buf for MessageBuf {
                 break;
             }
         }
-        let copy = AlignedBuf::try_copy(self.arena.as_ref(), &parts, Purpose::Request);
+        let copy = AlignedBuf::try_copy(self.arena.as_ref(), &parts, self.tag);
         drop(parts);
         self.advance(len);
         match copy {

@@ -1,12 +1,13 @@
 //! Unit tests of `message_buf.rs`.
 
 use super::*;
+use crate::ledger::Holder;
 
 #[test]
 fn first_text_names_the_model_and_large_tensors_go_to_the_arena() {
     let mut frames = MessageBuf::default();
     assert_eq!(frames.first_text(), None);
-    let block = AlignedBuf::copy_of(&[b"\x0a\x03abc...", &[7; 2000]]).into_bytes();
+    let block = AlignedBuf::copy_of(&[b"\x0a\x03abc...", &[7; 2000]], Holder::Input).into_bytes();
     frames.push(block.clone());
     frames.seal();
     assert_eq!(frames.first_text(), Some("abc"));

@@ -3,19 +3,19 @@
 use super::message_buf::MessageBuf;
 use super::receiver::{LARGE, MessageReceiver};
 use super::sizes::{MAX_MESSAGE, PREFIX};
-use crate::arena::Arena;
-use crate::budget::{Purpose, Refusal, Reservation, SMALL, request_memory};
+use crate::budget::{Refusal, Reservation, SMALL, request_memory};
 use crate::config::Settings;
+use crate::ledger::Holder;
 use crate::net::compression::{Coding, CodingError};
 use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::status_code::status;
+use crate::repository::InputMemory;
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
 use http_body_util::BodyExt;
 use prost::Message;
 use prost::encoding::decode_varint;
-use std::sync::Arc;
 use tonic::Status;
 use trtserver_proto::parts;
 use trtserver_proto::schema::Message as Schema;
@@ -38,13 +38,13 @@ pub async fn read<M, B>(
     schema: &'static Schema,
     headers: &HeaderMap,
     mut body: B,
-    arena: impl Fn(&str) -> Option<Arc<Arena>>,
+    memory_of: impl Fn(&str) -> Option<InputMemory>,
 ) -> Result<M, Status>
 where
     M: Message + Default,
     B: Body<Data = Bytes> + Unpin,
 {
-    decode(schema, receive(headers, &mut body, &arena, Limits::MAX).await?)
+    decode(schema, receive(headers, &mut body, &memory_of, Limits::MAX).await?)
 }
 
 /// Limits of one message.
@@ -70,21 +70,21 @@ impl Limits {
     }
 }
 
-/// Receives the message of a unary call without decoding it. `arena` returns the arena of an isolated model by name.
+/// Receives the message of a unary call without decoding it. `memory_of` returns the memory for a model's inputs by name.
 ///
 /// # Errors
 /// The status for [`refuse`](super::refuse).
 pub async fn receive<B, F>(
     headers: &HeaderMap,
     body: &mut B,
-    arena: &F,
+    memory_of: &F,
     limits: Limits,
 ) -> Result<MessageBuf, Status>
 where
     B: Body<Data = Bytes> + Unpin,
-    F: Fn(&str) -> Option<Arc<Arena>>,
+    F: Fn(&str) -> Option<InputMemory>,
 {
-    let frames = collect(body, arena, limits.message).await?;
+    let frames = collect(body, memory_of, limits.message).await?;
     match open(headers, frames, limits) {
         Ok(message) => message,
         Err(deferred) => deferred.await,
@@ -185,7 +185,7 @@ pub async fn reserve_decoded(
         (frames, size)
     };
     let (frames, size) = decode_workers::run(measure).await.map_err(status)?;
-    let reservation = request_memory().reserve(size?, Purpose::Request).await;
+    let reservation = request_memory().reserve(size?, Holder::Decode).await;
     Ok((frames, reservation.map_err(|e| status(e.refuse()))?))
 }
 
@@ -220,16 +220,16 @@ fn bytes_to_decode(mut frames: MessageBuf, raw: u32) -> usize {
 }
 
 /// All frames of a message.
-async fn collect<B, F>(body: &mut B, arena: &F, limit: usize) -> Result<MessageBuf, Status>
+async fn collect<B, F>(body: &mut B, memory_of: &F, limit: usize) -> Result<MessageBuf, Status>
 where
     B: Body<Data = Bytes> + Unpin,
-    F: Fn(&str) -> Option<Arc<Arena>>,
+    F: Fn(&str) -> Option<InputMemory>,
 {
     let mut first = Bytes::new();
     while let Some(data) = next_frame(body).await? {
         if !first.is_empty() || !is_small_message(&data, limit) {
             // Boxed: the futures of calls whose message is small and arrives in one frame have no space for it.
-            return Box::pin(collect_frames(body, [first, data], arena, limit)).await;
+            return Box::pin(collect_frames(body, [first, data], memory_of, limit)).await;
         }
         first = data;
     }
@@ -248,14 +248,14 @@ fn is_small_message(frame: &[u8], limit: usize) -> bool {
 async fn collect_frames<B, F>(
     body: &mut B,
     first: [Bytes; 2],
-    arena: &F,
+    memory_of: &F,
     limit: usize,
 ) -> Result<MessageBuf, Status>
 where
     B: Body<Data = Bytes> + Unpin,
-    F: Fn(&str) -> Option<Arc<Arena>>,
+    F: Fn(&str) -> Option<InputMemory>,
 {
-    let mut receiver = MessageReceiver::new(arena);
+    let mut receiver = MessageReceiver::new(memory_of);
     let mut first = first.into_iter();
     loop {
         let next = match first.next() {
@@ -347,15 +347,18 @@ async fn decompress(
     limit: usize,
 ) -> Result<MessageBuf, Status> {
     let len = frames.remaining();
-    let out = coding.decompress(frames.reader(), len, limit).await.map_err(|e| match e {
-        CodingError::TooLong => too_long_expanded(limit),
-        CodingError::Malformed(e) => {
-            Status::internal(format!("failed to decompress the message: {e}"))
-        }
-        e => e
-            .own_fault("a decompressed message")
-            .map_or_else(|| Status::internal("failed to decompress the message"), status),
-    })?;
+    let out = coding
+        .decompress(frames.reader(), len, limit, Holder::RequestBody.into())
+        .await
+        .map_err(|e| match e {
+            CodingError::TooLong => too_long_expanded(limit),
+            CodingError::Malformed(e) => {
+                Status::internal(format!("failed to decompress the message: {e}"))
+            }
+            e => e
+                .own_fault("a decompressed message")
+                .map_or_else(|| Status::internal("failed to decompress the message"), status),
+        })?;
     yield_if_long(out.len()).await;
     Ok(MessageBuf::from(out))
 }

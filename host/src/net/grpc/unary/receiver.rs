@@ -3,12 +3,12 @@
 
 use super::MessageBuf;
 use super::sizes::PREFIX;
-use crate::arena::Arena;
-use crate::budget::{self, Grow, Purpose, Reservation, SMALL, request_memory};
+use crate::budget::{self, Grow, Reservation, SMALL, request_memory};
+use crate::ledger::{Holder, MemoryTag};
+use crate::repository::InputMemory;
 use crate::request::buffer::AlignedBuf;
 use crate::request::pool;
 use bytes::{Buf, Bytes};
-use std::sync::Arc;
 use trtserver_proto_wire::{PartialVarint, Tag, WireType};
 
 /// Fields of at least this size get a block; the others stay in the buffers in which they arrived.
@@ -18,7 +18,7 @@ const PAID_STEP: usize = 256 << 10;
 /// Parts of a frame beside a block are copied up to this size, so that they do not keep the frame.
 const MAX_COPIED: usize = 4 << 10;
 
-/// See the module text. `F` returns the arena of an isolated model by name.
+/// See the module text. `F` returns the memory for a model's inputs by name.
 pub struct MessageReceiver<'a, F> {
     frames: MessageBuf,
     /// Bytes received so far, in `frames` or not.
@@ -26,7 +26,11 @@ pub struct MessageReceiver<'a, F> {
     /// Offset of the message's end, once the prefix is read.
     end: usize,
     next: Next,
-    arena: &'a F,
+    memory_of: &'a F,
+    /// Of the message's model, once its name has arrived.
+    memory: Option<InputMemory>,
+    /// The first bytes that are paid for have arrived; they contain the name, if it is not too long.
+    looked_up: bool,
     /// Pays for what was received and is not in a block yet.
     reservation: Reservation,
     /// Bytes drawn so far, for blocks too.
@@ -58,16 +62,18 @@ enum Number {
 
 const KEY: Next = Next::Number(Number::Key, PartialVarint::new());
 
-impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
-    pub fn new(arena: &'a F) -> Self {
+impl<'a, F: Fn(&str) -> Option<InputMemory>> MessageReceiver<'a, F> {
+    pub fn new(memory_of: &'a F) -> Self {
         let frames = MessageBuf::default();
-        let reservation = request_memory().empty(Purpose::Request);
+        let reservation = request_memory().empty(Holder::RequestBody);
         Self {
             frames,
             received: 0,
             end: usize::MAX,
             next: Next::Prefix(0),
-            arena,
+            memory_of,
+            memory: None,
+            looked_up: false,
             reservation,
             paid: 0,
         }
@@ -93,6 +99,9 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
 
     /// Takes the next bytes.
     pub fn push(&mut self, chunk: Bytes) {
+        if self.paid > 0 && !std::mem::replace(&mut self.looked_up, true) {
+            self.find_model(&chunk);
+        }
         // The bytes between `from` and `at` are kept zero-copy.
         let (mut from, mut at) = (0, 0);
         while at < chunk.len() {
@@ -154,6 +163,7 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
     pub fn finish(mut self) -> MessageBuf {
         self.close();
         self.frames.seal();
+        self.frames.set_tag(self.tag());
         self.frames
     }
 
@@ -168,15 +178,32 @@ impl<'a, F: Fn(&str) -> Option<Arc<Arena>>> MessageReceiver<'a, F> {
 
     /// The block for a large field; `None` if it does not fit into memory, or not yet. Pages that are never written cost address
     /// space only; where that is limited, the block is paid for now.
-    fn block(&self, length: usize) -> Option<AlignedBuf> {
+    fn block(&mut self, length: usize) -> Option<AlignedBuf> {
+        self.find_model(&Bytes::new());
+        let arena = self.memory.as_ref().and_then(|memory| memory.arena.as_ref());
+        if arena.is_none() && request_memory().counts_address_space() {
+            return AlignedBuf::unwritten(length, self.tag()).ok();
+        }
+        AlignedBuf::try_for_input(arena, length, self.tag())
+    }
+
+    /// Looks up the message's model if its name has arrived, with `chunk` at the latest.
+    fn find_model(&mut self, chunk: &Bytes) {
+        if self.memory.is_some() {
+            return;
+        }
         let mut seen = self.frames.clone();
+        seen.push(chunk.clone());
         seen.seal();
         seen.advance(PREFIX.min(seen.remaining()));
-        let arena = seen.first_text().and_then(self.arena);
-        if arena.is_none() && request_memory().counts_address_space() {
-            return AlignedBuf::unwritten(length, Purpose::Request).ok();
-        }
-        AlignedBuf::try_for_input(arena.as_ref(), length)
+        self.memory = seen.first_text().and_then(self.memory_of);
+        self.reservation.set_tag(self.tag());
+    }
+
+    /// What the message is entered under in the ledger.
+    fn tag(&self) -> MemoryTag {
+        let model = self.memory.as_ref().map(|memory| memory.owner.tag(Holder::Input));
+        model.unwrap_or_default()
     }
 
     /// Takes a byte of the prefix or of a varint; `at` is the offset behind it.

@@ -1,7 +1,10 @@
 //! Unit tests of `receiver.rs`.
 
 use super::*;
+use crate::arena::Arena;
+use crate::ledger::Owner;
 use prost::Message;
+use std::sync::Arc;
 use trtserver_proto::v2::{ModelInferRequest, model_infer_request::InferInputTensor};
 
 fn message(payloads: &[usize]) -> Vec<u8> {
@@ -18,8 +21,11 @@ fn message(payloads: &[usize]) -> Vec<u8> {
 }
 
 fn arrive(wire: &[u8], step: usize, arena: Option<&Arc<Arena>>) -> MessageBuf {
-    let arena = |model: &str| arena.filter(|_| model == "m").cloned();
-    let mut arriving = MessageReceiver::new(&arena);
+    let memory_of = |model: &str| {
+        let arena = arena.filter(|_| model == "m").cloned();
+        Some(InputMemory { arena, owner: Owner::version(model, 1) })
+    };
+    let mut arriving = MessageReceiver::new(&memory_of);
     wire.chunks(step).for_each(|chunk| arriving.push(Bytes::copy_from_slice(chunk)));
     assert_eq!(arriving.received(), wire.len());
     arriving.finish()

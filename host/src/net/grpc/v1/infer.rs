@@ -77,7 +77,8 @@ fn read(
     deadline_ns: u64,
 ) -> Result<Begun, Status> {
     if frames.remaining() >= MIN_IN_ARENA
-        && let Some(arena) = frames.first_text().and_then(|model| ctx.models.arena(model))
+        && let Some(memory) = frames.first_text().and_then(|model| ctx.models.input_memory(model))
+        && let Some(arena) = memory.arena
     {
         frames.copy_into(arena);
     }

@@ -5,6 +5,7 @@ use super::input::Source;
 use super::response::ResponseSpec;
 use super::shared_memory;
 use crate::error::{Error, Result};
+use crate::ledger::Owner;
 use crate::net::v2::{RequestParameters, SHARED_MEMORY_DISABLED, UncheckedRequest};
 use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
@@ -18,7 +19,7 @@ pub fn convert_contents(request: &mut ModelInferRequest) {
     if !request.raw_input_contents.is_empty() {
         return;
     }
-    let mut source = Source::new(&request.model_name, Vec::new());
+    let mut source = Source::new(&request.model_name, Vec::new(), Owner::SERVER);
     let raw = request.inputs.iter().map(|tensor| {
         let dtype = DType::from_v2_name(&tensor.datatype)?;
         source.take(tensor, dtype).ok()
@@ -39,7 +40,7 @@ pub fn read(
         parameters: RequestParameters::from_grpc(request.parameters)?,
         ..Default::default()
     };
-    let mut source = Source::new(&served.name, request.raw_input_contents);
+    let mut source = Source::new(&served.name, request.raw_input_contents, served.signature.owner);
     let mut indexes = SmallVec::<[usize; 4]>::new();
     for tensor in &request.inputs {
         let Some(index) = signature.input(&tensor.name) else {

@@ -83,7 +83,8 @@ fn begin(
     received_ns: u64,
 ) -> Result<PendingRequest, Status> {
     if frames.remaining() >= unary::MIN_IN_ARENA
-        && let Some(arena) = frames.first_text().and_then(|model| ctx.models.arena(model))
+        && let Some(memory) = frames.first_text().and_then(|model| ctx.models.input_memory(model))
+        && let Some(arena) = memory.arena
     {
         frames.copy_into(arena);
     } else if let Some(message) = frames.whole()

@@ -1,8 +1,9 @@
 //! The bytes of an input: the next entry of raw_input_contents, typed contents, or client shared memory (docs/protocol/v2.md §1.4).
 
 use super::shared_memory;
-use crate::budget::{self, Exhausted, Purpose, out_of_memory, request_memory};
+use crate::budget::{self, Exhausted, out_of_memory, request_memory};
 use crate::error::{Error, Result};
+use crate::ledger::{Holder, MemoryTag, Owner};
 use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::{DType, strings};
 use bytes::Bytes;
@@ -14,11 +15,13 @@ pub struct Source<'a> {
     raw: std::vec::IntoIter<Bytes>,
     /// The request has raw entries, so typed contents are an error.
     is_raw: bool,
+    /// What the inputs are entered under in the ledger.
+    owner: Owner,
 }
 
 impl<'a> Source<'a> {
-    pub fn new(model: &'a str, raw: Vec<Bytes>) -> Self {
-        Self { model, is_raw: !raw.is_empty(), raw: raw.into_iter() }
+    pub fn new(model: &'a str, raw: Vec<Bytes>, owner: Owner) -> Self {
+        Self { model, is_raw: !raw.is_empty(), raw: raw.into_iter(), owner }
     }
 
     /// Takes the bytes of `tensor`, whose requested type is `dtype`.
@@ -43,7 +46,7 @@ impl<'a> Source<'a> {
             return self.raw.next().ok_or_else(|| missing(name, model));
         }
         let contents = tensor.contents.as_ref().ok_or_else(|| missing(name, model))?;
-        typed(contents, dtype, name, model)
+        typed(contents, dtype, name, model, self.owner.tag(Holder::Input))
     }
 }
 
@@ -53,7 +56,13 @@ fn missing(name: &str, model: &str) -> Error {
     ))
 }
 
-fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Result<Bytes> {
+fn typed(
+    c: &InferTensorContents,
+    dtype: DType,
+    name: &str,
+    model: &str,
+    tag: MemoryTag,
+) -> Result<Bytes> {
     use DType::*;
     let mut out: Option<Bytes> = None;
     // Per field: whether it is set, the types it carries, the type that messages name, its bytes.
@@ -83,29 +92,29 @@ fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Resu
     };
     let size = dtype.size().unwrap_or_default();
     field(!c.bool_contents.is_empty(), &[Bool], Bool, &|| {
-        low_bytes(1, c.bool_contents.iter().map(|b| [u8::from(*b)]))
+        low_bytes(1, c.bool_contents.iter().map(|b| [u8::from(*b)]), tag)
     })?;
     field(!c.int_contents.is_empty(), &[Int8, Int16, Int32], Int32, &|| {
-        low_bytes(size, c.int_contents.iter().map(|v| v.to_le_bytes()))
+        low_bytes(size, c.int_contents.iter().map(|v| v.to_le_bytes()), tag)
     })?;
     field(!c.int64_contents.is_empty(), &[Int64], Int64, &|| {
-        low_bytes(8, c.int64_contents.iter().map(|v| v.to_le_bytes()))
+        low_bytes(8, c.int64_contents.iter().map(|v| v.to_le_bytes()), tag)
     })?;
     field(!c.uint_contents.is_empty(), &[Uint8, Uint16, Uint32], Uint32, &|| {
-        low_bytes(size, c.uint_contents.iter().map(|v| v.to_le_bytes()))
+        low_bytes(size, c.uint_contents.iter().map(|v| v.to_le_bytes()), tag)
     })?;
     field(!c.uint64_contents.is_empty(), &[Uint64], Uint64, &|| {
-        low_bytes(8, c.uint64_contents.iter().map(|v| v.to_le_bytes()))
+        low_bytes(8, c.uint64_contents.iter().map(|v| v.to_le_bytes()), tag)
     })?;
     field(!c.fp32_contents.is_empty(), &[Fp32], Fp32, &|| {
-        low_bytes(4, c.fp32_contents.iter().map(|v| v.to_le_bytes()))
+        low_bytes(4, c.fp32_contents.iter().map(|v| v.to_le_bytes()), tag)
     })?;
     field(!c.fp64_contents.is_empty(), &[Fp64], Fp64, &|| {
-        low_bytes(8, c.fp64_contents.iter().map(|v| v.to_le_bytes()))
+        low_bytes(8, c.fp64_contents.iter().map(|v| v.to_le_bytes()), tag)
     })?;
     field(!c.bytes_contents.is_empty(), &[String], String, &|| {
         let len = c.bytes_contents.iter().map(|element| 4 + element.len()).sum();
-        tensor(len, |out| c.bytes_contents.iter().for_each(|e| strings::push(out, e)))
+        tensor(len, tag, |out| c.bytes_contents.iter().for_each(|e| strings::push(out, e)))
     })?;
     Ok(out.unwrap_or_default())
 }
@@ -114,15 +123,16 @@ fn typed(c: &InferTensorContents, dtype: DType, name: &str, model: &str) -> Resu
 fn low_bytes<const N: usize>(
     size: usize,
     elements: impl Iterator<Item = [u8; N]>,
+    tag: MemoryTag,
 ) -> Result<Bytes> {
-    tensor(elements.size_hint().0 * size, |out| {
+    tensor(elements.size_hint().0 * size, tag, |out| {
         elements.for_each(|e| out.extend_from_slice(&e[..size.min(N)]));
     })
 }
 
 /// A tensor of `len` bytes, which `write` appends.
-fn tensor(len: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Bytes> {
-    let reservation = request_memory().try_reserve_large(len, Purpose::Request);
+fn tensor(len: usize, tag: MemoryTag, write: impl FnOnce(&mut Vec<u8>)) -> Result<Bytes> {
+    let reservation = request_memory().try_reserve_large(len, tag);
     let reservation = reservation.map_err(Exhausted::refuse)?;
     let mut out = Vec::new();
     out.try_reserve_exact(len).map_err(|_| out_of_memory("an input tensor", len))?;

@@ -3,6 +3,7 @@
 use super::endpoint;
 use super::response::{BINARY, V1Response};
 use crate::error::{Code, Error};
+use crate::ledger::Holder;
 use crate::net::context::Context;
 use crate::net::http::collect::{BodyError, BodySpec, ReceivedBody, collect};
 use crate::net::http::drain::drain;
@@ -70,8 +71,10 @@ async fn run<B: ReceivedBody>(
         None => {
             let length = expected as u64;
             let arena = call.served.arena.as_ref();
-            collect(body, BodySpec { length: Some(length), limit: length, aligned_at: 0, arena })
-                .await
+            let tag = signature.owner.tag(Holder::Input);
+            let length = Some(length);
+            let spec = BodySpec { length, limit: expected as u64, aligned_at: 0, arena, tag };
+            collect(body, spec).await
         }
     };
     let parts = match collected {

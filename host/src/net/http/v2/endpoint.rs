@@ -7,8 +7,9 @@ use http::{Method, StatusCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     Server,
-    /// An extension of this server.
+    /// An extension of this server, as is `Memory`.
     Backends,
+    Memory,
     Live,
     Ready,
     /// `version` is empty when the path has none.
@@ -95,6 +96,7 @@ fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["health", "live"] => (Endpoint::Live, true, false),
         ["health", "ready"] => (Endpoint::Ready, true, false),
         ["trtserver", "backends"] => (Endpoint::Backends, true, false),
+        ["trtserver", "memory"] => (Endpoint::Memory, true, false),
         ["models", "stats"] => (Endpoint::AllStatistics, true, false),
         ["trace", "setting"] => (Endpoint::Trace { model: "", change: post }, true, true),
         ["logging"] => (Endpoint::Logging { change: post }, true, true),

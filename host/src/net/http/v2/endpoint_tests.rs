@@ -15,6 +15,8 @@ fn method_and_path_select_the_endpoint() {
         ("POST /v2", Err(405)),
         ("GET /v2/trtserver/backends", Ok(Endpoint::Backends)),
         ("POST /v2/trtserver/backends", Err(405)),
+        ("GET /v2/trtserver/memory", Ok(Endpoint::Memory)),
+        ("POST /v2/trtserver/memory", Err(405)),
         ("GET /v2/health/live", Ok(Endpoint::Live)),
         ("GET /v2/health/ready", Ok(Endpoint::Ready)),
         ("GET /v2/health/ready/", UNKNOWN),

@@ -3,6 +3,7 @@
 use super::infer_response::{EncodedResponse, HEADER_LENGTH};
 use super::{infer_request, infer_response, receive, response};
 use crate::error::{Error, Result};
+use crate::ledger::Holder;
 use crate::net::context::Context;
 use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::http::body::ResponseBody;
@@ -163,9 +164,14 @@ impl Head {
         };
         let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
         let arena = served.arena.as_ref();
-        let spec = BodySpec { length: self.length, limit: most, aligned_at, arena };
+        let tag = served.signature.owner.tag(Holder::Input);
+        let spec = BodySpec { length: self.length, limit: most, aligned_at, arena, tag };
         let body = receive::receive(body, spec, too_large).await?;
-        if self.compressed { Box::pin(receive::decompress(body, limit)).await } else { Ok(body) }
+        if self.compressed {
+            Box::pin(receive::decompress(body, limit, tag)).await
+        } else {
+            Ok(body)
+        }
     }
 
     /// Reading or checking the request takes long.

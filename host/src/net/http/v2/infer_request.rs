@@ -3,8 +3,8 @@
 use super::json::access::{array, as_unsigned, member, text, wrong_type};
 use super::json::{self, Array, Picked, Spans, Value};
 use super::{input, parameters, shared_memory};
-use crate::budget::Purpose;
 use crate::error::{Error, Result};
+use crate::ledger::Holder;
 use crate::net::v2::{SHARED_MEMORY_DISABLED, UncheckedRequest};
 use crate::request::buffer::AlignedBuf;
 use crate::request::check::{self, IdPrefix};
@@ -180,7 +180,8 @@ pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, Resp
         }
         None if input.dims.iter().all(|d| *d == 1) => {
             let length = (body.len() as u32).to_le_bytes();
-            let copy = AlignedBuf::try_copy(None, &[&length, &body], Purpose::Request);
+            let copy =
+                AlignedBuf::try_copy(None, &[&length, &body], signature.owner.tag(Holder::Input));
             (1, copy.map_err(|e| e.refuse("a raw input"))?.into_bytes())
         }
         None => {

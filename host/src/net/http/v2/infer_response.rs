@@ -2,8 +2,9 @@
 
 use super::infer_request::ResponseSpec;
 use super::json::{data, write};
-use crate::budget::{self, Exhausted, Purpose, Reservation, out_of_memory, request_memory};
+use crate::budget::{self, Exhausted, Reservation, out_of_memory, request_memory};
 use crate::error::{Error, Result};
+use crate::ledger::{Holder, MemoryTag};
 use crate::net::chunks::{self, Chunks};
 use crate::net::compression::Coding;
 use crate::net::decode_workers::{self, MAX_INLINE};
@@ -56,7 +57,7 @@ pub async fn encode_on_worker(
 ) -> Result<EncodedResponse> {
     let outputs = converted(&served, &spec, &response);
     let text = outputs.map(|o| data::max_text(o.dtype, o.data.payload().len())).sum();
-    let reservation = request_memory().reserve(text, Purpose::Response).await;
+    let reservation = request_memory().reserve(text, tag(&served)).await;
     let reservation = reservation.map_err(Exhausted::refuse)?;
     let encode = move || EncodedResponse::encode(&served, &spec, response, headers, reservation);
     decode_workers::run(encode).await?
@@ -70,6 +71,7 @@ pub struct EncodedResponse {
     headers: HeaderMap,
     chunks: Chunks,
     coding: Option<Coding>,
+    tag: MemoryTag,
 }
 
 impl EncodedResponse {
@@ -84,7 +86,7 @@ impl EncodedResponse {
         response: InferResponse,
         headers: HeaderMap,
     ) -> Result<Self> {
-        Self::encode(served, spec, response, headers, request_memory().empty(Purpose::Response))
+        Self::encode(served, spec, response, headers, request_memory().empty(tag(served)))
     }
 
     /// `reservation` pays for a long JSON text.
@@ -116,7 +118,7 @@ impl EncodedResponse {
             Chunks::from(json)
         };
         sections.into_iter().for_each(|s| chunks.push(s));
-        Ok(Self { headers, chunks, coding })
+        Ok(Self { headers, chunks, coding, tag: tag(served) })
     }
 
     /// The response, if it is not to be compressed; else the coding.
@@ -129,9 +131,14 @@ impl EncodedResponse {
 
     pub async fn compressed(mut self: Box<Self>, coding: Coding) -> Result<Response<ResponseBody>> {
         self.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
-        let body = compress(self.chunks, coding).await?;
+        let body = compress(self.chunks, coding, self.tag).await?;
         Ok(whole(self.headers, ResponseBody::from(body)))
     }
+}
+
+/// What the text of a response is entered under in the ledger.
+fn tag(served: &OpenVersion) -> MemoryTag {
+    served.signature.owner.tag(Holder::Encode)
 }
 
 fn whole(headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
@@ -248,13 +255,13 @@ fn accepted_coding(headers: &HeaderMap) -> Option<Coding> {
     best.1
 }
 
-async fn compress(chunks: Chunks, coding: Coding) -> Result<Bytes> {
+async fn compress(chunks: Chunks, coding: Coding, tag: MemoryTag) -> Result<Bytes> {
     let (mut chunks, len) = chunks.finish();
     let mut all: Box<dyn Read + Send> = Box::new(std::io::empty());
     while let Some(last) = chunks.pop() {
         all = Box::new(last.reader().chain(all));
     }
-    coding.compress(all, len).await.map_err(|e| {
+    coding.compress(all, len, tag).await.map_err(|e| {
         let own = e.own_fault("a compressed response");
         own.unwrap_or_else(|| Error::internal("compression of the response failed"))
     })

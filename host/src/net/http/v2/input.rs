@@ -4,6 +4,7 @@ use super::json::access::{array, member, text, unsigned};
 use super::json::{Picked, Value, data};
 use super::shared_memory;
 use crate::error::{Error, Result};
+use crate::ledger::Holder;
 use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::tensor::element_count;
 use crate::request::{DType, InputTensor, Shape, ShapeText, Signature};
@@ -86,7 +87,10 @@ impl Input<'_, '_> {
             Source::Json(_) if shape.is_empty() && signature.batching() => Bytes::new(),
             Source::Json(json) => match elements(&name, &shape, dtype)? {
                 0 => Bytes::new(),
-                elements => data::decode(array("data", json)?, dtype, elements, &name, limit)?,
+                elements => {
+                    let tag = signature.owner.tag(Holder::Input);
+                    data::decode(array("data", json)?, dtype, elements, &name, limit, tag)?
+                }
             },
         };
         Ok(InputTensor { index, dtype, shape, data: data.into() })

@@ -8,6 +8,7 @@ mod infer_response; // the JSON of inference responses
 mod input; // inputs of inference requests
 mod json; // JSON reader and writer
 mod management_json; // responses of all endpoints but inference, as JSON
+mod memory; // GET /v2/trtserver/memory
 mod parameters; // request parameters
 pub mod receive; // request bodies
 mod regions; // shared memory: registering, unregistering, status
@@ -82,6 +83,7 @@ async fn serve(
         Endpoint::Live => health(metadata::live(ctx)?),
         Endpoint::Ready => health(metadata::ready(ctx)?),
         Endpoint::Backends => json(backends::respond(ctx)),
+        Endpoint::Memory => json(memory::respond(ctx).await?),
         Endpoint::Server => json(management_json::server(&metadata::server(ctx))),
         Endpoint::Model { name, version, call } => match call {
             ModelEndpoint::Ready if metadata::model_ready(ctx, name, version)? => health(true),

@@ -2,6 +2,7 @@
 
 use crate::budget::{Refusal, request_memory};
 use crate::error::{Code, Error, Result};
+use crate::ledger::MemoryTag;
 use crate::net::compression::{Coding, CodingError};
 use crate::net::http::collect::{BodyError, BodySpec, MAX_CHUNKS, ReceivedBody, collect};
 use crate::net::http::drain::drain;
@@ -70,13 +71,14 @@ pub async fn receive<B: ReceivedBody>(
 }
 
 /// Decompresses a gzip or zlib body to at most `limit` bytes. The body's first bytes decide which of the two it is.
-pub async fn decompress(body: Bytes, limit: u64) -> Result<Bytes> {
+/// The result is entered under `tag`.
+pub async fn decompress(body: Bytes, limit: u64, tag: MemoryTag) -> Result<Bytes> {
     if body.is_empty() {
         return Err(Error::invalid("the compressed request body is empty"));
     }
     let (coding, len) = (Coding::detect(&body), body.len());
     let most = usize::try_from(limit.min(MAX_BODY)).unwrap_or(usize::MAX - 1);
-    coding.decompress(body.reader(), len, most).await.map_err(|e| match e {
+    coding.decompress(body.reader(), len, most, tag).await.map_err(|e| match e {
         CodingError::TooLong => {
             request_memory().count_refusal(Refusal::MessageSize);
             Error::invalid(format!(

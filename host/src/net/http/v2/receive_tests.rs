@@ -38,11 +38,11 @@ async fn decompression_is_bounded() {
     zlib.write_all(&plain).unwrap();
     for packed in [gzip.finish().unwrap(), zlib.finish().unwrap()] {
         let packed = Bytes::from(packed);
-        assert_eq!(decompress(packed.clone(), 10_000).await.unwrap(), plain);
-        let refused = decompress(packed, 9_999).await.unwrap_err();
+        assert_eq!(decompress(packed.clone(), 10_000, MemoryTag::default()).await.unwrap(), plain);
+        let refused = decompress(packed, 9_999, MemoryTag::default()).await.unwrap_err();
         assert!(refused.message.contains("exceeds the maximum allowed input size of 9999"));
     }
-    assert!(decompress("nonsense".into(), 100).await.is_err());
+    assert!(decompress("nonsense".into(), 100, MemoryTag::default()).await.is_err());
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::control::failure;
 use super::unread::StreamRequest;
 use crate::arena::{Arena, SharedRange};
-use crate::budget::Purpose;
 use crate::error::{Code, Error, Result};
+use crate::ledger::Holder;
 use crate::plugin::isolated::messages::{Output, Response, ResponseData};
 use crate::plugin::isolated::params;
 use crate::plugin::isolated::wire::Sender;
@@ -150,7 +150,7 @@ impl ResponseSender {
     /// Shares a copy of bytes that are not in the arena, or of an empty tensor.
     fn share_copy(&self, data: &[u8]) -> Option<SharedRange> {
         let end = [0];
-        let block = AlignedBuf::try_copy(None, &[data, &end], Purpose::Response).ok()?;
+        let block = AlignedBuf::try_copy(None, &[data, &end], Holder::Output).ok()?;
         self.arena.share(block.as_ref().get(..data.len())?)
     }
 }

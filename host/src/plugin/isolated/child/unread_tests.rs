@@ -1,6 +1,7 @@
 //! Unit tests of `unread.rs`.
 
 use super::*;
+use crate::ledger::Holder;
 use crate::request::buffer::AlignedBuf;
 
 fn output(slot: u32) -> Output {
@@ -16,8 +17,8 @@ fn blocks_count_until_the_host_releases_them() {
     assert!(Arc::ptr_eq(&stream.stream, &streams.enter(&message, &arena).stream));
     let token = CancelToken::default();
     let admit = |wait| Arc::clone(&stream).admit(1000 + RESPONSE_OVERHEAD, wait, &token);
-    let block = AlignedBuf::try_for_input(Some(&arena), 1000).unwrap().into_bytes();
-    let other = AlignedBuf::try_for_input(Some(&arena), 1000).unwrap().into_bytes();
+    let block = AlignedBuf::try_for_input(Some(&arena), 1000, Holder::Input).unwrap().into_bytes();
+    let other = AlignedBuf::try_for_input(Some(&arena), 1000, Holder::Input).unwrap().into_bytes();
     let slots = [&block, &other].map(|block| arena.share(block).unwrap().slot);
     for slot in slots {
         let admitted = admit(false).unwrap();
@@ -42,7 +43,8 @@ fn earlier_request_does_not_wait_for_responses_that_are_held_back() {
     let message = RequestStream { number: 7, limit: 1000, waits: true, timeout_ms: 20 };
     let [first, second] = [(); 2].map(|()| streams.enter(&message, &arena));
     let token = CancelToken::default();
-    let block = || AlignedBuf::try_for_input(Some(&arena), 1000).unwrap().into_bytes();
+    let block =
+        || AlignedBuf::try_for_input(Some(&arena), 1000, Holder::Input).unwrap().into_bytes();
     let blocks = [block(), block()];
     let slots = blocks.each_ref().map(|block| arena.share(block).unwrap().slot);
     let send = |request: &Arc<StreamRequest>, slot| {

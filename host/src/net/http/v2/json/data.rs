@@ -2,13 +2,14 @@
 
 use super::access::{as_signed, as_unsigned, real, wrong_type};
 use super::{Array, Value, write};
-use crate::budget::{self, Exhausted, Purpose, out_of_memory, request_memory};
+use crate::budget::{self, Exhausted, out_of_memory, request_memory};
 use crate::error::{Error, Result};
+use crate::ledger::MemoryTag;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{DType, strings};
 use bytes::Bytes;
 
-/// The `elements` values of `array`, at any nesting, as tensor bytes.
+/// The `elements` values of `array`, at any nesting, as tensor bytes, which are entered under `tag`.
 ///
 /// # Errors
 /// Another number of values, values of another type, or more bytes than `limit`. The number of strings is checked with the
@@ -19,6 +20,7 @@ pub fn decode(
     elements: usize,
     input: &str,
     limit: u64,
+    tag: MemoryTag,
 ) -> Result<Bytes> {
     let too_large = |bytes: u64| {
         Error::invalid(format!(
@@ -45,7 +47,7 @@ pub fn decode(
         if bytes > limit {
             return Err(too_large(bytes));
         }
-        let buf = AlignedBuf::zeroed(capacity * size, Purpose::Request);
+        let buf = AlignedBuf::zeroed(capacity * size, tag);
         let mut buf = buf.map_err(|e| e.refuse("a JSON tensor"))?;
         let mut slots = buf.as_mut().chunks_exact_mut(size);
         array.flat(|value| {
@@ -63,7 +65,7 @@ pub fn decode(
         // An empty string takes three bytes of text and four of tensor; escape sequences only shrink.
         let text = array.text().len();
         let capacity = (text + text / 2).min(limit as usize);
-        let reservation = request_memory().try_reserve_large(capacity, Purpose::Request);
+        let reservation = request_memory().try_reserve_large(capacity, tag);
         let mut reservation = reservation.map_err(Exhausted::refuse)?;
         let mut out = Vec::new();
         out.try_reserve_exact(capacity).map_err(|_| out_of_memory("a JSON tensor", capacity))?;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::error::Code;
+use crate::ledger::MemoryTag;
 use crate::request::DType;
 use proptest::prelude::*;
 
@@ -77,7 +78,7 @@ proptest! {
         let mut out = Vec::new();
         data::encode(&mut out, "O", DType::Fp32, &data).unwrap();
         let Value::Array(array) = parse(&out).unwrap() else { panic!("no array") };
-        let got = data::decode(array, DType::Fp32, bits.len(), "I", 1000).unwrap();
+        let got = data::decode(array, DType::Fp32, bits.len(), "I", 1000, MemoryTag::default()).unwrap();
         for (want, got) in data.chunks(4).zip(got.chunks(4)) {
             let [want, got] = [want, got].map(|b| f32::from_le_bytes(b.try_into().unwrap()));
             prop_assert!(want == got || (want.is_nan() && got.is_nan()));
@@ -164,7 +165,7 @@ fn data_arrays_become_tensor_bytes() {
     ];
     for (text, dtype, elements, want) in table {
         let Value::Array(array) = parse(text.as_bytes()).unwrap() else { panic!("no array") };
-        let got = data::decode(array, dtype, elements, "I", 1000);
+        let got = data::decode(array, dtype, elements, "I", 1000, MemoryTag::default());
         assert_eq!(got.map(|b| b.to_vec()).map_err(|e| e.message), want, "{text}");
     }
 }

@@ -1,0 +1,74 @@
+//! Holders: what memory is used for.
+
+/// What memory is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Holder {
+    /// Messages being received, before their model is known.
+    RequestBody,
+    /// Inputs of requests, with the bodies that they are slices of.
+    Input,
+    /// Messages that a decode worker decodes or decompresses.
+    Decode,
+    /// Inputs that were copied to be contiguous in a batch.
+    GatheredInput,
+    /// Outputs, also of responses that the client has not read.
+    Output,
+    /// Implicit states of sequences.
+    State,
+    /// Responses as JSON text, and compressed ones.
+    Encode,
+    /// Drawn by connections for responses that the client has not read.
+    UnreadResponse,
+    /// Tensors of warm-up samples.
+    WarmUp,
+    /// Sequence controls, initial states, zeros of null requests.
+    Control,
+    /// Memory that a backend has asked the host for.
+    Backend,
+}
+
+/// In the order of their numbers.
+pub const HOLDERS: [Holder; 11] = [
+    Holder::RequestBody,
+    Holder::Input,
+    Holder::Decode,
+    Holder::GatheredInput,
+    Holder::Output,
+    Holder::State,
+    Holder::Encode,
+    Holder::UnreadResponse,
+    Holder::WarmUp,
+    Holder::Control,
+    Holder::Backend,
+];
+
+impl Holder {
+    /// As `/v2/trtserver/memory` and the metrics name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RequestBody => "request_bodies",
+            Self::Input => "inputs",
+            Self::Decode => "decoding",
+            Self::GatheredInput => "gathered_inputs",
+            Self::Output => "outputs",
+            Self::State => "sequence_states",
+            Self::Encode => "encoding",
+            Self::UnreadResponse => "unread_responses",
+            Self::WarmUp => "warm_up",
+            Self::Control => "controls",
+            Self::Backend => "backend",
+        }
+    }
+
+    /// Held before a request is accepted. Such memory may not use the last eighth of the memory budget, which is kept for
+    /// responses to accepted requests.
+    pub fn is_request(self) -> bool {
+        matches!(self, Self::RequestBody | Self::Input | Self::Decode)
+    }
+
+    /// Drawn from the memory budget; the rest lasts as long as a model is loaded.
+    pub fn is_budgeted(self) -> bool {
+        !matches!(self, Self::WarmUp | Self::Control | Self::Backend)
+    }
+}

@@ -1,0 +1,141 @@
+//! Ledger of memory: how many bytes each model version and the server itself hold, and for what.
+//!
+//! A large block is entered under its [`MemoryTag`] by the reservation that pays for it (`budget/`). What is not drawn individually is
+//! measured when the ledger is read (`repository/memory`). Each owner's counters are on cache lines of their own: models share
+//! nothing but the list of owners, which is locked only when a model is loaded.
+
+mod holder; // what memory is used for
+mod process; // memory of a process
+
+pub use holder::{HOLDERS, Holder};
+pub use process::ProcessMemory;
+
+use crate::sync::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+/// Who holds memory: a model version, a model as a whole, or the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(u32);
+
+/// An owner, and what it uses the memory for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryTag {
+    pub owner: Owner,
+    pub holder: Holder,
+}
+
+impl Default for MemoryTag {
+    fn default() -> Self {
+        Holder::RequestBody.into()
+    }
+}
+
+impl From<Holder> for MemoryTag {
+    /// Memory whose model is not known, or that belongs to none.
+    fn from(holder: Holder) -> Self {
+        Self { owner: Owner::SERVER, holder }
+    }
+}
+
+/// The name of an owner.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OwnerName {
+    pub model: Arc<str>,
+    /// `None` for what all versions of the model share.
+    pub version: Option<i64>,
+}
+
+/// Counters of one owner.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counters([AtomicUsize; HOLDERS.len()]);
+
+/// Owners whose counters are allocated together.
+const CHUNK: usize = 64;
+/// Further model versions are entered as the server's.
+const MAX_OWNERS: usize = CHUNK << 10;
+
+type Chunk = Box<[Counters; CHUNK]>;
+
+static COUNTERS: [OnceLock<Chunk>; MAX_OWNERS / CHUNK] = [const { OnceLock::new() }; _];
+/// Their numbers are those of [`Owner`]; 0 is the server. An owner is never removed, because its memory may outlive its model.
+static OWNERS: LazyLock<Mutex<BTreeMap<OwnerName, Owner>>> = LazyLock::new(Mutex::default);
+
+impl Owner {
+    pub const SERVER: Self = Self(0);
+
+    /// The version `version` of `model`.
+    pub fn version(model: &str, version: i64) -> Self {
+        Self::named(OwnerName { model: model.into(), version: Some(version) })
+    }
+
+    /// What all versions of `model` share.
+    pub fn model(model: &str) -> Self {
+        Self::named(OwnerName { model: model.into(), version: None })
+    }
+
+    fn named(name: OwnerName) -> Self {
+        let mut owners = owners();
+        let next = owners.len() + 1;
+        if let Some(owner) = owners.get(&name) {
+            return *owner;
+        }
+        if next >= MAX_OWNERS {
+            return Self::SERVER;
+        }
+        let owner = Self(next as u32);
+        owners.insert(name, owner);
+        owner
+    }
+
+    pub fn tag(self, holder: Holder) -> MemoryTag {
+        MemoryTag { owner: self, holder }
+    }
+
+    /// Bytes that are entered under `holder`.
+    pub fn bytes(self, holder: Holder) -> usize {
+        self.counters().0[holder as usize].load(Ordering::Relaxed)
+    }
+
+    /// Bytes of all holders.
+    pub fn total(self) -> usize {
+        HOLDERS.into_iter().map(|holder| self.bytes(holder)).sum()
+    }
+
+    fn counters(self) -> &'static Counters {
+        let chunk = COUNTERS[self.0 as usize / CHUNK]
+            .get_or_init(|| Box::new(std::array::from_fn(|_| Counters::default())));
+        &chunk[self.0 as usize % CHUNK]
+    }
+}
+
+impl MemoryTag {
+    /// Enters `bytes`.
+    pub fn add(self, bytes: usize) {
+        self.counter().fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Removes `bytes` that were entered.
+    pub fn remove(self, bytes: usize) {
+        self.counter().fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn counter(self) -> &'static AtomicUsize {
+        &self.owner.counters().0[self.holder as usize]
+    }
+}
+
+/// All owners but the server, by name.
+pub fn named_owners() -> BTreeMap<OwnerName, Owner> {
+    owners().clone()
+}
+
+fn owners() -> MutexGuard<'static, BTreeMap<OwnerName, Owner>> {
+    OWNERS.lock()
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;
