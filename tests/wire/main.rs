@@ -26,6 +26,7 @@ mod overload;
 mod plugin_command;
 mod queue_policy;
 mod sequence_batching;
+mod shared_memory_regions;
 mod unread_responses;
 mod v1_grpc;
 mod v1_http;

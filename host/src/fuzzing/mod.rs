@@ -9,6 +9,7 @@ mod grpc; // ModelInfer: the fast path, and whole calls
 mod http; // inference requests of v1 and v2
 mod isolation; // messages of an isolated model's process
 mod isolation_work; // its responses
+mod region_request; // shared-memory requests of v1 gRPC
 mod wire_format; // the protobuf wire format
 
 pub use config::{model_config, v1_header};
@@ -16,6 +17,7 @@ pub use grpc::{grpc_v2_call, grpc_v2_fast_path};
 pub use http::{v1_infer, v2_binary, v2_json};
 pub use isolation::isolation_control;
 pub use isolation_work::isolation_work;
+pub use region_request::v1_region_request;
 pub use wire_format::wire_format;
 
 /// Panics when its property does not hold for these bytes.
@@ -30,6 +32,7 @@ pub const ORACLES: &[(&str, Oracle)] = &[
     ("model_config", model_config),
     ("v1_header", v1_header),
     ("v1_infer", v1_infer),
+    ("v1_region_request", v1_region_request),
     ("v2_binary", v2_binary),
     ("v2_json", v2_json),
     ("wire_format", wire_format),

@@ -3,7 +3,7 @@
 //! The gRPC status is always OK; the result of a call is in `request_status`.
 
 mod infer; // unary inference, without tonic
-mod region_request; // shared-memory requests of all releases
+pub mod region_request; // shared-memory requests of all releases
 mod service; // the other endpoints, through tonic
 mod stream; // StreamInfer
 
