@@ -227,7 +227,7 @@ impl Instance {
         let bytes = unsafe { std::slice::from_raw_parts(block.ptr().as_ptr(), data.len()) };
         let shared = self.inputs.share(bytes).unwrap();
         let (offset, bytes, slot) = (shared.offset, data.len() as u64, shared.slot);
-        Input { index, shape: shape.to_vec(), offset, bytes, slot }
+        Input { index, shape: shape.to_vec(), offset, bytes, slot, region: 0 }
     }
 
     /// A request with one row of floats for INPUT0 and commands to the probe.
@@ -246,7 +246,7 @@ impl Instance {
     }
 
     pub fn send(&self, requests: Vec<Request>) {
-        self.sender.send(&ExecuteBatch { id: 1, requests }).unwrap();
+        self.sender.send(&ExecuteBatch { id: 1, requests, ..ExecuteBatch::default() }).unwrap();
     }
 
     pub fn response(&mut self) -> Response {

@@ -4,8 +4,8 @@ use super::block_on::block_on;
 use crate::net::context::Context;
 use crate::net::grpc::v2::fast_path::FastRequest;
 use crate::net::grpc::v2::{fallback, infer};
-use crate::net::v2::UncheckedRequest;
 use crate::net::v2::testing::context;
+use crate::net::v2::{Regions, UncheckedRequest};
 use crate::repository::OpenVersion;
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
@@ -28,7 +28,7 @@ pub fn grpc_v2_fast_path(bytes: &[u8]) {
         .unwrap_or_else(|e| panic!("the fast path reads what prost refuses: {e}"));
     assert_eq!((&model, &version), (&request.model_name, &request.model_version));
     let Some((fast, _)) = fast.into_unchecked(&ECHO, &message) else { return };
-    let (slow, _) = fallback::read(&ECHO, request)
+    let (slow, _) = fallback::read(&ECHO, request, Regions::DISABLED)
         .unwrap_or_else(|e| panic!("the fast path reads what the fallback refuses: {e}"));
     assert_eq!(parts(&fast), parts(&slow));
 }

@@ -1,5 +1,10 @@
 //! Client shared memory as requests of both generations name it: a part of a registered region.
 
+use crate::request::TensorData;
+use crate::request::memory::OutputMemory;
+use crate::shared_memory::{Registry, UseError};
+use std::sync::Arc;
+
 /// Part of a registered region. Its bounds are not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionSlice {
@@ -7,4 +12,16 @@ pub struct RegionSlice {
     /// From the start of the region.
     pub offset: u64,
     pub byte_size: u64,
+}
+
+impl RegionSlice {
+    /// The tensor in the slice, which is not copied.
+    pub fn input(&self, regions: &Registry) -> Result<TensorData, UseError> {
+        regions.input(&self.region, self.offset, self.byte_size)
+    }
+
+    /// The slice as destination of an output. It may overlap inputs and other destinations: the client gets what was written last.
+    pub fn output(&self, regions: &Registry) -> Result<Arc<OutputMemory>, UseError> {
+        regions.output(&self.region, self.offset, self.byte_size).map(Arc::new)
+    }
 }

@@ -2,6 +2,7 @@
 //! process can change it. Regions of client shared memory, pinned and GPU memory are placed memory.
 
 use super::buffer::AlignedBuf;
+use super::mapped_file::MappedFile;
 use crate::error::{Error, Result};
 use crate::ledger::Holder;
 use bytes::Bytes;
@@ -55,6 +56,11 @@ pub trait MemoryOwner: Send + Sync {
     /// Why the content is not what was written: the client shrank the file, or the device was lost. Asked after the memory was
     /// read or written; permanent once set.
     fn fault(&self) -> Option<Error> {
+        None
+    }
+
+    /// The file that the memory is a part of, if another process can map it.
+    fn file(&self) -> Option<MappedFile<'_>> {
         None
     }
 
@@ -284,6 +290,10 @@ pub struct OutputMemory {
 impl OutputMemory {
     pub fn new(slice: PlacedSlice) -> Self {
         Self { slice }
+    }
+
+    pub fn slice(&self) -> &PlacedSlice {
+        &self.slice
     }
 
     pub fn location(&self) -> Location {

@@ -10,6 +10,7 @@ pub mod classes; // classification results
 pub mod context; // what is known when a request is built
 pub mod dtype; // tensor data types
 pub mod implicit_state; // states kept between the requests of a sequence
+pub mod mapped_file; // files of placed memory, for other processes
 pub mod memory; // placed memory: locations, owners, output destinations
 pub mod pages; // anonymous memory mappings
 pub mod pool; // pool of large blocks

@@ -23,8 +23,8 @@ pub struct InferResponse {
 }
 
 impl InferResponse {
-    /// Bytes of all tensors.
+    /// Bytes of all tensors that the response carries.
     pub fn byte_size(&self) -> usize {
-        self.outputs.iter().map(|output| output.data.len()).sum()
+        self.outputs.iter().map(|output| output.data.payload().len()).sum()
     }
 }

@@ -12,6 +12,7 @@ mod key; // names of POSIX shared-memory objects
 mod limits; // how many regions, and of how many bytes together
 mod region; // one region
 mod registry; // regions by name
+mod tensors; // tensors in regions
 mod window; // a mapped part of an object
 
 pub use region::{OpenError, Region};

@@ -4,8 +4,9 @@ use super::guard::Full;
 use super::key;
 use super::window::{MapError, Window};
 use crate::error::Error;
+use crate::request::mapped_file::{MappedFile, RegionObservers, next_number};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, open, statat};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// See the module text.
@@ -15,8 +16,10 @@ pub struct Region {
     offset: u64,
     len: usize,
     window: Window,
-    /// For the process of an isolated model.
+    /// For the processes of isolated models, which are notified when the region is dropped.
     file: OwnedFd,
+    number: u64,
+    observers: RegionObservers,
 }
 
 /// Why a region cannot be opened.
@@ -67,7 +70,9 @@ impl Region {
                 "the server maps at most {limit} bytes of all regions together"
             )),
         })?;
-        Ok(Self { name: name.into(), key: key.into(), offset, len, window, file })
+        let (name, key) = (name.into(), key.into());
+        let (number, observers) = (next_number(), RegionObservers::default());
+        Ok(Self { name, key, offset, len, window, file, number, observers })
     }
 
     pub fn name(&self) -> &str {
@@ -100,8 +105,10 @@ impl Region {
     }
 
     /// The object, to be sent to the process of an isolated model.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    pub fn mapped_file(&self) -> MappedFile<'_> {
+        let Self { name, key, offset, file, number, observers, .. } = self;
+        let file = file.as_fd();
+        MappedFile { number: *number, file, offset: *offset, name, key, observers }
     }
 
     /// The error of a request that used the region, if pages were missing since it was opened. The region stays unusable: a
@@ -126,6 +133,12 @@ impl Region {
              registered, because it was made shorter or the system has no memory for it; unregister the region",
             self.name, self.key, self.len, self.offset
         ))
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        self.observers.notify(self.number);
     }
 }
 

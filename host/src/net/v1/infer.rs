@@ -82,7 +82,7 @@ impl<'a> AcceptedRequest<'a> {
     /// Row 16, then the checks that TRTIS made during execution, then the queue. `deadline_ns` 0 = none.
     pub fn start(
         self,
-        plan: Plan,
+        mut plan: Plan,
         parts: InputParts,
         deadline_ns: u64,
         (sink, receiver): (Sink, UnaryReceiver),
@@ -91,6 +91,8 @@ impl<'a> AcceptedRequest<'a> {
         self.ctx.require_open(&self.served, &sequence(&self.header)).map_err(|e| self.refuse(e))?;
         let request_id = self.ctx.state.next_request_id();
         let signature = &self.served.signature;
+        request::set_destinations(&mut plan, &self.header, &self.ctx.shared_memory)
+            .map_err(|e| Failure { request_id, ..self.refuse(e) })?;
         let (batch, per_item, requested) = (plan.batch, plan.per_item, plan.outputs.clone());
         let mut inputs = input_data::tensors(signature, plan, parts)
             .map_err(|e| Failure { request_id, ..self.refuse(e) })?;

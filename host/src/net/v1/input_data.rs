@@ -1,21 +1,24 @@
 //! Checks input data against the request header: rows 12 to 15 of the error ladder, and the framing of strings.
 
-use super::request::Plan;
+use super::regions::not_usable_in_v1;
+use super::request::{Plan, PlannedInput};
 use crate::error::{Error, Result};
+use crate::net::shared_memory::RegionSlice;
 use crate::request::strings::{self, StringFault};
-use crate::request::{InputTensor, Signature};
+use crate::request::{InputTensor, Signature, TensorData};
+use crate::shared_memory::Registry;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
 /// The data of each input, in the order of the plan.
-pub type InputParts = SmallVec<[Bytes; 4]>;
+pub type InputParts = SmallVec<[TensorData; 4]>;
 
 /// Rows 12 and 13, for `got` bytes instead of `plan.bytes()`. TRTIS skipped them for an empty body, which then failed later
 /// with a less clear error.
 pub fn wrong_body(signature: &Signature, plan: &Plan, got: usize) -> Error {
     let m = &signature.model;
     let mut end = 0;
-    for input in &plan.inputs {
+    for input in plan.sent() {
         end += input.bytes;
         if end > got {
             let name = &signature.inputs[input.index].name;
@@ -28,39 +31,78 @@ pub fn wrong_body(signature: &Signature, plan: &Plan, got: usize) -> Error {
     Error::invalid(format!("unexpected additional input data for model '{m}'"))
 }
 
-/// Splits an HTTP body, which holds the inputs one after another.
-pub fn split(signature: &Signature, plan: &Plan, body: &Bytes) -> Result<InputParts> {
+/// Splits an HTTP body, which holds the inputs one after another, except those in `regions`.
+pub fn split(
+    signature: &Signature,
+    plan: &Plan,
+    body: &Bytes,
+    regions: &Registry,
+) -> Result<InputParts> {
     if body.len() != plan.bytes() {
         return Err(wrong_body(signature, plan, body.len()));
     }
     let mut at = 0;
-    let part = |i: &super::request::PlannedInput| {
-        at += i.bytes;
-        body.slice(at - i.bytes..at)
+    let part = |i: &PlannedInput| match &i.shared {
+        None => {
+            at += i.bytes;
+            Ok(body.slice(at - i.bytes..at).into())
+        }
+        Some(slice) => shared(signature, i, slice, regions, "shared-memory size"),
     };
-    Ok(plan.inputs.iter().map(part).collect())
+    plan.inputs.iter().map(part).collect()
 }
 
-/// Rows 14 and 15, for the `raw_input` entries of a gRPC request.
-pub fn entries(signature: &Signature, plan: &Plan, entries: Vec<Bytes>) -> Result<InputParts> {
+/// The tensor of an input in shared memory. `size` is what the message for a wrong size calls it.
+fn shared(
+    signature: &Signature,
+    input: &PlannedInput,
+    slice: &RegionSlice,
+    regions: &Registry,
+    size: &str,
+) -> Result<TensorData> {
+    let data = slice.input(regions).map_err(|e| not_usable_in_v1(&slice.region, e))?;
+    if data.len() == input.bytes {
+        Ok(data)
+    } else {
+        Err(wrong_size(signature, input, size, data.len()))
+    }
+}
+
+/// Row 15.
+fn wrong_size(signature: &Signature, input: &PlannedInput, size: &str, got: usize) -> Error {
+    let (name, m) = (&signature.inputs[input.index].name, &signature.model);
+    let expected = input.bytes;
+    Error::invalid(format!(
+        "unexpected {size} {got} for input '{name}', expecting {expected} for model '{m}'"
+    ))
+}
+
+/// Rows 14 and 15, for the `raw_input` entries of a gRPC request. An input in one of the `regions` has no entry.
+pub fn entries(
+    signature: &Signature,
+    plan: &Plan,
+    entries: Vec<Bytes>,
+    regions: &Registry,
+) -> Result<InputParts> {
     let m = &signature.model;
-    let (expected, got) = (plan.inputs.len(), entries.len());
+    let (expected, got) = (plan.sent().count(), entries.len());
     if expected != got {
         return Err(Error::invalid(format!(
             "expected tensor data for {expected} inputs but got {got} sets of data for model '{m}'"
         )));
     }
-    for (input, entry) in plan.inputs.iter().zip(&entries) {
-        if input.bytes != entry.len() {
-            let name = &signature.inputs[input.index].name;
-            return Err(Error::invalid(format!(
-                "unexpected size {} for input '{name}', expecting {} for model '{m}'",
-                entry.len(),
-                input.bytes
-            )));
+    let mut entries = entries.into_iter();
+    let part = |input: &PlannedInput| match &input.shared {
+        None => {
+            let entry = entries.next().unwrap_or_default();
+            match entry.len() == input.bytes {
+                true => Ok(entry.into()),
+                false => Err(wrong_size(signature, input, "size", entry.len())),
+            }
         }
-    }
-    Ok(entries.into_iter().collect())
+        Some(slice) => shared(signature, input, slice, regions, "size"),
+    };
+    plan.inputs.iter().map(part).collect()
 }
 
 /// Input tensors in the order of the configuration.
@@ -78,7 +120,7 @@ pub fn tensors(
             index: i.index,
             dtype: signature.inputs[i.index].dtype,
             shape: i.shape,
-            data: data.into(),
+            data,
         })
         .collect();
     tensors.sort_by_key(|t| t.index);

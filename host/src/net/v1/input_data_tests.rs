@@ -44,8 +44,9 @@ fn rows_12_and_13() {
         ),
         (129, Err("unexpected additional input data for model 'simple'")),
     ] {
-        let got = split(&served.signature, &plan, &Bytes::from(vec![0; bytes]));
-        let got = got.map(|p| p.iter().map(Bytes::len).collect()).map_err(|e| e.message);
+        let got =
+            split(&served.signature, &plan, &Bytes::from(vec![0; bytes]), &Registry::default());
+        let got = got.map(|p| p.iter().map(TensorData::len).collect()).map_err(|e| e.message);
         assert_eq!(got, want.map_err(str::to_owned), "{bytes}");
     }
 }
@@ -64,7 +65,7 @@ fn rows_14_and_15() {
         ),
     ] {
         let data = sizes.iter().map(|n| Bytes::from(vec![0; *n])).collect();
-        let got = entries(&served.signature, &plan, data);
+        let got = entries(&served.signature, &plan, data, &Registry::default());
         assert_eq!(got.err().map(|e| e.message), want, "{sizes:?}");
     }
 }
@@ -73,7 +74,7 @@ fn rows_14_and_15() {
 fn tensors_are_reordered_to_the_configuration() {
     let (served, plan) = planned("simple", SIMPLE);
     let body: Bytes = [[1; 64], [0; 64]].concat().into();
-    let parts = split(&served.signature, &plan, &body).unwrap();
+    let parts = split(&served.signature, &plan, &body, &Registry::default()).unwrap();
     let tensors = tensors(&served.signature, plan, parts).unwrap();
     assert_eq!(
         tensors.iter().map(|t| (t.index, t.data.payload()[0])).collect::<Vec<_>>(),
@@ -106,10 +107,32 @@ fn string_framing() {
         );
         let (served, plan) = planned("m", &header);
         let body = Bytes::from_static(data);
-        let parts = split(&served.signature, &plan, &body).unwrap();
+        let parts = split(&served.signature, &plan, &body, &Registry::default()).unwrap();
         let mut tensors = tensors(&served.signature, plan, parts).unwrap();
         let got = check_strings(&served.signature, &mut tensors).err().map(|e| e.message);
         assert_eq!(got.as_deref(), want, "{data:?}");
         assert!(want.is_some() || tensors.iter().any(|t| *t.data.payload() == data[..9]));
     }
+}
+
+#[test]
+fn shared_inputs_have_no_data_in_the_request() {
+    let header = "batch_size: 1 input { name: \"INPUT0\" shared_memory { name: \"r\" byte_size: 64 } } \
+                  input { name: \"INPUT1\" }";
+    let (served, plan) = planned("simple", header);
+    let (signature, regions) = (&served.signature, &Registry::default());
+    assert_eq!(plan.bytes(), 64);
+    let unknown = "shared memory block 'r' not found in manager";
+    let sent = Bytes::from(vec![0; 64]);
+    for got in [
+        split(signature, &plan, &sent, regions),
+        entries(signature, &plan, vec![sent.clone()], regions),
+    ] {
+        assert_eq!(got.unwrap_err().message, unknown);
+    }
+    let both = entries(signature, &plan, vec![sent.clone(), sent], regions).unwrap_err();
+    assert_eq!(
+        both.message,
+        "expected tensor data for 1 inputs but got 2 sets of data for model 'simple'"
+    );
 }

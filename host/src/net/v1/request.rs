@@ -3,15 +3,18 @@
 //! Where releases differ, texts and their order follow the first gRPC release, except for unknown outputs (v1.x), duplicate
 //! tensors (v1.12) and the shapes in a shape error (v1.1).
 
+use super::regions::not_usable_in_v1;
 use crate::error::{Error, Result};
+use crate::net::shared_memory::RegionSlice;
 use crate::repository::{ModelTable, OpenVersion};
 use crate::request::tensor::element_count;
 use crate::request::{RequestedOutput, Shape, ShapeText, Signature, TensorSpec, signature};
+use crate::shared_memory::Registry;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_proto::text;
-use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Input;
+use trtserver_proto::v1::{InferRequestHeader, InferSharedMemory};
 
 /// The version that a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +79,19 @@ pub struct PlannedInput {
     /// Batch first when the model batches.
     pub shape: Shape,
     pub bytes: usize,
+    /// Where it is, if not in the request. Boxed, because few requests have it.
+    pub shared: Option<Box<RegionSlice>>,
 }
 
 impl Plan {
-    /// The size of all input data.
+    /// The inputs whose data is in the request.
+    pub fn sent(&self) -> impl Iterator<Item = &PlannedInput> {
+        self.inputs.iter().filter(|input| input.shared.is_none())
+    }
+
+    /// The size of all input data in the request.
     pub fn bytes(&self) -> usize {
-        self.inputs.iter().fold(0, |sum, i| sum.saturating_add(i.bytes))
+        self.sent().fold(0, |sum, i| sum.saturating_add(i.bytes))
     }
 }
 
@@ -116,7 +126,6 @@ pub fn plan(signature: &Signature, header: &InferRequestHeader) -> Result<Plan> 
     if signature.inputs.iter().enumerate().any(|(i, spec)| !spec.optional && !given(i)) {
         return Err(count(got));
     }
-    shared_memory(header)?;
     let per_item = header.input.iter().any(|i| i.byte_size != 0)
         || header.output.iter().any(|o| o.byte_size != 0);
     Ok(Plan { batch: header.batch_size, inputs, outputs, per_item })
@@ -196,7 +205,8 @@ fn one_input(
         .filter(|n| n.checked_mul(spec.dtype.size().unwrap_or(1)).is_some_and(|n| n < MAX_BYTES))
         .ok_or_else(|| wrong_shape(signature, spec, dims))?;
     let bytes = bytes(signature, spec, batch, input, elements)?;
-    Ok(PlannedInput { index, shape, bytes })
+    let shared = input.shared_memory.as_ref().map(|shared| Box::new(slice(shared)));
+    Ok(PlannedInput { index, shape, bytes, shared })
 }
 
 /// Largest tensor in bytes, so that sums of sizes cannot overflow.
@@ -243,6 +253,11 @@ fn bytes(
         [whole, of_items] if whole == of_items => whole,
         _ => return Err(mismatch()),
     };
+    // Clients may leave the size of strings in shared memory to the slice.
+    let given = match &input.shared_memory {
+        Some(shared) if given == 0 => shared.byte_size,
+        _ => given,
+    };
     // Every string takes at least four bytes, so 0 bytes are valid only for 0 strings.
     if given == 0 && elements != 0 {
         return Err(Error::invalid(format!(
@@ -252,17 +267,34 @@ fn bytes(
     usize::try_from(given).ok().filter(|n| *n < MAX_BYTES).ok_or_else(mismatch)
 }
 
-/// No region can be registered, so every reference is to an unknown one.
-fn shared_memory(header: &InferRequestHeader) -> Result<()> {
-    let inputs = header.input.iter().filter_map(|i| i.shared_memory.as_ref());
-    let outputs = header.output.iter().filter_map(|o| o.shared_memory.as_ref());
-    match inputs.chain(outputs).next() {
-        Some(region) => Err(Error::not_found(format!(
-            "shared memory block '{}' not found in manager",
-            region.name
-        ))),
-        None => Ok(()),
+/// The part of a region that a header names.
+fn slice(shared: &InferSharedMemory) -> RegionSlice {
+    let InferSharedMemory { name, offset, byte_size } = shared;
+    RegionSlice { region: name.clone(), offset: *offset, byte_size: *byte_size }
+}
+
+/// Sets the destinations of the outputs that the client wants in shared memory.
+///
+/// # Errors
+/// A region is unknown, or the slice is not in it.
+pub fn set_destinations(
+    plan: &mut Plan,
+    header: &InferRequestHeader,
+    regions: &Registry,
+) -> Result<()> {
+    for (output, requested) in header.output.iter().zip(&mut plan.outputs) {
+        let Some(shared) = &output.shared_memory else { continue };
+        if requested.classes > 0 {
+            return Err(Error::invalid(format!(
+                "output '{}' can't set both 'shared_memory' and 'cls'",
+                output.name
+            )));
+        }
+        let slice = slice(shared);
+        let destination = slice.output(regions).map_err(|e| not_usable_in_v1(&slice.region, e))?;
+        requested.destination = Some(destination);
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -9,15 +9,14 @@ pub mod regions; // shared memory: registering, unregistering, status
 pub mod repository; // repository index, loading and unloading
 pub mod request; // checks a request and submits it
 pub mod settings; // trace and logging settings, read only
+pub mod shared_memory; // regions that requests use
 pub mod statistics; // statistics of models
 
 pub use lookup::{find_for_inference, find_ready, require_unary};
 pub use parameters::RequestParameters;
+pub use regions::SHARED_MEMORY_DISABLED;
 pub use request::{UncheckedRequest, refused};
-
-/// The error for every use of client shared memory.
-pub const SHARED_MEMORY_DISABLED: &str = "Client shared memory is disabled. Start the server with \
-                                          '--allow-client-shm=true' to enable.";
+pub use shared_memory::Regions;
 
 #[cfg(any(test, feature = "fuzzing"))]
 #[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of the server")]

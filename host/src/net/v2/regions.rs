@@ -1,11 +1,14 @@
 //! The shared-memory endpoints of v2: registering, unregistering, status (docs/protocol/v2.md §2.16).
 
-use super::SHARED_MEMORY_DISABLED;
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
 use crate::shared_memory::{Kind, OpenError, RegisterError, UseError};
 use trtserver_proto::v2::cuda_shared_memory_status_response::RegionStatus as CudaStatus;
 use trtserver_proto::v2::system_shared_memory_status_response::RegionStatus as SystemStatus;
+
+/// The error for every use of client shared memory on a server that does not allow it.
+pub const SHARED_MEMORY_DISABLED: &str = "Client shared memory is disabled. Start the server with \
+                                          '--allow-client-shm=true' to enable.";
 
 /// Refuses registering, unregistering and use in requests unless the server was started with `--allow-client-shm`.
 pub fn require_allowed(ctx: &Context) -> Result<()> {

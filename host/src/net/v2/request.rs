@@ -7,6 +7,7 @@ use crate::net::context::{Context, refusal};
 use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
 use crate::request::context::RequestStream;
+use crate::request::memory::OutputMemory;
 use crate::request::{
     InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
 };
@@ -26,12 +27,13 @@ pub struct UncheckedRequest {
 }
 
 impl UncheckedRequest {
-    /// Adds a requested output, and returns its position in the configuration.
+    /// Adds a requested output, and returns its position in the configuration. `destination`: where the client wants it.
     pub fn request_output(
         &mut self,
         signature: &Signature,
         name: &str,
         classes: u32,
+        destination: Option<Arc<OutputMemory>>,
     ) -> Result<usize> {
         let index = check::find_output(signature, name)?;
         if self.outputs.iter().any(|w| w.index() == index) {
@@ -40,7 +42,9 @@ impl UncheckedRequest {
                 IdPrefix(&self.id)
             )));
         }
-        self.outputs.push(RequestedOutput::new(index, classes));
+        let mut output = RequestedOutput::new(index, classes);
+        output.destination = destination;
+        self.outputs.push(output);
         Ok(index)
     }
 

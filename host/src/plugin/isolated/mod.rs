@@ -17,6 +17,7 @@ mod one_shot; // children that serve one control request
 mod outstanding; // outstanding requests of an instance
 mod params; // request and response parameters as messages
 mod process; // one child: control requests, kill, wait
+mod regions; // client shared memory that the child maps, too
 mod requests; // requests as messages
 mod responses; // responses from the child, checked
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Encodes requests for a child process: metadata in the message, tensors in the arena.
 
-use super::messages::{ExecuteBatch, Input, Request, RequestStream};
-use super::params;
+use super::messages::{Destination, ExecuteBatch, Input, Request, RequestStream};
+use super::{params, regions};
 use crate::arena::Arena;
 use crate::error::{Error, Result};
 use crate::ledger::Holder;
@@ -38,10 +38,12 @@ pub fn check_metadata_size(request: &InferRequest) -> Result<()> {
 /// Removes the child's references to the inputs of a batch that was not sent.
 pub fn unshare_inputs(batch: &ExecuteBatch, arena: &Arena) {
     let inputs = batch.requests.iter().flat_map(|request| &request.inputs);
-    inputs.filter(|input| input.offset != 0).for_each(|input| arena.unshare(input.slot));
+    inputs
+        .filter(|input| input.offset != 0 && input.region == 0)
+        .for_each(|input| arena.unshare(input.slot));
 }
 
-/// Copies inputs into the arena that are not in it, or not aligned as the backend requires.
+/// Copies inputs into the arena that are neither in it nor in memory that the child maps, too, or not aligned as the backend requires.
 ///
 /// # Errors
 /// The arena is exhausted.
@@ -50,6 +52,12 @@ pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usiz
     for input in &mut request.inputs {
         let spec = signature.input_spec(input.index);
         let need = align.max(spec.dtype.size().unwrap_or(1));
+        if let Some(slice) = input.data.placed()
+            && regions::number(slice).is_some()
+            && input.is_aligned(align)
+        {
+            continue;
+        }
         let data = match input.data.readable() {
             Some(data) => data,
             None => &input.data.to_cpu()?,
@@ -96,6 +104,7 @@ pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -
         queued_ns: request.responder.queued_ns(),
         deadline_ns: request.deadline_ns,
         inputs: inputs(request, signature, arena),
+        destinations: destinations(request),
         requested_outputs: requested_outputs(request, states),
         params: request.parameters.iter().cloned().map(params::encode).collect(),
         stream: request.context().stream.as_ref().map(|stream| RequestStream {
@@ -110,18 +119,31 @@ pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -
 fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<Input> {
     let inputs = request.inputs.iter().map(|input| {
         let spec = signature.input_spec(input.index);
+        let (index, shape) = (input.index as u32, signature.to_model(spec, &input.shape).to_vec());
+        let bytes = input.data.len() as u64;
+        if let Some(slice) = input.data.placed()
+            && let Some(region) = regions::number(slice)
+        {
+            return Input { index, shape, offset: slice.offset() as u64, bytes, slot: 0, region };
+        }
         // An empty tensor is not shared.
         let data = input.data.readable().filter(|data| !data.is_empty());
         let shared = data.and_then(|data| arena.share(data));
-        Input {
-            index: input.index as u32,
-            shape: signature.to_model(spec, &input.shape).to_vec(),
-            offset: shared.map_or(0, |shared| shared.offset),
-            bytes: input.data.len() as u64,
-            slot: shared.map_or(0, |shared| shared.slot),
-        }
+        let offset = shared.map_or(0, |shared| shared.offset);
+        let slot = shared.map_or(0, |shared| shared.slot);
+        Input { index, shape, offset, bytes, slot, region: 0 }
     });
     inputs.collect()
+}
+
+fn destinations(request: &InferRequest) -> Vec<Destination> {
+    let outputs = request.context().outputs.iter().zip(0..);
+    let destinations = outputs.filter_map(|(requested, output)| {
+        let slice = requested.destination.as_ref()?.slice();
+        let (offset, bytes) = (slice.offset() as u64, slice.len() as u64);
+        Some(Destination { output, region: regions::number(slice)?, offset, bytes })
+    });
+    destinations.collect()
 }
 
 /// The requested outputs, then the states, which the backend produces like outputs.

@@ -8,7 +8,7 @@ use super::params;
 use super::process::Process;
 use super::wire::{Received, Receiver};
 use crate::arena::Reader;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plugin::batch::outputs::ResponseBuilder;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -126,8 +126,14 @@ impl ResponseReader {
                 let mut fault = None;
                 for (output, data) in outputs.iter().zip(data) {
                     let name = self.name(output).unwrap_or_default();
-                    let adopted = building.adopt_bytes(name, output.dtype, &output.shape, data);
-                    fault = fault.or(adopted.err());
+                    let (dtype, shape) = (output.dtype, &output.shape);
+                    let added = match output.in_destination {
+                        true => Err(Error::internal(format!(
+                            "output '{name}' was written to a destination that the request does not have"
+                        ))),
+                        false => building.adopt_bytes(name, dtype, shape, data),
+                    };
+                    fault = fault.or(added.err());
                 }
                 if fault.is_none() {
                     process.responded.store(true, Ordering::Relaxed);
@@ -143,7 +149,7 @@ impl ResponseReader {
     }
 
     fn data(&self, output: &Output) -> Result<Bytes, String> {
-        if (output.offset, output.bytes) == (0, 0) {
+        if output.in_destination || (output.offset, output.bytes) == (0, 0) {
             return Ok(Bytes::new());
         }
         self.memory

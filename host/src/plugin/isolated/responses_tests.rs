@@ -34,7 +34,8 @@ impl Fixture {
     fn output(&self) -> Output {
         let shared = self.rig.share(8);
         let (index, dtype, shape) = (0, DType::Fp32.number(), vec![2]);
-        Output { index, dtype, shape, offset: shared.offset, bytes: 8, slot: shared.slot }
+        let (offset, slot) = (shared.offset, shared.slot);
+        Output { index, dtype, shape, offset, bytes: 8, slot, in_destination: false }
     }
 
     /// Reads everything that was sent, then the end of the connection.
@@ -200,6 +201,7 @@ fn output(right: &Output) -> impl Strategy<Value = Output> + use<> {
             offset,
             bytes,
             slot,
+            in_destination: false,
         })
 }
 

@@ -21,7 +21,7 @@ pub const MAX_MESSAGE: usize = 64 << 20;
 /// Buffers that grew beyond this are freed after the message.
 const KEEP: usize = 1 << 20;
 /// Limit of file descriptors in one message.
-const MAX_FILES: usize = 4;
+pub const MAX_FILES: usize = 4;
 
 /// A new connection: one socket for each process.
 pub fn pair() -> Result<(UnixStream, UnixStream)> {

@@ -3,9 +3,11 @@
 use super::messages::{Cancel, ExecuteBatch, Request, control_request};
 use super::outstanding::OutstandingRequests;
 use super::process::Process;
+use super::regions::SentRegions;
 use super::responses::ResponseReader;
 use super::wire::Sender;
 use crate::error::{Code, Result};
+use crate::request::mapped_file::RegionObserver;
 use crate::request::{CancelObserver, InferRequest};
 use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
@@ -18,6 +20,8 @@ pub struct WorkConnection {
     pub outstanding: OutstandingRequests,
     /// The receiving side, if the instance's own thread reads responses; else a thread of its own has it.
     pub reader: Mutex<Option<ResponseReader>>,
+    /// Client shared memory that the child has mapped.
+    regions: SentRegions,
     me: Weak<WorkConnection>,
 }
 
@@ -29,7 +33,11 @@ impl WorkConnection {
         reader: Option<ResponseReader>,
     ) -> Arc<Self> {
         let (outstanding, reader) = (OutstandingRequests::new(), Mutex::new(reader));
-        Arc::new_cyclic(|me| Self { sender, process, ordinal, outstanding, reader, me: me.clone() })
+        let regions = SentRegions::default();
+        Arc::new_cyclic(|me| {
+            let me = me.clone();
+            Self { sender, process, ordinal, outstanding, reader, regions, me }
+        })
     }
 
     /// Sends the requests as one batch of the messages that `encode` makes. Returns false if the child is gone or about
@@ -43,6 +51,10 @@ impl WorkConnection {
         requests: &mut Vec<InferRequest>,
         mut encode: impl FnMut(u64, &InferRequest) -> Request,
     ) -> Result<bool> {
+        if let Err(e) = self.regions.send(requests, &self.sender, &self.me) {
+            self.process.connection_lost(&format!("stopped reading requests ({e})"));
+            return Ok(false);
+        }
         batch.requests.clear();
         let messages = &mut batch.requests;
         let encode = |key, request: &_| messages.push(encode(key, request));
@@ -74,6 +86,12 @@ impl WorkConnection {
     pub fn close(&self) {
         self.outstanding.close();
         self.sender.shut_down();
+    }
+}
+
+impl RegionObserver for WorkConnection {
+    fn region_dropped(&self, number: u64) {
+        self.regions.dropped(number, &self.sender);
     }
 }
 

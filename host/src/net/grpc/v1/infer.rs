@@ -139,7 +139,7 @@ pub fn begin(
     let version = RequestedVersion::from_number(model_version);
     let header = Ok(meta_data.unwrap_or_default());
     let (call, plan) = AcceptedRequest::open(ctx, &model_name, version, header, received_ns)?;
-    let parts = input_data::entries(&call.served.signature, &plan, raw_input);
+    let parts = input_data::entries(&call.served.signature, &plan, raw_input, &ctx.shared_memory);
     let parts = parts.map_err(|e| call.refuse(e))?;
     call.start(plan, parts, deadline_ns, sink)
 }

@@ -6,11 +6,12 @@ use super::response::ResponseSpec;
 use super::shared_memory;
 use crate::error::{Error, Result};
 use crate::ledger::Owner;
-use crate::net::v2::{RequestParameters, SHARED_MEMORY_DISABLED, UncheckedRequest};
+use crate::net::v2::{Regions, RequestParameters, UncheckedRequest};
 use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{DType, InputTensor};
 use smallvec::SmallVec;
+use trtserver_proto::v2::model_infer_request::InferInputTensor;
 use trtserver_proto::v2::{ModelInferRequest, infer_parameter::ParameterChoice};
 
 /// Replaces typed contents by raw tensors, which [`read`] takes as they are. A message with an input that cannot be converted is
@@ -20,19 +21,22 @@ pub fn convert_contents(request: &mut ModelInferRequest) {
         return;
     }
     let mut source = Source::new(&request.model_name, Vec::new(), Owner::SERVER);
-    let raw = request.inputs.iter().map(|tensor| {
+    let sent = |tensor: &&InferInputTensor| !tensor.parameters.contains_key(shared_memory::REGION);
+    let raw = request.inputs.iter().filter(sent).map(|tensor| {
         let dtype = DType::from_v2_name(&tensor.datatype)?;
         source.take(tensor, dtype).ok()
     });
     let Some(raw) = raw.collect::<Option<Vec<_>>>() else { return };
     request.raw_input_contents = raw;
-    request.inputs.iter_mut().for_each(|tensor| tensor.contents = None);
+    let converted = request.inputs.iter_mut().filter(|tensor| sent(&&**tensor));
+    converted.for_each(|tensor| tensor.contents = None);
 }
 
 /// Converts a message for the model version `served`.
 pub fn read(
     served: &OpenVersion,
     request: ModelInferRequest,
+    regions: Regions<'_>,
 ) -> Result<(UncheckedRequest, ResponseSpec)> {
     let signature = &served.signature;
     let mut unchecked = UncheckedRequest {
@@ -60,7 +64,17 @@ pub fn read(
             )));
         };
         let shape = SmallVec::from_vec(std::mem::take(&mut tensor.shape));
-        let data = source.take(&tensor, dtype)?.into();
+        let data = match shared_memory::slice(&tensor.name, &tensor.parameters)? {
+            Some(_) if tensor.contents.is_some() => {
+                return Err(Error::invalid(format!(
+                    "unexpected 'content' provided when using shared memory for input tensor '{}' for model \
+                     '{}'",
+                    tensor.name, served.name
+                )));
+            }
+            Some(slice) => regions.input(&slice)?,
+            None => source.take(&tensor, dtype)?.into(),
+        };
         unchecked.inputs.push(InputTensor { index, dtype, shape, data });
     }
     let mut spec = ResponseSpec { id: unchecked.id.clone(), ..Default::default() };
@@ -86,10 +100,9 @@ pub fn read(
                 "output can't set both 'shared_memory_region' and 'classification'",
             ));
         }
-        if shared_memory::slice(&output.name, &output.parameters)?.is_some() {
-            return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
-        }
-        unchecked.request_output(signature, &output.name, classes)?;
+        let slice = shared_memory::slice(&output.name, &output.parameters)?;
+        let destination = slice.map(|slice| regions.output(&slice)).transpose()?;
+        unchecked.request_output(signature, &output.name, classes, destination)?;
         if classes > 0 {
             spec.classes.push((output.name, classes));
         }

@@ -94,7 +94,7 @@ impl<'a> FastRequest<'a> {
             });
         }
         for name in self.outputs {
-            unchecked.request_output(&served.signature, name, 0).ok()?;
+            unchecked.request_output(&served.signature, name, 0, None).ok()?;
         }
         let spec = ResponseSpec { id: unchecked.id.clone(), ..Default::default() };
         Some((unchecked, spec))

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::net::grpc::v2::fallback;
+use crate::net::v2::Regions;
 use crate::net::v2::testing::context;
 use prost::Message;
 use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
@@ -35,8 +36,8 @@ fn assert_same(
     request: ModelInferRequest,
     what: &dyn std::fmt::Debug,
 ) {
-    let (want, want_spec) =
-        fallback::read(served, request).unwrap_or_else(|e| panic!("{what:?}: {e}"));
+    let (want, want_spec) = fallback::read(served, request, Regions::DISABLED)
+        .unwrap_or_else(|e| panic!("{what:?}: {e}"));
     assert_eq!((&got.id, &spec.id), (&want.id, &want_spec.id), "{what:?}");
     assert_eq!(got.outputs, want.outputs, "{what:?}");
     let all = |unchecked: &UncheckedRequest| {
@@ -140,7 +141,10 @@ fn other_messages_return_none() {
         let cut = Bytes::copy_from_slice(&whole[..len]);
         if FastRequest::parse(&cut).and_then(|p| p.into_unchecked(&served, &cut)).is_some() {
             let request = ModelInferRequest::decode(cut).unwrap();
-            assert!(fallback::read(&served, request).is_ok(), "truncated after {len} bytes");
+            assert!(
+                fallback::read(&served, request, Regions::DISABLED).is_ok(),
+                "truncated after {len} bytes"
+            );
         }
     }
 }

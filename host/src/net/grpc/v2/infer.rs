@@ -9,7 +9,7 @@ use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::unary::{self, MessageBuf};
 use crate::net::sink::PendingResponse;
-use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
+use crate::net::v2::{Regions, UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::net::{sink, status_code};
 use crate::repository::OpenVersion;
 use crate::request::InferResponse;
@@ -96,14 +96,14 @@ fn begin(
             // Not ordinary, or invalid: the fallback accepts the message or returns the error.
             None => unary::decode(ModelInferRequest::schema(), frames.clone())
                 .map_err(|status| Error::internal(status.message()))
-                .and_then(|request| fallback::read(served, request)),
+                .and_then(|request| fallback::read(served, request, Regions::of(ctx))),
         };
         return start(ctx, model, version, deadline_ns, received_ns, read)
             .map_err(status_code::status);
     }
     let request: ModelInferRequest = unary::decode(ModelInferRequest::schema(), frames)?;
     let (model, version) = (request.model_name.clone(), request.model_version.clone());
-    let read = |served: &OpenVersion| fallback::read(served, request);
+    let read = |served: &OpenVersion| fallback::read(served, request, Regions::of(ctx));
     start(ctx, &model, &version, deadline_ns, received_ns, read).map_err(status_code::status)
 }
 

@@ -1,10 +1,9 @@
-//! The bytes of an input: the next entry of raw_input_contents, typed contents, or client shared memory (docs/protocol/v2.md §1.4).
+//! The bytes of an input that is not in client shared memory: the next entry of raw_input_contents, or typed contents
+//! (docs/protocol/v2.md §1.4).
 
-use super::shared_memory;
 use crate::budget::{self, Exhausted, out_of_memory, request_memory};
 use crate::error::{Error, Result};
 use crate::ledger::{Holder, MemoryTag, Owner};
-use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::{DType, strings};
 use bytes::Bytes;
 use trtserver_proto::v2::{InferTensorContents, model_infer_request::InferInputTensor};
@@ -27,15 +26,6 @@ impl<'a> Source<'a> {
     /// Takes the bytes of `tensor`, whose requested type is `dtype`.
     pub fn take(&mut self, tensor: &InferInputTensor, dtype: DType) -> Result<Bytes> {
         let (name, model) = (&tensor.name, self.model);
-        if shared_memory::slice(name, &tensor.parameters)?.is_some() {
-            if tensor.contents.is_some() {
-                return Err(Error::invalid(format!(
-                    "unexpected 'content' provided when using shared memory for input tensor '{name}' for \
-                     model '{model}'"
-                )));
-            }
-            return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
-        }
         if self.is_raw {
             if tensor.contents.is_some() {
                 return Err(Error::invalid(format!(

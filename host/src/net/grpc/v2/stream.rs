@@ -15,7 +15,7 @@ use crate::net::grpc::{deadline, stream_response};
 use crate::net::sink::{self, CancelGuard, StreamItem};
 use crate::net::status_code;
 use crate::net::unread::{ConnectionUnread, StreamUnread};
-use crate::net::v2::refused;
+use crate::net::v2::{Regions, refused};
 use crate::repository::OpenVersion;
 use crate::request::context::RequestStream;
 use crate::request::{InferResponse, StreamLimit};
@@ -211,17 +211,21 @@ impl PendingRequests {
         let served = infer::find(&self.ctx, &request.model_name, &request.model_version)?;
         let model_name = request.model_name.clone();
         let model_version = request.model_version.clone();
-        let submitted = fallback::read(&served, request).and_then(|(mut unchecked, spec)| {
-            unchecked.streaming = true;
-            unchecked.deadline_ns = self.deadline_ns;
-            let empty_final_response = unchecked.parameters.empty_final_response;
-            let unread = Arc::clone(&self.unread);
-            unchecked.stream =
-                Some(RequestStream { limit: Arc::clone(&unread) as _, waits: served.decoupled() });
-            let sink = sink::channel(number, self.sink.clone(), unread);
-            let responder = unchecked.submit(&self.ctx, &served, received_ns, sink)?;
-            Ok((responder, spec, empty_final_response))
-        });
+        let submitted = fallback::read(&served, request, Regions::of(&self.ctx)).and_then(
+            |(mut unchecked, spec)| {
+                unchecked.streaming = true;
+                unchecked.deadline_ns = self.deadline_ns;
+                let empty_final_response = unchecked.parameters.empty_final_response;
+                let unread = Arc::clone(&self.unread);
+                unchecked.stream = Some(RequestStream {
+                    limit: Arc::clone(&unread) as _,
+                    waits: served.decoupled(),
+                });
+                let sink = sink::channel(number, self.sink.clone(), unread);
+                let responder = unchecked.submit(&self.ctx, &served, received_ns, sink)?;
+                Ok((responder, spec, empty_final_response))
+            },
+        );
         let (responder, spec, empty_final_response) =
             submitted.map_err(|e| refused(&served, received_ns, e))?;
         Ok(Accepted {

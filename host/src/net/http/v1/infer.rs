@@ -78,7 +78,7 @@ async fn run<B: ReceivedBody>(
         }
     };
     let parts = match collected {
-        Ok(body) => input_data::split(signature, &plan, &body),
+        Ok(body) => input_data::split(signature, &plan, &body, &ctx.shared_memory),
         Err(BodyError::TooLong(got)) => {
             let got = usize::try_from(got).unwrap_or(usize::MAX);
             Err(input_data::wrong_body(signature, &plan, got))

@@ -10,7 +10,7 @@ use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::{BodySpec, ReceivedBody};
 use crate::net::http::drain::drain;
 use crate::net::sink::{self, PendingResponse};
-use crate::net::v2::{UncheckedRequest, find_for_inference, refused, require_unary};
+use crate::net::v2::{Regions, UncheckedRequest, find_for_inference, refused, require_unary};
 use crate::repository::OpenVersion;
 use crate::request::InferResponse;
 use bytes::Bytes;
@@ -207,7 +207,7 @@ impl Head {
         body: Bytes,
         received_ns: u64,
     ) -> Result<Submitted> {
-        let (unchecked, spec) = self.request(served, body, ctx.settings.http_max_input_size)?;
+        let (unchecked, spec) = self.request(ctx, served, body)?;
         let (sink, receiver) = sink::unary();
         let responder = unchecked.submit(ctx, served, received_ns, sink)?;
         Ok((receiver.response_of(responder), spec))
@@ -215,17 +215,18 @@ impl Head {
 
     fn request(
         &self,
+        ctx: &Context,
         served: &OpenVersion,
         body: Bytes,
-        limit: u64,
     ) -> Result<(UncheckedRequest, ResponseSpec)> {
+        let (limit, regions) = (ctx.settings.http_max_input_size, Regions::of(ctx));
         match self.json {
             Some(0) => infer_request::raw(&served.signature, body),
             // An empty body counts as raw binary.
             None if body.is_empty() => infer_request::raw(&served.signature, body),
-            None => infer_request::request(&served.signature, &body, body.len(), limit),
+            None => infer_request::request(&served.signature, &body, body.len(), limit, regions),
             Some(n) => match usize::try_from(n).ok().filter(|n| *n <= body.len()) {
-                Some(n) => infer_request::request(&served.signature, &body, n, limit),
+                Some(n) => infer_request::request(&served.signature, &body, n, limit, regions),
                 None => Err(Error::invalid(format!(
                     "inference header size should be in range (0, {}), got: {n}",
                     body.len()

@@ -5,7 +5,8 @@ use super::json::{self, Array, Picked, Spans, Value};
 use super::{input, parameters, shared_memory};
 use crate::error::{Error, Result};
 use crate::ledger::Holder;
-use crate::net::v2::{SHARED_MEMORY_DISABLED, UncheckedRequest};
+use crate::net::shared_memory::RegionSlice;
+use crate::net::v2::{Regions, UncheckedRequest};
 use crate::request::buffer::AlignedBuf;
 use crate::request::check::{self, IdPrefix};
 use crate::request::{InputTensor, Signature};
@@ -38,6 +39,7 @@ pub fn request(
     body: &Bytes,
     header: usize,
     limit: u64,
+    regions: Regions<'_>,
 ) -> Result<(UncheckedRequest, ResponseSpec)> {
     if header as u64 > limit {
         return Err(too_large_json(header as u64, limit));
@@ -69,7 +71,7 @@ pub fn request(
                 &names(inputs, &spans),
             ));
         };
-        let tensor = input.tensor(index, signature, limit)?;
+        let tensor = input.tensor(index, signature, limit, regions)?;
         unchecked.inputs.push(tensor);
     }
     if !sections.is_empty() {
@@ -87,8 +89,9 @@ pub fn request(
         for members in array("outputs", &outputs)?.picks(["name", "parameters"], &spans) {
             let [name, parameters] = members?;
             let name = text("name", member(&name, "name")?)?;
-            let (binary, classes) = output_form(parameters)?;
-            let index = unchecked.request_output(signature, &name, classes)?;
+            let (binary, classes, slice) = output_form(parameters)?;
+            let destination = slice.map(|slice| regions.output(&slice)).transpose()?;
+            let index = unchecked.request_output(signature, &name, classes, destination)?;
             spec.outputs.push(OutputSpec { index, binary, classes });
         }
     }
@@ -118,9 +121,9 @@ fn names<'a>(inputs: Array<'a>, spans: &Spans<'a>) -> Vec<String> {
     names.collect()
 }
 
-/// Whether an output is requested as a binary section, and as how many classes.
-fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
-    let Some(Value::Object(parameters)) = parameters else { return Ok((false, 0)) };
+/// Whether an output is requested as a binary section, as how many classes, and in which shared memory.
+fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32, Option<RegionSlice>)> {
+    let Some(Value::Object(parameters)) = parameters else { return Ok((false, 0, None)) };
     let names = ["binary_data", "classification", shared_memory::REGION];
     let [binary, classes, region]: Picked<'_, 3> = parameters.pick(names)?;
     let binary = match binary {
@@ -142,16 +145,13 @@ fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32)> {
         let other = match (classes > 0, binary) {
             (true, _) => "classification",
             (_, true) => "binary_data",
-            _ => {
-                shared_memory::slice(parameters, &region)?;
-                return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
-            }
+            _ => return Ok((false, 0, Some(shared_memory::slice(parameters, &region)?))),
         };
         return Err(Error::invalid(format!(
             "Output can't set both 'shared_memory_region' and '{other}'"
         )));
     }
-    Ok((binary, classes))
+    Ok((binary, classes, None))
 }
 
 /// Reads a body that is the raw tensor of the model's only input (docs/protocol/v2.md §2.7).

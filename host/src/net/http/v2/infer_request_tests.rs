@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::error::Code;
+use crate::net::v2::SHARED_MEMORY_DISABLED;
 use crate::request::{CorrelationId, DType, Parameter, TensorSpec};
 
 fn signature(inputs: &[(&str, DType, &[i64])], max_batch_size: u32) -> Signature {
@@ -18,7 +19,7 @@ fn signature(inputs: &[(&str, DType, &[i64])], max_batch_size: u32) -> Signature
 fn read(json: &str, tail: &[u8]) -> Result<(UncheckedRequest, ResponseSpec)> {
     let signature = signature(&[("A", DType::Int8, &[2]), ("S", DType::String, &[-1])], 0);
     let body = Bytes::from([json.as_bytes(), tail].concat());
-    request(&signature, &body, json.len(), 10_000)
+    request(&signature, &body, json.len(), 10_000, Regions::DISABLED)
 }
 
 #[test]
@@ -95,6 +96,12 @@ fn invalid_requests_are_refused() {
         (one(r#","data":[1,2]"#), b"x", InvalidArg, "unexpected additional input data for model 'm'".into()),
         (
             one(r#","parameters":{"shared_memory_region":"r","shared_memory_byte_size":2}"#),
+            b"",
+            Unsupported,
+            SHARED_MEMORY_DISABLED.into(),
+        ),
+        (
+            out(r#"{"name":"O","parameters":{"shared_memory_region":"r","shared_memory_byte_size":2}}"#),
             b"",
             Unsupported,
             SHARED_MEMORY_DISABLED.into(),

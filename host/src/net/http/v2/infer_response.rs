@@ -221,7 +221,9 @@ fn output(
     object.string("name", &output.name);
     object.string("datatype", output.dtype.v2_name());
     write::shape(object.key("shape"), &output.shape);
-    if binary {
+    if output.data.placed().is_some() {
+        // Written to shared memory: an entry without data.
+    } else if binary {
         let mut parameters = write::Object::new(object.key("parameters"));
         parameters.plain("binary_data_size", output.data.payload().len());
         parameters.end();

@@ -5,7 +5,8 @@ use super::json::{Picked, Value, data};
 use super::shared_memory;
 use crate::error::{Error, Result};
 use crate::ledger::Holder;
-use crate::net::v2::SHARED_MEMORY_DISABLED;
+use crate::net::shared_memory::RegionSlice;
+use crate::net::v2::Regions;
 use crate::request::tensor::element_count;
 use crate::request::{DType, InputTensor, Shape, ShapeText, Signature};
 use bytes::Bytes;
@@ -22,6 +23,7 @@ pub struct Input<'o, 'a> {
 enum Source<'o, 'a> {
     Json(&'o Value<'a>),
     Binary(Bytes),
+    Shared(RegionSlice),
 }
 
 /// The members of an input.
@@ -69,8 +71,7 @@ pub fn read<'o, 'a>(
         }
         Source::Binary(sections.split_to(size as usize))
     } else if let (Some(parameters), Some(region)) = (parameters, region) {
-        shared_memory::slice(parameters, &region)?;
-        return Err(Error::unsupported(SHARED_MEMORY_DISABLED));
+        Source::Shared(shared_memory::slice(parameters, &region)?)
     } else {
         return Err(one_source(set));
     };
@@ -79,10 +80,20 @@ pub fn read<'o, 'a>(
 
 impl Input<'_, '_> {
     /// The tensor of the declared input number `index`.
-    pub fn tensor(self, index: usize, signature: &Signature, limit: u64) -> Result<InputTensor> {
+    pub fn tensor(
+        self,
+        index: usize,
+        signature: &Signature,
+        limit: u64,
+        regions: Regions<'_>,
+    ) -> Result<InputTensor> {
         let Self { name, shape, dtype, source } = self;
         let data = match source {
             Source::Binary(data) => data,
+            Source::Shared(slice) => {
+                let data = regions.input(&slice)?;
+                return Ok(InputTensor { index, dtype, shape, data });
+            }
             // A missing batch dimension is reported by the check of the whole request.
             Source::Json(_) if shape.is_empty() && signature.batching() => Bytes::new(),
             Source::Json(json) => match elements(&name, &shape, dtype)? {

@@ -2,6 +2,7 @@
 
 use super::control::{Control, exit_on_violation};
 use super::model::OpenModel;
+use super::regions::Regions;
 use super::requests::decode;
 use super::responses::ResponseSender;
 use crate::clock::now_ns;
@@ -134,6 +135,7 @@ impl Worker {
         let outstanding = Arc::new(OutstandingExecutions::default());
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
+        let mut regions = Regions::default();
         receiver.set_spin(SPIN);
         loop {
             let batch = match receiver.receive::<ExecuteBatch>() {
@@ -142,7 +144,9 @@ impl Worker {
                 Ok(Received::Closed) => break,
                 Err(e) => exit_on_violation(&e),
             };
+            regions.update(&batch, &mut receiver);
             let execute = || {
+                let batch = (batch, &regions);
                 self.execute(&mut instance, &mut hold, batch, &mut requests, &outstanding);
             };
             if catch_unwind(AssertUnwindSafe(execute)).is_err() {
@@ -187,7 +191,7 @@ impl Worker {
         &self,
         instance: &mut LocalInstance,
         hold: &mut FrameHold,
-        ExecuteBatch { id, requests: messages }: ExecuteBatch,
+        (ExecuteBatch { id, requests: messages, .. }, regions): (ExecuteBatch, &Regions),
         requests: &mut Vec<InferRequest>,
         outstanding: &Arc<OutstandingExecutions>,
     ) {
@@ -200,7 +204,7 @@ impl Worker {
         let execution = Arc::new(execution);
         for message in messages {
             let key = message.key;
-            match decode(message, &self.model, &self.responses, &execution) {
+            match decode(message, (&self.model, regions), &self.responses, &execution) {
                 Ok(request) => requests.push(request),
                 Err(e) => {
                     tracing::error!("instance {}: {e}", self.facts.name);

@@ -14,6 +14,7 @@ mod log; // forwards log records
 mod main_thread; // opens and closes
 mod metrics; // forwards metrics
 mod model; // decodes and opens the model
+mod regions; // maps client shared memory
 mod requests; // decodes requests
 mod responses; // sends responses
 mod unread; // responses that clients have not read

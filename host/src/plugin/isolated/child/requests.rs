@@ -1,18 +1,19 @@
 //! Decodes request messages.
 
 use super::model::OpenModel;
+use super::regions::Regions;
 use super::responses::{HostSink, ResponseSender};
 use crate::error::{Error, Result};
-use crate::plugin::isolated::messages::{Input, Request};
+use crate::plugin::isolated::messages::{Destination, Input, Request};
 use crate::plugin::isolated::params;
 use crate::request::context::RequestStream;
+use crate::request::memory::OutputMemory;
 use crate::request::tensor::element_count;
 use crate::request::{
     CorrelationId, InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Sequence,
-    ShapeText,
+    ShapeText, TensorData,
 };
 use crate::stats::Execution;
-use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::request::request_flags;
@@ -23,13 +24,13 @@ use trtserver_plugin_api::abi::request::request_flags;
 /// The message does not fit the model or has an invalid memory range, which is a fault of the host.
 pub fn decode(
     message: Request,
-    model: &OpenModel,
+    (model, regions): (&OpenModel, &Regions),
     responses: &Arc<ResponseSender>,
     execution: &Arc<Execution>,
 ) -> Result<InferRequest> {
     // All are read even if one is invalid: each has a reference, which must be released.
     let inputs: SmallVec<[Result<InputTensor>; 2]> =
-        message.inputs.into_iter().map(|i| input(i, model)).collect();
+        message.inputs.into_iter().map(|i| input(i, model, regions)).collect();
     let inputs = inputs.into_iter().collect::<Result<_>>()?;
     let outputs = message.requested_outputs.chunks_exact(2).map(|pair| {
         let [index, classes] = [pair[0], pair[1]];
@@ -41,7 +42,17 @@ pub fn decode(
         }
         Ok(RequestedOutput::new(index as usize, classes))
     });
-    let outputs = outputs.collect::<Result<_>>()?;
+    let mut outputs = outputs.collect::<Result<SmallVec<[RequestedOutput; 2]>>>()?;
+    for Destination { output, region, offset, bytes } in message.destinations {
+        let Some(requested) = outputs.get_mut(output as usize) else {
+            return Err(fault(
+                model,
+                format!("has a destination for output number {output}, which it does not request"),
+            ));
+        };
+        let slice = regions.slice(region, offset, bytes)?;
+        requested.destination = Some(Arc::new(OutputMemory::new(slice)));
+    }
     let has = |flag| message.flags & flag != 0;
     let stream = message.stream.map(|of| (model.streams.enter(&of, &model.arena), of.waits));
     let sink =
@@ -80,12 +91,14 @@ pub fn decode(
     Ok(request)
 }
 
-fn input(input: Input, model: &OpenModel) -> Result<InputTensor> {
-    let Input { index, shape, offset, bytes, slot } = input;
-    let data = if bytes == 0 && offset == 0 {
-        Bytes::new()
+fn input(input: Input, model: &OpenModel, regions: &Regions) -> Result<InputTensor> {
+    let Input { index, shape, offset, bytes, slot, region } = input;
+    let data: TensorData = if region != 0 {
+        regions.slice(region, offset, bytes)?.into()
+    } else if bytes == 0 && offset == 0 {
+        TensorData::EMPTY
     } else {
-        model.reader.bytes(offset, bytes, Some(slot))?
+        model.reader.bytes(offset, bytes, Some(slot))?.into()
     };
     let (index, signature) = (index as usize, &model.signature);
     if index >= signature.inputs.len() + signature.hidden.len() {
@@ -106,7 +119,7 @@ fn input(input: Input, model: &OpenModel) -> Result<InputTensor> {
             ));
         }
     }
-    Ok(InputTensor { index, dtype: spec.dtype, shape: shape.into(), data: data.into() })
+    Ok(InputTensor { index, dtype: spec.dtype, shape: shape.into(), data })
 }
 
 fn fault(model: &OpenModel, what: String) -> Error {

@@ -118,9 +118,15 @@ impl ResponseSender {
     /// Shares the tensor with the host.
     fn output(&self, output: OutputTensor) -> Result<Output> {
         let OutputTensor { name, dtype, shape, data } = output;
-        let data = data.payload();
         // The name is a clone of the signature's.
         let index = self.signature.outputs.iter().position(|o| Arc::ptr_eq(&o.name, &name));
+        let index = index.unwrap_or(usize::MAX) as u32;
+        let (dtype, shape, bytes) = (dtype.number(), shape.to_vec(), data.len() as u64);
+        if data.placed().is_some() {
+            let in_destination = true;
+            return Ok(Output { index, dtype, shape, bytes, in_destination, ..Output::default() });
+        }
+        let data = data.payload();
         let shared = if data.is_empty() { None } else { self.arena.share(data) };
         let shared = match shared {
             Some(shared) => shared,
@@ -132,19 +138,14 @@ impl ResponseSender {
                 ))
             })?,
         };
-        Ok(Output {
-            index: index.unwrap_or(usize::MAX) as u32,
-            dtype: dtype.number(),
-            shape: shape.to_vec(),
-            offset: shared.offset,
-            bytes: data.len() as u64,
-            slot: shared.slot,
-        })
+        let SharedRange { slot, offset } = shared;
+        Ok(Output { index, dtype, shape, offset, bytes, slot, in_destination: false })
     }
 
     /// Removes the host's references to outputs that were not sent.
     fn unshare(&self, outputs: &[Output]) {
-        outputs.iter().for_each(|output| self.arena.unshare(output.slot));
+        let shared = outputs.iter().filter(|output| !output.in_destination);
+        shared.for_each(|output| self.arena.unshare(output.slot));
     }
 
     /// Shares a copy of bytes that are not in the arena, or of an empty tensor.

@@ -124,7 +124,8 @@ impl StreamRequest {
     /// The outputs of an admitted response are shared with the host.
     pub fn share(&self, outputs: &[Output]) {
         let mut state = self.stream.state.lock();
-        for (at, output) in outputs.iter().enumerate() {
+        let in_arena = outputs.iter().filter(|output| !output.in_destination);
+        for (at, output) in in_arena.enumerate() {
             let (overhead, responses) = if at == 0 { (RESPONSE_OVERHEAD, 1) } else { (0, 0) };
             let block = Count { bytes: output.bytes as usize + overhead, responses };
             state.add(output.slot, block, self.request);

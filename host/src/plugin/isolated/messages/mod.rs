@@ -4,7 +4,8 @@
 //! connection, one per child, the host sends [`ControlRequest`] and the child [`ControlMessage`]; each request with a
 //! number gets one [`ControlResponse`] of the same number, in any order. Over the **work** connection, one per
 //! instance, the host sends [`ExecuteBatch`] and the child [`Response`]. Tensors are in two arenas (`crate::arena`),
-//! one owned by the host (inputs) and one by the child (outputs); messages carry offsets.
+//! one owned by the host (inputs) and one by the child (outputs), or in client shared memory, which both map; messages carry
+//! offsets.
 //!
 //! Both ends are the same executable, so messages need no versions.
 
@@ -17,7 +18,8 @@ pub use control::{
     SecondaryDevice, TensorSpec, control_message, control_request,
 };
 pub use work::{
-    ExecuteBatch, Input, Output, Param, Request, RequestStream, Response, ResponseData, param,
+    Destination, ExecuteBatch, Input, Output, Param, Region, Request, RequestStream, Response,
+    ResponseData, param,
 };
 
 /// An error of the host or of the backend.

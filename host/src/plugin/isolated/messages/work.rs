@@ -9,6 +9,29 @@ pub struct ExecuteBatch {
     pub id: u64,
     #[prost(message, repeated, tag = "2")]
     pub requests: Vec<Request>,
+    /// Regions that later messages use. Carries the file of each, in this order.
+    #[prost(message, repeated, tag = "3")]
+    pub regions: Vec<Region>,
+    /// Numbers of regions that no later message uses.
+    #[prost(uint64, repeated, tag = "4")]
+    pub dropped_regions: Vec<u64>,
+}
+
+/// A region of client shared memory.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Region {
+    /// Never reused.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(string, tag = "3")]
+    pub key: String,
+    /// In the file.
+    #[prost(uint64, tag = "4")]
+    pub offset: u64,
+    #[prost(uint64, tag = "5")]
+    pub bytes: u64,
 }
 
 /// One request.
@@ -46,6 +69,24 @@ pub struct Request {
     /// Absent unless the request is of a stream.
     #[prost(message, optional, tag = "14")]
     pub stream: Option<RequestStream>,
+    /// Where the client wants outputs, for those that are not sent in the response.
+    #[prost(message, repeated, tag = "15")]
+    pub destinations: Vec<Destination>,
+}
+
+/// The memory for an output.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Destination {
+    /// Position in `Request::requested_outputs`, in pairs.
+    #[prost(uint32, tag = "1")]
+    pub output: u32,
+    /// Number of a region that was sent, and offset in it.
+    #[prost(uint64, tag = "2")]
+    pub region: u64,
+    #[prost(uint64, tag = "3")]
+    pub offset: u64,
+    #[prost(uint64, tag = "4")]
+    pub bytes: u64,
 }
 
 /// `request::context::RequestStream`.
@@ -78,6 +119,9 @@ pub struct Input {
     pub bytes: u64,
     #[prost(uint32, tag = "5")]
     pub slot: u32,
+    /// Number of the region that `offset` is in; 0 = the arena.
+    #[prost(uint64, tag = "6")]
+    pub region: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -147,4 +191,7 @@ pub struct Output {
     pub bytes: u64,
     #[prost(uint32, tag = "6")]
     pub slot: u32,
+    /// It is at the start of its destination instead.
+    #[prost(bool, tag = "7")]
+    pub in_destination: bool,
 }
