@@ -45,7 +45,8 @@ impl Host {
         let mut host =
             Self { child, sender: Some(sender), receiver, number: 0, received: Vec::new(), arenas };
         let file = backends().join("probe/libtrtserver_probe.so").to_str().unwrap().to_owned();
-        let handshake = Handshake { file, settings: BTreeMap::new(), log_level: 3 };
+        let devices = Devices { disabled: true, ..Devices::default() };
+        let handshake = Handshake { file, settings: BTreeMap::new(), log_level: 3, devices };
         assert_eq!(host.request(control_request::Kind::Handshake(handshake)).failure, None);
         host
     }

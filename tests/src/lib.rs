@@ -19,6 +19,7 @@ pub mod attack; // hostile traffic beside well-behaved clients
 mod compile; // C and C++ sources to shared libraries
 pub mod control; // model control
 pub mod custom; // libraries of the legacy interface
+pub mod fakes; // fake GPU libraries
 mod fixture; // the models of the protocol tests
 pub mod grpc; // hand-encoded gRPC requests
 pub mod http1; // HTTP/1.1 on a plain socket

@@ -11,6 +11,7 @@ mod docs;
 mod dynamic_batching;
 mod ensembles;
 mod frameworks;
+mod gpu;
 mod inline_execution;
 mod instance_groups;
 mod invalid_scheduling;

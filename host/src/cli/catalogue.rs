@@ -606,16 +606,19 @@ const BACKENDS: &[Flag] = &[
 ];
 
 const DEVICES: &[Flag] = &[
-    flag("pinned-memory-pool-byte-size", BYTES, "", "Size of the pinned memory pool in bytes")
-        .no_effect(NO_POOL),
+    flag(
+        "pinned-memory-pool-byte-size",
+        BYTES,
+        "268435456",
+        "Limit of the pinned memory, in bytes",
+    ),
     flag(
         "cuda-memory-pool-byte-size",
         Kind::Text("GPU:BYTES"),
         "",
-        "Size of the memory pool of a GPU in bytes",
+        "Free memory of a GPU that the server keeps for later requests, in bytes; default 67108864",
     )
-    .repeats()
-    .no_effect(NO_POOL),
+    .repeats(),
     flag(
         "cuda-virtual-address-size",
         Kind::Text("GPU:BYTES"),

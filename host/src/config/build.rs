@@ -6,6 +6,7 @@ use super::{
     ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings, UnreadLimits,
 };
 use crate::cli::Flags;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -74,8 +75,27 @@ pub fn build(
         backend_config: backend_config(flags, v)?,
         min_compute_capability: v.decimal("min-supported-compute-capability")?,
         allow_client_shm: v.bool("allow-client-shm")?,
+        pinned_pool: v.number("pinned-memory-pool-byte-size")?,
+        gpu_pools: gpu_pools(flags, v)?,
         cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
     })
+}
+
+/// Bytes by GPU; of several values for a GPU the last one counts.
+fn gpu_pools(flags: &Flags, v: &Values) -> Result<BTreeMap<i32, u64>, String> {
+    const NAME: &str = "cuda-memory-pool-byte-size";
+    let origin = flags.get(NAME).map(|given| given.origin.to_string()).unwrap_or_default();
+    let pool = |text: &String| {
+        let (gpu, bytes) = text.split_once(':')?;
+        let gpu = gpu.parse().ok().filter(|gpu| *gpu >= 0)?;
+        Some((gpu, bytes.parse().ok()?))
+    };
+    let read = |text: &String| {
+        pool(text).ok_or_else(|| {
+            format!("{origin}--{NAME}={text}: expected GPU:BYTES, such as 0:67108864")
+        })
+    };
+    v.texts(NAME).iter().map(read).collect()
 }
 
 fn connections(v: &Values) -> Result<ConnectionSettings, String> {

@@ -85,6 +85,8 @@ fn defaults() -> Settings {
         min_compute_capability: 0.0,
         allow_client_shm: false,
         cpu_only: false,
+        pinned_pool: 256 << 20,
+        gpu_pools: BTreeMap::new(),
     }
 }
 
@@ -421,4 +423,18 @@ fn paths_need_not_be_utf8() {
     assert_eq!(settings.model_repositories[0].as_os_str(), with_invalid_byte("/m"));
     let stop = run(with_invalid_byte("--id=")).unwrap_err();
     assert!(stop.stderr.contains("It takes text in UTF-8."), "{}", stop.stderr);
+}
+
+#[test]
+fn memory_pools_by_gpu() {
+    let line = "--model-repository=/m --cuda-memory-pool-byte-size=1:5 --cuda-memory-pool-byte-size=0:0 \
+                --cuda-memory-pool-byte-size=1:1048576 --pinned-memory-pool-byte-size=0";
+    let settings = run(line).unwrap().settings;
+    assert_eq!(settings.gpu_pools, [(0, 0), (1, 1 << 20)].into());
+    assert_eq!(settings.pinned_pool, 0);
+    for text in ["5", "0:", ":5", "-1:5", "0:-1", "0:5:6", "a:5", "0:5M"] {
+        let error = error_of(&format!("--model-repository=/m --cuda-memory-pool-byte-size={text}"));
+        let expected = "expected GPU:BYTES, such as 0:67108864";
+        assert_eq!(error, format!("--cuda-memory-pool-byte-size={text}: {expected}"));
+    }
 }

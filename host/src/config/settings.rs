@@ -1,6 +1,7 @@
 //! Settings of the server.
 
 use super::backend_config::BackendConfig;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,6 +77,10 @@ pub struct Settings {
     pub allow_client_shm: bool,
     /// Use no GPU; set by the environment.
     pub cpu_only: bool,
+    /// Bytes of pinned memory.
+    pub pinned_pool: u64,
+    /// Bytes of free memory that the pool of a GPU keeps, by ordinal; default for the others.
+    pub gpu_pools: BTreeMap<i32, u64>,
 }
 
 /// Limits of connections. `None` = no limit.

@@ -4,7 +4,7 @@ use super::api::{Api, CudaError};
 use super::codes::{NO_DEVICE, SYSTEM_DRIVER_MISMATCH};
 use super::gpu::Device;
 use super::pinned::PinnedPool;
-use super::settings::DeviceSettings;
+use super::settings::{self, DeviceSettings};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::path::Path;
@@ -46,7 +46,7 @@ impl Driver {
     /// There is no usable GPU.
     pub fn get() -> Result<&'static Driver, &'static Absent> {
         static FOUND: OnceLock<Result<&'static Driver, Absent>> = OnceLock::new();
-        let settings = super::settings::current();
+        let settings = settings::current();
         let find = || match settings.disabled {
             true => Err(Absent::Disabled),
             false => Driver::open(Path::new(LIBRARY), settings),

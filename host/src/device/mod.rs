@@ -36,6 +36,6 @@ pub use gpu::Device;
 pub use ipc::IpcMemory;
 pub use pinned::{PinnedMemory, PinnedPool};
 pub use pool::{DeviceMemory, DevicePool, PoolBytes};
-pub use settings::{DeviceSettings, configure};
+pub use settings::{DeviceSettings, configure, current as settings};
 pub use stream::Stream;
 pub use streams::{GpuStreams, Streams};

@@ -8,7 +8,7 @@ use super::load_cancel::LoadCancel;
 use super::priority::set_niceness;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
-use crate::device::Streams;
+use crate::device::{LostWatch, Streams};
 use crate::error::{Error, Result};
 use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
@@ -71,7 +71,7 @@ impl Worker {
 
     fn run(mut self, opened: Sender<Result<()>>) {
         // The streams outlive the instance that uses them.
-        let (_streams, instance) = match self.open() {
+        let (_gpu, instance) = match self.open() {
             Ok(open) => open,
             Err(e) => {
                 let _ = opened.send(Err(e));
@@ -84,7 +84,7 @@ impl Worker {
         self.serve(instance);
     }
 
-    fn open(&mut self) -> Result<(Streams, Instance)> {
+    fn open(&mut self) -> Result<(Gpu, Instance)> {
         // The process of an isolated model has streams of its own.
         let gpu = self.plan.kind == Kind::Gpu && !self.model.is_isolated();
         let priority = self.plan.priority;
@@ -127,7 +127,14 @@ impl Worker {
         if !samples.is_empty() {
             self.stats.warmed_up(self.warm_up(&mut instance, &samples)?);
         }
-        Ok((streams, instance))
+        let watch = streams.gpu().map(|gpu| {
+            let broken = self.broken_observer();
+            let ordinal = gpu.device.ordinal;
+            gpu.device
+                .context()
+                .on_lost(move |reason| broken(&format!("GPU {ordinal} is lost: {reason}")))
+        });
+        Ok((Gpu { _watch: watch, _streams: streams }, instance))
     }
 
     fn serve(self, instance: Instance) {
@@ -167,10 +174,16 @@ impl Worker {
 
     fn batch_context(&self) -> BatchContext {
         let context = BatchContext::default();
+        context.outstanding.on_broken(self.broken_observer());
+        context
+    }
+
+    /// Takes the instance out of service when it is called with the reason.
+    fn broken_observer(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let (queue, health) = (Arc::downgrade(&self.queue), self.model.health());
         let (model, instance) = (self.signature.model.clone(), self.plan.name.clone());
         let ordinal = self.ordinal;
-        context.outstanding.on_broken(move |reason| {
+        move |reason| {
             let Some(queue) = queue.upgrade() else { return };
             let text = format!(
                 "model '{model}' is out of service: its instance '{instance}' is broken: {reason}"
@@ -183,8 +196,7 @@ impl Worker {
                     "instance '{instance}' of model '{model}' is broken and executes no further request: {reason}"
                 );
             }
-        });
-        context
+        }
     }
 
     /// Executes what was taken from the queue.
@@ -241,6 +253,13 @@ impl Worker {
     fn runner(&self) -> Runner<'_> {
         Runner { name: &self.plan.name, signature: &self.signature, names: &self.names }
     }
+}
+
+/// What an instance has on its GPU, if it has one.
+struct Gpu {
+    /// Dropped first.
+    _watch: Option<LostWatch>,
+    _streams: Streams,
 }
 
 /// Reusable state of an instance for executing batches.

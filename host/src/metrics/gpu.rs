@@ -1,4 +1,4 @@
-//! GPU metrics through NVML, loaded at run time.
+//! GPU metrics through NVML, loaded at run time: of the GPUs that the CUDA driver shows to this process.
 
 use super::family::{Family, Labels};
 use crate::sync::Mutex;
@@ -19,7 +19,8 @@ pub struct Gpus {
 }
 
 struct Device {
-    index: u32,
+    /// CUDA ordinal.
+    ordinal: i32,
     uuid: String,
     energy_at_start_mj: u64,
     /// Failures in a row, in the order of `QUANTITIES`.
@@ -55,8 +56,9 @@ const QUANTITIES: [(&str, &str, bool, Read); 6] = [
 ];
 
 impl Gpus {
-    /// Opens NVML. Without NVML there are no GPU metrics, which is logged once.
-    pub fn open(interval: Duration) -> Option<Self> {
+    /// Opens NVML for these GPUs: CUDA ordinals and UUIDs. NVML numbers all GPUs of the machine, in another order, so the
+    /// UUID alone tells which is which. Without NVML there are no GPU metrics, which is logged once.
+    pub fn open(interval: Duration, visible: Vec<(i32, String)>) -> Option<Self> {
         let nvml = match Nvml::init() {
             Ok(nvml) => nvml,
             Err(e) => {
@@ -64,20 +66,27 @@ impl Gpus {
                 return None;
             }
         };
-        let count = nvml.device_count().unwrap_or(0);
-        tracing::info!("found {count} GPUs supporting NVML metrics");
         let mut devices = Vec::new();
-        for index in 0..count {
-            let Ok(device) = nvml.device_by_index(index) else { continue };
-            tracing::info!("  GPU {index}: {}", device.name().unwrap_or_default());
-            let Ok(uuid) = device.uuid() else { continue };
-            devices.push(Device {
-                index,
-                uuid,
-                energy_at_start_mj: device.total_energy_consumption().unwrap_or(0),
-                failures: Default::default(),
-            });
+        for (ordinal, uuid) in visible {
+            let device = match nvml.device_by_uuid(uuid.as_str()) {
+                Ok(device) => device,
+                Err(e) => {
+                    tracing::warn!("GPU {ordinal}: NVML does not know {uuid}: {e}");
+                    continue;
+                }
+            };
+            let energy_at_start_mj = device.total_energy_consumption().unwrap_or(0);
+            let name = device.name().unwrap_or_default();
+            devices.push((
+                name,
+                Device { ordinal, uuid, energy_at_start_mj, failures: Default::default() },
+            ));
         }
+        tracing::info!("found {} GPUs supporting NVML metrics", devices.len());
+        for (name, device) in &devices {
+            tracing::info!("  GPU {}: {name}", device.ordinal);
+        }
+        let devices = devices.into_iter().map(|(_, device)| device).collect();
         Some(Self { nvml, devices, interval, last: Mutex::new(None) })
     }
 
@@ -104,7 +113,7 @@ impl Gpus {
                 }
                 let value = self
                     .nvml
-                    .device_by_index(device.index)
+                    .device_by_uuid(device.uuid.as_str())
                     .and_then(|d| read(&d, device.energy_at_start_mj));
                 match value {
                     Ok(value) => {
@@ -114,7 +123,7 @@ impl Gpus {
                     }
                     Err(e) => {
                         failures.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!("GPU {}: cannot read {name}: {e}", device.index);
+                        tracing::warn!("GPU {}: cannot read {name}: {e}", device.ordinal);
                     }
                 }
             }

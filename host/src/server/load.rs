@@ -73,10 +73,11 @@ fn find_gpus() -> &'static [Device] {
         Ok(driver) => {
             for gpu in driver.devices() {
                 tracing::info!(
-                    "found GPU {}: {}, {}, {} MiB, PCI {}",
+                    "found GPU {}: {}, {}, compute capability {}, {} MiB, PCI {}",
                     gpu.ordinal,
                     gpu.name,
                     gpu.uuid_text(),
+                    gpu.compute_capability_text(),
                     gpu.total_memory >> 20,
                     gpu.pci_bus_id
                 );

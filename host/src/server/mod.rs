@@ -11,7 +11,7 @@ mod signals; // end, and re-opening the log
 pub use load::default_backend_dirs;
 
 use crate::config::Settings;
-use crate::device::{self, DeviceSettings};
+use crate::device::{self, DeviceSettings, Driver};
 use crate::error::{Error, Result};
 use crate::heap;
 use crate::metrics::Gpus;
@@ -82,7 +82,11 @@ impl Server {
     fn start(settings: Settings, runtime: &Runtime, health_runtime: &Runtime) -> Result<Self> {
         tracing::info!("Initializing trtserver {}", env!("CARGO_PKG_VERSION"));
         set_memory_limit(&settings);
-        device::configure(DeviceSettings { disabled: settings.cpu_only, ..Default::default() });
+        device::configure(DeviceSettings {
+            disabled: settings.cpu_only,
+            pinned_pool: settings.pinned_pool,
+            pools: settings.gpu_pools.clone(),
+        });
         let settings = Arc::new(settings);
         let context = Arc::new(Context {
             settings: Arc::clone(&settings),
@@ -124,8 +128,12 @@ impl Server {
         };
         if let Some(bound) = metrics {
             tracing::info!("Started Metrics Service at {}", bound.address);
-            let gpus = (s.allow_gpu_metrics && !s.cpu_only).then(|| Gpus::open(s.metrics_interval));
-            spawn(bound, Listener::Metrics(Arc::new(gpus.flatten())));
+            let devices = Driver::get().ok().filter(|_| s.allow_gpu_metrics);
+            let gpus = devices.and_then(|driver| {
+                let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
+                Gpus::open(s.metrics_interval, uuids.collect())
+            });
+            spawn(bound, Listener::Metrics(Arc::new(gpus)));
         }
         if let Some(bound) = grpc {
             tracing::info!("Started GRPCService at {}", bound.address);

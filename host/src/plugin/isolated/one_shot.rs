@@ -5,8 +5,9 @@ use super::child_process::spawn;
 use super::exit_reason::KillReason;
 use super::facts;
 use super::limits::Limits;
-use super::messages::{ControlResponse, Empty, Handshake, control_request};
+use super::messages::{ControlResponse, Devices, Empty, Handshake, control_request};
 use super::process::ProcessGone;
+use crate::device;
 use crate::error::{Error, Result};
 use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::{CancelFlag, ModelFacts, Patch, ProbeFacts};
@@ -21,7 +22,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The first message to a child of this backend.
 pub fn handshake(file: &Path, settings: &BTreeMap<String, String>) -> Handshake {
     let file = file.to_string_lossy().into_owned();
-    Handshake { file, settings: settings.clone(), log_level: 0 }
+    let device::DeviceSettings { disabled, pinned_pool, pools } = device::settings().clone();
+    let devices = Devices { disabled, pinned_pool, pools };
+    Handshake { file, settings: settings.clone(), log_level: 0, devices }
 }
 
 /// Facts of a backend whose library must not be loaded into this process.

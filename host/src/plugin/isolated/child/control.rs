@@ -90,3 +90,11 @@ pub fn exit_on_violation(e: &Error) -> ! {
     eprintln!("trtserver plugin-host: {e}");
     std::process::exit(1)
 }
+
+/// Ends the process because only a new one can use the GPU again: the host fails the outstanding requests with the
+/// last log lines as the reason, and restarts the process.
+pub fn exit_without_device(ordinal: i32, reason: &str) {
+    eprintln!("GPU {ordinal} is lost: {reason}");
+    // SAFETY: ends the process. Not `exit`: destructors of libraries would wait for the device.
+    unsafe { libc::_exit(1) }
+}

@@ -1,12 +1,12 @@
 //! The thread of an instance: opens it, executes the batches from its work connection, closes it.
 
-use super::control::{Control, exit_on_violation};
+use super::control::{Control, exit_on_violation, exit_without_device};
 use super::model::OpenModel;
 use super::regions::Regions;
 use super::requests::decode;
 use super::responses::ResponseSender;
 use crate::clock::now_ns;
-use crate::device::Streams;
+use crate::device::{LostWatch, Streams};
 use crate::error::{Error, Result};
 use crate::plugin::isolated::messages::{self, ControlResponse, ExecuteBatch};
 use crate::plugin::isolated::wire::{Received, Receiver, split};
@@ -127,7 +127,7 @@ impl Worker {
             )))
         });
         // Declared first: the streams outlive the instance that uses them.
-        let (_streams, mut instance) = match opened {
+        let (_gpu, mut instance) = match opened {
             Ok(opened) => opened,
             Err(e) => return control.respond(number, Err(e)),
         };
@@ -157,7 +157,7 @@ impl Worker {
         outstanding.wait_at_most(0, None);
     }
 
-    fn open(&self) -> Result<(Streams, LocalInstance)> {
+    fn open(&self) -> Result<((Option<LostWatch>, Streams), LocalInstance)> {
         let Self { model, facts, .. } = self;
         // Before the backend starts threads, which inherit it. It may be refused, as it was in the host, since both
         // processes have the same limits.
@@ -166,6 +166,10 @@ impl Worker {
         let streams = Streams::for_instance(gpu, facts.device, model.priority)?;
         let secondary = facts.secondary_devices.iter();
         let secondary: Vec<_> = secondary.map(|device| (device.kind.clone(), device.id)).collect();
+        let ordinal = facts.device;
+        let watch = streams.gpu().map(|gpu| {
+            gpu.device.context().on_lost(move |reason| exit_without_device(ordinal, reason))
+        });
         let facts = InstanceFacts {
             name: &facts.name,
             kind: facts.kind,
@@ -180,7 +184,7 @@ impl Worker {
             drain: Duration::MAX,
         };
         match Instance::open(&model.model, &facts)? {
-            Instance::Local(instance) => Ok((streams, instance)),
+            Instance::Local(instance) => Ok(((watch, streams), instance)),
             Instance::Isolated(_) => {
                 Err(Error::internal("the child process opened an isolated model"))
             }

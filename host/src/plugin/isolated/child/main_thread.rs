@@ -6,10 +6,11 @@ use super::instance::Instances;
 use super::model::{self, OpenModel};
 use super::{log, metrics};
 use crate::arena::{Arena, Reader};
+use crate::device::{self, DeviceSettings};
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
 use crate::plugin::isolated::messages::{
-    BackendInfo, ControlResponse, Handshake, InstanceFacts, ModelFacts, Patch, ProbeFacts,
+    BackendInfo, ControlResponse, Devices, Handshake, InstanceFacts, ModelFacts, Patch, ProbeFacts,
 };
 use crate::plugin::{self, CancelFlag, Isolation};
 use crate::request::buffer;
@@ -48,6 +49,8 @@ impl MainThread {
             let result = match kind {
                 JobKind::Handshake(handshake) => {
                     log::set_level(handshake.log_level);
+                    let Devices { disabled, pinned_pool, pools } = handshake.devices.clone();
+                    device::configure(DeviceSettings { disabled, pinned_pool, pools });
                     self.handshake = Some(handshake);
                     Ok(ControlResponse::default())
                 }

@@ -84,6 +84,19 @@ pub struct Handshake {
     pub settings: std::collections::BTreeMap<String, String>,
     #[prost(uint32, tag = "3")]
     pub log_level: u32,
+    #[prost(message, required, tag = "4")]
+    pub devices: Devices,
+}
+
+/// `device::DeviceSettings`. Each child has pools of its own.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Devices {
+    #[prost(bool, tag = "1")]
+    pub disabled: bool,
+    #[prost(uint64, tag = "2")]
+    pub pinned_pool: u64,
+    #[prost(btree_map = "int32, uint64", tag = "3")]
+    pub pools: std::collections::BTreeMap<i32, u64>,
 }
 
 /// The response to a [`ControlRequest`].

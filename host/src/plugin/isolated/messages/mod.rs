@@ -13,7 +13,7 @@ mod control; // over the control connection
 mod work; // over a work connection
 
 pub use control::{
-    BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, DirEntry, Empty,
+    BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, Devices, DirEntry, Empty,
     Handshake, InstanceFacts, LogRecord, Metric, MetricValue, ModelFacts, Patch, ProbeFacts,
     SecondaryDevice, TensorSpec, control_message, control_request,
 };
