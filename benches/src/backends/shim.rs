@@ -189,7 +189,7 @@ impl InProcessModel {
             max_rows: 1,
             profiles: &[],
             secondary_devices: &[],
-            streams: [std::ptr::null_mut(); 4],
+            streams: Default::default(),
             nice: 0,
             drain: Duration::ZERO,
         };
@@ -230,7 +230,7 @@ impl InProcessModel {
         request.responder.queued(now_ns());
         let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
         request.responder.executed_in(Arc::clone(&execution));
-        let style = ViewOptions { signature: &self.signature, names: &self.names };
+        let style = ViewOptions { signature: &self.signature, names: &self.names, gpu: None };
         self.hold.fill(1, &mut vec![request], &style, &execution);
         let Instance::Local(instance) = &mut self.instance else {
             return Err("the backend is not in this process".into());

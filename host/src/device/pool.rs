@@ -182,8 +182,9 @@ impl DevicePool {
     }
 }
 
-/// A block of device memory. Dropping it frees it in the order of the stream that it was allocated for: all other work
-/// that uses the memory must be complete by then, or that stream must wait for it.
+/// A block of device memory. Dropping it frees it in the order of the stream that it was allocated for, or of
+/// [`DeviceMemory::release_on`]: all other work that uses the memory must be complete by then, or that stream must wait
+/// for it.
 pub struct DeviceMemory {
     pool: &'static DevicePool,
     stream: Arc<Stream>,
@@ -208,9 +209,14 @@ impl DeviceMemory {
         self.pool.context
     }
 
-    /// The stream that orders allocation and release.
+    /// The stream that orders the release.
     pub fn stream(&self) -> &Arc<Stream> {
         &self.stream
+    }
+
+    /// Frees the memory in the order of another stream, whose work uses it last.
+    pub fn release_on(&mut self, stream: &Arc<Stream>) {
+        self.stream = Arc::clone(stream);
     }
 }
 

@@ -106,7 +106,7 @@ impl Worker {
             max_rows: self.signature.max_batch_size.max(1),
             profiles: &self.plan.profiles,
             secondary_devices: &self.plan.secondary_devices,
-            streams: streams.handles(),
+            streams: streams.clone(),
             nice: self.plan.nice,
             drain: self.drain,
         };

@@ -24,6 +24,8 @@ pub struct BackendFacts {
     pub platforms: Vec<(String, String)>,
     pub flags: u32,
     pub max_in_flight: usize,
+    /// Where inputs may be: bit set by memory type.
+    pub input_memory_types: u32,
     /// Alignment of inputs, 0 = natural.
     pub align: usize,
     pub stack_bytes: usize,
@@ -73,6 +75,7 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
             platforms: names.into_iter().zip(files).collect(),
             flags: info.flags,
             max_in_flight: info.max_in_flight.max(1) as usize,
+            input_memory_types: info.input_memory_types,
             align: info.align as usize,
             stack_bytes: if info.stack_kib == 0 {
                 DEFAULT_STACK

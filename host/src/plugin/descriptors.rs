@@ -2,6 +2,7 @@
 
 use super::host_api::scope::Scope;
 use super::text::{EMPTY, bytes, c_text, view};
+use crate::device::Streams;
 use crate::request::{Signature, TensorSpec};
 use prost::Message;
 use std::collections::BTreeMap;
@@ -192,8 +193,8 @@ pub struct InstanceFacts<'a> {
     pub profiles: &'a [String],
     /// Kind and id.
     pub secondary_devices: &'a [(String, i64)],
-    /// CUDA context and three streams, null without a GPU.
-    pub streams: [*mut u8; 4],
+    /// Of a GPU instance; else empty.
+    pub streams: Streams,
     /// Nice value of the executing thread.
     pub nice: i32,
     /// Drain time: how long a closing instance may take.
@@ -222,6 +223,7 @@ impl InstanceHold {
         let secondary: Box<[SecondaryDevice]> = (kinds.iter().zip(facts.secondary_devices))
             .map(|(kind, (_, id))| SecondaryDevice { kind: view(kind), id: *id })
             .collect();
+        let [cu_context, cu_stream, cu_copy_in, cu_copy_out] = facts.streams.handles();
         let desc = Box::new(InstanceDesc {
             size: std::mem::size_of::<InstanceDesc>() as u64,
             scope: scope.handle(),
@@ -231,16 +233,16 @@ impl InstanceHold {
             ordinal: facts.ordinal,
             device_id: facts.device,
             passive: 0,
-            device_uuid: [0; 16],
+            device_uuid: facts.streams.gpu().map_or([0; 16], |gpu| gpu.device.uuid),
             cpus: null(),
             n_cpus: 0,
             threads: facts.threads.max(1),
             numa_node: -1,
             max_rows: facts.max_rows.max(1),
-            cu_context: facts.streams[0],
-            cu_stream: facts.streams[1],
-            cu_copy_in: facts.streams[2],
-            cu_copy_out: facts.streams[3],
+            cu_context,
+            cu_stream,
+            cu_copy_in,
+            cu_copy_out,
             profiles: profiles.as_ptr(),
             n_profiles: profiles.len() as u32,
             n_secondary: secondary.len() as u32,

@@ -3,6 +3,7 @@
 use super::backend::Backend;
 use super::batch::cancel_notifier::CancelNotifier;
 use super::batch::frame::FrameHold;
+use super::batch::gpu::GpuInstance;
 use super::cancel_flag::CancelFlag;
 use super::crash_report::{self, Subject};
 use super::descriptors::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
-use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
+use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle, memory_type};
 
 /// Number of open model versions; shutdown waits until it is zero.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -194,6 +195,7 @@ pub struct LocalInstance {
     /// If the backend has a `cancel` entry.
     cancel_notifier: Option<Arc<CancelNotifier>>,
     model: Arc<Model>,
+    gpu: Option<Arc<GpuInstance>>,
     _hold: InstanceHold,
 }
 
@@ -219,7 +221,17 @@ impl LocalInstance {
         backend.check(error, "instance_open", facts.name)?;
         let notifier = |cancel| CancelNotifier::new(cancel, handle, &subject);
         let cancel_notifier = table::cancel(table).map(|e| notifier(e.cancel));
-        Ok(Self { table, handle, subject, cancel_notifier, model: Arc::clone(model), _hold: hold })
+        let takes_inputs = backend.facts.input_memory_types & (1 << memory_type::GPU) != 0;
+        let own_stream = backend.facts.flags & backend_flags::OWN_STREAM != 0;
+        let gpu = |streams| GpuInstance::new(Arc::clone(streams), takes_inputs, own_stream);
+        let gpu = facts.streams.gpu().map(gpu);
+        let model = Arc::clone(model);
+        Ok(Self { table, handle, subject, cancel_notifier, model, gpu, _hold: hold })
+    }
+
+    /// The GPU that it executes on.
+    pub fn gpu(&self) -> Option<&Arc<GpuInstance>> {
+        self.gpu.as_ref()
     }
 
     /// Executes the batch in `hold`. After an error no request was accepted.

@@ -64,6 +64,11 @@ pub trait MemoryOwner: Send + Sync {
         None
     }
 
+    /// The event, as backends receive it, after which a device may access the memory; null = now.
+    fn ready_event(&self) -> *const u8 {
+        std::ptr::null()
+    }
+
     /// Copies the bytes at `offset` to `to`, and waits for the copy. Called for GPU memory, never on a network thread.
     ///
     /// # Errors
@@ -131,6 +136,11 @@ impl PlacedMemory {
     /// See [`MemoryOwner::fault`].
     pub fn fault(&self) -> Option<Error> {
         self.owner.fault()
+    }
+
+    /// See [`MemoryOwner::ready_event`].
+    pub fn ready_event(&self) -> *const u8 {
+        self.owner.ready_event()
     }
 
     pub fn owner(&self) -> &Arc<dyn MemoryOwner> {

@@ -52,10 +52,14 @@ impl InputTensor {
         Ok(())
     }
 
-    /// Whether the data is aligned for its type and to `align` bytes.
+    /// Whether the data is in memory that the CPU can access, aligned for its type and to `align` bytes.
     pub fn is_aligned(&self, align: usize) -> bool {
-        let need = align.max(self.dtype.size().unwrap_or(1));
-        self.data.is_empty() || self.data.as_ptr().addr().is_multiple_of(need)
+        let ptr = match &self.data {
+            TensorData::Cpu(bytes) => bytes.as_ptr(),
+            TensorData::Placed(slice) if slice.location().is_cpu_accessible() => slice.as_ptr(),
+            TensorData::Placed(_) => return false,
+        };
+        self.data.is_empty() || ptr.addr().is_multiple_of(align.max(self.dtype.size().unwrap_or(1)))
     }
 
     /// Replaces the data by a copy in CPU memory that is aligned for its type and to `align` bytes, of which there are at most

@@ -5,11 +5,13 @@
 //! Frames are never freed, so that a stale batch pointer from a backend is still one of a frame, which detects it.
 
 use super::gather::GatheredInputs;
+use super::gpu::GpuInstance;
 use super::requests::BatchRequests;
 use super::scatter::{Scatter, ScatteredOutputs};
-use super::slot::{FrameShare, Handle, Released, Slot};
+use super::slot::{Deferred, FrameShare, Handle, Released, Slot};
 use super::timing;
 use super::views::ViewOptions;
+use crate::device::{Event, Stream};
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Responder};
 use crate::stats::Execution;
@@ -32,6 +34,8 @@ pub struct Frame {
     /// Requests not released, plus one while the instance's thread holds the frame.
     shares: AtomicUsize,
     execution: Option<Arc<Execution>>,
+    /// The GPU of the instance.
+    gpu: Option<Arc<GpuInstance>>,
 }
 
 // SAFETY: a frame is filled by one thread, then only read, except for its atomics, what is behind locks, and the batch,
@@ -69,6 +73,7 @@ impl Frame {
             scattered: Mutex::default(),
             shares: AtomicUsize::new(0),
             execution: None,
+            gpu: None,
         }
     }
 
@@ -84,6 +89,7 @@ impl Frame {
         // Statistics may count fewer rows: they exclude null requests.
         let rows = requests.iter().map(|r| r.context().batch).sum();
         self.execution = Some(Arc::clone(execution));
+        self.gpu = options.gpu.cloned();
         *self.shares.get_mut() = requests.len() + 1;
         self.requests.fill(requests, options, || FrameShare::new(me.cast()));
         let batch = self.batch.get_mut();
@@ -98,15 +104,42 @@ impl Frame {
         self.gathered.get_mut().clear();
         *self.scattered.get_mut() = ScatteredOutputs::default();
         self.execution = None;
+        self.gpu = None;
     }
 
-    /// The input at `position` of all requests as one block.
-    pub fn gather(&self, position: u32) -> Result<Buf> {
-        self.gathered.lock().gather(&self.requests, position)
+    /// The input at `position` of all requests as one block, in CPU memory or, with `on_gpu`, on the GPU of the instance. Later
+    /// work of `stream` waits for it, unless that is null.
+    ///
+    /// # Safety
+    /// `stream` is null or a CUDA stream.
+    pub unsafe fn gather(&self, position: u32, on_gpu: bool, stream: *mut u8) -> Result<Buf> {
+        let buf =
+            self.gathered.lock().gather(&self.requests, position, self.gpu.as_ref(), on_gpu)?;
+        // SAFETY: null, or an event that lives as long as the block.
+        let ready = unsafe { buf.ready.cast::<Event>().as_ref() };
+        if let Some(ready) = ready.filter(|_| !stream.is_null()) {
+            // SAFETY: by the caller's promise.
+            ready.block(&unsafe { Stream::borrowed(ready.context(), stream.cast()) })?;
+        }
+        Ok(buf)
     }
 
     pub fn scatter(&self) -> Scatter<'_> {
-        Scatter { requests: &self.requests, scattered: &self.scattered }
+        Scatter { requests: &self.requests, scattered: &self.scattered, gpu: self.gpu.as_ref() }
+    }
+
+    pub fn gpu(&self) -> Option<&Arc<GpuInstance>> {
+        self.gpu.as_ref()
+    }
+
+    /// Has inputs reused, and outputs dropped, only after `event`.
+    pub fn continue_after(&self, event: &Event) {
+        let waits = match &self.gpu {
+            Some(gpu) => gpu.continue_after(event),
+            None => event.synchronize(),
+        };
+        // Only a lost device refuses, and memory of a lost device is not reused.
+        drop(waits);
     }
 
     /// Releases one share; the last one makes the frame unused.
@@ -151,12 +184,31 @@ impl Frame {
         let mut failed = 0;
         for slot in self.requests.slots() {
             let Some(responder) = slot.unretained() else { continue };
-            if !responder.is_finished() && responder.finish(Err(error(&responder))).is_ok() {
+            if !responder.is_finished() && self.finish_slot(slot, &responder, error) {
                 failed += 1;
             }
             release(slot);
         }
         failed
+    }
+
+    /// Finishes an unfinished request with an error, after its responses that wait for the device. False if it is finished
+    /// already, or its final response waits.
+    fn finish_slot(
+        &self,
+        slot: &Slot,
+        responder: &Arc<Responder>,
+        error: &dyn Fn(&Responder) -> Error,
+    ) -> bool {
+        match (slot.deferred(), &self.gpu) {
+            (Deferred::Final, _) => false,
+            (Deferred::Some, Some(gpu)) => {
+                gpu.finish_later(Arc::clone(responder), Err(error(responder)));
+                slot.defer_final();
+                true
+            }
+            _ => responder.finish(Err(error(responder))).is_ok(),
+        }
     }
 
     /// Fails every unfinished request with `error`, and releases all requests.
@@ -170,12 +222,18 @@ impl Frame {
     }
 }
 
-/// Releases the request of a handle.
+/// Releases the request of a handle, whose inputs are reused after `after`.
 ///
 /// # Errors
 /// The handle is stale, or the request was released before.
-pub fn release_request(handle: Handle) -> Result<()> {
-    handle.take_request().map(drop_released)
+pub fn release_request(handle: Handle, after: Option<&Event>) -> Result<()> {
+    let released = handle.take_request()?;
+    if let Some(after) = after {
+        // SAFETY: the share keeps its frame.
+        unsafe { released.share.owner_ref().cast::<Frame>().as_ref() }.continue_after(after);
+    }
+    drop_released(released);
+    Ok(())
 }
 
 fn release(slot: &Slot) {

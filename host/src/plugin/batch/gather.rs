@@ -1,5 +1,6 @@
 //! Gathers an input of all requests of a batch into one block: contiguous tensors by reference, others with one copy.
 
+use super::gpu::{DeviceOutput, GpuInstance};
 use super::requests::BatchRequests;
 use super::views::InputView;
 use crate::error::{Error, Result};
@@ -9,7 +10,8 @@ use crate::request::buffer::{AlignedBuf, AllocError};
 use crate::request::pool;
 use crate::request::{ShapeText, Signature, TensorData};
 use smallvec::SmallVec;
-use trtserver_plugin_api::abi::types::{Buf, Memory, tensor_flags};
+use std::sync::Arc;
+use trtserver_plugin_api::abi::types::{Buf, Memory, memory_type, tensor_flags};
 
 /// The gathered inputs of a batch, and small blocks of earlier batches for reuse.
 #[derive(Default)]
@@ -28,26 +30,41 @@ struct GatheredInput {
 enum Held {
     Shared(#[allow(dead_code, reason = "held, not read")] SmallVec<[TensorData; 4]>),
     Copied(AlignedBuf),
+    OnDevice(#[allow(dead_code, reason = "held, not read")] DeviceOutput),
 }
 
 /// The input of one request, and the owner of its memory.
 type Part<'a> = (InputView<'a>, TensorData);
 
 impl GatheredInputs {
-    /// The input at `position` of all requests as one block.
+    /// The input at `position` of all requests as one block, in CPU memory or, with `on_gpu`, on the GPU of the instance.
     ///
     /// # Errors
-    /// The inputs are not compatible, or a request was released before.
-    pub fn gather(&mut self, requests: &BatchRequests, position: u32) -> Result<Buf> {
-        if let Some(done) = self.done.iter().find(|d| d.position == position) {
+    /// The inputs are not compatible or not in that memory, or a request was released before.
+    pub fn gather(
+        &mut self,
+        requests: &BatchRequests,
+        position: u32,
+        gpu: Option<&Arc<GpuInstance>>,
+        on_gpu: bool,
+    ) -> Result<Buf> {
+        if let Some(done) =
+            self.done.iter().find(|d| d.position == position && d.on_gpu() == on_gpu)
+        {
             return Ok(done.buf);
         }
         let signature = requests.signature()?;
         let parts = parts_of(requests, &signature, position)?;
         check_compatible(&signature, &parts)?;
-        let (buf, held) = match contiguous(&parts) {
-            Some(buf) => (buf, Held::Shared(parts.into_iter().map(|(_, owner)| owner).collect())),
-            None => self.copy(&signature, &parts)?,
+        let (buf, held) = match (contiguous(&parts), gpu) {
+            (_, Some(gpu)) if !all_in(&parts, on_gpu) => {
+                self.move_parts(&signature, parts, gpu, on_gpu)?
+            }
+            (Some(buf), _) => {
+                (buf, Held::Shared(parts.into_iter().map(|(_, owner)| owner).collect()))
+            }
+            (None, Some(gpu)) if on_gpu => copy_on_device(&signature, &parts, gpu)?,
+            (None, _) => self.copy(&signature, &parts)?,
         };
         self.done.push(GatheredInput { position, buf, held });
         Ok(buf)
@@ -68,9 +85,38 @@ impl GatheredInputs {
             }
             rest = behind;
         }
-        let (ptr, bytes) = (block.as_mut_ptr(), total as u64);
-        let buf =
-            Buf { ptr, bytes, memory: Memory::CPU, ready: std::ptr::null_mut(), memory_handle: 0 };
+        let buf = cpu_buf(block.as_mut_ptr(), total as u64);
+        Ok((buf, Held::Copied(block)))
+    }
+
+    /// Gathers parts of which some are not where they are wanted.
+    fn move_parts(
+        &mut self,
+        signature: &Signature,
+        mut parts: SmallVec<[Part<'_>; 8]>,
+        gpu: &GpuInstance,
+        on_gpu: bool,
+    ) -> Result<(Buf, Held)> {
+        if on_gpu {
+            // SAFETY: names live as long as the views.
+            let name = parts.first().map(|(view, _)| unsafe { read(view.tensor.name) });
+            return Err(Error::unsupported(format!(
+                "model '{}': input '{}' cannot be gathered into the memory of {}: it is in CPU memory",
+                signature.model,
+                name.unwrap_or_default(),
+                gpu.location()
+            )));
+        }
+        for (_, data) in &mut parts {
+            *data = data.to_cpu()?.into();
+        }
+        let all: Vec<&[u8]> = parts.iter().filter_map(|(_, data)| data.readable()).collect();
+        let tag = signature.owner.tag(Holder::GatheredInput);
+        let block = AlignedBuf::try_copy(None, &all, tag)
+            .map_err(|e| e.refuse(&format!("a gathered input of model '{}'", signature.model)))?;
+        let bytes = all.iter().map(|part| part.len() as u64).sum();
+        let mut block = block;
+        let buf = cpu_buf(block.as_mut_ptr(), bytes);
         Ok((buf, Held::Copied(block)))
     }
 
@@ -89,7 +135,7 @@ impl GatheredInputs {
     pub fn clear(&mut self) {
         let used = self.done.drain(..).filter_map(|done| match done.held {
             Held::Copied(block) => Some(block),
-            Held::Shared(_) => None,
+            Held::Shared(_) | Held::OnDevice(_) => None,
         });
         let mut used = used.peekable();
         if used.peek().is_none() {
@@ -97,6 +143,33 @@ impl GatheredInputs {
         }
         self.spare = used.filter(|block| block.len() < pool::MIN_SIZE).collect();
     }
+}
+
+impl GatheredInput {
+    fn on_gpu(&self) -> bool {
+        self.buf.memory.memory_type == memory_type::GPU
+    }
+}
+
+fn cpu_buf(ptr: *mut u8, bytes: u64) -> Buf {
+    Buf { ptr, bytes, memory: Memory::CPU, ready: std::ptr::null_mut(), memory_handle: 0 }
+}
+
+/// All parts are on the GPU of the instance, or none is.
+fn all_in(parts: &[Part<'_>], on_gpu: bool) -> bool {
+    let is_on_gpu = |buf: &Buf| buf.memory.memory_type == memory_type::GPU;
+    parts.iter().all(|(view, _)| is_on_gpu(view.buf) == on_gpu)
+}
+
+/// Copies parts that lie apart on the device into one block there.
+fn copy_on_device(
+    signature: &Signature,
+    parts: &[Part<'_>],
+    gpu: &GpuInstance,
+) -> Result<(Buf, Held)> {
+    let sources: SmallVec<[&Buf; 8]> = parts.iter().map(|(view, _)| view.buf).collect();
+    let block = gpu.gather(&sources, signature.owner.tag(Holder::GatheredInput))?;
+    Ok((block.buf(), Held::OnDevice(block)))
 }
 
 fn parts_of<'a>(
@@ -171,7 +244,7 @@ fn contiguous(parts: &[Part<'_>]) -> Option<Buf> {
     let Some(first) = with_bytes.next() else { return parts.first().map(|(view, _)| *view.buf) };
     let mut end = first.ptr.addr() + first.bytes as usize;
     for buf in with_bytes {
-        if buf.ptr.addr() != end {
+        if buf.ptr.addr() != end || buf.ready != first.ready {
             return None;
         }
         end += buf.bytes as usize;

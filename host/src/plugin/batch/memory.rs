@@ -1,10 +1,12 @@
 //! Memory of outputs: allocated by the host, or donated by the backend.
 
+use super::gpu::{DeviceOutput, GpuInstance};
 use crate::error::{Error, Result};
 use crate::ledger::MemoryTag;
 use crate::request::buffer::{self, AlignedBuf, AllocError};
 use crate::request::memory::{Location, MemoryType};
 use bytes::Bytes;
+use std::sync::Arc;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::types::{self, Buf, memory_type};
 
@@ -22,31 +24,68 @@ pub fn abi_memory(location: Location) -> types::Memory {
 pub enum Memory {
     Ours(AlignedBuf),
     Donated(Bytes),
+    Device(Box<DeviceOutput>),
+    /// Taken to be copied to the CPU.
+    Copying(usize),
 }
 
 impl Memory {
-    /// Host memory for the backend to write, entered under `tag`.
+    /// Host memory for the backend to write, entered under `tag`; on the GPU of the instance if that is preferred.
     ///
     /// # Errors
     /// Out of memory.
-    pub fn allocate(name: &str, bytes: u64, tag: MemoryTag) -> Result<(Self, *mut u8)> {
+    pub fn allocate(
+        name: &str,
+        bytes: u64,
+        preferred: types::Memory,
+        gpu: Option<&Arc<GpuInstance>>,
+        tag: MemoryTag,
+    ) -> Result<(Self, Buf)> {
+        if preferred.memory_type == memory_type::GPU
+            && let Some(gpu) = gpu
+            && abi_memory(gpu.location()) == preferred
+        {
+            let output = gpu.alloc_output(bytes, tag);
+            let named =
+                |e: Error| Error { message: format!("output '{name}': {}", e.message), ..e };
+            let output = output.map_err(named)?;
+            let buf = output.buf();
+            return Ok((Self::Device(Box::new(output)), buf));
+        }
         let block = usize::try_from(bytes).map_err(|_| AllocError::System(usize::MAX));
         let block = block.and_then(|bytes| AlignedBuf::zeroed(bytes, tag));
         let mut block = block.map_err(|e| out_of_memory(name, e))?;
         let ptr = block.as_mut_ptr();
-        Ok((Self::Ours(block), ptr))
+        let buf = Buf {
+            ptr,
+            bytes,
+            memory: types::Memory::CPU,
+            ready: std::ptr::null_mut(),
+            memory_handle: 0,
+        };
+        Ok((Self::Ours(block), buf))
     }
 
     /// Donated memory, see [`Donation::bytes`].
     ///
     /// # Errors
-    /// Out of memory for the copy.
+    /// Out of memory for the copy, or the instance has no GPU to read the memory.
     pub fn adopt(
         name: &str,
         donation: &mut Option<Donation>,
         parts: &[Buf],
+        gpu: Option<&Arc<GpuInstance>>,
         tag: MemoryTag,
     ) -> Result<Self> {
+        if parts.iter().any(|p| p.memory.memory_type > memory_type::PINNED) {
+            if gpu.is_none() {
+                return Err(Error::unsupported(format!(
+                    "output '{name}' was donated in memory of a device; an instance without a GPU reads CPU memory only"
+                )));
+            }
+            let output = DeviceOutput::donated(parts, donation.take(), tag);
+            return Ok(Self::Device(Box::new(output)));
+        }
         let data = Donation::bytes(donation, parts, tag).map_err(|e| out_of_memory(name, e))?;
         Ok(Self::Donated(data))
     }
@@ -55,14 +94,47 @@ impl Memory {
         match self {
             Self::Ours(block) => block.len(),
             Self::Donated(bytes) => bytes.len(),
+            Self::Device(output) => output.len(),
+            Self::Copying(len) => *len,
+        }
+    }
+
+    pub fn is_on_device(&self) -> bool {
+        matches!(self, Self::Device(_))
+    }
+
+    /// Takes an output in device memory, for [`GpuInstance::download`].
+    pub fn take_device_output(&mut self) -> Option<DeviceOutput> {
+        if !self.is_on_device() {
+            return None;
+        }
+        let len = self.len();
+        match std::mem::replace(self, Self::Copying(len)) {
+            Self::Device(output) => Some(*output),
+            _ => None,
+        }
+    }
+
+    /// Puts the next copy in, if this output was taken.
+    pub fn put_copied(&mut self, copies: &mut impl Iterator<Item = Bytes>) {
+        if matches!(self, Self::Copying(_))
+            && let Some(bytes) = copies.next()
+        {
+            *self = Self::Donated(bytes);
         }
     }
 
     /// The finished output; not written any more.
-    pub fn into_bytes(self) -> Bytes {
+    ///
+    /// # Errors
+    /// It was not copied from the device.
+    pub fn into_bytes(self) -> Result<Bytes> {
         match self {
-            Self::Ours(block) => block.into_bytes(),
-            Self::Donated(bytes) => bytes,
+            Self::Ours(block) => Ok(block.into_bytes()),
+            Self::Donated(bytes) => Ok(bytes),
+            Self::Device(_) | Self::Copying(_) => {
+                Err(Error::internal("an output was not copied from GPU memory"))
+            }
         }
     }
 }

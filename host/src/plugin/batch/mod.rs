@@ -1,6 +1,6 @@
 //! One batch between the host and a backend: request views, input gathering, output scattering, responses.
 //!
-//! Files use each other in this order, lowest first: `alignment`, `timing`, `declared`, `memory`; `outputs`; `slot`; `views`;
+//! Files use each other in this order, lowest first: `alignment`, `timing`, `declared`; `gpu`; `memory`; `outputs`; `later`; `slot`; `views`;
 //! `requests`; `gather`, `scatter`; `frame`; `run`.
 
 mod alignment; // aligns inputs as the backend requires
@@ -8,6 +8,8 @@ pub mod cancel_notifier; // calls a backend's `cancel` entry
 pub mod declared; // checks an output against its declaration
 pub mod frame; // a batch as backends see it
 mod gather; // an input of all requests as one block
+pub mod gpu; // inputs and outputs on the GPU of the instance
+pub mod later; // responses that wait for the device
 pub mod memory; // memory that becomes an output
 pub mod outputs; // a response being built
 mod requests; // the requests of a batch

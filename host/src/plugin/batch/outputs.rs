@@ -1,6 +1,7 @@
 //! Builds a response: allocates or adopts outputs, each checked against its declaration, and sends it.
 
 use super::declared::{Declared, Rows};
+use super::gpu::{DeviceOutput, GpuInstance};
 use super::memory::{Donation, Memory, size_of_parts};
 use crate::error::{Code, Error, Result};
 use crate::ledger::{Holder, MemoryTag};
@@ -14,11 +15,13 @@ use crate::request::{
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::types::Buf;
+use trtserver_plugin_api::abi::types::{self, Buf};
 
 /// A response being built, the target of a response handle.
 pub struct ResponseBuilder {
     responder: Arc<Responder>,
+    /// The GPU of the instance.
+    gpu: Option<Arc<GpuInstance>>,
     outputs: SmallVec<[BuiltOutput; 2]>,
     pub parameters: Vec<(String, Parameter)>,
     unread: Option<Box<Unread>>,
@@ -50,8 +53,32 @@ impl Destination {
 }
 
 impl ResponseBuilder {
-    pub fn new(responder: Arc<Responder>) -> Self {
-        Self { responder, outputs: SmallVec::new(), parameters: Vec::new(), unread: None }
+    pub fn new(responder: Arc<Responder>, gpu: Option<Arc<GpuInstance>>) -> Self {
+        Self { responder, gpu, outputs: SmallVec::new(), parameters: Vec::new(), unread: None }
+    }
+
+    pub fn gpu(&self) -> Option<&Arc<GpuInstance>> {
+        self.gpu.as_ref()
+    }
+
+    pub fn responder(&self) -> &Arc<Responder> {
+        &self.responder
+    }
+
+    /// Whether an output is in device memory.
+    pub fn is_on_device(&self) -> bool {
+        self.outputs.iter().any(|built| built.memory.is_on_device())
+    }
+
+    /// Takes the outputs in device memory, whose copies go to [`ResponseBuilder::put_copied`].
+    pub fn take_device_outputs(&mut self) -> Vec<DeviceOutput> {
+        self.outputs.iter_mut().filter_map(|built| built.memory.take_device_output()).collect()
+    }
+
+    /// Puts the copies in, in the same order.
+    pub fn put_copied(&mut self, copies: Vec<Bytes>) {
+        let mut copies = copies.into_iter();
+        self.outputs.iter_mut().for_each(|built| built.memory.put_copied(&mut copies));
     }
 
     /// Memory for an output; `None` when it is not requested.
@@ -61,12 +88,14 @@ impl ResponseBuilder {
         dtype: u32,
         shape: &[i64],
         bytes: u64,
-    ) -> Result<Option<*mut u8>> {
+        preferred: types::Memory,
+    ) -> Result<Option<Buf>> {
         let Some(destination) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
-        let (memory, ptr) = Memory::allocate(name, bytes, self.tag(&destination))
+        let tag = self.tag(&destination);
+        let (memory, buf) = Memory::allocate(name, bytes, preferred, self.gpu.as_ref(), tag)
             .map_err(|e| self.out_of_memory(e))?;
         self.outputs.push(BuiltOutput { destination, memory, checked: false });
-        Ok(Some(ptr))
+        Ok(Some(buf))
     }
 
     /// Adopts donated memory as an output, without a copy if it is one piece.
@@ -80,7 +109,8 @@ impl ResponseBuilder {
     ) -> Result<()> {
         let bytes = size_of_parts(name, parts).map_err(|e| self.error(e.message))?;
         if let Some(destination) = self.check(name, dtype, shape, bytes)? {
-            let memory = Memory::adopt(name, &mut Some(donation), parts, self.tag(&destination))
+            let (gpu, tag) = (self.gpu.as_ref(), self.tag(&destination));
+            let memory = Memory::adopt(name, &mut Some(donation), parts, gpu, tag)
                 .map_err(|e| self.out_of_memory(e))?;
             self.outputs.push(BuiltOutput { destination, memory, checked: false });
         }
@@ -94,7 +124,8 @@ impl ResponseBuilder {
     }
 
     fn out_of_memory(&self, error: Error) -> Error {
-        Error { code: error.code, ..self.error(error.message) }
+        let Error { code, message, model_broken } = error;
+        Error { code, model_broken, ..self.error(message) }
     }
 
     /// Adopts memory of a child process as an output.
@@ -210,7 +241,7 @@ impl ResponseBuilder {
         produced.resize_with(requested.len(), || None);
         let mut states = SmallVec::new();
         for BuiltOutput { destination, memory, checked } in std::mem::take(&mut self.outputs) {
-            let data = memory.into_bytes();
+            let data = memory.into_bytes()?;
             if destination.dtype == DType::String && !checked {
                 self.check_strings(&destination, &data)?;
             }

@@ -28,7 +28,7 @@ impl BatchRequests {
             let slot = self.spare.pop().unwrap_or_else(Slot::obtain);
             // The views point at heap memory of the request, which does not move with it.
             self.views.add(slot.handle(), &request, options);
-            slot.put(request, share());
+            slot.put(request, share(), options.gpu.cloned());
             self.slots.push(slot);
         }
     }

@@ -27,11 +27,16 @@ impl Runner<'_> {
         requests: &mut Vec<InferRequest>,
         execution: &Arc<Execution>,
     ) {
-        align_inputs(requests, instance.backend().facts.align);
+        let align = instance.backend().facts.align;
+        match instance.gpu().filter(|gpu| gpu.takes_inputs()) {
+            None => align_inputs(requests, align),
+            Some(gpu) => gpu.place_inputs(requests, self.signature, align),
+        }
         if requests.is_empty() {
             return;
         }
-        let options = ViewOptions { signature: self.signature, names: self.names };
+        let options =
+            ViewOptions { signature: self.signature, names: self.names, gpu: instance.gpu() };
         hold.fill(id, requests, &options, execution);
         match instance.execute(hold) {
             Err(e) => hold.frame().fail(&self.named(e)),

@@ -1,10 +1,12 @@
 //! Scatters outputs of a whole batch: one block each, of which every request gets its rows by reference.
 
 use super::declared::{Declared, Rows};
+use super::gpu::GpuInstance;
 use super::memory::{Donation, Memory, size_of_parts};
 use super::outputs::ResponseBuilder;
 use super::requests::BatchRequests;
-use super::slot::BatchStatus;
+use super::slot::{BatchStatus, Deferred};
+use crate::device::Event;
 use crate::error::{Error, Result};
 use crate::ledger::{Holder, MemoryTag};
 use crate::request::strings::{self, StringFault};
@@ -13,7 +15,7 @@ use crate::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::types::Buf;
+use trtserver_plugin_api::abi::types::{self, Buf};
 
 /// The outputs scattered and not sent yet.
 #[derive(Default)]
@@ -36,6 +38,8 @@ struct Block {
 pub struct Scatter<'a> {
     pub requests: &'a BatchRequests,
     pub scattered: &'a Mutex<ScatteredOutputs>,
+    /// The GPU of the instance.
+    pub gpu: Option<&'a Arc<GpuInstance>>,
 }
 
 impl<'a> Scatter<'a> {
@@ -47,11 +51,12 @@ impl<'a> Scatter<'a> {
         dtype: u32,
         shape: &[i64],
         bytes: u64,
-    ) -> Result<Option<*mut u8>> {
+        preferred: types::Memory,
+    ) -> Result<Option<Buf>> {
         let Some(output) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
-        let (memory, ptr) = Memory::allocate(name, bytes, output.tag)?;
+        let (memory, buf) = Memory::allocate(name, bytes, preferred, self.gpu, output.tag)?;
         output.add(memory);
-        Ok(Some(ptr))
+        Ok(Some(buf))
     }
 
     /// Adopts donated memory as an output of all requests.
@@ -68,7 +73,7 @@ impl<'a> Scatter<'a> {
         // Declared before the lock is taken, so dropped after it is released: dropping a donation calls the backend.
         let mut donation = Some(donation);
         if let Some(output) = self.check(name, dtype, shape, bytes)? {
-            let memory = Memory::adopt(name, &mut donation, parts, output.tag)?;
+            let memory = Memory::adopt(name, &mut donation, parts, self.gpu, output.tag)?;
             output.add(memory);
         }
         Ok(())
@@ -120,31 +125,94 @@ impl<'a> Scatter<'a> {
         drop(scattered);
     }
 
-    /// Sends every open request its rows of the scattered outputs, if there are any.
-    pub fn send(self) {
+    /// Sends every open request its rows of the scattered outputs, if there are any; with a GPU perhaps later, once `after` is
+    /// reached.
+    pub fn send(self, after: Option<&Event>) {
         let ScatteredOutputs { blocks, used } = std::mem::take(&mut *self.scattered.lock());
         if !used {
             return;
         }
         let rows: Vec<u32> = self.requests.views.rows().collect();
-        let split: Vec<SplitOutput> =
-            blocks.into_iter().map(|block| SplitOutput::new(block, &rows)).collect();
-        for (position, (slot, &rows)) in self.requests.slots().iter().zip(&rows).enumerate() {
-            let BatchStatus::Open(responder) = slot.batch_status() else { continue };
-            let mut fault = None;
-            let mut response = ResponseBuilder::new(Arc::clone(&responder));
-            for output in split.iter().filter(|output| is_requested(&responder, &output.declared)) {
-                match &output.ranges {
-                    Ok(ranges) => {
-                        let data = output.data.slice(ranges[position].clone());
-                        response.add_rows(output.declared.with_rows(rows), data);
-                    }
-                    Err(what) => fault = Some(output.malformed(&responder, what)),
-                }
+        match self.gpu {
+            Some(gpu) if after.is_some() || self.waits_for_device(&blocks) => {
+                self.send_later(gpu, after, blocks, rows);
             }
-            // Fails only if the backend has just ended the request on another thread.
-            let _ = response.send(true, fault);
+            _ => {
+                let slots = self.requests.slots().iter().enumerate();
+                let open = slots.filter_map(|(position, slot)| match slot.batch_status() {
+                    BatchStatus::Open(responder) => Some((position, responder)),
+                    _ => None,
+                });
+                send_rows(blocks, &rows, open);
+            }
         }
+    }
+
+    fn waits_for_device(self, blocks: &[Block]) -> bool {
+        blocks.iter().any(|block| block.memory.is_on_device())
+            || self.requests.slots().iter().any(|slot| slot.deferred() != Deferred::None)
+    }
+
+    fn send_later(
+        self,
+        gpu: &Arc<GpuInstance>,
+        after: Option<&Event>,
+        mut blocks: Vec<Block>,
+        rows: Vec<u32>,
+    ) {
+        let mut open = Vec::with_capacity(rows.len());
+        for (position, slot) in self.requests.slots().iter().enumerate() {
+            if let BatchStatus::Open(responder) = slot.batch_status() {
+                slot.defer_final();
+                open.push((position, responder));
+            }
+        }
+        if let Some(execution) = open.first().and_then(|(_, responder)| responder.execution()) {
+            super::timing::note_times(execution);
+        }
+        let outputs = blocks.iter_mut().filter_map(|b| b.memory.take_device_output()).collect();
+        gpu.download(after, outputs, move |copies| match copies {
+            Ok(copies) => {
+                let mut copies = copies.into_iter();
+                blocks.iter_mut().for_each(|block| block.memory.put_copied(&mut copies));
+                send_rows(blocks, &rows, open.into_iter());
+            }
+            Err(e) => fail_open(open.into_iter(), &e),
+        });
+    }
+}
+
+/// Sends the requests at these positions of the batch their rows.
+fn send_rows(
+    blocks: Vec<Block>,
+    rows: &[u32],
+    open: impl Iterator<Item = (usize, Arc<Responder>)>,
+) {
+    let split = blocks.into_iter().map(|block| SplitOutput::new(block, rows));
+    let split: Vec<SplitOutput> = match split.collect() {
+        Ok(split) => split,
+        Err(e) => return fail_open(open, &e),
+    };
+    for (position, responder) in open {
+        let mut fault = None;
+        let mut response = ResponseBuilder::new(Arc::clone(&responder), None);
+        for output in split.iter().filter(|output| is_requested(&responder, &output.declared)) {
+            match &output.ranges {
+                Ok(ranges) => {
+                    let data = output.data.slice(ranges[position].clone());
+                    response.add_rows(output.declared.with_rows(rows[position]), data);
+                }
+                Err(what) => fault = Some(output.malformed(&responder, what)),
+            }
+        }
+        // Fails only if the backend has just ended the request on another thread.
+        let _ = response.send(true, fault);
+    }
+}
+
+fn fail_open(open: impl Iterator<Item = (usize, Arc<Responder>)>, error: &Error) {
+    for (_, responder) in open {
+        let _ = responder.finish(Err(error.clone()));
     }
 }
 
@@ -184,9 +252,9 @@ struct SplitOutput {
 }
 
 impl SplitOutput {
-    fn new(block: Block, rows: &[u32]) -> Self {
+    fn new(block: Block, rows: &[u32]) -> Result<Self> {
         let Block { name, declared, shape, memory } = block;
-        let data = memory.into_bytes();
+        let data = memory.into_bytes()?;
         let elements = Declared::row_elements(&shape, declared.batched);
         // Without a batch dimension there is one request, which gets the whole tensor.
         let counts =
@@ -195,7 +263,7 @@ impl SplitOutput {
             DType::String => split_strings(&data, counts),
             other => Ok(split_elements(counts, other.size().unwrap_or(0))),
         };
-        Self { name, shape, declared, data, ranges }
+        Ok(Self { name, shape, declared, data, ranges })
     }
 
     fn malformed(&self, responder: &Responder, fault: &StringFault) -> Error {

@@ -5,6 +5,7 @@
 //! (unless the generation has wrapped around, one chance in [`GENERATIONS`]), where a plain pointer would be undefined
 //! behaviour.
 
+use super::gpu::GpuInstance;
 use super::outputs::ResponseBuilder;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Responder, TensorData};
@@ -33,8 +34,22 @@ struct State {
     response: Response,
     /// Memory for the next builder.
     spare: Option<Box<BuilderCell>>,
+    /// The GPU of the instance.
+    gpu: Option<Arc<GpuInstance>>,
+    /// What was sent and waits for the device.
+    deferred: Deferred,
     /// The frame was cleared: the generation ends when the backend releases the responder.
     detached: bool,
+}
+
+/// Responses that wait for the device: later ones of the same request wait behind them.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Deferred {
+    #[default]
+    None,
+    Some,
+    /// The final one is among them: the request is as good as finished.
+    Final,
 }
 
 /// Memory of a builder, reused for one response after another.
@@ -70,6 +85,10 @@ impl FrameShare {
         Self(owner)
     }
 
+    pub fn owner_ref(&self) -> NonNull<()> {
+        self.0
+    }
+
     pub fn owner(self) -> NonNull<()> {
         self.0
     }
@@ -93,8 +112,14 @@ impl Slot {
     }
 
     /// Puts a request in, with its share in the frame.
-    pub fn put(&'static self, request: InferRequest, share: FrameShare) {
+    pub fn put(
+        &'static self,
+        request: InferRequest,
+        share: FrameShare,
+        gpu: Option<Arc<GpuInstance>>,
+    ) {
         let mut state = self.lock();
+        (state.gpu, state.deferred) = (gpu, Deferred::None);
         state.responder = Some(Arc::clone(&request.responder));
         state.request = Some(Released { request, share });
         state.detached = false;
@@ -127,12 +152,24 @@ impl Slot {
         Some((Handle { slot: self, generation: state.generation }, responder))
     }
 
+    pub fn deferred(&self) -> Deferred {
+        self.lock().deferred
+    }
+
+    /// Marks the request as one whose final response waits for the device.
+    pub fn defer_final(&self) {
+        self.lock().deferred = Deferred::Final;
+    }
+
     /// See [`BatchStatus`].
     pub fn batch_status(&self) -> BatchStatus {
         let state = self.lock();
         match &state.responder {
             Some(responder)
-                if state.request.is_some() && state.retained == 0 && !responder.is_finished() =>
+                if state.request.is_some()
+                    && state.retained == 0
+                    && !responder.is_finished()
+                    && state.deferred != Deferred::Final =>
             {
                 match state.response {
                     Response::None => BatchStatus::Open(Arc::clone(responder)),
@@ -174,7 +211,7 @@ impl Slot {
 /// the sink.
 fn end_generation(mut state: MutexGuard<'_, State>) {
     state.generation = (state.generation + 1) % GENERATIONS;
-    let dropped = (state.responder.take(), std::mem::take(&mut state.response));
+    let dropped = (state.responder.take(), std::mem::take(&mut state.response), state.gpu.take());
     drop(state);
     drop(dropped);
 }
@@ -269,7 +306,7 @@ impl Handle {
     pub fn begin_response(self) -> Result<()> {
         let mut state = self.lock()?;
         let responder = state.responder.clone().ok_or_else(stale)?;
-        if responder.is_finished() {
+        if responder.is_finished() || state.deferred == Deferred::Final {
             return Err(Error::internal("a response was begun after the responder had ended"));
         }
         if !matches!(state.response, Response::None) {
@@ -278,9 +315,41 @@ impl Handle {
             ));
         }
         let mut builder = state.spare.take().unwrap_or_default();
-        *builder = Some(ResponseBuilder::new(responder));
+        *builder = Some(ResponseBuilder::new(responder, state.gpu.clone()));
         state.response = Response::Ready(builder);
         Ok(())
+    }
+
+    /// Notes that a response waits for the device. `last`: it is the final one.
+    ///
+    /// # Errors
+    /// The handle is stale.
+    pub fn defer(self, last: bool) -> Result<()> {
+        let mut state = self.lock()?;
+        state.deferred = if last { Deferred::Final } else { Deferred::Some };
+        Ok(())
+    }
+
+    pub fn deferred(self) -> Result<Deferred> {
+        Ok(self.lock()?.deferred)
+    }
+
+    /// The responder, to be finished now; after the responses that wait for the device, if there is a GPU.
+    ///
+    /// # Errors
+    /// The handle is stale, or the final response waits already.
+    pub fn finish(self) -> Result<(Arc<Responder>, Option<Arc<GpuInstance>>)> {
+        let mut state = self.lock()?;
+        let responder = state.responder.clone().ok_or_else(stale)?;
+        let gpu = match state.deferred {
+            Deferred::None => None,
+            Deferred::Some => state.gpu.clone(),
+            Deferred::Final => return Err(Error::internal("a request was finished twice")),
+        };
+        if gpu.is_some() {
+            state.deferred = Deferred::Final;
+        }
+        Ok((responder, gpu))
     }
 
     /// Works on the response without the lock, since donated memory may be released, which calls the backend.

@@ -14,7 +14,7 @@ fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
     let execution = Arc::new(Execution::new(0, 1, 1, 0, &in_flight));
-    let options = ViewOptions { signature: &signature, names: &names };
+    let options = ViewOptions { signature: &signature, names: &names, gpu: None };
     hold.fill(1, &mut vec![request], &options, &execution);
     // SAFETY: the batch lives as long as the hold; its handle was just made.
     let raw: *mut Raw = hold.enter(|batch| unsafe { (**(*batch).requests).responder });
@@ -32,7 +32,7 @@ fn batch_rows_include_uncounted_requests() {
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));
     let execution = Arc::new(Execution::new(0, 2, 0, 0, &Arc::default()));
-    let options = ViewOptions { signature: &signature, names: &names };
+    let options = ViewOptions { signature: &signature, names: &names, gpu: None };
     hold.fill(1, &mut vec![request("a").0, request("b").0], &options, &execution);
     // SAFETY: the batch lives as long as the hold.
     assert_eq!(hold.enter(|batch| unsafe { (*batch).rows }), 2);
@@ -50,17 +50,17 @@ fn double_release_and_stale_handles_are_errors() {
     handle.take_response().unwrap().send(true, Some(Error::internal("x"))).unwrap();
     assert!(error_text(handle.take_response()).contains("after it had been sent"));
     assert!(error_text(handle.begin_response()).contains("had ended"));
-    release_request(handle).unwrap();
-    assert!(error_text(release_request(handle)).contains("twice"));
+    release_request(handle, None).unwrap();
+    assert!(error_text(release_request(handle, None)).contains("twice"));
     hold.recycle();
-    for late in [release_request(handle), handle.retain(), handle.begin_response()] {
+    for late in [release_request(handle, None), handle.retain(), handle.begin_response()] {
         assert!(error_text(late).contains("after it had been released"));
     }
     // The same slot in the next generation.
     let (next, _) = filled(&mut hold);
     assert!(std::ptr::eq(next.slot, handle.slot));
-    assert!(release_request(handle).is_err());
-    assert!(release_request(next).is_ok());
+    assert!(release_request(handle, None).is_err());
+    assert!(release_request(next, None).is_ok());
     hold.recycle();
 }
 
@@ -71,7 +71,7 @@ fn retained_responder_outlives_frame_and_request() {
     handle.retain().unwrap();
     assert_eq!(hold.frame().fail_unanswered(&|_| Error::internal("omitted")), 0);
     hold.recycle();
-    release_request(handle).unwrap();
+    release_request(handle, None).unwrap();
     drop(hold);
     handle.begin_response().unwrap();
     handle.responder().unwrap().finish(Err(Error::internal("late"))).unwrap();
@@ -85,7 +85,7 @@ fn retained_responder_released_unfinished_ends_with_an_error() {
     let mut hold = FrameHold::new();
     let (handle, responses) = filled(&mut hold);
     handle.retain().unwrap();
-    release_request(handle).unwrap();
+    release_request(handle, None).unwrap();
     hold.recycle();
     assert!(responses.lock().is_empty());
     handle.release_responder().unwrap();

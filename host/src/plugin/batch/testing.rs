@@ -1,6 +1,7 @@
 //! Set-up of the unit tests of gathering and scattering, through the host functions that backends call.
 
 use super::frame::FrameHold;
+use super::gpu::GpuInstance;
 use super::views::{TensorNames, ViewOptions};
 use crate::error::Result;
 use crate::plugin::host_api::table;
@@ -95,14 +96,26 @@ pub fn request(
 }
 
 pub fn with_batch(requests: Vec<InferRequest>, work: impl FnOnce(*mut Batch)) {
+    with_batch_on(None, requests, work);
+}
+
+/// As [`with_batch`], on a GPU, where the inputs are.
+pub fn with_batch_on(
+    gpu: Option<&Arc<GpuInstance>>,
+    mut requests: Vec<InferRequest>,
+    work: impl FnOnce(*mut Batch),
+) {
     let signature = Arc::clone(&requests[0].context().signature);
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
     let count = requests.len() as u32;
     let execution = Arc::new(Execution::new(0, count, 1, 0, &in_flight));
-    let options = ViewOptions { signature: &signature, names: &names };
+    let options = ViewOptions { signature: &signature, names: &names, gpu };
+    if let Some(gpu) = gpu.filter(|gpu| gpu.takes_inputs()) {
+        gpu.place_inputs(&mut requests, &signature, 0);
+    }
     let mut hold = FrameHold::new();
-    hold.fill(1, &mut { requests }, &options, &execution);
+    hold.fill(1, &mut requests, &options, &execution);
     hold.enter(work);
     hold.recycle();
 }

@@ -1,10 +1,12 @@
 //! The views of a batch: flat arrays of requests, tensors, shapes and strings that backends read.
 
+use super::gpu::GpuInstance;
 use super::memory::abi_memory;
 use super::slot::Handle;
 use crate::plugin::text::{EMPTY, c_text, view};
 use crate::request::{CorrelationId, InferRequest, Parameter, Role, Signature, TensorSpec};
 use std::ffi::CString;
+use std::ptr::null_mut;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::request::{Request, RequestedOutput, request_flags};
 use trtserver_plugin_api::abi::types::{Buf, Param, Str, Tensor, param, tensor_flags};
@@ -41,6 +43,8 @@ impl TensorNames {
 pub struct ViewOptions<'a> {
     pub signature: &'a Signature,
     pub names: &'a Arc<TensorNames>,
+    /// The GPU of the instance.
+    pub gpu: Option<&'a Arc<GpuInstance>>,
 }
 
 /// An input of one request, as the backend sees it.
@@ -168,7 +172,9 @@ impl Views {
                 ptr: data.as_ptr().cast_mut(),
                 bytes: data.len() as u64,
                 memory: abi_memory(data.location()),
-                ready: std::ptr::null_mut(),
+                ready: data
+                    .placed()
+                    .map_or(null_mut(), |p| p.memory().ready_event().cast_mut().cast()),
                 memory_handle: 0,
             });
             self.tensors.push(Tensor {

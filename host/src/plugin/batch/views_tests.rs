@@ -14,7 +14,7 @@ fn reshape_to_more_dimensions_does_not_reallocate() {
     declared.inputs[0].model_dims[0] = 2;
     declared.inputs.push(declared.inputs[0].clone());
     let names = Arc::new(TensorNames::new(&declared));
-    let options = ViewOptions { signature: &declared, names: &names };
+    let options = ViewOptions { signature: &declared, names: &names, gpu: None };
     let mut request = request("").0;
     let data = Bytes::from(vec![0; 8]);
     request.inputs.push(InputTensor {
@@ -47,7 +47,7 @@ fn added_inputs_and_states_are_flagged() {
     };
     declared.states = vec![state("S_OUT"), state("O")];
     let names = Arc::new(TensorNames::new(&declared));
-    let options = ViewOptions { signature: &declared, names: &names };
+    let options = ViewOptions { signature: &declared, names: &names, gpu: None };
     let mut request = request("").0;
     let (one, data) = ([1][..].into(), Bytes::from(vec![0; 4]));
     let start = InputTensor { index: 1, dtype: DType::Fp32, shape: one, data: data.into() };

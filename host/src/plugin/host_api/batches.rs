@@ -1,8 +1,11 @@
 //! Host entries for a whole batch: gathers inputs, finishes the batch.
 
+use super::devices::take_event;
 use super::guard::{guard, put};
+use super::reported_memory::name_of;
 use crate::error::Error as HostError;
 use crate::plugin::batch::frame::Frame;
+use crate::plugin::batch::memory::abi_memory;
 use crate::plugin::text::PluginError;
 use trtserver_plugin_api::abi::host::gather_mode;
 use trtserver_plugin_api::abi::request::Batch;
@@ -13,7 +16,7 @@ pub(super) unsafe extern "C" fn gather(
     input: u32,
     preferred_memory: Memory,
     mode: u32,
-    _stream: *mut u8,
+    stream: *mut u8,
     out: *mut Buf,
 ) -> *mut Error {
     guard(|| {
@@ -24,13 +27,18 @@ pub(super) unsafe extern "C" fn gather(
                 "this host gathers rows one after another (mode 0), mode {mode} was requested"
             )));
         }
-        if !matches!(preferred_memory.memory_type, memory_type::CPU | memory_type::PINNED) {
-            return Err(HostError::unsupported(format!(
-                "this host gathers into CPU memory, memory type {} was requested",
-                preferred_memory.memory_type
-            )));
-        }
-        let buf = frame.gather(input)?;
+        let on_gpu = match preferred_memory.memory_type {
+            memory_type::CPU | memory_type::PINNED => false,
+            _ if frame.gpu().is_some_and(|g| abi_memory(g.location()) == preferred_memory) => true,
+            _ => {
+                return Err(HostError::unsupported(format!(
+                    "this host gathers into CPU memory and that of the instance's GPU, {} was requested",
+                    name_of(preferred_memory)
+                )));
+            }
+        };
+        // SAFETY: null or a stream, by the interface.
+        let buf = unsafe { frame.gather(input, on_gpu, stream)? };
         // SAFETY: null or valid for writing one buffer.
         unsafe { put(out, buf) }
     })
@@ -39,19 +47,24 @@ pub(super) unsafe extern "C" fn gather(
 pub(super) unsafe extern "C" fn batch_finish(
     batch: *const Batch,
     error: *const Error,
-    _after: *mut Event,
+    after: *mut Event,
 ) -> *mut Error {
     guard(|| {
         // SAFETY: null or a batch that was given to `execute`; the error is null or valid.
         let (frame, error) =
             unsafe { (Frame::of_batch(batch)?, error.cast::<PluginError>().as_ref()) };
+        // SAFETY: null or an event that the backend does not use again.
+        let after = unsafe { take_event(after) };
+        if let Some(after) = &after {
+            frame.continue_after(after);
+        }
         match error {
             Some(error) => {
                 frame.scatter().discard();
                 frame.fail_unanswered(&|_| error.to_error());
             }
             None => {
-                frame.scatter().send();
+                frame.scatter().send(after.as_deref());
                 frame.fail_unanswered(&|responder| {
                     let model = &responder.context.signature.model;
                     HostError::internal(format!(

@@ -10,7 +10,8 @@ fn find(name: &str, version: u32) -> *const u8 {
 
 #[test]
 fn every_offered_extension_has_a_table_of_its_version() {
-    for extension in OFFERED {
+    let offered = if devices::table().is_some() { WITH_DEVICE } else { WITHOUT_DEVICE };
+    for extension in offered {
         // SAFETY: literals.
         let name = unsafe { read(extension.name) };
         assert!(!find(&name, extension.version).is_null(), "{name}");
@@ -18,9 +19,11 @@ fn every_offered_extension_has_a_table_of_its_version() {
         assert!(find(&name, extension.version + 1).is_null(), "{name}: a newer version");
     }
     // SAFETY: literals.
-    let names = OFFERED.iter().map(|e| unsafe { read(e.name) });
+    let names = WITH_DEVICE.iter().map(|e| unsafe { read(e.name) });
     let names: Vec<String> = names.collect();
-    assert_eq!(names, [MEMORY, METRICS]);
+    assert_eq!(names, [DEVICE, MEMORY, METRICS]);
+    assert_eq!(WITHOUT_DEVICE.len() + 1, WITH_DEVICE.len());
+    assert_eq!(find(DEVICE, 1).is_null(), devices::table().is_none());
 }
 
 #[test]

@@ -37,8 +37,11 @@ pub fn check_result_pointer<T>(out: *mut T) -> Result<(), Error> {
     Ok(())
 }
 
-/// A block of the host as backends receive it; null and 0 bytes when the output was not requested.
-pub fn block(ptr: Option<*mut u8>, bytes: u64) -> Buf {
-    let (ptr, bytes) = ptr.map_or((std::ptr::null_mut(), 0), |ptr| (ptr, bytes));
-    Buf { ptr, bytes, memory: Memory::CPU, ready: std::ptr::null_mut(), memory_handle: 0 }
-}
+/// What backends receive for an output that was not requested.
+pub const NO_BLOCK: Buf = Buf {
+    ptr: std::ptr::null_mut(),
+    bytes: 0,
+    memory: Memory::CPU,
+    ready: std::ptr::null_mut(),
+    memory_handle: 0,
+};

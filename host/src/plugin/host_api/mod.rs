@@ -2,8 +2,10 @@
 
 pub(super) mod basics; // errors, log, time, configuration patches, progress
 mod batches; // gather and the end of a batch
-mod extensions; // optional functions: memory, metrics
+mod devices; // events, copies, faults
+mod extensions; // tables of optional functions; metrics
 mod guard; // catches panics, checks pointers
+mod memory; // memory for a backend's own use
 pub mod metric; // metrics that backends make
 mod outputs; // outputs of a response, or scattered to a batch
 pub mod reported_memory; // memory that backends hold beside the host's
@@ -15,11 +17,19 @@ pub use basics::{log_level_set, set_log_level};
 use crate::plugin::text::literal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_plugin_api::abi::host::{HostTable, host_flags};
+use trtserver_plugin_api::abi::types::Extension;
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 /// The host table; valid for the life of the process.
 pub fn table() -> &'static HostTable {
-    if ISOLATED.load(Ordering::Relaxed) { &ISOLATED_TABLE.0 } else { &TABLE.0 }
+    let flags = if ISOLATED.load(Ordering::Relaxed) { host_flags::ISOLATED } else { 0 };
+    let device = devices::table().is_some();
+    let tables = TABLES.iter();
+    let table = tables.map(|table| &table.0).find(|table| {
+        table.flags == flags
+            && (table.n_extensions > extensions::WITHOUT_DEVICE.len() as u32) == device
+    });
+    table.unwrap_or(&TABLES[0].0)
 }
 
 static ISOLATED: AtomicBool = AtomicBool::new(false);
@@ -29,8 +39,12 @@ pub fn set_isolated() {
     ISOLATED.store(true, Ordering::Relaxed);
 }
 
-static TABLE: Shared = Shared(host_table(0));
-static ISOLATED_TABLE: Shared = Shared(host_table(host_flags::ISOLATED));
+static TABLES: [Shared; 4] = [
+    Shared(host_table(0, extensions::WITHOUT_DEVICE)),
+    Shared(host_table(0, extensions::WITH_DEVICE)),
+    Shared(host_table(host_flags::ISOLATED, extensions::WITHOUT_DEVICE)),
+    Shared(host_table(host_flags::ISOLATED, extensions::WITH_DEVICE)),
+];
 
 /// A table that all threads may read.
 struct Shared(HostTable);
@@ -38,7 +52,7 @@ struct Shared(HostTable);
 // SAFETY: the table is constant and its texts are literals.
 unsafe impl Sync for Shared {}
 
-const fn host_table(flags: u32) -> HostTable {
+const fn host_table(flags: u32, extensions: &'static [Extension]) -> HostTable {
     HostTable {
         size: std::mem::size_of::<HostTable>() as u64,
         abi_major: ABI_MAJOR,
@@ -46,8 +60,8 @@ const fn host_table(flags: u32) -> HostTable {
         name: literal(c"trtserver"),
         version: basics::VERSION,
         flags,
-        n_extensions: extensions::OFFERED.len() as u32,
-        extensions: extensions::OFFERED.as_ptr(),
+        n_extensions: extensions.len() as u32,
+        extensions: extensions.as_ptr(),
         get_extension: extensions::get_extension,
         error_new: basics::error_new,
         error_code: basics::error_code,

@@ -1,6 +1,6 @@
 //! Host entries for outputs, which belong to one response or, when scattered, to all requests of a batch.
 
-use super::guard::{block, check_result_pointer, guard, put};
+use super::guard::{NO_BLOCK, check_result_pointer, guard, put};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::batch::frame::Frame;
 use crate::plugin::batch::memory::Donation;
@@ -9,7 +9,7 @@ use crate::plugin::text::read_borrowed;
 use std::borrow::Cow;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::request::Batch;
-use trtserver_plugin_api::abi::types::{Buf, Error, MAX_RANK, Memory, Response, Str, memory_type};
+use trtserver_plugin_api::abi::types::{Buf, Error, MAX_RANK, Memory, Response, Str};
 
 /// Reads name and shape of an output.
 ///
@@ -32,24 +32,23 @@ unsafe fn name_and_shape<'a>(
     Ok((name, shape))
 }
 
-/// Writes the block that `alloc` returns for an output of `bytes` bytes to `out`.
+/// Writes the block that `alloc` returns for an output to `out`.
 ///
 /// # Safety
 /// As for [`name_and_shape`], during the call; `out` is null or valid for writing one buffer.
 unsafe fn alloc_with(
     (name, rank, shape): (Str, u32, *const i64),
-    bytes: u64,
     out: *mut Buf,
-    alloc: impl FnOnce(&str, &[i64]) -> Result<Option<*mut u8>>,
+    alloc: impl FnOnce(&str, &[i64]) -> Result<Option<Buf>>,
 ) -> *mut Error {
     guard(|| {
         // SAFETY: by the caller's promise.
         let (name, shape) = unsafe { name_and_shape(name, rank, shape) }?;
         // Checked before the output is allocated, because an allocated output is part of the response.
         check_result_pointer(out)?;
-        let ptr = alloc(&name, shape)?;
+        let buf = alloc(&name, shape)?.unwrap_or(NO_BLOCK);
         // SAFETY: by the caller's promise.
-        unsafe { put(out, block(ptr, bytes)) }
+        unsafe { put(out, buf) }
     })
 }
 
@@ -74,23 +73,8 @@ unsafe fn adopt_with(
             // SAFETY: by the caller's promise.
             unsafe { std::slice::from_raw_parts(parts, n_parts as usize) }
         };
-        check_readable(&name, parts)?;
         adopt(&name, shape, parts, donation)
     })
-}
-
-/// Refuses memory that the host cannot read.
-fn check_readable(name: &str, parts: &[Buf]) -> Result<()> {
-    match parts
-        .iter()
-        .find(|p| !matches!(p.memory.memory_type, memory_type::CPU | memory_type::PINNED))
-    {
-        None => Ok(()),
-        Some(part) => Err(HostError::unsupported(format!(
-            "output '{name}' was donated in memory of type {}, this host supports CPU memory only",
-            part.memory.memory_type
-        ))),
-    }
 }
 
 #[allow(clippy::too_many_arguments, reason = "the interface's signature")]
@@ -101,13 +85,14 @@ pub(super) unsafe extern "C" fn output_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    _preferred_memory: Memory,
+    preferred_memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     // SAFETY: by the interface; null or a handle of ours.
     unsafe {
-        alloc_with((name, rank, shape), bytes, out, |name, shape| {
-            Handle::of(response)?.with_response(|r| r.alloc(name, dtype, shape, bytes))
+        alloc_with((name, rank, shape), out, |name, shape| {
+            Handle::of(response)?
+                .with_response(|r| r.alloc(name, dtype, shape, bytes, preferred_memory))
         })
     }
 }
@@ -146,13 +131,13 @@ pub(super) unsafe extern "C" fn scatter_alloc(
     rank: u32,
     shape: *const i64,
     bytes: u64,
-    _preferred_memory: Memory,
+    preferred_memory: Memory,
     out: *mut Buf,
 ) -> *mut Error {
     // SAFETY: by the interface; null or a batch that was given to `execute`.
     unsafe {
-        alloc_with((name, rank, shape), bytes, out, |name, shape| {
-            Frame::of_batch(batch)?.scatter().alloc(name, dtype, shape, bytes)
+        alloc_with((name, rank, shape), out, |name, shape| {
+            Frame::of_batch(batch)?.scatter().alloc(name, dtype, shape, bytes, preferred_memory)
         })
     }
 }

@@ -1,11 +1,14 @@
 //! Host entries for responders and responses, and for the release of requests.
 
+use super::devices::take_event;
 use super::guard::{guard, guard_value, put};
 use crate::error::{Code, Error as HostError, Result};
 use crate::plugin::batch::frame::release_request;
-use crate::plugin::batch::slot::Handle;
+use crate::plugin::batch::later::send_later;
+use crate::plugin::batch::slot::{Deferred, Handle};
 use crate::plugin::text::{PluginError, read};
 use crate::request::Parameter;
+use std::sync::Arc;
 use trtserver_plugin_api::abi::host::send_flags;
 use trtserver_plugin_api::abi::types::{
     Backlog, Error, Event, Param, RequestHandle, Responder, Response, param,
@@ -20,9 +23,12 @@ fn guard_logged(body: impl FnOnce() -> Result<()>) {
     });
 }
 
-pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, _after: *mut Event) {
-    // SAFETY: null or a handle of ours.
-    guard_logged(|| release_request(unsafe { Handle::of(request) }?));
+pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, after: *mut Event) {
+    guard_logged(|| {
+        // SAFETY: null or an event that the backend does not use again; null or a handle of ours.
+        let (after, handle) = unsafe { (take_event(after), Handle::of(request)?) };
+        release_request(handle, after.as_deref())
+    });
 }
 
 pub(super) unsafe extern "C" fn responder_detach(responder: *mut Responder) {
@@ -90,11 +96,11 @@ pub(super) unsafe extern "C" fn response_send(
     response: *mut Response,
     flags: u32,
     error: *const Error,
-    _after: *mut Event,
+    after: *mut Event,
 ) -> *mut Error {
     guard(|| {
-        // SAFETY: null or a handle of ours.
-        let handle = unsafe { Handle::of(response) }?;
+        // SAFETY: null or an event that the backend does not use again; null or a handle of ours.
+        let (after, handle) = unsafe { (take_event(after), Handle::of(response)?) };
         let mut response = handle.take_response()?;
         // SAFETY: null or a valid error, which the backend keeps.
         let error = unsafe { error.cast::<PluginError>().as_ref() }.map(PluginError::to_error);
@@ -108,7 +114,20 @@ pub(super) unsafe extern "C" fn response_send(
             }
             return Err(e);
         }
-        response.send(last, error)
+        let Some(gpu) = response.gpu() else {
+            if let Some(after) = after {
+                // Without a GPU of its own the instance has no completion thread.
+                after.synchronize()?;
+            }
+            return response.send(last, error);
+        };
+        if after.is_none() && !response.is_on_device() && handle.deferred()? == Deferred::None {
+            return response.send(last, error);
+        }
+        let gpu = Arc::clone(gpu);
+        handle.defer(last || error.is_some())?;
+        send_later(&gpu, after.as_deref(), response, last, error);
+        Ok(())
     })
 }
 
@@ -133,11 +152,15 @@ pub(super) unsafe extern "C" fn responder_finish(
 ) -> *mut Error {
     guard(|| {
         // SAFETY: null or a handle of ours; the error is null or valid, and the backend keeps it.
-        let (responder, error) =
-            unsafe { (Handle::of(responder)?.responder()?, error.cast::<PluginError>().as_ref()) };
-        match error {
-            Some(error) => responder.finish(Err(error.to_error())),
-            None => responder.finish(Ok(None)),
+        let ((responder, gpu), error) =
+            unsafe { (Handle::of(responder)?.finish()?, error.cast::<PluginError>().as_ref()) };
+        let result = error.map_or(Ok(None), |error| Err(error.to_error()));
+        match gpu {
+            None => responder.finish(result),
+            Some(gpu) => {
+                gpu.finish_later(responder, result);
+                Ok(())
+            }
         }
     })
 }

@@ -3,7 +3,8 @@
 
 use super::metric::CustomMetrics;
 use super::reported_memory::{self, Reporter};
-use crate::ledger::{Holder, Owner};
+use crate::device::{DeviceMemory, PinnedMemory};
+use crate::ledger::{Holder, MemoryTag, Owner};
 use crate::request::buffer::AlignedBuf;
 use crate::sync::Mutex;
 use std::collections::HashMap;
@@ -27,8 +28,16 @@ pub struct Scope {
     pub metrics: CustomMetrics,
 }
 
+/// Memory of `memory_alloc`.
+#[allow(dead_code, reason = "held, not read")]
+pub enum BackendMemory {
+    Cpu(AlignedBuf),
+    Pinned(PinnedMemory),
+    Gpu(DeviceMemory),
+}
+
 /// Memory of backends by memory handle, with the id of the owning scope.
-static MEMORY: LazyLock<Mutex<HashMap<u64, (u64, AlignedBuf)>>> = LazyLock::new(Mutex::default);
+static MEMORY: LazyLock<Mutex<HashMap<u64, (u64, BackendMemory)>>> = LazyLock::new(Mutex::default);
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Scope {
@@ -80,25 +89,29 @@ impl Scope {
         unsafe { handle.cast::<Scope>().as_ref() }
     }
 
-    /// Allocates memory that is freed by [`free`] or with the scope. Returns its address and memory handle; `None` if out of
-    /// memory.
-    pub fn alloc(&self, bytes: usize) -> Option<(*mut u8, u64)> {
-        let mut buf = AlignedBuf::try_new(bytes, self.owner.tag(Holder::Backend))?;
-        let ptr = buf.as_mut_ptr();
+    /// What its memory is entered under in the ledger.
+    pub fn tag(&self) -> MemoryTag {
+        self.owner.tag(Holder::Backend)
+    }
+
+    /// Keeps memory until [`take`] or the end of the scope. Returns its memory handle.
+    pub fn keep(&self, block: BackendMemory) -> u64 {
         let memory_handle = NEXT.fetch_add(1, Ordering::Relaxed);
-        memory().insert(memory_handle, (self.id, buf));
-        Some((ptr, memory_handle))
+        memory().insert(memory_handle, (self.id, block));
+        memory_handle
     }
 }
 
-/// Frees memory of [`Scope::alloc`]; false for an unknown handle.
-pub fn free(memory_handle: u64) -> bool {
-    memory().remove(&memory_handle).is_some()
+/// Memory of [`Scope::keep`]; `None` for an unknown handle.
+pub fn take(memory_handle: u64) -> Option<BackendMemory> {
+    memory().remove(&memory_handle).map(|(_, block)| block)
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        memory().retain(|_, (owner, _)| *owner != self.id);
+        // Freed without the lock: freeing GPU memory calls the driver.
+        let freed: Vec<_> = memory().extract_if(|_, (owner, _)| *owner == self.id).collect();
+        drop(freed);
         for left in reported_memory::remove(self.id) {
             let (label, memory) = (self.label(), reported_memory::name_of(left.memory));
             tracing::warn!("{label} is closed and still reports {} bytes of {memory}", left.bytes);
@@ -106,6 +119,6 @@ impl Drop for Scope {
     }
 }
 
-fn memory() -> crate::sync::MutexGuard<'static, HashMap<u64, (u64, AlignedBuf)>> {
+fn memory() -> crate::sync::MutexGuard<'static, HashMap<u64, (u64, BackendMemory)>> {
     MEMORY.lock()
 }

@@ -121,7 +121,7 @@ impl ResponseReader {
             }
             (None, None) => drop(responder.finish(Ok(None))),
             (None, Some(outputs)) => {
-                let mut building = ResponseBuilder::new(Arc::clone(responder));
+                let mut building = ResponseBuilder::new(Arc::clone(responder), None);
                 building.parameters.extend(params.into_iter().filter_map(params::decode));
                 let mut fault = None;
                 for (output, data) in outputs.iter().zip(data) {

@@ -179,7 +179,7 @@ impl Worker {
             max_rows: facts.max_rows,
             profiles: &facts.profiles,
             secondary_devices: &secondary,
-            streams: streams.handles(),
+            streams: streams.clone(),
             nice: facts.nice,
             drain: Duration::MAX,
         };
