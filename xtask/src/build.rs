@@ -98,6 +98,9 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     }
     sdk::install(paths, &dist)?;
     if debug {
+        // As `gpu_test.rs` installs it for the release: not among the backends that every test server finds.
+        let file = "libtrtserver_ptx.so";
+        put(&built.join(file), &dist.join("gpu-test/backends/ptx").join(file))?;
         share_lib(paths, &dist)?;
     }
     fs::write(dist.join("profile"), format!("{profile}\n"))
