@@ -1,7 +1,8 @@
 //! One GPU: what the driver says about it, and its events and memory.
 
 use super::api::{
-    ATTRIBUTE_COMPUTE_MAJOR, ATTRIBUTE_COMPUTE_MINOR, ATTRIBUTE_MEMORY_POOLS, Api, CudaError, Uuid,
+    ATTRIBUTE_COMPUTE_MAJOR, ATTRIBUTE_COMPUTE_MINOR, ATTRIBUTE_MEMORY_POOLS, Api, CuPtr,
+    CudaError, Uuid,
 };
 use super::context::Context;
 use super::event::EventPool;
@@ -10,6 +11,7 @@ use super::pinned::{PinnedMemory, PinnedPool};
 use super::pool::{DeviceMemory, DevicePool};
 use super::stream::Stream;
 use crate::error::Result;
+use crate::sync::Mutex;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ pub struct Device {
     events: &'static EventPool,
     pool: &'static DevicePool,
     pinned: &'static PinnedPool,
+    /// Streams of `copy_and_wait` that no call uses.
+    copies: Mutex<Vec<Stream>>,
 }
 
 impl Device {
@@ -72,6 +76,7 @@ impl Device {
             events,
             pool: Box::leak(Box::new(DevicePool::new(context, events, pools, keep))),
             pinned,
+            copies: Mutex::default(),
         })
     }
 
@@ -107,6 +112,24 @@ impl Device {
     /// The handle is invalid, of this process, or of another device; or the device is lost.
     pub fn open_ipc(&self, handle: [u8; 64]) -> Result<IpcMemory> {
         IpcMemory::open(self.context, handle)
+    }
+
+    /// Copies between host and device memory and waits for it, on a stream of its own: for tensors whose instance has none.
+    ///
+    /// # Safety
+    /// Both ranges are valid, the source unchanged and the target unused, until the call returns.
+    pub unsafe fn copy_and_wait(&self, to: CuPtr, from: CuPtr, bytes: usize) -> Result<()> {
+        let mut free = self.copies.lock();
+        let stream = match free.pop() {
+            Some(stream) => stream,
+            None => Stream::new(self.context, 0)?,
+        };
+        drop(free);
+        // SAFETY: the caller's promise.
+        unsafe { stream.copy(to, from, bytes)? };
+        stream.synchronize()?;
+        self.copies.lock().push(stream);
+        Ok(())
     }
 
     /// Why the device cannot be used until the process ends; `None` for a usable device.

@@ -1,6 +1,7 @@
 //! Shared-memory requests of v1 gRPC: our reader of all releases against prost, which knows the messages of v1.8.
 
 use crate::net::grpc::v1::region_request::read;
+use crate::net::shared_memory::CudaMemory;
 use crate::net::v1::regions::RegionControl;
 use prost::Message;
 use trtserver_proto::v1::SharedMemoryControlRequest;
@@ -18,8 +19,10 @@ pub fn v1_region_request(bytes: &[u8]) {
         Request::Status(_) => RegionControl::Status,
         Request::Register(r) => match &r.shared_memory_types {
             None => RegionControl::RegisterNothing { name: &r.name },
-            Some(SharedMemoryTypes::CudaSharedMemory(_)) => {
-                RegionControl::RegisterCuda { name: &r.name }
+            Some(SharedMemoryTypes::CudaSharedMemory(cuda)) => {
+                let (handle, device_id) = (&*cuda.raw_handle, cuda.device_id as u64);
+                let memory = CudaMemory { handle, device_id, byte_size: r.byte_size };
+                RegionControl::RegisterCuda { name: &r.name, memory }
             }
             Some(SharedMemoryTypes::SystemSharedMemory(system)) => RegionControl::Register {
                 name: &r.name,

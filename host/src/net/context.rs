@@ -19,7 +19,7 @@ pub struct Context {
     pub state: Arc<ServerState>,
     pub endpoints: EndpointStats,
     /// Shared memory that clients registered.
-    pub shared_memory: Registry,
+    pub shared_memory: Arc<Registry>,
     /// Loading and unloading on request, where the mode allows it. `None` until the first models are loaded.
     pub control: ArcSwapOption<ModelControl>,
 }

@@ -11,7 +11,7 @@ pub mod http; // HTTP frontends
 pub mod listener; // accepts and serves connections
 pub mod repoll; // bounded re-polling of a connection that wakes itself
 pub mod router; // picks the frontend and endpoint of a path
-mod shared_memory; // parts of regions that requests name
+pub mod shared_memory; // parts of regions that requests name
 pub mod sink; // response sinks of connections, cancellation on drop
 pub mod status_code; // HTTP and gRPC status of a v2 error
 pub mod threads; // network threads: the tokio runtime

@@ -1,4 +1,4 @@
-//! Client shared memory as requests of both generations name it: a part of a registered region.
+//! Client shared memory as requests of both generations name it: a part of a registered region; GPU memory that is registered.
 
 use crate::request::TensorData;
 use crate::request::memory::OutputMemory;
@@ -11,6 +11,16 @@ pub struct RegionSlice {
     pub region: String,
     /// From the start of the region.
     pub offset: u64,
+    pub byte_size: u64,
+}
+
+/// GPU memory of a client that it registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CudaMemory<'a> {
+    /// The CUDA IPC handle, as it was sent.
+    pub handle: &'a [u8],
+    /// CUDA ordinal.
+    pub device_id: u64,
     pub byte_size: u64,
 }
 

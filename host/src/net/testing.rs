@@ -12,7 +12,12 @@ use std::sync::Arc;
 use trtserver_proto::v2::ModelConfig;
 
 /// A server with these models that is READY. The threads of its models live as long as the test process.
-pub fn context(settings: Settings, models: impl IntoIterator<Item = Arc<Model>>) -> Arc<Context> {
+pub fn context(
+    mut settings: Settings,
+    models: impl IntoIterator<Item = Arc<Model>>,
+) -> Arc<Context> {
+    // Whatever the machine has.
+    settings.cpu_only = true;
     let table = ModelTable::default();
     table.replace_all(models.into_iter().map(|model| (model.name.to_string(), model)).collect());
     let state = ServerState::new();

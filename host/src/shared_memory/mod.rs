@@ -1,12 +1,14 @@
-//! Shared memory of clients: named regions of POSIX shared-memory objects, which clients register and requests refer to.
+//! Shared memory of clients: named regions of POSIX shared-memory objects, and of GPU memory by CUDA IPC handles, which clients
+//! register and requests refer to.
 //!
-//! A region is a window of an object, mapped for reading and writing. Everything else about the object is the client's, who
+//! A system region is a window of an object, mapped for reading and writing. Everything else about the object is the client's, who
 //! may write it at any time, unlink it, or make it shorter than the window. The last would end this process with SIGBUS at the
 //! next access; [`guard`] replaces the window by zero pages instead and marks the region, and every request that used the
 //! region fails ([`Region::fault`]).
 //!
 //! A region that is unregistered stays mapped until the last request that uses it has dropped it.
 
+mod cuda_region; // one region in GPU memory
 mod guard; // SIGBUS: windows whose pages are missing
 mod key; // names of POSIX shared-memory objects
 mod limits; // how many regions, and of how many bytes together
@@ -15,6 +17,7 @@ mod registry; // regions by name
 mod tensors; // tensors in regions
 mod window; // a mapped part of an object
 
+pub use cuda_region::{CudaRegion, HANDLE_BYTES};
 pub use region::{OpenError, Region};
 pub use registry::{Kind, RegisterError, Registry, UseError};
 

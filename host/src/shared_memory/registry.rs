@@ -2,9 +2,12 @@
 //!
 //! Requests look names up without a lock. A change replaces the map, under a lock: registering is rare.
 
+use super::cuda_region::{CudaRegion, HANDLE_BYTES};
 use super::key;
 use super::region::{OpenError, Region};
+use crate::device::Device;
 use crate::error::Error;
+use crate::request::memory::PlacedMemory;
 use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
@@ -24,12 +27,30 @@ pub enum Kind {
 #[derive(Clone)]
 enum Registered {
     System(Arc<Region>),
+    Cuda(Arc<CudaRegion>),
 }
 
 impl Registered {
     fn kind(&self) -> Kind {
         match self {
             Self::System(_) => Kind::System,
+            Self::Cuda(_) => Kind::Cuda,
+        }
+    }
+}
+
+impl Registered {
+    fn system(&self) -> Option<Arc<Region>> {
+        match self {
+            Self::System(region) => Some(Arc::clone(region)),
+            Self::Cuda(_) => None,
+        }
+    }
+
+    fn cuda(&self) -> Option<Arc<CudaRegion>> {
+        match self {
+            Self::System(_) => None,
+            Self::Cuda(region) => Some(Arc::clone(region)),
         }
     }
 }
@@ -89,11 +110,24 @@ impl Registry {
         })
     }
 
-    fn register(
+    /// Registers the first `len` bytes of GPU memory of another process. Not on a network thread, see [`CudaRegion::open`].
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn register_cuda(
         &self,
         name: &str,
-        open: impl FnOnce() -> Result<Registered, RegisterError>,
+        handle: [u8; HANDLE_BYTES],
+        device: &'static Device,
+        len: u64,
     ) -> Result<(), RegisterError> {
+        // Opened before the lock is taken, which other registrations wait for on network threads.
+        self.check_name(name)?;
+        let region = CudaRegion::open(name, handle, device, len).map_err(RegisterError::Open)?;
+        self.register(name, || Ok(Registered::Cuda(Arc::new(region))))
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), RegisterError> {
         if name.is_empty() {
             return Err(RegisterError::Name("the name is empty".to_owned()));
         }
@@ -101,13 +135,21 @@ impl Registry {
             let why = format!("the name has {} bytes, at most {MAX_NAME} are allowed", name.len());
             return Err(RegisterError::Name(why));
         }
-        let _changing = self.changing.lock();
-        let known = self.regions.load();
-        if known.contains_key(name) {
-            return Err(RegisterError::Exists);
+        match self.regions.load().contains_key(name) {
+            true => Err(RegisterError::Exists),
+            false => Ok(()),
         }
+    }
+
+    fn register(
+        &self,
+        name: &str,
+        open: impl FnOnce() -> Result<Registered, RegisterError>,
+    ) -> Result<(), RegisterError> {
+        let _changing = self.changing.lock();
+        self.check_name(name)?;
         let region = open()?;
-        let mut regions = Regions::clone(&known);
+        let mut regions = Regions::clone(&self.regions.load());
         regions.insert(name.into(), region);
         self.regions.store(Arc::new(regions));
         Ok(())
@@ -138,10 +180,12 @@ impl Registry {
 
     /// The system regions by name.
     pub fn system_regions(&self) -> Vec<Arc<Region>> {
-        let system = |region: &Registered| match region {
-            Registered::System(region) => Some(Arc::clone(region)),
-        };
-        self.regions.load().values().filter_map(system).collect()
+        self.regions.load().values().filter_map(Registered::system).collect()
+    }
+
+    /// The CUDA regions by name.
+    pub fn cuda_regions(&self) -> Vec<Arc<CudaRegion>> {
+        self.regions.load().values().filter_map(Registered::cuda).collect()
     }
 
     /// A system region.
@@ -149,28 +193,40 @@ impl Registry {
     /// # Errors
     /// There is none of that name.
     pub fn system_region(&self, name: &str) -> Result<Arc<Region>, UseError> {
-        match self.regions.load().get(name) {
-            Some(Registered::System(region)) => Ok(Arc::clone(region)),
-            None => Err(UseError::Unknown),
-        }
+        self.find(name)?.system().ok_or(UseError::OtherKind(Kind::Cuda))
     }
 
-    /// The region of a tensor of `len` bytes at `offset`, which is in it.
+    /// A CUDA region.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn cuda_region(&self, name: &str) -> Result<Arc<CudaRegion>, UseError> {
+        self.find(name)?.cuda().ok_or(UseError::OtherKind(Kind::System))
+    }
+
+    fn find(&self, name: &str) -> Result<Registered, UseError> {
+        self.regions.load().get(name).cloned().ok_or(UseError::Unknown)
+    }
+
+    /// The memory of the region of a tensor of `len` bytes at `offset`, which is in it.
     ///
     /// # Errors
     /// See [`UseError`].
-    pub fn part(&self, name: &str, offset: u64, len: u64) -> Result<Arc<Region>, UseError> {
-        let region = self.system_region(name)?;
-        let size = region.len() as u64;
+    pub fn part(&self, name: &str, offset: u64, len: u64) -> Result<Arc<PlacedMemory>, UseError> {
+        let memory = match self.find(name)? {
+            Registered::System(region) => region.memory(),
+            Registered::Cuda(region) => region.memory(),
+        };
+        let size = memory.len() as u64;
         if offset >= size {
             return Err(UseError::Offset);
         }
         if len > size - offset {
             return Err(UseError::Range);
         }
-        match region.fault() {
+        match memory.fault() {
             Some(error) => Err(UseError::Fault(error)),
-            None => Ok(region),
+            None => Ok(memory),
         }
     }
 }

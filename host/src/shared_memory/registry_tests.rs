@@ -70,7 +70,8 @@ fn part_lies_in_the_region() {
         (50, 0, Some(UseError::Offset)),
         (u64::MAX, u64::MAX, Some(UseError::Offset)),
     ] {
-        assert_eq!(registry.part("r", offset, len).err(), want, "{offset} {len}");
+        let got = registry.part("r", offset, len);
+        assert_eq!(got.err(), want, "{offset} {len}");
     }
     assert_eq!(registry.part("other", 0, 1).err(), Some(UseError::Unknown));
 }
@@ -80,7 +81,7 @@ fn region_in_use_outlives_its_registration() {
     let object = Object::new(100);
     let registry = Registry::default();
     registry.register_system("r", &object.key, 0, 100).unwrap();
-    let used = registry.part("r", 0, 100).unwrap();
+    let used = registry.system_region("r").unwrap();
     registry.unregister(Some(Kind::System), "r");
     assert_eq!(registry.part("r", 0, 100).err(), Some(UseError::Unknown));
     object.write(7, b"y");
@@ -96,7 +97,7 @@ fn truncated_region_is_refused_until_it_is_registered_again() {
     let registry = Registry::default();
     registry.register_system("r", &object.key, 0, 4096).unwrap();
     object.file.set_len(0).unwrap();
-    let region = registry.part("r", 0, 1).unwrap();
+    let region = registry.system_region("r").unwrap();
     // SAFETY: in the region.
     unsafe { region.ptr().read_volatile() };
     object.file.set_len(4096).unwrap();
@@ -124,7 +125,7 @@ fn two_thousand_regions_are_registered_by_many_threads() {
         }
     });
     assert_eq!(registry.system_regions().len(), 2000);
-    let region = registry.part("3/499", 0, 1).unwrap();
+    let region = registry.system_region("3/499").unwrap();
     object.file.set_len(0).unwrap();
     // SAFETY: in the region.
     assert_eq!(unsafe { region.ptr().read_volatile() }, 0);

@@ -44,7 +44,7 @@ impl Registry {
     }
 
     fn slice(&self, name: &str, offset: u64, len: u64) -> Result<PlacedSlice, UseError> {
-        let memory = self.part(name, offset, len)?.memory();
+        let memory = self.part(name, offset, len)?;
         // The part is in the address space, so neither number is larger than `usize`.
         PlacedSlice::new(&memory, offset as usize, len as usize).ok_or(UseError::Range)
     }

@@ -2,10 +2,13 @@
 
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
-use crate::net::v2::regions::{no_gpu, not_opened, not_usable};
+use crate::net::shared_memory::CudaMemory;
+use crate::net::v2::regions::{cuda_not_opened, not_opened, not_usable, open_cuda};
 use crate::shared_memory::{RegisterError, UseError};
 use trtserver_proto::v1::SharedMemoryRegion;
-use trtserver_proto::v1::shared_memory_region::{SharedMemoryTypes, SystemSharedMemory};
+use trtserver_proto::v1::shared_memory_region::{
+    CudaSharedMemory, SharedMemoryTypes, SystemSharedMemory,
+};
 
 /// A shared-memory request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +21,7 @@ pub enum RegionControl<'a> {
     },
     RegisterCuda {
         name: &'a str,
+        memory: CudaMemory<'a>,
     },
     /// A registration without an object or a handle.
     RegisterNothing {
@@ -32,14 +36,22 @@ pub enum RegionControl<'a> {
 
 /// Executes a request; the regions are for [`RegionControl::Status`]. Clients unregister unknown regions to clean up, so that
 /// succeeds.
-pub fn control(ctx: &Context, call: RegionControl<'_>) -> Result<Option<Vec<SharedMemoryRegion>>> {
+pub async fn control(
+    ctx: &Context,
+    call: RegionControl<'_>,
+) -> Result<Option<Vec<SharedMemoryRegion>>> {
     ctx.refuse_when_exiting()?;
     match call {
         RegionControl::Register { name, key, offset, byte_size } => ctx
             .shared_memory
             .register_system(name, key, offset, byte_size)
             .map_err(|e| not_registered(name, key, e))?,
-        RegionControl::RegisterCuda { name } => return Err(no_gpu(name)),
+        RegionControl::RegisterCuda { name, memory } => {
+            open_cuda(ctx, name, memory).await?.map_err(|e| match e {
+                RegisterError::Exists => exists(name),
+                error => cuda_not_opened(name, error),
+            })?
+        }
         RegionControl::RegisterNothing { name } => {
             return Err(Error::invalid(format!(
                 "failed to register shared memory region: '{name}', improperly formed request."
@@ -52,26 +64,37 @@ pub fn control(ctx: &Context, call: RegionControl<'_>) -> Result<Option<Vec<Shar
     Ok(None)
 }
 
+/// System regions, then CUDA regions.
 fn regions(ctx: &Context) -> Vec<SharedMemoryRegion> {
-    let status = |region: &crate::shared_memory::Region| SharedMemoryRegion {
-        name: region.name().to_owned(),
-        byte_size: region.len() as u64,
-        shared_memory_types: Some(SharedMemoryTypes::SystemSharedMemory(SystemSharedMemory {
-            shared_memory_key: region.key().to_owned(),
-            offset: region.offset(),
-        })),
+    let region = |name: &str, len: usize, types| SharedMemoryRegion {
+        name: name.to_owned(),
+        byte_size: len as u64,
+        shared_memory_types: Some(types),
     };
-    ctx.shared_memory.system_regions().iter().map(|region| status(region)).collect()
+    let system = ctx.shared_memory.system_regions();
+    let system = system.iter().map(|r| {
+        let (shared_memory_key, offset) = (r.key().to_owned(), r.offset());
+        let system = SystemSharedMemory { shared_memory_key, offset };
+        region(r.name(), r.len(), SharedMemoryTypes::SystemSharedMemory(system))
+    });
+    let cuda = ctx.shared_memory.cuda_regions();
+    let cuda = cuda.iter().map(|r| {
+        let cuda = CudaSharedMemory { device_id: r.device_id().into() };
+        region(r.name(), r.len(), SharedMemoryTypes::CudaSharedMemory(cuda))
+    });
+    system.chain(cuda).collect()
 }
 
 fn not_registered(name: &str, key: &str, error: RegisterError) -> Error {
     match error {
-        RegisterError::Exists => Error::new(
-            Code::AlreadyExists,
-            format!("shared memory block '{name}' already in manager"),
-        ),
+        RegisterError::Exists => exists(name),
         error => not_opened(name, key, error),
     }
+}
+
+fn exists(name: &str) -> Error {
+    let text = format!("shared memory block '{name}' already in manager");
+    Error::new(Code::AlreadyExists, text)
 }
 
 /// The error of a request that refers to a region.

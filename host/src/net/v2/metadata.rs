@@ -1,6 +1,7 @@
 //! Server and model metadata, liveness and readiness.
 
 use super::lookup::{find_ready, parse_version};
+use super::regions::gpus;
 use crate::error::Result;
 use crate::net::context::Context;
 use crate::request::{Signature, TensorSpec};
@@ -46,7 +47,7 @@ pub fn model_ready(ctx: &Context, name: &str, version: &str) -> Result<bool> {
 pub fn server(ctx: &Context) -> ServerMetadataResponse {
     let offered = |extension: &str| match extension {
         "system_shared_memory" => ctx.settings.allow_client_shm,
-        "cuda_shared_memory" => false,
+        "cuda_shared_memory" => ctx.settings.allow_client_shm && gpus(ctx).is_some(),
         _ => true,
     };
     ServerMetadataResponse {

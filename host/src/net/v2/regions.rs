@@ -1,8 +1,11 @@
 //! The shared-memory endpoints of v2: registering, unregistering, status (docs/protocol/v2.md §2.16).
 
+use crate::device::Driver;
 use crate::error::{Code, Error, Result};
 use crate::net::context::Context;
-use crate::shared_memory::{Kind, OpenError, RegisterError, UseError};
+use crate::net::shared_memory::CudaMemory;
+use crate::shared_memory::{CudaRegion, HANDLE_BYTES, Kind, OpenError, RegisterError, UseError};
+use std::sync::Arc;
 use trtserver_proto::v2::cuda_shared_memory_status_response::RegionStatus as CudaStatus;
 use trtserver_proto::v2::system_shared_memory_status_response::RegionStatus as SystemStatus;
 
@@ -31,16 +34,66 @@ pub fn register_system(
     registered.map_err(|e| not_registered(name, key, e))
 }
 
-pub fn register_cuda(ctx: &Context, name: &str) -> Result<()> {
+/// Registers GPU memory of the client.
+pub async fn register_cuda(ctx: &Context, name: &str, memory: CudaMemory<'_>) -> Result<()> {
     require_allowed(ctx)?;
-    Err(no_gpu(name))
+    open_cuda(ctx, name, memory).await?.map_err(|e| match e {
+        RegisterError::Exists => exists(name),
+        error => cuda_not_opened(name, error),
+    })
 }
 
-/// The error for a CUDA region of either generation.
-pub fn no_gpu(name: &str) -> Error {
+/// The GPUs of this machine, unless the environment forbids their use.
+pub fn gpus(ctx: &Context) -> Option<&'static Driver> {
+    if ctx.settings.cpu_only {
+        return None;
+    }
+    Driver::get().ok()
+}
+
+/// Registers GPU memory for either generation. On a thread of its own: the first region of a GPU creates its context.
+///
+/// # Errors
+/// The errors that both generations have in common. The inner error is that of the registry.
+pub async fn open_cuda(
+    ctx: &Context,
+    name: &str,
+    memory: CudaMemory<'_>,
+) -> Result<std::result::Result<(), RegisterError>> {
+    let driver = gpus(ctx).ok_or_else(|| no_gpu(name))?;
+    let handle: [u8; HANDLE_BYTES] = memory.handle.try_into().map_err(|_| {
+        Error::invalid(format!(
+            "unexpected size for CUDA shared-memory handle, expecting {HANDLE_BYTES} bytes"
+        ))
+    })?;
+    let ordinal = i32::try_from(memory.device_id).unwrap_or(i32::MAX);
+    let device = driver
+        .device(ordinal)
+        .map_err(|e| cuda_not_opened(name, RegisterError::Open(OpenError::Object(e.message))))?;
+    let (registry, owned_name) = (Arc::clone(&ctx.shared_memory), name.to_owned());
+    let register = move || registry.register_cuda(&owned_name, handle, device, memory.byte_size);
+    tokio::task::spawn_blocking(register)
+        .await
+        .map_err(|e| Error::internal(format!("shared memory region '{name}': {e}")))
+}
+
+fn no_gpu(name: &str) -> Error {
     Error::invalid(format!(
         "failed to register CUDA shared memory region: '{name}', GPUs not supported"
     ))
+}
+
+/// The errors of CUDA regions that both generations have in common.
+pub fn cuda_not_opened(name: &str, error: RegisterError) -> Error {
+    let failed =
+        |why: &str| format!("failed to register CUDA shared memory region '{name}': {why}");
+    match error {
+        RegisterError::Open(OpenError::Object(why)) => Error::invalid(failed(&why)),
+        RegisterError::Open(OpenError::Range { object }) => Error::invalid(failed(&format!(
+            "the size must be from 1 to {object} bytes, the size of the allocation"
+        ))),
+        error => not_opened(name, "", error),
+    }
 }
 
 /// Unregisters a region, or all of the kind if the name is empty. Unknown regions count as unregistered.
@@ -73,13 +126,24 @@ pub fn system_status(ctx: &Context, name: &str) -> Result<Vec<SystemStatus>> {
 
 /// A CUDA region, or all if the name is empty.
 pub fn cuda_status(ctx: &Context, name: &str) -> Result<Vec<CudaStatus>> {
-    if name.is_empty() {
-        return Ok(Vec::new());
-    }
-    match ctx.shared_memory.system_region(name) {
-        Ok(_) => Err(not_usable(name, UseError::OtherKind(Kind::System))),
-        Err(_) => Err(unknown("cuda", name)),
-    }
+    let regions = match name {
+        "" => ctx.shared_memory.cuda_regions(),
+        _ => vec![ctx.shared_memory.cuda_region(name).map_err(|e| match e {
+            UseError::Unknown => unknown("cuda", name),
+            e => not_usable(name, e),
+        })?],
+    };
+    let status = |region: &CudaRegion| CudaStatus {
+        name: region.name().to_owned(),
+        device_id: region.device_id() as u64,
+        byte_size: region.len() as u64,
+    };
+    Ok(regions.iter().map(|region| status(region)).collect())
+}
+
+fn exists(name: &str) -> Error {
+    let text = format!("shared memory region '{name}' already in manager");
+    Error::new(Code::AlreadyExists, text)
 }
 
 fn unknown(kind: &str, name: &str) -> Error {
@@ -89,10 +153,7 @@ fn unknown(kind: &str, name: &str) -> Error {
 /// The error of a registration. The reason why an object cannot be opened is in the log only.
 fn not_registered(name: &str, key: &str, error: RegisterError) -> Error {
     match error {
-        RegisterError::Exists => Error::new(
-            Code::AlreadyExists,
-            format!("shared memory region '{name}' already in manager"),
-        ),
+        RegisterError::Exists => exists(name),
         error => not_opened(name, key, error),
     }
 }

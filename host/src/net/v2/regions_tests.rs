@@ -4,14 +4,16 @@ use super::*;
 use crate::net::v2::testing::{context, context_with};
 use crate::shared_memory::testing::Object;
 
-#[test]
-fn without_the_flag_only_the_status_works() {
+const MEMORY: CudaMemory<'_> = CudaMemory { handle: &[], device_id: 0, byte_size: 1 };
+
+#[tokio::test]
+async fn without_the_flag_only_the_status_works() {
     let ctx = context();
     let disabled = Err(Error::unsupported(
         "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.",
     ));
     assert_eq!(register_system(&ctx, "r", "/k", 0, 1), disabled);
-    assert_eq!(register_cuda(&ctx, "r"), disabled);
+    assert_eq!(register_cuda(&ctx, "r", MEMORY).await, disabled);
     for kind in [Kind::System, Kind::Cuda] {
         assert_eq!(unregister(&ctx, kind, "r"), disabled);
         assert_eq!(unregister(&ctx, kind, ""), disabled);
@@ -20,8 +22,8 @@ fn without_the_flag_only_the_status_works() {
     assert_eq!(cuda_status(&ctx, ""), Ok(vec![]));
 }
 
-#[test]
-fn refused_registrations_have_the_texts_of_triton() {
+#[tokio::test]
+async fn refused_registrations_have_the_texts_of_triton() {
     let ctx = context_with("--allow-client-shm=true");
     let object = Object::new(100);
     let key = &*object.key;
@@ -91,7 +93,7 @@ fn refused_registrations_have_the_texts_of_triton() {
         let error = register_system(&ctx, name, key, offset, len);
         assert_eq!(error, Err(Error::new(code, text)), "{name} {key} {offset} {len}");
     }
-    let error = register_cuda(&ctx, "r");
+    let error = register_cuda(&ctx, "r", MEMORY).await;
     let text = "failed to register CUDA shared memory region: 'r', GPUs not supported";
     assert_eq!(error, Err(Error::invalid(text)));
     assert_eq!(system_status(&ctx, "").unwrap().len(), 1);

@@ -6,6 +6,7 @@
 //! - Within `register` v1.7 has the key at 2 of the identifier, and offset and size at 4 and 5; v1.8 has key and offset at 1 and 2
 //!   of the identifier, and the size at 4.
 
+use crate::net::shared_memory::CudaMemory;
 use crate::net::v1::regions::RegionControl;
 use trtserver_proto_wire::{Fields, Value};
 
@@ -50,8 +51,12 @@ fn read_region(message: &[u8]) -> Result<RegionControl<'_>, String> {
 fn read_register(message: &[u8]) -> Result<RegionControl<'_>, String> {
     let m = read_message(message)?;
     let name = text(m.bytes[1])?;
-    if m.bytes[3].is_some() {
-        return Ok(RegionControl::RegisterCuda { name });
+    if let Some(cuda) = m.bytes[3] {
+        // v1.7 has a key in place of the handle, which has another size than a handle.
+        let cuda = read_message(cuda)?;
+        let handle = cuda.bytes[1].unwrap_or_default();
+        let memory = CudaMemory { handle, device_id: cuda.number(2), byte_size: m.number(4) };
+        return Ok(RegionControl::RegisterCuda { name, memory });
     }
     let Some(identifier) = m.bytes[2] else {
         return Ok(RegionControl::RegisterNothing { name });

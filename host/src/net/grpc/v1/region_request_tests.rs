@@ -27,6 +27,10 @@ fn encoded(fields: &[F<'_>]) -> Vec<u8> {
 #[test]
 fn requests_of_all_releases() {
     let register = |offset, byte_size| Some(Register { name: "n", key: "/k", offset, byte_size });
+    let cuda = |handle: &'static str, device_id, byte_size| {
+        let memory = CudaMemory { handle: handle.as_bytes(), device_id, byte_size };
+        Some(RegisterCuda { name: "n", memory })
+    };
     let unregister = Some(Unregister { name: "n" });
     let region: &[F<'_>] = &[T(1, "n"), T(2, "/k"), N(3, 8), N(4, 64)];
     let bare: &[F<'_>] = &[T(1, "n")];
@@ -60,7 +64,7 @@ fn requests_of_all_releases() {
         (
             "v1.7 CUDA",
             &[M(1, &[T(1, "n"), M(3, &[T(1, "/k"), N(2, 0), N(3, 64)])])],
-            Some(RegisterCuda { name: "n" }),
+            cuda("/k", 0, 0),
         ),
         (
             "v1.8 register",
@@ -85,7 +89,7 @@ fn requests_of_all_releases() {
         (
             "v1.8 CUDA",
             &[M(1, &[T(1, "n"), M(3, &[T(1, "handle"), N(2, 1)]), N(4, 64)])],
-            Some(RegisterCuda { name: "n" }),
+            cuda("handle", 1, 64),
         ),
         ("v1.7 unregister", &[M(2, bare)], unregister),
         ("v1.7 unregister all", &[M(3, &[])], Some(UnregisterAll)),

@@ -98,21 +98,23 @@ impl GrpcService for Service {
             let message = SharedMemoryControlRequest::full_name();
             Status::internal(format!("failed to decode Protobuf message: {message}: {why}"))
         })?;
-        Ok(Response::new(counted(&self.ctx.endpoints.shm_control, now_ns(), || {
-            let unknown = || Error::new(Code::Unknown, "unknown sharedmemorycontrol request type");
-            let result =
-                call.ok_or_else(unknown).and_then(|call| regions::control(&self.ctx, call));
+        let call = async {
+            let result = match call {
+                Some(call) => regions::control(&self.ctx, call).await,
+                None => Err(Error::new(Code::Unknown, "unknown sharedmemorycontrol request type")),
+            };
             let list = |regions: Vec<SharedMemoryRegion>| {
                 shm_response::SharedMemoryControl::SharedMemoryStatus(shm_response::Status {
                     shared_memory_region: regions.clone(),
                     shared_memory_region_as_sent: regions,
                 })
             };
-            SharedMemoryControlResponse {
+            Response::new(SharedMemoryControlResponse {
                 request_status: self.status_of(&result),
                 shared_memory_control: result.ok().flatten().map(list),
-            }
-        })))
+            })
+        };
+        Ok(counted_async(&self.ctx.endpoints.shm_control, now_ns(), call).await)
     }
 
     async fn repository(

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::net::context::Context;
 use crate::net::grpc::unary;
+use crate::net::shared_memory::CudaMemory;
 use crate::net::status_code::status;
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
 use crate::net::v2::{find_ready, metadata, regions, settings, statistics};
@@ -205,7 +206,11 @@ impl GrpcInferenceService for Service {
         &self,
         r: Request<CudaSharedMemoryRegisterRequest>,
     ) -> TonicResult<CudaSharedMemoryRegisterResponse> {
-        regions::register_cuda(&self.0, &r.get_ref().name).map_err(status)?;
+        let r = r.get_ref();
+        // A negative number is no device.
+        let device_id = u64::try_from(r.device_id).unwrap_or(u64::MAX);
+        let memory = CudaMemory { handle: &r.raw_handle, device_id, byte_size: r.byte_size };
+        regions::register_cuda(&self.0, &r.name, memory).await.map_err(status)?;
         ok(CudaSharedMemoryRegisterResponse {})
     }
 

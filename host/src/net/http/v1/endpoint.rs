@@ -1,5 +1,6 @@
 //! The endpoint of a v1 path (docs/protocol/v1.md §3.1). Paths are not percent-decoded, slashes are not merged.
 
+use crate::net::shared_memory::CudaMemory;
 use crate::net::v1::control::Change;
 use crate::net::v1::regions::RegionControl;
 use crate::net::v1::request::RequestedVersion;
@@ -110,8 +111,10 @@ fn regions(rest: &str) -> Option<RegionControl<'_>> {
             Some(RegionControl::Register { name, key, offset, byte_size })
         }
         ["cudaregister", name, size, device] if is_name(name) => {
-            let _: (u64, u64) = (number(size)?, number(device)?);
-            Some(RegionControl::RegisterCuda { name })
+            // The handle is the body.
+            let (byte_size, device_id) = (number(size)?, number(device)?);
+            let memory = CudaMemory { handle: &[], device_id, byte_size };
+            Some(RegionControl::RegisterCuda { name, memory })
         }
         _ => None,
     }

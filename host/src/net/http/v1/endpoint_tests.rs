@@ -60,8 +60,11 @@ fn path_selects_the_endpoint() {
             register("/k%2Fy", u64::MAX, 7),
         ),
         (
-            "/api/sharedmemorycontrol/cudaregister/n/64/0",
-            call(ControlEndpoint::Regions(RegionControl::RegisterCuda { name: "n" })),
+            "/api/sharedmemorycontrol/cudaregister/n/64/3",
+            call(ControlEndpoint::Regions(RegionControl::RegisterCuda {
+                name: "n",
+                memory: CudaMemory { handle: &[], device_id: 3, byte_size: 64 },
+            })),
         ),
         ("/api/sharedmemorycontrol/register/n/64", None),
         ("/api/sharedmemorycontrol/register/n//key/a/64", None),

@@ -7,8 +7,13 @@ mod response; // status code and headers of a v1 response
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
-use crate::net::http::collect::ReceivedBody;
+use crate::net::http::collect::{BodySpec, ReceivedBody};
+use crate::net::http::v2::receive::receive;
+use crate::net::shared_memory::CudaMemory;
+use crate::net::v1::regions::RegionControl;
 use crate::net::v1::{control, counted_async, health, regions, request_id, status};
+use crate::shared_memory::HANDLE_BYTES;
+use bytes::Bytes;
 use endpoint::{ControlEndpoint, Endpoint};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Request, Response, StatusCode};
@@ -47,7 +52,20 @@ pub async fn handle<B: ReceivedBody>(
         MessageFormat::of(endpoint::query(uri.query(), "format"), request.headers().get(ACCEPT));
     // Boxed: the futures of inference have no space for it.
     let response = Box::pin(async {
-        if allowed { control(ctx, call, form).await.into_response() } else { refused() }
+        if !allowed {
+            return refused();
+        }
+        let ControlEndpoint::Regions(RegionControl::RegisterCuda { name, memory }) = call else {
+            return control(ctx, call, form).await.into_response();
+        };
+        match cuda_handle(request.into_body()).await {
+            Ok(handle) => {
+                let memory = CudaMemory { handle: &handle, ..memory };
+                let call = ControlEndpoint::Regions(RegionControl::RegisterCuda { name, memory });
+                control(ctx, call, form).await.into_response()
+            }
+            Err(e) => V1Response::failure(&ctx.settings, &e, request_id(ctx), TEXT).into_response(),
+        }
     });
     let endpoint = match call {
         ControlEndpoint::Health(_) => &ctx.endpoints.health,
@@ -58,6 +76,14 @@ pub async fn handle<B: ReceivedBody>(
         ControlEndpoint::Index => &ctx.endpoints.repository,
     };
     counted_async(endpoint, received_ns, response).await
+}
+
+/// The body of a registration of GPU memory. One of another size is refused with the registration.
+async fn cuda_handle<B: ReceivedBody>(body: B) -> Result<Bytes> {
+    let spec = BodySpec { limit: 2 * HANDLE_BYTES as u64, ..BodySpec::default() };
+    let too_large =
+        |n| Error::invalid(format!("a CUDA shared-memory handle of {n} bytes is too long"));
+    receive(body, spec, too_large).await
 }
 
 /// Serves all endpoints but inference.
@@ -81,7 +107,7 @@ async fn control(ctx: &Context, call: ControlEndpoint<'_>, form: MessageFormat) 
         ControlEndpoint::Profile => nothing(control::profile(ctx)),
         ControlEndpoint::Model(name, change) => nothing(control::model(ctx, name, change).await),
         ControlEndpoint::Regions(call) => {
-            regions::control(ctx, call).map(|regions| match regions {
+            regions::control(ctx, call).await.map(|regions| match regions {
                 Some(shared_memory_region) => {
                     form.write(&SharedMemoryStatus { shared_memory_region })
                 }

@@ -131,7 +131,7 @@ async fn serve(
         Endpoint::SharedMemory { kind, region, call } => match call {
             RegionAction::Status => json(regions::status(ctx, kind, region)?),
             RegionAction::Register => {
-                regions::register(ctx, kind, region, &body)?;
+                regions::register(ctx, kind, region, &body).await?;
                 plain(Vec::new())
             }
             RegionAction::Unregister => {

@@ -1,0 +1,102 @@
+//! A region in GPU memory of a client, which it shares by a CUDA IPC handle.
+
+use super::region::OpenError;
+use crate::device::{Device, IpcMemory};
+use crate::error::{Error, Result};
+use crate::request::memory::{Location, MemoryOwner, PlacedMemory};
+use std::sync::Arc;
+
+/// Size of a CUDA IPC handle.
+pub const HANDLE_BYTES: usize = 64;
+
+/// See the module text. The allocation is closed when the last request that uses the region has dropped it.
+pub struct CudaRegion {
+    name: Box<str>,
+    device: &'static Device,
+    len: usize,
+    memory: IpcMemory,
+}
+
+impl CudaRegion {
+    /// Opens the first `len` bytes of the allocation. The first region of a device creates its context, which takes some hundred
+    /// milliseconds: not on a network thread.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(
+        name: &str,
+        handle: [u8; HANDLE_BYTES],
+        device: &'static Device,
+        len: u64,
+    ) -> Result<Self, OpenError> {
+        let memory = device.open_ipc(handle).map_err(|e| OpenError::Object(e.message))?;
+        let object = memory.len() as u64;
+        let inside = usize::try_from(len).ok().filter(|_| len > 0 && len <= object);
+        let len = inside.ok_or(OpenError::Range { object })?;
+        Ok(Self { name: name.into(), device, len, memory })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// CUDA ordinal of its GPU.
+    pub fn device_id(&self) -> i32 {
+        self.device.ordinal
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: the registry refuses empty regions.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The region as memory of tensors.
+    pub fn memory(self: &Arc<Self>) -> Arc<PlacedMemory> {
+        let address = std::ptr::without_provenance_mut(self.memory.address() as usize);
+        let location = Location::gpu(self.device_id());
+        let owner = Arc::clone(self);
+        // SAFETY: the allocation has at least this size, and is open as long as the region exists.
+        unsafe { PlacedMemory::new(address, self.len, location, true, owner) }
+    }
+
+    fn address(&self, offset: usize, len: usize) -> Result<u64> {
+        match offset.checked_add(len).is_some_and(|end| end <= self.len) {
+            true => Ok(self.memory.address() + offset as u64),
+            false => Err(Error::internal(format!(
+                "{len} bytes at {offset} are not within CUDA shared memory region '{}' of {} bytes",
+                self.name, self.len
+            ))),
+        }
+    }
+}
+
+impl MemoryOwner for CudaRegion {
+    fn fault(&self) -> Option<Error> {
+        let reason = self.device.lost()?;
+        Some(Error::unavailable(format!(
+            "shared memory region '{}' cannot be used any more: GPU {} is lost: {reason}",
+            self.name,
+            self.device_id()
+        )))
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
+        let from = self.address(offset, to.len())?;
+        // SAFETY: both ranges are valid until the copy is complete, which this call waits for.
+        unsafe { self.device.copy_and_wait(to.as_mut_ptr() as u64, from, to.len()) }
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
+        let to = self.address(offset, from.len())?;
+        // SAFETY: as above.
+        unsafe { self.device.copy_and_wait(to, from.as_ptr() as u64, from.len()) }
+    }
+}
+
+#[cfg(test)]
+#[path = "cuda_region_tests.rs"]
+mod tests;
