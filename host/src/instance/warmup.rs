@@ -117,6 +117,7 @@ impl Worker {
                 batch: 1,
                 outputs: all_outputs(&self.signature),
                 stream: None,
+                used_memory: None,
             };
             let responder = Responder::new(context, sink);
             if !self.signature.states.is_empty() {

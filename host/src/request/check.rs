@@ -217,6 +217,14 @@ fn data(
     input.unshare()?;
     match input.data.cpu() {
         Some(bytes) => string_data(signature, id, spec, bytes, elements),
+        // Each string has four bytes at least.
+        None if input.data.len() / 4 < elements => string_fault(
+            signature,
+            id,
+            spec,
+            elements,
+            StringFault::TooFew { found: input.data.len() / 4 },
+        ),
         None => Ok(()),
     }
 }
@@ -234,32 +242,40 @@ fn string_data(
     bytes: &[u8],
     elements: usize,
 ) -> Result<()> {
-    let (name, m) = (&spec.name, &signature.model);
-    let checked = match strings::check(bytes, elements) {
+    let fault = match strings::check(bytes, elements) {
         Ok(end) if end == bytes.len() => return Ok(()),
-        Ok(end) => Err(StringFault::NoLength { available: bytes.len() - end }),
-        Err(fault) => Err(fault),
+        Ok(end) => StringFault::NoLength { available: bytes.len() - end },
+        Err(fault) => fault,
     };
-    checked.map_err(|fault| {
-        Error::invalid(match fault {
-            StringFault::TooFew { found } => format!(
-                "{id}expected {elements} string elements for inference input '{name}' for model '{m}', got {found}"
-            ),
-            StringFault::TooMany { found } => format!(
-                "{id}unexpected number of string elements {found} for inference input '{name}' for model \
+    string_fault(signature, id, spec, elements, fault)
+}
+
+fn string_fault(
+    signature: &Signature,
+    id: &IdPrefix<'_>,
+    spec: &TensorSpec,
+    elements: usize,
+    fault: StringFault,
+) -> Result<()> {
+    let (name, m) = (&spec.name, &signature.model);
+    Err(Error::invalid(match fault {
+        StringFault::TooFew { found } => format!(
+            "{id}expected {elements} string elements for inference input '{name}' for model '{m}', got {found}"
+        ),
+        StringFault::TooMany { found } => format!(
+            "{id}unexpected number of string elements {found} for inference input '{name}' for model \
                  '{m}', expecting {elements}"
-            ),
-            StringFault::NoLength { available } => format!(
-                "{id}incomplete string length indicator for inference input '{name}' for model '{m}', \
+        ),
+        StringFault::NoLength { available } => format!(
+            "{id}incomplete string length indicator for inference input '{name}' for model '{m}', \
                  expecting 4 bytes but only {available} bytes available. Please make sure the string \
                  length indicator is in one buffer."
-            ),
-            StringFault::Short { length, available } => format!(
-                "{id}incomplete string data for inference input '{name}' for model '{m}', expecting \
+        ),
+        StringFault::Short { length, available } => format!(
+            "{id}incomplete string data for inference input '{name}' for model '{m}', expecting \
                  string of length {length} but only {available} bytes available"
-            ),
-        })
-    })
+        ),
+    }))
 }
 
 #[cfg(test)]

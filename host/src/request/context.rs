@@ -1,8 +1,12 @@
 //! Request context: what is known when a request is built. Immutable, so backends and schedulers read it without a lock.
 
+use super::buffer::ALIGN;
+use super::memory::{OutputMemory, PlacedSlice};
 use super::signature::Signature;
 use super::tensor::RequestedOutput;
 use super::unread::StreamLimit;
+use super::used_memory::UsedMemory;
+use crate::error::Error;
 use crate::stats::VersionStats;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -20,6 +24,8 @@ pub struct RequestContext {
     pub outputs: SmallVec<[RequestedOutput; 2]>,
     /// The stream that the request came from, if it is one of v2.
     pub stream: Option<RequestStream>,
+    /// Placed memory of inputs and output destinations.
+    pub used_memory: Option<Arc<UsedMemory>>,
 }
 
 /// The stream of a request.
@@ -39,6 +45,29 @@ impl RequestContext {
     /// Sending a response may block.
     pub fn may_wait(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.waits)
+    }
+
+    /// Reading inputs or writing outputs may wait for a device.
+    pub fn waits_for_device(&self) -> bool {
+        self.used_memory.as_ref().is_some_and(|used| used.is_on_device())
+    }
+
+    /// Why no response of the request can be trusted: its placed memory has a fault.
+    pub fn fault(&self) -> Option<Error> {
+        self.used_memory.as_ref()?.fault()
+    }
+
+    /// Where the client wants the requested output at this position.
+    pub fn destination(&self, position: usize) -> Option<&Arc<OutputMemory>> {
+        // Classes are computed from the tensor and sent.
+        self.outputs.get(position).filter(|o| o.classes == 0)?.destination.as_ref()
+    }
+
+    /// The memory in which the client wants `len` bytes of the requested output at this position, if a backend may write it directly:
+    /// it is suitable and has no bytes in common with another tensor of the request.
+    pub fn direct_memory(&self, position: usize, len: usize) -> Option<PlacedSlice> {
+        let slice = self.destination(position)?.direct(len, ALIGN)?;
+        self.used_memory.as_ref().is_some_and(|used| used.is_exclusive(&slice)).then_some(slice)
     }
 
     /// Position of the signature's output number `index` among the requested outputs.

@@ -206,6 +206,13 @@ impl PlacedSlice {
         Self { memory, offset: self.offset + range.start, len: range.len() }
     }
 
+    /// The slices have bytes in common.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let range = |s: &Self| (s.as_ptr().addr(), s.as_ptr().addr() + s.len);
+        let ((begin, end), (other_begin, other_end)) = (range(self), range(other));
+        self.location() == other.location() && begin.max(other_begin) < end.min(other_end)
+    }
+
     /// The bytes, if the CPU can access them. Those of client shared memory may change while they are read, so what is checked must be
     /// copied first.
     pub fn readable(&self) -> Option<&[u8]> {
@@ -295,23 +302,31 @@ impl AsRef<[u8]> for Readable {
 #[derive(Debug, PartialEq, Eq)]
 pub struct OutputMemory {
     slice: PlacedSlice,
+    /// The client's name of the output, if the model that writes it has another one.
+    name: Option<Arc<str>>,
 }
 
 impl OutputMemory {
     pub fn new(slice: PlacedSlice) -> Self {
-        Self { slice }
+        Self { slice, name: None }
+    }
+
+    /// The same for a step of an ensemble: `name` is the ensemble's name of the output.
+    pub fn of_step(&self, name: &Arc<str>) -> Self {
+        Self { slice: self.slice.clone(), name: Some(Arc::clone(name)) }
     }
 
     pub fn slice(&self) -> &PlacedSlice {
         &self.slice
     }
 
-    pub fn location(&self) -> Location {
-        self.slice.location()
-    }
-
-    pub fn fault(&self) -> Option<Error> {
-        self.slice.memory.fault()
+    /// The memory for an output of `len` bytes, if a backend can write it directly: the output fits, and the CPU can access the
+    /// memory at `align` bytes. It is not zeroed: it holds data of the client only.
+    pub fn direct(&self, len: usize, align: usize) -> Option<PlacedSlice> {
+        let suits = len <= self.slice.len
+            && self.slice.location().is_cpu_accessible()
+            && self.slice.as_ptr().addr().is_multiple_of(align);
+        suits.then(|| self.slice.slice(0..len))
     }
 
     /// The memory for output `name` of `len` bytes: the beginning of the destination.
@@ -320,6 +335,7 @@ impl OutputMemory {
     /// The destination is too small.
     pub fn take(&self, name: &str, len: usize) -> Result<PlacedSlice> {
         if len > self.slice.len {
+            let name = self.name.as_deref().unwrap_or(name);
             return Err(Error::internal(format!(
                 "shared memory size specified with the request for output '{name}' ({} bytes) should be at least {len} bytes to \
                  hold the results",

@@ -26,7 +26,8 @@ pub mod tensor; // inputs, outputs, shapes
 pub mod tensor_data; // bytes of a tensor, on the heap or in placed memory
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod testing; // requests and sinks for unit tests
-pub mod unread; // limits of responses that a client has not read
+pub mod unread;
+pub mod used_memory; // placed memory of a request, asked for faults // limits of responses that a client has not read
 
 pub use cancel::{CancelObserver, CancelToken};
 pub use context::RequestContext;
@@ -40,6 +41,7 @@ pub use sink::{DiscardResponses, ResponseSink, SharedSink, SingleResponse, Sink}
 pub use tensor::{InputTensor, OutputTensor, RequestedOutput, Shape, ShapeText};
 pub use tensor_data::TensorData;
 pub use unread::{StreamLimit, Unread};
+pub use used_memory::UsedMemory;
 
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -79,13 +79,23 @@ impl Responder {
         self.channel.is_finished()
     }
 
-    /// Sends a response that others follow.
+    /// Sends a response that others follow. If the request's placed memory has a fault, the request ends with it.
     pub fn send(&self, response: InferResponse) -> Result<()> {
+        if let Some(fault) = self.context.fault() {
+            let _ = self.fail(fault.clone(), FailureReason::Other);
+            return Err(fault);
+        }
         self.channel.send(response)
     }
 
-    /// Finishes the request with its final response, an error, or (`Ok(None)`) the end of its stream.
+    /// Finishes the request with its final response, an error, or (`Ok(None)`) the end of its stream. A response is replaced by the
+    /// fault of the request's placed memory, if it has one.
     pub fn finish(&self, result: Result<Option<InferResponse>>) -> Result<()> {
+        if matches!(result, Ok(Some(_)))
+            && let Some(fault) = self.context.fault()
+        {
+            return self.fail(fault, FailureReason::Other);
+        }
         let reason = match &result {
             Err(e) if e.code == Code::Cancelled => FailureReason::Canceled,
             Err(_) => FailureReason::Backend,

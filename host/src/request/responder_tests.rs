@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::request::ResponseSink;
-use crate::request::testing::request;
+use crate::request::memory::Location;
+use crate::request::testing::{TestMemory, aligned_slice, request, request_with, signature};
+use crate::request::{DType, InputTensor, UsedMemory};
 use crate::sync::Mutex;
 use std::sync::Weak;
 
@@ -68,4 +70,41 @@ fn stream_ends_with_final_response() {
     request.responder.finish(Ok(None)).unwrap();
     let last: Vec<bool> = responses.lock().iter().map(|(_, last)| *last).collect();
     assert_eq!(last, [false, true]);
+}
+
+#[test]
+fn fault_of_placed_memory_replaces_responses() {
+    for (fails, last) in [(false, true), (true, true), (true, false)] {
+        let owner = TestMemory::new(&[0; 128]);
+        let memory = owner.place(Location::CPU, true);
+        let data = aligned_slice(&memory, 0, 8).into();
+        let input = InputTensor { index: 0, dtype: DType::Fp32, shape: [2][..].into(), data };
+        let (ordinary, stats, _) = request("");
+        let context = crate::request::RequestContext {
+            signature: signature(&[2], 0),
+            stats: Some(Arc::clone(&stats)),
+            received_ns: now_ns(),
+            batch: 1,
+            outputs: ordinary.context().outputs.clone(),
+            stream: None,
+            used_memory: UsedMemory::of(std::slice::from_ref(&input), &[]),
+        };
+        assert!(UsedMemory::of(&ordinary.inputs, &ordinary.context().outputs).is_none());
+        let (request, responses) = request_with(context, "", [input]);
+        if fails {
+            owner.fail("region 'r' was truncated");
+        }
+        if last {
+            request.responder.finish(Ok(Some(InferResponse::default()))).unwrap();
+        } else {
+            assert!(request.responder.send(InferResponse::default()).is_err());
+        }
+        let responses = responses.lock();
+        let texts: Vec<_> = responses
+            .iter()
+            .map(|(r, last)| (r.as_ref().err().map(|e| e.message.as_str()), *last))
+            .collect();
+        assert_eq!(texts, [(fails.then_some("region 'r' was truncated"), true)]);
+        assert_eq!(stats.snapshot().total().failed.count, u64::from(fails));
+    }
 }

@@ -113,6 +113,11 @@ impl RequestedOutput {
         Self { index: index as u32, classes, destination: None }
     }
 
+    /// The same with this destination.
+    pub fn written_to(self, destination: Option<Arc<OutputMemory>>) -> Self {
+        Self { destination, ..self }
+    }
+
     pub fn index(&self) -> usize {
         self.index as usize
     }

@@ -1,9 +1,10 @@
 //! Tensor data: bytes in CPU memory of the host, or a range of placed memory (shared memory, pinned memory, GPU memory).
 
-use super::memory::{Location, PlacedSlice};
+use super::memory::{Location, OutputMemory, PlacedSlice};
 use crate::error::{Error, Result};
 use bytes::Bytes;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The elements of a tensor, wherever they are: little-endian, row-major; strings with their length prefixes. As large as [`Bytes`],
 /// and plain CPU memory costs what it costs there.
@@ -93,6 +94,30 @@ impl TensorData {
             Self::Cpu(bytes) => Self::Cpu(bytes.slice(range)),
             Self::Placed(slice) => Self::Placed(slice.slice(range)),
         }
+    }
+
+    /// The data of output `name` for the response: in the output's destination if it has one, else in CPU memory. Waits for copies from
+    /// and to a GPU.
+    ///
+    /// # Errors
+    /// The destination is too small, there is no memory for a copy, or the device failed.
+    pub fn deliver(self, destination: Option<&Arc<OutputMemory>>, name: &str) -> Result<Self> {
+        match (self, destination) {
+            (data @ Self::Cpu(_), None) => Ok(data),
+            (Self::Placed(slice), None) => slice.to_cpu().map(Self::Cpu),
+            (data, Some(destination)) => data.store_in(destination, name),
+        }
+    }
+
+    /// Written to the destination, unless it is there already.
+    fn store_in(self, destination: &OutputMemory, name: &str) -> Result<Self> {
+        let slice = destination.take(name, self.len())?;
+        match (&self, self.readable()) {
+            (Self::Placed(written), _) if *written == slice => return Ok(self),
+            (_, Some(bytes)) => slice.write(&[bytes])?,
+            (_, None) => slice.write(&[&self.to_cpu()?])?,
+        }
+        Ok(slice.into())
     }
 
     /// Why the data cannot be trusted. See [`super::memory::MemoryOwner::fault`].

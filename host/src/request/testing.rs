@@ -1,6 +1,7 @@
 //! Requests for unit tests: a signature with one input and one output, a sink that records responses, placed memory.
 
-use super::memory::{Location, MemoryOwner, PlacedMemory};
+use super::buffer::ALIGN;
+use super::memory::{Location, MemoryOwner, PlacedMemory, PlacedSlice};
 use super::signature::{Signature, TensorSpec};
 use super::tensor::{InputTensor, RequestedOutput};
 use super::{DType, InferRequest, InferResponse, RequestContext, Responder, ResponseSink};
@@ -49,6 +50,7 @@ pub fn request_for(
         batch: rows,
         outputs: [RequestedOutput::new(0, 0)].into_iter().collect(),
         stream: None,
+        used_memory: None,
     };
     let data = Bytes::from(vec![0; 8 * rows as usize]);
     let shape = signature.batching().then_some(i64::from(rows)).into_iter().chain([2]).collect();
@@ -110,6 +112,14 @@ impl MemoryOwner for TestMemory {
         self.bytes.lock()[offset..offset + from.len()].copy_from_slice(from);
         self.fault().map_or(Ok(()), Err)
     }
+}
+
+/// `len` bytes from `at` behind the first address that is aligned to 64 bytes.
+#[allow(clippy::unwrap_used, reason = "not part of the server")]
+pub fn aligned_slice(memory: &Arc<PlacedMemory>, at: usize, len: usize) -> PlacedSlice {
+    let whole = PlacedSlice::new(memory, 0, memory.len());
+    let begin = whole.map_or(0, |whole| whole.as_ptr().align_offset(ALIGN));
+    PlacedSlice::new(memory, begin + at, len).unwrap()
 }
 
 /// Placed memory with these bytes.

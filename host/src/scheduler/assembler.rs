@@ -202,7 +202,9 @@ impl BatchAssembler {
         self.add_controls(controls, &CorrelationId::None, flags, &mut inputs);
         ImplicitState::default().inputs(&self.signature, &mut inputs);
         let RequestContext { outputs, batch, .. } = like.context();
-        NullTemplate { inputs, outputs: outputs.clone(), batch: *batch }
+        // Nothing is written to the client's memory.
+        let outputs = outputs.iter().map(|o| RequestedOutput::new(o.index(), o.classes)).collect();
+        NullTemplate { inputs, outputs, batch: *batch }
     }
 
     fn zeros(&self, bytes: usize) -> Option<Bytes> {
@@ -232,6 +234,7 @@ impl NullTemplate {
             batch: self.batch,
             outputs: self.outputs.clone(),
             stream: None,
+            used_memory: None,
         };
         let responder = Responder::new(context, DiscardResponses);
         responder.queued(now);

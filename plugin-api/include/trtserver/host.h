@@ -132,7 +132,7 @@ typedef struct trts_host_table {
   /* -- a batch as a whole -- */
   /* Allocates one block of the host for an output or state of all requests. The shape begins with the
    * batch's rows. Writable until batch_finish, which sends each request its rows by reference. 64-byte
-   * aligned, zeroed; memory as for output_alloc. When no request asked for the output: success, null and 0 bytes. Only in execute; once
+   * aligned, and zeroed unless it is memory of the client; memory as for output_alloc. When no request asked for the output: success, null and 0 bytes. Only in execute; once
    * per output and batch; not while a response of one of its requests exists. */
   trts_error *(*scatter_alloc)(const trts_batch *batch, trts_str name, uint32_t dtype, uint32_t rank,
                                const int64_t *shape, uint64_t bytes, trts_memory preferred_memory,

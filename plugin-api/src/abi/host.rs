@@ -190,7 +190,7 @@ pub struct HostTable {
     /// Allocates one block of the host for an output (or state) of all requests of a batch. `shape` begins
     /// with [`Batch::rows`], which counts requests that have failed meanwhile, too. What is written there
     /// until [`HostTable::batch_finish`] is sent as it is, each request's rows by reference; 64-byte aligned,
-    /// zeroed; memory as for `output_alloc`. Null and 0 bytes when no request asked for the output.
+    /// and zeroed unless it is memory of the client; memory as for `output_alloc`. Null and 0 bytes when no request asked for the output.
     ///
     /// Only in the batch's `execute`; once per output and batch; not while a response of one of its requests
     /// exists. A model without batch dimension has one request in a batch, whose whole output this is.

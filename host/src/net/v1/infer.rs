@@ -11,7 +11,8 @@ use crate::net::sink::{PendingResponse, UnaryReceiver};
 use crate::repository::OpenVersion;
 use crate::request::check::IdPrefix;
 use crate::request::{
-    CorrelationId, InferRequest, InferResponse, RequestContext, Responder, Sequence, Sink, classes,
+    CorrelationId, InferRequest, InferResponse, RequestContext, Responder, Sequence, Sink,
+    UsedMemory, classes,
 };
 use crate::state::InFlightGuard;
 use std::sync::Arc;
@@ -113,6 +114,7 @@ impl<'a> AcceptedRequest<'a> {
             stats: Some(Arc::clone(&self.served.stats)),
             received_ns: self.received_ns,
             batch,
+            used_memory: UsedMemory::of(&inputs, &requested),
             outputs: requested.clone(),
             stream: None,
         };

@@ -10,6 +10,7 @@ use crate::request::context::RequestStream;
 use crate::request::memory::OutputMemory;
 use crate::request::{
     InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
+    UsedMemory,
 };
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -69,6 +70,7 @@ impl UncheckedRequest {
             stats: Some(Arc::clone(&served.stats)),
             received_ns,
             batch,
+            used_memory: UsedMemory::of(&self.inputs, &self.outputs),
             outputs: self.outputs,
             stream: self.stream,
         };

@@ -1,11 +1,13 @@
-//! Aligns the inputs of a batch as the backend requires, before the views are built.
+//! Aligns the inputs of a batch as the backend requires, and copies those to the CPU that it cannot access, before the views are
+//! built.
 
 use crate::error::Result;
-use crate::request::{CorrelationId, InferRequest, InputTensor};
+use crate::request::tensor::element_count;
+use crate::request::{CorrelationId, DType, InferRequest, InputTensor, check};
 
-/// Copies inputs that are misaligned for their type or to `align` bytes (0 = any). A request without memory for its
-/// copy is failed and removed; if it belongs to a sequence, so is the whole batch, because a backend may keep
-/// the state of a sequence by position in the batch.
+/// Copies inputs that are misaligned for their type or to `align` bytes (0 = any), or in GPU memory; waits for copies from a GPU. A
+/// request without memory for its copy is failed and removed; if it belongs to a sequence, so is the whole batch, because a
+/// backend may keep the state of a sequence by position in the batch.
 pub fn align_inputs(requests: &mut Vec<InferRequest>, align: usize) {
     align_with(requests, align, InputTensor::copy_aligned);
 }
@@ -17,15 +19,39 @@ fn align_with(
 ) {
     let mut at = 0;
     while let Some(request) = requests.get_mut(at) {
-        let mut misaligned = request.inputs.iter_mut().filter(|input| !input.is_aligned(align));
-        match misaligned.try_for_each(|input| copy(input, align)) {
-            Ok(()) => at += 1,
+        let mut from_device = false;
+        let mut copy_unsuitable = |input: &mut InputTensor| {
+            let accessible = input.data.location().is_cpu_accessible();
+            from_device |= !accessible;
+            if accessible && input.is_aligned(align) { Ok(()) } else { copy(input, align) }
+        };
+        match request.inputs.iter_mut().try_for_each(&mut copy_unsuitable) {
+            Ok(()) => {
+                if from_device {
+                    check_strings(request);
+                }
+                at += 1;
+            }
             Err(e) if requests.iter().any(|r| r.sequence.id != CorrelationId::None) => {
                 for request in requests.drain(..) {
                     let _ = request.responder.finish(Err(e.clone()));
                 }
             }
             Err(e) => drop(requests.remove(at).responder.finish(Err(e))),
+        }
+    }
+}
+
+/// Checks strings that could not be checked before, because they were in GPU memory. A request with malformed strings is failed, and
+/// executed all the same with empty strings, so that the other requests keep their positions in the batch.
+fn check_strings(request: &mut InferRequest) {
+    let signature = &request.responder.context.signature;
+    for input in request.inputs.iter_mut().filter(|input| input.dtype == DType::String) {
+        let bytes = input.data.readable().unwrap_or_default();
+        if let Err(e) = check::strings(signature, &request.id, input, bytes) {
+            let _ = request.responder.finish(Err(e));
+            // No more bytes than the client gave: `check::inputs` has compared the sizes.
+            input.data = vec![0; 4 * element_count(&input.shape).unwrap_or(0)].into();
         }
     }
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::error::{Code, Error};
 use crate::ledger::Holder;
 use crate::request::buffer::AlignedBuf;
-use crate::request::testing::{RecordedResponses, request};
+use crate::request::memory::{Location, PlacedSlice};
+use crate::request::testing::{RecordedResponses, placed, request};
 use bytes::Bytes;
 
 /// A request whose input begins at `offset` of a block that is aligned to 64 bytes.
@@ -65,4 +66,39 @@ fn sequence_without_memory_for_a_copy_fails_the_batch() {
     align_with(&mut batch, 64, without_memory);
     assert!(batch.is_empty());
     assert_eq!(responses.each_ref().map(failures), [["out of memory"]; 3]);
+}
+
+#[test]
+fn inputs_in_gpu_memory_are_copied_to_the_cpu() {
+    let (mut request, responses) = request_at(0);
+    let memory = placed(&[9; 8], Location::gpu(0), false);
+    request.inputs[0].data = PlacedSlice::new(&memory, 0, 8).unwrap().into();
+    let mut batch = vec![request];
+    align_inputs(&mut batch, 64);
+    assert_eq!(batch[0].inputs[0].data.cpu().unwrap(), &[9; 8][..]);
+    assert!(batch[0].inputs[0].is_aligned(64) && responses.lock().is_empty());
+}
+
+#[test]
+fn malformed_strings_in_gpu_memory_fail_their_request_alone() {
+    let of = |bytes: &[u8]| {
+        let signature = crate::plugin::batch::testing::signature(8);
+        let memory = placed(bytes, Location::gpu(0), false);
+        let data = PlacedSlice::new(&memory, 0, bytes.len()).unwrap().into();
+        let (mut request, responses) =
+            crate::plugin::batch::testing::placed_request(&signature, 1, &[(1, data)], []);
+        request.sequence.id = CorrelationId::Number(1);
+        (request, responses)
+    };
+    let (good, bad) = ([1, 0, 0, 0, b'x', 0, 0, 0, 0], [1, 0, 0, 0, b'x', 9, 0, 0, 0]);
+    let (requests, responses): (Vec<_>, Vec<_>) =
+        [&good, &bad, &good].map(|b| of(b)).into_iter().unzip();
+    let mut batch = requests;
+    align_inputs(&mut batch, 0);
+    assert_eq!(batch.len(), 3, "the others keep their positions");
+    assert_eq!(batch[2].inputs[0].data.cpu().unwrap(), &good[..]);
+    assert_eq!(batch[1].inputs[0].data.cpu().unwrap(), &[0; 8][..], "empty strings");
+    let failed = crate::plugin::batch::testing::failure(&responses[1]);
+    assert!(failed.contains("expecting string of length 9"), "{failed}");
+    assert!(responses[0].lock().is_empty() && responses[2].lock().is_empty());
 }

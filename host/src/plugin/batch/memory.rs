@@ -3,8 +3,9 @@
 use super::gpu::{DeviceOutput, GpuInstance};
 use crate::error::{Error, Result};
 use crate::ledger::MemoryTag;
+use crate::request::TensorData;
 use crate::request::buffer::{self, AlignedBuf, AllocError};
-use crate::request::memory::{Location, MemoryType};
+use crate::request::memory::{Location, MemoryType, PlacedSlice};
 use bytes::Bytes;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::host::Release;
@@ -23,6 +24,8 @@ pub fn abi_memory(location: Location) -> types::Memory {
 /// An output's bytes while the plugin may still write them.
 pub enum Memory {
     Ours(AlignedBuf),
+    /// The output's destination.
+    Placed(PlacedSlice),
     Donated(Bytes),
     Device(Box<DeviceOutput>),
     /// Taken to be copied to the CPU.
@@ -66,6 +69,14 @@ impl Memory {
         Ok((Self::Ours(block), buf))
     }
 
+    /// The destination of an output, for the backend to write directly.
+    pub fn destination(slice: PlacedSlice) -> (Self, Buf) {
+        let (ptr, bytes) = (slice.as_ptr(), slice.len() as u64);
+        let memory = abi_memory(slice.location());
+        let buf = Buf { ptr, bytes, memory, ready: std::ptr::null_mut(), memory_handle: 0 };
+        (Self::Placed(slice), buf)
+    }
+
     /// Donated memory, see [`Donation::bytes`].
     ///
     /// # Errors
@@ -93,6 +104,7 @@ impl Memory {
     pub fn len(&self) -> usize {
         match self {
             Self::Ours(block) => block.len(),
+            Self::Placed(slice) => slice.len(),
             Self::Donated(bytes) => bytes.len(),
             Self::Device(output) => output.len(),
             Self::Copying(len) => *len,
@@ -128,13 +140,23 @@ impl Memory {
     ///
     /// # Errors
     /// It was not copied from the device.
-    pub fn into_bytes(self) -> Result<Bytes> {
+    pub fn into_data(self) -> Result<TensorData> {
         match self {
-            Self::Ours(block) => Ok(block.into_bytes()),
-            Self::Donated(bytes) => Ok(bytes),
+            Self::Ours(block) => Ok(block.into_bytes().into()),
+            Self::Placed(slice) => Ok(slice.into()),
+            Self::Donated(bytes) => Ok(bytes.into()),
             Self::Device(_) | Self::Copying(_) => {
                 Err(Error::internal("an output was not copied from GPU memory"))
             }
+        }
+    }
+}
+
+impl From<TensorData> for Memory {
+    fn from(data: TensorData) -> Self {
+        match data {
+            TensorData::Cpu(bytes) => Self::Donated(bytes),
+            TensorData::Placed(slice) => Self::Placed(slice),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::gpu::{DeviceOutput, GpuInstance};
 use super::memory::{Donation, Memory, size_of_parts};
 use crate::error::{Code, Error, Result};
 use crate::ledger::{Holder, MemoryTag};
+use crate::request::memory::PlacedSlice;
 use crate::request::state_spec::StateTensor;
 use crate::request::strings;
 use crate::request::tensor::element_count;
@@ -15,7 +16,7 @@ use crate::request::{
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::types::{self, Buf};
+use trtserver_plugin_api::abi::types::{self, Buf, memory_type};
 
 /// A response being built, the target of a response handle.
 pub struct ResponseBuilder {
@@ -91,9 +92,14 @@ impl ResponseBuilder {
         preferred: types::Memory,
     ) -> Result<Option<Buf>> {
         let Some(destination) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
-        let tag = self.tag(&destination);
-        let (memory, buf) = Memory::allocate(name, bytes, preferred, self.gpu.as_ref(), tag)
-            .map_err(|e| self.out_of_memory(e))?;
+        let (memory, buf) = match self.direct_memory(&destination, bytes, preferred) {
+            Some(slice) => Memory::destination(slice),
+            None => {
+                let tag = self.tag(&destination);
+                Memory::allocate(name, bytes, preferred, self.gpu.as_ref(), tag)
+                    .map_err(|e| self.out_of_memory(e))?
+            }
+        };
         self.outputs.push(BuiltOutput { destination, memory, checked: false });
         Ok(Some(buf))
     }
@@ -123,6 +129,23 @@ impl ResponseBuilder {
         self.responder.context.signature.owner.tag(holder)
     }
 
+    /// The memory in which the client wants the output, if the backend may write it directly. Strings are checked and states are kept
+    /// first, in memory that the client cannot change. Not for a backend that prefers GPU memory.
+    fn direct_memory(
+        &self,
+        destination: &Destination,
+        bytes: u64,
+        preferred: types::Memory,
+    ) -> Option<PlacedSlice> {
+        let Destination { output: Some((position, ..)), state: None, dtype } = destination else {
+            return None;
+        };
+        if *dtype == DType::String || preferred.memory_type == memory_type::GPU {
+            return None;
+        }
+        self.responder.context.direct_memory(*position, usize::try_from(bytes).ok()?)
+    }
+
     fn out_of_memory(&self, error: Error) -> Error {
         let Error { code, message, model_broken } = error;
         Error { code, model_broken, ..self.error(message) }
@@ -143,10 +166,23 @@ impl ResponseBuilder {
         Ok(())
     }
 
+    /// Adds an output of a child process that is in the memory where the client wants it.
+    pub fn add_written(&mut self, name: &str, dtype: u32, shape: &[i64], bytes: u64) -> Result<()> {
+        let Some(destination) = self.check(name, dtype, shape, bytes)? else { return Ok(()) };
+        let position = destination.output.as_ref().map(|(position, ..)| *position);
+        let memory = position.and_then(|position| self.responder.context.destination(position));
+        let Some(memory) = memory.filter(|_| destination.state.is_none()) else {
+            return Err(self.error(format!("output '{name}' has no memory of the client")));
+        };
+        let memory = Memory::Placed(memory.take(name, bytes as usize)?);
+        self.outputs.push(BuiltOutput { destination, memory, checked: true });
+        Ok(())
+    }
+
     /// Adds the rows of this request from a scattered output.
-    pub fn add_rows(&mut self, rows: Declared, data: Bytes) {
+    pub fn add_rows(&mut self, rows: Declared, data: TensorData) {
         if let Some(destination) = self.destination(rows) {
-            let memory = Memory::Donated(data);
+            let memory = Memory::from(data);
             self.outputs.push(BuiltOutput { destination, memory, checked: true });
         }
     }
@@ -182,6 +218,12 @@ impl ResponseBuilder {
         })
     }
 
+    /// The response does not carry the output, because the client wants it in memory of its own.
+    fn is_delivered(&self, built: &BuiltOutput) -> bool {
+        let output = built.destination.output.as_ref();
+        output.is_some_and(|(position, ..)| self.responder.context.destination(*position).is_some())
+    }
+
     /// Counts the response as unread on its stream. With `wait`, blocks a decoupled model while the limit is reached.
     ///
     /// # Errors
@@ -192,7 +234,8 @@ impl ResponseBuilder {
         let admitted = match &self.responder.context.stream {
             // What an ordinary model sends is counted by the sink.
             Some(stream) if stream.waits || !last => {
-                let bytes = self.outputs.iter().map(|built| built.memory.len()).sum::<usize>();
+                let sent = self.outputs.iter().filter(|built| !self.is_delivered(built));
+                let bytes = sent.map(|built| built.memory.len()).sum::<usize>();
                 let limit = Arc::clone(&stream.limit);
                 let unread = limit.admit(bytes + RESPONSE_OVERHEAD, wait && stream.waits, token);
                 unread.map(|unread| self.unread = Some(Box::new(unread)))
@@ -223,6 +266,7 @@ impl ResponseBuilder {
                 // Stored before the end of the request: the next one of the sequence may start at once.
                 if !states.is_empty()
                     && !responder.is_finished()
+                    && responder.context.fault().is_none()
                     && let Some(memory) = responder.implicit_state()
                 {
                     memory.store(states);
@@ -241,16 +285,19 @@ impl ResponseBuilder {
         produced.resize_with(requested.len(), || None);
         let mut states = SmallVec::new();
         for BuiltOutput { destination, memory, checked } in std::mem::take(&mut self.outputs) {
-            let data = memory.into_bytes()?;
-            if destination.dtype == DType::String && !checked {
-                self.check_strings(&destination, &data)?;
+            let data = memory.into_data()?;
+            if destination.dtype == DType::String
+                && !checked
+                && let Some(bytes) = data.readable()
+            {
+                self.check_strings(&destination, bytes)?;
             }
-            let data = TensorData::from(data);
             if let Some((state, shape)) = destination.state {
                 states.push((state, StateTensor { shape, data: data.clone() }));
             }
             if let Some((at, index, shape)) = destination.output {
                 let name = Arc::clone(&signature.outputs[index].name);
+                let data = data.deliver(self.responder.context.destination(at), &name)?;
                 let tensor = OutputTensor { name, dtype: destination.dtype, shape, data };
                 produced.get_mut(at).map(|to| to.replace(tensor));
             }

@@ -1,14 +1,18 @@
 //! Unit tests of `outputs.rs`.
 
 use crate::plugin::batch::testing::{
-    NOTHING, check, floats, request, responder_of, signature, single_response, with_batch,
+    NOTHING, check, donation, failure, floats, placed_request, request, responder_of, signature,
+    single_response, texts, with_batch,
 };
 use crate::plugin::host_api::table;
 use crate::plugin::text::{c_text, view};
-use crate::request::ImplicitState;
+use crate::request::memory::{Location, OutputMemory, PlacedSlice};
+use crate::request::testing::{TestMemory, aligned_slice};
+use crate::request::{ImplicitState, RequestedOutput};
 use bytes::Bytes;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
+use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{Memory, dtype};
 
 #[test]
@@ -52,4 +56,134 @@ fn response_can_carry_a_state() {
     assert_eq!(stored(), second);
     respond(&[0], &first, 0);
     assert_eq!(stored(), second, "the response was not final");
+}
+
+/// Responds with output `name` of shape [1, 2], allocated by the host or donated. Returns the address that was written to.
+fn produce(batch: *mut Batch, name: &str, data: &[u8], donated: bool) -> usize {
+    let (mut response, mut buf, name) = (null_mut(), NOTHING, c_text(name));
+    let dtype = if data.len() == 8 { dtype::FP32 } else { dtype::STRING };
+    let (shape, bytes) = ([1, 2].as_ptr(), data.len() as u64);
+    // SAFETY: handles of this batch; the bytes are allocated and written.
+    unsafe {
+        check((table().response_new)(responder_of(batch, 0), &raw mut response)).unwrap();
+        if donated {
+            let (part, release, ctx) = donation(data.to_vec());
+            let adopt = table().output_adopt;
+            let name = view(&name);
+            let error = adopt(response, name, dtype, 2, shape, &raw const part, 1, release, ctx);
+            check(error).unwrap();
+        } else {
+            let alloc = table().output_alloc;
+            let (name, out) = (view(&name), &raw mut buf);
+            check(alloc(response, name, dtype, 2, shape, bytes, Memory::CPU, out)).unwrap();
+            assert!(buf.ptr.addr().is_multiple_of(64));
+            std::ptr::copy_nonoverlapping(data.as_ptr(), buf.ptr, data.len());
+        }
+        check((table().response_send)(response, 1, null(), null_mut())).unwrap();
+    }
+    buf.ptr.addr()
+}
+
+#[test]
+fn output_is_delivered_to_its_destination() {
+    let numbers = floats(&[1.0, 2.0]);
+    let strings = texts(&["ab", ""]);
+    let gpu = Location::gpu(0);
+    for (what, location, at, len, output, donated, direct) in [
+        ("fits", Location::CPU, 0, 8, &numbers, false, true),
+        ("is larger", Location::PINNED, 64, 64, &numbers, false, true),
+        ("is misaligned", Location::CPU, 4, 8, &numbers, false, false),
+        ("is on a device", gpu, 0, 8, &numbers, false, false),
+        ("the memory is donated", Location::CPU, 0, 8, &numbers, true, false),
+        ("donated for a device", gpu, 3, 9, &numbers, true, false),
+        ("strings are checked first", Location::CPU, 0, 10, &strings, false, false),
+    ] {
+        let (owner, index) = (TestMemory::new(&[7; 256]), usize::from(output.len() != 8));
+        let memory = owner.place(location, true);
+        let slice = aligned_slice(&memory, at, len);
+        let destination = Some(Arc::new(OutputMemory::new(slice.clone())));
+        let requested = RequestedOutput::new(index, 0).written_to(destination);
+        let (one, responses) = placed_request(&signature(8), 1, &[], [requested]);
+        with_batch(vec![one], |batch| {
+            let name = ["O", "T"][index];
+            let written = produce(batch, name, output, donated);
+            assert_eq!(written == slice.as_ptr().addr(), direct, "{what}");
+        });
+        let sent = single_response(&responses).outputs.remove(0);
+        assert_eq!(sent.data.placed(), Some(&slice.slice(0..output.len())), "{what}");
+        assert_eq!((sent.data.payload().len(), sent.shape.as_slice()), (0, &[1, 2][..]), "{what}");
+        assert_eq!(sent.data.to_cpu().unwrap(), output, "{what}");
+        let all = PlacedSlice::new(&memory, 0, 256).unwrap().to_cpu().unwrap();
+        let untouched = all.iter().filter(|byte| **byte == 7).count();
+        assert_eq!(untouched, 256 - output.len(), "{what}");
+    }
+}
+
+#[test]
+fn output_that_exceeds_its_destination_is_an_error() {
+    for donated in [false, true] {
+        let memory = TestMemory::new(&[7; 128]).place(Location::CPU, true);
+        let slice = aligned_slice(&memory, 0, 7);
+        let destination = Some(Arc::new(OutputMemory::new(slice)));
+        let requested = RequestedOutput::new(0, 0).written_to(destination);
+        let (one, responses) = placed_request(&signature(8), 1, &[], [requested]);
+        with_batch(vec![one], |batch| {
+            produce(batch, "O", &floats(&[1.0, 2.0]), donated);
+        });
+        assert_eq!(
+            failure(&responses),
+            "shared memory size specified with the request for output 'O' (7 bytes) should be at least 8 bytes to hold the results"
+        );
+        let all = PlacedSlice::new(&memory, 0, 128).unwrap().to_cpu().unwrap();
+        assert_eq!(all, [7; 128][..]);
+    }
+}
+
+#[test]
+fn destination_that_overlaps_an_input_is_written_at_the_end() {
+    let memory = TestMemory::new(&[7; 128]).place(Location::CPU, true);
+    for (input_at, direct) in [(0, false), (4, false), (64, true)] {
+        let slice = aligned_slice(&memory, 0, 8);
+        let input = aligned_slice(&memory, input_at, 8).into();
+        let destination = Some(Arc::new(OutputMemory::new(slice.clone())));
+        let requested = RequestedOutput::new(0, 0).written_to(destination);
+        let (one, responses) = placed_request(&signature(8), 1, &[(0, input)], [requested]);
+        with_batch(vec![one], |batch| {
+            let written = produce(batch, "O", &floats(&[1.0, 2.0]), false);
+            assert_eq!(written == slice.as_ptr().addr(), direct, "{input_at}");
+        });
+        assert_eq!(single_response(&responses).outputs[0].data, slice.into());
+    }
+}
+
+#[test]
+fn state_is_kept_in_memory_that_the_client_cannot_change() {
+    let mut model = Arc::into_inner(signature(8)).unwrap();
+    model.states[0].output = "O".into();
+    let model = Arc::new(model);
+    let owner = TestMemory::new(&[7; 128]);
+    let slice = aligned_slice(&owner.place(Location::CPU, true), 0, 8);
+    let kept = ImplicitState::default();
+    let respond = || {
+        let destination = Some(Arc::new(OutputMemory::new(slice.clone())));
+        let requested = RequestedOutput::new(0, 0).written_to(destination);
+        let (one, responses) = placed_request(&model, 1, &[], [requested]);
+        one.responder.set_implicit_state(kept.clone());
+        with_batch(vec![one], |batch| {
+            produce(batch, "O", &floats(&[1.0, 2.0]), false);
+        });
+        responses
+    };
+    let stored = || {
+        let mut inputs = Vec::new();
+        kept.inputs(&model, &mut inputs);
+        inputs.remove(0).data
+    };
+    single_response(&respond());
+    slice.write(&[&[0; 8]]).unwrap();
+    assert_eq!(stored().cpu().unwrap(), &floats(&[1.0, 2.0]));
+    kept.reset();
+    owner.fail("the region was truncated");
+    assert_eq!(failure(&respond()), "the region was truncated");
+    assert_eq!(stored().cpu().unwrap(), &[0; 8][..], "a failed request writes no state");
 }

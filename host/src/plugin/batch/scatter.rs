@@ -9,13 +9,13 @@ use super::slot::{BatchStatus, Deferred};
 use crate::device::Event;
 use crate::error::{Error, Result};
 use crate::ledger::{Holder, MemoryTag};
+use crate::request::memory::PlacedSlice;
 use crate::request::strings::{self, StringFault};
-use crate::request::{DType, Responder, Shape, ShapeText};
+use crate::request::{DType, Responder, Shape, ShapeText, TensorData};
 use crate::sync::{Mutex, MutexGuard};
-use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::types::{self, Buf};
+use trtserver_plugin_api::abi::types::{self, Buf, memory_type};
 
 /// The outputs scattered and not sent yet.
 #[derive(Default)]
@@ -54,7 +54,11 @@ impl<'a> Scatter<'a> {
         preferred: types::Memory,
     ) -> Result<Option<Buf>> {
         let Some(output) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
-        let (memory, buf) = Memory::allocate(name, bytes, preferred, self.gpu, output.tag)?;
+        let direct = output.direct.clone();
+        let (memory, buf) = match direct.filter(|_| preferred.memory_type != memory_type::GPU) {
+            Some(slice) => Memory::destination(slice),
+            None => Memory::allocate(name, bytes, preferred, self.gpu, output.tag)?,
+        };
         output.add(memory);
         Ok(Some(buf))
     }
@@ -96,14 +100,20 @@ impl<'a> Scatter<'a> {
         if !declared.batched && self.requests.slots().len() > 1 {
             return fault("has no batch dimension and cannot be split among several requests");
         }
-        let mut requested = false;
+        let (mut requested, mut direct) = (false, None);
+        let alone = self.requests.slots().len() == 1;
         for slot in self.requests.slots() {
             match slot.batch_status() {
                 BatchStatus::Done => {}
                 BatchStatus::Responding => {
                     return fault("was scattered while a response of the batch was being built");
                 }
-                BatchStatus::Open(responder) => requested |= is_requested(&responder, &declared),
+                BatchStatus::Open(responder) => {
+                    requested |= is_requested(&responder, &declared);
+                    if alone {
+                        direct = direct_memory(&responder, &declared, bytes);
+                    }
+                }
             }
         }
         let mut scattered = self.scattered.lock();
@@ -116,7 +126,8 @@ impl<'a> Scatter<'a> {
         }
         let holder = if declared.state.is_some() { Holder::State } else { Holder::Output };
         let (name, tag) = (name.to_owned(), signature.owner.tag(holder));
-        Ok(Some(CheckedOutput { scattered, name, declared, shape: shape.into(), tag }))
+        let shape = shape.into();
+        Ok(Some(CheckedOutput { scattered, name, declared, shape, tag, direct }))
     }
 
     /// Drops the scattered outputs.
@@ -224,6 +235,8 @@ struct CheckedOutput<'a> {
     shape: Shape,
     /// What its memory is entered under in the ledger.
     tag: MemoryTag,
+    /// Memory of the client that the backend may write directly.
+    direct: Option<PlacedSlice>,
 }
 
 impl CheckedOutput<'_> {
@@ -241,12 +254,25 @@ fn is_requested(responder: &Responder, declared: &Declared) -> bool {
     output || (declared.state.is_some() && responder.implicit_state().is_some())
 }
 
+/// The memory in which the client of the batch's only request wants the output. Strings are split and states are kept first, in
+/// memory that the client cannot change.
+fn direct_memory(responder: &Responder, declared: &Declared, bytes: u64) -> Option<PlacedSlice> {
+    if declared.dtype == DType::String
+        || (declared.state.is_some() && responder.implicit_state().is_some())
+    {
+        return None;
+    }
+    let (index, _) = declared.output.as_ref()?;
+    let position = responder.context.position(*index)?;
+    responder.context.direct_memory(position, usize::try_from(bytes).ok()?)
+}
+
 /// A finished output, and the byte range of each request in it.
 struct SplitOutput {
     name: String,
     shape: Shape,
     declared: Declared,
-    data: Bytes,
+    data: TensorData,
     /// By position of the request in the batch.
     ranges: Result<Vec<Range<usize>>, StringFault>,
 }
@@ -254,13 +280,13 @@ struct SplitOutput {
 impl SplitOutput {
     fn new(block: Block, rows: &[u32]) -> Result<Self> {
         let Block { name, declared, shape, memory } = block;
-        let data = memory.into_bytes()?;
+        let data = memory.into_data()?;
         let elements = Declared::row_elements(&shape, declared.batched);
         // Without a batch dimension there is one request, which gets the whole tensor.
         let counts =
             rows.iter().map(|&n| if declared.batched { n as usize * elements } else { elements });
         let ranges = match declared.dtype {
-            DType::String => split_strings(&data, counts),
+            DType::String => split_strings(data.readable().unwrap_or_default(), counts),
             other => Ok(split_elements(counts, other.size().unwrap_or(0))),
         };
         Ok(Self { name, shape, declared, data, ranges })

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::plugin::batch::testing::{
-    RELEASED, check, donate, failure, floats, gather, request, responder_of, scatter, send,
-    signature, single_response, texts, with_batch,
+    RELEASED, check, donate, failure, floats, gather, placed_request, request, responder_of,
+    scatter, send, signature, single_response, texts, with_batch,
 };
 use crate::plugin::host_api::table;
 use crate::plugin::text::{c_text, view};
-use crate::request::ImplicitState;
+use crate::request::memory::{Location, OutputMemory, PlacedSlice};
+use crate::request::testing::{aligned_slice, placed};
+use crate::request::{ImplicitState, RequestedOutput};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering;
 use trtserver_plugin_api::abi::types::dtype;
@@ -191,4 +193,61 @@ fn batch_error_discards_scattered_outputs() {
         }
     });
     assert_eq!(failure(&responses), "whole batch");
+}
+
+#[test]
+fn rows_are_delivered_to_the_destination_of_each_request() {
+    let model = signature(8);
+    let memory = placed(&[7; 256], Location::CPU, true);
+    let to = |at, len| {
+        let destination = Some(Arc::new(OutputMemory::new(aligned_slice(&memory, at, len))));
+        RequestedOutput::new(0, 0).written_to(destination)
+    };
+    let (a, responses_a) = placed_request(&model, 2, &[], [to(0, 16)]);
+    let (b, responses_b) = request(&model, 1, &[], &[0]);
+    let (c, responses_c) = placed_request(&model, 1, &[], [to(64, 7)]);
+    let (d, responses_d) = placed_request(&model, 1, &[], [to(80, 12)]);
+    let rows = floats(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+    with_batch(vec![a, b, c, d], |batch| {
+        assert_eq!(scatter(batch, "O", dtype::FP32, &[5, 2], &rows), Ok(true));
+        send(batch);
+    });
+    let output = |responses| single_response(responses).outputs.remove(0).data;
+    assert_eq!(output(&responses_a), aligned_slice(&memory, 0, 16).into());
+    assert_eq!(output(&responses_b).cpu().unwrap(), &rows[16..24]);
+    assert!(failure(&responses_c).contains("output 'O' (7 bytes) should be at least 8 bytes"));
+    assert_eq!(output(&responses_d), aligned_slice(&memory, 80, 8).into());
+    let read = |at, len| aligned_slice(&memory, at, len).to_cpu().unwrap();
+    assert_eq!((read(0, 16), read(80, 8)), (rows.slice(..16), rows.slice(32..)));
+    assert_eq!((read(16, 64), read(88, 40)), (vec![7; 64].into(), vec![7; 40].into()));
+}
+
+#[test]
+fn batch_of_one_is_scattered_into_its_destination() {
+    let model = signature(8);
+    for (at, index, sequence, direct) in
+        [(0, 0, false, true), (4, 0, false, false), (0, 1, false, false), (0, 0, true, true)]
+    {
+        let memory = placed(&[7; 256], Location::CPU, true);
+        let slice = aligned_slice(&memory, at, 20);
+        let destination = Some(Arc::new(OutputMemory::new(slice.clone())));
+        let requested = RequestedOutput::new(index, 0).written_to(destination);
+        let (one, responses) = placed_request(&model, 1, &[], [requested]);
+        if sequence {
+            one.responder.set_implicit_state(ImplicitState::default());
+        }
+        let data = if index == 0 { floats(&[1.0, 2.0]) } else { texts(&["a", "bcd"]) };
+        let dtype = [dtype::FP32, dtype::STRING][index];
+        with_batch(vec![one], |batch| {
+            assert_eq!(scatter(batch, ["O", "T"][index], dtype, &[1, 2], &data), Ok(true));
+            let written = slice.slice(0..data.len()).to_cpu().unwrap();
+            assert_eq!(written == data, direct, "{at} {index}");
+            send(batch);
+        });
+        let sent = single_response(&responses).outputs.remove(0).data;
+        assert_eq!(sent, slice.slice(0..data.len()).into());
+        assert_eq!(sent.to_cpu().unwrap(), data);
+        let all = PlacedSlice::new(&memory, 0, 256).unwrap().to_cpu().unwrap();
+        assert_eq!(all.iter().filter(|byte| **byte == 7).count(), 256 - data.len());
+    }
 }

@@ -9,11 +9,12 @@ use crate::plugin::text::{c_text, take, view};
 use crate::request::state_spec::{StateSpec, StateTensor};
 use crate::request::{
     DType, InferRequest, InferResponse, InputTensor, RequestContext, RequestedOutput, Responder,
-    ResponseSink, Shape, Signature, TensorSpec, strings,
+    ResponseSink, Shape, Signature, TensorData, TensorSpec, UsedMemory, strings,
 };
 use crate::stats::{Execution, OutstandingExecutions, VersionStats};
 use crate::sync::Mutex;
 use bytes::Bytes;
+use smallvec::SmallVec;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,25 +70,41 @@ pub fn request(
     inputs: &[(usize, Bytes)],
     requested: &[usize],
 ) -> (InferRequest, RecordedResponses) {
+    let inputs: Vec<_> =
+        inputs.iter().map(|(index, data)| (*index, TensorData::from(data.clone()))).collect();
+    let outputs = requested.iter().map(|&index| RequestedOutput::new(index, 0));
+    placed_request(signature, rows, &inputs, outputs)
+}
+
+/// The same with data and destinations anywhere.
+pub fn placed_request(
+    signature: &Arc<Signature>,
+    rows: u32,
+    inputs: &[(usize, TensorData)],
+    outputs: impl IntoIterator<Item = RequestedOutput>,
+) -> (InferRequest, RecordedResponses) {
     let responses = RecordedResponses::default();
     let shape: Shape =
         if signature.batching() { [i64::from(rows), 2][..].into() } else { [2][..].into() };
-    let of = |(index, data): &(usize, Bytes)| InputTensor {
+    let of = |(index, data): &(usize, TensorData)| InputTensor {
         index: *index,
         dtype: signature.input_spec(*index).dtype,
         shape: shape.clone(),
-        data: data.clone().into(),
+        data: data.clone(),
     };
+    let inputs: SmallVec<[InputTensor; 2]> = inputs.iter().map(of).collect();
+    let outputs: SmallVec<[RequestedOutput; 2]> = outputs.into_iter().collect();
     let context = RequestContext {
         signature: Arc::clone(signature),
         stats: Some(Arc::new(VersionStats::new(1))),
         received_ns: 1,
         batch: rows,
-        outputs: requested.iter().map(|&index| RequestedOutput::new(index, 0)).collect(),
+        used_memory: UsedMemory::of(&inputs, &outputs),
+        outputs,
         stream: None,
     };
     let request = InferRequest {
-        inputs: inputs.iter().map(of).collect(),
+        inputs,
         responder: Responder::new(context, RecordingSink(Arc::clone(&responses))),
         ..crate::request::testing::request("r").0
     };
@@ -174,16 +191,21 @@ unsafe extern "C" fn release(ctx: *mut u8) {
     RELEASED.fetch_add(1, Ordering::SeqCst);
 }
 
+/// Memory that a backend donates, with its release.
+pub fn donation(data: Vec<u8>) -> (Buf, Release, *mut u8) {
+    let (ptr, bytes) = (data.as_ptr().cast_mut(), data.len() as u64);
+    let ctx = Box::into_raw(Box::new(data)).cast();
+    (Buf { ptr, bytes, ..NOTHING }, Release { func: Some(release) }, ctx)
+}
+
 pub fn donate(
     batch: *mut Batch,
     name: &str,
     shape: &[i64],
     data: Vec<u8>,
 ) -> std::result::Result<(), String> {
-    let name = c_text(name);
-    let (ptr, bytes) = (data.as_ptr().cast_mut(), data.len() as u64);
-    let (buf, ctx) = (Buf { ptr, bytes, ..NOTHING }, Box::into_raw(Box::new(data)).cast());
-    let (rank, func) = (shape.len() as u32, Release { func: Some(release) });
+    let (name, rank) = (c_text(name), shape.len() as u32);
+    let (buf, func, ctx) = donation(data);
     // SAFETY: as above; the memory lives until its release.
     check(unsafe {
         let adopt = table().scatter_adopt;

@@ -104,7 +104,7 @@ pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -
         queued_ns: request.responder.queued_ns(),
         deadline_ns: request.deadline_ns,
         inputs: inputs(request, signature, arena),
-        destinations: destinations(request),
+        destinations: destinations(request, states),
         requested_outputs: requested_outputs(request, states),
         params: request.parameters.iter().cloned().map(params::encode).collect(),
         stream: request.context().stream.as_ref().map(|stream| RequestStream {
@@ -136,10 +136,13 @@ fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<I
     inputs.collect()
 }
 
-fn destinations(request: &InferRequest) -> Vec<Destination> {
-    let outputs = request.context().outputs.iter().zip(0..);
-    let destinations = outputs.filter_map(|(requested, output)| {
-        let slice = requested.destination.as_ref()?.slice();
+/// The destinations that the child writes itself. The host copies an output that is a state, too, because it keeps the state.
+fn destinations(request: &InferRequest, states: &[u32]) -> Vec<Destination> {
+    let context = request.context();
+    let outputs = context.outputs.iter().zip(0..);
+    let outputs = outputs.filter(|(requested, _)| !states.contains(&(requested.index() as u32)));
+    let destinations = outputs.filter_map(|(_, output)| {
+        let slice = context.destination(output as usize)?.slice();
         let (offset, bytes) = (slice.offset() as u64, slice.len() as u64);
         Some(Destination { output, region: regions::number(slice)?, offset, bytes })
     });

@@ -8,7 +8,7 @@ use super::params;
 use super::process::Process;
 use super::wire::{Received, Receiver};
 use crate::arena::Reader;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plugin::batch::outputs::ResponseBuilder;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -128,9 +128,7 @@ impl ResponseReader {
                     let name = self.name(output).unwrap_or_default();
                     let (dtype, shape) = (output.dtype, &output.shape);
                     let added = match output.in_destination {
-                        true => Err(Error::internal(format!(
-                            "output '{name}' was written to a destination that the request does not have"
-                        ))),
+                        true => building.add_written(name, dtype, shape, output.bytes),
                         false => building.adopt_bytes(name, dtype, shape, data),
                     };
                     fault = fault.or(added.err());

@@ -1,8 +1,9 @@
 //! Unit tests of ensembles, whose models respond when the test makes them.
 
-use super::testing::{Setup, ensemble, request, respond};
+use super::testing::{Setup, ensemble, request, request_to, respond};
 use crate::error::{Code, Error};
-use crate::request::testing::RecordedResponses;
+use crate::request::memory::{Location, OutputMemory};
+use crate::request::testing::{RecordedResponses, aligned_slice, placed};
 use crate::request::{CorrelationId, InferResponse, Parameter, Sequence};
 use std::sync::Arc;
 
@@ -382,4 +383,46 @@ fn concurrent_steps_complete_once() {
         }
     });
     assert!(all.iter().all(|responses| outputs(responses).len() == 1));
+}
+
+#[test]
+fn outputs_are_delivered_to_their_destinations() {
+    // `out` is read by no step, `out2` by step b.
+    let steps = "a:I=in>O=out2 b:I=out2>O=out";
+    let memory = placed(&[7; 256], Location::CPU, true);
+    let to = |index: usize| {
+        let slice = aligned_slice(&memory, 64 * index, 8 + index);
+        Some(Arc::new(OutputMemory::new(slice)))
+    };
+    let (e, models) = ensemble(steps, &Setup::default());
+    let (request, _, responses) = request_to(&e, "out out2", &[1, 2], to);
+    e.submit(request);
+    for (model, direct) in [("a", false), ("b", true)] {
+        let model = models.model(model);
+        let step = model.take();
+        assert_eq!(step.context().outputs[0].destination.is_some(), direct);
+        model.submit_again(step);
+        model.respond();
+    }
+    let got = responses.lock().remove(0).0.unwrap().unwrap();
+    for (index, output) in got.outputs.iter().enumerate() {
+        assert_eq!(output.data, aligned_slice(&memory, 64 * index, 8).into());
+        assert_eq!(output.data.to_cpu().unwrap(), [0; 8][..]);
+    }
+}
+
+#[test]
+fn destination_that_is_too_small_names_the_output_of_the_ensemble() {
+    for (name, steps) in [("out", "a:I=in>O=out"), ("out2", "a:I=in>O=out2 b:I=out2>O=out")] {
+        let memory = placed(&[7; 128], Location::CPU, true);
+        let to = |_| Some(Arc::new(OutputMemory::new(aligned_slice(&memory, 0, 7))));
+        let (e, models) = ensemble(steps, &Setup::default());
+        let (request, _, responses) = request_to(&e, name, &[1, 2], to);
+        e.submit(request);
+        models.model("a").respond();
+        let (code, text) = error(&responses);
+        assert_eq!(code, Code::Internal);
+        let expected = format!("output '{name}' (7 bytes) should be at least 8 bytes");
+        assert!(text.contains(&expected), "{text}");
+    }
 }

@@ -9,9 +9,10 @@ use super::tensors::{StepInputs, Tensor, TensorPool, has_batch};
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::request::CancelObserver;
+use crate::request::memory::OutputMemory;
 use crate::request::{
     InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, RequestedOutput,
-    Responder, ResponseSink, ShapeText, SingleResponse, check,
+    Responder, ResponseSink, ShapeText, SingleResponse, UsedMemory, check,
 };
 use crate::stats::{Execution, FailureReason};
 use crate::sync::{Mutex, MutexGuard};
@@ -142,6 +143,11 @@ impl EnsembleRun {
             stats: Some(Arc::clone(model.stats())),
             received_ns: now_ns(),
             batch,
+            // That of the whole request: steps run at the same time, and must not write what another one reads.
+            used_memory: match &from.context().used_memory {
+                Some(used) => Some(Arc::clone(used)),
+                None => UsedMemory::of(&inputs, &[]),
+            },
             outputs,
             stream: None,
         };
@@ -177,11 +183,26 @@ impl EnsembleRun {
         let signature = self.models[step].signature();
         let writes = self.graph.steps[step].writes.iter();
         let read = writes.filter(|(_, tensor)| pool.is_read(*tensor));
-        read.map(|(name, _)| match signature.output(name) {
-            Some(index) => Ok(RequestedOutput::new(index, 0)),
+        read.map(|(name, tensor)| match signature.output(name) {
+            Some(index) => {
+                let destination = self.destination(*tensor, pool);
+                Ok(RequestedOutput::new(index, 0).written_to(destination))
+            }
             None => Err(self.changed(step, "output", name)),
         })
         .collect()
+    }
+
+    /// The destination of a tensor that is an output of the ensemble and is not read by a step. (What a step reads must be in memory that
+    /// the client does not change.)
+    fn destination(&self, tensor: usize, pool: &TensorPool) -> Option<Arc<OutputMemory>> {
+        let context = self.request.context();
+        context.used_memory.as_ref()?;
+        let written = |w: &RequestedOutput| self.graph.outputs[w.index()] == tensor;
+        let position = context.outputs.iter().position(written)?;
+        let memory = context.destination(position).filter(|_| pool.is_read_once(tensor))?;
+        let name = &self.graph.signature.outputs[context.outputs[position].index()].name;
+        Some(Arc::new(memory.of_step(name)))
     }
 
     /// The model was replaced by one that the ensemble was not checked against.
@@ -232,7 +253,9 @@ impl EnsembleRun {
 
     fn response(&self, tensors: Vec<Option<Tensor>>) -> Result<InferResponse> {
         let signature = &self.graph.signature;
-        let outputs = self.request.context().outputs.iter().zip(tensors).map(|(requested, tensor)| {
+        let context = self.request.context();
+        let outputs = context.outputs.iter().enumerate().zip(tensors);
+        let outputs = outputs.map(|((position, requested), tensor)| {
             let spec = &signature.outputs[requested.index()];
             let Some(tensor) = tensor else {
                 return Err(Error::invalid(
@@ -256,7 +279,7 @@ impl EnsembleRun {
                 name: Arc::clone(&spec.name),
                 dtype: tensor.dtype,
                 shape: caller_shape,
-                data: tensor.data,
+                data: tensor.data.deliver(context.destination(position), &spec.name)?,
             })
         });
         Ok(InferResponse { outputs: outputs.collect::<Result<_>>()?, ..Default::default() })

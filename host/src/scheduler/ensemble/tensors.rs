@@ -103,6 +103,11 @@ impl TensorPool {
         self.uses[tensor] > 0
     }
 
+    /// Whether a tensor will be read once.
+    pub fn is_read_once(&self, tensor: usize) -> bool {
+        self.uses[tensor] == 1
+    }
+
     /// Sets the tensors that `step` wrote. Outputs that the model left out become absent.
     pub fn store(
         &mut self,

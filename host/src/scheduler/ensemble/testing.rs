@@ -3,14 +3,16 @@
 use super::{Ensemble, Graph, StepModel, StepModels, StepPlan};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
+use crate::request::memory::OutputMemory;
 use crate::request::testing::RecordedResponses;
 use crate::request::{
-    DType, InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, Sequence,
-    Signature, TensorSpec, check, testing,
+    DType, InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, RequestedOutput,
+    Sequence, Signature, TensorSpec, UsedMemory, check, testing,
 };
 use crate::stats::{Execution, FailureReason, VersionStats};
 use crate::sync::Mutex;
 use bytes::Bytes;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,14 +45,13 @@ impl ManualModel {
     pub fn respond(&self) {
         let request = self.take();
         let input = &request.inputs[0];
-        let outputs = request.context().outputs.iter().map(|requested| OutputTensor {
-            name: Arc::clone(&self.signature.outputs[requested.index()].name),
-            dtype: input.dtype,
-            shape: input.shape.clone(),
-            data: input.data.clone(),
+        let outputs = request.context().outputs.iter().map(|requested| {
+            let name = Arc::clone(&self.signature.outputs[requested.index()].name);
+            let data = input.data.clone().deliver(requested.destination.as_ref(), &name)?;
+            Ok(OutputTensor { name, dtype: input.dtype, shape: input.shape.clone(), data })
         });
-        let response = InferResponse { outputs: outputs.collect(), ..Default::default() };
-        respond(&request, Ok(response));
+        let outputs = outputs.collect::<Result<_>>();
+        respond(&request, outputs.map(|outputs| InferResponse { outputs, ..Default::default() }));
     }
 }
 
@@ -184,16 +185,29 @@ pub fn request(
     outputs: &str,
     shape: &[i64],
 ) -> (InferRequest, Arc<VersionStats>, RecordedResponses) {
+    request_to(ensemble, outputs, shape, |_| None)
+}
+
+/// The same with destinations of outputs, by index.
+pub fn request_to(
+    ensemble: &Ensemble,
+    outputs: &str,
+    shape: &[i64],
+    destination: impl Fn(usize) -> Option<Arc<OutputMemory>>,
+) -> (InferRequest, Arc<VersionStats>, RecordedResponses) {
     let signature = &ensemble.graph.signature;
     let one = |name| check::find_output(signature, name).unwrap();
     let all = check::all_outputs(signature);
+    let output = |name| all[one(name)].clone().written_to(destination(one(name)));
+    let outputs: SmallVec<[RequestedOutput; 2]> = outputs.split_whitespace().map(output).collect();
     let stats = Arc::new(VersionStats::new(1));
     let context = RequestContext {
         signature: Arc::clone(signature),
         stats: Some(Arc::clone(&stats)),
         received_ns: now_ns(),
         batch: if signature.batching() { shape[0] as u32 } else { 1 },
-        outputs: outputs.split_whitespace().map(|name| all[one(name)].clone()).collect(),
+        used_memory: UsedMemory::of(&[], &outputs),
+        outputs,
         stream: None,
     };
     let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);

@@ -32,10 +32,12 @@ impl Queue {
         }
         let responder = Arc::clone(&request.responder);
         // The reader of a stream must keep reading where later requests may join or overtake this one. Only a network thread
-        // that is not executing can cancel a request whose deadline passes, or send what a backend waits for.
+        // that is not executing can cancel a request whose deadline passes, or send what a backend waits for. Tensors of a device are
+        // copied by the instance's thread, which waits for the copy.
         let may_run_inline = (self.independent || !request.streaming)
             && request.deadline_ns == 0
-            && !request.context().may_wait();
+            && !request.context().may_wait()
+            && !request.context().waits_for_device();
         let sequence = request.sequence.start.then(|| request.sequence.id.clone());
         let State { batcher, wakes, refused, conflict_log, .. } = &mut *state;
         let mut conflict = None;

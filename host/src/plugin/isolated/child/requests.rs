@@ -11,7 +11,7 @@ use crate::request::memory::OutputMemory;
 use crate::request::tensor::element_count;
 use crate::request::{
     CorrelationId, InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Sequence,
-    ShapeText, TensorData,
+    ShapeText, TensorData, UsedMemory,
 };
 use crate::stats::Execution;
 use smallvec::SmallVec;
@@ -31,7 +31,7 @@ pub fn decode(
     // All are read even if one is invalid: each has a reference, which must be released.
     let inputs: SmallVec<[Result<InputTensor>; 2]> =
         message.inputs.into_iter().map(|i| input(i, model, regions)).collect();
-    let inputs = inputs.into_iter().collect::<Result<_>>()?;
+    let inputs = inputs.into_iter().collect::<Result<SmallVec<[InputTensor; 2]>>>()?;
     let outputs = message.requested_outputs.chunks_exact(2).map(|pair| {
         let [index, classes] = [pair[0], pair[1]];
         if index as usize >= model.signature.outputs.len() {
@@ -62,6 +62,7 @@ pub fn decode(
         stats: None,
         received_ns: message.received_ns,
         batch: message.batch,
+        used_memory: UsedMemory::of(&inputs, &outputs),
         outputs,
         stream: stream.map(|(limit, waits)| RequestStream { limit, waits }),
     };

@@ -1,0 +1,43 @@
+//! The placed memory that a request reads and writes. It is asked for faults before a response is sent.
+
+use super::memory::PlacedSlice;
+use super::tensor::{InputTensor, RequestedOutput};
+use crate::error::Error;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// See the module text.
+pub struct UsedMemory {
+    /// Of inputs and output destinations.
+    slices: SmallVec<[PlacedSlice; 4]>,
+    /// The CPU cannot access some of it.
+    on_device: bool,
+}
+
+impl UsedMemory {
+    /// `None` for an ordinary request, whose tensors are in memory of the host.
+    pub fn of(inputs: &[InputTensor], outputs: &[RequestedOutput]) -> Option<Arc<Self>> {
+        let inputs = inputs.iter().filter_map(|input| input.data.placed());
+        let outputs = outputs.iter().filter_map(|output| output.destination.as_deref());
+        let mut slices = inputs.chain(outputs.map(|destination| destination.slice())).peekable();
+        slices.peek()?;
+        let slices: SmallVec<[PlacedSlice; 4]> = slices.cloned().collect();
+        let on_device = slices.iter().any(|slice| !slice.location().is_cpu_accessible());
+        Some(Arc::new(Self { slices, on_device }))
+    }
+
+    /// Reading or writing some of it waits for a device.
+    pub fn is_on_device(&self) -> bool {
+        self.on_device
+    }
+
+    /// No other tensor of the request overlaps this part of a destination, so a backend may write it while it reads the inputs.
+    pub fn is_exclusive(&self, part: &PlacedSlice) -> bool {
+        self.slices.iter().filter(|slice| slice.overlaps(part)).count() <= 1
+    }
+
+    /// The first fault. See [`super::memory::MemoryOwner::fault`].
+    pub fn fault(&self) -> Option<Error> {
+        self.slices.iter().find_map(|slice| slice.memory().fault())
+    }
+}
