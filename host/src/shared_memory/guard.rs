@@ -9,7 +9,8 @@
 //! The handler uses no lock and no allocation. The slot that it finds cannot change meanwhile: the thread that accesses a window
 //! holds its region. Other slots may change, so a slot is read under its version, as in a seqlock.
 //!
-//! System calls that are given such an address fail with EFAULT and raise no signal.
+//! System calls that are given such an address fail with EFAULT and raise no signal. A thread that blocks SIGBUS cannot be
+//! guarded: the kernel ends the process.
 
 use super::limits::{Limits, MAX_REGIONS};
 use crate::sync::Mutex;

@@ -2,6 +2,7 @@
 
 use super::guard::{self, Full, WINDOWS};
 use super::limits::Limits;
+use crate::reclaim;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 use std::os::fd::BorrowedFd;
@@ -9,11 +10,9 @@ use std::ptr::{NonNull, null_mut};
 
 /// A part of a file, mapped shared for reading and writing, and guarded against missing pages.
 pub struct Window {
-    /// The first page.
-    start: NonNull<u8>,
-    mapped: usize,
-    /// Position of the first byte in the first page.
-    first: usize,
+    /// `None` while it is dropped.
+    pages: Option<Pages>,
+    ptr: NonNull<u8>,
     slot: u32,
 }
 
@@ -21,6 +20,16 @@ pub struct Window {
 unsafe impl Send for Window {}
 // SAFETY: as above.
 unsafe impl Sync for Window {}
+
+/// Mapped pages in the table of the guard.
+struct Pages {
+    start: NonNull<u8>,
+    len: usize,
+    slot: u32,
+}
+
+// SAFETY: as above.
+unsafe impl Send for Pages {}
 
 /// Why a part of a file cannot be mapped.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +57,12 @@ impl Window {
             return Err(MapError::System(rustix::io::Errno::NOMEM));
         };
         match WINDOWS.insert(start, mapped, Limits::of_process()) {
-            Ok(slot) => Ok(Self { start, mapped, first, slot }),
+            Ok(slot) => Ok(Self {
+                // SAFETY: in the first page.
+                ptr: unsafe { start.add(first) },
+                pages: Some(Pages { start, len: mapped, slot }),
+                slot,
+            }),
             Err(full) => {
                 unmap(start, mapped);
                 Err(MapError::Full(full))
@@ -58,8 +72,7 @@ impl Window {
 
     /// The first byte.
     pub fn ptr(&self) -> NonNull<u8> {
-        // SAFETY: in the first page.
-        unsafe { self.start.add(self.first) }
+        self.ptr
     }
 
     /// Whether pages were missing when the memory was accessed. They are zero since then, and private to this process.
@@ -72,10 +85,20 @@ impl Window {
     }
 }
 
+/// The last user of a region may be a network thread, which unmaps no large memory.
 impl Drop for Window {
     fn drop(&mut self) {
+        match self.pages.take() {
+            Some(pages) if pages.len >= reclaim::MIN_SIZE => reclaim::later(pages),
+            pages => drop(pages),
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
         WINDOWS.remove(self.slot);
-        unmap(self.start, self.mapped);
+        unmap(self.start, self.len);
     }
 }
 
