@@ -95,7 +95,8 @@ typedef struct trts_host_table {
   trts_error *(*response_new)(trts_responder *responder, trts_response **out);
   /* Takes ownership of the response and discards it; null is allowed. */
   void (*response_free)(trts_response *response);
-  /* Allocates an output in memory of the host; what is written there is sent as it is. 64-byte aligned,
+  /* Allocates an output in memory of the host, or in the memory in which the client wants it, which the client can
+   * change meanwhile; what is written there is sent as it is. 64-byte aligned,
    * uninitialized, writable until the response is sent or freed. An output that was not requested: success,
    * null and 0 bytes. The host may choose other memory than the preferred one: read out->memory. GPU memory of
    * the instance's device is given where it is preferred, and ready as trts.device says. */
@@ -132,7 +133,8 @@ typedef struct trts_host_table {
   /* -- a batch as a whole -- */
   /* Allocates one block of the host for an output or state of all requests. The shape begins with the
    * batch's rows. Writable until batch_finish, which sends each request its rows by reference. 64-byte
-   * aligned, and zeroed unless it is memory of the client; memory as for output_alloc. When no request asked for the output: success, null and 0 bytes. Only in execute; once
+   * aligned, and zeroed unless it is memory of the client; memory as for output_alloc. When no request asked
+   * for the output: success, null and 0 bytes. Only in execute; once
    * per output and batch; not while a response of one of its requests exists. */
   trts_error *(*scatter_alloc)(const trts_batch *batch, trts_str name, uint32_t dtype, uint32_t rank,
                                const int64_t *shape, uint64_t bytes, trts_memory preferred_memory,

@@ -131,7 +131,8 @@ pub struct HostTable {
         unsafe extern "C" fn(responder: *mut Responder, out: *mut *mut Response) -> *mut Error,
     /// Takes ownership of the response and discards it; null is allowed.
     pub response_free: unsafe extern "C" fn(response: *mut Response),
-    /// Allocates an output in memory of the host; what is written there is sent as it is. `shape` has the
+    /// Allocates an output in memory of the host, or in the memory in which the client wants it, which the client can
+    /// change meanwhile; what is written there is sent as it is. `shape` has the
     /// batch dimension first when the model batches. 64-byte aligned, uninitialized, writable until the
     /// response is sent or freed. An output that was not requested: success, null and 0 bytes. The host may choose
     /// other memory than the preferred one: read `Buf::memory`. GPU memory of the instance's device is given where it is
