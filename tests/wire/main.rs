@@ -12,6 +12,7 @@ mod dynamic_batching;
 mod ensembles;
 mod frameworks;
 mod gpu;
+mod gpu_batches;
 mod inline_execution;
 mod instance_groups;
 mod invalid_scheduling;

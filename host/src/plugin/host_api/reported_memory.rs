@@ -3,7 +3,7 @@
 
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use trtserver_plugin_api::abi::types::{Memory, memory_type};
 
 /// Whom reported memory belongs to.
@@ -31,14 +31,34 @@ pub fn reported_memory() -> Vec<ReportedMemory> {
     REPORTS.lock().values().cloned().collect()
 }
 
+/// Called with the id of the scope and the report, when it has changed.
+type Observer = Box<dyn Fn(u64, &ReportedMemory) + Send + Sync>;
+
+static OBSERVER: OnceLock<Observer> = OnceLock::new();
+
+/// Has all reports of this process passed on to `observer`. Set once.
+pub fn set_observer(observer: impl Fn(u64, &ReportedMemory) + Send + Sync + 'static) {
+    let _ = OBSERVER.set(Box::new(observer));
+}
+
+fn observe(id: u64, report: &ReportedMemory) {
+    if let Some(observer) = OBSERVER.get() {
+        observer(id, report);
+    }
+}
+
 /// Replaces the report of scope `id` for that memory.
 pub fn report(id: u64, reporter: &Reporter, memory: Memory, bytes: u64) {
     let key = (id, memory.memory_type, memory.device_id);
+    let report = ReportedMemory { reporter: reporter.clone(), memory, bytes };
     let mut reports = REPORTS.lock();
-    if bytes == 0 {
-        reports.remove(&key);
-    } else {
-        reports.insert(key, ReportedMemory { reporter: reporter.clone(), memory, bytes });
+    let before = match bytes {
+        0 => reports.remove(&key),
+        _ => reports.insert(key, report.clone()),
+    };
+    drop(reports);
+    if before.map_or(0, |before| before.bytes) != bytes {
+        observe(id, &report);
     }
 }
 
@@ -47,7 +67,12 @@ pub fn remove(id: u64) -> Vec<ReportedMemory> {
     let mut reports = REPORTS.lock();
     let keys: Vec<_> =
         reports.range((id, 0, i32::MIN)..=(id, u32::MAX, i32::MAX)).map(|(key, _)| *key).collect();
-    keys.iter().filter_map(|key| reports.remove(key)).collect()
+    let removed: Vec<_> = keys.iter().filter_map(|key| reports.remove(key)).collect();
+    drop(reports);
+    for report in &removed {
+        observe(id, &ReportedMemory { bytes: 0, ..report.clone() });
+    }
+    removed
 }
 
 /// `GPU 1 memory`, for log lines and errors.

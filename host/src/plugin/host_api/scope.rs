@@ -40,6 +40,11 @@ pub enum BackendMemory {
 static MEMORY: LazyLock<Mutex<HashMap<u64, (u64, BackendMemory)>>> = LazyLock::new(Mutex::default);
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
+/// An id that no scope has.
+pub fn unique_id() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Scope {
     pub fn of_backend(name: &str) -> Arc<Self> {
         Self::new(format!("backend {name}"), None)

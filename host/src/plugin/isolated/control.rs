@@ -1,18 +1,24 @@
-//! Reads the control connection of a child: control responses, log records, metrics.
+//! Reads the control connection of a child: control responses, log records, metrics, reports of memory.
 
 use super::exit_reason::KillReason;
-use super::messages::{ControlMessage, LogRecord, Metric, MetricValue, control_message};
+use super::messages::{
+    ControlMessage, LogRecord, MemoryReport, Metric, MetricValue, control_message,
+};
 use super::process::Process;
 use super::wire::{Received, Receiver};
 use crate::error::{Error, Result};
 use crate::plugin::host_api::metric::{CustomMetrics, Series};
+use crate::plugin::host_api::reported_memory::{self, Reporter};
+use crate::plugin::host_api::scope;
 use std::collections::HashMap;
+use std::sync::Arc;
 use trtserver_plugin_api::abi::extensions::metric_kind;
-use trtserver_plugin_api::abi::types::level;
+use trtserver_plugin_api::abi::types::{Memory, level};
 
-/// Reads until the connection ends. The metrics of the child are removed then.
+/// Reads until the connection ends. The metrics of the child and what it reported are removed then.
 pub fn listen(mut receiver: Receiver, process: &Process) {
     let mut metrics = Metrics::default();
+    let mut reports = Reports::new(&process.label);
     loop {
         match receiver.receive::<ControlMessage>() {
             Ok(Received::Message(message)) => match message.kind {
@@ -25,6 +31,7 @@ pub fn listen(mut receiver: Receiver, process: &Process) {
                     }
                 }
                 Some(control_message::Kind::Value(value)) => metrics.put(&value),
+                Some(control_message::Kind::Memory(report)) => reports.put(report),
                 None => {}
             },
             Ok(Received::TimedOut) => {}
@@ -111,6 +118,44 @@ impl Metrics {
         let value = if metric.counter { update.value - metric.last } else { update.value };
         if metric.series.put(value).is_ok() {
             metric.last = update.value;
+        }
+    }
+}
+
+/// Limit of scopes per child whose reports count, for the same reason.
+const MAX_SCOPES: usize = 10_000;
+
+/// What the backend of one child reports to hold.
+struct Reports {
+    /// Of the child's label, since the child could name any model.
+    model: Option<(Arc<str>, i64)>,
+    /// Ids in this process, by those in the child.
+    ids: HashMap<u64, u64>,
+}
+
+impl Reports {
+    /// `label`: `model digits:1`.
+    fn new(label: &str) -> Self {
+        let named = label.strip_prefix("model ").and_then(|named| named.rsplit_once(':'));
+        let model = named.and_then(|(name, version)| Some((name.into(), version.parse().ok()?)));
+        Self { model, ids: HashMap::new() }
+    }
+
+    fn put(&mut self, report: MemoryReport) {
+        if self.ids.len() >= MAX_SCOPES && !self.ids.contains_key(&report.scope) {
+            return;
+        }
+        let id = *self.ids.entry(report.scope).or_insert_with(scope::unique_id);
+        let reporter = Reporter { label: report.label.into(), model: self.model.clone() };
+        let memory = Memory { memory_type: report.memory_type, device_id: report.device_id };
+        reported_memory::report(id, &reporter, memory, report.bytes);
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        for id in self.ids.values() {
+            reported_memory::remove(*id);
         }
     }
 }

@@ -16,3 +16,29 @@ fn number_of_a_series_is_not_used_twice() {
     let families = crate::plugin::host_api::metric::gather();
     assert!(families.iter().all(|family| family.name() != "control_rs_second"));
 }
+
+#[test]
+fn reports_of_a_child_count_for_its_model_and_end_with_it() {
+    let mut reports = Reports::new("model control_rs:7");
+    let report = |scope, bytes| MemoryReport {
+        scope,
+        // A child cannot report for another model.
+        label: "model other:1".into(),
+        memory_type: 2,
+        device_id: 1,
+        bytes,
+    };
+    let seen = || -> Vec<u64> {
+        let all = reported_memory::reported_memory();
+        let model = Some((Arc::from("control_rs"), 7));
+        all.iter().filter(|r| r.reporter.model == model).map(|r| r.bytes).collect()
+    };
+    for (scope, bytes) in [(1, 10), (2, 20), (1, 30)] {
+        reports.put(report(scope, bytes));
+    }
+    assert_eq!(seen(), [30, 20]);
+    reports.put(report(2, 0));
+    assert_eq!(seen(), [30]);
+    drop(reports);
+    assert!(seen().is_empty());
+}

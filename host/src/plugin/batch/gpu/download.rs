@@ -25,8 +25,10 @@ pub struct DeviceOutput {
 enum Owner {
     Allocated(DeviceMemory),
     /// Released when the copy is complete.
-    Donated(#[allow(dead_code, reason = "held, not read")] Box<dyn Send + Sync>),
+    Donated(Donated),
 }
+
+type Donated = Box<dyn Send + Sync>;
 
 impl DeviceOutput {
     pub fn len(&self) -> usize {
@@ -62,7 +64,7 @@ impl DeviceOutput {
 /// Where the copy of an output goes.
 enum Target {
     /// Queued already.
-    Pinned(PinnedMemory, Owner, MemoryTag),
+    Pinned(PinnedMemory, Option<Donated>, MemoryTag),
     /// The pinned pool is exhausted. A copy to pageable memory blocks its thread, so the completion thread makes it.
     Pageable(DeviceOutput),
 }
@@ -164,15 +166,20 @@ impl GpuInstance {
                 unsafe { copy_out.copy(to, from, len)? };
                 to += len as u64;
             }
-            targets.push(Target::Pinned(pinned, output.memory, output.tag));
+            let donated = match output.memory {
+                // Freed behind the copy.
+                Owner::Allocated(_) => None,
+                Owner::Donated(donated) => Some(donated),
+            };
+            targets.push(Target::Pinned(pinned, donated, output.tag));
         }
         Ok(targets)
     }
 
     fn bytes_of(&self, target: Target) -> Result<Bytes> {
         match target {
-            Target::Pinned(pinned, owner, tag) => {
-                drop(owner);
+            Target::Pinned(pinned, donated, tag) => {
+                drop(donated);
                 let pinned = PinnedBytes(pinned);
                 if !buffer::uses_arena() {
                     return Ok(Bytes::from_owner(pinned));

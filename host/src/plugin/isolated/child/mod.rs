@@ -21,7 +21,8 @@ mod unread; // responses that clients have not read
 
 use super::wire::split;
 use crate::plugin::crash_report;
-use crate::plugin::host_api::set_isolated;
+use crate::plugin::host_api::{reported_memory, set_isolated};
+use crate::plugin::isolated::messages::{MemoryReport, control_message};
 use control::Control;
 use control_reader::ControlReader;
 use instance::Instances;
@@ -61,6 +62,16 @@ pub fn run() -> ExitCode {
         eprintln!("trtserver plugin-host: {e}");
         return ExitCode::from(1);
     }
+    let reports = Arc::clone(&control);
+    reported_memory::set_observer(move |scope, report| {
+        reports.send(control_message::Kind::Memory(MemoryReport {
+            scope,
+            label: report.reporter.label.to_string(),
+            memory_type: report.memory.memory_type,
+            device_id: report.memory.device_id,
+            bytes: report.bytes,
+        }));
+    });
     set_isolated();
     let instances = Arc::new(Instances::default());
     let (jobs, inbox) = channel();

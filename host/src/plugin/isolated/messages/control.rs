@@ -51,7 +51,7 @@ pub mod control_request {
 /// Child to host, over the control connection.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ControlMessage {
-    #[prost(oneof = "control_message::Kind", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "control_message::Kind", tags = "1, 2, 3, 4, 5")]
     pub kind: Option<control_message::Kind>,
 }
 
@@ -68,6 +68,9 @@ pub mod control_message {
         /// The current value of a metric.
         #[prost(message, tag = "4")]
         Value(super::MetricValue),
+        /// The backend reports memory that it holds.
+        #[prost(message, tag = "5")]
+        Memory(super::MemoryReport),
     }
 }
 
@@ -298,6 +301,23 @@ pub struct MetricValue {
     pub number: u64,
     #[prost(double, tag = "2")]
     pub value: f64,
+}
+
+/// Replaces the former report of the scope for that memory; 0 bytes: there is none any more.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct MemoryReport {
+    /// Identifies the scope in the child.
+    #[prost(uint64, tag = "1")]
+    pub scope: u64,
+    /// The scope in log lines.
+    #[prost(string, tag = "2")]
+    pub label: String,
+    #[prost(uint32, tag = "3")]
+    pub memory_type: u32,
+    #[prost(int32, tag = "4")]
+    pub device_id: i32,
+    #[prost(uint64, tag = "5")]
+    pub bytes: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
