@@ -11,11 +11,16 @@ const UUID_A: &str = "GPU-f0f7fe05-0c13-1a21-282f-363d444b5259";
 const UUID_C: &str = "GPU-f6fd040b-1219-2027-2e35-3c434a51585f";
 
 /// A library of the legacy interface, which opens on GPUs and takes CPU memory.
-fn on_gpu(name: &str, gpu: u32, mode: Mode) -> Custom {
+fn instances_on_gpu(name: &str, gpu: u32, count: u32, mode: Mode) -> Custom {
     let tensors = "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1 ] } ]
         output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ -1 ] } ]";
-    let group = format!("instance_group [ {{ kind: KIND_GPU gpus: [ {gpu} ] }} ]");
+    let group = format!("instance_group [ {{ kind: KIND_GPU gpus: [ {gpu} ] count: {count} }} ]");
     Custom::new(name, tensors).library("identity.c", Generation::V2b).mode(mode).more(&group)
+}
+
+/// One instance.
+fn on_gpu(name: &str, gpu: u32, mode: Mode) -> Custom {
+    instances_on_gpu(name, gpu, 1, mode)
 }
 
 #[test]
@@ -155,6 +160,14 @@ fn gpu_instances_have_streams_of_their_own_and_leak_nothing() {
     ]);
     assert_eq!(server.infer("graphic", "").status, 200);
     assert_eq!(server.infer("isolated", "").status, 200);
+    for model in ["graphic", "isolated"] {
+        let labels = format!(r#"{{gpu_uuid="{UUID_A}",model="{model}",version="1"}}"#);
+        for name in ["nv_inference_count", "nv_inference_load_ratio_count"] {
+            assert_eq!(server.metrics(&format!("{name}{labels}")), Some(1.0), "{name}{labels}");
+        }
+        let without = format!(r#"nv_inference_count{{model="{model}",version="1"}}"#);
+        assert_eq!(server.metrics(&without), None);
+    }
     assert!(server.stop().success());
     let calls = std::fs::read_to_string(fakes.path("calls")).unwrap();
     // Three by the server, three by the child.
@@ -199,5 +212,26 @@ fn lost_device_takes_its_models_out_of_service_and_no_others() {
     // Nothing more can be opened there, and nothing hangs.
     let again = server.load("late");
     assert!(again.text().contains("GPU 0 is lost"), "{}", again.text());
+    assert!(server.stop().success());
+}
+
+#[test]
+fn process_of_an_isolated_model_ends_when_its_device_is_lost() {
+    let fakes = Fakes::new();
+    let server = fakes
+        .server()
+        .flag("--model-control-mode=explicit")
+        .custom(instances_on_gpu("twice", 0, 2, Mode::Isolated))
+        .custom(on_gpu("once", 0, Mode::Isolated))
+        // In each process: of the second instance.
+        .env("FAKE_CUDA_FAIL", "cuStreamCreateWithPriority:4:700")
+        .start();
+    let refused = server.load("twice");
+    assert!(refused.status >= 400, "{}", refused.text());
+    let text = refused.text();
+    assert!(text.contains("ended with exit code 1") && text.contains("GPU 0 is lost: "), "{text}");
+    // The device of the other processes is not lost.
+    assert_ok(server.load("once"));
+    assert_eq!(server.infer("once", "").status, 200);
     assert!(server.stop().success());
 }

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 pub struct Context {
     pub(super) api: &'static Api,
     pub(super) ordinal: i32,
-    device: c_int,
+    /// The driver's handle of the device.
+    pub(super) device: c_int,
     /// Null until the first use.
     handle: AtomicPtr<std::ffi::c_void>,
     opening: Mutex<()>,

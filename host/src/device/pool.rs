@@ -144,7 +144,7 @@ impl DevicePool {
             alloc_type: 1,
             handle_types: 0,
             location_type: 1,
-            location_id: self.context.ordinal,
+            location_id: self.context.device,
             reserved: [0; 9],
         };
         let (mut pool, mut keep) = (null_mut(), self.keep);

@@ -8,7 +8,7 @@ use super::load_cancel::LoadCancel;
 use super::priority::set_niceness;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
-use crate::device::{LostWatch, Streams};
+use crate::device::{self, Device, LostWatch, Streams};
 use crate::error::{Error, Result};
 use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
@@ -90,6 +90,7 @@ impl Worker {
         let priority = self.plan.priority;
         // First, because threads that the backend starts inherit it.
         let nice = set_niceness(self.plan.nice);
+        self.stats.placed(self.ordinal, self.gpu_uuid());
         let streams = Streams::for_instance(gpu, self.plan.device, priority.stream())?;
         tracing::info!(
             "model '{}' instance {}: nice value {nice}{}",
@@ -135,6 +136,12 @@ impl Worker {
                 .on_lost(move |reason| broken(&format!("GPU {ordinal} is lost: {reason}")))
         });
         Ok((Gpu { _watch: watch, _streams: streams }, instance))
+    }
+
+    /// Of the instance's GPU, also if another process executes it.
+    fn gpu_uuid(&self) -> Option<String> {
+        let gpu = (self.plan.kind == Kind::Gpu).then(|| device::device(self.plan.device).ok());
+        gpu.flatten().map(Device::uuid_text)
     }
 
     fn serve(self, instance: Instance) {

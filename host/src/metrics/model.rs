@@ -61,7 +61,8 @@ const COUNTERS: [CounterRow; 9] = [
     ),
 ];
 
-/// Families with one series per version that is loaded or should be; versions that were unloaded have none.
+/// Families with one series per version that is loaded or should be, and per GPU of its instances; versions that were
+/// unloaded have none.
 pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
     let mut rows: Vec<Family> =
         COUNTERS.iter().map(|(name, help, _)| Family::counter(name, help)).collect();
@@ -98,11 +99,24 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
     for model in models.all().values() {
         for version in model.versions.values().filter(|v| !v.is_fully_unloaded()) {
             let labels = labels(model, version);
-            let counters = version.stats.snapshot();
-            let total = counters.total();
-            for (family, (_, _, value)) in rows.iter_mut().zip(&COUNTERS) {
-                family.put(&labels, value(&counters, &total));
+            let by_gpu = version.stats.by_gpu();
+            let on_gpu = by_gpu.keys().any(Option::is_some);
+            for (gpu, counters) in &by_gpu {
+                let mut labels = labels.clone();
+                match gpu {
+                    Some(uuid) => labels.push(("gpu_uuid".into(), uuid.to_string())),
+                    // Failures of a model that has instances on GPUs alone.
+                    None if on_gpu && counters.inference_count == 0 => continue,
+                    None => {}
+                }
+                let total = counters.total();
+                for (family, (_, _, value)) in rows.iter_mut().zip(&COUNTERS) {
+                    family.put(&labels, value(counters, &total));
+                }
+                let (counts, sum) = (&counters.load_ratio, counters.load_ratio_sum);
+                ratio.put_buckets(&labels, &LOAD_RATIO_BOUNDS, counts, sum);
             }
+            let counters = version.stats.snapshot();
             for (count, (_, reason)) in counters.failures.iter().zip(FAILURE_REASONS) {
                 let mut labels = labels.clone();
                 labels.push(("reason".into(), reason.into()));
@@ -113,12 +127,6 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
                 labels.push(("when".into(), when.into()));
                 cancelled.put(&labels, *count as f64);
             }
-            ratio.put_buckets(
-                &labels,
-                &LOAD_RATIO_BOUNDS,
-                &counters.load_ratio,
-                counters.load_ratio_sum,
-            );
             for (sample, span) in version.stats.warmup() {
                 let mut labels = labels.clone();
                 labels.push(("sample".into(), sample.to_string()));

@@ -43,6 +43,8 @@ pub type WarmupSpans = BTreeMap<Arc<str>, Span>;
 pub struct VersionStats {
     /// Shard 0 is for failures before execution, shard i + 1 for instance i.
     shards: Box<[Mutex<Counters>]>,
+    /// UUIDs of the GPUs of instances, by instance; shorter than the list of instances if the last ones have none.
+    gpus: Mutex<Vec<Option<Arc<str>>>>,
     /// Of the slowest instance, sample by sample.
     warmup: Mutex<WarmupSpans>,
     /// The counters of the time when the model had fewer instances, which may still write them.
@@ -52,7 +54,7 @@ pub struct VersionStats {
 impl VersionStats {
     pub fn new(instances: usize) -> Self {
         let shards = (0..=instances).map(|_| Mutex::default()).collect();
-        Self { shards, warmup: Mutex::default(), before: None }
+        Self { shards, gpus: Mutex::default(), warmup: Mutex::default(), before: None }
     }
 
     /// The counters of a version that is loaded again with this number of instances: these, or new ones with more shards
@@ -138,6 +140,26 @@ impl VersionStats {
     /// Empty unless the model is warmed up.
     pub fn warmup(&self) -> WarmupSpans {
         self.warmup.lock().clone()
+    }
+
+    /// Instance `shard` is on the GPU with this UUID, or on none.
+    pub fn placed(&self, shard: usize, gpu: Option<String>) {
+        let mut gpus = self.gpus.lock();
+        if gpus.len() <= shard {
+            gpus.resize(shard + 1, None);
+        }
+        gpus[shard] = gpu.map(Arc::from);
+    }
+
+    /// [`VersionStats::snapshot`] by the GPU of the instance. `None`: instances on the CPU, and failures before execution.
+    pub fn by_gpu(&self) -> BTreeMap<Option<Arc<str>>, Counters> {
+        let mut sums = self.before.as_ref().map(|before| before.by_gpu()).unwrap_or_default();
+        let gpus = self.gpus.lock();
+        for (i, shard) in self.shards.iter().enumerate() {
+            let gpu = i.checked_sub(1).and_then(|instance| gpus.get(instance)).cloned().flatten();
+            sums.entry(gpu).or_default().merge(&shard.lock());
+        }
+        sums
     }
 
     pub fn snapshot(&self) -> Counters {

@@ -48,6 +48,34 @@ fn counters_continue_with_more_instances() {
 }
 
 #[test]
+fn counters_are_apart_by_gpu_and_together_in_the_snapshot() {
+    let stats = Arc::new(VersionStats::new(2));
+    stats.placed(1, Some("GPU-1".to_owned()));
+    let success = |stats: &VersionStats, instance: usize| {
+        let execution = Execution::new(instance, 1, 1, 100, &Default::default());
+        stats.success(1, 50, 60, 200, &execution);
+    };
+    success(&stats, 0);
+    success(&stats, 1);
+    stats.failure(1, 5, FailureReason::Other);
+    // With more instances, of which one has moved.
+    let more = stats.continued(4);
+    more.placed(3, Some("GPU-2".to_owned()));
+    more.placed(0, Some("GPU-1".to_owned()));
+    success(&more, 3);
+    success(&more, 0);
+    success(&more, 2);
+    let counts: Vec<_> = more
+        .by_gpu()
+        .into_iter()
+        .map(|(gpu, c)| (gpu, c.inference_count, c.total().failed.count))
+        .collect();
+    let on = |gpu: &str| Some(Arc::from(gpu));
+    assert_eq!(counts, [(None, 2, 1), (on("GPU-1"), 2, 0), (on("GPU-2"), 1, 0)]);
+    assert_eq!(more.snapshot().inference_count, 5);
+}
+
+#[test]
 fn reported_times_out_of_order_are_ignored() {
     let execution = Execution::new(0, 1, 1, 100, &Default::default());
     execution.note_times(5, 900);
