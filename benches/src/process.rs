@@ -36,7 +36,8 @@ impl Process {
             .arg(flag("backend-dir", options.dist.join("backends")))
             .arg(flag("backend-dir", options.probe.clone()))
             .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
-            .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
+            .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"])
+            .arg("--allow-client-shm=true");
         start(command)
     }
 

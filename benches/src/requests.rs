@@ -289,6 +289,13 @@ fn v2_json(work: Work, inputs: &Tensors, outputs: &Tensors, binary: bool) -> Str
     serde_json::json!({ "inputs": inputs, "outputs": outputs }).to_string()
 }
 
+/// The first variant, with one raw entry for each input.
+pub fn v2_message(work: Work) -> v2::ModelInferRequest {
+    let (inputs, outputs) = work.tensors(0);
+    let raw = inputs.iter().map(|(_, values)| bytes_of(values)).collect();
+    v2_request(work, &inputs, &outputs, raw)
+}
+
 fn v2_request(
     work: Work,
     inputs: &Tensors,

@@ -1,4 +1,4 @@
-//! Metadata and statistics of a v2 server over HTTP.
+//! Metadata, statistics and management requests of a v2 server over HTTP.
 
 use crate::Result;
 use serde_json::Value;
@@ -16,10 +16,22 @@ pub fn get(address: SocketAddr, path: &str) -> Result<Value> {
 
 /// The body of a response with status 200; any other status is an error.
 pub fn body(address: SocketAddr, path: &str) -> Result<String> {
+    exchange(address, path, &format!("GET {path} HTTP/1.1\r\n\r\n"))
+}
+
+/// Posts `json`; any other status than 200 is an error.
+pub fn post(address: SocketAddr, path: &str, json: &str) -> Result<()> {
+    let length = json.len();
+    let request = format!("POST {path} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{json}");
+    exchange(address, path, &request).map(drop)
+}
+
+/// Sends `request` with the headers that every request has.
+fn exchange(address: SocketAddr, path: &str, request: &str) -> Result<String> {
     let wrap = |e: std::io::Error| format!("http://{address}{path}: {e}");
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(wrap)?;
     stream.set_read_timeout(Some(TIMEOUT)).map_err(wrap)?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let request = request.replacen("\r\n", "\r\nHost: localhost\r\nConnection: close\r\n", 1);
     stream.write_all(request.as_bytes()).map_err(wrap)?;
     let mut response = String::new();
     stream.read_to_string(&mut response).map_err(wrap)?;

@@ -35,6 +35,7 @@ mod python; // runs the scripts of the real clients
 mod repository; // a temporary model repository
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
+mod shared_memory; // a client's shared memory
 pub mod soak; // the soak test
 pub mod tensorflow_files; // GraphDef and SavedModel files, encoded by hand
 pub mod versions; // backends in several versions
@@ -43,10 +44,11 @@ pub use compile::{compile, compile_c, folder};
 pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
-pub use install::{backends, dist, root, tensorflow};
+pub use install::{backends, dist, python, root, tensorflow};
 pub use latch::Latch;
 pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};
 pub use python::{python_v1, python_v2};
 pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
+pub use shared_memory::SharedObject;

@@ -3,7 +3,7 @@
 use std::fs;
 use trtserver_tests::scheduled::accumulator;
 use trtserver_tests::versions::{Version, model};
-use trtserver_tests::{Server, folder, python_v2, root};
+use trtserver_tests::{Server, folder, python, python_v2, root};
 
 fn output_matches(page: &str) {
     let server = Server::new().copy_models("examples/models").start();
@@ -66,6 +66,30 @@ fn batching_md_configurations() {
         server = server.model(&name, rest + config);
     }
     assert!(server.start().stop().success());
+}
+
+/// Without a v1 client for this machine its section is left out.
+#[test]
+fn shared_memory_md() {
+    let server =
+        Server::new().copy_models("examples/models").flag("--allow-client-shm=true").start();
+    let set = |generation: &str| {
+        let program = python(generation)?;
+        Some(format!("--set=PYTHON_{}={}", generation.to_uppercase(), program.display()))
+    };
+    let (dir, page) = (folder(), "docs/shared-memory.md");
+    let mut arguments: Vec<String> = ["v1", "v2"].into_iter().filter_map(set).collect();
+    if arguments.len() == 2 {
+        arguments.push(page.to_owned());
+    } else {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let sections = text.split_inclusive("\n## ").filter(|s| !s.contains("PYTHON_V1"));
+        let copy = dir.path().join("page.md");
+        fs::write(&copy, sections.collect::<String>()).unwrap();
+        arguments.push(copy.display().to_string());
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    python_v2(&server, "run_docs.py", &arguments);
 }
 
 #[test]

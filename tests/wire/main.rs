@@ -29,6 +29,7 @@ mod plugin_command;
 mod queue_policy;
 mod sequence_batching;
 mod shared_memory_regions;
+mod shared_memory_tensors;
 mod unread_responses;
 mod v1_grpc;
 mod v1_http;

@@ -4,6 +4,7 @@ mod connections; // busy connections
 mod floor; // passes of server and floor
 mod idle; // idle connections
 mod models; // loaded models
+mod shared_memory; // tensors in client shared memory
 mod sizes; // tensor sizes
 
 use crate::Result;
@@ -28,11 +29,13 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     let mut connections = Table::new(connections::COLUMNS);
     let mut idle = Table::new(idle::COLUMNS);
     let mut sizes = Table::new(sizes::COLUMNS);
+    let mut shared = Table::new(shared_memory::COLUMNS);
     models::measure(options, &mut models)?;
     connections::measure(options, &mut connections)?;
     idle::measure(options, &mut idle)?;
     sizes::measure(options, &mut sizes)?;
-    Ok(vec![models, connections, idle, sizes])
+    shared_memory::measure(options, &mut shared)?;
+    Ok(vec![models, connections, idle, sizes, shared])
 }
 
 /// The rows of each frontend with each value that `options` selects by name.

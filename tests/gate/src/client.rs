@@ -29,6 +29,7 @@ enum Wire {
 impl Client {
     pub fn connect(server: &Running, row: &str) -> Self {
         let request = Request::of_row(row);
+        request.register(server);
         let connection = match request.path {
             None => Wire::Http(server.connect()),
             Some(_) => Wire::Grpc(Grpc::connect(server.grpc())),

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use prost::Message;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use trtserver_proto::{v1, v2};
-use trtserver_tests::http1;
+use trtserver_tests::{Running, SharedObject, http1};
 
 pub const MODEL: &str = "identity";
 
@@ -14,9 +15,13 @@ pub struct Request {
     /// HTTP: head and body. gRPC: the length-prefixed message.
     pub bytes: Bytes,
     expect: Expect,
+    /// Holds the tensors: the first half of it the input, the second the output.
+    shared: Option<SharedObject>,
 }
 
 enum Expect {
+    /// The output is in shared memory.
+    Shared(Bytes),
     /// The body contains these bytes.
     Holds(Bytes),
     /// The body is JSON whose first output holds these numbers.
@@ -58,7 +63,15 @@ impl Request {
             "v2-grpc" => {
                 grpc("/inference.GRPCInferenceService/ModelInfer", &v2_message(&shape, raw), holds)
             }
+            "shm-http" | "shm-grpc" => shared(front, &shape, raw),
             _ => panic!("{row}: no such front end"),
+        }
+    }
+
+    /// Registers the shared memory that the request uses.
+    pub fn register(&self, server: &Running) {
+        if let Some(object) = &self.shared {
+            object.register(server);
         }
     }
 
@@ -69,6 +82,12 @@ impl Request {
             // The tensor is at the start or at the end, whatever the protocol.
             Expect::Holds(raw) => body.ends_with(raw) || body.starts_with(raw),
             Expect::Numbers(numbers) => numbers_of(body).is_some_and(|got| got == *numbers),
+            Expect::Shared(raw) => self.shared.as_ref().is_some_and(|object| {
+                let output = object.read(raw.len() as u64, raw.len());
+                // So that the next request has to write it.
+                object.write(raw.len() as u64, &[0xff; 4096]);
+                output == *raw
+            }),
         };
         let shown = &body[..body.len().min(300)];
         assert!(right, "wrong response: {}", String::from_utf8_lossy(shown).escape_debug());
@@ -85,14 +104,53 @@ fn v2_path() -> String {
     format!("/v2/models/{MODEL}/infer")
 }
 
+/// A v2 request with both tensors in shared memory.
+fn shared(front: &str, shape: &[i64], raw: Bytes) -> Request {
+    let bytes = raw.len() as u64;
+    let object = SharedObject::new(2 * bytes);
+    object.write(0, &raw);
+    let request = if front == "shm-http" {
+        let input = json!({
+            "name": "INPUT0", "shape": shape, "datatype": "FP32", "parameters": object.parameters(0, bytes),
+        });
+        let output = json!({ "name": "OUTPUT0", "parameters": object.parameters(bytes, bytes) });
+        let json = json!({ "inputs": [input], "outputs": [output] }).to_string();
+        http(&v2_path(), &[], json.as_bytes(), Expect::Shared(raw))
+    } else {
+        let mut message = v2_message(shape, Bytes::new());
+        message.raw_input_contents.clear();
+        message.inputs[0].parameters = grpc_parameters(&object, 0, bytes);
+        message.outputs[0].parameters = grpc_parameters(&object, bytes, bytes);
+        grpc("/inference.GRPCInferenceService/ModelInfer", &message, Expect::Shared(raw))
+    };
+    Request { shared: Some(object), ..request }
+}
+
+fn grpc_parameters(
+    object: &SharedObject,
+    offset: u64,
+    bytes: u64,
+) -> BTreeMap<String, v2::InferParameter> {
+    use v2::infer_parameter::ParameterChoice::{Int64Param, StringParam};
+    let parameters = [
+        ("shared_memory_region", StringParam(object.name.clone())),
+        ("shared_memory_offset", Int64Param(offset as i64)),
+        ("shared_memory_byte_size", Int64Param(bytes as i64)),
+    ];
+    let parameter = |(key, choice): (&str, _)| {
+        (key.to_owned(), v2::InferParameter { parameter_choice: Some(choice) })
+    };
+    parameters.map(parameter).into()
+}
+
 fn http(path: &str, headers: &[(&str, &str)], body: &[u8], expect: Expect) -> Request {
     let bytes = http1::request("POST", path, headers, body).into();
-    Request { path: None, bytes, expect }
+    Request { path: None, bytes, expect, shared: None }
 }
 
 fn grpc(path: &'static str, message: &impl Message, expect: Expect) -> Request {
     let bytes = trtserver_tests::http2::message(&message.encode_to_vec()).into();
-    Request { path: Some(path), bytes, expect }
+    Request { path: Some(path), bytes, expect, shared: None }
 }
 
 /// With the values, or with a reference to the binary section.

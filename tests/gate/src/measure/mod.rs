@@ -25,7 +25,7 @@ fn server(delay_ms: u32) -> Server {
     let config = format!(
         "name: \"{MODEL}\"\nbackend: \"probe\"\ninput {input}\noutput {output}\n{parameters}"
     );
-    Server::new().model(MODEL, config)
+    Server::new().model(MODEL, config).flag("--allow-client-shm=true")
 }
 
 /// True if this program can be started.
