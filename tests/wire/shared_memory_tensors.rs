@@ -93,6 +93,34 @@ fn response_lists_shared_output_without_data() {
     object.unregister(&SERVER);
 }
 
+/// The client of v1 names whole regions only, and checks sizes itself.
+#[test]
+fn v1_header_names_offset_and_size() {
+    let object = region();
+    object.fill(2.0);
+    let (name, at) = (&object.name, LEN / 2);
+    let infer = |bytes: u64| {
+        let header = format!(
+            "batch_size: 1 \
+             input {{ name: \"INPUT0\" dims: 2 shared_memory {{ name: \"{name}\" offset: 8 byte_size: {bytes} }} }} \
+             output {{ name: \"OUTPUT0\" shared_memory {{ name: \"{name}\" offset: {at} byte_size: 64 }} }}"
+        );
+        SERVER.post("/api/infer/echo", &[("NV-InferRequest", &header)], "")
+    };
+    let response = infer(8);
+    let described = response.header("nv-inferresponse").unwrap_or_default();
+    assert!(described.contains("batch_byte_size: 8"), "{described}");
+    // The trailer, without data before it.
+    assert!(response.text().starts_with("model_name: \"echo\""), "{}", response.text());
+    assert_eq!(output(&object), 2.0);
+    let response = infer(12);
+    assert_eq!(response.status, 400);
+    let status = response.header("nv-status").unwrap_or_default();
+    let text = "unexpected shared-memory size 12 for input 'INPUT0', expecting 8 for model 'echo'";
+    assert!(status.contains(text), "{status}");
+    object.unregister(&SERVER);
+}
+
 #[test]
 fn unlinked_and_replaced_object_stays_in_use() {
     let object = region();
