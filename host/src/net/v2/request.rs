@@ -4,6 +4,7 @@ use super::parameters::RequestParameters;
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
+use crate::net::decode_workers::MAX_INLINE;
 use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
 use crate::request::context::RequestStream;
@@ -47,6 +48,14 @@ impl UncheckedRequest {
         output.destination = destination;
         self.outputs.push(output);
         Ok(index)
+    }
+
+    /// Submitting copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors there.
+    pub fn copies_much(&self) -> bool {
+        let copied = |input: &InputTensor| input.dtype.size().is_none() || !input.is_aligned(1);
+        self.inputs.iter().any(|input| {
+            input.data.placed().is_some_and(|slice| slice.len() > MAX_INLINE) && copied(input)
+        })
     }
 
     /// Checks the request and queues it. The returned reference is for cancellation; it does not keep the request alive.

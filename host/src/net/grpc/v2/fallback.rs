@@ -6,6 +6,7 @@ use super::response::ResponseSpec;
 use super::shared_memory;
 use crate::error::{Error, Result};
 use crate::ledger::Owner;
+use crate::net::decode_workers::MAX_INLINE;
 use crate::net::v2::{Regions, RequestParameters, UncheckedRequest};
 use crate::repository::OpenVersion;
 use crate::request::check::{self, IdPrefix};
@@ -30,6 +31,18 @@ pub fn convert_contents(request: &mut ModelInferRequest) {
     request.raw_input_contents = raw;
     let converted = request.inputs.iter_mut().filter(|tensor| sent(&&**tensor));
     converted.for_each(|tensor| tensor.contents = None);
+}
+
+/// Reading the message copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors
+/// there.
+pub fn copies_much(request: &ModelInferRequest) -> bool {
+    request.inputs.iter().any(|tensor| match shared_memory::slice("", &tensor.parameters) {
+        Ok(Some(slice)) => {
+            let copied = tensor.datatype == "BYTES" || !slice.offset.is_multiple_of(8);
+            copied && slice.byte_size > MAX_INLINE as u64
+        }
+        _ => false,
+    })
 }
 
 /// Converts a message for the model version `served`.

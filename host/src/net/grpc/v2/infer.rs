@@ -64,24 +64,36 @@ fn begin_or_defer(
     received_ns: u64,
 ) -> OrDeferred<Result<PendingRequest, Status>> {
     if !is_heavy(ctx, &frames) {
-        return Ok(begin(ctx, frames, deadline_ns, received_ns));
+        return match begin(ctx, frames, deadline_ns, received_ns) {
+            Ok(pending) => Ok(pending),
+            Err(request) if fallback::copies_much(&request) => {
+                let ctx = Arc::clone(ctx);
+                let begin = move || begin_decoded(&ctx, *request, deadline_ns, received_ns);
+                let work = async { decode_workers::run(begin).await.map_err(status_code::status)? };
+                Err(Box::pin(work))
+            }
+            Err(request) => Ok(begin_decoded(ctx, *request, deadline_ns, received_ns)),
+        };
     }
     let ctx = Arc::clone(ctx);
     Err(Box::pin(async move {
         let (frames, _reservation) =
             unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
-        let begin = move || begin(&ctx, frames, deadline_ns, received_ns);
+        let begin = move || {
+            begin(&ctx, frames, deadline_ns, received_ns)
+                .unwrap_or_else(|request| begin_decoded(&ctx, *request, deadline_ns, received_ns))
+        };
         decode_workers::run(begin).await.map_err(status_code::status)?
     }))
 }
 
-/// Reads a message, by the fast path if it is ordinary, and queues its request.
+/// Reads a message and queues its request, if it is ordinary; else returns the decoded message.
 fn begin(
     ctx: &Arc<Context>,
     mut frames: MessageBuf,
     deadline_ns: u64,
     received_ns: u64,
-) -> Result<PendingRequest, Status> {
+) -> Result<Result<PendingRequest, Status>, Box<ModelInferRequest>> {
     if frames.remaining() >= unary::MIN_IN_ARENA
         && let Some(memory) = frames.first_text().and_then(|model| ctx.models.input_memory(model))
         && let Some(arena) = memory.arena
@@ -98,10 +110,22 @@ fn begin(
                 .map_err(|status| Error::internal(status.message()))
                 .and_then(|request| fallback::read(served, request, Regions::of(ctx))),
         };
-        return start(ctx, model, version, deadline_ns, received_ns, read)
-            .map_err(status_code::status);
+        let pending = start(ctx, model, version, deadline_ns, received_ns, read);
+        return Ok(pending.map_err(status_code::status));
     }
-    let request: ModelInferRequest = unary::decode(ModelInferRequest::schema(), frames)?;
+    match unary::decode(ModelInferRequest::schema(), frames) {
+        Ok(request) => Err(Box::new(request)),
+        Err(status) => Ok(Err(status)),
+    }
+}
+
+/// Queues the request of a message that is not ordinary.
+fn begin_decoded(
+    ctx: &Arc<Context>,
+    request: ModelInferRequest,
+    deadline_ns: u64,
+    received_ns: u64,
+) -> Result<PendingRequest, Status> {
     let (model, version) = (request.model_name.clone(), request.model_version.clone());
     let read = |served: &OpenVersion| fallback::read(served, request, Regions::of(ctx));
     start(ctx, &model, &version, deadline_ns, received_ns, read).map_err(status_code::status)

@@ -191,26 +191,24 @@ impl Head {
         body: Bytes,
         received_ns: u64,
     ) -> OrDeferred<Result<Submitted>> {
-        if !self.is_heavy(served, &body) {
-            return Ok(self.submit(ctx, served, body, received_ns));
+        if self.is_heavy(served, &body) {
+            let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
+            let submit = move || {
+                let (unchecked, spec) = self.request(&ctx, &served, body)?;
+                queue(&ctx, &served, unchecked, spec, received_ns)
+            };
+            return Err(Box::pin(async move { decode_workers::run(submit).await? }));
         }
-        let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
-        let submit = move || self.submit(&ctx, &served, body, received_ns);
-        Err(Box::pin(async move { decode_workers::run(submit).await? }))
-    }
-
-    /// Reads the request and queues it.
-    fn submit(
-        self,
-        ctx: &Context,
-        served: &OpenVersion,
-        body: Bytes,
-        received_ns: u64,
-    ) -> Result<Submitted> {
-        let (unchecked, spec) = self.request(ctx, served, body)?;
-        let (sink, receiver) = sink::unary();
-        let responder = unchecked.submit(ctx, served, received_ns, sink)?;
-        Ok((receiver.response_of(responder), spec))
+        let (unchecked, spec) = match self.request(ctx, served, body) {
+            Ok(request) => request,
+            Err(error) => return Ok(Err(error)),
+        };
+        if unchecked.copies_much() {
+            let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
+            let queue = move || queue(&ctx, &served, unchecked, spec, received_ns);
+            return Err(Box::pin(async move { decode_workers::run(queue).await? }));
+        }
+        Ok(queue(ctx, served, unchecked, spec, received_ns))
     }
 
     fn request(
@@ -234,4 +232,17 @@ impl Head {
             },
         }
     }
+}
+
+/// Checks a request and puts it into the queue of its model.
+fn queue(
+    ctx: &Context,
+    served: &OpenVersion,
+    unchecked: UncheckedRequest,
+    spec: ResponseSpec,
+    received_ns: u64,
+) -> Result<Submitted> {
+    let (sink, receiver) = sink::unary();
+    let responder = unchecked.submit(ctx, served, received_ns, sink)?;
+    Ok((receiver.response_of(responder), spec))
 }
