@@ -209,6 +209,8 @@ fn shrinking_under_load_harms_no_other_request() {
     const ROUNDS: usize = 100;
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
+        // Also when an assertion fails: the scope waits for its threads.
+        let stop = SetOnDrop(&done);
         let load = LOCAL_AND_ISOLATED.map(|model| {
             let done = &done;
             scope.spawn(move || {
@@ -236,10 +238,18 @@ fn shrinking_under_load_harms_no_other_request() {
                 object.unregister(&SERVER);
             }
         }
-        done.store(true, Ordering::Relaxed);
+        drop(stop);
         for load in load {
             assert!(load.join().unwrap() > 0);
         }
     });
     assert!(!SERVER.log().contains("panicked"), "{}", SERVER.log());
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

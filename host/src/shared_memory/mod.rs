@@ -18,7 +18,7 @@ mod tensors; // tensors in regions
 mod window; // a mapped part of an object
 
 pub use cuda_region::{CudaRegion, HANDLE_BYTES};
-pub use region::{OpenError, Region};
+pub use region::{OpenError, Region, missing_pages};
 pub use registry::{Kind, RegisterError, Registry, UseError};
 
 #[cfg(test)]

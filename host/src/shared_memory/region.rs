@@ -128,12 +128,16 @@ impl Region {
     }
 
     fn fault_error(&self) -> Error {
-        Error::invalid(format!(
-            "shared memory region '{}' cannot be used any more: object '{}' lacks pages of the {} bytes at offset {} that were \
-             registered, because it was made shorter or the system has no memory for it; unregister the region",
-            self.name, self.key, self.len, self.offset
-        ))
+        missing_pages(&self.name, &self.key, self.offset, self.len as u64)
     }
+}
+
+/// The error of requests that use a region whose object lacks pages.
+pub fn missing_pages(name: &str, key: &str, offset: u64, len: u64) -> Error {
+    Error::invalid(format!(
+        "shared memory region '{name}' cannot be used any more: object '{key}' lacks pages of the {len} bytes at offset {offset} that \
+         were registered, because it was made shorter or the system has no memory for it; unregister the region"
+    ))
 }
 
 impl Drop for Region {

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::plugin::isolated::messages::{ExecuteBatch, Region};
 use crate::plugin::isolated::wire::Receiver;
 use crate::request::memory::{PlacedMemory, PlacedSlice};
-use crate::shared_memory;
+use crate::shared_memory::{self, OpenError};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -54,7 +54,9 @@ fn map(region: &Region, file: Option<OwnedFd>) -> Result<Arc<PlacedMemory>> {
     };
     shared_memory::Region::from_descriptor(name, key, file, *offset, *bytes)
         .map(|region| Arc::new(region).memory())
-        .map_err(|e| {
-            Error::internal(format!("shared memory region '{name}' cannot be mapped: {e:?}"))
+        .map_err(|e| match e {
+            // The client has made it shorter since it was registered.
+            OpenError::Range { .. } => shared_memory::missing_pages(name, key, *offset, *bytes),
+            e => Error::internal(format!("shared memory region '{name}' cannot be mapped: {e:?}")),
         })
 }
