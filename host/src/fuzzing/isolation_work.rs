@@ -161,7 +161,10 @@ impl Expected<'_> {
         let Response { key, last, data, failure, .. } = response;
         let last = last || failure.is_some();
         let outputs = data.iter().flat_map(|data| &data.outputs);
-        for output in outputs.clone().filter(|output| (output.offset, output.bytes) != (0, 0)) {
+        // No request has a destination: such an output is an error of its request.
+        let in_arena =
+            |output: &&Output| !output.in_destination && (output.offset, output.bytes) != (0, 0);
+        for output in outputs.clone().filter(in_arena) {
             let end = output.offset.checked_add(output.bytes);
             let inside = output.offset >= self.memory.start
                 && end.is_some_and(|end| end <= self.memory.end)
@@ -204,6 +207,9 @@ impl Expected<'_> {
             let fits = output.index == 1 || count.checked_mul(4) == Some(output.bytes);
             let index = output.index as usize;
             let requested = REQUESTED[at].contains(&index);
+            if output.in_destination && requested {
+                return None;
+            }
             if !fits || requested && found[index].replace(output).is_some() {
                 return None;
             }
