@@ -58,10 +58,20 @@ pub fn mean_time(
     clients: usize,
     times: usize,
 ) -> Result<Duration, String> {
-    let bytes = binary(model, n);
+    mean_time_of(address, &binary(model, n), |response| check(response, n), clients, times)
+}
+
+/// The same for a request of these bytes, whose responses are passed to `check`.
+pub fn mean_time_of(
+    address: &str,
+    bytes: &[u8],
+    check: impl Fn(&Response) -> Result<(), String> + Sync,
+    clients: usize,
+    times: usize,
+) -> Result<Duration, String> {
     let client = || {
         let mut connection = Connection::open(address);
-        (0..times).try_for_each(|_| check(&connection.send(&bytes).response(), n))
+        (0..times).try_for_each(|_| check(&connection.send(bytes).response()))
     };
     let begin = Instant::now();
     std::thread::scope(|scope| {
