@@ -108,3 +108,9 @@ fn fault_of_placed_memory_replaces_responses() {
         assert_eq!(stats.snapshot().total().failed.count, u64::from(fails));
     }
 }
+
+/// One is allocated for each request.
+#[test]
+fn responder_is_four_cache_lines() {
+    assert_eq!(size_of::<Responder>(), 256);
+}

@@ -12,14 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct ResponseChannel {
     /// Set by the caller that sends the final response.
     finished: AtomicBool,
+    /// A thread is delivering; it also delivers what is added to `pending` meanwhile. Only used with the lock of `state`; inside, it would
+    /// enlarge every request by a word.
+    delivering: AtomicBool,
     state: Mutex<State>,
 }
 
 struct State {
     /// Taken out while a response passes through it, and after the final one.
     sink: Option<Sink>,
-    /// A thread is delivering; it also delivers what is added to `pending` meanwhile.
-    delivering: bool,
     pending: VecDeque<PendingResponse>,
 }
 
@@ -41,8 +42,8 @@ impl Drop for ExecutionGuard {
 
 impl ResponseChannel {
     pub fn new(sink: Sink) -> Self {
-        let state = State { sink: Some(sink), delivering: false, pending: VecDeque::new() };
-        Self { finished: AtomicBool::new(false), state: Mutex::new(state) }
+        let state = Mutex::new(State { sink: Some(sink), pending: VecDeque::new() });
+        Self { finished: AtomicBool::new(false), delivering: AtomicBool::new(false), state }
     }
 
     /// Replaces the sink by one made of it. No effect once the final response was delivered.
@@ -86,11 +87,11 @@ impl ResponseChannel {
     /// Delivers `response` after everything sent before it. The sink is called without the lock: what it drops may be
     /// memory of a backend, which is notified.
     fn deliver<'a>(&'a self, mut state: MutexGuard<'a, State>, response: PendingResponse) {
-        if state.delivering {
+        if self.delivering.load(Ordering::Relaxed) {
             state.pending.push_back(response);
             return;
         }
-        state.delivering = true;
+        self.delivering.store(true, Ordering::Relaxed);
         let mut next = Some(response);
         // A sink that panicked leaves the responses behind it undelivered.
         if !state.pending.is_empty() {
@@ -114,7 +115,7 @@ impl ResponseChannel {
             state = self.state.lock();
             next = state.pending.pop_front();
         }
-        state.delivering = false;
+        self.delivering.store(false, Ordering::Relaxed);
     }
 }
 
@@ -131,7 +132,9 @@ impl Drop for SinkGuard<'_> {
         if self.sink.is_some() {
             let mut state = self.channel.state.lock();
             state.sink = self.sink.take();
-            state.delivering &= !self.panicked;
+            if self.panicked {
+                self.channel.delivering.store(false, Ordering::Relaxed);
+            }
         }
     }
 }
