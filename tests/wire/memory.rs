@@ -1,7 +1,12 @@
 //! `GET /v2/trtserver/memory`: bytes by model, version and use, and the sums of them.
 
 use serde_json::Value;
-use trtserver_tests::{Running, Server, probe};
+use trtserver_tests::control::{Control, assert_ok, explicit};
+use trtserver_tests::grpc::{INFER, field, infer_v2_raw};
+use trtserver_tests::http2::{Client, call_headers, message};
+use trtserver_tests::isolated::isolated;
+use trtserver_tests::scheduled::{flag, sequences};
+use trtserver_tests::{Running, Server, parameters, probe, python_v2};
 
 const MIB: u64 = 1 << 20;
 
@@ -47,6 +52,20 @@ fn assert_sums(report: &Value) {
     assert_eq!(all, sum(&report["totals"]), "{report}");
 }
 
+/// The models of the report that hold memory.
+fn holding(report: &Value) -> Vec<&str> {
+    let holds = |m: &&Value| !items(&m["memory"]).is_empty();
+    items(&report["models"]).iter().filter(holds).filter_map(|m| m["name"].as_str()).collect()
+}
+
+fn wait_until_nothing_is_held(server: &Running) {
+    server.poll_until("no model holds memory", |server| {
+        let now = report(server);
+        assert_sums(&now);
+        holding(&now).is_empty()
+    });
+}
+
 #[test]
 fn outstanding_tensors_are_shown_under_their_model_until_it_is_idle() {
     let server = Server::new()
@@ -72,9 +91,179 @@ fn outstanding_tensors_are_shown_under_their_model_until_it_is_idle() {
         assert!(number(&now["allocator"]["in_use"]) > 0);
         assert_eq!(post.join().unwrap().status, 200);
     });
-    server.poll_until("the model holds nothing", |server| {
+    wait_until_nothing_is_held(&server);
+}
+
+/// A response of 8 MiB that the client does not read.
+fn unread(server: &Running) -> (Client, u32) {
+    let mut client = Client::open_without_window(server.grpc());
+    let call = client.call(&call_headers(INFER[0]));
+    client.send(call, &message(&infer_v2_raw("echo", &vec![0; 8 << 20])), true);
+    server.poll_until("the response is unread", |server| {
         let now = report(server);
-        assert_sums(&now);
-        items(&now["models"]).iter().all(|m| items(&m["memory"]).is_empty())
+        held(&now, "echo", "outputs") >= 8 * MIB && held(&now, "", "unread_responses") >= 7 * MIB
     });
+    (client, call)
+}
+
+#[test]
+fn unread_responses_are_outputs_of_their_model_until_they_are_read() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let (mut client, call) = unread(&server);
+    let now = report(&server);
+    assert_eq!((held(&now, "echo", "inputs"), held(&now, "", "request_bodies")), (0, 0), "{now}");
+    assert_sums(&now);
+    client.permit(call, 9 << 20);
+    assert!(client.ends(&[call])[&call] > 8 << 20);
+    wait_until_nothing_is_held(&server);
+    assert_eq!(held(&report(&server), "", "unread_responses"), 0);
+}
+
+#[test]
+fn unload_reports_what_is_still_held_until_it_is_freed() {
+    let server = explicit().flag("--load-model=echo").model("echo", probe("echo", &[])).start();
+    let (client, _) = unread(&server);
+    assert_ok(server.unload("echo"));
+    server.wait_for_log("model 'echo' version 1: the unload gave back ");
+    server.wait_for_log(
+        "model 'echo' version 1 is unloaded and still holds 8388608 bytes of CPU 0 (outputs)",
+    );
+    let now = report(&server);
+    let entry = items(&now["models"]).iter().find(|m| m["name"] == "echo");
+    assert_eq!(entry.map(|m| &m["state"]), Some(&Value::from("UNAVAILABLE")), "{now}");
+    drop(client);
+    server.poll_until("the model is not listed", |server| {
+        items(&report(server)["models"]).is_empty()
+    });
+}
+
+#[test]
+fn reports_of_backends_are_shown_until_the_model_is_closed() {
+    let server = explicit()
+        .flag("--load-model=reports")
+        .model("reports", probe("reports", &[("report_bytes", "12345")]))
+        .start();
+    let now = report(&server);
+    assert_eq!(held(&now, "reports", "reported_by_backend"), 2 * 12345, "{now}");
+    let gpu = items(&now["totals"]).iter().find(|total| total["type"] == "GPU");
+    assert_eq!(gpu.map(|total| number(&total["byte_size"])), Some(12345));
+    let sample = r#"trtserver_model_memory_bytes{device="0",holder="reported_by_backend",model="reports",type="GPU",version="1"}"#;
+    assert_eq!(server.metrics(sample), Some(12345.0));
+    let statistics = server.get("/v2/models/reports/stats").json();
+    let usage = &statistics["model_stats"][0]["memory_usage"];
+    assert_eq!(
+        usage.to_string(),
+        r#"[{"byte_size":12345,"id":0,"type":"CPU"},{"byte_size":12345,"id":0,"type":"GPU"}]"#
+    );
+    assert_ok(server.unload("reports"));
+    server.wait_for_log("model reports:1 is closed and still reports 12345 bytes of GPU 0 memory");
+    server.wait_for_log("model 'reports' version 1: the unload gave back 12345 bytes of CPU 0, 12345 bytes of GPU 0");
+    assert!(holding(&report(&server)).is_empty());
+}
+
+#[test]
+fn process_and_arenas_of_an_isolated_model_are_its_memory() {
+    let server =
+        explicit().flag("--load-model=apart").model("apart", isolated("apart", &[])).start();
+    let raw = [("Inference-Header-Content-Length", "0")];
+    assert_eq!(server.post("/v2/models/apart/infer", &raw, vec![0; 8 << 20]).status, 200);
+    let now = report(&server);
+    let [process, inputs, outputs] =
+        ["process", "arena_inputs", "arena_outputs"].map(|holder| held(&now, "apart", holder));
+    assert!(process > MIB && inputs >= 8 * MIB && outputs >= 8 * MIB, "{now}");
+    let entry = &items(&now["models"])[0];
+    let resident = number(&entry["processes"][0]["resident"]);
+    assert!(resident > process, "{entry}");
+    assert_sums(&now);
+    assert_ok(server.unload("apart"));
+    let log = server.wait_for_log("model 'apart' version 1: the unload gave back ");
+    assert!(!log.contains("gave back no bytes"), "{log}");
+    server.poll_until("it is gone", |server| items(&report(server)["models"]).is_empty());
+}
+
+/// States of 80 KB each.
+#[test]
+fn states_of_sequences_are_shown_while_the_sequences_last() {
+    let state =
+        "state { input_name: \"IN\" output_name: \"OUT\" data_type: TYPE_INT32 dims: [ 20000 ] }";
+    let scheduling =
+        sequences("2000000", &format!("direct {{ }}\n{state}"), &[flag("START", "int32")]);
+    let config = format!(
+        "name: \"sums\"\nbackend: \"probe\"\nmax_batch_size: 4\n\
+         input {{ name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 1 ] }}\n\
+         output {{ name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 1 ] }}\n{scheduling}{}",
+        parameters(&[("accumulate", "state")])
+    );
+    let server = Server::new().model("sums", config).start();
+    let send = |sequence: u32, start: bool| {
+        let body = format!(
+            r#"{{"parameters":{{"sequence_id":{sequence},"sequence_start":{start}}},"inputs":[{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[2]}}]}}"#
+        );
+        let response = server.post("/v2/models/sums/infer", &[], body);
+        assert_eq!(response.status, 200, "{}", response.error_text());
+        response.json()["outputs"][0]["data"][0].as_i64()
+    };
+    assert_eq!([send(1, true), send(2, true), send(1, false)], [Some(2), Some(2), Some(4)]);
+    let now = report(&server);
+    assert_eq!(held(&now, "sums", "sequence_states"), 2 * 80_000, "{now}");
+    // The initial state belongs to all versions.
+    let shared =
+        items(&now["models"]).iter().find(|m| m["name"] == "sums" && m["version"].is_null());
+    assert_eq!(shared.map(|m| sum(&m["memory"])), Some(80_000), "{now}");
+    assert_sums(&now);
+    server.poll_until("the sequences have ended", |server| {
+        held(&report(server), "sums", "sequence_states") == 0
+    });
+}
+
+#[test]
+fn grpc_messages_are_inputs_of_their_model_once_its_name_has_arrived() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let whole = message(&infer_v2_raw("echo", &vec![0; 8 << 20]));
+    let mut client = Client::open_wide(server.grpc());
+    let call = client.call(&call_headers(INFER[0]));
+    client.send(call, &whole[..6 << 20], false);
+    server.poll_until("the input is shown under its model", |server| {
+        held(&report(server), "echo", "inputs") >= 5 * MIB
+    });
+    client.reset(call);
+    wait_until_nothing_is_held(&server);
+    // A message that names no model.
+    let nameless = message(&field(9, &vec![0; 1 << 20]));
+    let call = client.call(&call_headers(INFER[0]));
+    client.send(call, &nameless[..700 << 10], false);
+    server.poll_until("the message is shown under the server", |server| {
+        held(&report(server), "", "request_bodies") >= MIB / 2
+    });
+    client.reset(call);
+    server.poll_until("the message is freed", |server| {
+        held(&report(server), "", "request_bodies") == 0
+    });
+}
+
+#[test]
+fn metrics_show_process_pool_allocator_and_machine() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    for sample in [
+        r#"trtserver_process_memory_bytes{state="resident"}"#,
+        r#"trtserver_process_memory_bytes{state="resident_peak"}"#,
+        r#"trtserver_allocator_bytes{state="in_use"}"#,
+        "nv_cpu_memory_total_bytes",
+        "nv_cpu_memory_used_bytes",
+    ] {
+        assert!(server.metrics(sample).is_some_and(|bytes| bytes > 0.0), "{sample}");
+    }
+    assert_eq!(server.metrics(r#"trtserver_tensor_pool_bytes{state="mapped"}"#), Some(0.0));
+    let utilization = server.metrics("nv_cpu_utilization");
+    assert!(utilization.is_some_and(|rate| (0.0..=1.0).contains(&rate)), "{utilization:?}");
+    // Without a driver there is no pinned memory.
+    assert_eq!(server.metrics("nv_pinned_memory_pool_total_bytes"), None);
+    let without = Server::new().flag("--allow-cpu-metrics=false").start();
+    assert_eq!(without.metrics("nv_cpu_memory_total_bytes"), None);
+}
+
+#[test]
+fn v2_clients_read_memory_usage() {
+    let server = Server::new().model("slow", probe("slow", &[("delay_ms", "2000")])).start();
+    python_v2(&server, "v2_memory.py", &[]);
 }

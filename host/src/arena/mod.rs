@@ -64,6 +64,11 @@ impl Arena {
         self.file.as_fd()
     }
 
+    /// Bytes of the file that are in memory.
+    pub fn resident(&self) -> u64 {
+        resident(&self.file)
+    }
+
     /// A block of `len` bytes, aligned to 256; zeroed if asked for, else with old content. `None` when exhausted.
     pub fn alloc(self: &Arc<Self>, len: usize, zeroed: bool) -> Option<Block> {
         let class = class_of(len)?;
@@ -157,6 +162,7 @@ pub struct SharedRange {
 /// The reader's side: maps the file and checks offsets.
 pub struct Reader {
     map: Map,
+    file: OwnedFd,
 }
 
 impl Reader {
@@ -165,7 +171,14 @@ impl Reader {
     /// # Errors
     /// The file cannot be mapped.
     pub fn new(file: &OwnedFd) -> Result<Arc<Self>> {
-        Ok(Arc::new(Self { map: Map::new(file, size(file)?, ProtFlags::READ)? }))
+        let map = Map::new(file, size(file)?, ProtFlags::READ)?;
+        let file = file.try_clone().map_err(|e| failed("mapped", e))?;
+        Ok(Arc::new(Self { map, file }))
+    }
+
+    /// Bytes of the file that are in memory.
+    pub fn resident(&self) -> u64 {
+        resident(&self.file)
     }
 
     /// `len` bytes at `offset`. The reference to `slot`, if there is one, is released when the last user drops them.
@@ -188,6 +201,11 @@ impl Reader {
         let shared = SharedBytes { reader: Arc::clone(self), offset, len, slot };
         Ok(if len == 0 { Bytes::new() } else { Bytes::from_owner(shared) })
     }
+}
+
+/// Bytes of the pages that a memory file has; 0 if the system does not tell.
+fn resident(file: &OwnedFd) -> u64 {
+    rustix::fs::fstat(file).map_or(0, |stat| stat.st_blocks as u64 * 512)
 }
 
 /// Size of the file; the seal keeps it.

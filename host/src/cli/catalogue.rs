@@ -550,8 +550,7 @@ const METRICS: &[Flag] = &[
     ),
     flag("metrics-port", PORT, "8002", "Port of the metrics listener; 0 selects a free port"),
     flag("allow-gpu-metrics", Kind::Bool, "true", "Export GPU metrics"),
-    flag("allow-cpu-metrics", Kind::Bool, "", "Export CPU and memory metrics")
-        .no_effect("the server has no CPU metrics"),
+    flag("allow-cpu-metrics", Kind::Bool, "true", "Export use and memory of the machine's CPUs"),
     flag(
         "metrics-interval-ms",
         Kind::Float,

@@ -70,6 +70,7 @@ pub fn build(
         metrics_address,
         metrics_port: v.number("metrics-port")?,
         allow_gpu_metrics: v.bool("allow-gpu-metrics")?,
+        allow_cpu_metrics: v.bool("allow-cpu-metrics")?,
         metrics_interval: v.milliseconds("metrics-interval-ms")?,
         backend_dirs: without_duplicates(v.paths("backend-dir")),
         backend_config: backend_config(flags, v)?,

@@ -79,6 +79,7 @@ fn defaults() -> Settings {
         metrics_address: "0.0.0.0".into(),
         metrics_port: 8002,
         allow_gpu_metrics: true,
+        allow_cpu_metrics: true,
         metrics_interval: Duration::from_secs(2),
         backend_dirs: vec![],
         backend_config: BTreeMap::new(),

@@ -65,6 +65,7 @@ pub struct Settings {
     pub metrics_address: String,
     pub metrics_port: u16,
     pub allow_gpu_metrics: bool,
+    pub allow_cpu_metrics: bool,
     pub metrics_interval: Duration,
 
     /// Directories to search for plugins; empty if none was given.

@@ -26,10 +26,12 @@ pub enum Holder {
     Control,
     /// Memory that a backend has asked the host for.
     Backend,
+    /// Regions of clients' shared memory: mapped bytes.
+    ClientSharedMemory,
 }
 
 /// In the order of their numbers.
-pub const HOLDERS: [Holder; 11] = [
+pub const HOLDERS: [Holder; 12] = [
     Holder::RequestBody,
     Holder::Input,
     Holder::Decode,
@@ -41,6 +43,7 @@ pub const HOLDERS: [Holder; 11] = [
     Holder::WarmUp,
     Holder::Control,
     Holder::Backend,
+    Holder::ClientSharedMemory,
 ];
 
 impl Holder {
@@ -58,6 +61,7 @@ impl Holder {
             Self::WarmUp => "warm_up",
             Self::Control => "controls",
             Self::Backend => "backend",
+            Self::ClientSharedMemory => "client_shared_memory",
         }
     }
 
@@ -67,8 +71,8 @@ impl Holder {
         matches!(self, Self::RequestBody | Self::Input | Self::Decode)
     }
 
-    /// Drawn from the memory budget; the rest lasts as long as a model is loaded.
+    /// Drawn from the memory budget; the rest is not of requests.
     pub fn is_budgeted(self) -> bool {
-        !matches!(self, Self::WarmUp | Self::Control | Self::Backend)
+        !matches!(self, Self::WarmUp | Self::Control | Self::Backend | Self::ClientSharedMemory)
     }
 }

@@ -207,7 +207,9 @@ pub fn metrics(
             let text = match request.uri().path() {
                 "/metrics" | "/metrics/" => {
                     // NVML may take milliseconds, which would hold up a network thread.
-                    let gather = move || metrics::text(&context.models, gpus.as_ref().as_ref());
+                    let cpu = context.settings.allow_cpu_metrics;
+                    let gather =
+                        move || metrics::text(&context.models, gpus.as_ref().as_ref(), cpu);
                     tokio::task::spawn_blocking(gather).await.unwrap_or_default()
                 }
                 _ => String::new(),

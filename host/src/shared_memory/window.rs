@@ -2,6 +2,7 @@
 
 use super::guard::{self, Full, WINDOWS};
 use super::limits::Limits;
+use crate::ledger::{Holder, MemoryTag};
 use crate::reclaim;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
@@ -57,12 +58,15 @@ impl Window {
             return Err(MapError::System(rustix::io::Errno::NOMEM));
         };
         match WINDOWS.insert(start, mapped, Limits::of_process()) {
-            Ok(slot) => Ok(Self {
-                // SAFETY: in the first page.
-                ptr: unsafe { start.add(first) },
-                pages: Some(Pages { start, len: mapped, slot }),
-                slot,
-            }),
+            Ok(slot) => {
+                MemoryTag::from(Holder::ClientSharedMemory).add(mapped);
+                Ok(Self {
+                    // SAFETY: in the first page.
+                    ptr: unsafe { start.add(first) },
+                    pages: Some(Pages { start, len: mapped, slot }),
+                    slot,
+                })
+            }
             Err(full) => {
                 unmap(start, mapped);
                 Err(MapError::Full(full))
@@ -97,6 +101,7 @@ impl Drop for Window {
 
 impl Drop for Pages {
     fn drop(&mut self) {
+        MemoryTag::from(Holder::ClientSharedMemory).remove(self.len);
         WINDOWS.remove(self.slot);
         unmap(self.start, self.len);
     }

@@ -37,7 +37,7 @@ fn of_model(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
         .filter(|v| v.is_ready() && number.is_none_or(|number| v.number == number));
     let message = |v: &Arc<Version>| {
         let (counters, warmup) = (v.stats.snapshot(), v.stats.warmup());
-        let memory_usage = memory_usage(&of_version(&model.name, v.number));
+        let memory_usage = memory_usage(&of_version(&model.name, v.number, &v.isolated_memory()));
         ModelStatistics { memory_usage, ..message(&model.name, v.number, &counters, &warmup) }
     };
     versions.map(message).collect()

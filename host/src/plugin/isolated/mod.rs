@@ -36,4 +36,4 @@ pub use limits::Limits;
 pub use model::IsolatedModel;
 pub use one_shot::{complete, describe, open, probe};
 pub use requests::check_metadata_size;
-pub use supervisor::Health;
+pub use supervisor::{Health, IsolatedMemory};

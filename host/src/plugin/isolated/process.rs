@@ -5,11 +5,12 @@ use super::messages::{ControlRequest, ControlResponse, Empty, control_request};
 use super::stdio::Tail;
 use super::wire::Sender;
 use crate::error::Result;
+use crate::ledger::ProcessMemory;
 use crate::sync::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::HashMap;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -49,6 +50,15 @@ impl Process {
             kill_reason: Mutex::new(None),
             responded: AtomicBool::new(false),
         })
+    }
+
+    /// Its memory; `None` once it has exited.
+    pub fn memory(&self) -> Option<ProcessMemory> {
+        let fd = self.pidfd.as_raw_fd();
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+        let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+        // -1 once it was reaped: its number may be in use again.
+        ProcessMemory::of(pid.trim().parse().ok()?)
     }
 
     /// Sends a request without a response. Errors show at the next request that has one.

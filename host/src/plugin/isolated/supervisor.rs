@@ -14,7 +14,7 @@ mod instance_session; // an instance across restarts
 mod shared; // what the threads of a model share
 mod unload; // deadline of a model that is being unloaded
 
-pub use health::Health;
+pub use health::{Health, IsolatedMemory};
 pub use instance_session::InstanceSession;
 pub use shared::{Shared, State, arena};
 

@@ -1,5 +1,6 @@
 //! Unloads one model. Runs on a blocking thread, under the model's lock.
 
+use super::super::memory::log_in_use;
 use super::super::{Model, Version, VersionState, disk};
 use super::version::UNLOADED;
 use super::{LoadError, ModelControl};
@@ -47,7 +48,9 @@ impl ModelControl {
             }
         }
         for (version, limit) in unloading {
-            version.usage().wait_until_unused(limit);
+            if !version.usage().wait_until_unused(limit) {
+                log_in_use(name, version.number, &version.isolated_memory());
+            }
         }
         self.remove_deleted_models();
         Ok(())

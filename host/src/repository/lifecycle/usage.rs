@@ -15,7 +15,7 @@ pub struct UsageTracker {
 #[derive(Default)]
 struct State {
     users: usize,
-    log_when_unused: Option<String>,
+    when_unused: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl UsageTracker {
@@ -34,20 +34,20 @@ impl UsageTracker {
         waited.0.users == 0
     }
 
-    /// Logs `text` when the last user is gone; at once if there is none.
-    pub fn log_when_unused(&self, text: String) {
+    /// Calls `report` when the last user is gone; at once if there is none.
+    pub fn when_unused(&self, report: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
-        state.log_when_unused = Some(text);
-        state.log_if_unused();
+        state.when_unused = Some(Box::new(report));
+        state.report_if_unused();
     }
 }
 
 impl State {
-    fn log_if_unused(&mut self) {
+    fn report_if_unused(&mut self) {
         if self.users == 0
-            && let Some(text) = self.log_when_unused.take()
+            && let Some(report) = self.when_unused.take()
         {
-            tracing::info!("{text}");
+            report();
         }
     }
 }
@@ -66,7 +66,7 @@ impl Drop for UsageGuard {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.users -= 1;
-        state.log_if_unused();
+        state.report_if_unused();
         self.0.changed.notify_all();
     }
 }

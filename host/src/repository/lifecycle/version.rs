@@ -2,8 +2,9 @@
 
 use super::super::OpenVersion;
 use super::super::ensemble::Dependencies;
+use super::super::memory::UnloadReport;
 use super::usage::{UsageGuard, UsageTracker};
-use crate::plugin::isolated::Health;
+use crate::plugin::isolated::{Health, IsolatedMemory};
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::sync::{Arc, OnceLock};
@@ -92,7 +93,12 @@ impl Version {
     pub(in super::super) fn set_unloading(&self, model: &str) {
         self.status.store(Arc::new((VersionState::Unloading, String::new())));
         let number = self.number;
-        self.usage.log_when_unused(format!("successfully unloaded '{model}' version {number}"));
+        let before = UnloadReport::new(model, number, &self.isolated_memory());
+        let text = format!("successfully unloaded '{model}' version {number}");
+        self.usage.when_unused(move || {
+            tracing::info!("{text}");
+            before.log();
+        });
         self.retire();
         self.served.store(None);
     }
@@ -169,6 +175,11 @@ impl Version {
 
     pub(super) fn set_health(&self, health: Vec<Arc<Health>>) {
         self.health.store(Arc::new(health));
+    }
+
+    /// Memory of its isolated processes.
+    pub fn isolated_memory(&self) -> Vec<IsolatedMemory> {
+        self.health.load().iter().filter_map(|health| health.memory()).collect()
     }
 
     /// What serves it, if it is loaded.

@@ -94,6 +94,7 @@ pub enum Record {
 /// | `say` | prints this to standard error, in `execute` and before `die` |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `count_label` | name of that label instead of `at` |
+/// | `report_bytes` | `model_open` reports this many bytes of CPU memory and of the memory of GPU 0, and never takes that back |
 /// | `patch` | `autocomplete` adds this text |
 /// | `broken` | the failure takes the instance out of service |
 #[derive(Clone, Default)]
@@ -117,6 +118,7 @@ pub struct Commands {
     pub die: Option<Death>,
     pub die_in: Option<String>,
     pub say: Option<String>,
+    pub report_bytes: Option<u64>,
     pub count: Option<String>,
     pub count_label: Option<String>,
     pub record: Option<Record>,
@@ -178,6 +180,7 @@ impl Commands {
             }
             "die_in" => self.die_in = text(),
             "say" => self.say = text(),
+            "report_bytes" => self.report_bytes = number(),
             "count" => self.count = text(),
             "count_label" => self.count_label = text(),
             "record" => {

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::author::{
     AnyThread, Backend, BackendContext, BackendInfo, Batch, CancelHandler, Completion, ConfigPatch,
-    Counter, Dtype, Error, Instance, InstanceContext, Kind, Model, ModelContext, Platform,
+    Counter, Dtype, Error, Instance, InstanceContext, Kind, Memory, Model, ModelContext, Platform,
     PreferredGroup, Request, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
@@ -91,6 +91,11 @@ impl Model for Echo {
         commands.misstep("model_open")?;
         if let Some(state) = context.state::<String>() {
             trts_info!(context.log(), "version {} opens with {state}", context.version());
+        }
+        for memory in [Memory::CPU, Memory::gpu(0)] {
+            if let Some(bytes) = commands.report_bytes {
+                context.log().report_memory(memory, bytes)?;
+            }
         }
         let inputs = context.inputs().enumerate().map(|(i, t)| (t.name().to_owned(), i));
         let outputs = context.outputs().map(|t| t.name().to_owned());

@@ -3,6 +3,7 @@
 use super::json::write::{Object, array};
 use super::management_json::{nested, object};
 use crate::error::{Error, Result};
+use crate::ledger::ProcessMemory;
 use crate::net::context::Context;
 use crate::repository::memory::{Entry, MemoryReport, ModelMemory, OwnerMemory, Totals};
 use std::sync::Arc;
@@ -16,13 +17,7 @@ pub async fn respond(ctx: &Context) -> Result<Vec<u8>> {
 
 fn text(report: &MemoryReport) -> Vec<u8> {
     object(|o| {
-        nested(o.key("process"), |o| {
-            o.plain("resident", report.process.resident);
-            o.plain("resident_peak", report.process.peak);
-            o.plain("anonymous", report.process.anonymous);
-            o.plain("file", report.process.file);
-            o.plain("shared", report.process.shared);
-        });
+        process(o.key("process"), &report.process);
         if let Some(heap) = report.heap {
             nested(o.key("allocator"), |o| {
                 o.plain("in_use", heap.in_use);
@@ -55,7 +50,20 @@ fn model(out: &mut Vec<u8>, m: &ModelMemory) {
         if let Some(state) = m.state {
             o.string("state", state.name());
         }
+        if !m.processes.is_empty() {
+            array(o.key("processes"), &m.processes, process);
+        }
         owner(o, &m.memory);
+    });
+}
+
+fn process(out: &mut Vec<u8>, process: &ProcessMemory) {
+    nested(out, |o| {
+        o.plain("resident", process.resident);
+        o.plain("resident_peak", process.peak);
+        o.plain("anonymous", process.anonymous);
+        o.plain("file", process.file);
+        o.plain("shared", process.shared);
     });
 }
 

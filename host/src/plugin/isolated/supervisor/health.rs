@@ -1,9 +1,20 @@
 //! Whether a model serves, for lookups that do not keep it open: an isolated one, or one whose instances may become broken.
 
-use super::shared::Shared;
+use super::shared::{Phase, Shared};
 use super::unload;
+use crate::ledger::ProcessMemory;
 use arc_swap::ArcSwapOption;
 use std::sync::{Arc, Weak};
+
+/// Memory of an isolated model.
+#[derive(Clone, Copy, Debug)]
+pub struct IsolatedMemory {
+    /// The child process; all zero while none runs.
+    pub process: ProcessMemory,
+    /// Bytes of the arenas that are in memory.
+    pub inputs: u64,
+    pub outputs: u64,
+}
 
 /// See the module text.
 #[derive(Default)]
@@ -21,6 +32,21 @@ impl Health {
     /// Why it does not serve at the moment; `None` = it serves.
     pub fn failure(&self) -> Option<String> {
         self.failure.load().as_deref().cloned()
+    }
+
+    /// What an isolated model takes beside the memory of the host; `None` for a local one.
+    pub fn memory(&self) -> Option<IsolatedMemory> {
+        let shared = self.model.upgrade()?;
+        let live = match &shared.lock().phase {
+            Phase::Running(live) => Some(Arc::clone(live)),
+            _ => None,
+        };
+        let of_process = live.as_ref().and_then(|live| live.process.memory());
+        Some(IsolatedMemory {
+            process: of_process.unwrap_or_default(),
+            inputs: shared.inputs.resident(),
+            outputs: live.map_or(0, |live| live.outputs.resident()),
+        })
     }
 
     /// It does not serve from now on.
