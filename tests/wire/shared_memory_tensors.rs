@@ -49,7 +49,7 @@ fn infer_at(server: &Running, object: &SharedObject, model: &str) -> Response {
 /// The first float of the output.
 fn output(object: &SharedObject) -> f32 {
     let bytes = object.read(LEN / 2, 4);
-    f32::from_le_bytes(bytes.try_into().unwrap())
+    f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
 /// The error of a request that used a region whose pages are missing.
