@@ -116,7 +116,9 @@ fn v1_header_names_offset_and_size() {
     let response = infer(12);
     assert_eq!(response.status, 400);
     let status = response.header("nv-status").unwrap_or_default();
-    let text = "unexpected shared-memory size 12 for input 'INPUT0', expecting 8 for model 'echo'";
+    // Quotes are escaped in the header's text form.
+    let text =
+        r"unexpected shared-memory size 12 for input \'INPUT0\', expecting 8 for model \'echo\'";
     assert!(status.contains(text), "{status}");
     object.unregister(&SERVER);
 }
