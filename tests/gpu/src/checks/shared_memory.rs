@@ -21,9 +21,10 @@ pub fn run(driver: &Driver, _: &Options) -> CheckResult {
         .flag("--allow-client-shm=true")
         .start();
     let [a, b, out] = [context.alloc(BYTES)?, context.alloc(BYTES)?, context.alloc(BYTES)?];
-    a.upload(&floats(0.0, FLOATS))?;
-    context.synchronize()?;
-    b.upload(&floats(1.0, FLOATS))?;
+    let (from_a, from_b) = (floats(0.0, FLOATS), floats(1.0, FLOATS));
+    a.upload(&from_a)?;
+    b.upload(&from_b)?;
+    // The copies read both vectors until here.
     context.synchronize()?;
     register_v2(&server, "a", &a)?;
     register_v2(&server, "out", &out)?;
