@@ -1,55 +1,31 @@
 //! The functions of the CUDA driver library that the server calls, looked up at run time.
 //!
-//! A table of our own instead of a crate's: a crate with the whole driver interface panics where the library or one of
-//! its functions is missing, and an old driver lacks functions that the server can do without.
+//! Types and constants are cudarc's. Its functions are not used: they end the process where the library or one of its functions is
+//! missing, though an old driver lacks some that the server can do without, and their result is an enum, which a newer driver's
+//! code would make undefined behaviour.
 
 use super::codes::SUCCESS;
+use cudarc::driver::sys;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::path::Path;
 use std::ptr::null;
 
-pub type CuContext = *mut c_void;
-pub type CuStream = *mut c_void;
-pub type CuEvent = *mut c_void;
-pub type CuPool = *mut c_void;
+pub type CuContext = sys::CUcontext;
+pub type CuStream = sys::CUstream;
+pub type CuEvent = sys::CUevent;
+pub type CuPool = sys::CUmemoryPool;
 /// An address in the unified address space of host and devices.
-pub type CuPtr = u64;
+pub type CuPtr = sys::CUdeviceptr;
 
-pub const ATTRIBUTE_COMPUTE_MAJOR: c_int = 75;
-pub const ATTRIBUTE_COMPUTE_MINOR: c_int = 76;
-pub const ATTRIBUTE_MEMORY_POOLS: c_int = 115;
-pub const STREAM_NON_BLOCKING: c_uint = 1;
+pub const STREAM_NON_BLOCKING: c_uint = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
 /// A thread that waits for the event sleeps; the event has no time stamp.
-pub const EVENT_FLAGS: c_uint = 1 | 2;
+pub const EVENT_FLAGS: c_uint = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as c_uint
+    | sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
 /// The memory is pinned for all contexts.
-pub const HOST_ALLOC_PORTABLE: c_uint = 1;
-pub const IPC_LAZY_PEER_ACCESS: c_uint = 1;
-pub const POOL_RELEASE_THRESHOLD: c_int = 4;
-pub const POOL_RESERVED_BYTES: c_int = 5;
-
-/// CUuuid.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub struct Uuid(pub [u8; 16]);
-
-/// CUipcMemHandle.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct IpcHandle(pub [u8; 64]);
-
-/// CUmemPoolProps.
-#[repr(C)]
-pub struct PoolProps {
-    /// 1: pinned, the only type.
-    pub alloc_type: c_int,
-    /// 0: not exported to other processes.
-    pub handle_types: c_int,
-    /// 1: device.
-    pub location_type: c_int,
-    pub location_id: c_int,
-    pub reserved: [u64; 9],
-}
+pub const HOST_ALLOC_PORTABLE: c_uint = sys::CU_MEMHOSTALLOC_PORTABLE;
+pub const IPC_LAZY_PEER_ACCESS: c_uint =
+    sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as c_uint;
 
 /// A call of the driver that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,9 +107,9 @@ functions! {
         device_get ["cuDeviceGet"] (device: *mut c_int, ordinal: c_int);
         device_name ["cuDeviceGetName"] (name: *mut c_char, size: c_int, device: c_int);
         device_total_memory ["cuDeviceTotalMem_v2"] (bytes: *mut usize, device: c_int);
-        device_attribute ["cuDeviceGetAttribute"] (value: *mut c_int, attribute: c_int, device: c_int);
+        device_attribute ["cuDeviceGetAttribute"] (value: *mut c_int, attribute: sys::CUdevice_attribute, device: c_int);
         device_pci_bus_id ["cuDeviceGetPCIBusId"] (text: *mut c_char, size: c_int, device: c_int);
-        device_uuid ["cuDeviceGetUuid_v2", "cuDeviceGetUuid"] (uuid: *mut Uuid, device: c_int);
+        device_uuid ["cuDeviceGetUuid_v2", "cuDeviceGetUuid"] (uuid: *mut sys::CUuuid, device: c_int);
         primary_context_retain ["cuDevicePrimaryCtxRetain"] (context: *mut CuContext, device: c_int);
         context_current ["cuCtxGetCurrent"] (context: *mut CuContext);
         context_push ["cuCtxPushCurrent_v2"] (context: CuContext);
@@ -156,13 +132,13 @@ functions! {
         host_free ["cuMemFreeHost"] (address: *mut c_void);
         copy_async ["cuMemcpyAsync"] (to: CuPtr, from: CuPtr, bytes: usize, stream: CuStream);
         set_async ["cuMemsetD8Async"] (address: CuPtr, value: u8, bytes: usize, stream: CuStream);
-        ipc_open ["cuIpcOpenMemHandle_v2", "cuIpcOpenMemHandle"] (address: *mut CuPtr, handle: IpcHandle, flags: c_uint);
+        ipc_open ["cuIpcOpenMemHandle_v2", "cuIpcOpenMemHandle"] (address: *mut CuPtr, handle: sys::CUipcMemHandle, flags: c_uint);
         ipc_close ["cuIpcCloseMemHandle"] (address: CuPtr);
     }
     optional {
-        pool_create ["cuMemPoolCreate"] (pool: *mut CuPool, props: *const PoolProps);
-        pool_set ["cuMemPoolSetAttribute"] (pool: CuPool, attribute: c_int, value: *mut c_void);
-        pool_get ["cuMemPoolGetAttribute"] (pool: CuPool, attribute: c_int, value: *mut c_void);
+        pool_create ["cuMemPoolCreate"] (pool: *mut CuPool, props: *const sys::CUmemPoolProps);
+        pool_set ["cuMemPoolSetAttribute"] (pool: CuPool, attribute: sys::CUmemPool_attribute, value: *mut c_void);
+        pool_get ["cuMemPoolGetAttribute"] (pool: CuPool, attribute: sys::CUmemPool_attribute, value: *mut c_void);
         pool_trim ["cuMemPoolTrimTo"] (pool: CuPool, keep: usize);
         pool_alloc ["cuMemAllocFromPoolAsync"] (address: *mut CuPtr, bytes: usize, pool: CuPool, stream: CuStream);
         free_async ["cuMemFreeAsync"] (address: CuPtr, stream: CuStream);

@@ -4,6 +4,7 @@ use super::api::{Api, CuContext, CudaError};
 use super::codes::{OUT_OF_MEMORY, is_sticky};
 use crate::error::{Code, Error, Result};
 use crate::sync::Mutex;
+use cudarc::driver::sys::CUctx_st;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -18,7 +19,7 @@ pub struct Context {
     /// The driver's handle of the device.
     pub(super) device: c_int,
     /// Null until the first use.
-    handle: AtomicPtr<std::ffi::c_void>,
+    handle: AtomicPtr<CUctx_st>,
     opening: Mutex<()>,
     lost: OnceLock<String>,
     watchers: Mutex<Vec<(u64, Watcher)>>,

@@ -1,9 +1,6 @@
 //! One GPU: what the driver says about it, and its events and memory.
 
-use super::api::{
-    ATTRIBUTE_COMPUTE_MAJOR, ATTRIBUTE_COMPUTE_MINOR, ATTRIBUTE_MEMORY_POOLS, Api, CuPtr,
-    CudaError, Uuid,
-};
+use super::api::{Api, CuPtr, CudaError};
 use super::context::Context;
 use super::event::EventPool;
 use super::ipc::IpcMemory;
@@ -12,6 +9,8 @@ use super::pool::{DeviceMemory, DevicePool};
 use super::stream::Stream;
 use crate::error::Result;
 use crate::sync::Mutex;
+use cudarc::driver::sys::CUdevice_attribute::*;
+use cudarc::driver::sys::CUuuid;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -43,7 +42,7 @@ impl Device {
         pinned: &'static PinnedPool,
     ) -> Result<Self, CudaError> {
         let mut device = 0;
-        let mut uuid = Uuid::default();
+        let mut uuid = CUuuid { bytes: [0; 16] };
         let (mut name, mut bus) = ([0; 256], [0; 64]);
         let mut total = 0;
         // SAFETY: the pointers are valid for the sizes given.
@@ -59,16 +58,17 @@ impl Device {
             // SAFETY: the pointer is valid.
             unsafe { api.device_attribute(&mut value, number, device) }.map(|()| value)
         };
-        let pools = api.has_pools() && attribute(ATTRIBUTE_MEMORY_POOLS).is_ok_and(|has| has != 0);
+        let pools = api.has_pools()
+            && attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED).is_ok_and(|has| has != 0);
         let context: &'static Context = Box::leak(Box::new(Context::new(api, ordinal, device)));
         let events: &'static EventPool = Box::leak(Box::new(EventPool::new(context)));
         Ok(Self {
             ordinal,
             name: text(&name),
-            uuid: uuid.0,
+            uuid: uuid.bytes.map(|byte| byte as u8),
             compute_capability: (
-                attribute(ATTRIBUTE_COMPUTE_MAJOR)?,
-                attribute(ATTRIBUTE_COMPUTE_MINOR)?,
+                attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             total_memory: total as u64,
             pci_bus_id: text(&bus),

@@ -1,8 +1,10 @@
 //! Device memory of other processes, opened by its CUDA IPC handle.
 
-use super::api::{CuPtr, IPC_LAZY_PEER_ACCESS, IpcHandle};
+use super::api::{CuPtr, IPC_LAZY_PEER_ACCESS};
 use super::context::Context;
 use crate::error::Result;
+use cudarc::driver::sys::CUipcMemHandle;
+use std::ffi::c_char;
 
 /// An allocation of another process. Closed when dropped: work that uses it must be complete by then.
 pub struct IpcMemory {
@@ -16,11 +18,11 @@ impl IpcMemory {
     /// The handle is invalid, of this process, or of another device; or the device is lost.
     pub(super) fn open(context: &'static Context, handle: [u8; 64]) -> Result<Self> {
         let _entered = context.enter()?;
+        let handle = CUipcMemHandle { reserved: handle.map(|byte| byte as c_char) };
         let mut address = 0;
         // SAFETY: the pointer is valid; the driver checks the handle.
-        context.check(unsafe {
-            context.api.ipc_open(&mut address, IpcHandle(handle), IPC_LAZY_PEER_ACCESS)
-        })?;
+        context
+            .check(unsafe { context.api.ipc_open(&mut address, handle, IPC_LAZY_PEER_ACCESS) })?;
         let mut memory = Self { context, address, bytes: 0 };
         let mut base = 0;
         // SAFETY: the pointers are valid and the allocation is open.

@@ -1,12 +1,17 @@
 //! Device memory, allocated and freed in the order of a stream: by the driver's memory pool, or by free lists of our own
 //! where the driver has none.
 
-use super::api::{CuPool, CuPtr, POOL_RELEASE_THRESHOLD, POOL_RESERVED_BYTES, PoolProps};
+use super::api::{CuPool, CuPtr};
 use super::context::Context;
 use super::event::EventPool;
 use super::free_lists::FreeLists;
 use super::stream::Stream;
 use crate::error::{Error, Result};
+use cudarc::driver::sys::CUmemPool_attribute::*;
+use cudarc::driver::sys::{
+    CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+    CUmemPoolProps,
+};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,7 +129,7 @@ impl DevicePool {
         // SAFETY: the pool is alive, and the attribute is of 64 bits.
         let result = unsafe {
             let value = (&raw mut bytes).cast::<c_void>();
-            self.context.api.pool_get(pool.0, POOL_RESERVED_BYTES, value)
+            self.context.api.pool_get(pool.0, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, value)
         };
         result.map_or(0, |()| bytes)
     }
@@ -140,19 +145,25 @@ impl DevicePool {
 
     /// A pool of our own: a framework that uses the device's default pool changes nothing in this one.
     fn create(&self) -> Result<Pool> {
-        let props = PoolProps {
-            alloc_type: 1,
-            handle_types: 0,
-            location_type: 1,
-            location_id: self.context.device,
-            reserved: [0; 9],
+        let props = CUmemPoolProps {
+            allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            handleTypes: CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+            location: CUmemLocation {
+                type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: self.context.device,
+            },
+            win32SecurityAttributes: null_mut(),
+            maxSize: 0,
+            usage: 0,
+            reserved: [0; 54],
         };
         let (mut pool, mut keep) = (null_mut(), self.keep);
         // SAFETY: the pointers are valid, and the attribute is of 64 bits.
         self.context.check(unsafe { self.context.api.pool_create(&mut pool, &props) })?;
         let keep = (&raw mut keep).cast::<c_void>();
         // SAFETY: as above.
-        let set = unsafe { self.context.api.pool_set(pool, POOL_RELEASE_THRESHOLD, keep) };
+        let set =
+            unsafe { self.context.api.pool_set(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, keep) };
         self.context.check(set)?;
         Ok(Pool(pool))
     }
