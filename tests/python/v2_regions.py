@@ -3,6 +3,7 @@
 The server is that of tests/wire/shared_memory_regions.rs. No other client registers regions meanwhile.
 """
 
+import base64
 import itertools
 import os
 import socket
@@ -77,7 +78,7 @@ class Regions(v2_checks.Protocol):
     def test_no_gpu(self):
         text = "failed to register CUDA shared memory region: 'r', GPUs not supported"
         with self.failing(400, text):
-            self.client.register_cuda_shared_memory("r", bytes(64), 0, 64)
+            self.client.register_cuda_shared_memory("r", base64.b64encode(bytes(64)), 0, 64)
         _, key = self.object(1)
         self.register("r", key, 1)
         with self.failing(404, "The region named 'r' is registered as system shared memory, not CUDA shared memory"):

@@ -189,7 +189,7 @@ fn states_of_sequences_are_shown_while_the_sequences_last() {
     let state =
         "state { input_name: \"IN\" output_name: \"OUT\" data_type: TYPE_INT32 dims: [ 20000 ] }";
     let scheduling =
-        sequences("2000000", &format!("direct {{ }}\n{state}"), &[flag("START", "int32")]);
+        sequences("5000000", &format!("direct {{ }}\n{state}"), &[flag("START", "int32")]);
     let config = format!(
         "name: \"sums\"\nbackend: \"probe\"\nmax_batch_size: 4\n\
          input {{ name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 1 ] }}\n\

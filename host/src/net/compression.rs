@@ -107,6 +107,15 @@ struct Output {
     reservation: Reservation,
 }
 
+/// What was produced of refused output is unmapped: the pool would keep as much as was refused.
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Data::Block(block) = std::mem::replace(&mut self.data, Data::Heap(Vec::new())) {
+            block.discard();
+        }
+    }
+}
+
 enum Data {
     Heap(Vec<u8>),
     Block(AlignedBuf),

@@ -6,6 +6,7 @@ use crate::arena::{Arena, Block};
 use crate::budget::{Exhausted, Reservation, model_memory, out_of_memory, request_memory};
 use crate::error::Error;
 use crate::ledger::MemoryTag;
+use crate::reclaim;
 use bytes::Bytes;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -166,6 +167,13 @@ impl AlignedBuf {
     /// A buffer in `arena`, with the content of its last user; `None` if the arena is exhausted.
     fn shared(arena: &Arc<Arena>, len: usize) -> Option<Self> {
         Self::allocate(Some(arena), len, false, |_| request_memory().empty(MemoryTag::default()))
+    }
+
+    /// Frees the block without keeping it in the pool, for memory that no further request is expected to need soon.
+    pub fn discard(mut self) {
+        if let Origin::Pool(pages, paid) = std::mem::replace(&mut self.origin, Origin::Empty) {
+            reclaim::later((pages, paid));
+        }
     }
 
     /// Draws large blocks from the memory budget before they are allocated.
