@@ -57,6 +57,11 @@ class Memory:
     def write(self, values):
         self.copy(self.address, values.ctypes.data, values.nbytes)
 
+    def read(self, count):
+        values = np.zeros(count, np.float32)
+        self.copy(values.ctypes.data, self.address, values.nbytes)
+        return values
+
 
 class Cuda(v2_checks.Protocol):
     def setUp(self):
@@ -120,6 +125,25 @@ class Cuda(v2_checks.Protocol):
         self.client.unregister_cuda_shared_memory("in")
         with self.failing(404, "Unable to find shared memory region: 'in'"):
             self.infer("cpu", 1)
+
+
+    def test_outputs_are_written_to_device_memory(self):
+        given, taken = Memory(), Memory()
+        values = np.arange(SIZE // 4, dtype=np.float32)
+        given.write(values)
+        self.register("in", given)
+        self.register("out", taken)
+        tensor = self.MODULE.InferInput("INPUT0", [1, 100], "FP32")
+        tensor.set_shared_memory("in", 400, 40)
+        output = self.MODULE.InferRequestedOutput("OUTPUT0")
+        output.set_shared_memory("out", 400, 80)
+        for model in ("cpu", "gpu", "isolated"):
+            with self.subTest(model):
+                taken.write(np.zeros(SIZE // 4, np.float32))
+                self.client.infer(model, [tensor], outputs=[output])
+                got = taken.read(SIZE // 4)
+                np.testing.assert_array_equal(got[20:120], values[10:110])
+                self.assertEqual((got[19], got[120]), (0, 0))
 
 
 class Http(Cuda):

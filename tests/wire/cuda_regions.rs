@@ -4,7 +4,7 @@ use trtserver_tests::fakes::Fakes;
 use trtserver_tests::{probe, python_v2};
 
 #[test]
-fn inputs_in_gpu_memory_of_clients_are_read() {
+fn tensors_in_gpu_memory_of_clients_are_used_in_place() {
     let fakes = Fakes::new();
     let on = |name: &str, kind: &str, parameters: &[(&str, &str)]| {
         probe(name, parameters) + &format!("instance_group [ {{ kind: {kind} }} ]\n")
