@@ -135,3 +135,67 @@ fn isolated_model_of_a_lost_device_serves_again_in_a_new_process() {
     adds(&server, "gpu", 1, 4);
     assert!(server.stop().success());
 }
+
+/// An ensemble that adds with model `first`, and doubles the sum with model `second`; `SUM` is an output as well.
+fn doubling(name: &str, first: &str, second: &str) -> String {
+    let tensor = |kind: &str, name: &str| {
+        format!("{kind} {{ name: \"{name}\" data_type: TYPE_FP32 dims: [ -1 ] }}\n")
+    };
+    let map = |kind: &str, key: &str, value: &str| {
+        format!("{kind}_map {{ key: \"{key}\" value: \"{value}\" }}\n")
+    };
+    let step = |model: &str, [a, b, sum]: [&str; 3]| {
+        format!(
+            "step {{ model_name: \"{model}\" model_version: -1 {}{}{} }}\n",
+            map("input", "INPUT0", a),
+            map("input", "INPUT1", b),
+            map("output", "OUTPUT0", sum)
+        )
+    };
+    format!(
+        "name: \"{name}\"\nplatform: \"ensemble\"\nmax_batch_size: 8\n{}{}{}{}ensemble_scheduling {{\n{}{}}}\n",
+        tensor("input", "INPUT0"),
+        tensor("input", "INPUT1"),
+        tensor("output", "SUM"),
+        tensor("output", "OUTPUT0"),
+        step(first, ["INPUT0", "INPUT1", "SUM"]),
+        step(second, ["SUM", "SUM", "OUTPUT0"]),
+    )
+}
+
+#[test]
+fn steps_on_gpus_pass_tensors_in_gpu_memory() {
+    let copies = |second: &str, requested: &[&str]| {
+        let fakes = Fakes::new();
+        let server = server(&fakes)
+            .model("gpu", sums("gpu", "kind: KIND_GPU", ""))
+            .model("gpu2", sums("gpu2", "kind: KIND_GPU", ""))
+            .model("cpu", sums("cpu", "kind: KIND_CPU", ""))
+            .model("twice", doubling("twice", "gpu", second))
+            .env("FAKE_CUDA_LOG", fakes.path("calls"))
+            .start();
+        let input = |name: &str, value: f32| json!({ "name": name, "datatype": "FP32", "shape": [2, 1000], "data": vec![value; 2000] });
+        let outputs: Vec<Value> = requested.iter().map(|name| json!({ "name": name })).collect();
+        let body =
+            json!({ "inputs": [input("INPUT0", 1.0), input("INPUT1", 2.0)], "outputs": outputs });
+        for _ in 0..10 {
+            let response = server.post("/v2/models/twice/infer", &[], body.to_string());
+            assert_eq!(response.status, 200, "{}", response.text());
+            for output in response.json()["outputs"].as_array().unwrap() {
+                let value = if output["name"] == "SUM" { 3.0 } else { 6.0 };
+                assert_eq!(output["data"], json!(vec![value; 2000]));
+            }
+        }
+        assert!(server.stop().success());
+        for leak in ["device_blocks", "device_bytes", "streams", "double_frees", "bad_handles"] {
+            assert_eq!(fakes.reported(leak), 0, "{leak}");
+        }
+        let calls = std::fs::read_to_string(fakes.path("calls")).unwrap();
+        calls.lines().filter(|line| line.contains(" begin copy ")).count()
+    };
+    // The inputs of the first step, the output of the last one.
+    assert_eq!(copies("gpu2", &["OUTPUT0"]), 20);
+    // The sum is copied for the response or the second step, which copies both of its inputs at once to a GPU.
+    assert_eq!(copies("gpu2", &["SUM", "OUTPUT0"]), 40);
+    assert_eq!(copies("cpu", &["OUTPUT0"]), 20);
+}

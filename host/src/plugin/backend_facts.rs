@@ -4,7 +4,7 @@ use super::text::read;
 use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::{BackendInfo, instance_kind};
-use trtserver_plugin_api::abi::types::Str;
+use trtserver_plugin_api::abi::types::{Str, memory_type};
 
 /// Stack of an instance's thread in bytes, unless the backend declares another.
 pub const DEFAULT_STACK: usize = 8 << 20;
@@ -41,6 +41,11 @@ impl BackendFacts {
         // SAFETY: backend_info(null) gives a static info, checked when the library was opened.
         let facts = unsafe { facts((table.backend_info)(null_mut())) };
         Self { abi: (table.abi_major, table.abi_minor), ..facts }
+    }
+
+    /// Instances on a GPU take inputs in its memory.
+    pub fn takes_gpu_memory(&self) -> bool {
+        self.input_memory_types & (1 << memory_type::GPU) != 0
     }
 }
 

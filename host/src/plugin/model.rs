@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
-use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle, memory_type};
+use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
 
 /// Number of open model versions; shutdown waits until it is zero.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -221,7 +221,7 @@ impl LocalInstance {
         backend.check(error, "instance_open", facts.name)?;
         let notifier = |cancel| CancelNotifier::new(cancel, handle, &subject);
         let cancel_notifier = table::cancel(table).map(|e| notifier(e.cancel));
-        let takes_inputs = backend.facts.input_memory_types & (1 << memory_type::GPU) != 0;
+        let takes_inputs = backend.facts.takes_gpu_memory();
         let own_stream = backend.facts.flags & backend_flags::OWN_STREAM != 0;
         let gpu = |streams| GpuInstance::new(Arc::clone(streams), takes_inputs, own_stream);
         let gpu = facts.streams.gpu().map(gpu);

@@ -13,15 +13,19 @@ pub struct BackendUse {
     pub file: PathBuf,
     /// The model runs in a process of its own.
     pub isolated: bool,
+    /// All instances are on GPUs in this process, and take inputs in their memory.
+    pub on_gpu: bool,
     pub(super) backend: Weak<Backend>,
 }
 
 impl BackendUse {
-    pub fn of(model: &Model) -> Self {
+    /// `gpus_only`: all instances are on GPUs.
+    pub fn of(model: &Model, gpus_only: bool) -> Self {
         let backend = &model.backend;
         let facts = BackendFacts { runtime: backend.runtime(), ..backend.facts.clone() };
         let (file, isolated) = (backend.path.clone(), model.is_isolated());
-        Self { facts, file, isolated, backend: Arc::downgrade(backend) }
+        let on_gpu = gpus_only && !isolated && facts.takes_gpu_memory();
+        Self { facts, file, isolated, on_gpu, backend: Arc::downgrade(backend) }
     }
 
     /// Whether this is a use of `backend`.

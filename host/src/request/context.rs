@@ -1,12 +1,13 @@
 //! Request context: what is known when a request is built. Immutable, so backends and schedulers read it without a lock.
 
 use super::buffer::ALIGN;
-use super::memory::{OutputMemory, PlacedSlice};
+use super::memory::{Location, OutputMemory, PlacedSlice};
 use super::signature::Signature;
 use super::tensor::RequestedOutput;
+use super::tensor_data::TensorData;
 use super::unread::StreamLimit;
 use super::used_memory::UsedMemory;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::stats::VersionStats;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -63,10 +64,41 @@ impl RequestContext {
         self.outputs.get(position).filter(|o| o.classes == 0)?.destination.as_ref()
     }
 
+    /// The data of the requested output at this position for the response. See [`TensorData::deliver`].
+    ///
+    /// # Errors
+    /// As of [`TensorData::deliver`].
+    pub fn deliver(&self, position: usize, data: TensorData, name: &str) -> Result<TensorData> {
+        match (data, self.destination(position)) {
+            (data @ TensorData::Cpu(_), None) => Ok(data),
+            (data, None) if self.stays_on_device(position, &data) => Ok(data),
+            (data, destination) => data.deliver(destination, name),
+        }
+    }
+
+    fn stays_on_device(&self, position: usize, data: &TensorData) -> bool {
+        let stays = self.outputs.get(position).is_some_and(RequestedOutput::stays_on_device);
+        stays && !data.location().is_cpu_accessible()
+    }
+
+    /// The requested output at this position is wanted in GPU memory: a step of an ensemble reads it there, or its destination is there.
+    pub fn is_wanted_on_device(&self, position: usize) -> bool {
+        match self.destination(position) {
+            Some(destination) => !destination.slice().location().is_cpu_accessible(),
+            None => self.outputs.get(position).is_some_and(RequestedOutput::stays_on_device),
+        }
+    }
+
     /// The memory in which the client wants `len` bytes of the requested output at this position, if a backend may write it directly:
-    /// it is suitable and has no bytes in common with another tensor of the request.
-    pub fn direct_memory(&self, position: usize, len: usize) -> Option<PlacedSlice> {
-        let slice = self.destination(position)?.direct(len, ALIGN)?;
+    /// it is suitable and has no bytes in common with another tensor of the request. On `gpu` for a backend that writes there, else
+    /// memory that the CPU can access.
+    pub fn direct_memory(
+        &self,
+        position: usize,
+        len: usize,
+        gpu: Option<Location>,
+    ) -> Option<PlacedSlice> {
+        let slice = self.destination(position)?.direct(len, ALIGN, gpu)?;
         self.used_memory.as_ref().is_some_and(|used| used.is_exclusive(&slice)).then_some(slice)
     }
 

@@ -84,6 +84,15 @@ pub trait MemoryOwner: Send + Sync {
     fn write(&self, _offset: usize, _from: &[u8]) -> Result<()> {
         Err(Error::internal("this memory cannot be written by the CPU"))
     }
+
+    /// Copies `len` bytes at address `from`, in memory of any GPU, to the bytes at `offset`, and waits for the copy. Called for GPU
+    /// memory, never on a network thread.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn copy_from_gpu(&self, _offset: usize, _from: *const u8, _len: usize) -> Result<()> {
+        Err(Error::internal("this memory cannot be written by a GPU"))
+    }
 }
 
 /// A block of placed memory, freed with its last user.
@@ -250,6 +259,21 @@ impl PlacedSlice {
         }
     }
 
+    /// Copies `from`, which is GPU memory, to the beginning of the slice. Waits for the device: not on a network thread.
+    ///
+    /// # Errors
+    /// The device failed, or there is no memory for a copy.
+    ///
+    /// # Panics
+    /// `from` is longer than the slice.
+    pub fn copy_from_gpu(&self, from: &Self) -> Result<()> {
+        assert!(from.len <= self.len, "{} bytes of {}", from.len, self.len);
+        if self.location().is_cpu_accessible() {
+            return self.write(&[&from.to_cpu()?]);
+        }
+        self.memory.owner.copy_from_gpu(self.offset, from.as_ptr(), from.len)
+    }
+
     /// Writes `parts`, one after another, to the beginning of the slice. Not on a network thread for GPU memory.
     ///
     /// # Errors
@@ -320,11 +344,12 @@ impl OutputMemory {
         &self.slice
     }
 
-    /// The memory for an output of `len` bytes, if a backend can write it directly: the output fits, and the CPU can access the
-    /// memory at `align` bytes. It is not zeroed: it holds data of the client only.
-    pub fn direct(&self, len: usize, align: usize) -> Option<PlacedSlice> {
+    /// The memory for an output of `len` bytes, if a backend can write it directly: the output fits, the memory is aligned to `align`
+    /// bytes, and on `gpu`, or without one the CPU can access it. It is not zeroed: it holds data of the client only.
+    pub fn direct(&self, len: usize, align: usize, gpu: Option<Location>) -> Option<PlacedSlice> {
+        let location = self.slice.location();
         let suits = len <= self.slice.len
-            && self.slice.location().is_cpu_accessible()
+            && gpu.map_or(location.is_cpu_accessible(), |gpu| gpu == location)
             && self.slice.as_ptr().addr().is_multiple_of(align);
         suits.then(|| self.slice.slice(0..len))
     }

@@ -92,14 +92,18 @@ pub struct OutputTensor {
     pub dtype: DType,
     /// Full shape as clients see it, batch dimension first if the model batches.
     pub shape: Shape,
-    /// Placed only in the memory that the request named for this output.
+    /// Placed only in the memory that the request named for this output, or in GPU memory where it may stay.
     pub data: TensorData,
 }
+
+/// Bit of [`RequestedOutput`]: the output may stay in GPU memory.
+const ON_DEVICE: u32 = 1 << 31;
 
 /// An output named by the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedOutput {
-    /// Position in the model configuration's output list. Half a word, so that the destination does not enlarge a request.
+    /// Position in the model configuration's output list, and [`ON_DEVICE`]. Half a word, so that the destination does not enlarge a
+    /// request.
     index: u32,
     /// Non-zero: the top classes are returned, this many, instead of the tensor.
     pub classes: u32,
@@ -118,8 +122,18 @@ impl RequestedOutput {
         Self { destination, ..self }
     }
 
+    /// The same; with `stays`, an output that the backend writes to GPU memory is not copied to the CPU.
+    pub fn on_device(mut self, stays: bool) -> Self {
+        self.index |= if stays { ON_DEVICE } else { 0 };
+        self
+    }
+
+    pub fn stays_on_device(&self) -> bool {
+        self.index & ON_DEVICE != 0
+    }
+
     pub fn index(&self) -> usize {
-        self.index as usize
+        (self.index & !ON_DEVICE) as usize
     }
 }
 

@@ -115,7 +115,8 @@ impl TensorData {
         match (&self, self.readable()) {
             (Self::Placed(written), _) if *written == slice => return Ok(self),
             (_, Some(bytes)) => slice.write(&[bytes])?,
-            (_, None) => slice.write(&[&self.to_cpu()?])?,
+            (Self::Placed(written), None) => slice.copy_from_gpu(written)?,
+            (Self::Cpu(_), None) => {}
         }
         Ok(slice.into())
     }

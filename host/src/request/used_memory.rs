@@ -26,6 +26,17 @@ impl UsedMemory {
         Some(Arc::new(Self { slices, on_device }))
     }
 
+    /// The same, with the memory of `inputs` that the CPU cannot access.
+    pub fn with_device_inputs(self: &Arc<Self>, inputs: &[InputTensor]) -> Arc<Self> {
+        let placed = inputs.iter().filter_map(|input| input.data.placed());
+        let mut on_device = placed.filter(|slice| !slice.location().is_cpu_accessible()).peekable();
+        if on_device.peek().is_none() {
+            return Arc::clone(self);
+        }
+        let slices = self.slices.iter().chain(on_device).cloned().collect();
+        Arc::new(Self { slices, on_device: true })
+    }
+
     /// Reading or writing some of it waits for a device.
     pub fn is_on_device(&self) -> bool {
         self.on_device

@@ -95,6 +95,12 @@ impl MemoryOwner for CudaRegion {
         // SAFETY: as above.
         unsafe { self.device.copy_and_wait(to, from.as_ptr() as u64, from.len()) }
     }
+
+    fn copy_from_gpu(&self, offset: usize, from: *const u8, len: usize) -> Result<()> {
+        let to = self.address(offset, len)?;
+        // SAFETY: as above.
+        unsafe { self.device.copy_and_wait(to, from.addr() as u64, len) }
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::error::Error;
 use std::sync::Arc;
 
 /// Sends a response from the completion thread of the instance: once `after` is reached, or without it the work on the compute
-/// stream, and its outputs are copied. After the responses that were sent so before.
+/// stream, and its outputs are copied, unless they stay there. After the responses that were sent so before.
 pub fn send_later(
     gpu: &Arc<GpuInstance>,
     after: Option<&Event>,
@@ -20,10 +20,10 @@ pub fn send_later(
         note_times(execution);
     }
     let outputs = response.take_device_outputs();
-    gpu.download(after, outputs, move |copies| {
-        let error = match copies {
-            Ok(copies) => {
-                response.put_copied(copies);
+    gpu.download(after, outputs, move |written| {
+        let error = match written {
+            Ok(written) => {
+                response.put_written(written);
                 error
             }
             Err(e) => Some(e),

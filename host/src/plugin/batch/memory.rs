@@ -21,6 +21,17 @@ pub fn abi_memory(location: Location) -> types::Memory {
     types::Memory { memory_type, device_id: location.device_id }
 }
 
+/// The GPU of the instance, if a backend prefers its memory.
+pub fn preferred_gpu(
+    preferred: types::Memory,
+    gpu: Option<&Arc<GpuInstance>>,
+) -> Option<&Arc<GpuInstance>> {
+    if preferred.memory_type != memory_type::GPU {
+        return None;
+    }
+    gpu.filter(|gpu| abi_memory(gpu.location()) == preferred)
+}
+
 /// An output's bytes while the plugin may still write them.
 pub enum Memory {
     Ours(AlignedBuf),
@@ -28,7 +39,7 @@ pub enum Memory {
     Placed(PlacedSlice),
     Donated(Bytes),
     Device(Box<DeviceOutput>),
-    /// Taken to be copied to the CPU.
+    /// Taken until it is written, and copied to the CPU unless it stays.
     Copying(usize),
 }
 
@@ -44,10 +55,7 @@ impl Memory {
         gpu: Option<&Arc<GpuInstance>>,
         tag: MemoryTag,
     ) -> Result<(Self, Buf)> {
-        if preferred.memory_type == memory_type::GPU
-            && let Some(gpu) = gpu
-            && abi_memory(gpu.location()) == preferred
-        {
+        if let Some(gpu) = preferred_gpu(preferred, gpu) {
             let output = gpu.alloc_output(bytes, tag);
             let named =
                 |e: Error| Error { message: format!("output '{name}': {}", e.message), ..e };
@@ -70,7 +78,12 @@ impl Memory {
     }
 
     /// The destination of an output, for the backend to write directly.
-    pub fn destination(slice: PlacedSlice) -> (Self, Buf) {
+    pub fn destination(slice: PlacedSlice, tag: MemoryTag) -> (Self, Buf) {
+        if !slice.location().is_cpu_accessible() {
+            let output = DeviceOutput::in_destination(slice, tag);
+            let buf = output.buf();
+            return (Self::Device(Box::new(output)), buf);
+        }
         let (ptr, bytes) = (slice.as_ptr(), slice.len() as u64);
         let memory = abi_memory(slice.location());
         let buf = Buf { ptr, bytes, memory, ready: std::ptr::null_mut(), memory_handle: 0 };
@@ -127,12 +140,12 @@ impl Memory {
         }
     }
 
-    /// Puts the next copy in, if this output was taken.
-    pub fn put_copied(&mut self, copies: &mut impl Iterator<Item = Bytes>) {
+    /// Puts the next written output in, if this one was taken.
+    pub fn put_written(&mut self, written: &mut impl Iterator<Item = TensorData>) {
         if matches!(self, Self::Copying(_))
-            && let Some(bytes) = copies.next()
+            && let Some(data) = written.next()
         {
-            *self = Self::Donated(bytes);
+            *self = data.into();
         }
     }
 

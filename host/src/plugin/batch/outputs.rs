@@ -2,7 +2,7 @@
 
 use super::declared::{Declared, Rows};
 use super::gpu::{DeviceOutput, GpuInstance};
-use super::memory::{Donation, Memory, size_of_parts};
+use super::memory::{Donation, Memory, preferred_gpu, size_of_parts};
 use crate::error::{Code, Error, Result};
 use crate::ledger::{Holder, MemoryTag};
 use crate::request::memory::PlacedSlice;
@@ -11,12 +11,13 @@ use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::unread::{RESPONSE_OVERHEAD, Unread};
 use crate::request::{
-    DType, InferResponse, OutputTensor, Parameter, Responder, Shape, ShapeText, TensorData,
+    DType, InferResponse, OutputTensor, Parameter, RequestContext, Responder, Shape, ShapeText,
+    TensorData,
 };
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::types::{self, Buf, memory_type};
+use trtserver_plugin_api::abi::types::{self, Buf};
 
 /// A response being built, the target of a response handle.
 pub struct ResponseBuilder {
@@ -45,6 +46,13 @@ struct Destination {
 }
 
 impl Destination {
+    /// The output is wanted in GPU memory, and nothing on the CPU reads it.
+    fn stays_on_device(&self, context: &RequestContext) -> bool {
+        let position = self.output.as_ref().map(|(position, ..)| *position);
+        let own = self.state.is_none() && self.dtype != DType::String;
+        own && position.is_some_and(|position| context.is_wanted_on_device(position))
+    }
+
     fn overlaps(&self, other: &Destination) -> bool {
         let number =
             |p: &Destination| (p.output.as_ref().map(|o| o.0), p.state.as_ref().map(|s| s.0));
@@ -71,15 +79,23 @@ impl ResponseBuilder {
         self.outputs.iter().any(|built| built.memory.is_on_device())
     }
 
-    /// Takes the outputs in device memory, whose copies go to [`ResponseBuilder::put_copied`].
+    /// Takes the outputs in device memory, which go to [`ResponseBuilder::put_written`] when they are written.
     pub fn take_device_outputs(&mut self) -> Vec<DeviceOutput> {
-        self.outputs.iter_mut().filter_map(|built| built.memory.take_device_output()).collect()
+        let context = &self.responder.context;
+        let taken = self.outputs.iter_mut().filter_map(|built| {
+            let mut output = built.memory.take_device_output()?;
+            if built.destination.stays_on_device(context) {
+                output.stay();
+            }
+            Some(output)
+        });
+        taken.collect()
     }
 
-    /// Puts the copies in, in the same order.
-    pub fn put_copied(&mut self, copies: Vec<Bytes>) {
-        let mut copies = copies.into_iter();
-        self.outputs.iter_mut().for_each(|built| built.memory.put_copied(&mut copies));
+    /// Puts the written outputs in, in the same order.
+    pub fn put_written(&mut self, written: Vec<TensorData>) {
+        let mut written = written.into_iter();
+        self.outputs.iter_mut().for_each(|built| built.memory.put_written(&mut written));
     }
 
     /// Memory for an output; `None` when it is not requested.
@@ -93,7 +109,7 @@ impl ResponseBuilder {
     ) -> Result<Option<Buf>> {
         let Some(destination) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
         let (memory, buf) = match self.direct_memory(&destination, bytes, preferred) {
-            Some(slice) => Memory::destination(slice),
+            Some(slice) => Memory::destination(slice, self.tag(&destination)),
             None => {
                 let tag = self.tag(&destination);
                 Memory::allocate(name, bytes, preferred, self.gpu.as_ref(), tag)
@@ -130,7 +146,7 @@ impl ResponseBuilder {
     }
 
     /// The memory in which the client wants the output, if the backend may write it directly. Strings are checked and states are kept
-    /// first, in memory that the client cannot change. Not for a backend that prefers GPU memory.
+    /// first, in memory that the client cannot change.
     fn direct_memory(
         &self,
         destination: &Destination,
@@ -140,10 +156,11 @@ impl ResponseBuilder {
         let Destination { output: Some((position, ..)), state: None, dtype } = destination else {
             return None;
         };
-        if *dtype == DType::String || preferred.memory_type == memory_type::GPU {
+        if *dtype == DType::String {
             return None;
         }
-        self.responder.context.direct_memory(*position, usize::try_from(bytes).ok()?)
+        let gpu = preferred_gpu(preferred, self.gpu.as_ref()).map(|gpu| gpu.location());
+        self.responder.context.direct_memory(*position, usize::try_from(bytes).ok()?, gpu)
     }
 
     fn out_of_memory(&self, error: Error) -> Error {
@@ -297,7 +314,7 @@ impl ResponseBuilder {
             }
             if let Some((at, index, shape)) = destination.output {
                 let name = Arc::clone(&signature.outputs[index].name);
-                let data = data.deliver(self.responder.context.destination(at), &name)?;
+                let data = self.responder.context.deliver(at, data, &name)?;
                 let tensor = OutputTensor { name, dtype: destination.dtype, shape, data };
                 produced.get_mut(at).map(|to| to.replace(tensor));
             }

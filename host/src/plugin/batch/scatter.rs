@@ -2,20 +2,20 @@
 
 use super::declared::{Declared, Rows};
 use super::gpu::GpuInstance;
-use super::memory::{Donation, Memory, size_of_parts};
+use super::memory::{Donation, Memory, preferred_gpu, size_of_parts};
 use super::outputs::ResponseBuilder;
 use super::requests::BatchRequests;
 use super::slot::{BatchStatus, Deferred};
 use crate::device::Event;
 use crate::error::{Error, Result};
 use crate::ledger::{Holder, MemoryTag};
-use crate::request::memory::PlacedSlice;
+use crate::request::memory::{Location, PlacedSlice};
 use crate::request::strings::{self, StringFault};
 use crate::request::{DType, Responder, Shape, ShapeText, TensorData};
 use crate::sync::{Mutex, MutexGuard};
 use std::ops::Range;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::types::{self, Buf, memory_type};
+use trtserver_plugin_api::abi::types::{self, Buf};
 
 /// The outputs scattered and not sent yet.
 #[derive(Default)]
@@ -53,10 +53,11 @@ impl<'a> Scatter<'a> {
         bytes: u64,
         preferred: types::Memory,
     ) -> Result<Option<Buf>> {
-        let Some(output) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
-        let direct = output.direct.clone();
-        let (memory, buf) = match direct.filter(|_| preferred.memory_type != memory_type::GPU) {
-            Some(slice) => Memory::destination(slice),
+        let gpu = preferred_gpu(preferred, self.gpu).map(|gpu| gpu.location());
+        let output = self.check(name, dtype, shape, bytes, gpu)?;
+        let Some(output) = output else { return Ok(None) };
+        let (memory, buf) = match output.direct.clone() {
+            Some(slice) => Memory::destination(slice, output.tag),
             None => Memory::allocate(name, bytes, preferred, self.gpu, output.tag)?,
         };
         output.add(memory);
@@ -76,20 +77,21 @@ impl<'a> Scatter<'a> {
         let bytes = size_of_parts(name, parts)?;
         // Declared before the lock is taken, so dropped after it is released: dropping a donation calls the backend.
         let mut donation = Some(donation);
-        if let Some(output) = self.check(name, dtype, shape, bytes)? {
+        if let Some(output) = self.check(name, dtype, shape, bytes, None)? {
             let memory = Memory::adopt(name, &mut donation, parts, self.gpu, output.tag)?;
             output.add(memory);
         }
         Ok(())
     }
 
-    /// Checks an output of the batch; `None` when no request asked for it.
+    /// Checks an output of the batch, which the backend writes on `gpu` or to CPU memory; `None` when no request asked for it.
     fn check(
         self,
         name: &str,
         dtype: u32,
         shape: &[i64],
         bytes: u64,
+        gpu: Option<Location>,
     ) -> Result<Option<CheckedOutput<'a>>> {
         let signature = self.requests.signature()?;
         let rows = Rows::Batch(self.requests.views.rows().sum());
@@ -111,7 +113,7 @@ impl<'a> Scatter<'a> {
                 BatchStatus::Open(responder) => {
                     requested |= is_requested(&responder, &declared);
                     if alone {
-                        direct = direct_memory(&responder, &declared, bytes);
+                        direct = direct_memory(&responder, &declared, bytes, gpu);
                     }
                 }
             }
@@ -181,11 +183,17 @@ impl<'a> Scatter<'a> {
         if let Some(execution) = open.first().and_then(|(_, responder)| responder.execution()) {
             super::timing::note_times(execution);
         }
-        let outputs = blocks.iter_mut().filter_map(|b| b.memory.take_device_output()).collect();
-        gpu.download(after, outputs, move |copies| match copies {
-            Ok(copies) => {
-                let mut copies = copies.into_iter();
-                blocks.iter_mut().for_each(|block| block.memory.put_copied(&mut copies));
+        let outputs = blocks.iter_mut().filter_map(|block| {
+            let mut output = block.memory.take_device_output()?;
+            if open.iter().all(|(_, responder)| is_unread_by_cpu(responder, &block.declared)) {
+                output.stay();
+            }
+            Some(output)
+        });
+        gpu.download(after, outputs.collect(), move |written| match written {
+            Ok(written) => {
+                let mut written = written.into_iter();
+                blocks.iter_mut().for_each(|block| block.memory.put_written(&mut written));
                 send_rows(blocks, &rows, open.into_iter());
             }
             Err(e) => fail_open(open.into_iter(), &e),
@@ -254,9 +262,25 @@ fn is_requested(responder: &Responder, declared: &Declared) -> bool {
     output || (declared.state.is_some() && responder.implicit_state().is_some())
 }
 
+/// The request does not need the output in CPU memory: it does not ask for it, or wants it in GPU memory.
+fn is_unread_by_cpu(responder: &Responder, declared: &Declared) -> bool {
+    if declared.dtype == DType::String
+        || (declared.state.is_some() && responder.implicit_state().is_some())
+    {
+        return false;
+    }
+    let position = declared.output.as_ref().and_then(|(at, _)| responder.context.position(*at));
+    position.is_none_or(|position| responder.context.is_wanted_on_device(position))
+}
+
 /// The memory in which the client of the batch's only request wants the output. Strings are split and states are kept first, in
 /// memory that the client cannot change.
-fn direct_memory(responder: &Responder, declared: &Declared, bytes: u64) -> Option<PlacedSlice> {
+fn direct_memory(
+    responder: &Responder,
+    declared: &Declared,
+    bytes: u64,
+    gpu: Option<Location>,
+) -> Option<PlacedSlice> {
     if declared.dtype == DType::String
         || (declared.state.is_some() && responder.implicit_state().is_some())
     {
@@ -264,7 +288,7 @@ fn direct_memory(responder: &Responder, declared: &Declared, bytes: u64) -> Opti
     }
     let (index, _) = declared.output.as_ref()?;
     let position = responder.context.position(*index)?;
-    responder.context.direct_memory(position, usize::try_from(bytes).ok()?)
+    responder.context.direct_memory(position, usize::try_from(bytes).ok()?, gpu)
 }
 
 /// A finished output, and the byte range of each request in it.

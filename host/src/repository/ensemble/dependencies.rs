@@ -109,6 +109,10 @@ impl StepModel for OpenVersion {
         &self.stats
     }
 
+    fn is_on_gpu(&self) -> bool {
+        self.backend.as_ref().is_some_and(|backend| backend.on_gpu)
+    }
+
     fn has_sequence(&self, sequence: &Sequence) -> bool {
         self.scheduler.has_sequence(sequence)
     }

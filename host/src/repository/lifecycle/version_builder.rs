@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_instance_group::Kind;
 
 /// A version's number, and the state of its backend from the completion of the configuration.
 pub type CompletedVersion = (i64, Completed);
@@ -114,6 +115,7 @@ impl VersionBuilder {
         let Some(first) = models.first() else {
             return Err(Error::internal(format!("{subject} has no instances")));
         };
+        let gpus_only = plans.iter().all(|plan| plan.kind == Kind::Gpu);
         let count = plans.len();
         let in_order = self.scheduling.in_order;
         let queue = Queue::new(self.scheduling.policy(count), &signature, count, in_order);
@@ -171,7 +173,7 @@ impl VersionBuilder {
         if let Some(e) = failed {
             return Err(e);
         }
-        let used = BackendUse::of(&first.model);
+        let used = BackendUse::of(&first.model, gpus_only);
         tracing::info!(
             "model '{}' version {number} uses backend '{}' {} from {} ({})",
             self.config.name,

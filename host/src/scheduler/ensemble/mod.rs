@@ -1,6 +1,6 @@
 //! Ensembles: a request is executed by several models, step by step, inside the server.
 //!
-//! Tensors pass from step to step by reference. A step is submitted as soon as all its inputs exist: by the thread of the
+//! Tensors pass from step to step by reference, also in GPU memory if all models that read them are on GPUs. A step is submitted as soon as all its inputs exist: by the thread of the
 //! frontend for the first steps, by the thread that delivers the last missing tensor for the others.
 
 pub mod graph; // which step reads and writes what

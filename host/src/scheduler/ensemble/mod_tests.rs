@@ -2,7 +2,7 @@
 
 use super::testing::{Setup, ensemble, request, request_to, respond};
 use crate::error::{Code, Error};
-use crate::request::memory::{Location, OutputMemory};
+use crate::request::memory::{Location, OutputMemory, PlacedSlice};
 use crate::request::testing::{RecordedResponses, aligned_slice, placed};
 use crate::request::{CorrelationId, InferResponse, Parameter, Sequence};
 use std::sync::Arc;
@@ -424,5 +424,46 @@ fn destination_that_is_too_small_names_the_output_of_the_ensemble() {
         assert_eq!(code, Code::Internal);
         let expected = format!("output '{name}' (7 bytes) should be at least 8 bytes");
         assert!(text.contains(&expected), "{text}");
+    }
+}
+
+#[test]
+fn tensor_stays_in_gpu_memory_if_only_steps_on_gpus_read_it() {
+    for (steps, requested, stays) in [
+        ("gpu:I=in>O=t gpu2:I=t>O=out", "out", true),
+        ("gpu:I=in>O=t gpu2:I=t>O=out gpu3:I=t>O=out2", "out out2", true),
+        // One of the steps is not on a GPU, the first is not, the tensor is in the response.
+        ("gpu:I=in>O=t gpu2:I=t>O=out b:I=t>O=out2", "out out2", false),
+        ("a:I=in>O=t gpu2:I=t>O=out", "out", false),
+        ("gpu:I=in>O=out gpu2:I=out>O=out2", "out out2", false),
+        ("gpu:I=in>O=out gpu2:I=out>O=out2", "out2", true),
+        ("gpu:I=in>O=out", "out", false),
+    ] {
+        let (e, models) = ensemble(steps, &Setup::default());
+        let (request, _, _responses) = request(&e, requested, &[1, 2]);
+        e.submit(request);
+        let step = models.model(steps.split(':').next().unwrap()).take();
+        let output = &step.context().outputs[0];
+        assert_eq!((output.stays_on_device(), output.index()), (stays, 0), "{steps}");
+    }
+}
+
+#[test]
+fn step_that_reads_gpu_memory_waits_for_a_device() {
+    let (e, models) = ensemble("gpu:I=in>O=t gpu2:I=t>O=out", &Setup::default());
+    let shared =
+        Arc::new(OutputMemory::new(aligned_slice(&placed(&[0; 128], Location::CPU, true), 0, 8)));
+    for destination in [None, Some(shared)] {
+        let (request, _, _responses) = request_to(&e, "out", &[1, 2], |_| destination.clone());
+        e.submit(request);
+        let mut step = models.model("gpu").take();
+        assert!(!step.context().waits_for_device());
+        let on_device = placed(&[0; 8], Location::gpu(0), false);
+        step.inputs[0].data = PlacedSlice::new(&on_device, 0, 8).unwrap().into();
+        models.model("gpu").submit_again(step);
+        models.model("gpu").respond();
+        let step = models.model("gpu2").take();
+        assert_eq!(step.inputs[0].data.location(), Location::gpu(0));
+        assert!(step.context().waits_for_device());
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::request::CancelObserver;
 use crate::request::memory::OutputMemory;
 use crate::request::{
-    InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, RequestedOutput,
+    DType, InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, RequestedOutput,
     Responder, ResponseSink, ShapeText, SingleResponse, UsedMemory, check,
 };
 use crate::stats::{Execution, FailureReason};
@@ -145,7 +145,7 @@ impl EnsembleRun {
             batch,
             // That of the whole request: steps run at the same time, and must not write what another one reads.
             used_memory: match &from.context().used_memory {
-                Some(used) => Some(Arc::clone(used)),
+                Some(used) => Some(used.with_device_inputs(&inputs)),
                 None => UsedMemory::of(&inputs, &[]),
             },
             outputs,
@@ -181,16 +181,37 @@ impl EnsembleRun {
         pool: &TensorPool,
     ) -> Result<SmallVec<[RequestedOutput; 2]>> {
         let signature = self.models[step].signature();
+        let on_gpu = self.models[step].is_on_gpu();
         let writes = self.graph.steps[step].writes.iter();
         let read = writes.filter(|(_, tensor)| pool.is_read(*tensor));
         read.map(|(name, tensor)| match signature.output(name) {
             Some(index) => {
                 let destination = self.destination(*tensor, pool);
-                Ok(RequestedOutput::new(index, 0).written_to(destination))
+                let output = RequestedOutput::new(index, 0).written_to(destination);
+                Ok(output.on_device(on_gpu && self.is_read_on_gpus(*tensor)))
             }
             None => Err(self.changed(step, "output", name)),
         })
         .collect()
+    }
+
+    /// A tensor is read by steps only, whose models take it in GPU memory.
+    fn is_read_on_gpus(&self, tensor: usize) -> bool {
+        let requested = &self.request.context().outputs;
+        let is_output = match requested.is_empty() {
+            true => self.graph.outputs.contains(&tensor),
+            false => requested.iter().any(|w| self.graph.outputs[w.index()] == tensor),
+        };
+        let takes = |model: &dyn StepModel, name: &str| {
+            let signature = model.signature();
+            let spec = signature.input(name).map(|index| &signature.inputs[index]);
+            spec.is_some_and(|spec| spec.dtype != DType::String && !spec.shape_tensor)
+        };
+        let steps = self.graph.steps.iter().zip(&self.models);
+        let reads =
+            steps.flat_map(|(step, model)| step.reads.iter().map(move |read| (model, read)));
+        let mut readers = reads.filter(|(_, (_, read))| *read == tensor);
+        !is_output && readers.all(|(model, (name, _))| model.is_on_gpu() && takes(&**model, name))
     }
 
     /// The destination of a tensor that is an output of the ensemble and is not read by a step. (What a step reads must be in memory that

@@ -9,6 +9,10 @@ use std::sync::Arc;
 pub trait StepModel: Send + Sync {
     fn signature(&self) -> &Arc<Signature>;
     fn stats(&self) -> &Arc<VersionStats>;
+    /// All instances are on GPUs in this process, and take inputs in their memory.
+    fn is_on_gpu(&self) -> bool {
+        false
+    }
     /// Whether `sequence` has begun and not ended.
     fn has_sequence(&self, sequence: &Sequence) -> bool;
     /// Queues a checked request. It gets its final response whatever happens, possibly before this returns.

@@ -23,6 +23,7 @@ pub struct ManualModel {
     arrived: Mutex<Vec<InferRequest>>,
     /// Refuses requests before `submit` returns.
     refuses: bool,
+    on_gpu: bool,
 }
 
 impl ManualModel {
@@ -45,9 +46,9 @@ impl ManualModel {
     pub fn respond(&self) {
         let request = self.take();
         let input = &request.inputs[0];
-        let outputs = request.context().outputs.iter().map(|requested| {
+        let outputs = request.context().outputs.iter().enumerate().map(|(position, requested)| {
             let name = Arc::clone(&self.signature.outputs[requested.index()].name);
-            let data = input.data.clone().deliver(requested.destination.as_ref(), &name)?;
+            let data = request.context().deliver(position, input.data.clone(), &name)?;
             Ok(OutputTensor { name, dtype: input.dtype, shape: input.shape.clone(), data })
         });
         let outputs = outputs.collect::<Result<_>>();
@@ -69,6 +70,10 @@ impl StepModel for ManualModel {
 
     fn stats(&self) -> &Arc<VersionStats> {
         &self.stats
+    }
+
+    fn is_on_gpu(&self) -> bool {
+        self.on_gpu
     }
 
     fn has_sequence(&self, _: &Sequence) -> bool {
@@ -133,7 +138,7 @@ impl Default for Setup {
 }
 
 /// An ensemble `e` with inputs `in` and (optional) `in2` and outputs `out` and `out2`. Steps are written as
-/// `a:I=in,J=t>O=out`, where `a` is the model; steps of one model share it.
+/// `a:I=in,J=t>O=out`, where `a` is the model; steps of one model share it. Models whose names begin with `gpu` are on GPUs.
 pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
     let map = |text: &str| -> Vec<(String, String)> {
         let pair = |pair: &str| {
@@ -163,6 +168,7 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
             signature: Arc::new(signature),
             stats: Arc::new(VersionStats::new(1)),
             arrived: Mutex::default(),
+            on_gpu: plan.model.starts_with("gpu"),
             refuses: setup.refusing.split(' ').any(|name| name == plan.model),
         };
         models.0.lock().insert(plan.model.clone(), Arc::new(held));

@@ -1,31 +1,38 @@
-//! Outputs in device memory, and responses that are sent when the device has written them.
+//! Outputs in device memory, copied to the CPU or kept there, and responses that are sent when the device has written them.
 
 use super::GpuInstance;
+use super::resident::kept_output;
 use crate::device::{DeviceMemory, Event, PinnedMemory};
 use crate::error::{Error, Result};
 use crate::ledger::MemoryTag;
 use crate::request::buffer::{self, AlignedBuf};
-use crate::request::{InferResponse, Responder};
+use crate::request::memory::PlacedSlice;
+use crate::request::{InferResponse, Responder, TensorData};
 use bytes::Bytes;
 use std::sync::Arc;
-use trtserver_plugin_api::abi::types::{Buf, Memory};
+use trtserver_plugin_api::abi::types::{Buf, Memory, memory_type};
 
-/// An output in device memory, until it is copied to the CPU.
+/// An output in device memory, until it is written, and copied to the CPU unless it stays.
 pub struct DeviceOutput {
     parts: Vec<(u64, usize)>,
     len: usize,
     memory: Owner,
     /// After the memory is zeroed, for backends that do not use the compute stream.
     ready: Option<Box<Event>>,
-    device_id: i32,
+    /// Ordinal of the GPU; `None` for several parts, or memory of another type.
+    device_id: Option<i32>,
     /// Of the copy in CPU memory.
     tag: MemoryTag,
+    /// Not copied to the CPU.
+    stays: bool,
 }
 
 enum Owner {
     Allocated(DeviceMemory),
     /// Released when the copy is complete.
     Donated(Donated),
+    /// Memory of a client, which wants the output there.
+    Destination(PlacedSlice),
 }
 
 type Donated = Box<dyn Send + Sync>;
@@ -45,7 +52,7 @@ impl DeviceOutput {
         Buf {
             ptr: std::ptr::without_provenance_mut(self.address() as usize),
             bytes: self.len as u64,
-            memory: Memory::gpu(self.device_id),
+            memory: Memory::gpu(self.device_id.unwrap_or_default()),
             ready: ready.cast_mut().cast(),
             memory_handle: 0,
         }
@@ -53,16 +60,36 @@ impl DeviceOutput {
 
     /// Memory of the backend, whose parts are not all readable by the CPU.
     pub fn donated(parts: &[Buf], donation: impl Send + Sync + 'static, tag: MemoryTag) -> Self {
+        let device_id = match parts {
+            [one] => Some(one).filter(|part| part.memory.memory_type == memory_type::GPU),
+            _ => None,
+        };
         let parts: Vec<_> =
             parts.iter().map(|part| (part.ptr.addr() as u64, part.bytes as usize)).collect();
         let len = parts.iter().map(|(_, len)| len).sum();
+        let device_id = device_id.map(|part| part.memory.device_id);
         let memory = Owner::Donated(Box::new(donation));
-        Self { parts, len, memory, ready: None, device_id: 0, tag }
+        Self { parts, len, memory, ready: None, device_id, tag, stays: false }
+    }
+
+    /// GPU memory of the client for the backend to write.
+    pub fn in_destination(slice: PlacedSlice, tag: MemoryTag) -> Self {
+        let (len, device_id) = (slice.len(), Some(slice.location().device_id));
+        let parts = vec![(slice.as_ptr().addr() as u64, len)];
+        let memory = Owner::Destination(slice);
+        Self { parts, len, memory, ready: None, device_id, tag, stays: true }
+    }
+
+    /// Leaves the output in GPU memory, if it is one piece there.
+    pub fn stay(&mut self) {
+        self.stays = self.device_id.is_some();
     }
 }
 
 /// Where the copy of an output goes.
 enum Target {
+    /// It stays where it is.
+    Device(DeviceOutput),
     /// Queued already.
     Pinned(PinnedMemory, Option<Donated>, MemoryTag),
     /// The pinned pool is exhausted. A copy to pageable memory blocks its thread, so the completion thread makes it.
@@ -82,9 +109,9 @@ impl GpuInstance {
             // SAFETY: the block has this size, and is freed in the order of this stream or of one that waits for it.
             unsafe { self.streams.compute.zero(memory.address(), len)? };
             let (ready, parts) = (self.ready_event()?, vec![(memory.address(), len)]);
-            let device_id = self.streams.device.ordinal;
+            let device_id = Some(self.streams.device.ordinal);
             let memory = Owner::Allocated(memory);
-            Ok(DeviceOutput { parts, len, memory, ready, device_id, tag })
+            Ok(DeviceOutput { parts, len, memory, ready, device_id, tag, stays: false })
         };
         alloc().map_err(|e| self.fault(e))
     }
@@ -117,20 +144,20 @@ impl GpuInstance {
         Ok(DeviceOutput { ready: self.ready_event()?, ..block })
     }
 
-    /// Copies `outputs` to the CPU once `after` is reached (see [`GpuInstance::wait_for_outputs`]), and passes them to `then` on
-    /// the completion thread: in the order of these calls. With an error if the device is lost.
+    /// Copies `outputs` to the CPU, except those that stay, once `after` is reached (see [`GpuInstance::wait_for_outputs`]), and
+    /// passes them to `then` on the completion thread: in the order of these calls. With an error if the device is lost.
     pub fn download(
         self: &Arc<Self>,
         after: Option<&Event>,
         outputs: Vec<DeviceOutput>,
-        then: impl FnOnce(Result<Vec<Bytes>>) + Send + 'static,
+        then: impl FnOnce(Result<Vec<TensorData>>) + Send + 'static,
     ) {
         let queued = self.queue_copies(after, outputs);
         let gpu = Arc::clone(self);
         let finish = move |reached: Result<()>| {
             let copied = queued.and_then(|targets| {
                 reached?;
-                targets.into_iter().map(|target| gpu.bytes_of(target)).collect()
+                targets.into_iter().map(|target| gpu.data_of(target)).collect()
             });
             then(copied.map_err(|e| gpu.fault(e)));
         };
@@ -152,6 +179,10 @@ impl GpuInstance {
         self.wait_for_outputs(after, copy_out)?;
         let mut targets = Vec::with_capacity(outputs.len());
         for mut output in outputs {
+            if output.stays {
+                targets.push(Target::Device(output));
+                continue;
+            }
             if let Owner::Allocated(memory) = &mut output.memory {
                 memory.release_on(copy_out);
             }
@@ -168,7 +199,7 @@ impl GpuInstance {
             }
             let donated = match output.memory {
                 // Freed behind the copy.
-                Owner::Allocated(_) => None,
+                Owner::Allocated(_) | Owner::Destination(_) => None,
                 Owner::Donated(donated) => Some(donated),
             };
             targets.push(Target::Pinned(pinned, donated, output.tag));
@@ -176,17 +207,27 @@ impl GpuInstance {
         Ok(targets)
     }
 
-    fn bytes_of(&self, target: Target) -> Result<Bytes> {
+    fn data_of(&self, target: Target) -> Result<TensorData> {
         match target {
+            Target::Device(DeviceOutput { parts, device_id, memory, .. }) => {
+                let device_id = device_id.unwrap_or_default();
+                Ok(match (memory, parts.first()) {
+                    (Owner::Destination(slice), _) => slice.into(),
+                    (owner, Some(part)) => {
+                        kept_output(owner, *part, device_id, self.streams.device)
+                    }
+                    (_, None) => TensorData::EMPTY,
+                })
+            }
             Target::Pinned(pinned, donated, tag) => {
                 drop(donated);
                 let pinned = PinnedBytes(pinned);
                 if !buffer::uses_arena() {
-                    return Ok(Bytes::from_owner(pinned));
+                    return Ok(Bytes::from_owner(pinned).into());
                 }
                 // Outputs of a child process must be in its arena.
                 let block = AlignedBuf::try_copy(None, &[pinned.as_ref()], tag);
-                Ok(block.map_err(|e| e.refuse("an output in GPU memory"))?.into_bytes())
+                Ok(block.map_err(|e| e.refuse("an output in GPU memory"))?.into_bytes().into())
             }
             Target::Pageable(output) => {
                 let block = AlignedBuf::unwritten(output.len, output.tag);
@@ -198,7 +239,7 @@ impl GpuInstance {
                     to += len as u64;
                 }
                 self.streams.copy_out.synchronize()?;
-                Ok(block.into_bytes())
+                Ok(block.into_bytes().into())
             }
         }
     }

@@ -6,6 +6,7 @@
 //! inputs of the next batch are copied while this one computes. Memory is freed in the order of the stream that uses it last.
 
 mod download; // outputs in device memory, and responses that wait for them
+mod resident; // tensors that stay in device memory
 mod upload; // inputs in device memory
 
 pub use download::DeviceOutput;

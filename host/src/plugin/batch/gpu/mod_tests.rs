@@ -19,19 +19,23 @@ use trtserver_plugin_api::abi::types::{self, Buf, Memory, dtype, memory_type};
 
 const GPU: Memory = Memory::gpu(0);
 
-fn instance(fake: &FakeCuda, own_stream: bool) -> Arc<GpuInstance> {
+pub(super) fn instance(fake: &FakeCuda, own_stream: bool) -> Arc<GpuInstance> {
     GpuInstance::new(Arc::new(fake.streams()), true, own_stream)
 }
 
 /// Waits until everything that was deferred so far is sent.
-fn settle(gpu: &Arc<GpuInstance>) {
+pub(super) fn settle(gpu: &Arc<GpuInstance>) {
     let (done, reached) = channel();
     let callback = move |_| done.send(()).unwrap();
     gpu.streams.when_done(&gpu.streams.copy_out, Box::new(callback));
     reached.recv().unwrap();
 }
 
-fn one(signature: &Arc<Signature>, rows: u32, values: &[f32]) -> (InferRequest, RecordedResponses) {
+pub(super) fn one(
+    signature: &Arc<Signature>,
+    rows: u32,
+    values: &[f32],
+) -> (InferRequest, RecordedResponses) {
     request(signature, rows, &[(0, floats(values))], &[0])
 }
 
@@ -41,7 +45,7 @@ fn part(batch: *mut Batch, at: usize, position: usize) -> Buf {
     unsafe { *(*(**(*batch).requests.add(at)).inputs.add(position)).parts }
 }
 
-fn gather_on_gpu(batch: *mut Batch, input: u32) -> Result<Buf, String> {
+pub(super) fn gather_on_gpu(batch: *mut Batch, input: u32) -> Result<Buf, String> {
     let mut buf = NOTHING;
     // SAFETY: the batch is being executed.
     check(unsafe { (table().gather)(batch, input, GPU, 0, null_mut(), &raw mut buf) })?;
@@ -59,7 +63,7 @@ fn scatter_on_gpu(batch: *mut Batch, rows: i64) -> Result<Buf, String> {
 }
 
 /// What a backend would do with a kernel: `O` = `I`, by work on a stream.
-fn identity(batch: *mut Batch, stream: &Stream) {
+pub(super) fn identity(batch: *mut Batch, stream: &Stream) {
     let from = gather_on_gpu(batch, 0).unwrap();
     let to = scatter_on_gpu(batch, (from.bytes / 8) as i64).unwrap();
     assert_eq!((to.memory, to.bytes), (GPU, from.bytes));
@@ -68,7 +72,7 @@ fn identity(batch: *mut Batch, stream: &Stream) {
         .unwrap();
 }
 
-fn data(responses: &RecordedResponses) -> Bytes {
+pub(super) fn data(responses: &RecordedResponses) -> Bytes {
     single_response(responses).outputs[0].data.payload().clone()
 }
 

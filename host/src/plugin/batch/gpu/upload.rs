@@ -83,7 +83,11 @@ impl GpuInstance {
                     continue;
                 }
                 let here = tensor.data.location() == self.location();
-                if tensor.data.is_empty() || here && is_aligned(tensor, align) {
+                if tensor.data.is_empty() {
+                    continue;
+                }
+                if here && is_aligned(tensor, align) {
+                    self.hold_input(&mut tensor.data);
                     continue;
                 }
                 let (offset, len) = (end.next_multiple_of(align.max(1)), tensor.data.len());
