@@ -229,7 +229,8 @@ fn process_of_an_isolated_model_ends_when_its_device_is_lost() {
     let refused = server.load("twice");
     assert!(refused.status >= 400, "{}", refused.text());
     let text = refused.text();
-    assert!(text.contains("ended with exit code 1") && text.contains("GPU 0 is lost: "), "{text}");
+    // From the instance, or from the end of the process, whichever the server reads first.
+    assert!(text.contains("GPU 0 is lost: "), "{text}");
     // The device of the other processes is not lost.
     assert_ok(server.load("once"));
     assert_eq!(server.infer("once", "").status, 200);

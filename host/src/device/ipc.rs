@@ -21,8 +21,8 @@ impl IpcMemory {
         let handle = CUipcMemHandle { reserved: handle.map(|byte| byte as c_char) };
         let mut address = 0;
         // SAFETY: the pointer is valid; the driver checks the handle.
-        context
-            .check(unsafe { context.api.ipc_open(&mut address, handle, IPC_LAZY_PEER_ACCESS) })?;
+        let opened = unsafe { context.api.ipc_open(&mut address, handle, IPC_LAZY_PEER_ACCESS) };
+        context.check(opened)?;
         let mut memory = Self { context, address, bytes: 0 };
         let mut base = 0;
         // SAFETY: the pointers are valid and the allocation is open.

@@ -59,7 +59,8 @@ fn host_bytes_travel_through_a_device_and_back() {
 
 #[test]
 fn only_an_event_orders_two_streams() {
-    let fake = FakeCuda::new(&[("DELAY_US", "20000")]);
+    // Long, because the threads of the streams may be scheduled late.
+    let fake = FakeCuda::new(&[("DELAY_US", "300000")]);
     let streams = fake.streams();
     let (mut from, mut to) = ([7u8; 64], [0u8; 64]);
     let memory = streams.device.alloc(64, &streams.copy_in).unwrap();

@@ -133,7 +133,7 @@ fn outputs_on_the_device_are_sent_when_they_are_written() {
 fn stream_of_a_backend_that_does_not_wait_reads_wrong_data() {
     let values = [7.0, 8.0];
     let run = |wait: bool| {
-        let fake = FakeCuda::new(&[("DELAY_US", "20000")]);
+        let fake = FakeCuda::new(&[("DELAY_US", "100000")]);
         let gpu = instance(&fake, true);
         let own = fake.streams();
         let model = signature(8);
@@ -150,7 +150,7 @@ fn stream_of_a_backend_that_does_not_wait_reads_wrong_data() {
             } else {
                 // The allocations, but not the copy of the input.
                 gpu.streams.compute.context().enter().unwrap();
-                std::thread::sleep(std::time::Duration::from_millis(5));
+                std::thread::sleep(std::time::Duration::from_millis(25));
             }
             // SAFETY: memory of the host.
             unsafe { own.compute.copy(to.ptr.addr() as u64, from.ptr.addr() as u64, 8) }.unwrap();
