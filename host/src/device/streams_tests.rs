@@ -60,14 +60,14 @@ fn host_bytes_travel_through_a_device_and_back() {
 #[test]
 fn only_an_event_orders_two_streams() {
     // Long, because the threads of the streams may be scheduled late.
-    let fake = FakeCuda::new(&[("DELAY_US", "300000")]);
+    let fake = FakeCuda::new(&[("DELAY_US", "200000")]);
     let streams = fake.streams();
-    let (mut from, mut to) = ([7u8; 64], [0u8; 64]);
-    let memory = streams.device.alloc(64, &streams.copy_in).unwrap();
+    let (mut from, mut to) = ([8u8; 64], [0u8; 64]);
+    let memory = streams.device.alloc(128, &streams.copy_in).unwrap();
     streams.copy_in.synchronize().unwrap();
-    for _ in 0..2 {
-        copy(&streams.copy_in, memory.address(), addressed(&mut from).0, 64).unwrap();
-        from.fill(8);
+    // The second of two: it ends one delay later than a copy that is queued on another stream now.
+    for at in [64, 0] {
+        copy(&streams.copy_in, memory.address() + at, addressed(&mut from).0, 64).unwrap();
     }
     copy(&streams.copy_out, addressed(&mut to).0, memory.address(), 64).unwrap();
     let written = streams.device.events().record(&streams.copy_in).unwrap();

@@ -28,8 +28,8 @@ pub const CEILINGS: &[Ceiling] = &[
     Ceiling { row: "v1-grpc 64", allocations: 29.5, allocated: 5_740.0, copied: 0.0, syscalls: 11.2, instructions: 99_000.0 },
     Ceiling { row: "v2-http 4M", allocations: 10.2, allocated: 590_000.0, copied: 9_240_000.0, syscalls: NONE, instructions: NONE },
     Ceiling { row: "v2-grpc 4M", allocations: 44.0, allocated: 4_660_000.0, copied: 9_230_000.0, syscalls: NONE, instructions: NONE },
-    Ceiling { row: "shm-http 64", allocations: 40.0, allocated: 6_000.0, copied: 0.0, syscalls: 11.1, instructions: NONE },
-    Ceiling { row: "shm-grpc 64", allocations: 60.0, allocated: 9_000.0, copied: 0.0, syscalls: 11.2, instructions: NONE },
-    Ceiling { row: "shm-http 4M", allocations: 40.0, allocated: 6_000.0, copied: 4_195_000.0, syscalls: NONE, instructions: NONE },
-    Ceiling { row: "shm-grpc 4M", allocations: 60.0, allocated: 9_000.0, copied: 4_195_000.0, syscalls: NONE, instructions: NONE },
+    Ceiling { row: "shm-http 64", allocations: 11.0, allocated: 1_520.0, copied: 0.0, syscalls: 11.1, instructions: NONE },
+    Ceiling { row: "shm-grpc 64", allocations: 40.0, allocated: 6_600.0, copied: 0.0, syscalls: 11.2, instructions: NONE },
+    Ceiling { row: "shm-http 4M", allocations: 11.1, allocated: 1_520.0, copied: 4_195_000.0, syscalls: NONE, instructions: NONE },
+    Ceiling { row: "shm-grpc 4M", allocations: 40.7, allocated: 6_660.0, copied: 4_195_000.0, syscalls: NONE, instructions: NONE },
 ];
