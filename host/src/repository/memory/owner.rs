@@ -3,35 +3,34 @@
 use super::entry::{Entry, OwnerMemory};
 use crate::ledger::{HOLDERS, Owner};
 use crate::plugin::isolated::IsolatedMemory;
-use crate::plugin::reported_memory;
+use crate::plugin::{ReportedMemory, reported_memory};
 use crate::request::memory::Location;
 use trtserver_plugin_api::abi::types::{Memory, memory_type};
 
 /// The memory of one version of a model; `isolated` is that of its processes.
 pub fn of_version(model: &str, version: i64, isolated: &[IsolatedMemory]) -> OwnerMemory {
-    let mut memory = of_model(Owner::version(model, version), model, version);
+    let owner = Owner::version(model, version);
+    of_owner_version(owner, model, version, isolated, &reported_memory())
+}
+
+/// The same for an owner that was looked up, with the reports of all backends.
+pub fn of_owner_version(
+    owner: Owner,
+    model: &str,
+    version: i64,
+    isolated: &[IsolatedMemory],
+    reported: &[ReportedMemory],
+) -> OwnerMemory {
+    let mut memory = of_owner(owner);
+    add_reported(&mut memory, reported, Some((model, version)));
     isolated.iter().for_each(|isolated| add_isolated(&mut memory, isolated));
     memory
 }
 
-/// The same without the process of an isolated model.
-pub fn of_model(owner: Owner, model: &str, version: i64) -> OwnerMemory {
-    let mut memory = of_owner(owner);
-    let is_its = |of: &Option<(std::sync::Arc<str>, i64)>| {
-        of.as_ref().is_some_and(|(name, number)| &**name == model && *number == version)
-    };
-    for report in reported_memory().iter().filter(|report| is_its(&report.reporter.model)) {
-        memory.add(Entry::new(REPORTED, location(report.memory), report.bytes));
-    }
-    memory
-}
-
 /// What belongs to no model.
-pub fn of_server() -> OwnerMemory {
+pub fn of_server(reported: &[ReportedMemory]) -> OwnerMemory {
     let mut memory = of_owner(Owner::SERVER);
-    for report in reported_memory().iter().filter(|report| report.reporter.model.is_none()) {
-        memory.add(Entry::new(REPORTED, location(report.memory), report.bytes));
-    }
+    add_reported(&mut memory, reported, None);
     memory
 }
 
@@ -54,6 +53,16 @@ fn location(memory: Memory) -> Location {
         memory_type::PINNED => Location::PINNED,
         memory_type::GPU | memory_type::MANAGED => Location::gpu(memory.device_id),
         _ => Location::CPU,
+    }
+}
+
+/// The reports for that version of a model; `None`: those for no model.
+fn add_reported(memory: &mut OwnerMemory, reported: &[ReportedMemory], of: Option<(&str, i64)>) {
+    for report in reported {
+        let reporter = report.reporter.model.as_ref().map(|(name, version)| (&**name, *version));
+        if reporter == of {
+            memory.add(Entry::new(REPORTED, location(report.memory), report.bytes));
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::budget::{model_memory, request_memory};
 use crate::device::Driver;
 use crate::heap::{self, HeapUsage};
 use crate::ledger::{self, OwnerName, ProcessMemory};
+use crate::plugin::{ReportedMemory, reported_memory};
 use crate::repository::{ModelTable, VersionState};
 use crate::request::memory::Location;
 use crate::request::pool::{self, PoolUsage};
@@ -45,7 +46,8 @@ impl MemoryReport {
     /// Reads all counters. They change meanwhile: sums are exact while no request is in progress.
     pub fn new(models: &ModelTable) -> Self {
         let budget = request_memory();
-        let mut server = owner::of_server();
+        let reported = reported_memory();
+        let mut server = owner::of_server(&reported);
         add_device_pools(&mut server);
         Self {
             process: ProcessMemory::own(),
@@ -56,7 +58,7 @@ impl MemoryReport {
             peak: budget.peak() as u64,
             model_memory: model_memory().in_use() as u64,
             server,
-            models: models_of(models),
+            models: models_of(models, &reported),
         }
     }
 
@@ -67,7 +69,7 @@ impl MemoryReport {
 }
 
 /// Every loaded version, and everything else that holds memory.
-fn models_of(models: &ModelTable) -> Vec<ModelMemory> {
+fn models_of(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelMemory> {
     let mut known = BTreeMap::new();
     for model in models.all().into_values() {
         for version in model.versions.values() {
@@ -78,15 +80,14 @@ fn models_of(models: &ModelTable) -> Vec<ModelMemory> {
     let owners = ledger::named_owners().into_iter().filter_map(|(name, owner)| {
         let version = known.get(&name);
         let state = version.map(|version| version.status().0);
-        let memory = match (version, name.version) {
-            (Some(version), _) => {
-                owner::of_version(&name.model, version.number, &version.isolated_memory())
+        let isolated = version.map(|version| version.isolated_memory()).unwrap_or_default();
+        let memory = match name.version {
+            Some(number) => {
+                owner::of_owner_version(owner, &name.model, number, &isolated, reported)
             }
-            (None, Some(number)) => owner::of_model(owner, &name.model, number),
-            (None, None) => owner::of_owner(owner),
+            None => owner::of_owner(owner),
         };
         let loaded = state.is_some_and(|state| state != VersionState::Unavailable);
-        let isolated = version.map(|version| version.isolated_memory()).unwrap_or_default();
         let processes = isolated.into_iter().map(|isolated| isolated.process).collect();
         let OwnerName { model, version } = name;
         (loaded || !memory.entries.is_empty()).then_some(ModelMemory {

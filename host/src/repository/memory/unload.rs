@@ -1,9 +1,10 @@
 //! What the unload of a version gave back, for the log. What it did not is in the memory report until it is freed.
 
 use super::entry::{OwnerMemory, Totals};
-use super::owner::{of_model, of_version};
+use super::owner::{of_owner_version, of_version};
 use crate::ledger::{Owner, ProcessMemory};
 use crate::plugin::isolated::IsolatedMemory;
+use crate::plugin::reported_memory;
 
 /// Memory of a version and of the server when the unload began.
 pub struct UnloadReport {
@@ -29,7 +30,7 @@ impl UnloadReport {
     /// Logs what was given back, once the version's last user is gone.
     pub fn log(self) {
         let (model, version) = (&self.model, self.version);
-        let left = of_model(self.owner, model, version);
+        let left = of_owner_version(self.owner, model, version, &[], &reported_memory());
         let resident = ProcessMemory::own().resident;
         tracing::info!(
             "model '{model}' version {version}: the unload gave back {}; resident memory of the server: {} bytes \
