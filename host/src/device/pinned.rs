@@ -46,43 +46,40 @@ impl PinnedPool {
         let class = size_class(bytes).filter(|class| *class as u64 <= self.limit);
         let class = class.ok_or_else(|| self.exhausted(bytes))?;
         let mut state = self.state.lock();
-        let found = state.free.get_mut(&class).and_then(Vec::pop);
-        if found.is_none() {
-            let mut unpinned = Vec::new();
-            // Free blocks of other sizes make place.
-            while state.held + class as u64 > self.limit {
-                let Some((&other, blocks)) = state.free.iter_mut().find(|(_, b)| !b.is_empty())
-                else {
-                    break;
-                };
-                unpinned.extend(blocks.pop());
-                state.held -= other as u64;
-            }
-            let fits = state.held + class as u64 <= self.limit;
-            if fits {
-                state.held += class as u64;
-            }
-            // Pinning and unpinning take long.
-            drop(state);
-            let _entered = context.enter()?;
-            for address in unpinned {
-                self.unpin(context, address);
-            }
-            if !fits {
-                return Err(self.exhausted(bytes));
-            }
-            let pinned = self.pin(context, class);
-            state = self.state.lock();
-            match pinned {
-                Ok(address) => return Ok(self.hand_out(&mut state, address, class, bytes)),
-                Err(e) => {
-                    state.held -= class as u64;
-                    return Err(e);
-                }
+        if let Some(address) = state.free.get_mut(&class).and_then(Vec::pop) {
+            return Ok(self.hand_out(&mut state, address, class, bytes));
+        }
+        let mut unpinned = Vec::new();
+        // Free blocks of other sizes make place.
+        while state.held + class as u64 > self.limit {
+            let Some((&other, blocks)) = state.free.iter_mut().find(|(_, b)| !b.is_empty()) else {
+                break;
+            };
+            unpinned.extend(blocks.pop());
+            state.held -= other as u64;
+        }
+        let fits = state.held + class as u64 <= self.limit;
+        if fits {
+            state.held += class as u64;
+        }
+        // Pinning and unpinning take long.
+        drop(state);
+        let _entered = context.enter()?;
+        for address in unpinned {
+            self.unpin(context, address);
+        }
+        if !fits {
+            return Err(self.exhausted(bytes));
+        }
+        let pinned = self.pin(context, class);
+        let mut state = self.state.lock();
+        match pinned {
+            Ok(address) => Ok(self.hand_out(&mut state, address, class, bytes)),
+            Err(e) => {
+                state.held -= class as u64;
+                Err(e)
             }
         }
-        let address = found.ok_or_else(|| self.exhausted(bytes))?;
-        Ok(self.hand_out(&mut state, address, class, bytes))
     }
 
     pub fn bytes(&self) -> PoolBytes {
