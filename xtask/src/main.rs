@@ -33,6 +33,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// The arguments for the program that a task runs.
+fn passed_on(with: &ArgMatches) -> Vec<String> {
+    with.get_many("arguments").unwrap_or_default().cloned().collect()
+}
+
 fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
     match matches.subcommand() {
         Some(("demo", with)) => demo::demo(
@@ -49,27 +54,13 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             let names = |flag| with.get_many(flag).unwrap_or_default().cloned().collect();
             test::test(paths, &test::Options { only: names("only"), without: names("without") })
         }
-        Some(("bench", with)) => {
-            let arguments: Vec<String> =
-                with.get_many("arguments").unwrap_or_default().cloned().collect();
-            bench::bench(paths, with.get_flag("no-build"), &arguments)
-        }
-        Some(("gate", with)) => {
-            let arguments: Vec<String> =
-                with.get_many("arguments").unwrap_or_default().cloned().collect();
-            gate::gate(paths, &arguments).map(|_| ())
-        }
+        Some(("bench", with)) => bench::bench(paths, with.get_flag("no-build"), &passed_on(with)),
+        Some(("gate", with)) => gate::gate(paths, &passed_on(with)).map(|_| ()),
         Some(("gpu-test", with)) => {
-            let arguments: Vec<String> =
-                with.get_many("arguments").unwrap_or_default().cloned().collect();
             let (no_build, only_build) = (with.get_flag("no-build"), with.get_flag("only-build"));
-            gpu_test::gpu_test(paths, no_build, only_build, &arguments)
+            gpu_test::gpu_test(paths, no_build, only_build, &passed_on(with))
         }
-        Some(("soak", with)) => {
-            let arguments: Vec<String> =
-                with.get_many("arguments").unwrap_or_default().cloned().collect();
-            soak::soak(paths, &arguments)
-        }
+        Some(("soak", with)) => soak::soak(paths, &passed_on(with)),
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
         Some(("runtimes", with)) => {
             runtimes::fetch(paths)?;
@@ -86,6 +77,14 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
 fn cli() -> Command {
     let flag = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    let arguments = |help: &'static str| {
+        Arg::new("arguments")
+            .value_name("ARGUMENT")
+            .num_args(0..)
+            .trailing_var_arg(true)
+            .allow_hyphen_values(true)
+            .help(help)
     };
     let port = |name: &'static str, default: &str| {
         Arg::new(name)
@@ -133,54 +132,26 @@ fn cli() -> Command {
             Command::new("bench")
                 .about("Build the release server and run the benchmarks")
                 .arg(flag("no-build", "Use the last build"))
-                .arg(
-                    Arg::new("arguments")
-                        .value_name("ARGUMENT")
-                        .num_args(0..)
-                        .trailing_var_arg(true)
-                        .allow_hyphen_values(true)
-                        .help("Arguments for trtserver-bench, such as --quick; --help lists them"),
-                ),
+                .arg(arguments("Arguments for trtserver-bench, such as --quick; --help lists them")),
         )
         .subcommand(
             Command::new("gate")
                 .about("Count allocations, copies, system calls and instructions per request; compare with ceilings")
-                .arg(
-                    Arg::new("arguments")
-                        .value_name("ARGUMENT")
-                        .num_args(0..)
-                        .trailing_var_arg(true)
-                        .allow_hyphen_values(true)
-                        .help("Arguments for trtserver-gate: --ceilings prints a table of new ceilings"),
-                ),
+                .arg(arguments("Arguments for trtserver-gate: --ceilings prints a table of new ceilings")),
         )
         .subcommand(
             Command::new("gpu-test")
                 .about("Run the checks that need a GPU; without one, say so and succeed")
                 .arg(flag("no-build", "Use the last build"))
                 .arg(flag("only-build", "Put everything into target/dist, to be run on another machine"))
-                .arg(
-                    Arg::new("arguments")
-                        .value_name("ARGUMENT")
-                        .num_args(0..)
-                        .trailing_var_arg(true)
-                        .allow_hyphen_values(true)
-                        .help("Arguments for trtserver-gpu-test: names of checks, --list, --requests N"),
-                ),
+                .arg(arguments("Arguments for trtserver-gpu-test: names of checks, --list, --requests N")),
         )
         .subcommand(
             Command::new("soak")
                 .about(
                     "Soak test: a million requests to eight models, with every batcher and many cancellations",
                 )
-                .arg(
-                    Arg::new("arguments")
-                        .value_name("ARGUMENT")
-                        .num_args(0..)
-                        .trailing_var_arg(true)
-                        .allow_hyphen_values(true)
-                        .help("Arguments for the soak test: --requests N"),
-                ),
+                .arg(arguments("Arguments for the soak test: --requests N")),
         )
         .subcommand(
             Command::new("build")
