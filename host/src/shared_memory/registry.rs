@@ -37,9 +37,7 @@ impl Registered {
             Self::Cuda(_) => Kind::Cuda,
         }
     }
-}
 
-impl Registered {
     fn system(&self) -> Option<Arc<Region>> {
         match self {
             Self::System(region) => Some(Arc::clone(region)),
