@@ -213,7 +213,7 @@ impl Output {
 }
 
 impl Data {
-    /// At least `len` bytes, of which those that were there before keep their values; `None` if out of memory.
+    /// Grows to at least `len` bytes and keeps the present ones; `None` if out of memory.
     fn grow(&mut self, len: usize, tag: MemoryTag) -> Option<&mut [u8]> {
         if let Self::Heap(data) = self {
             if len <= MAX_HEAP {

@@ -16,8 +16,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Each region holds a file descriptor, so it is at most an eighth of those that the process may open; and at most a
-    /// quarter of a limited address space.
+    /// Each region holds a file descriptor, so regions use at most an eighth of the descriptors that the process may open, and
+    /// at most a quarter of a limited address space.
     pub fn of_process() -> Self {
         let share = |resource, part| {
             let limit = getrlimit(resource).current.map(|n| n / part);

@@ -21,7 +21,7 @@ pub struct SentRegions(Mutex<State>);
 struct State {
     /// Numbers of the regions that the child has.
     sent: HashSet<u64>,
-    /// Numbers of those that it is to unmap and was not told yet.
+    /// Numbers of the regions that the next message tells the child to unmap.
     dropped: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What the backend of a model says about instances: the kinds that it opens, and those that it prefers.
+//! What the backend of a model says about instances: the kinds that it opens, and the kinds that it prefers.
 
 use crate::plugin::backend_facts::BackendFacts;
 use trtserver_plugin_api::abi::descriptors::backend_flags;

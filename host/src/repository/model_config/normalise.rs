@@ -78,8 +78,8 @@ fn groups(config: &mut ModelConfig, machine: &Machine, support: &InstanceSupport
     }
 }
 
-/// Resolves KIND_AUTO. The first of these kinds that the backend opens and this machine has: those that the backend
-/// prefers, KIND_GPU, KIND_CPU, KIND_MODEL.
+/// Resolves KIND_AUTO: the kinds that the backend prefers are tried first, then KIND_GPU, KIND_CPU, KIND_MODEL. The first that the
+/// backend opens and this machine has is used.
 ///
 /// GPUs that the configuration lists are never dropped. If one of them does not exist the kind becomes KIND_CPU, as in
 /// Triton; else it is KIND_GPU even for a backend without GPU instances. The checks refuse both, so that a model for which

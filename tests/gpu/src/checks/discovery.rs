@@ -1,4 +1,4 @@
-//! The GPUs that the server uses are those that the driver and nvidia-smi report.
+//! The server uses the GPUs that the driver and nvidia-smi report.
 
 use crate::Options;
 use crate::cuda::{Device, Driver};

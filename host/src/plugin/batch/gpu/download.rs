@@ -144,8 +144,8 @@ impl GpuInstance {
         Ok(DeviceOutput { ready: self.ready_event()?, ..block })
     }
 
-    /// Copies `outputs` to the CPU, except those that stay, once `after` is reached (see [`GpuInstance::wait_for_outputs`]), and
-    /// passes them to `then` on the completion thread: in the order of these calls. With an error if the device is lost.
+    /// Copies `outputs` to the CPU once `after` is reached (see [`GpuInstance::wait_for_outputs`]), except outputs that stay on the
+    /// device, and passes them to `then` on the completion thread: in the order of these calls. With an error if the device is lost.
     pub fn download(
         self: &Arc<Self>,
         after: Option<&Event>,

@@ -14,7 +14,8 @@ use std::sync::Arc;
 pub struct Regions(HashMap<u64, Result<Arc<PlacedMemory>>>);
 
 impl Regions {
-    /// Maps the regions that came with a message, and unmaps those that no later message uses. Requests that still use one keep it.
+    /// Maps the regions that came with a message, and unmaps the regions that it lists as dropped. A request that still uses one
+    /// keeps it mapped.
     pub fn update(&mut self, message: &ExecuteBatch, receiver: &mut Receiver) {
         for region in &message.regions {
             self.0.insert(region.number, map(region, receiver.file()));

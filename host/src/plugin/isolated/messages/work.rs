@@ -69,7 +69,7 @@ pub struct Request {
     /// Absent unless the request is of a stream.
     #[prost(message, optional, tag = "14")]
     pub stream: Option<RequestStream>,
-    /// Where the client wants outputs, for those that are not sent in the response.
+    /// Outputs that are written to memory of the client, and where.
     #[prost(message, repeated, tag = "15")]
     pub destinations: Vec<Destination>,
 }
