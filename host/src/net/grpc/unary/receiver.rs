@@ -17,6 +17,9 @@ pub const LARGE: usize = pool::MIN_SIZE;
 const PAID_STEP: usize = 256 << 10;
 /// Parts of a frame beside a block are copied up to this size, so that they do not keep the frame.
 const MAX_COPIED: usize = 4 << 10;
+/// Fields that are looked at. A message with more stays in the buffers in which it arrived: reading millions of empty fields byte by
+/// byte would keep the network thread busy for milliseconds.
+const MAX_FIELDS: u32 = 4096;
 
 /// See the module text. `F` returns the memory for a model's inputs by name.
 pub struct MessageReceiver<'a, F> {
@@ -26,6 +29,8 @@ pub struct MessageReceiver<'a, F> {
     /// Offset of the message's end, once the prefix is read.
     end: usize,
     next: Next,
+    /// Fields looked at so far.
+    fields: u32,
     memory_of: &'a F,
     /// Of the message's model, once its name has arrived.
     memory: Option<InputMemory>,
@@ -71,6 +76,7 @@ impl<'a, F: Fn(&str) -> Option<InputMemory>> MessageReceiver<'a, F> {
             received: 0,
             end: usize::MAX,
             next: Next::Prefix(0),
+            fields: 0,
             memory_of,
             memory: None,
             looked_up: false,
@@ -232,17 +238,21 @@ impl<'a, F: Fn(&str) -> Option<InputMemory>> MessageReceiver<'a, F> {
     }
 
     /// What follows a complete varint.
-    fn field(&self, what: Number, value: u64, at: usize) -> Next {
+    fn field(&mut self, what: Number, value: u64, at: usize) -> Next {
         let left = self.end.saturating_sub(at);
         match what {
             Number::Value => KEY,
-            Number::Key => match Tag::from_varint(value).map(|tag| tag.wire_type) {
-                Ok(WireType::Varint) => Next::Number(Number::Value, PartialVarint::new()),
-                Ok(WireType::Bytes) => Next::Number(Number::Length, PartialVarint::new()),
-                Ok(WireType::Fixed32) => Next::Small(4),
-                Ok(WireType::Fixed64) => Next::Small(8),
-                Ok(WireType::StartGroup | WireType::EndGroup) | Err(_) => Next::Rest,
-            },
+            Number::Key => {
+                self.fields += 1;
+                match Tag::from_varint(value).map(|tag| tag.wire_type) {
+                    _ if self.fields > MAX_FIELDS => Next::Rest,
+                    Ok(WireType::Varint) => Next::Number(Number::Value, PartialVarint::new()),
+                    Ok(WireType::Bytes) => Next::Number(Number::Length, PartialVarint::new()),
+                    Ok(WireType::Fixed32) => Next::Small(4),
+                    Ok(WireType::Fixed64) => Next::Small(8),
+                    Ok(WireType::StartGroup | WireType::EndGroup) | Err(_) => Next::Rest,
+                }
+            }
             Number::Length => match usize::try_from(value) {
                 Ok(0) => KEY,
                 Ok(length) if length > left => Next::Rest,

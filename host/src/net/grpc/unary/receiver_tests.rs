@@ -8,11 +8,15 @@ use std::sync::Arc;
 use trtserver_proto::v2::{ModelInferRequest, model_infer_request::InferInputTensor};
 
 fn message(payloads: &[usize]) -> Vec<u8> {
+    message_of(payloads.len(), payloads)
+}
+
+fn message_of(inputs: usize, payloads: &[usize]) -> Vec<u8> {
     let input = InferInputTensor { name: "I".into(), shape: vec![-1, 5], ..Default::default() };
     let payload = |n: &usize| Bytes::from((0..*n).map(|b| b as u8).collect::<Vec<_>>());
     let message = ModelInferRequest {
         model_name: "m".into(),
-        inputs: vec![input; payloads.len()],
+        inputs: vec![input; inputs],
         raw_input_contents: payloads.iter().map(payload).collect(),
         ..Default::default()
     };
@@ -71,5 +75,21 @@ fn uninterpreted_bytes_are_kept() {
             let mut frames = arrive(&wire, step, None);
             assert_eq!(frames.copy_to_bytes(wire.len()), wire, "chunks of {step}");
         }
+    }
+}
+
+#[test]
+fn fields_beyond_limit_are_not_interpreted() {
+    for (before, own_block) in [(MAX_FIELDS - 4, true), (MAX_FIELDS, false)] {
+        let mut payloads = vec![0; before as usize];
+        payloads.push(LARGE);
+        let wire = message_of(1, &payloads);
+        let mut frames = arrive(&wire, wire.len(), None);
+        frames.advance(PREFIX);
+        let got = ModelInferRequest::decode(frames.clone()).unwrap();
+        assert_eq!(got.encode_to_vec(), wire[PREFIX..]);
+        // The chunk with the last byte before the large field ends there if the field has a block of its own.
+        frames.advance(frames.remaining() - LARGE - 1);
+        assert_eq!(frames.chunk().len() == 1, own_block, "{before} empty fields");
     }
 }
