@@ -54,7 +54,7 @@ impl Payloads {
             let shape = field(3, &[&[1][..], &varint(count as u64)].concat());
             field(5, &[field(1, b"INPUT0"), field(2, b"FP32"), shape].concat())
         };
-        let large = [field(1, b"echo"), tensor(elements), field(7, &vec![0; 4 * elements])];
+        let large = [field(1, b"bulk"), tensor(elements), field(7, &vec![0; 4 * elements])];
         let flood = [
             field(1, b"many"),
             parameter("responses", 1_000_000),

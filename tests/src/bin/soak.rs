@@ -39,7 +39,9 @@ fn run_attack(options: &[&str]) -> ExitCode {
     std::panic::set_hook(Box::new(|_| ()));
     let server = attack::server().start();
     let attacked = Duration::from_secs(seconds);
-    let report = attack::run(&server, attacked.min(Duration::from_secs(20)), attacked, only);
+    let other = attack::server().start();
+    let quiet = attacked.min(Duration::from_secs(20));
+    let report = attack::run(&server, other, quiet, attacked, only);
     println!("{report}");
     let violations = report.violations();
     for violation in &violations {
