@@ -16,6 +16,7 @@
  *   LOG        file for a line per call and per piece of work: nanoseconds, call|begin|end, name, stream, bytes
  *   REPORT     file for the report at the end of the process: what leaked, and misuse
  *
+ * For other fake libraries (cuda_graphs.h): fake_cuda_launch(...) queues a function of theirs as a kernel.
  * For tests in the process: fake_cuda_report(text, size) writes the report, fake_cuda_count(function) counts calls.
  *
  * Kernels by name, whatever the text of the module says besides:
@@ -81,7 +82,9 @@ struct event {
     uint64_t recorded, reached;
 };
 
-typedef enum { COPY, SET, RECORD, WAIT, READY, RELEASE, HOST, KERNEL } kind;
+typedef enum { COPY, SET, RECORD, WAIT, READY, RELEASE, HOST, KERNEL, TASK } kind;
+typedef struct task task;
+typedef struct graph graph;
 
 typedef struct {
     kind kind;
@@ -93,6 +96,7 @@ typedef struct {
     void *data;
     int kernel;
     uint64_t arguments[4];
+    task *task;
 } work;
 
 struct stream {
@@ -100,6 +104,7 @@ struct stream {
     work *queue;
     uint64_t first, count, capacity;
     int busy;
+    graph *capture; /* where queued work goes while the stream is captured */
     pthread_t thread;
 };
 
@@ -117,6 +122,7 @@ static int setting_count;
 static struct { const char *name; uint64_t calls; } functions[MAX_FUNCTIONS];
 static int function_count;
 static uint64_t double_frees, bad_handles, streams_alive, events_alive, pools_alive, modules_alive, stream_ids;
+static uint64_t graphs_alive;
 static FILE *log_file;
 static _Thread_local int context_stack[32];
 static _Thread_local int context_depth;
@@ -249,6 +255,8 @@ static void release(allocation *a) {
     free(a);
 }
 
+#include "cuda_graphs.h"
+
 /* Streams. */
 
 static void add_kernel(float *a, float *b, float *sum, uint32_t n) {
@@ -260,18 +268,19 @@ static void sleep_ns(uint64_t ns) {
     nanosleep(&t, NULL);
 }
 
-static const char *const WORK_NAMES[] = {"copy", "set", "record", "wait", "alloc", "free", "host", "kernel"};
+static const char *const WORK_NAMES[] = {"copy", "set", "record", "wait", "alloc", "free", "host", "kernel", "task"};
 static const char *const KERNELS[] = {"add", "spin", "fault"};
 
 /* Does one piece of work. Holds the lock, except while it sleeps and while a host function runs. */
 static void perform(stream *s, work *w) {
     device *d = &devices[s->device];
-    const char *name = w->kind == KERNEL ? KERNELS[w->kernel] : WORK_NAMES[w->kind];
+    const char *name = w->kind == KERNEL ? KERNELS[w->kernel] : w->kind == TASK ? w->task->name : WORK_NAMES[w->kind];
     const char *delay = setting("DELAY_US");
     uint64_t ns = (delay ? strtoull(delay, NULL, 10) : 100) * 1000;
     if (w->kind == KERNEL && w->kernel == 1) ns = w->arguments[0];
+    if (w->kind == TASK) ns += w->task->ns;
     log_line("begin", name, s, w->bytes);
-    if (w->kind == COPY || w->kind == SET || w->kind == KERNEL) {
+    if (w->kind == COPY || w->kind == SET || w->kind == KERNEL || w->kind == TASK) {
         pthread_mutex_unlock(&lock);
         sleep_ns(ns);
         pthread_mutex_lock(&lock);
@@ -322,6 +331,9 @@ static void perform(stream *s, work *w) {
             d->sticky = ILLEGAL_ADDRESS;
         }
         break;
+    case TASK:
+        if (w->task->run(w->task->data, resolve)) d->sticky = ILLEGAL_ADDRESS;
+        break;
     }
     log_line("end", name, s, w->bytes);
 }
@@ -338,6 +350,7 @@ static void *run(void *argument) {
         s->busy = 1;
         /* A context with a sticky error does no further work. */
         if (!devices[s->device].sticky) perform(s, &w);
+        if (w.kind == TASK) release_task(w.task);
         s->busy = 0;
         pthread_cond_broadcast(&changed);
     }
@@ -367,6 +380,10 @@ static stream *stream_of(stream *s, device *d) {
 }
 
 static void queue(stream *s, work w) {
+    if (s->capture) {
+        add_to_graph(s->capture, w);
+        return;
+    }
     if (s->count == s->capacity) {
         work *wider = calloc(2 * s->capacity, sizeof *wider);
         for (uint64_t i = 0; i < s->count; i++) wider[i] = s->queue[(s->first + i) % s->capacity];
@@ -667,6 +684,7 @@ result cuStreamSynchronize(stream *handle) {
     BEGIN(handle, 0);
     CURRENT(d);
     STREAM(s, handle, d);
+    if (s->capture) FAIL(spoil_capture(s->capture));
     drain(s);
     code = devices[s->device].sticky;
     END;
@@ -676,6 +694,7 @@ result cuStreamQuery(stream *handle) {
     BEGIN(handle, 0);
     CURRENT(d);
     STREAM(s, handle, d);
+    if (s->capture) FAIL(spoil_capture(s->capture));
     if (s->count || s->busy) code = NOT_READY;
     END;
 }
@@ -709,6 +728,7 @@ result cuEventRecord(event *e, stream *handle) {
     EVENT(e);
     STREAM(s, handle, &devices[e->device]);
     if (s->device != e->device) FAIL(INVALID_HANDLE);
+    if (s->capture) goto out; /* of no use outside the graph, and the tests have none inside */
     queue(s, (work){.kind = RECORD, .event = e, .number = ++e->recorded});
     END;
 }
@@ -719,6 +739,7 @@ result cuStreamWaitEvent(stream *handle, event *e, unsigned flags) {
     CURRENT(d);
     EVENT(e);
     STREAM(s, handle, d);
+    if (s->capture) goto out;
     queue(s, (work){.kind = WAIT, .event = e, .number = e->recorded});
     END;
 }
@@ -752,6 +773,7 @@ result cuLaunchHostFunc(stream *handle, void (*f)(void *), void *data) {
 result cuMemAlloc_v2(address *at, size_t bytes) {
     BEGIN(NULL, bytes);
     CURRENT(d);
+    if (forbidding_capture()) FAIL(spoil_capture(forbidding_capture()));
     allocation *a = allocate((int)(d - devices), bytes, 1);
     if (!a) FAIL(bytes ? OUT_OF_MEMORY : INVALID_VALUE);
     *at = a->at;
@@ -761,6 +783,7 @@ result cuMemAlloc_v2(address *at, size_t bytes) {
 result cuMemFree_v2(address at) {
     BEGIN(NULL, 0);
     CURRENT(d);
+    if (forbidding_capture()) FAIL(spoil_capture(forbidding_capture()));
     allocation *a = find(at);
     if (!a || a->at != at || a->ipc || a->freed) { double_frees++; FAIL(INVALID_VALUE); }
     release(a);
@@ -1013,6 +1036,83 @@ result cuLaunchKernel(const function *f, unsigned gx, unsigned gy, unsigned gz, 
     END;
 }
 
+/* Functions of other fake libraries as kernels, and graphs. */
+
+result fake_cuda_launch(stream *handle, const char *name, task_function run, void (*drop)(void *), void *data, uint64_t ns) {
+    BEGIN(handle, 0);
+    CURRENT(d);
+    STREAM(s, handle, d);
+    queue(s, (work){.kind = TASK, .task = new_task(name, run, drop, data, ns)});
+    END;
+}
+
+result cuStreamBeginCapture_v2(stream *s, int mode) {
+    BEGIN(s, 0);
+    if ((uintptr_t)s <= 2) FAIL(CAPTURE_UNSUPPORTED);
+    if (!s->alive) { bad_handles++; FAIL(INVALID_HANDLE); }
+    if (s->capture) FAIL(INVALID_VALUE);
+    s->capture = new_graph();
+    begin_capture(s->capture, mode);
+    END;
+}
+
+result cuStreamEndCapture(stream *s, graph **g) {
+    BEGIN(s, 0);
+    *g = NULL;
+    if (!s->capture) FAIL(INVALID_VALUE);
+    graph *captured = s->capture;
+    s->capture = NULL;
+    end_capture(captured);
+    if (captured->spoilt) {
+        free_graph(captured);
+        FAIL(CAPTURE_INVALIDATED);
+    }
+    *g = captured;
+    END;
+}
+
+result cuStreamIsCapturing(stream *s, int *status) {
+    BEGIN(s, 0);
+    *status = (uintptr_t)s <= 2 || !s->capture ? 0 : s->capture->spoilt ? 2 : 1;
+    END;
+}
+
+result cuThreadExchangeStreamCaptureMode(int *mode) {
+    BEGIN(NULL, 0);
+    *mode = 0;
+    END;
+}
+
+result cuGraphInstantiateWithFlags(graph **executable, graph *g, uint64_t flags) {
+    (void)flags;
+    BEGIN(NULL, 0);
+    *executable = copy_graph(g);
+    END;
+}
+
+result cuGraphLaunch(graph *executable, stream *handle) {
+    BEGIN(handle, 0);
+    CURRENT(d);
+    STREAM(s, handle, d);
+    for (uint64_t i = 0; i < executable->count; i++) {
+        if (executable->work[i].kind == TASK) executable->work[i].task->references++;
+        queue(s, executable->work[i]);
+    }
+    END;
+}
+
+result cuGraphExecDestroy(graph *executable) {
+    BEGIN(NULL, 0);
+    free_graph(executable);
+    END;
+}
+
+result cuGraphDestroy(graph *g) {
+    BEGIN(NULL, 0);
+    free_graph(g);
+    END;
+}
+
 /* The report. */
 
 static int report(char *text, size_t size) {
@@ -1025,10 +1125,10 @@ static int report(char *text, size_t size) {
     for (int i = 0; i < device_count; i++) peak += devices[i].peak;
     return snprintf(text, size,
                     "device_blocks %llu\ndevice_bytes %llu\npeak_bytes %llu\nipc_open %llu\npinned_bytes %llu\n"
-                    "streams %llu\nevents %llu\nmodules %llu\ndouble_frees %llu\nbad_handles %llu\n",
+                    "streams %llu\nevents %llu\nmodules %llu\ngraphs %llu\ndouble_frees %llu\nbad_handles %llu\n",
                     (unsigned long long)blocks, (unsigned long long)bytes, (unsigned long long)peak,
                     (unsigned long long)opened, (unsigned long long)pinned, (unsigned long long)streams_alive,
-                    (unsigned long long)events_alive, (unsigned long long)modules_alive,
+                    (unsigned long long)events_alive, (unsigned long long)modules_alive, (unsigned long long)graphs_alive,
                     (unsigned long long)double_frees, (unsigned long long)bad_handles);
 }
 

@@ -42,3 +42,11 @@ pub fn compile(source: &str, library: &Path, options: &[String]) {
         String::from_utf8_lossy(&done.stderr)
     );
 }
+
+/// Like [`compile`], for libraries that many tests of a program use: compiled by the first, which keeps the bytes.
+pub fn compiled(source: &str, options: &[String]) -> Vec<u8> {
+    let folder = folder();
+    let library = folder.path().join("library.so");
+    compile(source, &library, options);
+    std::fs::read(&library).unwrap_or_else(|e| panic!("{}: {e}", library.display()))
+}

@@ -76,6 +76,19 @@ pub fn tensorflow(version: &str) -> PathBuf {
     library
 }
 
+/// The folder of TensorRT's lean and dispatch runtimes in this release, which `cargo xtask runtimes --tensorrt` installs. Tests
+/// that need it have `with_tensorrt_lean` in their path, by which `cargo xtask test --without tensorrt` leaves them out.
+pub fn tensorrt(version: &str) -> PathBuf {
+    let folder = dist().join(format!("lib/tensorrt-{version}"));
+    assert!(
+        folder.is_dir(),
+        "no TensorRT {version} at {}\n  `cargo xtask runtimes --tensorrt` installs it, \
+         `cargo xtask test --without tensorrt` leaves out the tests that need it",
+        folder.display()
+    );
+    folder
+}
+
 /// Python with the client of this generation; none where that client has no build.
 pub fn python(generation: &str) -> Option<PathBuf> {
     let variable = format!("TRTSERVER_PY_{}", generation.to_uppercase());

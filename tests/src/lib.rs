@@ -30,6 +30,7 @@ pub mod isolated; // isolated models and their child processes
 mod latch; // requests held until the test releases them
 mod load_gate; // a model whose load waits for the test
 pub mod pages; // runs the commands of READMEs and tutorials
+pub mod plans; // plans of the fake TensorRT
 mod process; // a child process and its output
 mod python; // runs the scripts of the real clients
 mod repository; // a temporary model repository
@@ -40,11 +41,11 @@ pub mod soak; // the soak test
 pub mod tensorflow_files; // GraphDef and SavedModel files, encoded by hand
 pub mod versions; // backends in several versions
 
-pub use compile::{compile, compile_c, folder};
+pub use compile::{compile, compile_c, compiled, folder};
 pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
-pub use install::{backends, dist, python, root, tensorflow};
+pub use install::{backends, dist, python, root, tensorflow, tensorrt};
 pub use latch::Latch;
 pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};
