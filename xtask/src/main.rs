@@ -64,7 +64,10 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         Some(("build", with)) => build::build(paths, with.get_flag("debug")).map(|_| ()),
         Some(("runtimes", with)) => {
             runtimes::fetch(paths)?;
-            if with.get_flag("tensorflow") { runtimes::tensorflow::fetch(paths) } else { Ok(()) }
+            if with.get_flag("tensorflow") {
+                runtimes::tensorflow::fetch(paths)?;
+            }
+            if with.get_flag("tensorrt") { runtimes::tensorrt::fetch(paths) } else { Ok(()) }
         }
         Some(("python", _)) => python::environment(paths, &python::V1)
             .and_then(|_| python::environment(paths, &python::V2))
@@ -125,7 +128,7 @@ fn cli() -> Command {
                         .value_name("RUNTIME")
                         .action(ArgAction::Append)
                         .value_parser(PossibleValuesParser::new(test::LEAVE_OUT))
-                        .help("Leave out this framework's library (506 MB) and the tests that need it"),
+                        .help("Leave out this framework's libraries (506 MB, 94 MB) and the tests that need them"),
                 ),
         )
         .subcommand(
@@ -164,6 +167,10 @@ fn cli() -> Command {
                 .arg(flag(
                     "tensorflow",
                     "Download TensorFlow as well (two releases, 506 MB) into the user's cache",
+                ))
+                .arg(flag(
+                    "tensorrt",
+                    "Download TensorRT's lean runtime as well (two releases, 94 MB) into the user's cache",
                 )),
         )
         .subcommand(

@@ -1,9 +1,11 @@
 //! `cargo xtask runtimes`: downloads framework libraries into `target/dist/lib/`.
 //!
-//! The host needs none of them. The demo and the tests use ONNX Runtime; with `--tensorflow`, TensorFlow is fetched as well.
-//! Operators can install their own libraries there.
+//! The host needs none of them. The demo and the tests use ONNX Runtime; with `--tensorflow`, TensorFlow is fetched as well,
+//! with `--tensorrt`, the lean runtime of TensorRT. Operators can install their own libraries there.
 
+mod release;
 pub mod tensorflow;
+pub mod tensorrt;
 
 use crate::command::{Result, say};
 use crate::paths::{self, Paths};

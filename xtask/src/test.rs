@@ -6,7 +6,7 @@ use crate::deny;
 use crate::gate;
 use crate::paths::Paths;
 use crate::python::{self, Environment};
-use crate::runtimes::{self, tensorflow};
+use crate::runtimes::{self, tensorflow, tensorrt};
 use crate::tidy;
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,18 +20,44 @@ pub struct Options {
     pub without: Vec<String>,
 }
 
-impl Options {
-    fn without_tensorflow(&self) -> bool {
-        self.without.iter().any(|name| name == "tensorflow")
-    }
+/// A framework whose libraries are large.
+struct Framework {
+    /// For `--without`.
+    name: &'static str,
+    title: &'static str,
+    fetch: fn(&Paths) -> Result<()>,
+    /// Part of the path of each test that needs the libraries, by which `--without` finds them. Where they are missing without
+    /// that flag, these tests fail.
+    tests: &'static str,
 }
 
-/// The names that `--without` takes.
-pub const LEAVE_OUT: [&str; 1] = ["tensorflow"];
+const FRAMEWORKS: [Framework; 2] = [
+    Framework {
+        name: "tensorflow",
+        title: "TensorFlow",
+        fetch: tensorflow::fetch,
+        tests: "with_tensorflow",
+    },
+    Framework {
+        name: "tensorrt",
+        title: "TensorRT",
+        fetch: tensorrt::fetch,
+        tests: "with_tensorrt_lean",
+    },
+];
 
-/// Part of the path of each test that needs TensorFlow's library, by which `--without tensorflow` finds them. Where
-/// the library is missing without that flag, these tests fail.
-const NEEDS_TENSORFLOW: &str = "with_tensorflow";
+/// The names that `--without` takes.
+pub const LEAVE_OUT: [&str; 2] = [FRAMEWORKS[0].name, FRAMEWORKS[1].name];
+
+impl Options {
+    fn left_out(&self) -> impl Iterator<Item = &'static Framework> {
+        FRAMEWORKS.iter().filter(|framework| self.leaves_out(framework))
+    }
+
+    fn leaves_out(&self, framework: &Framework) -> bool {
+        self.without.iter().any(|name| name == framework.name)
+    }
+}
 
 enum Outcome {
     Passed,
@@ -133,18 +159,24 @@ fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
     Ok(made)
 }
 
-/// ONNX Runtime, and TensorFlow unless it is left out.
+/// ONNX Runtime, and the frameworks that are not left out.
 fn runtimes(paths: &Paths, options: &Options) -> Result<Outcome> {
     runtimes::fetch(paths)?;
-    if options.without_tensorflow() {
-        return Ok(Outcome::LeftOut(
-            "the download of TensorFlow (--without tensorflow)".to_owned(),
-        ));
+    for framework in FRAMEWORKS.iter().filter(|framework| !options.leaves_out(framework)) {
+        (framework.fetch)(paths).map_err(|e| {
+            let name = framework.name;
+            format!("{e}\n  `cargo xtask test --without {name}` leaves out the tests that need it")
+        })?;
     }
-    tensorflow::fetch(paths).map_err(|e| {
-        format!("{e}\n  `cargo xtask test --without tensorflow` leaves out the tests that need it")
-    })?;
-    Ok(Outcome::Passed)
+    let left_out = options.left_out().map(|framework| {
+        format!("the download of {} (--without {})", framework.title, framework.name)
+    });
+    Ok(outcome(left_out.collect()))
+}
+
+/// `left_out` says what.
+fn outcome(left_out: Vec<String>) -> Outcome {
+    if left_out.is_empty() { Outcome::Passed } else { Outcome::LeftOut(left_out.join(", ")) }
 }
 
 /// Tests of the whole workspace. Tests that start a server find it with `TRTSERVER_DIST`.
@@ -154,15 +186,15 @@ fn rust(paths: &Paths, options: &Options) -> Result<Outcome> {
     let dist = build::build(paths, true)?;
     let mut command = in_root(paths);
     command.args(["test", "--workspace", "--no-fail-fast"]);
-    if options.without_tensorflow() {
-        command.args(["--", "--skip", NEEDS_TENSORFLOW]);
-    }
+    let skip = options.left_out().flat_map(|framework| ["--skip", framework.tests]);
+    command.arg("--").args(skip);
     run(command.env("TRTSERVER_DIST", dist).envs(environments), "")?;
-    if !options.without_tensorflow() {
-        return Ok(Outcome::Passed);
-    }
-    let count = tests_named(paths, NEEDS_TENSORFLOW)?;
-    Ok(Outcome::LeftOut(format!("{count} tests that need TensorFlow (--without tensorflow)")))
+    let left_out = options.left_out().map(|framework| {
+        let count = tests_named(paths, framework.tests)?;
+        let Framework { title, name, .. } = framework;
+        Ok(format!("{count} tests that need {title} (--without {name})"))
+    });
+    Ok(outcome(left_out.collect::<Result<_>>()?))
 }
 
 /// How many tests have this part in their path.
