@@ -5,7 +5,7 @@
 
 mod backend_use; // the use of a backend by a model version
 pub mod backends; // which loaded model versions use which backend
-pub(crate) mod disk; // model and version directories
+pub(crate) mod disk; // entries of a directory
 pub mod ensemble; // ensembles and the models of their steps
 pub mod labels; // class label files
 pub mod lifecycle; // load, replace, unload
@@ -16,6 +16,7 @@ pub mod model_config; // a model's configuration, from file to effective
 mod open_version; // an open version: queue, instances, signature
 mod platforms; // platforms of the installed backends
 mod scheduling; // queue policy, and the inputs the host adds for sequences
+pub mod store; // where model directories come from
 mod table; // name and version to open version
 pub(crate) mod version_dirs; // which directories of a model are versions
 pub mod version_policy; // which version directories are served

@@ -2,26 +2,20 @@
 
 use crate::config::{ControlMode, Settings};
 use crate::device::{Device, Driver};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::net::context::Context;
 use crate::plugin::Backends;
 use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
 use crate::repository::load_limits::{LoadLimits, instance_limit};
 use crate::repository::model_config::{Gpu, Machine};
-use std::path::{Path, PathBuf};
+use crate::repository::store::Repositories;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Finds the backends and loads the models of the start.
 pub fn load(context: &Context) -> Result<StartupReport> {
     let settings = &context.settings;
-    for root in &settings.model_repositories {
-        if !Path::new(root).is_dir() {
-            return Err(Error::invalid(format!(
-                "model repository '{}' is not a readable directory",
-                root.display()
-            )));
-        }
-    }
+    let repositories = Repositories::open(&settings.model_repositories)?;
     let dirs = match settings.backend_dirs.as_slice() {
         [] => default_backend_dirs(),
         dirs => dirs.to_vec(),
@@ -44,15 +38,14 @@ pub fn load(context: &Context) -> Result<StartupReport> {
         drain: settings.exit_timeout,
         reloadable: settings.control_mode == ControlMode::Explicit,
     };
-    let roots = &settings.model_repositories;
     match settings.control_mode {
         // Drops the loader and its reference to the backends, so that a backend closes with its last model.
-        ControlMode::None => loader.load_all(&context.models, roots, None),
+        ControlMode::None => Ok(loader.load_all(&context.models, &repositories, None)),
         ControlMode::Explicit => {
-            let control = Arc::new(ModelControl::new(loader, &context.models, roots));
+            let control = Arc::new(ModelControl::new(loader, &context.models, repositories));
             let report = control.load_at_start(&settings.load_models);
             context.control.store(Some(control));
-            report
+            Ok(report)
         }
     }
 }

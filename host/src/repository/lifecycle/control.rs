@@ -6,7 +6,8 @@
 //!
 //! Lock order: model lock, `ensembles`, `stopping`; `loading` is held alone. None of them is on the path of an inference request.
 
-use super::super::disk::{self, is_entry};
+use super::super::disk::is_entry;
+use super::super::store::{Listing, Repositories};
 use super::super::{Model, ModelTable};
 use super::model_locks::ModelLocks;
 use super::prepare::Loader;
@@ -15,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::instance::load_cancel::LoadCancel;
 use crate::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
@@ -26,8 +26,7 @@ use trtserver_proto::v2::ModelConfig;
 pub struct ModelControl {
     pub(super) loader: Loader,
     pub(super) models: Arc<ModelTable>,
-    /// The model repositories.
-    pub(super) roots: Vec<PathBuf>,
+    pub(super) repositories: Repositories,
     pub(super) locks: Arc<ModelLocks>,
     /// Limits parallel loads to `--model-load-thread-count`.
     loads: Semaphore,
@@ -68,13 +67,12 @@ pub struct IndexEntry {
 }
 
 impl ModelControl {
-    /// `roots` are the model repositories.
-    pub fn new(loader: Loader, models: &Arc<ModelTable>, roots: &[PathBuf]) -> Self {
+    pub fn new(loader: Loader, models: &Arc<ModelTable>, repositories: Repositories) -> Self {
         let loads = Semaphore::new(loader.threads);
         Self {
             loader,
             models: Arc::clone(models),
-            roots: roots.to_vec(),
+            repositories,
             locks: Arc::default(),
             loads,
             in_progress: Arc::default(),
@@ -85,12 +83,9 @@ impl ModelControl {
     }
 
     /// Loads the named models and the models of their steps, at start; `*` loads all.
-    ///
-    /// # Errors
-    /// A repository cannot be read.
-    pub fn load_at_start(&self, names: &[String]) -> Result<StartupReport> {
+    pub fn load_at_start(&self, names: &[String]) -> StartupReport {
         let all = names.iter().any(|name| name == "*");
-        self.loader.load_all(&self.models, &self.roots, (!all).then_some(names))
+        self.loader.load_all(&self.models, &self.repositories, (!all).then_some(names))
     }
 
     /// Loads the model `name`, or reloads it if it has changed; `config` replaces the configuration in its directory.
@@ -122,15 +117,25 @@ impl ModelControl {
             .await?
     }
 
-    /// All models in the repositories as they are now, and all models in the table, by name.
+    /// All models in the repositories as they are now, and all models in the table, by name. A repository that cannot be
+    /// listed is left out while another can be.
     ///
     /// # Errors
-    /// A repository cannot be read.
+    /// No repository can be listed.
     pub fn index(&self) -> Result<Vec<IndexEntry>> {
-        let mut entries: BTreeMap<String, IndexEntry> = disk::scan(&self.roots)?
+        let Listing { models, failures } = self.repositories.list();
+        for e in &failures {
+            tracing::warn!("repository index: {e}");
+        }
+        if models.is_empty()
+            && let Some(e) = failures.into_iter().next()
+        {
+            return Err(e);
+        }
+        let mut entries: BTreeMap<String, IndexEntry> = models
             .into_iter()
-            .map(|(name, dirs)| {
-                let ambiguous = dirs.len() > 1;
+            .map(|(name, sources)| {
+                let ambiguous = sources.len() > 1;
                 (name.clone(), IndexEntry { name, ambiguous, model: None })
             })
             .collect();

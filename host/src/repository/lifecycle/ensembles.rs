@@ -2,10 +2,12 @@
 //! model of a step was reloaded.
 
 use super::super::ensemble::EnsembleBuilder;
-use super::super::{Model, disk, ensemble};
+use super::super::store::ModelSource;
+use super::super::{Model, ensemble};
 use super::control::blocking;
 use super::{LoadError, ModelControl};
 use crate::error::Error;
+use crate::plugin::CancelFlag;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,11 +40,7 @@ impl ModelControl {
             let steps = match config {
                 Some(config) if next == name => step_models(config),
                 // An invalid configuration is reported by the load of that model.
-                _ => match &disk::dirs(&self.roots, &next)[..] {
-                    [dir] => self.loader.read_config(&next, dir).map(|c| step_models(&c)),
-                    _ => Ok(Vec::new()),
-                }
-                .unwrap_or_default(),
+                _ => self.steps_in_repository(&next).unwrap_or_default(),
             };
             if steps.is_empty() {
                 models.insert(next);
@@ -51,7 +49,7 @@ impl ModelControl {
                 ensembles.insert(next, steps);
             }
         }
-        let unique = |name: &str| disk::dirs(&self.roots, name).len() == 1;
+        let unique = |name: &str| self.only_source(name).is_some();
         let mut order = ensemble::load_order(&ensembles, unique);
         if let Some(reason) = order.refused.remove(name).filter(|_| unique(name)) {
             return Err(LoadError::Refused(Error::invalid(reason)));
@@ -59,6 +57,19 @@ impl ModelControl {
         models.remove(name);
         order.names.retain(|ensemble| ensemble != name);
         Ok(StepsToLoad { models: models.into_iter().collect(), ensembles: order.names })
+    }
+
+    /// The models of the steps of `name`; empty if it is no ensemble or is not in exactly one repository.
+    fn steps_in_repository(&self, name: &str) -> Result<Vec<String>, Error> {
+        let Some(source) = self.only_source(name) else { return Ok(Vec::new()) };
+        let files = source.materialise(&CancelFlag::default())?;
+        let config = self.loader.read_config(name, files.path())?;
+        Ok(step_models(&config))
+    }
+
+    fn only_source(&self, name: &str) -> Option<ModelSource> {
+        let [source] = <[_; 1]>::try_from(self.repositories.find(name).ok()?).ok()?;
+        Some(source)
     }
 
     /// Reopens all loaded ensembles that have `name` as a step, directly or through other ensembles: its tensors may

@@ -1,16 +1,16 @@
 //! Loads one model: prepare, open, publish, retire. Runs on a blocking thread, under the model's lock.
 
 use super::super::ensemble::{self, EnsembleSteps};
+use super::super::store::ModelSource;
 use super::super::version_dirs::VersionDirs;
-use super::super::{Model, OpenVersion, Version, VersionState, disk};
+use super::super::{Model, OpenVersion, Version, VersionState};
 use super::prepare::LoadRequest;
 use super::prepared::PreparedModel;
-use super::{Fingerprint, LoadError, ModelControl};
+use super::{LoadError, ModelControl};
 use crate::error::{Error, Result};
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::priority::Priority;
 use crate::plugin::backend::Backend;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use trtserver_proto::v2::ModelConfig;
@@ -26,14 +26,16 @@ impl ModelControl {
         if self.is_stopping() {
             return Err(LoadError::Stopping);
         }
-        let dirs = disk::dirs(&self.roots, name);
-        let (fingerprint, found) = only_dir(&dirs).and_then(poll).map_err(|e| {
+        let not_polled = |e: Error| {
             tracing::error!("failed to load '{name}', failed to poll from model repository: {e}");
             LoadError::NotPolled(e.message)
-        })?;
+        };
+        let source = self.repositories.find(name).and_then(only).map_err(not_polled)?;
+        // Before the files are read: one that changes meanwhile is a change for the next load.
+        let fingerprint = source.fingerprint().map_err(not_polled)?;
         let old = self.models.get(name);
         self.loader.backends.refresh();
-        let cancel = LoadCancel::default().into();
+        let cancel = Arc::new(LoadCancel::default());
         let _loading = self.loading(name, &cancel);
         // Held until the load is complete: a backend that was opened for the comparison stays open for the model.
         let newest = old.as_deref().and_then(|old| self.newest_backend(old, &cancel));
@@ -47,6 +49,8 @@ impl ModelControl {
             old.load_info.requested_by_name.fetch_or(by_name, Ordering::Relaxed);
             return Ok(false);
         }
+        let files = source.materialise(cancel.flag()).map_err(not_polled)?;
+        let found = VersionDirs::read(files.path()).map_err(not_polled)?;
         if found.versions.is_empty() {
             tracing::error!("failed to load '{name}', no version is available");
             return Err(LoadError::NoVersion);
@@ -58,7 +62,7 @@ impl ModelControl {
         };
         let by_name = by_name || old.as_ref().is_some_and(was_requested);
         let request = LoadRequest { config, old: old.clone(), fingerprint, by_name, cancel };
-        match self.loader.prepare(name, &dirs, &self.models, request) {
+        match self.loader.prepare(name, &files, &self.models, request) {
             Ok(prepared) => match self.open_and_publish(prepared, old.as_deref()) {
                 // The drain closes what was opened.
                 _ if self.is_stopping() => Err(LoadError::Stopping),
@@ -192,17 +196,12 @@ fn abandon(model: &Model, reason: &str) {
     loading.for_each(|version| model.set_unavailable(version, reason));
 }
 
-fn only_dir(dirs: &[PathBuf]) -> Result<&Path> {
-    match dirs {
-        [dir] => Ok(dir),
-        [] => Err(Error::not_found("no repository has a directory of that name")),
-        _ => Err(Error::invalid("not unique across all model repositories")),
+fn only(sources: Vec<ModelSource>) -> Result<ModelSource> {
+    match <[_; 1]>::try_from(sources) {
+        Ok([source]) => Ok(source),
+        Err(none) if none.is_empty() => {
+            Err(Error::not_found("no repository has a directory of that name"))
+        }
+        Err(_) => Err(Error::invalid("not unique across all model repositories")),
     }
-}
-
-/// What a model's directory holds now.
-fn poll(dir: &Path) -> Result<(Fingerprint, VersionDirs)> {
-    let fingerprint =
-        Fingerprint::of(dir).map_err(|e| Error::internal(format!("'{}': {e}", dir.display())))?;
-    Ok((fingerprint, VersionDirs::read(dir)?))
 }

@@ -9,6 +9,7 @@ use super::super::model_config::{
     self, ENSEMBLE, FILE_NAME, InstanceSupport, Machine, Probe, VersionListing,
 };
 use super::super::scheduling::Scheduling;
+use super::super::store::ModelDir;
 use super::super::version_dirs::VersionDirs;
 use super::super::version_policy::select_versions;
 use super::super::{Model, ModelTable, warmup};
@@ -26,7 +27,7 @@ use crate::request::Signature;
 use crate::stats::VersionStats;
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
@@ -64,19 +65,15 @@ impl Loader {
     /// Prepares a model: its configuration is read, completed, normalised and checked, its versions are selected.
     ///
     /// # Errors
-    /// The model is not in exactly one repository, or its configuration is refused.
+    /// Its configuration is refused, or a file cannot be read.
     pub(super) fn prepare(
         &self,
         name: &str,
-        dirs: &[PathBuf],
+        files: &Arc<ModelDir>,
         models: &Arc<ModelTable>,
         request: LoadRequest,
     ) -> Result<PreparedModel> {
-        let [dir] = dirs else {
-            return Err(Error::invalid(format!(
-                "failed to poll model '{name}': not unique across all model repositories"
-            )));
-        };
+        let dir = files.path();
         let found = VersionDirs::read(dir)?;
         for warning in &found.warnings {
             tracing::warn!("model '{name}': {warning}");
@@ -85,6 +82,7 @@ impl Loader {
             Some(config) => config,
             None => self.read_config(name, dir)?,
         };
+        files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
         let (backend, completed) =
             self.complete(&mut config, name, dir, &found, &request.cancel)?;
         let support = instance_support(backend.as_deref());
@@ -93,7 +91,7 @@ impl Loader {
             tracing::warn!("model '{name}': {warning}");
         }
         let config = Arc::new(config);
-        let builder = self.builder(&config, dir, backend, completed, models, request.cancel)?;
+        let builder = self.builder(&config, files, backend, completed, models, request.cancel)?;
         let old = request.old.as_deref();
         let versions = select(&config, &found, builder.instances(), old)?;
         let mut by_number: BTreeMap<_, _> =
@@ -153,12 +151,13 @@ impl Loader {
     fn builder(
         &self,
         config: &Arc<ModelConfig>,
-        dir: &Path,
+        files: &Arc<ModelDir>,
         backend: Option<Arc<Backend>>,
         completed: Option<CompletedVersion>,
         models: &Arc<ModelTable>,
         cancel: Arc<LoadCancel>,
     ) -> Result<Builder> {
+        let dir = files.path();
         let mut memory = LoadMemory::new(self.limits.memory);
         let labels = Labels::load(dir, &config.output, &mut memory).map_err(config_error)?;
         let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
@@ -172,7 +171,7 @@ impl Loader {
             ))));
         };
         Ok(Builder::Backend(Box::new(VersionBuilder {
-            dir: dir.to_owned(),
+            dir: Arc::clone(files),
             config: Arc::clone(config),
             signature,
             scheduling,
@@ -209,6 +208,14 @@ impl Loader {
             None => Ok(ModelConfig { name: name.to_owned(), ..Default::default() }),
         }
     }
+}
+
+/// The directories of the versions that the version policy selects.
+fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a str> {
+    let policy = config.version_policy.clone().unwrap_or_default();
+    let existing: Vec<i64> = found.versions.keys().copied().collect();
+    let selected = select_versions(&policy, &existing).versions;
+    selected.iter().filter_map(|number| found.versions.get(number).map(String::as_str)).collect()
 }
 
 /// The versions that the version policy selects, in state LOADING.

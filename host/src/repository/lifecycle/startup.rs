@@ -1,13 +1,12 @@
 //! Loads the model repository at start: all models, or those that `--load-model` names and the steps of ensembles.
 
-use super::super::{Model, ModelTable, disk, ensemble};
-use super::Fingerprint;
+use super::super::store::{ModelSource, Repositories};
+use super::super::{Model, ModelTable, ensemble};
 use super::prepare::{LoadRequest, Loader};
 use super::prepared::{PreparedModel, VersionDir};
 use crate::error::{Error, Result};
 use crate::instance::priority::Priority;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,19 +34,17 @@ impl Loader {
     /// of the models of their steps.
     ///
     /// A model that fails does not affect the others; the caller decides what failures mean.
-    ///
-    /// # Errors
-    /// A repository cannot be read.
     pub fn load_all(
         &self,
         models: &Arc<ModelTable>,
-        roots: &[PathBuf],
+        repositories: &Repositories,
         only: Option<&[String]>,
-    ) -> Result<StartupReport> {
-        let dirs = disk::scan(roots)?;
-        let mut preparation = self.prepare_all(models, &dirs, only);
-        let order = preparation.order_ensembles(&dirs);
+    ) -> StartupReport {
+        let listing = repositories.list();
+        let mut preparation = self.prepare_all(models, &listing.models, only);
+        let order = preparation.order_ensembles(&listing.models);
         let Preparation { mut prepared, refused: mut table, missing, mut report } = preparation;
+        report.failures.extend(listing.failures.into_iter().map(|e| e.message));
         report.failures.extend(missing);
         // Before any instance opens: if a model has PRIORITY_MAX, instances of the others open with a niceness.
         let max_in_use = prepared.values().any(|model| model.priority() == Priority::Max);
@@ -66,23 +63,23 @@ impl Loader {
                 report.add(load(ensemble, version));
             }
         }
-        Ok(report)
+        report
     }
 
     fn prepare_all(
         &self,
         models: &Arc<ModelTable>,
-        dirs: &BTreeMap<String, Vec<PathBuf>>,
+        sources: &BTreeMap<String, Vec<ModelSource>>,
         only: Option<&[String]>,
     ) -> Preparation {
         let mut preparation = Preparation::default();
-        let requested = only.map_or_else(|| dirs.keys().cloned().collect(), <[String]>::to_vec);
+        let requested = only.map_or_else(|| sources.keys().cloned().collect(), <[String]>::to_vec);
         let mut pending: VecDeque<(String, bool)> =
             requested.into_iter().map(|name| (name, true)).collect();
         let mut seen = BTreeSet::new();
         // Requested names come first in the queue: a model that is also a step counts as requested by name.
         while let Some((name, by_name)) = pending.pop_front() {
-            let Some((name, dirs)) = dirs.get_key_value(&name) else {
+            let Some((name, sources)) = sources.get_key_value(&name) else {
                 if by_name {
                     tracing::error!(
                         "failed to load '{name}', failed to poll from model repository"
@@ -95,10 +92,7 @@ impl Loader {
             if !seen.insert(name) {
                 continue;
             }
-            let dir = dirs.first().filter(|_| self.reloadable);
-            let fingerprint = dir.and_then(|dir| Fingerprint::of(dir).ok());
-            let request = LoadRequest { fingerprint, by_name, ..LoadRequest::default() };
-            match self.prepare(name, dirs, models, request) {
+            match self.prepare_source(name, sources, models, by_name) {
                 Ok(prepared) => {
                     let steps = prepared.step_models().into_iter().flatten();
                     pending.extend(steps.map(|step| (step, false)));
@@ -108,6 +102,24 @@ impl Loader {
             }
         }
         preparation
+    }
+
+    fn prepare_source(
+        &self,
+        name: &str,
+        sources: &[ModelSource],
+        models: &Arc<ModelTable>,
+        by_name: bool,
+    ) -> Result<PreparedModel> {
+        let [source] = sources else {
+            return Err(Error::invalid(format!(
+                "failed to poll model '{name}': not unique across all model repositories"
+            )));
+        };
+        let fingerprint = if self.reloadable { source.fingerprint().ok() } else { None };
+        let request = LoadRequest { fingerprint, by_name, ..LoadRequest::default() };
+        let files = source.materialise(request.cancel.flag())?;
+        self.prepare(name, &files, models, request)
     }
 
     fn load_in_parallel(&self, models: &[PreparedModel], report: &mut StartupReport) {
@@ -145,10 +157,10 @@ impl Preparation {
     }
 
     /// The order in which ensembles are loaded. Refuses those that no order can serve.
-    fn order_ensembles(&mut self, dirs: &BTreeMap<String, Vec<PathBuf>>) -> Vec<String> {
+    fn order_ensembles(&mut self, sources: &BTreeMap<String, Vec<ModelSource>>) -> Vec<String> {
         let prepared = self.prepared.iter();
         let steps = prepared.filter_map(|(name, m)| m.step_models().map(|s| (name.clone(), s)));
-        let unique = |name: &str| dirs.get(name).is_some_and(|dirs| dirs.len() == 1);
+        let unique = |name: &str| sources.get(name).is_some_and(|sources| sources.len() == 1);
         let order = ensemble::load_order(&steps.collect(), unique);
         for (name, reason) in order.refused {
             self.prepared.remove(&name);

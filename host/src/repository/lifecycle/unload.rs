@@ -1,7 +1,7 @@
 //! Unloads one model. Runs on a blocking thread, under the model's lock.
 
 use super::super::memory::log_in_use;
-use super::super::{Model, Version, VersionState, disk};
+use super::super::{Model, Version, VersionState};
 use super::version::UNLOADED;
 use super::{LoadError, ModelControl};
 use std::sync::Arc;
@@ -58,17 +58,23 @@ impl ModelControl {
 
     /// Removes models from the table that are neither loaded nor in any repository.
     fn remove_deleted_models(&self) {
-        let _stopping = self.stopping.lock();
         let is_open = |v: &Arc<Version>| v.status().0 != VersionState::Unavailable;
-        let deleted = |(name, model): (&String, &Arc<Model>)| {
-            let deleted = !model.load_info.should_serve.load(Ordering::Relaxed)
+        let unserved = |model: &Arc<Model>| {
+            !model.load_info.should_serve.load(Ordering::Relaxed)
                 && !model.versions.values().any(is_open)
-                && disk::dirs(&self.roots, name).is_empty();
-            deleted.then(|| name.clone())
         };
-        let deleted: Vec<String> = self.models.all().iter().filter_map(deleted).collect();
+        // A repository that cannot be listed may have the model. Repositories are asked without the lock.
+        let deleted = |name: &str| self.repositories.find(name).is_ok_and(|found| found.is_empty());
+        let models = self.models.all().into_iter();
+        let deleted: Vec<String> = models
+            .filter(|(name, model)| unserved(model) && deleted(name))
+            .map(|(name, _)| name)
+            .collect();
         if !deleted.is_empty() {
-            self.models.update(|models| models.retain(|name, _| !deleted.contains(name)));
+            let _stopping = self.stopping.lock();
+            self.models.update(|models| {
+                models.retain(|name, model| !(deleted.contains(name) && unserved(model)));
+            });
         }
     }
 }

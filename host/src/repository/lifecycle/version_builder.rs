@@ -4,6 +4,7 @@ use super::super::OpenVersion;
 use super::super::backend_use::BackendUse;
 use super::super::model_config::Machine;
 use super::super::scheduling::Scheduling;
+use super::super::store::ModelDir;
 use super::Version;
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
@@ -18,7 +19,6 @@ use crate::plugin::{ModelFacts, TensorNames};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler};
 use crate::sync::Mutex;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub type CompletedVersion = (i64, Completed);
 
 /// Everything the versions of one model are opened with.
 pub struct VersionBuilder {
-    pub dir: PathBuf,
+    pub dir: Arc<ModelDir>,
     pub config: Arc<ModelConfig>,
     pub signature: Arc<Signature>,
     /// A model of the server has `PRIORITY_MAX`.
@@ -83,8 +83,8 @@ impl VersionBuilder {
             let facts = ModelFacts {
                 name: &self.config.name,
                 version: number,
-                dir: &self.dir,
-                version_dir: &self.dir.join(dir_name),
+                dir: self.dir.path(),
+                version_dir: &self.dir.path().join(dir_name),
                 file: &plan.file,
                 config: &self.config,
                 signature,
@@ -143,7 +143,8 @@ impl VersionBuilder {
                 stats: Arc::clone(stats),
                 one_at_a_time: self.scheduling.one_at_a_time(),
                 drain: self.drain,
-                open: Arc::new((Arc::clone(&usage), Arc::clone(&reserved))),
+                // A backend may read the model's files at any time.
+                open: Arc::new((Arc::clone(&usage), Arc::clone(&reserved), Arc::clone(&self.dir))),
             };
             if let Err(e) = worker.spawn(opened.clone()) {
                 failed = Some(e);
@@ -201,7 +202,7 @@ impl VersionBuilder {
 impl VersionBuilder {
     /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang.
     fn check_file(&self, dir_name: &str, file: &str) -> Result<()> {
-        let path = self.dir.join(dir_name).join(file);
+        let path = self.dir.path().join(dir_name).join(file);
         match std::fs::metadata(&path) {
             Ok(found) if !found.is_file() && !found.is_dir() => Err(Error::invalid(format!(
                 "model '{}': '{}' is neither a regular file nor a directory",
