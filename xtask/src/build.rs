@@ -49,6 +49,12 @@ const PLUGINS: &[Plugin] = &[
         test_only: false,
     },
     Plugin {
+        package: "trtserver-plugin-tensorrt",
+        library: "trtserver_tensorrt",
+        backend: "tensorrt",
+        test_only: false,
+    },
+    Plugin {
         package: "trtserver-probe",
         library: "trtserver_probe",
         backend: "probe",

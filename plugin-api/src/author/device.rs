@@ -218,6 +218,18 @@ impl Scope {
         bytes: usize,
         align: usize,
     ) -> Result<HostMemory, Error> {
+        self.allocate_for(memory, bytes, align, None)
+    }
+
+    /// As [`Scope::allocate`], for GPU memory that is first used on `stream`: the call does not wait for the device.
+    pub fn allocate_for(
+        &self,
+        memory: Memory,
+        bytes: usize,
+        align: usize,
+        stream: Option<Stream>,
+    ) -> Result<HostMemory, Error> {
+        let stream = stream.map_or(ptr::null_mut(), Stream::as_raw);
         let mut block = buf(ptr::null_mut(), 0);
         let made = self.with(|host, scope| {
             let extension = host.memory().ok_or_else(no_memory)?;
@@ -225,7 +237,7 @@ impl Scope {
             // SAFETY: the scope is open, the pointer is that of a local variable.
             unsafe {
                 let alloc = extension.memory_alloc;
-                Error::take(host, alloc(scope, memory, bytes, align, 0, ptr::null_mut(), out))?;
+                Error::take(host, alloc(scope, memory, bytes, align, 0, stream, out))?;
             }
             Ok(extension)
         });

@@ -62,7 +62,7 @@ fn decl(name: &str, dtype: u32, dims: &[i64]) -> Decl {
         dtype,
         dims: dims.to_vec(),
         model_dims: dims.to_vec(),
-        optional: false,
+        ..Decl::default()
     }
 }
 

@@ -64,7 +64,7 @@ fn configured_tensors_decide_batching() {
         dtype: dtype::STRING,
         dims: dims.to_vec(),
         model_dims: dims.to_vec(),
-        optional: false,
+        ..Decl::default()
     };
     let mut config = named();
     config.outputs.push(decl(&[-1, 3]));

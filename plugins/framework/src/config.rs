@@ -17,6 +17,8 @@ pub struct Decl {
     /// Shape for the model.
     pub model_dims: Vec<i64>,
     pub optional: bool,
+    /// `is_shape_tensor`: its values are a shape.
+    pub shape_tensor: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -64,6 +66,7 @@ impl Decl {
             dims: tensor.dims().to_vec(),
             model_dims: tensor.model_dims().to_vec(),
             optional: tensor.optional(),
+            shape_tensor: tensor.shape_tensor(),
         }
     }
 }

@@ -169,7 +169,7 @@ impl Framework {
 
 /// The plugin's directory, its `lib`, and the `lib` of the installation: `<root>/backends/NAME/libtrtserver_NAME.so` goes
 /// with `<root>/lib`, and so does the same file in a directory `VERSION` below.
-fn beside(plugin_dir: &Path) -> Vec<PathBuf> {
+pub fn beside(plugin_dir: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![plugin_dir.to_path_buf(), plugin_dir.join("lib")];
     // By path components, not by `..`, so that error messages show plain directories.
     let backends = plugin_dir.ancestors().skip(1).take(2);

@@ -15,7 +15,7 @@ pub fn tensor(name: &str, data_type: i32, dims: Option<&[i64]>) -> GraphTensor {
 
 fn decl(name: &str, dtype: u32, dims: &[i64]) -> Decl {
     let dims = dims.to_vec();
-    Decl { name: name.into(), dtype, model_dims: dims.clone(), dims, optional: false }
+    Decl { name: name.into(), dtype, model_dims: dims.clone(), dims, ..Decl::default() }
 }
 
 fn signature() -> Signature {

@@ -74,7 +74,7 @@ fn configuration(signature: &Signature) -> Config {
             },
             model_dims: dims.clone(),
             dims,
-            optional: false,
+            ..Decl::default()
         }
     };
     Config {

@@ -1,0 +1,311 @@
+//! CUDA graphs (`optimization.cuda.graphs`): the work of a run captured once for its shapes, then launched by one call.
+//!
+//! A graph holds addresses, so each has inputs and outputs of its own, and tensors are copied on the device before and
+//! after. Without `graph_spec`, a graph is captured for each combination of shapes that runs, up to [`MAX_GRAPHS`]; with it,
+//! for the shapes that it lists, and smaller batches down to `graph_lower_bound` are padded to them.
+
+use crate::driver::{self, Graph};
+use crate::instance::TensorRtInstance;
+use crate::model::Loaded;
+use crate::outlet::{Target, bytes_of};
+use crate::run::Failed;
+use crate::settings::{CudaOptions, GraphSpec};
+use crate::vtable::Shape;
+use std::ptr::NonNull;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::outlet::Output;
+use trtserver_framework::types::shape_text;
+use trtserver_plugin_api::author::{Device, Dtype, Error, HostMemory};
+
+/// Graphs of an instance without `graph_spec`: each holds memory for its tensors.
+const MAX_GRAPHS: usize = 8;
+
+#[derive(Default)]
+pub struct Graphs {
+    enabled: bool,
+    /// Only the shapes of the configuration.
+    listed: bool,
+    entries: Vec<Entry>,
+}
+
+/// Shapes for which there is a graph, or will be.
+struct Entry {
+    /// Of the plan's inputs.
+    shapes: Vec<Shape>,
+    /// The smallest batch that uses it.
+    lowest: i64,
+    state: State,
+}
+
+enum State {
+    New,
+    /// Runs of these shapes are queued as without graphs.
+    Refused,
+    Captured(Captured),
+}
+
+struct Captured {
+    /// The context whose work it is.
+    context: usize,
+    graph: Graph,
+    inputs: Vec<HostMemory>,
+    outputs: Vec<(Shape, HostMemory)>,
+}
+
+impl Graphs {
+    /// The graphs that a configuration asks for, and why there can be none although it does.
+    pub fn new(options: &CudaOptions, loaded: &Loaded) -> (Graphs, Option<String>) {
+        if !options.graphs {
+            return (Graphs::default(), None);
+        }
+        let inputs = &loaded.plan.inputs;
+        let tensors = || inputs.iter().chain(&loaded.plan.outputs);
+        if let Some(tensor) = tensors().find(|tensor| tensor.handle.is_shape) {
+            let reason =
+                format!("tensor '{}' is in CPU memory, which a graph cannot read", tensor.name);
+            return (Graphs::default(), Some(reason));
+        }
+        let batching = loaded.plan.batching;
+        let dims: Vec<(&str, &[i64])> =
+            inputs.iter().map(|slot| (slot.name.as_str(), slot.dims.as_slice())).collect();
+        let mut entries = Vec::new();
+        let mut wrong = None;
+        for spec in &options.specs {
+            match Entry::of(spec, &dims, batching) {
+                Ok(entry) => entries.push(entry),
+                Err(reason) => wrong = Some(format!("graph_spec: {reason}")),
+            }
+        }
+        if wrong.is_some() {
+            return (Graphs::default(), wrong);
+        }
+        (Graphs { enabled: true, listed: !options.specs.is_empty(), entries }, None)
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Position of the entry for the shapes of a run, the one with the least padding; adds one if none is listed.
+    fn entry(&mut self, shapes: &[Shape]) -> Option<usize> {
+        let fitting = self.entries.iter().enumerate().filter(|(_, entry)| entry.fits(shapes));
+        let found = fitting.min_by_key(|(_, entry)| entry.rows()).map(|(at, _)| at);
+        if found.is_some() || self.listed || self.entries.len() >= MAX_GRAPHS {
+            return found;
+        }
+        let lowest = shapes.first().and_then(|shape| shape.dims().first()).copied().unwrap_or(0);
+        self.entries.push(Entry { shapes: shapes.to_vec(), lowest, state: State::New });
+        Some(self.entries.len() - 1)
+    }
+}
+
+impl Entry {
+    /// `dims`: name and shape of the engine's inputs, batch dimension first, -1 = dynamic.
+    fn of(spec: &GraphSpec, dims: &[(&str, &[i64])], batching: bool) -> Result<Entry, String> {
+        if let Some((name, _)) = spec.inputs.iter().find(|(n, _)| dims.iter().all(|(d, _)| d != n))
+        {
+            return Err(format!("the engine has no input '{name}'"));
+        }
+        let shapes = dims.iter().map(|(name, dims)| {
+            let given = spec.inputs.iter().find(|(given, _)| given == name);
+            let own = &dims[usize::from(batching).min(dims.len())..];
+            let own = given.map_or(own, |(_, given)| given.as_slice());
+            let full: Vec<i64> = batching
+                .then_some(spec.batch.max(1))
+                .into_iter()
+                .chain(own.iter().copied())
+                .collect();
+            let allowed = full.len() == dims.len()
+                && full.iter().zip(*dims).all(|(d, dim)| *d > 0 && (*dim == -1 || dim == d));
+            match Shape::new(&full).filter(|_| allowed) {
+                Some(shape) => Ok(shape),
+                None => Err(format!(
+                    "shape {} of input '{name}', the engine has {}",
+                    shape_text(&full),
+                    shape_text(dims)
+                )),
+            }
+        });
+        let lowest = spec.lower.as_ref().map_or(spec.batch, |lower| lower.batch).max(1);
+        Ok(Entry { shapes: shapes.collect::<Result<_, _>>()?, lowest, state: State::New })
+    }
+
+    fn rows(&self) -> i64 {
+        self.shapes.first().and_then(|shape| shape.dims().first()).copied().unwrap_or(0)
+    }
+
+    /// Equal but for the rows, which are at most those of the graph, and not below the lowest.
+    fn fits(&self, shapes: &[Shape]) -> bool {
+        self.shapes.len() == shapes.len()
+            && self.shapes.iter().zip(shapes).all(|(own, given)| match (own.dims(), given.dims()) {
+                ([own_rows, own @ ..], [rows, given @ ..]) => {
+                    own == given && rows <= own_rows && (rows == own_rows || *rows >= self.lowest)
+                }
+                (own, given) => own == given,
+            })
+    }
+}
+
+impl TensorRtInstance {
+    /// Queues a run by its graph; false = there is none for these shapes.
+    ///
+    /// # Errors
+    /// The run could not be queued.
+    pub fn run_graph(
+        &mut self,
+        chosen: usize,
+        rows: Option<usize>,
+        target: &mut Target<'_, '_>,
+    ) -> Result<bool, Failed> {
+        let Some(at) = self.graphs.entry(&self.buffers.shapes) else { return Ok(false) };
+        if matches!(self.graphs.entries[at].state, State::New) {
+            let captured = self.capture(at, chosen);
+            let entry = &mut self.graphs.entries[at];
+            entry.state = match captured {
+                Ok(captured) => State::Captured(captured),
+                Err(reason) => {
+                    let shapes: Vec<_> =
+                        entry.shapes.iter().map(|s| shape_text(s.dims())).collect();
+                    self.scope.warning(format_args!(
+                        "model '{}' runs without a CUDA graph for inputs of shape {}: {reason}",
+                        self.model.config.model,
+                        shapes.join(", ")
+                    ));
+                    State::Refused
+                }
+            };
+        }
+        let State::Captured(captured) = &self.graphs.entries[at].state else { return Ok(false) };
+        if captured.context != chosen {
+            return Ok(false);
+        }
+        self.launch(captured, rows, target).map(|()| true)
+    }
+
+    /// Captures the work for the shapes of an entry. The addresses of the run's own tensors are restored afterwards.
+    fn capture(&mut self, at: usize, chosen: usize) -> Result<Captured, String> {
+        let driver = driver::get()?;
+        let shapes = self.graphs.entries[at].shapes.clone();
+        let allocate = |bytes: usize| {
+            let stream = Some(self.device.stream());
+            let memory = self.scope.allocate_for(self.device.memory(), bytes.max(1), 0, stream);
+            memory.map_err(|e| e.text().to_owned())
+        };
+        let mut inputs = Vec::with_capacity(shapes.len());
+        for (slot, shape) in self.loaded.plan.inputs.iter().zip(&shapes) {
+            inputs.push(allocate(bytes_of(shape, slot.dtype).unwrap_or(0))?);
+        }
+        let own = (self.buffers.shapes.clone(), self.buffers.inputs.clone());
+        for (nth, memory) in inputs.iter().enumerate() {
+            self.buffers.shapes[nth] = shapes[nth];
+            self.buffers.inputs[nth].at = NonNull::new(memory.as_ptr());
+        }
+        let captured = self.capture_with(driver, chosen, inputs);
+        (self.buffers.shapes, self.buffers.inputs) = own;
+        captured
+    }
+
+    fn capture_with(
+        &mut self,
+        driver: &'static driver::Driver,
+        chosen: usize,
+        inputs: Vec<HostMemory>,
+    ) -> Result<Captured, String> {
+        let text = |failed: Failed| failed.into_error().text().to_owned();
+        self.set_inputs(chosen).map_err(text)?;
+        let rows = self.loaded.plan.batching.then(|| {
+            let first = self.buffers.shapes.first().and_then(|shape| shape.dims().first());
+            first.copied().unwrap_or(1) as usize
+        });
+        let mut outputs = Vec::new();
+        for (nth, slot) in self.loaded.plan.outputs.iter().enumerate() {
+            let shape = self.output_shape_of(chosen, nth, rows);
+            let shape = shape.ok_or_else(|| {
+                format!("the shape of output '{}' is known only while the engine runs", slot.name)
+            })?;
+            let bytes = bytes_of(&shape, slot.dtype).unwrap_or(0).max(1);
+            let stream = Some(self.device.stream());
+            let memory = self.scope.allocate_for(self.device.memory(), bytes, 0, stream);
+            let memory = memory.map_err(|e| e.text().to_owned())?;
+            // SAFETY: memory of the output's size, kept as long as the graph.
+            unsafe {
+                match self.buffers.bindings.get_mut(slot.handle.binding) {
+                    Some(binding) if self.loaded.engine.implicit_batch.is_some() => {
+                        *binding = memory.as_ptr();
+                    }
+                    _ => {
+                        let context = &self.contexts[chosen].context;
+                        context.set_address(&slot.handle.c_name, memory.as_ptr())?;
+                    }
+                }
+            }
+            outputs.push((shape, memory));
+        }
+        // TensorRT prepares the first run of new shapes by work that cannot be captured.
+        // SAFETY: all tensors have memory of their size; the inputs hold arbitrary bytes, and the result is not read.
+        unsafe { self.enqueue(chosen, rows) }.map_err(text)?;
+        // SAFETY: as above; the compute stream belongs to the context of this thread.
+        let graph = unsafe {
+            driver
+                .capture(self.device.stream().as_raw(), || self.enqueue(chosen, rows).map_err(text))
+        }?;
+        Ok(Captured { context: chosen, graph, inputs, outputs })
+    }
+
+    fn output_shape_of(&self, chosen: usize, nth: usize, rows: Option<usize>) -> Option<Shape> {
+        if self.loaded.engine.implicit_batch.is_none() {
+            return self.contexts[chosen].outputs[nth];
+        }
+        let mut shape = Shape::new(&self.loaded.plan.outputs[nth].dims)?;
+        if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
+            *first = rows as i64;
+        }
+        Some(shape)
+    }
+
+    fn launch(
+        &self,
+        captured: &Captured,
+        rows: Option<usize>,
+        target: &mut Target<'_, '_>,
+    ) -> Result<(), Failed> {
+        let device = &self.device;
+        let failed = |error: Error| Failed::Run(error.into());
+        for (input, to) in self.buffers.inputs.iter().zip(&captured.inputs) {
+            let Some(from) = input.at else { continue };
+            copy(device, to.as_ptr(), from.as_ptr(), input.bytes.min(to.len())).map_err(failed)?;
+        }
+        // SAFETY: the compute stream belongs to the context in which the graph was captured.
+        unsafe { captured.graph.launch(device.stream().as_raw()) }
+            .map_err(|reason| Failed::Run(Fault::internal(reason)))?;
+        for (slot, (shape, from)) in self.loaded.plan.outputs.iter().zip(&captured.outputs) {
+            let mut shape = *shape;
+            if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
+                *first = rows as i64;
+            }
+            let bytes = bytes_of(&shape, slot.dtype).unwrap_or(0);
+            let kind = Dtype::from_abi(slot.dtype);
+            let dims = if slot.scalar { &[1][..] } else { shape.dims() };
+            let output = Output { name: &slot.name, kind, shape: dims };
+            let block = target.block(output, bytes, device.memory()).map_err(failed)?;
+            if !block.ptr.is_null() {
+                copy(device, block.ptr, from.as_ptr(), bytes).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Queues a copy on the device.
+fn copy(device: &Device, to: *mut u8, from: *mut u8, bytes: usize) -> Result<(), Error> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let memory = device.memory();
+    // SAFETY: both are memory of the device of at least that size, used in the order of its compute stream.
+    unsafe { device.copy((to, memory), (from, memory), bytes, Some(device.stream())) }
+}
+
+#[cfg(test)]
+#[path = "graphs_tests.rs"]
+mod tests;

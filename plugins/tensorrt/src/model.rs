@@ -1,0 +1,231 @@
+//! One version of a model: the plan, the library that runs it, and an engine for each device with instances.
+
+use crate::backend::TensorRt;
+use crate::complete::max_batch;
+use crate::driver;
+use crate::engine::{Engine, Options};
+use crate::instance::TensorRtInstance;
+use crate::library::{self, Library};
+use crate::plan_file::{self, Header};
+use crate::plugin_libraries;
+use crate::refit;
+use crate::settings::{CudaOptions, Settings, VERSION_PARAMETER, WEIGHTS_PARAMETER};
+use crate::tensors::{DeclaredTensor, Handle};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use trtserver_framework::check::{Tensors, check};
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::slot::Plan;
+use trtserver_plugin_api::author::{Error, Model, ModelContext, Scope};
+
+pub struct TensorRtModel {
+    pub config: Config,
+    pub cuda: CudaOptions,
+    plan: PlanFile,
+    scope: Scope,
+    /// By CUDA ordinal. The lock is held while a plan is deserialized, so that the instances of a device share one engine.
+    devices: Mutex<HashMap<i32, Arc<Loaded>>>,
+}
+
+/// An engine, and what execution needs of its tensors.
+pub struct Loaded {
+    pub engine: Arc<Engine>,
+    pub plan: Plan<Handle>,
+}
+
+/// A plan, and how it is deserialized.
+#[derive(Clone)]
+pub struct PlanFile {
+    pub path: PathBuf,
+    header: Header,
+    pub library: &'static Library,
+    options: Options,
+    weights: Option<PathBuf>,
+}
+
+impl PlanFile {
+    /// Finds the library for the plan of a model.
+    ///
+    /// # Errors
+    /// The file is no plan, or there is no library for it; names the file and both versions.
+    pub fn of(context: &ModelContext, settings: &Settings) -> Result<PlanFile, Fault> {
+        let path = Path::new(context.version_dir()).join(context.file());
+        let header = plan_file::read_header(&path)?;
+        let within = |fault: Fault| {
+            fault.within(format_args!("plan file '{}' ({})", path.display(), built_by(header)))
+        };
+        let major = wanted_major(header, context.parameter(VERSION_PARAMETER), settings);
+        let major = major.map_err(within)?;
+        let library = library::open(major, &settings.places).map_err(within)?;
+        plugin_libraries::load_all(library, settings)?;
+        let weights = context.parameter(WEIGHTS_PARAMETER).filter(|name| !name.is_empty());
+        Ok(PlanFile {
+            header,
+            library,
+            options: Options { allow_host_code: settings.version_compatible },
+            weights: weights.map(|name| Path::new(context.version_dir()).join(name)),
+            path,
+        })
+    }
+
+    /// An engine on a device, whose context is current.
+    ///
+    /// # Errors
+    /// The library refuses the plan: names the file, both versions, and the device.
+    pub fn deserialize(&self, scope: &Scope, device: i32) -> Result<Engine, Fault> {
+        let bytes = std::fs::read(&self.path).map_err(|e| {
+            Fault::invalid(format!("plan file '{}' cannot be read: {e}", self.path.display()))
+        })?;
+        let engine = Engine::deserialize(self.library, &bytes, scope, device, self.options);
+        drop(bytes);
+        let engine = engine.and_then(|engine| {
+            refit::complete(&engine, self.weights.as_deref())?;
+            Ok(engine)
+        });
+        engine.map_err(|reason| self.refused(device, &reason))
+    }
+
+    fn refused(&self, device: i32, reason: &str) -> Fault {
+        let capability = driver::get().map(|driver| driver.compute_capability(device));
+        Fault::invalid(format!(
+            "plan file '{}' ({}) cannot be used by TensorRT {} ({}) on GPU {device} (compute capability {}): {reason}\n\
+             A plan is for the version and the kind of GPU that built it; build it with this TensorRT on such a GPU",
+            self.path.display(),
+            built_by(self.header),
+            self.library.version,
+            self.library.origin,
+            capability.unwrap_or_else(|_| "unknown".to_owned())
+        ))
+    }
+}
+
+/// For messages.
+fn built_by(header: Header) -> String {
+    match header {
+        Header::Built(version) => format!("built by TensorRT {version}"),
+        Header::Unknown { format: None } => "built by TensorRT 8.5 or older".to_owned(),
+        Header::Unknown { format: Some(format) } => format!("of the unknown plan format {format}"),
+    }
+}
+
+/// The major version of the library that a plan needs.
+fn wanted_major(
+    header: Header,
+    parameter: Option<&str>,
+    settings: &Settings,
+) -> Result<u32, Fault> {
+    let parameter = parameter.filter(|text| !text.is_empty()).map(|text| {
+        let major = text.trim().split('.').next().and_then(|major| major.parse::<u32>().ok());
+        major.ok_or_else(|| {
+            Fault::invalid(format!(
+                "parameter '{VERSION_PARAMETER}' must be a major version of TensorRT, not '{text}'"
+            ))
+        })
+    });
+    match (header.major(), parameter.transpose()?) {
+        (Some(major), Some(asked)) if major != asked => Err(Fault::invalid(format!(
+            "parameter '{VERSION_PARAMETER}' asks for TensorRT {asked}, but the plan needs TensorRT {major}"
+        ))),
+        (Some(major), _) | (None, Some(major)) => Ok(major),
+        (None, None) => {
+            let newest = settings.places.majors(&library::known_majors()).first().copied();
+            newest.ok_or_else(|| {
+                Fault::invalid(format!(
+                    "the header does not say which TensorRT the plan needs; set the parameter '{VERSION_PARAMETER}' of \
+                     the model to one of {}",
+                    library::supported()
+                ))
+            })
+        }
+    }
+}
+
+impl Model for TensorRtModel {
+    type Backend = TensorRt;
+    type Instance = TensorRtInstance;
+
+    fn open(backend: &Arc<TensorRt>, context: &ModelContext) -> Result<Self, Error> {
+        let config = Config::of(context);
+        let within = |fault: Fault| fault.within(format_args!("model '{}'", config.model));
+        if let Some(name) = config.facts.accelerators.first() {
+            return Err(Error::unsupported(format_args!(
+                "unknown execution accelerator '{name}' requested for model '{}': a TensorRT plan is executed as it was \
+                 built",
+                config.model
+            )));
+        }
+        let plan = PlanFile::of(context, &backend.settings).map_err(within)?;
+        Ok(TensorRtModel {
+            cuda: CudaOptions::read(context.config_pb()),
+            plan,
+            scope: context.log().clone(),
+            devices: Mutex::default(),
+            config,
+        })
+    }
+}
+
+impl TensorRtModel {
+    /// The engine on a device, whose context is current.
+    ///
+    /// # Errors
+    /// The plan cannot be used there, or does not agree with the configuration.
+    pub fn loaded(&self, device: i32) -> Result<Arc<Loaded>, Fault> {
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = devices.get(&device) {
+            return Ok(Arc::clone(loaded));
+        }
+        let within = |fault: Fault| fault.within(format_args!("model '{}'", self.config.model));
+        let engine = self.plan.deserialize(&self.scope, device).map_err(within)?;
+        let loaded = self.checked(Arc::new(engine))?;
+        devices.insert(device, Arc::clone(&loaded));
+        Ok(loaded)
+    }
+
+    fn checked(&self, engine: Arc<Engine>) -> Result<Arc<Loaded>, Fault> {
+        let config = &self.config;
+        let (implicit, batches) = (engine.implicit_batch.is_some(), config.max_batch_size > 0);
+        self.check_shape_tensors(&engine)?;
+        let declared = |is_input| {
+            let tensors = engine.tensors.iter().filter(|tensor| tensor.is_input == is_input);
+            tensors.map(|t| DeclaredTensor::new(t, implicit, batches)).collect::<Vec<_>>()
+        };
+        let (inputs, outputs) = (declared(true), declared(false));
+        let tensors = Tensors { inputs: &inputs, defaulted: &[], outputs: &outputs };
+        let plan = check(config, &tensors)?;
+        let profiles = 0..engine.profiles.len();
+        let max = match engine.implicit_batch {
+            Some(max) => Some(max),
+            None => profiles.filter_map(|profile| max_batch(&engine, profile)).max(),
+        };
+        if let Some(max) = max.filter(|max| batches && config.max_batch_size > *max) {
+            return Err(Fault::invalid(format!(
+                "unexpected configuration maximum batch size {} for '{}', model maximum is {max}",
+                config.max_batch_size, config.model
+            )));
+        }
+        Ok(Arc::new(Loaded { engine, plan }))
+    }
+
+    /// Shape tensors are marked in the configuration: the host sends their values in CPU memory, and without batch dimension.
+    fn check_shape_tensors(&self, engine: &Engine) -> Result<(), Fault> {
+        let declared = self.config.inputs.iter().chain(&self.config.outputs);
+        for decl in declared {
+            let Some(tensor) = engine.tensors.iter().find(|tensor| tensor.name == decl.name) else {
+                continue;
+            };
+            if tensor.is_shape != decl.shape_tensor {
+                let (is, says) =
+                    if tensor.is_shape { ("a", "does not say") } else { ("no", "says") };
+                return Err(Fault::invalid(format!(
+                    "model '{}', tensor '{}': the engine has {is} shape tensor of this name, the model configuration \
+                     {says} is_shape_tensor",
+                    self.config.model, decl.name
+                )));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! Where a run takes its inputs from and where its outputs go: a whole batch, or one request of it.
+
+use crate::vtable::Shape;
+use std::mem::ManuallyDrop;
+use trtserver_framework::outlet::Output;
+use trtserver_plugin_api::abi::types::{Buf, Memory};
+use trtserver_plugin_api::author::{Batch, Error, Event, HostMemory, Request, Response, Tensor};
+
+/// Inputs of a run.
+#[derive(Clone, Copy)]
+pub enum Source<'a, 'b> {
+    Batch(&'a Batch<'b>),
+    Request(Request<'b>),
+}
+
+/// Outputs of a run.
+pub enum Target<'a, 'b> {
+    Batch(&'a Batch<'b>),
+    Response(Response<'b>),
+}
+
+impl<'b> Source<'_, 'b> {
+    pub fn rows(self) -> usize {
+        match self {
+            Source::Batch(batch) => batch.rows(),
+            Source::Request(request) => request.batch_size(),
+        }
+    }
+
+    /// The request whose inputs stand for all.
+    pub fn first(self) -> Option<Request<'b>> {
+        match self {
+            Source::Batch(batch) => batch.requests().next(),
+            Source::Request(request) => Some(request),
+        }
+    }
+
+    /// An input in memory of the device, in one block.
+    ///
+    /// # Errors
+    /// The inputs of the requests cannot be joined, or there is no memory for that.
+    pub fn input(self, position: usize, tensor: Tensor<'b>, memory: Memory) -> Result<Buf, Error> {
+        let request = match self {
+            Source::Batch(batch) => return batch.gather_buf(position, memory, None),
+            Source::Request(_) => tensor,
+        };
+        match request.raw_parts() {
+            [one] if one.memory == memory => Ok(*one),
+            _ if tensor.byte_size() == 0 => Ok(no_memory(memory)),
+            parts => Err(Error::internal(format_args!(
+                "input '{}' is in {} parts, expected one in the memory of the GPU",
+                tensor.name(),
+                parts.len()
+            ))),
+        }
+    }
+}
+
+impl Target<'_, '_> {
+    /// Memory for an output; null if no request asked for it.
+    ///
+    /// # Errors
+    /// There is no memory, or the output does not agree with its declaration.
+    pub fn block(
+        &mut self,
+        output: Output<'_>,
+        bytes: usize,
+        memory: Memory,
+    ) -> Result<Buf, Error> {
+        let Output { name, kind, shape } = output;
+        match self {
+            Target::Batch(batch) => batch.scatter_buf(name, kind, shape, bytes, memory),
+            Target::Response(response) => response.output_buf(name, kind, shape, bytes, memory),
+        }
+    }
+
+    /// Hands over device memory that the run writes, which is freed once `written` is reached and the host has read it.
+    ///
+    /// # Errors
+    /// The output does not agree with its declaration.
+    pub fn adopt(
+        &mut self,
+        output: Output<'_>,
+        bytes: usize,
+        memory: HostMemory,
+        written: Event,
+    ) -> Result<(), Error> {
+        let Output { name, kind, shape } = output;
+        let block = Buf {
+            ptr: memory.as_ptr(),
+            bytes: bytes as u64,
+            memory: memory.memory(),
+            ready: std::ptr::null_mut(),
+            memory_handle: 0,
+        };
+        let owner = Box::new(Adopted(ManuallyDrop::new((memory, written))));
+        let owner = Box::into_raw(owner).cast();
+        // SAFETY: the memory is owned by the box until `release`.
+        unsafe {
+            match self {
+                Target::Batch(batch) => {
+                    batch.scatter_adopt_raw(name, kind, shape, block, release, owner)
+                }
+                Target::Response(response) => {
+                    response.adopt_raw(name, kind, shape, &[block], release, owner)
+                }
+            }
+        }
+    }
+}
+
+fn no_memory(memory: Memory) -> Buf {
+    let (ptr, ready) = (std::ptr::null_mut(), std::ptr::null_mut());
+    Buf { ptr, bytes: 0, memory, ready, memory_handle: 0 }
+}
+
+/// Memory that a run may still write when the host releases it, because no request asked for the output.
+struct Adopted(ManuallyDrop<(HostMemory, Event)>);
+
+impl Drop for Adopted {
+    fn drop(&mut self) {
+        // SAFETY: taken once.
+        let (memory, written) = unsafe { ManuallyDrop::take(&mut self.0) };
+        memory.free_after(written);
+    }
+}
+
+/// # Safety
+/// `owner` is the box of [`Target::adopt`], released once.
+unsafe extern "C" fn release(owner: *mut u8) {
+    // SAFETY: by the caller's promise.
+    drop(unsafe { Box::from_raw(owner.cast::<Adopted>()) });
+}
+
+/// Bytes of a tensor of this shape; `None` if a dimension is unknown or the size does not fit.
+pub fn bytes_of(shape: &Shape, dtype: u32) -> Option<usize> {
+    let elements = trtserver_framework::types::elements(shape.dims())?;
+    elements.checked_mul(trtserver_framework::types::type_size(dtype))
+}

@@ -1,0 +1,59 @@
+//! Unit tests of `vtable.rs`.
+
+use super::*;
+
+#[test]
+fn structs_have_the_layout_of_the_headers() {
+    use crate::slots::DimsLayout;
+    assert_eq!(size_of::<Dims32>(), DimsLayout::Int32.size());
+    assert_eq!(size_of::<Dims64>(), DimsLayout::Int64.size());
+    assert_eq!(std::mem::offset_of!(Dims64, d), 8);
+    assert_eq!(size_of::<Weights>(), 24);
+    assert_eq!(size_of::<InterfaceInfo>(), 16);
+}
+
+#[test]
+fn shape_of_invalid_dims_is_none() {
+    let invalid = Dims64 { n: -1, d: [0; 8] };
+    assert_eq!(Option::<Shape>::from(invalid), None);
+    let too_many = Dims32 { n: 9, d: [1; 8] };
+    assert_eq!(Option::<Shape>::from(too_many), None);
+}
+
+#[test]
+fn dimension_above_32_bits_is_refused_for_major_8() {
+    let shape = Shape::new(&[1, 1 << 40]).expect("two dimensions");
+    assert!(shape.to_32().is_none());
+    assert_eq!(Option::<Shape>::from(shape.to_64()), Some(shape));
+}
+
+#[test]
+fn shape_keeps_at_most_eight_dimensions() {
+    assert!(Shape::new(&[1; 9]).is_none());
+    let full = Shape::new(&[2; 8]).expect("eight dimensions");
+    assert_eq!(full.with_front(-1), None);
+    let two = Shape::new(&[2, 3]).expect("two dimensions");
+    assert_eq!(two.with_front(-1).map(|s| s.dims().to_vec()), Some(vec![-1, 2, 3]));
+}
+
+#[test]
+fn table_calls_the_function_of_a_slot() {
+    unsafe extern "C" fn add(this: Raw, n: i32) -> i32 {
+        // SAFETY: the test's object.
+        n + unsafe { (*this.cast::<Object>()).value }
+    }
+    #[repr(C)]
+    struct Object {
+        table: *const *const (),
+        value: i32,
+    }
+    let table = Table::new(&[(Some(2), add as *const ()), (None, add as *const ())]);
+    let mut object = Object { table: table.pointer(), value: 40 };
+    let raw: Raw = (&raw mut object).cast();
+    // SAFETY: slot 2 is `add`, slot 0 does nothing.
+    unsafe {
+        assert_eq!(entry::<unsafe extern "C" fn(Raw, i32) -> i32>(raw, 2)(raw, 2), 42);
+        assert_eq!(entry::<unsafe extern "C" fn(Raw) -> usize>(raw, 0)(raw), 0);
+    }
+    assert!(!object.table.is_null());
+}
