@@ -220,7 +220,12 @@ impl Worker {
 
     /// Executions that may be outstanding when the next one begins.
     fn max_outstanding(&self) -> usize {
-        let most = if self.one_at_a_time { 1 } else { self.model.backend.facts.max_in_flight };
+        let facts = &self.model.backend.facts;
+        let most = match self.plan.kind {
+            _ if self.one_at_a_time => 1,
+            Kind::Gpu => facts.gpu_max_in_flight,
+            _ => facts.max_in_flight,
+        };
         most - 1
     }
 

@@ -1,6 +1,6 @@
 //! One backend: its facts, its settings, and its entries as safe calls.
 
-use super::backend_facts::BackendFacts;
+use super::backend_facts::{BackendFacts, kinds};
 use super::cancel_flag::CancelFlag;
 use super::crash_report::{self, Subject};
 use super::descriptors::{ModelFacts, ModelHold, Texts};
@@ -15,13 +15,14 @@ use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trtserver_library_file::Stamp;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::{self, BackendHandle};
+use trtserver_proto::v2::ModelConfig;
 
 /// How long a child process may take to load a library that appeared while the server runs.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
@@ -43,8 +44,8 @@ pub struct Backend {
     opened: OnceLock<Result<Opened>>,
     /// Shared by all `Backend`s of the library.
     lifecycle: Arc<Lifecycle>,
-    /// The framework as reported by the open backend.
-    runtime: OnceLock<String>,
+    /// The framework as reported by the open backend, and the kinds of instance that it opens.
+    runtime: OnceLock<(String, u32)>,
     /// For crash reports.
     pub(super) subject: Subject,
     /// Held while an instance opens, unless the backend allows parallel opening.
@@ -58,8 +59,8 @@ struct Lifecycle {
     one: Mutex<()>,
     /// Why it did not open when it was last tried, by isolation.
     failures: Mutex<[Option<OpenFailure>; 2]>,
-    /// It has opened in a child process.
-    opened_in_child: AtomicBool,
+    /// Kinds of instance that it has opened with in a child process; 0 before that.
+    kinds_in_child: AtomicU32,
 }
 
 /// The number of the scan for which it was tried, if any, and the reason.
@@ -181,7 +182,33 @@ impl Backend {
 
     /// The framework behind it, as far as known; may be empty.
     pub fn runtime(&self) -> String {
-        self.runtime.get().unwrap_or(&self.facts.runtime).clone()
+        self.runtime.get().map_or(&self.facts.runtime, |(runtime, _)| runtime).clone()
+    }
+
+    /// Kinds of instance that it opens in this process: those of the library before it is open, then perhaps fewer.
+    pub fn opened_kinds(&self) -> u32 {
+        self.runtime.get().map_or(self.facts.instance_kinds, |(_, kinds)| *kinds)
+    }
+
+    /// Kinds of instance that it opens for a model on this machine. Opens it.
+    ///
+    /// # Errors
+    /// It does not open.
+    pub fn instance_kinds(&self, config: &ModelConfig, cancel: &CancelFlag) -> Result<u32> {
+        match isolation::of_model(config, self.isolation)? {
+            Isolation::None => self.opened().map(|_| self.opened_kinds()),
+            Isolation::Process => self.kinds_in_child(cancel),
+        }
+    }
+
+    /// Opens it in a child process, unless it has opened in one before.
+    fn kinds_in_child(&self, cancel: &CancelFlag) -> Result<u32> {
+        let known = &self.lifecycle.kinds_in_child;
+        if known.load(Ordering::Relaxed) == 0 {
+            let kinds = isolated::open(&self.path, &self.settings, self.limits, cancel)?;
+            known.store(kinds, Ordering::Relaxed);
+        }
+        Ok(known.load(Ordering::Relaxed))
     }
 
     /// Loads a backend that runs in this process whatever the settings say: the one of a child process.
@@ -218,8 +245,7 @@ impl Backend {
     pub fn open_ahead(&self, isolation: Isolation, scan: u64, cancel: &CancelFlag) -> Result<()> {
         let opened = match isolation {
             Isolation::None => self.opened().map(drop),
-            Isolation::Process if self.lifecycle.opened_in_child.load(Ordering::Relaxed) => Ok(()),
-            Isolation::Process => isolated::open(&self.path, &self.settings, self.limits, cancel),
+            Isolation::Process => self.kinds_in_child(cancel).map(drop),
         };
         if isolation == Isolation::Process && cancel.is_cancelled() {
             // Says nothing about the backend.
@@ -231,9 +257,6 @@ impl Backend {
 
     fn record(&self, isolation: Isolation, scan: Option<u64>, error: Option<&Error>) {
         let failure = error.map(|e| (scan, e.clone()));
-        if failure.is_none() && isolation == Isolation::Process {
-            self.lifecycle.opened_in_child.store(true, Ordering::Relaxed);
-        }
         self.lifecycle.failures.lock()[isolation as usize] = failure;
     }
 
@@ -265,7 +288,7 @@ impl Backend {
         };
         if table::check_info(info).is_ok() {
             // SAFETY: just checked.
-            let _ = self.runtime.set(unsafe { read((*info).runtime) });
+            let _ = self.runtime.set(unsafe { (read((*info).runtime), kinds(&*info)) });
         }
         let file = self.path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);

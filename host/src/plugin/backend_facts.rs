@@ -24,12 +24,15 @@ pub struct BackendFacts {
     pub platforms: Vec<(String, String)>,
     pub flags: u32,
     pub max_in_flight: usize,
+    /// Of instances on GPUs.
+    pub gpu_max_in_flight: usize,
     /// Where inputs may be: bit set by memory type.
     pub input_memory_types: u32,
     /// Alignment of inputs, 0 = natural.
     pub align: usize,
     pub stack_bytes: usize,
-    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on.
+    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on. Of the library: see
+    /// [`Backend::instance_kinds`](super::backend::Backend::instance_kinds).
     pub instance_kinds: u32,
     /// (instance kind, count).
     pub preferred: Vec<(u32, u32)>,
@@ -46,6 +49,14 @@ impl BackendFacts {
     /// Instances on a GPU take inputs in its memory.
     pub fn takes_gpu_memory(&self) -> bool {
         self.input_memory_types & (1 << memory_type::GPU) != 0
+    }
+}
+
+/// Kinds of instance by a backend info.
+pub fn kinds(info: &BackendInfo) -> u32 {
+    match info.instance_kinds {
+        0 => 1 << instance_kind::CPU | 1 << instance_kind::MODEL,
+        kinds => kinds,
     }
 }
 
@@ -80,6 +91,10 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
             platforms: names.into_iter().zip(files).collect(),
             flags: info.flags,
             max_in_flight: info.max_in_flight.max(1) as usize,
+            gpu_max_in_flight: match info.gpu_max_in_flight {
+                0 => info.max_in_flight.max(1) as usize,
+                batches => batches as usize,
+            },
             input_memory_types: info.input_memory_types,
             align: info.align as usize,
             stack_bytes: if info.stack_kib == 0 {
@@ -87,10 +102,7 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
             } else {
                 (info.stack_kib as usize * 1024).max(MIN_STACK)
             },
-            instance_kinds: match info.instance_kinds {
-                0 => 1 << instance_kind::CPU | 1 << instance_kind::MODEL,
-                kinds => kinds,
-            },
+            instance_kinds: kinds(info),
             preferred,
         }
     }

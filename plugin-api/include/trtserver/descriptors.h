@@ -86,8 +86,8 @@ typedef struct trts_instance_desc {
   uint64_t reserved[4];
 } trts_instance_desc;
 
-/* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD, MUST_ISOLATE and
- * SECONDARY_DEVICES; the others inform operators. */
+/* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD, MUST_ISOLATE,
+ * SECONDARY_DEVICES and ACCELERATORS; the others inform operators. */
 enum {
   TRTS_BACKEND_PARALLEL_OPEN = 1,    /* instance_open may run for several instances at once */
   TRTS_BACKEND_ANY_THREAD = 2,       /* an instance may execute on any thread, one at a time */
@@ -95,7 +95,10 @@ enum {
   TRTS_BACKEND_USES_GATHER = 8,      /* it gathers every input of a batch into one block */
   TRTS_BACKEND_OWN_STREAM = 16,      /* it uses CUDA streams of its own and none of the host's */
   TRTS_BACKEND_MUST_ISOLATE = 32,    /* models run in a child process unless the operator says otherwise */
-  TRTS_BACKEND_SECONDARY_DEVICES = 64 /* it uses trts_instance_desc.secondary; else they are refused */
+  TRTS_BACKEND_SECONDARY_DEVICES = 64, /* it uses trts_instance_desc.secondary; else they are refused */
+  /* it reads optimization.execution_accelerators and refuses those that it does not support; else the host
+   * refuses all */
+  TRTS_BACKEND_ACCELERATORS = 128
 };
 
 /* Instances that a backend prefers where the configuration names no kind or no count. Part of a
@@ -123,11 +126,14 @@ typedef struct trts_backend_info {
   uint32_t max_in_flight;       /* batches accepted but unanswered per instance; 1 = ordinary */
   uint32_t input_memory_types;  /* bit sets: 1u << TRTS_MEMORY_CPU and so on */
   uint32_t output_memory_types;
-  uint32_t instance_kinds; /* that it opens: bit set, 1u << TRTS_KIND_GPU and so on; 0 = CPU and MODEL */
+  /* Kinds of instance that it opens: bit set, 1u << TRTS_KIND_GPU and so on; 0 = CPU and MODEL. An open backend
+   * may list fewer, if its framework has no others here: KIND_AUTO chooses among those, and model_open refuses a
+   * configuration that names one of the others, with the reason. */
+  uint32_t instance_kinds;
   uint32_t stack_kib; /* stack of an instance's thread; 0 = the host's default of 8 MiB */
   uint32_t align;     /* required of inputs, a power of two up to 64; 0 = that of the element type */
   uint32_t n_preferred;
-  uint32_t pad;
+  uint32_t gpu_max_in_flight; /* as max_in_flight, for instances on GPUs; 0 = the same */
   const trts_preferred_group *preferred;
   uint64_t reserved[4];
 } trts_backend_info;

@@ -113,8 +113,8 @@ pub struct InstanceDesc {
     pub reserved: [u64; 4],
 }
 
-/// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD`, `MUST_ISOLATE` and
-/// `SECONDARY_DEVICES`; the others inform operators.
+/// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD`, `MUST_ISOLATE`,
+/// `SECONDARY_DEVICES` and `ACCELERATORS`; the others inform operators.
 pub mod backend_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
@@ -130,6 +130,9 @@ pub mod backend_flags {
     pub const MUST_ISOLATE: u32 = 32;
     /// It uses the secondary devices of an instance; else the host refuses them.
     pub const SECONDARY_DEVICES: u32 = 64;
+    /// It reads `optimization.execution_accelerators` and refuses those that it does not support; else the host
+    /// refuses all.
+    pub const ACCELERATORS: u32 = 128;
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.
@@ -171,14 +174,17 @@ pub struct BackendInfo {
     /// Bit sets by memory type: bit `1 << memory_type::CPU` and so on.
     pub input_memory_types: u32,
     pub output_memory_types: u32,
-    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on; 0 = CPU and MODEL.
+    /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on; 0 = CPU and MODEL. An open backend may
+    /// list fewer, if its framework has no others here: KIND_AUTO chooses among those, and `model_open` refuses a
+    /// configuration that names one of the others, with the reason.
     pub instance_kinds: u32,
     /// Stack of an instance's thread in KiB; 0 = the host's default of 8 MiB.
     pub stack_kib: u32,
     /// Alignment required of inputs, a power of two up to 64; 0 = natural alignment of the element.
     pub align: u32,
     pub n_preferred: u32,
-    pub pad: u32,
+    /// As `max_in_flight`, for instances on GPUs; 0 = the same.
+    pub gpu_max_in_flight: u32,
     pub preferred: *const PreferredGroup,
     pub reserved: [u64; 4],
 }

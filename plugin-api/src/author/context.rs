@@ -55,6 +55,11 @@ impl BackendContext {
         Host::get().is_some_and(|host| host.flags & host_flags::ISOLATED != 0)
     }
 
+    /// Whether the host has found GPUs, and offers the extension [`DEVICE`](crate::abi::extensions::DEVICE).
+    pub fn has_gpus(&self) -> bool {
+        Host::get().is_some_and(|host| host.device().is_some())
+    }
+
     /// Server-wide settings: `--backend-config=NAME,key=value`.
     pub fn settings(&self) -> Params<'_> {
         // SAFETY: the promise of `new`.

@@ -10,7 +10,7 @@ use super::info::OwnedBackendInfo;
 use super::probe::ModelProbe;
 use super::request::RequestKey;
 use super::scope::Scope;
-use super::{Backend, CancelHandler, Instance, Model};
+use super::{Backend, CancelHandler, Instance, Kind, Model};
 use crate::abi;
 use crate::abi::backend::{BackendModule, BackendModuleRef, BackendTable};
 use crate::abi::descriptors::{BackendInfo, InstanceDesc, ModelDesc};
@@ -104,13 +104,13 @@ unsafe extern "C" fn backend_info<B: Backend>(backend: *mut BackendHandle) -> *c
     let info = closed
         .get_or_insert_default()
         .entry(TypeId::of::<B>())
-        .or_insert_with(|| Box::leak(Box::new(info_of::<B>(""))));
+        .or_insert_with(|| Box::leak(Box::new(info_of::<B>(B::INFO.instance_kinds, ""))));
     info.get()
 }
 
-fn info_of<B: Backend>(runtime: &str) -> OwnedBackendInfo {
+fn info_of<B: Backend>(kinds: &[Kind], runtime: &str) -> OwnedBackendInfo {
     let any_thread = <<B::Model as Model>::Instance as Instance>::ANY_THREAD.allowed();
-    OwnedBackendInfo::new(&B::INFO, runtime, any_thread)
+    OwnedBackendInfo::new(&B::INFO, kinds, runtime, any_thread)
 }
 
 unsafe extern "C" fn backend_open<B: Backend>(
@@ -128,7 +128,7 @@ unsafe extern "C" fn backend_open<B: Backend>(
         let result = guard::<B, _>("backend_open", || {
             let context = BackendContext::new(name, dir, settings, n_settings, scope.clone());
             let backend = B::open(&context)?;
-            let info = info_of::<B>(&backend.runtime());
+            let info = info_of::<B>(backend.instance_kinds(), &backend.runtime());
             Ok(Box::new(OpenBackend { backend: Arc::new(backend), info, scope: scope.clone() }))
         });
         if result.is_err() {

@@ -46,6 +46,8 @@ pub struct BackendInfo {
     pub flags: u32,
     /// Batches accepted but unanswered per instance; 1 = ordinary.
     pub max_in_flight: u32,
+    /// The same for instances on GPUs; 0 = `max_in_flight`.
+    pub gpu_max_in_flight: u32,
     /// Alignment required of inputs, a power of two up to 64; 0 = that of the element.
     pub align: u32,
     /// Stack of an instance's thread in KiB; 0 = the host's default.
@@ -53,7 +55,8 @@ pub struct BackendInfo {
     /// Bit sets of [`crate::abi::types::memory_type`] for inputs and outputs.
     pub input_memory_types: u32,
     pub output_memory_types: u32,
-    /// Kinds of instance that it opens.
+    /// Kinds of instance that it opens; [`Backend::instance_kinds`](super::Backend::instance_kinds) says which of them it
+    /// opens on this machine.
     pub instance_kinds: &'static [Kind],
     pub preferred: &'static [PreferredGroup],
 }
@@ -68,6 +71,7 @@ impl BackendInfo {
             required_extensions: &[],
             flags: 0,
             max_in_flight: 1,
+            gpu_max_in_flight: 0,
             align: 0,
             stack_kib: 0,
             input_memory_types: 1 << memory_type::CPU,
@@ -100,7 +104,12 @@ unsafe impl Send for OwnedBackendInfo {}
 unsafe impl Sync for OwnedBackendInfo {}
 
 impl OwnedBackendInfo {
-    pub(crate) fn new(it: &BackendInfo, runtime: &str, any_thread: bool) -> OwnedBackendInfo {
+    pub(crate) fn new(
+        it: &BackendInfo,
+        kinds: &[Kind],
+        runtime: &str,
+        any_thread: bool,
+    ) -> OwnedBackendInfo {
         let any_thread = if any_thread { backend_flags::ANY_THREAD } else { 0 };
         let mut texts = Vec::new();
         let mut own = |text: &str| {
@@ -143,11 +152,11 @@ impl OwnedBackendInfo {
             max_in_flight: it.max_in_flight,
             input_memory_types: it.input_memory_types,
             output_memory_types: it.output_memory_types,
-            instance_kinds: it.instance_kinds.iter().fold(0, |set, kind| set | 1 << number(*kind)),
+            instance_kinds: kinds.iter().fold(0, |set, kind| set | 1 << number(*kind)),
             stack_kib: it.stack_kib,
             align: it.align,
             n_preferred: preferred.len() as u32,
-            pad: 0,
+            gpu_max_in_flight: it.gpu_max_in_flight,
             preferred: preferred.as_ptr(),
             reserved: [0; 4],
         };

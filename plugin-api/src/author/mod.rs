@@ -66,6 +66,13 @@ pub trait Backend: Sized + Send + Sync + 'static {
         String::new()
     }
 
+    /// Those of the instance kinds in [`Backend::INFO`] that it opens on this machine, if its framework decides. Called after
+    /// `open`. `KIND_AUTO` chooses among them. A configuration that names another kind of `INFO` reaches [`Model::open`],
+    /// which refuses it with the reason.
+    fn instance_kinds(&self) -> &'static [Kind] {
+        Self::INFO.instance_kinds
+    }
+
     /// Looks for a model of one of the platforms in a version directory, for configurations that leave platform or model file
     /// to be detected. Returns its file or directory, one of [`ModelProbe::entries`]; `None` if the default file of the
     /// platform decides, as it does without this function. An error says why there is none; its text goes on after "no

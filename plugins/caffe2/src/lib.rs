@@ -35,7 +35,6 @@ impl ModelFormat for Caffe2 {
         platforms: &[Platform { name: "caffe2_netdef", default_file: DEFAULT_FILE }],
         ..BackendInfo::new("caffe2", env!("CARGO_PKG_VERSION"))
     };
-    const MODELS: &'static str = "Caffe2 models";
 
     fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
         probe::probe(probe)

@@ -3,6 +3,8 @@
 //! Sequence controls, states, batch inputs, accelerators and operator libraries are read from the serialized `ModelConfig`, whose field numbers
 //! never change, by iterating over its fields: a protobuf library would be most of the plugin's size.
 
+use std::collections::BTreeMap;
+use trtserver_plugin_api::abi::descriptors::instance_kind::GPU as KIND_GPU;
 use trtserver_plugin_api::author::{ModelContext, TensorDecl};
 use trtserver_proto_wire::{Fields, Value};
 
@@ -31,6 +33,23 @@ pub struct Config {
     pub facts: Facts,
 }
 
+/// An entry of `optimization.execution_accelerators`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accelerator {
+    /// Of `gpu_execution_accelerator`, else of `cpu_execution_accelerator`.
+    pub gpu: bool,
+    pub name: String,
+    /// In ascending order of the keys.
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl Accelerator {
+    /// The field of the configuration, for messages.
+    pub fn field(&self) -> &'static str {
+        if self.gpu { "gpu_execution_accelerator" } else { "cpu_execution_accelerator" }
+    }
+}
+
 /// What the model descriptor lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -40,8 +59,11 @@ pub struct Facts {
     pub host_inputs: Vec<String>,
     /// Outputs stored by the host: states.
     pub host_outputs: Vec<String>,
-    /// Names of requested execution accelerators.
-    pub accelerators: Vec<String>,
+    /// Requested execution accelerators: those of GPUs, then those of CPUs.
+    pub accelerators: Vec<Accelerator>,
+    /// Some instances are of KIND_GPU; some are of another kind.
+    pub gpu_instances: bool,
+    pub other_instances: bool,
     /// `model_operations.op_library_filename`.
     pub operator_libraries: Vec<String>,
 }
@@ -80,6 +102,7 @@ impl Facts {
                 (2, Value::Bytes(name)) => {
                     facts.platform = String::from_utf8_lossy(name).into_owned();
                 }
+                (7, Value::Bytes(group)) => facts.read_group(group),
                 (11 | 15, _) => facts.has_scheduler = true,
                 (13, Value::Bytes(sequence)) => facts.read_sequence(sequence),
                 (12, Value::Bytes(optimization)) => facts.read_optimization(optimization),
@@ -108,15 +131,33 @@ impl Facts {
         }
     }
 
+    fn read_group(&mut self, group: &[u8]) {
+        let mut fields = Fields::new(group).map_while(Result::ok);
+        let gpu = fields.any(|f| f.number == 4 && f.value == Value::Varint(u64::from(KIND_GPU)));
+        self.gpu_instances |= gpu;
+        self.other_instances |= !gpu;
+    }
+
     fn read_optimization(&mut self, optimization: &[u8]) {
         for accelerators in Fields::new(optimization).bytes(4) {
             for field in Fields::new(accelerators).map_while(Result::ok) {
                 if let Value::Bytes(accelerator) = field.value {
-                    self.accelerators.extend(texts(accelerator, 1));
+                    self.accelerators.push(Accelerator {
+                        gpu: field.number == 1,
+                        name: texts(accelerator, 1).next().unwrap_or_default(),
+                        parameters: Fields::new(accelerator).bytes(2).map(entry).collect(),
+                    });
                 }
             }
         }
+        self.accelerators.sort_by_key(|accelerator| !accelerator.gpu);
     }
+}
+
+/// An entry of a map from text to text.
+fn entry(entry: &[u8]) -> (String, String) {
+    let field = |number| texts(entry, number).last().unwrap_or_default();
+    (field(1), field(2))
 }
 
 /// All values of a text field.

@@ -12,12 +12,16 @@ fn field(number: u32, contents: &[u8]) -> Vec<u8> {
 fn fields_of_the_configuration_are_read() {
     let state = [field(1, b"S_IN"), field(2, b"S_OUT")].concat();
     let sequence = [vec![8, 5], field(2, &field(1, b"START")), field(5, &state)].concat();
-    let optimization = field(4, &field(2, &field(1, b"openvino")));
+    let parameter = field(2, &[field(1, b"precision_mode"), field(2, b"FP16")].concat());
+    let tensorrt = field(1, &[field(1, b"tensorrt"), parameter].concat());
+    let openvino = field(2, &field(1, b"openvino"));
+    let optimization = field(4, &[openvino, tensorrt].concat());
     let config = [
         field(1, b"name"),
         field(2, b"tensorflow_graphdef"),
         vec![4 << 3, 0x80, 1],
         field(13, &sequence),
+        field(7, &[field(1, b"g"), vec![4 << 3, 1]].concat()),
         field(12, &optimization),
         field(18, &[field(1, b"a.so"), field(1, b"b.so")].concat()),
         field(20, &field(2, b"SHAPES")),
@@ -28,7 +32,18 @@ fn fields_of_the_configuration_are_read() {
     assert!(facts.has_scheduler);
     assert_eq!(facts.host_inputs, ["START", "S_IN", "SHAPES"]);
     assert_eq!(facts.host_outputs, ["S_OUT"]);
-    assert_eq!(facts.accelerators, ["openvino"]);
+    assert_eq!((facts.gpu_instances, facts.other_instances), (true, false));
+    let [tensorrt, openvino] = &facts.accelerators[..] else { panic!("{facts:?}") };
+    assert_eq!(
+        (tensorrt.name.as_str(), tensorrt.field()),
+        ("tensorrt", "gpu_execution_accelerator")
+    );
+    assert_eq!(tensorrt.parameters["precision_mode"], "FP16");
+    assert_eq!(
+        (openvino.name.as_str(), openvino.field()),
+        ("openvino", "cpu_execution_accelerator")
+    );
+    assert!(openvino.parameters.is_empty());
     assert_eq!(facts.operator_libraries, ["a.so", "b.so"]);
 }
 

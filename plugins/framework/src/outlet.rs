@@ -20,16 +20,17 @@ pub struct Output<'a> {
 pub struct Donation {
     pub data: *mut u8,
     pub bytes: usize,
+    pub memory: Memory,
     pub release: unsafe extern "C" fn(*mut u8),
     pub owner: *mut u8,
 }
 
 impl Donation {
-    fn memory(&self) -> Buf {
+    fn part(&self) -> Buf {
         Buf {
             ptr: self.data,
             bytes: self.bytes as u64,
-            memory: Memory::CPU,
+            memory: self.memory,
             ready: std::ptr::null_mut(),
             memory_handle: 0,
         }
@@ -71,7 +72,14 @@ pub fn output_shape<'a, H>(
 pub trait Outlet {
     /// Memory of the host, at least 64-byte aligned, valid until the response is sent; null and 0 if the output was not
     /// requested.
-    fn block(&mut self, output: Output<'_>, bytes: usize) -> Result<(*mut u8, usize), Error>;
+    fn block(&mut self, output: Output<'_>, bytes: usize) -> Result<(*mut u8, usize), Error> {
+        let block = self.block_in(output, bytes, Memory::CPU)?;
+        Ok((block.ptr, block.bytes as usize))
+    }
+
+    /// As [`Outlet::block`], in other memory, such as that of the instance's device; the host may choose CPU memory all the
+    /// same.
+    fn block_in(&mut self, output: Output<'_>, bytes: usize, memory: Memory) -> Result<Buf, Error>;
 
     /// # Safety
     /// The memory stays valid and unchanged until it is released.
@@ -79,26 +87,26 @@ pub trait Outlet {
 }
 
 impl Outlet for Response<'_> {
-    fn block(&mut self, output: Output<'_>, bytes: usize) -> Result<(*mut u8, usize), Error> {
-        self.output_ptr(output.name, output.kind, output.shape, bytes)
+    fn block_in(&mut self, output: Output<'_>, bytes: usize, memory: Memory) -> Result<Buf, Error> {
+        self.output_buf(output.name, output.kind, output.shape, bytes, memory)
     }
 
     unsafe fn donate(&mut self, output: Output<'_>, memory: Donation) -> Result<(), Error> {
         let Output { name, kind, shape } = output;
-        let parts = [memory.memory()];
+        let parts = [memory.part()];
         // SAFETY: the caller's promise.
         unsafe { self.adopt_raw(name, kind, shape, &parts, memory.release, memory.owner) }
     }
 }
 
 impl Outlet for &Batch<'_> {
-    fn block(&mut self, output: Output<'_>, bytes: usize) -> Result<(*mut u8, usize), Error> {
-        self.scatter_ptr(output.name, output.kind, output.shape, bytes)
+    fn block_in(&mut self, output: Output<'_>, bytes: usize, memory: Memory) -> Result<Buf, Error> {
+        self.scatter_buf(output.name, output.kind, output.shape, bytes, memory)
     }
 
     unsafe fn donate(&mut self, output: Output<'_>, memory: Donation) -> Result<(), Error> {
         let Output { name, kind, shape } = output;
-        let part = memory.memory();
+        let part = memory.part();
         // SAFETY: the caller's promise.
         unsafe { self.scatter_adopt_raw(name, kind, shape, part, memory.release, memory.owner) }
     }

@@ -3,7 +3,7 @@
 use crate::runtime::{Runtime, ort};
 use crate::session::Session;
 use crate::value::Value;
-use ort_sys::OrtIoBinding;
+use ort_sys::{OrtIoBinding, OrtMemoryInfo, OrtValue};
 use std::ffi::CStr;
 use std::ptr::{self, NonNull};
 use trtserver_framework::fault::Fault;
@@ -40,6 +40,45 @@ impl Binding {
     pub fn output(&mut self, name: &CStr, value: &Value) -> Result<(), Fault> {
         // SAFETY: as above.
         unsafe { ort!(self.runtime, BindOutput(self.as_ptr(), name.as_ptr(), value.as_ptr())) }
+    }
+
+    /// Lets runs allocate an output in this memory.
+    pub fn output_in(&mut self, name: &CStr, memory: *const OrtMemoryInfo) -> Result<(), Fault> {
+        // SAFETY: the binding is alive, and so is the memory's description; both are copied.
+        unsafe { ort!(self.runtime, BindOutputToDevice(self.as_ptr(), name.as_ptr(), memory)) }
+    }
+
+    /// The outputs of the last run, in the order in which they were bound.
+    pub fn outputs(&self) -> Result<Vec<Value>, Fault> {
+        let (runtime, allocator) = (self.runtime, self.runtime.allocator);
+        let (mut list, mut n) = (ptr::null_mut::<*mut OrtValue>(), 0);
+        // SAFETY: the binding is alive. On success the list holds `n` values, which are ours; the list is freed once.
+        unsafe {
+            ort!(
+                runtime,
+                GetBoundOutputValues(self.as_ptr(), allocator, &raw mut list, &raw mut n)
+            )?;
+            if list.is_null() {
+                return Ok(Vec::new());
+            }
+            let all = (0..n).map(|at| Value::from_raw(runtime, *list.add(at)));
+            // All values become owned before the first error is returned.
+            let all: Vec<_> = all.collect();
+            ort!(runtime, AllocatorFree(allocator, list.cast()))?;
+            all.into_iter().collect()
+        }
+    }
+
+    /// Drops the references to all inputs.
+    pub fn clear_inputs(&mut self) {
+        // SAFETY: the binding is alive.
+        unsafe { ((*self.runtime.api).ClearBoundInputs)(self.as_ptr()) }
+    }
+
+    /// Drops the references to all outputs.
+    pub fn clear_outputs(&mut self) {
+        // SAFETY: as above.
+        unsafe { ((*self.runtime.api).ClearBoundOutputs)(self.as_ptr()) }
     }
 
     pub fn as_ptr(&self) -> *mut OrtIoBinding {

@@ -129,12 +129,8 @@ impl Executor for OnnxInstance {
                 }
                 Err(fault) => return Err(fault.within(format_args!("model '{}'", model.name))),
                 Ok(()) => {
-                    if !preallocate && model.preallocate.swap(false, Ordering::Relaxed) {
-                        model.log.warning(format_args!(
-                            "model '{}': the shape of an output differs from the one declared in the file; \
-                             declared shapes are ignored from now on",
-                            model.name
-                        ));
+                    if !preallocate {
+                        model.ignore_declared_shapes();
                     }
                     scratch.pass_outputs(model, rows, &mut response)?;
                     return response.send().map_err(Fault::from);
@@ -187,7 +183,7 @@ impl Scratch {
 }
 
 /// ONNX Runtime reports that an output has another shape than the block provided for it.
-fn is_wrong_block(fault: &Fault) -> bool {
+pub fn is_wrong_block(fault: &Fault) -> bool {
     // There is no error code for it: the first text is that of new releases, the second that of older ones.
     fault.text.contains("pre-allocated") || fault.text.contains("shape verification failed")
 }

@@ -6,15 +6,19 @@
 //! plugin.rs ─── runtime.rs              the library; log.rs
 //! model.rs ──── options.rs, session.rs  the graph, opened
 //!     │      └─ check.rs                its tensors, for the check against the configuration
+//!     └── accelerators.rs, provider.rs, provider_options.rs, provider_session.rs
 //! execute.rs ── inputs.rs, outputs.rs   one request; merge.rs: several requests in one run
 //!            ├─ cached_runs.rs, binding.rs     small requests like earlier ones
 //!            └─ value.rs, strings.rs, types.rs
+//! gpu/ ──────── instances on GPUs
 //! ```
 
+mod accelerators;
 mod binding;
 mod cached_runs;
 mod check;
 mod execute;
+mod gpu;
 mod inputs;
 mod log;
 mod merge;
@@ -22,6 +26,9 @@ mod model;
 mod options;
 mod outputs;
 mod plugin;
+mod provider;
+mod provider_options;
+mod provider_session;
 mod runtime;
 mod session;
 mod strings;

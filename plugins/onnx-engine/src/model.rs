@@ -1,17 +1,97 @@
-//! A model version: its session, and the plan that configuration and graph agree on.
+//! A model version: what its sessions are opened from, and a session with the plan that configuration and graph agree on.
 
+use crate::accelerators::{Accelerators, Settings};
 use crate::check::{Plan, Slot};
+use crate::gpu::{preload::preload, session::expect_gpu_api};
 use crate::options::Options;
 use crate::plugin::Graph;
+use crate::provider_session::SessionDevice;
 use crate::runtime::Runtime;
 use crate::session::Session;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_framework::check;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::accepted;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_plugin_api::author::{Error, ModelContext, Scope};
+
+/// What the sessions of a model version are opened from.
+pub struct Source {
+    pub config: Config,
+    pub graph: Graph,
+    options: Options,
+    accelerators: Accelerators,
+    runtime: &'static Runtime,
+}
+
+impl Source {
+    /// Reads options and accelerators from the configuration. `runtime` opens the library; it is called once they are known to
+    /// be valid.
+    pub fn new(
+        context: &ModelContext,
+        config: Config,
+        settings: &Settings,
+        graph: impl FnOnce(&Config) -> Result<Graph, Fault>,
+        runtime: impl FnOnce() -> Result<&'static Runtime, Fault>,
+    ) -> Result<Self, Fault> {
+        let params: Vec<_> = context.parameters().iter().collect();
+        let params = || params.iter().filter_map(|(key, value)| Some((*key, value.text()?)));
+        let threads = u32::try_from(context.threads()).unwrap_or(u32::MAX);
+        let options = Options::new(threads, context.graph_level(), params()).map_err(|fault| {
+            fault.within(format_args!("unable to load model '{}'", config.model))
+        })?;
+        let accelerators = Accelerators::new(&config, params(), settings)?;
+        for parameter in &accelerators.ineffective {
+            context.log().warning(format_args!(
+                "model '{}': parameter '{parameter}' has no effect: the model has no instance of KIND_GPU",
+                config.model
+            ));
+        }
+        let graph = graph(&config)?;
+        let runtime = runtime()?;
+        accelerators.expect_available(&config.model, &runtime.label(), &runtime.providers())?;
+        if config.facts.gpu_instances {
+            expect_gpu_api(runtime)
+                .map_err(|fault| fault.within(format_args!("model '{}'", config.model)))?;
+            preload(&runtime.origin);
+        }
+        Ok(Self { config, graph, options, accelerators, runtime })
+    }
+
+    /// Opens a session, on a GPU or on the CPU.
+    pub fn open(&self, device: Option<SessionDevice>, log: &Scope) -> Result<OnnxModel, Error> {
+        if log.progress("opening the session", 100) {
+            return Err(Error::cancelled("the load was cancelled"));
+        }
+        let (config, runtime) = (&self.config, self.runtime);
+        let providers =
+            if device.is_some() { &self.accelerators.gpu } else { &self.accelerators.cpu };
+        let options = Options { providers: providers.clone(), device, ..self.options.clone() };
+        let session = Session::open(runtime, &self.graph, &options).map_err(|fault| {
+            let (model, file) = (&config.model, self.graph.file.display());
+            fault.within(format_args!("unable to load model '{model}' from {file}"))
+        })?;
+        let plan = check::check(config, &session.signature.tensors())?;
+        let names: Vec<_> = options.providers.iter().map(|used| used.provider.name()).collect();
+        log.verbose(format_args!(
+            "model '{}': {} inputs, {} outputs, {} threads, ONNX Runtime {} {}",
+            config.model,
+            plan.inputs.len(),
+            plan.outputs.len(),
+            options.intra_threads,
+            runtime.version,
+            names.join(", ")
+        ));
+        Ok(OnnxModel {
+            name: config.model.clone(),
+            session,
+            plan,
+            preallocate: AtomicBool::new(true),
+            log: log.clone(),
+        })
+    }
+}
 
 pub struct OnnxModel {
     pub name: String,
@@ -36,46 +116,19 @@ impl OnnxModel {
         accepted(&self.name, slot, self.plan.batching, kind, given, bytes, buffer)
     }
 
-    /// `runtime` opens the library; it is called once the model's parameters are known to be valid.
-    pub fn open(
-        context: &ModelContext,
-        config: Config,
-        graph: &Graph,
-        runtime: impl FnOnce() -> Result<&'static Runtime, Fault>,
-    ) -> Result<Self, Error> {
-        let place = || format!("unable to load model '{}'", config.model);
-        let params = context.parameters();
-        let params = params.iter().filter_map(|(key, value)| Some((key, value.text()?)));
-        let threads = u32::try_from(context.threads()).unwrap_or(u32::MAX);
-        let options = Options::new(threads, context.graph_level(), params)
-            .map_err(|fault| fault.within(place()))?;
-        let runtime = runtime()?;
-        if context.log().progress("opening the session", 100) {
-            return Err(Error::cancelled("the load was cancelled"));
-        }
-        let session = Session::open(runtime, graph, &options).map_err(|fault| {
-            fault.within(format_args!("{} from {}", place(), graph.file.display()))
-        })?;
-        let plan = check::check(&config, &session.signature.tensors())?;
-        context.log().verbose(format_args!(
-            "model '{}': {} inputs, {} outputs, {} threads, ONNX Runtime {}",
-            config.model,
-            plan.inputs.len(),
-            plan.outputs.len(),
-            options.intra_threads,
-            runtime.version
-        ));
-        Ok(Self {
-            name: config.model,
-            session,
-            plan,
-            preallocate: AtomicBool::new(true),
-            log: context.log().clone(),
-        })
-    }
-
     /// Whether a run requires this input.
     pub fn requires(&self, slot: &Slot) -> bool {
         self.session.signature.inputs.iter().any(|input| input.c_name == slot.handle.c_name)
+    }
+
+    /// An output had another shape than the file declares.
+    pub fn ignore_declared_shapes(&self) {
+        if self.preallocate.swap(false, Ordering::Relaxed) {
+            self.log.warning(format_args!(
+                "model '{}': the shape of an output differs from the one declared in the file; declared shapes are \
+                 ignored from now on",
+                self.name
+            ));
+        }
     }
 }

@@ -12,6 +12,8 @@
 //! `optimization { graph { level: L } }`: below 0 none, 0 (also: not set) all, 1 basic, 2 extended,
 //! above 2 all.
 
+use crate::accelerators::ProviderOptions;
+use crate::provider_session::SessionDevice;
 use ort_sys::{ExecutionMode, GraphOptimizationLevel};
 use trtserver_framework::fault::Fault;
 
@@ -23,6 +25,10 @@ pub struct Options {
     pub graph: GraphOptimizationLevel,
     pub arena: bool,
     pub pattern: bool,
+    /// Execution providers beside the library's own for the CPU, best first.
+    pub providers: Vec<ProviderOptions>,
+    /// The GPU of those that need one.
+    pub device: Option<SessionDevice>,
     /// Further settings by the library's names.
     pub entries: Vec<(String, String)>,
 }
@@ -41,6 +47,8 @@ impl Options {
             graph: graph(graph_level),
             arena: true,
             pattern: true,
+            providers: Vec::new(),
+            device: None,
             // Threads that spin between requests take CPU time from other models and from the network threads.
             entries: vec![
                 ("session.intra_op.allow_spinning".into(), "0".into()),
@@ -78,6 +86,8 @@ impl Options {
             graph: GraphOptimizationLevel::ORT_DISABLE_ALL,
             arena: false,
             pattern: false,
+            providers: Vec::new(),
+            device: None,
             entries: vec![("session.disable_prepacking".into(), "1".into())],
         }
     }

@@ -12,7 +12,7 @@ use trtserver_framework::shape;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::{elements, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_plugin_api::author::{Dtype, RequestedOutput};
+use trtserver_plugin_api::author::{Dtype, Memory, RequestedOutput};
 
 impl Scratch {
     /// Adds the requested outputs to those of this run.
@@ -112,14 +112,7 @@ impl Scratch {
         let count = elements(shape).unwrap_or(0);
         let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
         if slot.dtype == dtype::STRING {
-            let bytes = strings::encoded_size(&value, count)?;
-            let (to, n) = outlet.block(output, bytes)?;
-            if to.is_null() || n < bytes {
-                return Ok(()); // not requested
-            }
-            // SAFETY: the host's block, exclusive until the response is sent.
-            let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
-            return strings::encode(&value, count, to, &mut self.offsets);
+            return strings::pass(&value, count, output, outlet, &mut self.offsets);
         }
         let bytes = count * type_size(slot.dtype);
         let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
@@ -134,7 +127,8 @@ impl Scratch {
             return Ok(());
         }
         let release = value::release;
-        let memory = Donation { data, bytes, release, owner: value.into_raw() };
+        let memory =
+            Donation { data, bytes, memory: Memory::CPU, release, owner: value.into_raw() };
         // SAFETY: the memory belongs to the value, which lives until the host releases it.
         unsafe { Ok(outlet.donate(output, memory)?) }
     }

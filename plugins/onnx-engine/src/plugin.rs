@@ -2,35 +2,40 @@
 //!
 //! A backend is cheap to open: ONNX Runtime is loaded with the first model.
 
+use crate::accelerators::Settings;
 use crate::execute::OnnxInstance;
-use crate::model::OnnxModel;
+use crate::gpu::GpuInstance;
+use crate::model::{OnnxModel, Source};
 use crate::options::Options;
+use crate::provider::Provider;
+use crate::provider_session::SessionDevice;
 use crate::runtime::{self, Runtime};
 use crate::session::Session;
 use std::marker::PhantomData;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use trtserver_framework::complete;
 use trtserver_framework::config::Config;
 use trtserver_framework::execute;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_api::abi::types::memory_type;
 use trtserver_plugin_api::author::{
     AnyThread, Backend, BackendContext, BackendInfo, Batch, Completion, ConfigPatch, Error,
-    Instance, InstanceContext, Kind, Model, ModelContext, ModelProbe, PreferredGroup,
+    Instance, InstanceContext, Kind, Model, ModelContext, ModelProbe, Scope,
 };
 
 /// The batch size of a model that can batch and declares none.
 const DEFAULT_BATCH: usize = 4;
 
+/// Where instances take inputs and write outputs.
+const CPU_AND_GPU: u32 = 1 << memory_type::CPU | 1 << memory_type::GPU;
+
 /// What distinguishes the plugins of this engine: their models' files.
 pub trait ModelFormat: Sized + Send + Sync + 'static {
-    /// Name, version and platforms of the backend.
+    /// Name, version and platforms of the backend; the flag `ACCELERATORS` if its models may request those of ONNX Runtime.
     const INFO: BackendInfo;
-    /// Its models in messages, for example `ONNX models`.
-    const MODELS: &'static str;
-
     /// As [`Backend::model_probe`].
     ///
     /// # Errors
@@ -66,6 +71,8 @@ pub struct Engine<F> {
     dir: PathBuf,
     library: Option<String>,
     default_batch: usize,
+    accelerators: Settings,
+    kinds: &'static [Kind],
     format: PhantomData<F>,
 }
 
@@ -74,29 +81,50 @@ impl<F: ModelFormat> Engine<F> {
     fn runtime_library(&self) -> Result<&'static Runtime, Fault> {
         runtime::open(F::INFO.name, self.library.as_deref(), &self.dir)
     }
+
+    /// Whether the library can run models on GPUs. If it cannot be opened the first model reports why.
+    fn has_gpu_library(&self) -> bool {
+        let cuda = Provider::Cuda.name();
+        self.runtime_library().is_ok_and(|library| {
+            library.offers_gpu_api && library.providers().iter().any(|name| name == cuda)
+        })
+    }
 }
 
 impl<F: ModelFormat> Backend for Engine<F> {
     type Model = EngineModel<F>;
 
     const INFO: BackendInfo = BackendInfo {
-        flags: backend_flags::PARALLEL_OPEN,
-        // KIND_AUTO is the CPU, also on machines with GPUs.
-        preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],
+        flags: backend_flags::PARALLEL_OPEN | F::INFO.flags,
+        instance_kinds: &[Kind::Gpu, Kind::Cpu, Kind::Model],
+        input_memory_types: CPU_AND_GPU,
+        output_memory_types: CPU_AND_GPU,
+        // The copies of one batch run beside the computation of another.
+        gpu_max_in_flight: 2,
         ..F::INFO
     };
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
         log::send_to(context.log());
-        Ok(Self {
+        let mut engine = Self {
             dir: PathBuf::from(context.dir()),
             library: context.setting(search::SETTING).map(str::to_owned),
             default_batch: complete::default_batch(
                 context.setting(complete::SETTING),
                 DEFAULT_BATCH,
             )?,
+            accelerators: Settings::new(|key| context.setting(key))?,
+            kinds: Self::INFO.instance_kinds,
             format: PhantomData,
-        })
+        };
+        if context.has_gpus() && !engine.has_gpu_library() {
+            engine.kinds = &[Kind::Cpu, Kind::Model];
+        }
+        Ok(engine)
+    }
+
+    fn instance_kinds(&self) -> &'static [Kind] {
+        self.kinds
     }
 
     fn runtime(&self) -> String {
@@ -128,8 +156,20 @@ impl<F: ModelFormat> Backend for Engine<F> {
 
 /// A model version of a plugin.
 pub struct EngineModel<F> {
-    opened: Arc<OnnxModel>,
+    source: Source,
+    /// The session of all instances that are not on a GPU.
+    shared: Mutex<Option<Arc<OnnxModel>>>,
     format: PhantomData<F>,
+}
+
+impl<F> EngineModel<F> {
+    fn shared(&self, log: &Scope) -> Result<Arc<OnnxModel>, Error> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = &*shared {
+            return Ok(Arc::clone(model));
+        }
+        Ok(Arc::clone(shared.insert(Arc::new(self.source.open(None, log)?))))
+    }
 }
 
 impl<F: ModelFormat> Model for EngineModel<F> {
@@ -137,25 +177,34 @@ impl<F: ModelFormat> Model for EngineModel<F> {
     type Instance = EngineInstance<F>;
 
     fn open(backend: &Arc<Engine<F>>, context: &ModelContext) -> Result<Self, Error> {
-        let config = Config::of(context);
-        if let Some(name) = config.facts.accelerators.first() {
-            return Err(Error::unsupported(format_args!(
-                "unknown execution accelerator '{name}' requested for model '{}': this plugin runs \
-                 {} on the CPU by ONNX Runtime's own kernels and offers no accelerators",
-                config.model,
-                F::MODELS
-            )));
+        let (config, settings) = (Config::of(context), &backend.accelerators);
+        let graph = |config: &Config| F::graph(context, config);
+        let library = || backend.runtime_library();
+        let source = Source::new(context, config, settings, graph, library)?;
+        let mut model = Self { source, shared: Mutex::default(), format: PhantomData };
+        let facts = &model.source.config.facts;
+        let (on_gpus, others) = (facts.gpu_instances, facts.other_instances);
+        if others || !on_gpus {
+            model.shared(context.log())?;
         }
-        let graph = F::graph(context, &config)?;
-        let opened = OnnxModel::open(context, config, &graph, || backend.runtime_library())?;
-        Ok(Self { opened: Arc::new(opened), format: PhantomData })
+        if !on_gpus {
+            // No further session is opened.
+            model.source.graph.bytes = None;
+        }
+        Ok(model)
     }
 }
 
 /// An instance of a plugin.
 pub struct EngineInstance<F> {
-    instance: OnnxInstance,
+    instance: OnDevice,
     format: PhantomData<F>,
+}
+
+/// An instance by the device that executes it.
+enum OnDevice {
+    Cpu(Box<OnnxInstance>),
+    Gpu(Box<GpuInstance>),
 }
 
 impl<F: ModelFormat> Instance for EngineInstance<F> {
@@ -164,20 +213,32 @@ impl<F: ModelFormat> Instance for EngineInstance<F> {
     const ANY_THREAD: AnyThread<Self> = AnyThread::YES;
 
     fn open(model: &Arc<EngineModel<F>>, context: &InstanceContext) -> Result<Self, Error> {
-        if context.kind() == Kind::Gpu {
-            return Err(Error::unsupported(format_args!(
-                "instance '{}' of model '{}' is of KIND_GPU, but this plugin runs {} on the \
-                 CPU only; the library offers: {}",
-                context.name(),
-                model.opened.name,
-                F::MODELS,
-                model.opened.session.runtime.providers().join(", ")
-            )));
-        }
-        Ok(Self { instance: OnnxInstance::new(&model.opened), format: PhantomData })
+        let instance = match (context.kind(), context.device()) {
+            (Kind::Gpu, Some(device)) if model.source.config.facts.gpu_instances => {
+                let on = SessionDevice { id: device.id(), stream: device.stream() };
+                let opened = model.source.open(Some(on), context.log())?;
+                let instance = GpuInstance::new(opened, device, context.log().clone());
+                OnDevice::Gpu(Box::new(instance.map_err(|fault| {
+                    fault.within(format_args!("instance '{}'", context.name()))
+                })?))
+            }
+            (Kind::Gpu, _) => {
+                return Err(Error::unsupported(format_args!(
+                    "instance '{}' of model '{}' is of KIND_GPU, but has no GPU, or its model no instance group of that \
+                     kind",
+                    context.name(),
+                    model.source.config.model
+                )));
+            }
+            _ => OnDevice::Cpu(Box::new(OnnxInstance::new(&model.shared(context.log())?))),
+        };
+        Ok(Self { instance, format: PhantomData })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        execute::execute(&mut self.instance, batch)
+        match &mut self.instance {
+            OnDevice::Cpu(instance) => execute::execute(&mut **instance, batch),
+            OnDevice::Gpu(instance) => instance.execute(batch),
+        }
     }
 }

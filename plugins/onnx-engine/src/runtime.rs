@@ -22,6 +22,9 @@ use trtserver_plugin_api::abi::types::{code, level};
 /// Version of the function table: all functions that this plugin uses are in every release since 1.18.
 pub const API: u32 = 18;
 
+/// Version that has what sessions on GPUs need.
+pub const GPU_API: u32 = 23;
+
 /// Environment variable that names the library.
 pub const VARIABLE: &str = "TRTSERVER_ONNXRUNTIME_LIBRARY";
 
@@ -59,6 +62,8 @@ pub struct Runtime {
     pub allocator: *mut OrtAllocator,
     /// Default options, created once: without options each run would create its own.
     pub run_options: *mut OrtRunOptions,
+    /// Whether the table has the functions of version [`GPU_API`].
+    pub offers_gpu_api: bool,
     /// For example `1.31.1`.
     pub version: String,
     /// Its path, or the name that the dynamic loader resolved.
@@ -98,7 +103,7 @@ pub fn open(
     let framework = framework(backend);
     let plan = framework.plan(setting, variable.as_deref(), plugin_dir);
     let runtime = framework.open(plan, Runtime::open)?;
-    log::write(level::INFO, &format!("ONNX Runtime {} from {}", runtime.version, runtime.origin));
+    log::write(level::INFO, &runtime.label());
     Ok(RUNTIME.get_or_init(|| runtime))
 }
 
@@ -118,7 +123,7 @@ impl Runtime {
         // SAFETY: not null, hence a table with two entries, static; the version is a C string in it.
         let version = unsafe { text(((*base).GetVersionString)()) };
         // Checked before requesting the table: for an unsupported version the library writes to stderr.
-        let api = if too_old(&version) {
+        let api = if is_older(&version, API) {
             ptr::null()
         } else {
             // SAFETY: as above; the entry takes any number.
@@ -130,6 +135,12 @@ impl Runtime {
                  ONNX Runtime 1.{API} or newer is needed"
             ));
         }
+        let newer = match is_older(&version, GPU_API) {
+            true => ptr::null(),
+            // SAFETY: as above.
+            false => unsafe { ((*base).GetApi)(GPU_API) },
+        };
+        let (api, offers_gpu_api) = if newer.is_null() { (api, false) } else { (newer, true) };
         // The table points into the library, so it must not be closed.
         std::mem::forget(library);
         let mut runtime = Self {
@@ -138,6 +149,7 @@ impl Runtime {
             memory: ptr::null_mut(),
             allocator: ptr::null_mut(),
             run_options: ptr::null_mut(),
+            offers_gpu_api,
             version,
             origin: path.display().to_string(),
         };
@@ -205,7 +217,12 @@ impl Runtime {
         }
     }
 
-    /// Execution providers built into the library, for error messages.
+    /// The library, for messages.
+    pub fn label(&self) -> String {
+        format!("ONNX Runtime {} from {}", self.version, self.origin)
+    }
+
+    /// Execution providers built into the library.
     pub fn providers(&self) -> Vec<String> {
         let mut names: *mut *mut c_char = ptr::null_mut();
         let mut count = 0;
@@ -223,10 +240,10 @@ impl Runtime {
     }
 }
 
-/// Whether this version is known not to support [`API`], such as `1.17.3`; false if it cannot be parsed.
-fn too_old(version: &str) -> bool {
+/// Whether this version is known not to support an API, such as `1.17.3` number 18; false if it cannot be parsed.
+fn is_older(version: &str, api: u32) -> bool {
     let mut parts = version.split('.').map(str::parse::<u32>);
-    matches!((parts.next(), parts.next()), (Some(Ok(1)), Some(Ok(minor))) if minor < API)
+    matches!((parts.next(), parts.next()), (Some(Ok(1)), Some(Ok(minor))) if minor < api)
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@ use super::*;
 
 #[test]
 fn old_libraries_are_detected_by_version() {
-    assert!(too_old("1.17.3"));
-    assert!(!too_old("1.18.0"));
-    assert!(!too_old("1.31.1"));
-    assert!(!too_old("2.0.0"));
-    assert!(!too_old("nightly"));
+    assert!(is_older("1.17.3", API));
+    assert!(!is_older("1.18.0", API));
+    assert!(!is_older("1.31.1", API));
+    assert!(!is_older("2.0.0", API));
+    assert!(!is_older("nightly", API));
+    assert!(is_older("1.22.9", GPU_API) && !is_older("1.23.0", GPU_API));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use crate::binding::Binding;
 use crate::options::Options;
 use crate::plugin::Graph;
+use crate::provider_session;
 use crate::runtime::{Runtime, ort};
 use crate::value::read_info;
 use ort_sys::{ONNXType, OrtSession, OrtSessionOptions, OrtTypeInfo, OrtValue};
@@ -256,6 +257,10 @@ impl SessionOptions {
             // SAFETY: both strings are copied.
             unsafe { ort!(runtime, AddSessionConfigEntry(raw, c_key.as_ptr(), c_value.as_ptr())) }
                 .map_err(|fault| fault.within(format_args!("parameter '{key}'")))?;
+        }
+        for provider in &requested.providers {
+            // SAFETY: the options are alive; the stream of an instance outlives its session.
+            unsafe { provider_session::append(runtime, raw, provider, requested.device)? };
         }
         Ok(options)
     }

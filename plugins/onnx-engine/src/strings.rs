@@ -7,6 +7,7 @@ use crate::value::Value;
 use ort_sys::ONNXTensorElementDataType as Element;
 use std::ptr;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::outlet::{Outlet, Output};
 use trtserver_framework::strings::{HEAD, check, elements};
 
 /// Creates the library's string tensor from length-prefixed bytes. `name` is for messages.
@@ -36,6 +37,24 @@ pub fn decode(
         }
     }
     Ok(value)
+}
+
+/// Passes the strings of an output to the host.
+pub fn pass(
+    value: &Value,
+    count: usize,
+    output: Output<'_>,
+    outlet: &mut impl Outlet,
+    offsets: &mut Vec<usize>,
+) -> Result<(), Fault> {
+    let bytes = encoded_size(value, count)?;
+    let (to, n) = outlet.block(output, bytes)?;
+    if to.is_null() || n < bytes {
+        return Ok(()); // not requested
+    }
+    // SAFETY: the host's block, exclusive until the response is sent.
+    let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
+    encode(value, count, to, offsets)
 }
 
 /// Bytes that [`encode`] will write for a tensor of `count` strings.

@@ -2,7 +2,9 @@
 
 use crate::runtime::{self, Runtime, ort};
 use crate::types;
-use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, OrtValue};
+use ort_sys::{
+    ONNXTensorElementDataType as Element, OrtMemoryInfo, OrtTensorTypeAndShapeInfo, OrtValue,
+};
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use trtserver_framework::fault::Fault;
@@ -40,6 +42,22 @@ impl Value {
         data: *mut u8,
         bytes: usize,
     ) -> Result<Self, Fault> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::over_in(runtime, runtime.memory, element, shape, data, bytes) }
+    }
+
+    /// As [`Value::over`], in the memory that `memory` describes.
+    ///
+    /// # Safety
+    /// As [`Value::over`]; `memory` is alive.
+    pub unsafe fn over_in(
+        runtime: &'static Runtime,
+        memory: *const OrtMemoryInfo,
+        element: Element,
+        shape: &[i64],
+        data: *mut u8,
+        bytes: usize,
+    ) -> Result<Self, Fault> {
         // The library requires an address even for an empty tensor.
         let data = if data.is_null() { ptr::without_provenance_mut(64) } else { data };
         let mut raw = ptr::null_mut();
@@ -48,7 +66,7 @@ impl Value {
             ort!(
                 runtime,
                 CreateTensorWithDataAsOrtValue(
-                    runtime.memory,
+                    memory,
                     data.cast::<c_void>(),
                     bytes,
                     shape.as_ptr(),

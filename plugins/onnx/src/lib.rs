@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{BackendInfo, ModelContext, Platform};
 
 /// Name of a model's file when its configuration gives none.
@@ -16,9 +17,9 @@ trtserver_plugin_api::export_backend!(Engine<Onnx>);
 impl ModelFormat for Onnx {
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "onnxruntime_onnx", default_file: DEFAULT_FILE }],
+        flags: backend_flags::ACCELERATORS,
         ..BackendInfo::new("onnxruntime", env!("CARGO_PKG_VERSION"))
     };
-    const MODELS: &'static str = "ONNX models";
 
     fn graph(context: &ModelContext, _: &Config) -> Result<Graph, Fault> {
         Ok(Graph { file: file_of(context)?, bytes: None })

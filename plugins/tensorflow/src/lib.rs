@@ -7,12 +7,14 @@
 //! model.rs ──── file.rs, signature.rs  the file, and what it declares; init_ops.rs
 //!     │      ├─ saved_model.rs, graph_def.rs, graph_names.rs   read from the file; function_library.rs, proto.rs
 //!     │      ├─ network.rs, session.rs, session_config.rs      the file, opened by TensorFlow
+//!     │      ├─ accelerator.rs         TF-TRT
 //!     │      ├─ check.rs, plan.rs      file against configuration: what execution needs
 //!     │      └─ state.rs, kernels.rs   whether runs keep tensors; whether the library can execute all operations
 //! execute.rs ── inputs.rs, outputs.rs  one request; merge.rs: several requests in one run
 //!            └─ tensor.rs, strings.rs, types.rs, status.rs
 //! ```
 
+mod accelerator;
 mod api;
 mod backend;
 mod check;

@@ -1,5 +1,6 @@
 //! A model version: its file, its session, and the plan that configuration and file agree on.
 
+use crate::accelerator;
 use crate::backend::TensorFlow;
 use crate::check;
 use crate::execute::TensorFlowInstance;
@@ -20,7 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_plugin_api::author::{Error, InstanceContext, Model, ModelContext, Scope};
-use trtserver_proto_wire::put_bytes;
 
 /// Parameter: whether each instance has a session of its own.
 pub const SESSION_PARAMETER: &str = "TF_SESSION_PER_INSTANCE";
@@ -92,7 +92,7 @@ impl Model for TensorFlowModel {
             })
         };
         let (mut session, meta_graph) = open(&session_config)?;
-        if let Some(addition) = accelerator(&config, &session, context.log())? {
+        if let Some(addition) = accelerator::addition(&config, &session, context.log())? {
             session_config.encoded.extend(addition);
             (session, _) = open(&session_config)?;
         }
@@ -218,33 +218,6 @@ fn load_operators(
         })?;
     }
     Ok(())
-}
-
-/// What an accelerator that the configuration requests adds to the encoded `ConfigProto`; `None` if it requests none. Only TF-TRT is
-/// passed on, and only to a library with a GPU.
-fn accelerator(config: &Config, session: &Session, log: &Scope) -> Result<Option<Vec<u8>>, Fault> {
-    let Some(name) = config.facts.accelerators.first() else { return Ok(None) };
-    let (model, runtime) = (&config.model, session.runtime);
-    if name == "tensorrt" && session.has_gpu() {
-        log.warning(format_args!(
-            "model '{model}': accelerator 'tensorrt' is passed on to TensorFlow {}; this has not been tested",
-            runtime.version
-        ));
-        // graph_options.rewrite_options.custom_optimizers.name; messages that follow each other are merged.
-        let mut options = b"TensorRTOptimizer".to_vec();
-        for number in [1, 200, 10, 10] {
-            let inner = std::mem::take(&mut options);
-            put_bytes(&mut options, number, &inner);
-        }
-        return Ok(Some(options));
-    }
-    Err(Fault::unsupported(format!(
-        "execution accelerator '{name}' requested for model '{model}': TensorFlow {} from {} offers {}; only \
-         'tensorrt' is passed on, to a library with a GPU",
-        runtime.version,
-        runtime.origin,
-        session.device_types().join(", ")
-    )))
 }
 
 /// Configured outputs must not need an operation that the library cannot execute.

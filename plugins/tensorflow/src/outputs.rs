@@ -13,7 +13,7 @@ use trtserver_framework::outlet::{Donation, Outlet, Output, output_shape, reques
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::{elements, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_plugin_api::author::{Dtype, RequestedOutput};
+use trtserver_plugin_api::author::{Dtype, Memory, RequestedOutput};
 
 impl Scratch {
     /// Adds the requested outputs to those of this run.
@@ -103,6 +103,9 @@ impl Scratch {
         }
         let (owner, release) = tensor.into_raw();
         // SAFETY: the memory belongs to the tensor, which lives until the host releases it.
-        unsafe { Ok(outlet.donate(output, Donation { data, bytes, release, owner })?) }
+        unsafe {
+            Ok(outlet
+                .donate(output, Donation { data, bytes, memory: Memory::CPU, release, owner })?)
+        }
     }
 }

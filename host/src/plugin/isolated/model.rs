@@ -7,12 +7,15 @@ use super::supervisor::{Health, Shared, State, arena, supervise};
 use crate::arena::Arena;
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
+use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::{CancelFlag, ModelFacts};
 use crate::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
+use trtserver_proto::v2::model_instance_group::Kind;
 
 /// Grace period of closing until an instance has set its own.
 const GRACE: Duration = Duration::from_secs(5);
@@ -43,7 +46,7 @@ impl IsolatedModel {
             handshake: handshake(&backend.path, &backend.settings),
             names: message.outputs.iter().map(|output| output.name.clone()).collect(),
             facts: message,
-            one_batch_at_a_time: backend.facts.max_in_flight <= 1,
+            one_batch_at_a_time: max_in_flight(&backend.facts, facts.config) <= 1,
             limits: backend.limits.of_model(facts.config)?,
             cancel: cancel.clone(),
             inputs: arena(&format!("{label} inputs"))?,
@@ -107,4 +110,10 @@ impl Drop for IsolatedModel {
             let _ = supervisor.join();
         }
     }
+}
+
+/// The most batches that an instance of the model may have accepted and not answered.
+fn max_in_flight(facts: &BackendFacts, config: &ModelConfig) -> usize {
+    let of = |kind| if kind == Kind::Gpu { facts.gpu_max_in_flight } else { facts.max_in_flight };
+    config.instance_group.iter().map(|group| of(group.kind())).max().unwrap_or(facts.max_in_flight)
 }

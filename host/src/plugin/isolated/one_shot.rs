@@ -39,7 +39,7 @@ pub fn describe(path: &Path, limits: Limits) -> Result<BackendFacts> {
     facts::backend(info).map_err(|e| Error::new(e.code, format!("{label}: {e}")))
 }
 
-/// Opens the backend in a child and closes it.
+/// Opens the backend in a child and closes it. Returns the kinds of instance that the open backend has there.
 ///
 /// # Errors
 /// It does not open.
@@ -48,10 +48,11 @@ pub fn open(
     settings: &BTreeMap<String, String>,
     limits: Limits,
     cancel: &CancelFlag,
-) -> Result<()> {
+) -> Result<u32> {
     let label = format!("backend '{}'", path.display());
     let open = control_request::Kind::OpenBackend(Empty {});
-    run(&label, handshake(path, settings), open, limits, cancel).map(drop)
+    let response = run(&label, handshake(path, settings), open, limits, cancel)?;
+    Ok(response.backend.map_or(0, |info| info.instance_kinds))
 }
 
 /// Calls `model_complete` in a child.

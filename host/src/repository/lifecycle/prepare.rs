@@ -143,7 +143,14 @@ impl Loader {
             Some(backend) => autocomplete(config, backend, dir, found, cancel)?,
             None => None,
         };
-        model_config::normalise(config, &self.machine, &instance_support(backend.as_deref()));
+        let mut support = instance_support(backend.as_deref());
+        // Asked only if it decides something: the backend is opened for it.
+        if let Some(backend) = &backend
+            && model_config::chooses_gpu(config, &self.machine, &support)
+        {
+            support.kinds &= backend.instance_kinds(config, cancel.flag())?;
+        }
+        model_config::normalise(config, &self.machine, &support);
         Ok((backend, completed))
     }
 

@@ -1,4 +1,4 @@
-//! What the backend of a model says about instances: the kinds that it opens, and the kinds that it prefers.
+//! What the backend of a model says about instances: the kinds that it opens and prefers, and whether it uses accelerators.
 
 use crate::plugin::backend_facts::BackendFacts;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
@@ -21,6 +21,8 @@ pub struct InstanceSupport {
     pub kinds: u32,
     /// It uses the secondary devices of an instance.
     pub secondary_devices: bool,
+    /// It reads the execution accelerators of a configuration.
+    pub accelerators: bool,
     /// Best first.
     pub preferred: Vec<Preference>,
 }
@@ -35,13 +37,20 @@ impl InstanceSupport {
             backend: facts.name.clone(),
             kinds: facts.instance_kinds,
             secondary_devices: facts.flags & backend_flags::SECONDARY_DEVICES != 0,
+            accelerators: facts.flags & backend_flags::ACCELERATORS != 0,
             preferred: preferred.collect(),
         }
     }
 
     /// Of a backend that opens every kind and prefers none.
     pub fn every_kind() -> Self {
-        Self { backend: String::new(), kinds: u32::MAX, secondary_devices: true, preferred: vec![] }
+        Self {
+            backend: String::new(),
+            kinds: u32::MAX,
+            secondary_devices: true,
+            accelerators: true,
+            preferred: vec![],
+        }
     }
 
     pub(super) fn opens(&self, kind: Kind) -> bool {

@@ -24,6 +24,6 @@ pub use detect::{Candidate, Probe, VersionListing};
 pub use error::{ConfigError, Fault};
 pub use instance_support::{InstanceSupport, Preference};
 pub use machine::{Gpu, Machine};
-pub use normalise::normalise;
+pub use normalise::{chooses_gpu, normalise};
 pub use platforms::{ENSEMBLE, Platforms};
 pub use read::{FILE_NAME, MAX_BYTES, read};

@@ -78,6 +78,14 @@ fn groups(config: &mut ModelConfig, machine: &Machine, support: &InstanceSupport
     }
 }
 
+/// Whether a group of KIND_AUTO gets KIND_GPU. A configuration without groups has one of them.
+pub fn chooses_gpu(config: &ModelConfig, machine: &Machine, support: &InstanceSupport) -> bool {
+    let none = [ModelInstanceGroup::default()];
+    let groups = if config.instance_group.is_empty() { &none[..] } else { &config.instance_group };
+    let mut auto = groups.iter().filter(|g| g.kind() == Kind::Auto && g.gpus.is_empty());
+    config.platform != ENSEMBLE && auto.any(|group| kind(group, machine, support) == Kind::Gpu)
+}
+
 /// Resolves KIND_AUTO: the kinds that the backend prefers are tried first, then KIND_GPU, KIND_CPU, KIND_MODEL. The first that the
 /// backend opens and this machine has is used.
 ///

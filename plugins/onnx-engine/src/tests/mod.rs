@@ -23,7 +23,6 @@ struct Files;
 
 impl ModelFormat for Files {
     const INFO: BackendInfo = BackendInfo::new("onnxruntime", "1");
-    const MODELS: &'static str = "ONNX models";
 
     fn graph(context: &ModelContext, _: &Config) -> Result<Graph, Fault> {
         Ok(Graph { file: Path::new(context.version_dir()).join(context.file()), bytes: None })
@@ -314,13 +313,25 @@ fn load_errors_name_the_cause() {
     desc.inputs.truncate(1);
     assert!(failure(desc).1.contains("configuration expects 1 inputs, model provides 2"));
 
-    let (code, text) = split(load_on(&handle, &addsub(8), instance_kind::GPU));
+    // instance_group.kind
+    let on_gpu = nested(&[7], &[4 << 3, 1]);
+    let (code, text) = failure(ModelSpec { config_pb: on_gpu.clone(), ..addsub(8) });
     assert_eq!(code, code::UNSUPPORTED);
-    assert!(text.contains("KIND_GPU") && text.contains("CPUExecutionProvider"), "{text}");
-    let mut desc = addsub(8);
-    let accelerator = [98, 12, 34, 10, 18, 8, 10, 6, b'm', b'a', b'g', b'i', b'c', b's'];
-    desc.config_pb = accelerator.to_vec();
-    assert!(failure(desc).1.contains("unknown execution accelerator 'magics'"));
+    assert!(text.contains("KIND_GPU of model 'M' need the CUDAExecutionProvider"), "{text}");
+    assert!(text.contains("libonnxruntime") && text.contains("CPUExecutionProvider"), "{text}");
+    // optimization.execution_accelerators.cpu_execution_accelerator.name, of an instance_group on the CPU
+    let on_cpu = nested(&[7], &[4 << 3, 2]);
+    for (name, expected) in [
+        ("magics", "'magics' requested for model 'M': unknown execution accelerator"),
+        ("openvino", "need the OpenVINOExecutionProvider, which ONNX Runtime "),
+    ] {
+        let accelerator = nested(&[1, 2, 4, 12], name.as_bytes());
+        let config_pb = [on_cpu.clone(), accelerator].concat();
+        let (code, text) = failure(ModelSpec { config_pb, ..addsub(8) });
+        assert!(code == code::UNSUPPORTED && text.contains(expected), "{text}");
+    }
+    let (code, text) = split(load_on(&handle, &addsub(8), instance_kind::GPU));
+    assert!(code == code::UNSUPPORTED && text.contains("is of KIND_GPU"), "{text}");
 }
 
 #[test]
@@ -390,6 +401,15 @@ fn one_session_serves_several_threads() {
             });
         }
     });
+}
+
+/// A field of a message in fields of messages: the numbers, innermost first.
+fn nested(numbers: &[u32], contents: &[u8]) -> Vec<u8> {
+    numbers.iter().fold(contents.to_vec(), |inner, number| {
+        let mut outer = Vec::new();
+        trtserver_proto_wire::put_bytes(&mut outer, *number, &inner);
+        outer
+    })
 }
 
 fn resident_kib() -> usize {

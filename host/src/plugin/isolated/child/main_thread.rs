@@ -97,10 +97,11 @@ impl MainThread {
             platforms: facts.platforms.iter().flat_map(|(p, f)| [p.clone(), f.clone()]).collect(),
             flags: facts.flags,
             max_in_flight: facts.max_in_flight as u64,
+            gpu_max_in_flight: facts.gpu_max_in_flight as u64,
             align: facts.align as u64,
             stack_bytes: facts.stack_bytes as u64,
             preferred: facts.preferred.iter().flat_map(|(kind, n)| [*kind, *n]).collect(),
-            instance_kinds: facts.instance_kinds,
+            instance_kinds: backend.opened_kinds(),
             abi_major: facts.abi.0,
             abi_minor: facts.abi.1,
             runtime: facts.runtime.clone(),
@@ -110,7 +111,7 @@ impl MainThread {
 
     fn open_backend(&mut self) -> Result<ControlResponse> {
         self.backend()?.open_ahead(Isolation::None, 0, &CancelFlag::default())?;
-        Ok(ControlResponse::default())
+        self.describe()
     }
 
     fn complete(&mut self, facts: &ModelFacts) -> Result<ControlResponse> {

@@ -148,6 +148,8 @@ pub struct BackendInfo {
     pub runtime: String,
     #[prost(uint32, tag = "12")]
     pub instance_kinds: u32,
+    #[prost(uint64, tag = "13")]
+    pub gpu_max_in_flight: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

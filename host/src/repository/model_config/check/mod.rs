@@ -3,6 +3,7 @@
 //! Error texts: where v1.x and v2 differ, the text of v2, which names the tensor, followed by ` for MODEL` of v1.x, so that
 //! clients of both find their text. Where v2 says less than v1.x, the text of v1.x.
 
+mod accelerators; // execution accelerators against what the backend reads
 mod batching; // dynamic batching and its queues
 mod ensemble; // steps of an ensemble and their tensors
 mod extras; // batch inputs and outputs, warm-up, response cache, metrics
@@ -42,6 +43,7 @@ pub fn check(
     } else {
         instance_groups::check(config, machine, support, max_instances)?;
     }
+    accelerators::check(config, support)?;
     extras::check(config)?;
     let mut warnings = unsupported::check(config)?;
     warnings.extend(batching::without_effect(config));

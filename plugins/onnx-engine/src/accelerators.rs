@@ -1,0 +1,244 @@
+//! Execution accelerators of a model: which execution providers of the library its sessions use, with which options.
+//!
+//! | `execution_accelerators` | provider | instances |
+//! |---|---|---|
+//! | none | CUDA | on GPUs |
+//! | `gpu_execution_accelerator`: `cuda` | CUDA | on GPUs |
+//! | `gpu_execution_accelerator`: `tensorrt` | TensorRT, CUDA for what it does not take | on GPUs |
+//! | `cpu_execution_accelerator`: `openvino` | OpenVINO | others |
+//!
+//! Nothing is ignored: an unknown accelerator or option is refused, and so is one for which the model has no instance.
+
+use crate::provider::Provider;
+use crate::provider_options::{self, Rule};
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use trtserver_framework::config::Config;
+use trtserver_framework::fault::Fault;
+
+/// Server setting: the most bytes of GPU memory that the arena of an instance may take, and its default.
+pub const LIMIT_SETTING: &str = "gpu-memory-limit";
+/// Server setting: the directory of files that options of accelerators name.
+pub const DIRECTORY_SETTING: &str = "accelerator-directory";
+
+/// A provider with its options, by the library's names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderOptions {
+    pub provider: Provider,
+    pub options: BTreeMap<String, String>,
+}
+
+/// What the server's settings say.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// [`LIMIT_SETTING`]
+    pub memory_limit: Option<u64>,
+    /// [`DIRECTORY_SETTING`]
+    pub directory: Option<PathBuf>,
+}
+
+impl Settings {
+    /// `setting` returns the value of a setting.
+    pub fn new<'a>(setting: impl Fn(&str) -> Option<&'a str>) -> Result<Self, Fault> {
+        let memory_limit = setting(LIMIT_SETTING)
+            .map(|text| bytes(format_args!("setting '{LIMIT_SETTING}'"), text))
+            .transpose()?;
+        let directory = setting(DIRECTORY_SETTING).map(PathBuf::from);
+        if let Some(relative) = directory.as_ref().filter(|directory| !directory.is_absolute()) {
+            return Err(Fault::invalid(format!(
+                "setting '{DIRECTORY_SETTING}' must be an absolute path, not '{}'",
+                relative.display()
+            )));
+        }
+        Ok(Self { memory_limit, directory })
+    }
+}
+
+/// The providers of a model's sessions, those that get nodes of the graph first in front.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accelerators {
+    /// Of instances on GPUs.
+    pub gpu: Vec<ProviderOptions>,
+    /// Of other instances.
+    pub cpu: Vec<ProviderOptions>,
+    /// Parameters of the model without effect.
+    pub ineffective: Vec<String>,
+}
+
+impl Accelerators {
+    /// `params` are the model's parameters.
+    pub fn new<'a>(
+        config: &Config,
+        params: impl Iterator<Item = (&'a str, &'a str)>,
+        settings: &Settings,
+    ) -> Result<Self, Fault> {
+        let mut all = Self::default();
+        for accelerator in &config.facts.accelerators {
+            let refused = |why: String| {
+                Fault::unsupported(format!(
+                    "{} '{}' requested for model '{}': {why}",
+                    accelerator.field(),
+                    accelerator.name,
+                    config.model
+                ))
+            };
+            let Some(provider) = Provider::of(accelerator) else {
+                return Err(refused(
+                    "unknown execution accelerator; ONNX Runtime has 'cuda' and 'tensorrt' for GPUs, and 'openvino' \
+                     for CPUs"
+                        .to_owned(),
+                ));
+            };
+            let (list, has_instances, kind) = match accelerator.gpu {
+                true => (&mut all.gpu, config.facts.gpu_instances, "KIND_GPU"),
+                false => (&mut all.cpu, config.facts.other_instances, "KIND_CPU"),
+            };
+            if !has_instances {
+                return Err(refused(format!("the model has no instance of {kind}")));
+            }
+            if list.iter().any(|other| other.provider == provider) {
+                return Err(refused("it is requested twice".to_owned()));
+            }
+            let options =
+                options_of(provider, &accelerator.parameters, settings).map_err(refused)?;
+            list.push(ProviderOptions { provider, options });
+        }
+        let named: Vec<_> = params.filter_map(provider_options::of_model_parameter).collect();
+        if !config.facts.gpu_instances {
+            all.ineffective = named.into_iter().map(|named| named.key.to_owned()).collect();
+            return Ok(all);
+        }
+        if !all.gpu.iter().any(|other| other.provider == Provider::Cuda) {
+            all.gpu.push(ProviderOptions { provider: Provider::Cuda, options: BTreeMap::new() });
+        }
+        for cuda in all.gpu.iter_mut().filter(|other| other.provider == Provider::Cuda) {
+            for parameter in &named {
+                let (key, value) = parameter.option().map_err(|why| {
+                    Fault::invalid(format!("unable to load model '{}': {why}", config.model))
+                })?;
+                // The option of an accelerator comes before the parameter of the model.
+                if !key.is_empty() {
+                    cuda.options.entry(key).or_insert(value);
+                }
+            }
+            limit_memory(&mut cuda.options, settings).map_err(|fault| {
+                fault.within(format_args!("unable to load model '{}'", config.model))
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// # Errors
+    /// The library lacks a provider of these: names the library and the providers that it has.
+    pub fn expect_available(
+        &self,
+        model: &str,
+        library: &str,
+        available: &[String],
+    ) -> Result<(), Fault> {
+        for (requested, kind) in
+            self.gpu.iter().map(|p| (p, "KIND_GPU")).chain(self.cpu.iter().map(|p| (p, "KIND_CPU")))
+        {
+            let name = requested.provider.name();
+            if !available.iter().any(|other| other == name) {
+                return Err(Fault::unsupported(format!(
+                    "the instances of {kind} of model '{model}' need the {name}, which {library} does not have; it \
+                     has: {}; {}",
+                    available.join(", "),
+                    requested.provider.advice()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The options of an accelerator by the library's names.
+fn options_of(
+    provider: Provider,
+    parameters: &BTreeMap<String, String>,
+    settings: &Settings,
+) -> Result<BTreeMap<String, String>, String> {
+    let mut options = BTreeMap::new();
+    for (key, value) in parameters {
+        match provider_options::rule(provider, key) {
+            None => {
+                return Err(format!(
+                    "unknown parameter '{key}'; known are: {}",
+                    provider_options::known(provider).collect::<Vec<_>>().join(", ")
+                ));
+            }
+            Some(Rule::Refused(why)) => return Err(format!("parameter '{key}': {why}")),
+            Some(Rule::Passed) => drop(options.insert(key.clone(), value.clone())),
+            Some(Rule::Path) => {
+                let paths = inside(settings.directory.as_deref(), value)
+                    .map_err(|why| format!("parameter '{key}': {why}"))?;
+                options.insert(key.clone(), paths);
+            }
+            Some(Rule::Renamed(name)) => drop(options.insert(name.to_owned(), value.clone())),
+            Some(Rule::Precisions) => {
+                for precision in value.split(',').map(str::trim) {
+                    let Some(option) = provider_options::precision(precision) else {
+                        return Err(format!(
+                            "parameter '{key}': unknown precision '{precision}'; known are: FP32, FP16, BF16, INT8"
+                        ));
+                    };
+                    if !option.is_empty() {
+                        options.insert(option.to_owned(), "1".to_owned());
+                    }
+                }
+            }
+        }
+    }
+    Ok(options)
+}
+
+/// The paths of a list with semicolons in the directory for such files. A configuration may come with a load request, so
+/// it must not name other files.
+fn inside(directory: Option<&Path>, paths: &str) -> Result<String, String> {
+    let Some(directory) = directory else {
+        return Err(format!(
+            "it names a file, which needs a directory for such files: \
+             --backend-config=onnxruntime,{DIRECTORY_SETTING}=DIRECTORY"
+        ));
+    };
+    let one = |path: &str| {
+        let joined = directory.join(path);
+        let stays = joined.starts_with(directory)
+            && joined.components().all(|part| part != Component::ParentDir);
+        stays.then(|| joined.display().to_string()).ok_or_else(|| {
+            format!("'{path}' is not in {}, the directory for such files", directory.display())
+        })
+    };
+    let all: Result<Vec<_>, _> = paths.split(';').map(|path| one(path.trim())).collect();
+    Ok(all?.join(";"))
+}
+
+/// Applies the operator's limit to the arena of an instance.
+fn limit_memory(options: &mut BTreeMap<String, String>, settings: &Settings) -> Result<(), Fault> {
+    let Some(requested) = options.get(provider_options::MEMORY_LIMIT) else {
+        if let Some(limit) = settings.memory_limit {
+            options.insert(provider_options::MEMORY_LIMIT.to_owned(), limit.to_string());
+        }
+        return Ok(());
+    };
+    let requested = bytes(provider_options::MEMORY_LIMIT, requested)?;
+    match settings.memory_limit {
+        Some(limit) if requested > limit => Err(Fault::invalid(format!(
+            "{} is {requested} bytes, at most {limit} are allowed by \
+             --backend-config=onnxruntime,{LIMIT_SETTING}={limit}",
+            provider_options::MEMORY_LIMIT
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn bytes(subject: impl std::fmt::Display, text: &str) -> Result<u64, Fault> {
+    text.trim().parse().ok().filter(|&bytes| bytes > 0).ok_or_else(|| {
+        Fault::invalid(format!("{subject} must be a number of bytes above 0, not '{text}'"))
+    })
+}
+
+#[cfg(test)]
+#[path = "accelerators_tests.rs"]
+mod tests;

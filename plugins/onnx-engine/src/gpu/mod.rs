@@ -1,0 +1,168 @@
+//! Instances on a GPU: a session of their own, on the compute stream of the instance.
+//!
+//! Inputs are in device memory when a batch arrives, and outputs stay there: both are bound to the session where they are. The
+//! run queues its work on the host's stream and does not wait for it; the host sends the responses behind an event.
+//!
+//! ```text
+//! mod.rs ── tensors.rs    inputs and outputs of a run, bound
+//!        ├─ session.rs    the session, its arena
+//!        ├─ fault.rs      errors of the GPU
+//!        └─ preload.rs    libraries of CUDA
+//! ```
+
+mod fault;
+pub mod preload;
+pub mod session;
+mod tensors;
+
+use crate::model::OnnxModel;
+use session::GpuSession;
+use std::sync::atomic::Ordering;
+use tensors::Bound;
+use trtserver_framework::execute::Executor;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::outlet::Outlet;
+use trtserver_plugin_api::author::{Batch, Device, Error, Request, Scope};
+
+pub struct GpuInstance {
+    /// Before the session, which its values belong to.
+    bound: Bound,
+    session: GpuSession,
+    device: Device,
+    /// Of the instance: the memory of its arena is reported there.
+    scope: Scope,
+    runs: u64,
+}
+
+impl GpuInstance {
+    /// `model` has a session on the device.
+    pub fn new(model: OnnxModel, device: Device, scope: Scope) -> Result<Self, Fault> {
+        let session = GpuSession::new(model, device.id())?;
+        let instance = Self { bound: Bound::default(), session, device, scope, runs: 0 };
+        instance.report_memory();
+        Ok(instance)
+    }
+
+    /// The arena grows in the first runs, so it is asked after run 1, 2, 4, 8 and so on, and then after every 1024th.
+    fn count_run(&mut self) {
+        self.runs += 1;
+        if self.runs.is_power_of_two() || self.runs.is_multiple_of(1024) {
+            self.report_memory();
+        }
+    }
+
+    fn report_memory(&self) {
+        if let Some(bytes) = self.session.arena_bytes()
+            && let Err(e) = self.scope.report_memory(self.device.memory(), bytes)
+        {
+            let model = &self.session.model.name;
+            self.scope
+                .warning(format_args!("model '{model}': its GPU memory is not reported: {e}"));
+        }
+    }
+
+    /// Binds the requested outputs and runs. The error is explained.
+    fn run(
+        &mut self,
+        rows: usize,
+        outlet: &mut impl Outlet,
+        preallocate: bool,
+    ) -> Result<(), Fault> {
+        self.bound.prepare_outputs(
+            &mut self.session,
+            rows,
+            outlet,
+            self.device.memory(),
+            preallocate,
+        )?;
+        if self.bound.requested.is_empty() {
+            return Ok(()); // the library rejects a run without outputs
+        }
+        // SAFETY: inputs are valid until the host reuses them, behind the work on the stream; blocks of outputs as well.
+        let ran = unsafe { self.session.run() };
+        self.count_run();
+        ran.map_err(|fault| fault::explain(fault, &self.device))
+    }
+}
+
+impl Executor for GpuInstance {
+    fn failed(&mut self) -> &mut Vec<bool> {
+        &mut self.bound.failed
+    }
+
+    fn batching(&self) -> bool {
+        self.session.model.plan.batching
+    }
+
+    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+        self.bound.bind_gathered(&mut self.session, batch, self.device.memory())?;
+        Ok(!self.bound.requested.is_empty())
+    }
+
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+        let preallocate = self.session.model.preallocate.load(Ordering::Relaxed);
+        let mut outlet = batch;
+        batch.mark_compute_start();
+        if self.run(batch.rows(), &mut outlet, preallocate).is_err() {
+            return Ok(false);
+        }
+        self.bound.pass_outputs(&self.session, batch.rows(), &mut outlet, &self.device)?;
+        Ok(true)
+    }
+
+    fn execute_one(
+        &mut self,
+        request: Request<'_>,
+        batch: &Batch<'_>,
+        computing: &mut bool,
+    ) -> Result<(), Fault> {
+        self.bound.bind_inputs(&mut self.session, request, &self.device)?;
+        if !std::mem::replace(computing, true) {
+            batch.mark_compute_start();
+        }
+        let rows = request.batch_size();
+        let mut preallocate = self.session.model.preallocate.load(Ordering::Relaxed);
+        loop {
+            let mut response = request.new_response().map_err(Fault::from)?;
+            let model = &self.session.model;
+            self.bound.add_requested(model, request.requested_outputs())?;
+            match self.run(rows, &mut response, preallocate) {
+                Ok(()) => {
+                    let model = &self.session.model;
+                    if !preallocate {
+                        model.ignore_declared_shapes();
+                    }
+                    self.bound.pass_outputs(&self.session, rows, &mut response, &self.device)?;
+                    return response.send().map_err(Fault::from);
+                }
+                // As on the CPU: see `execute.rs`.
+                Err(fault) if preallocate && crate::execute::is_wrong_block(&fault) => {
+                    drop(response);
+                    self.bound.clear_outputs(&mut self.session);
+                    preallocate = false;
+                }
+                Err(fault) => {
+                    let name = &self.session.model.name;
+                    return Err(fault.within(format_args!("model '{name}'")));
+                }
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bound.clear(&mut self.session);
+    }
+}
+
+impl GpuInstance {
+    pub fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        trtserver_framework::execute::execute(self, batch)
+    }
+}
+
+impl Drop for GpuInstance {
+    fn drop(&mut self) {
+        // The arena ends with the instance; 0 says that nothing is left.
+        let _ = self.scope.report_memory(self.device.memory(), 0);
+    }
+}

@@ -1,0 +1,190 @@
+//! What a session on a GPU has beside the session: which tensors are in device memory, the arena, the options of its runs.
+
+use crate::binding::Binding;
+use crate::model::OnnxModel;
+use crate::runtime::{GPU_API, Runtime, ort};
+use ort_sys::{
+    OrtAllocator, OrtAllocatorType, OrtDeviceMemoryType, OrtKeyValuePairs, OrtMemType,
+    OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtRunOptions, OrtSession, OrtStatusPtr,
+};
+use std::ffi::c_char;
+use std::ptr;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::search::text;
+
+/// Tells the library not to wait for the stream at the end of a run: the host waits for an event.
+const NO_WAIT: [&std::ffi::CStr; 2] = [c"disable_synchronize_execution_providers", c"1"];
+
+/// Fields are dropped in this order.
+pub struct GpuSession {
+    pub binding: Binding,
+    handles: Handles,
+    /// For each input and output of the plan, whether the session takes and returns it in device memory. The others are read
+    /// and written by nodes on the CPU.
+    pub inputs_on_device: Vec<bool>,
+    pub outputs_on_device: Vec<bool>,
+    pub model: OnnxModel,
+}
+
+// SAFETY: the library allows any thread to use a session and what belongs to it, one at a time.
+unsafe impl Send for GpuSession {}
+
+struct Handles {
+    runtime: &'static Runtime,
+    memory: *mut OrtMemoryInfo,
+    arena: *mut OrtAllocator,
+    run_options: *mut OrtRunOptions,
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        // SAFETY: ours, or null, which the library accepts; this is the only release.
+        unsafe {
+            ((*self.runtime.api).ReleaseRunOptions)(self.run_options);
+            if !self.arena.is_null() {
+                ((*self.runtime.api).ReleaseAllocator)(self.arena);
+            }
+            ((*self.runtime.api).ReleaseMemoryInfo)(self.memory);
+        }
+    }
+}
+
+type Places =
+    unsafe extern "system" fn(*const OrtSession, *mut *const OrtMemoryInfo, usize) -> OrtStatusPtr;
+
+impl GpuSession {
+    /// `model` has a session on that GPU.
+    pub fn new(model: OnnxModel, device_id: i32) -> Result<Self, Fault> {
+        let runtime = model.session.runtime;
+        let mut handles = Handles {
+            runtime,
+            memory: ptr::null_mut(),
+            arena: ptr::null_mut(),
+            run_options: ptr::null_mut(),
+        };
+        let signature = &model.session.signature;
+        // SAFETY: the session is alive, the library has these entries (`GPU_API`), out pointers are ours, the binding is
+        // dropped before the session.
+        let (binding, inputs, outputs) = unsafe {
+            ort!(
+                runtime,
+                CreateMemoryInfo(
+                    c"Cuda".as_ptr(),
+                    OrtAllocatorType::OrtArenaAllocator,
+                    device_id,
+                    OrtMemType::OrtMemTypeDefault,
+                    &raw mut handles.memory
+                )
+            )?;
+            let session = model.session.as_ptr();
+            ort!(runtime, CreateAllocator(session, handles.memory, &raw mut handles.arena))?;
+            ort!(runtime, CreateRunOptions(&raw mut handles.run_options))?;
+            let [key, value] = NO_WAIT;
+            ort!(runtime, AddRunConfigEntry(handles.run_options, key.as_ptr(), value.as_ptr()))?;
+            (
+                Binding::new(&model.session)?,
+                places(
+                    &model,
+                    (*runtime.api).SessionGetMemoryInfoForInputs,
+                    signature.inputs.len(),
+                )?,
+                places(
+                    &model,
+                    (*runtime.api).SessionGetMemoryInfoForOutputs,
+                    signature.outputs.len(),
+                )?,
+            )
+        };
+        let of = |list: &[crate::session::Declared], on_device: &[bool], name| {
+            // An input with a default in the file is not in the list, and is copied from the CPU by the library.
+            list.iter().position(|tensor| tensor.c_name == name).is_some_and(|at| on_device[at])
+        };
+        let plan = &model.plan;
+        let names = |slots: &[crate::check::Slot]| -> Vec<_> {
+            slots.iter().map(|slot| slot.handle.c_name.clone()).collect()
+        };
+        let inputs_on_device = names(&plan.inputs)
+            .into_iter()
+            .map(|name| of(&signature.inputs, &inputs, name))
+            .collect();
+        let outputs_on_device = names(&plan.outputs)
+            .into_iter()
+            .map(|name| of(&signature.outputs, &outputs, name))
+            .collect();
+        Ok(Self { binding, handles, inputs_on_device, outputs_on_device, model })
+    }
+
+    /// Describes the device's memory.
+    pub fn memory(&self) -> *const OrtMemoryInfo {
+        self.handles.memory
+    }
+
+    /// Runs the model on the binding. The work is on the stream when this returns, and not done.
+    ///
+    /// # Safety
+    /// The values of the binding are valid until the work is done.
+    pub unsafe fn run(&self) -> Result<(), Fault> {
+        let (session, binding) = (self.model.session.as_ptr(), self.binding.as_ptr());
+        // SAFETY: the binding is of this session; the caller's promise.
+        unsafe {
+            ort!(self.handles.runtime, RunWithBinding(session, self.handles.run_options, binding))
+        }
+    }
+
+    /// Bytes of the device that the arena has taken: weights, intermediate tensors, outputs, and what is free in it.
+    pub fn arena_bytes(&self) -> Option<u64> {
+        let runtime = self.handles.runtime;
+        let mut stats: *mut OrtKeyValuePairs = ptr::null_mut();
+        // SAFETY: the allocator is alive; the statistics are ours until the release, which frees the text too.
+        unsafe {
+            ort!(runtime, AllocatorGetStats(self.handles.arena, &raw mut stats)).ok()?;
+            let total: *const c_char =
+                ((*runtime.api).GetKeyValue)(stats, c"TotalAllocated".as_ptr());
+            let total = text(total).parse().ok();
+            ((*runtime.api).ReleaseKeyValuePairs)(stats);
+            total
+        }
+    }
+}
+
+/// For each tensor in the order of the session, whether it is in device memory.
+///
+/// # Safety
+/// `entry` is the entry of the table for `n` tensors.
+unsafe fn places(model: &OnnxModel, entry: Places, n: usize) -> Result<Vec<bool>, Fault> {
+    let (runtime, mut all) = (model.session.runtime, vec![ptr::null(); n]);
+    // SAFETY: the session is alive, the vector has `n` entries; what they point at lives as long as the session.
+    unsafe {
+        runtime.outcome(entry(model.session.as_ptr(), all.as_mut_ptr(), n))?;
+        Ok(all.into_iter().map(|memory| is_on_device(runtime, memory)).collect())
+    }
+}
+
+/// # Safety
+/// Null or alive.
+unsafe fn is_on_device(runtime: &Runtime, memory: *const OrtMemoryInfo) -> bool {
+    if memory.is_null() {
+        return false;
+    }
+    let mut kind = OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU;
+    // SAFETY: alive by the caller's promise. Pinned memory has the device's type, and is the CPU's all the same.
+    unsafe {
+        ((*runtime.api).MemoryInfoGetDeviceType)(memory, &raw mut kind);
+        let usual = ((*runtime.api).MemoryInfoGetDeviceMemType)(memory);
+        kind == OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_GPU
+            && usual == OrtDeviceMemoryType::OrtDeviceMemoryType_DEFAULT
+    }
+}
+
+/// # Errors
+/// The library is too old for sessions on GPUs.
+pub fn expect_gpu_api(runtime: &Runtime) -> Result<(), Fault> {
+    if runtime.offers_gpu_api {
+        return Ok(());
+    }
+    Err(Fault::unsupported(format!(
+        "instances of KIND_GPU need ONNX Runtime 1.{GPU_API} or newer, not {} from {}: older ones do not tell which \
+         tensors are in GPU memory, and how much of it their arenas hold",
+        runtime.version, runtime.origin
+    )))
+}

@@ -1,0 +1,341 @@
+//! Inputs and outputs of a run on a GPU, bound to the session where they are.
+//!
+//! A tensor that a node on the CPU reads or writes is in CPU memory: strings, shapes, and what operators without a kernel for
+//! the GPU use. Which these are, the session says.
+
+use super::session::GpuSession;
+use crate::check::Slot;
+use crate::model::OnnxModel;
+use crate::strings;
+use crate::value::{self, Value};
+use std::ops::Range;
+use std::ptr;
+use std::time::Duration;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::inputs::{Blocks, Claims};
+use trtserver_framework::outlet::{Donation, Outlet, Output, output_shape, requested_position};
+use trtserver_framework::shape::{self, MAX_RANK};
+use trtserver_framework::types::{elements, type_name, type_size};
+use trtserver_plugin_api::abi::types::{dtype, memory_type};
+use trtserver_plugin_api::author::{
+    Batch, Buf, Device, Dtype, Memory, Request, RequestedOutput, Tensor, wait_ready,
+};
+
+/// How long a thread sleeps between two looks whether an input has arrived.
+const POLL: Duration = Duration::from_micros(20);
+
+#[derive(Default)]
+pub struct Bound {
+    /// Values over memory of the host, kept until the run has queued its work.
+    values: Vec<Value>,
+    /// Position of each requested output in the plan, and whether it is in a block of the host.
+    pub requested: Vec<(usize, bool)>,
+    claims: Claims,
+    /// Inputs that the CPU reads.
+    blocks: Blocks,
+    offsets: Vec<usize>,
+    /// Addresses of inputs.
+    borrowed: Vec<Range<usize>>,
+    /// Which requests of the batch have failed.
+    pub failed: Vec<bool>,
+}
+
+/// Where the elements of an input are.
+struct Place {
+    data: *mut u8,
+    bytes: usize,
+    on_device: bool,
+}
+
+impl Bound {
+    pub fn clear(&mut self, session: &mut GpuSession) {
+        session.binding.clear_inputs();
+        self.clear_outputs(session);
+        self.values.clear();
+        self.borrowed.clear();
+        self.blocks.trim();
+    }
+
+    pub fn clear_outputs(&mut self, session: &mut GpuSession) {
+        session.binding.clear_outputs();
+        self.requested.clear();
+    }
+
+    /// Binds the inputs of a request, which are validated first.
+    pub fn bind_inputs(
+        &mut self,
+        session: &mut GpuSession,
+        request: Request<'_>,
+        device: &Device,
+    ) -> Result<(), Fault> {
+        self.claims.begin(session.model.plan.inputs.len());
+        for (nth, tensor) in request.inputs().enumerate() {
+            let at = self.claims.claim(&session.model.name, &session.model.plan.inputs, tensor)?;
+            let place = self.place_of(tensor, nth, session.inputs_on_device[at], device)?;
+            self.bind_input(session, at, tensor.dtype(), tensor.shape(), place)?;
+        }
+        self.check_claims(&session.model)
+    }
+
+    /// Binds the gathered inputs of a batch, and lists the outputs that any request requested.
+    pub fn bind_gathered(
+        &mut self,
+        session: &mut GpuSession,
+        batch: &Batch<'_>,
+        memory: Memory,
+    ) -> Result<(), Fault> {
+        self.claims.begin(session.model.plan.inputs.len());
+        let Some(first) = batch.requests().next() else { return Ok(()) };
+        for (nth, tensor) in first.inputs().enumerate() {
+            let at = self.claims.claim(&session.model.name, &session.model.plan.inputs, tensor)?;
+            let on_device = session.inputs_on_device[at];
+            let memory = if on_device { memory } else { Memory::CPU };
+            let block = batch.gather_buf(nth, memory, None)?;
+            let mut shape = tensor.shape().to_vec();
+            if let Some(rows) = shape.first_mut() {
+                *rows = i64::try_from(batch.rows()).unwrap_or(i64::MAX);
+            }
+            let place = Place { data: block.ptr, bytes: block.bytes as usize, on_device };
+            self.bind_input(session, at, tensor.dtype(), &shape, place)?;
+        }
+        self.check_claims(&session.model)?;
+        for (nth, request) in batch.requests().enumerate() {
+            if !self.failed[nth] {
+                self.add_requested(&session.model, request.requested_outputs())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_claims(&self, model: &OnnxModel) -> Result<(), Fault> {
+        self.claims.check_complete(&model.name, &model.plan.inputs, |slot| model.requires(slot))
+    }
+
+    /// Where the elements of a request's input are; for a node on the CPU they are copied there.
+    fn place_of(
+        &mut self,
+        tensor: Tensor<'_>,
+        nth: usize,
+        on_device: bool,
+        device: &Device,
+    ) -> Result<Place, Fault> {
+        let bytes = tensor.byte_size();
+        if bytes == 0 {
+            return Ok(Place { data: ptr::null_mut(), bytes, on_device });
+        }
+        match tensor.raw_parts() {
+            [part] if part.memory == device.memory() => {
+                if on_device {
+                    return Ok(Place { data: part.ptr, bytes, on_device });
+                }
+                let data = self.blocks.block(nth, bytes);
+                // SAFETY: the part is an input of the request, the block has its size.
+                unsafe { download(device, part, data, bytes)? };
+                Ok(Place { data, bytes, on_device })
+            }
+            // Strings; others only if the session reads them on the CPU.
+            parts if parts.iter().all(|part| part.memory.memory_type != memory_type::GPU) => {
+                let data = self.blocks.gather(tensor, nth)?;
+                Ok(Place { data, bytes, on_device: false })
+            }
+            _ => Err(Fault::internal(format!(
+                "input '{}' is neither in CPU memory nor in one block of the instance's GPU",
+                tensor.name()
+            ))),
+        }
+    }
+
+    fn bind_input(
+        &mut self,
+        session: &mut GpuSession,
+        at: usize,
+        kind: Dtype,
+        shape: &[i64],
+        place: Place,
+    ) -> Result<(), Fault> {
+        let (model, runtime) = (&session.model, session.model.session.runtime);
+        let slot = &model.plan.inputs[at];
+        let mut buffer = [0; MAX_RANK];
+        let Place { data, bytes, on_device } = place;
+        let shape = model.accepted(slot, kind.to_abi(), shape, bytes, &mut buffer)?;
+        let value = if slot.dtype == dtype::STRING {
+            let data = match bytes {
+                0 => &[][..],
+                // SAFETY: CPU memory of this size: the host leaves strings there.
+                _ => unsafe { std::slice::from_raw_parts(data, bytes) },
+            };
+            strings::decode(runtime, &slot.name, shape, data)?
+        } else {
+            self.borrowed.push(data.addr()..data.addr() + bytes);
+            let memory = if on_device { session.memory() } else { runtime.memory.cast_const() };
+            // SAFETY: the host's memory is valid until the work on the stream is done, that of a block until `clear`; both are
+            // aligned. The library only reads inputs.
+            unsafe { Value::over_in(runtime, memory, slot.handle.element, shape, data, bytes)? }
+        };
+        session.binding.input(&slot.handle.c_name, &value)?;
+        self.values.push(value);
+        Ok(())
+    }
+
+    /// Adds the requested outputs to those of this run.
+    pub fn add_requested<'a>(
+        &mut self,
+        model: &OnnxModel,
+        outputs: impl Iterator<Item = RequestedOutput<'a>>,
+    ) -> Result<(), Fault> {
+        for requested in outputs {
+            let at = requested_position(&model.name, &model.plan.outputs, requested)?;
+            if !self.requested.iter().any(|(other, _)| *other == at) {
+                self.requested.push((at, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds the requested outputs of a run of `rows` rows: to a block of the host in device memory where the shape is known and
+    /// `preallocate` is set, else to memory of the library, on the device or, for a node on the CPU, there.
+    pub fn prepare_outputs(
+        &mut self,
+        session: &mut GpuSession,
+        rows: usize,
+        outlet: &mut impl Outlet,
+        memory: Memory,
+        preallocate: bool,
+    ) -> Result<(), Fault> {
+        let (model, on_gpu) = (&session.model, session.memory());
+        let runtime = model.session.runtime;
+        let rows = model.plan.batching.then_some(rows);
+        let mut blocks = Vec::new();
+        for (at, _) in &self.requested {
+            let slot = &model.plan.outputs[*at];
+            let mut buffer = [0; MAX_RANK];
+            let known = shape::before_run(slot, rows, &mut buffer)
+                .filter(|_| preallocate && session.outputs_on_device[*at]);
+            let Some((shape, bytes)) = known else {
+                blocks.push(None);
+                continue;
+            };
+            let kind = Dtype::from_abi(slot.dtype);
+            let block = outlet.block_in(Output { name: &slot.name, kind, shape }, bytes, memory)?;
+            if block.memory != memory || (block.bytes as usize) < bytes {
+                blocks.push(None);
+                continue;
+            }
+            blocks.push(Some((shape.to_vec(), bytes, block)));
+        }
+        for ((at, in_block), block) in self.requested.iter_mut().zip(blocks) {
+            let slot = &session.model.plan.outputs[*at];
+            let name = &slot.handle.c_name;
+            match block {
+                Some((shape, bytes, block)) => {
+                    // SAFETY: the block is exclusive until the response is sent, behind the work on the stream, and aligned.
+                    let value = unsafe {
+                        let element = slot.handle.element;
+                        Value::over_in(runtime, on_gpu, element, &shape, block.ptr, bytes)?
+                    };
+                    session.binding.output(name, &value)?;
+                    self.values.push(value);
+                    *in_block = true;
+                }
+                None => {
+                    let on_device = session.outputs_on_device[*at];
+                    let memory = if on_device { on_gpu } else { runtime.memory.cast_const() };
+                    session.binding.output_in(name, memory)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes outputs in memory of the library to the host. Outputs in blocks of the host are complete.
+    pub fn pass_outputs(
+        &mut self,
+        session: &GpuSession,
+        rows: usize,
+        outlet: &mut impl Outlet,
+        device: &Device,
+    ) -> Result<(), Fault> {
+        if self.requested.iter().all(|(_, in_block)| *in_block) {
+            return Ok(());
+        }
+        let values = session.binding.outputs()?;
+        let requested = std::mem::take(&mut self.requested);
+        for ((at, in_block), value) in requested.iter().zip(values) {
+            if *in_block {
+                continue;
+            }
+            let slot = &session.model.plan.outputs[*at];
+            let on_device = session.outputs_on_device[*at];
+            self.pass_output(&session.model, slot, rows, outlet, device, value, on_device)
+                .map_err(|fault| {
+                    fault.within(format_args!(
+                        "model '{}', output '{}'",
+                        session.model.name, slot.name
+                    ))
+                })?;
+        }
+        self.requested = requested;
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one call")]
+    fn pass_output(
+        &mut self,
+        model: &OnnxModel,
+        slot: &Slot,
+        rows: usize,
+        outlet: &mut impl Outlet,
+        device: &Device,
+        value: Value,
+        on_device: bool,
+    ) -> Result<(), Fault> {
+        let mut buffer = [0; MAX_RANK];
+        let (kind, rank) = value.describe(&mut buffer)?;
+        if kind != slot.dtype {
+            return Err(Fault::internal(format!(
+                "the model returned {} instead of {}",
+                type_name(kind),
+                type_name(slot.dtype)
+            )));
+        }
+        let shape = output_shape(slot, model.plan.batching.then_some(rows), &mut buffer, rank)?;
+        let count = elements(shape).unwrap_or(0);
+        let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
+        if slot.dtype == dtype::STRING {
+            return strings::pass(&value, count, output, outlet, &mut self.offsets);
+        }
+        let bytes = count * type_size(slot.dtype);
+        let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
+        let memory = if on_device && bytes > 0 { device.memory() } else { Memory::CPU };
+        if self.borrowed.iter().any(|range| range.contains(&data.addr())) {
+            // The graph passes on an input, whose memory the host reuses.
+            let block = outlet.block_in(output, bytes, memory)?;
+            if block.bytes as usize >= bytes && !block.ptr.is_null() {
+                let stream = on_device.then(|| device.stream());
+                // SAFETY: both have this size; the input is valid until the work on the stream is done.
+                unsafe { device.copy((block.ptr, block.memory), (data, memory), bytes, stream)? };
+            }
+            return Ok(());
+        }
+        let release = value::release;
+        let memory = Donation { data, bytes, memory, release, owner: value.into_raw() };
+        // SAFETY: the memory belongs to the value, which lives until the host releases it, behind the work that reads it.
+        unsafe { Ok(outlet.donate(output, memory)?) }
+    }
+}
+
+/// Copies an input from the device, and waits for it.
+///
+/// # Safety
+/// The part is memory of the host, `to` has `bytes` bytes.
+unsafe fn download(device: &Device, part: &Buf, to: *mut u8, bytes: usize) -> Result<(), Fault> {
+    let ready = device.event()?;
+    // SAFETY: by the caller's promise.
+    unsafe { wait_ready(device, part, device.copy_in())? };
+    ready.record(device.copy_in())?;
+    while !ready.is_reached()? {
+        std::thread::sleep(POLL);
+    }
+    // SAFETY: by the caller's promise; the part is written.
+    unsafe { Ok(device.copy((to, Memory::CPU), (part.ptr, part.memory), bytes, None)?) }
+}
