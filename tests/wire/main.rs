@@ -26,6 +26,7 @@ mod malformed;
 mod memory;
 mod metrics;
 mod model_control;
+mod onnx_gpu;
 mod overload;
 mod plugin_command;
 mod queue_policy;

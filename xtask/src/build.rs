@@ -107,6 +107,8 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
         // As `gpu_test.rs` installs it for the release: not among the backends that every test server finds.
         let file = "libtrtserver_ptx.so";
         put(&built.join(file), &dist.join("gpu-test/backends/ptx").join(file))?;
+        let fake = dist.join("gpu-test/fake-onnxruntime/libonnxruntime.so.1");
+        put(&built.join("libfake_onnxruntime.so"), &fake)?;
         share_lib(paths, &dist)?;
     }
     fs::write(dist.join("profile"), format!("{profile}\n"))

@@ -67,7 +67,10 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             if with.get_flag("tensorflow") {
                 runtimes::tensorflow::fetch(paths)?;
             }
-            if with.get_flag("tensorrt") { runtimes::tensorrt::fetch(paths) } else { Ok(()) }
+            if with.get_flag("tensorrt") {
+                runtimes::tensorrt::fetch(paths)?;
+            }
+            if with.get_flag("gpu") { runtimes::onnxruntime_gpu::fetch(paths) } else { Ok(()) }
         }
         Some(("python", _)) => python::environment(paths, &python::V1)
             .and_then(|_| python::environment(paths, &python::V2))
@@ -171,6 +174,10 @@ fn cli() -> Command {
                 .arg(flag(
                     "tensorrt",
                     "Download TensorRT's lean runtime as well (two releases, 94 MB) into the user's cache",
+                ))
+                .arg(flag(
+                    "gpu",
+                    "Download ONNX Runtime for GPUs and CUDA's libraries as well (1520 MB) into the user's cache",
                 )),
         )
         .subcommand(

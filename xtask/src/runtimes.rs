@@ -1,8 +1,9 @@
 //! `cargo xtask runtimes`: downloads framework libraries into `target/dist/lib/`.
 //!
 //! The host needs none of them. The demo and the tests use ONNX Runtime; with `--tensorflow`, TensorFlow is fetched as well,
-//! with `--tensorrt`, the lean runtime of TensorRT. Operators can install their own libraries there.
+//! with `--tensorrt`, the lean runtime of TensorRT, with `--gpu`, ONNX Runtime for GPUs. Operators can install their own libraries there.
 
+pub mod onnxruntime_gpu;
 mod release;
 pub mod tensorflow;
 pub mod tensorrt;

@@ -16,8 +16,8 @@ pub struct Release {
     pub version: &'static str,
     /// In `xtask/`, with the hashes of the wheels.
     pub requirements: &'static str,
-    /// Arguments of pip that select the platform.
-    pub platform: &'static str,
+    /// Arguments of pip that select the platforms of the wheels.
+    pub platforms: &'static [&'static str],
     pub megabytes: u32,
     /// Python expression over `name`: which members of the wheels are libraries.
     pub members: &'static str,
@@ -51,10 +51,12 @@ impl Release {
         // Renamed when it is complete, so that an interrupted run leaves no incomplete release behind.
         let partial = cache.join(format!("{version}.partial"));
         remove(&partial)?;
+        // The wheel of any Python version: only its C library is used.
+        let tags =
+            [self.platforms, &["--python-version=311", "--implementation=cp", "--abi=cp311"]];
         python::unpack_wheel(&Wheel {
             requirements: &paths.root.join("xtask").join(self.requirements),
-            // The wheel of any Python version: only its C library is used.
-            tags: &[self.platform, "--python-version=311", "--implementation=cp", "--abi=cp311"],
+            tags: &tags.concat(),
             members: self.members,
             scratch: &partial.join("wheel"),
             into: &partial,

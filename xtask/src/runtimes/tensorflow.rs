@@ -17,7 +17,7 @@ const RELEASES: [Release; 2] = [
         framework: "TensorFlow",
         version: "2.21.0",
         requirements: "tensorflow-2.21.0.txt",
-        platform: "--platform=manylinux_2_27_x86_64",
+        platforms: &["--platform=manylinux_2_27_x86_64"],
         megabytes: 274,
         members: MEMBERS,
         libraries: &[
@@ -29,7 +29,7 @@ const RELEASES: [Release; 2] = [
         framework: "TensorFlow",
         version: "2.12.0",
         requirements: "tensorflow-2.12.0.txt",
-        platform: "--platform=manylinux_2_17_x86_64",
+        platforms: &["--platform=manylinux_2_17_x86_64"],
         megabytes: 232,
         members: MEMBERS,
         libraries: &[

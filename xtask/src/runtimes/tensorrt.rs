@@ -17,7 +17,7 @@ const RELEASES: [Release; 2] = [
         framework: "TensorRT",
         version: "11.4.0.106",
         requirements: "tensorrt-11.4.0.106.txt",
-        platform: "--platform=manylinux_2_28_x86_64",
+        platforms: &["--platform=manylinux_2_28_x86_64"],
         megabytes: 47,
         members: MEMBERS,
         libraries: &[
@@ -29,7 +29,7 @@ const RELEASES: [Release; 2] = [
         framework: "TensorRT",
         version: "10.16.1.11",
         requirements: "tensorrt-10.16.1.11.txt",
-        platform: "--platform=manylinux_2_28_x86_64",
+        platforms: &["--platform=manylinux_2_28_x86_64"],
         megabytes: 47,
         members: MEMBERS,
         libraries: &[

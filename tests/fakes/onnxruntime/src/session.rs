@@ -1,0 +1,198 @@
+//! Sessions, bindings and runs.
+
+use crate::arena::{Arena, Block};
+use crate::cuda::Driver;
+use crate::log;
+use crate::model::{Declared, Model, Operation};
+use crate::value::{MemoryInfo, Place, Tensor, Value};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Options of an execution provider.
+#[derive(Clone, Default)]
+pub struct Provider {
+    pub name: &'static str,
+    pub options: BTreeMap<String, String>,
+    /// The address of the caller's stream.
+    pub stream: usize,
+}
+
+#[derive(Clone, Default)]
+pub struct SessionOptions {
+    pub providers: Vec<Provider>,
+}
+
+#[derive(Default)]
+pub struct RunOptions {
+    pub entries: BTreeMap<String, String>,
+}
+
+pub struct Session {
+    pub model: Model,
+    pub gpu: Option<Gpu>,
+    pub cpu_info: MemoryInfo,
+    pub device_info: MemoryInfo,
+}
+
+pub struct Gpu {
+    device: i32,
+    stream: *mut c_void,
+    _weights: Block,
+    pub arena: Arc<Arena>,
+}
+
+/// Where an output goes.
+pub enum Target {
+    Value(Value),
+    /// Memory that the library allocates.
+    Allocated,
+}
+
+pub struct Binding {
+    pub session: *const Session,
+    pub inputs: Vec<(String, Value)>,
+    pub outputs: Vec<(String, Target)>,
+    pub results: Vec<Value>,
+}
+
+impl Session {
+    pub fn open(text: &str, options: &SessionOptions) -> Result<Self, String> {
+        let model = Model::parse(text)?;
+        let cuda = options.providers.iter().find(|provider| provider.name == "CUDA");
+        for provider in &options.providers {
+            let stream = if provider.stream == 0 { "none" } else { "the caller's" };
+            log(format_args!("session {} stream={stream} {:?}", provider.name, provider.options));
+        }
+        let gpu = cuda.map(|cuda| Gpu::open(cuda, model.weights)).transpose()?;
+        let device = gpu.as_ref().map_or(Place::Cpu, |gpu| Place::Cuda(gpu.device));
+        let (cpu_info, device_info) =
+            (MemoryInfo { place: Place::Cpu }, MemoryInfo { place: device });
+        Ok(Self { model, gpu, cpu_info, device_info })
+    }
+
+    /// Where the session takes or returns a tensor.
+    pub fn info_of(&self, tensor: &Declared) -> &MemoryInfo {
+        if tensor.cpu { &self.cpu_info } else { &self.device_info }
+    }
+
+    /// The error of a value that is bound where the session does not take it.
+    pub fn check_place(&self, name: &str, place: Place) -> Result<(), String> {
+        let outputs = self.model.outputs.iter().map(|(declared, _)| declared);
+        let tensor = self.model.inputs.iter().chain(outputs).find(|tensor| tensor.name == name);
+        let tensor = tensor.ok_or_else(|| format!("the model has no tensor '{name}'"))?;
+        let expected = self.info_of(tensor).place;
+        if place == expected {
+            return Ok(());
+        }
+        Err(format!("'{name}' is bound in {place:?}, the session has it in {expected:?}"))
+    }
+
+    /// Computes the outputs. With a GPU, the work is on its stream when this returns, and done if `wait`.
+    pub fn run(
+        &self,
+        inputs: &[(String, Value)],
+        outputs: &[(String, Target)],
+        wait: bool,
+    ) -> Result<Vec<Value>, String> {
+        if let Some(gpu) = &self.gpu {
+            log(format_args!("run CUDA device={} wait={wait} inputs={}", gpu.device, inputs.len()));
+        }
+        let input = |name: &str| {
+            let found = inputs.iter().find(|(given, _)| given == name);
+            found.map(|(_, value)| value).ok_or_else(|| format!("input '{name}' is missing"))
+        };
+        let mut results = Vec::new();
+        for (name, target) in outputs {
+            let (declared, operation) = self
+                .model
+                .outputs
+                .iter()
+                .find(|(declared, _)| declared.name == *name)
+                .ok_or_else(|| format!("the model has no output '{name}'"))?;
+            results.push(match operation {
+                Operation::Pass(a) => Arc::clone(input(a)?),
+                Operation::Copy(a) => self.compute(declared, target, input(a)?, None)?,
+                Operation::Add(a, b) => {
+                    self.compute(declared, target, input(a)?, Some(input(b)?))?
+                }
+            });
+        }
+        match &self.gpu {
+            Some(gpu) if wait => gpu.arena.driver.synchronize(gpu.stream)?,
+            _ => {}
+        }
+        Ok(results)
+    }
+
+    /// The copy of `a`, or its sum with `b`.
+    fn compute(
+        &self,
+        declared: &Declared,
+        target: &Target,
+        a: &Value,
+        b: Option<&Value>,
+    ) -> Result<Value, String> {
+        if b.is_some_and(|b| b.shape != a.shape) {
+            return Err(format!("the inputs of '{}' have different shapes", declared.name));
+        }
+        let place = self.info_of(declared).place;
+        let output = match target {
+            Target::Value(value) if value.shape == a.shape => Arc::clone(value),
+            Target::Value(value) => {
+                return Err(format!(
+                    "OrtValue shape verification failed. Current shape:{:?} Requested shape:{:?}",
+                    value.shape, a.shape
+                ));
+            }
+            Target::Allocated => Arc::new(self.allocate(declared, place, &a.shape)?),
+        };
+        match (&self.gpu, place) {
+            (Some(gpu), Place::Cuda(_)) => {
+                let at = |tensor: &Tensor| tensor.data.addr() as u64;
+                match b {
+                    None => gpu.arena.driver.copy(at(&output), at(a), a.bytes, gpu.stream)?,
+                    Some(b) => {
+                        let floats = u32::try_from(a.bytes / 4).unwrap_or(u32::MAX);
+                        gpu.arena.driver.add([at(a), at(b), at(&output)], floats, gpu.stream)?;
+                    }
+                }
+            }
+            _ => {
+                // SAFETY: CPU memory of this size, the output is not read meanwhile.
+                unsafe {
+                    std::ptr::copy(a.data, output.data, a.bytes);
+                    for i in 0..b.map_or(0, |_| a.bytes / 4) {
+                        *output.data.cast::<f32>().add(i) +=
+                            b.map_or(0.0, |b| *b.data.cast::<f32>().add(i));
+                    }
+                }
+            }
+        }
+        Ok(output)
+    }
+
+    fn allocate(&self, declared: &Declared, place: Place, shape: &[i64]) -> Result<Tensor, String> {
+        match (&self.gpu, place) {
+            (Some(gpu), Place::Cuda(device)) => {
+                let bytes = crate::value::bytes(declared.element, shape);
+                let block = gpu.arena.alloc(bytes)?;
+                Ok(Tensor::on_device(declared.element, shape, device, block))
+            }
+            _ => Ok(Tensor::on_heap(declared.element, shape)),
+        }
+    }
+}
+
+impl Gpu {
+    fn open(cuda: &Provider, weights: usize) -> Result<Self, String> {
+        let option = |name: &str| cuda.options.get(name).map(String::as_str);
+        let device = option("device_id").and_then(|id| id.parse().ok()).unwrap_or(0);
+        let limit = option("gpu_mem_limit").map_or(Ok(usize::MAX), str::parse);
+        let limit = limit.map_err(|e| format!("gpu_mem_limit: {e}"))?;
+        let arena = Arena::new(Driver::open()?, limit);
+        let _weights = arena.alloc(weights)?;
+        let stream = std::ptr::without_provenance_mut(cuda.stream);
+        Ok(Self { device, stream, _weights, arena })
+    }
+}
