@@ -48,6 +48,8 @@ impl Backend for TensorRt {
 
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "tensorrt_plan", default_file: "model.plan" }],
+        // Refused by `Model::open`, with the reason.
+        flags: trtserver_plugin_api::abi::descriptors::backend_flags::ACCELERATORS,
         // Work is queued while the batch before is still executed.
         max_in_flight: 2,
         align: 64,

@@ -149,10 +149,11 @@ impl Model for TensorRtModel {
     fn open(backend: &Arc<TensorRt>, context: &ModelContext) -> Result<Self, Error> {
         let config = Config::of(context);
         let within = |fault: Fault| fault.within(format_args!("model '{}'", config.model));
-        if let Some(name) = config.facts.accelerators.first() {
+        if let Some(accelerator) = config.facts.accelerators.first() {
             return Err(Error::unsupported(format_args!(
-                "unknown execution accelerator '{name}' requested for model '{}': a TensorRT plan is executed as it was \
-                 built",
+                "{} '{}' requested for model '{}': a TensorRT plan is executed as it was built",
+                accelerator.field(),
+                accelerator.name,
                 config.model
             )));
         }

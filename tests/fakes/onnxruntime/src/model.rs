@@ -48,7 +48,7 @@ impl Model {
             match (&words[..], &operation[..]) {
                 (["weights", bytes], []) => model.weights = bytes.parse().map_err(|_| bad())?,
                 (["input", rest @ ..], []) => model.inputs.push(declared(rest).ok_or_else(bad)?),
-                (["output", rest @ ..], [operation @ ..]) => {
+                (["output", rest @ ..], operation) => {
                     let operation = match operation {
                         ["add", a, b] => Operation::Add((*a).to_owned(), (*b).to_owned()),
                         ["pass", a] => Operation::Pass((*a).to_owned()),
