@@ -64,7 +64,7 @@ impl Context {
         };
         let context = Context { engine: Arc::clone(engine), raw, object, calls, layout };
         context.set_temporary_allocator()?;
-        if profile != 0 || engine.profiles.len() > 1 {
+        if engine.implicit_batch.is_none() {
             context.set_profile(profile, device.stream())?;
         }
         Ok(context)

@@ -8,14 +8,15 @@ use crate::driver::{self, Graph};
 use crate::instance::TensorRtInstance;
 use crate::model::Loaded;
 use crate::outlet::{Target, bytes_of};
-use crate::run::Failed;
+use crate::profile::nearest;
+use crate::run::{Failed, copy};
 use crate::settings::{CudaOptions, GraphSpec};
 use crate::vtable::Shape;
 use std::ptr::NonNull;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::outlet::Output;
 use trtserver_framework::types::shape_text;
-use trtserver_plugin_api::author::{Device, Dtype, Error, HostMemory};
+use trtserver_plugin_api::author::{Dtype, Error, HostMemory};
 
 /// Graphs of an instance without `graph_spec`: each holds memory for its tensors.
 const MAX_GRAPHS: usize = 8;
@@ -159,21 +160,7 @@ impl TensorRtInstance {
     ) -> Result<bool, Failed> {
         let Some(at) = self.graphs.entry(&self.buffers.shapes) else { return Ok(false) };
         if matches!(self.graphs.entries[at].state, State::New) {
-            let captured = self.capture(at, chosen);
-            let entry = &mut self.graphs.entries[at];
-            entry.state = match captured {
-                Ok(captured) => State::Captured(captured),
-                Err(reason) => {
-                    let shapes: Vec<_> =
-                        entry.shapes.iter().map(|s| shape_text(s.dims())).collect();
-                    self.scope.warning(format_args!(
-                        "model '{}' runs without a CUDA graph for inputs of shape {}: {reason}",
-                        self.model.config.model,
-                        shapes.join(", ")
-                    ));
-                    State::Refused
-                }
-            };
+            self.capture(at, chosen);
         }
         let State::Captured(captured) = &self.graphs.entries[at].state else { return Ok(false) };
         if captured.context != chosen {
@@ -182,8 +169,42 @@ impl TensorRtInstance {
         self.launch(captured, rows, target).map(|()| true)
     }
 
+    /// Captures the graphs for the shapes that the configuration lists.
+    pub fn capture_listed(&mut self) {
+        for at in 0..self.graphs.entries.len() {
+            let ranges = self.contexts.iter().map(|context| context.ranges.as_slice());
+            let chosen = match self.loaded.engine.implicit_batch {
+                Some(_) => Some(0),
+                None => nearest(ranges, &self.graphs.entries[at].shapes),
+            };
+            match chosen {
+                Some(chosen) => self.capture(at, chosen),
+                None => self.refuse(at, "no optimisation profile of the instance allows them"),
+            }
+        }
+    }
+
+    /// Captures the graph of an entry, or says why there can be none.
+    fn capture(&mut self, at: usize, chosen: usize) {
+        match self.captured(at, chosen) {
+            Ok(captured) => self.graphs.entries[at].state = State::Captured(captured),
+            Err(reason) => self.refuse(at, &reason),
+        }
+    }
+
+    fn refuse(&mut self, at: usize, reason: &str) {
+        let entry = &mut self.graphs.entries[at];
+        entry.state = State::Refused;
+        let shapes: Vec<_> = entry.shapes.iter().map(|shape| shape_text(shape.dims())).collect();
+        self.scope.warning(format_args!(
+            "model '{}' runs without a CUDA graph for inputs of shape {}: {reason}",
+            self.model.config.model,
+            shapes.join(", ")
+        ));
+    }
+
     /// Captures the work for the shapes of an entry. The addresses of the run's own tensors are restored afterwards.
-    fn capture(&mut self, at: usize, chosen: usize) -> Result<Captured, String> {
+    fn captured(&mut self, at: usize, chosen: usize) -> Result<Captured, String> {
         let driver = driver::get()?;
         let shapes = self.graphs.entries[at].shapes.clone();
         let allocate = |bytes: usize| {
@@ -294,16 +315,6 @@ impl TensorRtInstance {
         }
         Ok(())
     }
-}
-
-/// Queues a copy on the device.
-fn copy(device: &Device, to: *mut u8, from: *mut u8, bytes: usize) -> Result<(), Error> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let memory = device.memory();
-    // SAFETY: both are memory of the device of at least that size, used in the order of its compute stream.
-    unsafe { device.copy((to, memory), (from, memory), bytes, Some(device.stream())) }
 }
 
 #[cfg(test)]

@@ -78,17 +78,11 @@ impl Instance for TensorRtInstance {
         let buffers = Buffers::new(&loaded, &device, &scope)?;
         let single = loaded.plan.outputs.iter().any(|output| output.handle.is_shape);
         let model = Arc::clone(model);
-        Ok(Self {
-            contexts,
-            graphs,
-            buffers,
-            model,
-            loaded,
-            device,
-            scope,
-            single,
-            cancelled: Vec::new(),
-        })
+        let cancelled = Vec::new();
+        let mut instance =
+            Self { contexts, graphs, buffers, model, loaded, device, scope, single, cancelled };
+        instance.capture_listed();
+        Ok(instance)
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {

@@ -9,7 +9,9 @@ use crate::library::{self, Library};
 use crate::plan_file::{self, Header};
 use crate::plugin_libraries;
 use crate::refit;
-use crate::settings::{CudaOptions, Settings, VERSION_PARAMETER, WEIGHTS_PARAMETER};
+use crate::settings::{
+    CudaOptions, HOST_CODE_PARAMETER, Settings, VERSION_PARAMETER, WEIGHTS_PARAMETER,
+};
 use crate::tensors::{DeclaredTensor, Handle};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +25,7 @@ use trtserver_plugin_api::author::{Error, Model, ModelContext, Scope};
 pub struct TensorRtModel {
     pub config: Config,
     pub cuda: CudaOptions,
-    plan: PlanFile,
+    pub plan: PlanFile,
     scope: Scope,
     /// By CUDA ordinal. The lock is held while a plan is deserialized, so that the instances of a device share one engine.
     devices: Mutex<HashMap<i32, Arc<Loaded>>>,
@@ -56,15 +58,20 @@ impl PlanFile {
         let within = |fault: Fault| {
             fault.within(format_args!("plan file '{}' ({})", path.display(), built_by(header)))
         };
-        let major = wanted_major(header, context.parameter(VERSION_PARAMETER), settings);
-        let major = major.map_err(within)?;
-        let library = library::open(major, &settings.places).map_err(within)?;
+        let parameter = context.parameter(VERSION_PARAMETER);
+        let library = library_for(header, parameter, settings).map_err(within)?;
         plugin_libraries::load_all(library, settings)?;
         let weights = context.parameter(WEIGHTS_PARAMETER).filter(|name| !name.is_empty());
+        let allowed = match context.value(HOST_CODE_PARAMETER) {
+            None => false,
+            Some(value) => value.to_bool().ok_or_else(|| {
+                Fault::invalid(format!("parameter '{HOST_CODE_PARAMETER}' must be true or false"))
+            })?,
+        };
         Ok(PlanFile {
             header,
             library,
-            options: Options { allow_host_code: settings.version_compatible },
+            options: Options { allow_host_code: allowed || settings.version_compatible },
             weights: weights.map(|name| Path::new(context.version_dir()).join(name)),
             path,
         })
@@ -88,10 +95,18 @@ impl PlanFile {
     }
 
     fn refused(&self, device: i32, reason: &str) -> Fault {
+        let way_out = if !self.options.allow_host_code && reason.contains("HostCode") {
+            format!(
+                "Set the parameter '{HOST_CODE_PARAMETER}' of the model to true if the code in the plan may run in the server"
+            )
+        } else {
+            "A plan is for the version and the kind of GPU that built it; build it with this TensorRT on such a GPU"
+                .to_owned()
+        };
         let capability = driver::get().map(|driver| driver.compute_capability(device));
         Fault::invalid(format!(
             "plan file '{}' ({}) cannot be used by TensorRT {} ({}) on GPU {device} (compute capability {}): {reason}\n\
-             A plan is for the version and the kind of GPU that built it; build it with this TensorRT on such a GPU",
+             {way_out}",
             self.path.display(),
             built_by(self.header),
             self.library.version,
@@ -110,12 +125,12 @@ fn built_by(header: Header) -> String {
     }
 }
 
-/// The major version of the library that a plan needs.
-fn wanted_major(
+/// The library that a plan needs: by its header, else by the parameter, else the newest that there is.
+fn library_for(
     header: Header,
     parameter: Option<&str>,
     settings: &Settings,
-) -> Result<u32, Fault> {
+) -> Result<&'static Library, Fault> {
     let parameter = parameter.filter(|text| !text.is_empty()).map(|text| {
         let major = text.trim().split('.').next().and_then(|major| major.parse::<u32>().ok());
         major.ok_or_else(|| {
@@ -128,14 +143,18 @@ fn wanted_major(
         (Some(major), Some(asked)) if major != asked => Err(Fault::invalid(format!(
             "parameter '{VERSION_PARAMETER}' asks for TensorRT {asked}, but the plan needs TensorRT {major}"
         ))),
-        (Some(major), _) | (None, Some(major)) => Ok(major),
+        (Some(major), _) | (None, Some(major)) => library::open(major, &settings.places),
         (None, None) => {
-            let newest = settings.places.majors(&library::known_majors()).first().copied();
-            newest.ok_or_else(|| {
+            let newest_first = library::known_majors().into_iter().rev();
+            let found = newest_first
+                .map(|major| library::open(major, &settings.places))
+                .find_map(Result::ok);
+            found.ok_or_else(|| {
                 Fault::invalid(format!(
-                    "the header does not say which TensorRT the plan needs; set the parameter '{VERSION_PARAMETER}' of \
-                     the model to one of {}",
-                    library::supported()
+                    "the header does not say which TensorRT the plan needs, and no TensorRT {} was found in {}; set the \
+                     parameter '{VERSION_PARAMETER}' of the model",
+                    library::supported(),
+                    settings.places.text()
                 ))
             })
         }
@@ -203,8 +222,10 @@ impl TensorRtModel {
         };
         if let Some(max) = max.filter(|max| batches && config.max_batch_size > *max) {
             return Err(Fault::invalid(format!(
-                "unexpected configuration maximum batch size {} for '{}', model maximum is {max}",
-                config.max_batch_size, config.model
+                "unexpected configuration maximum batch size {} for '{}', model maximum is {max} (plan file '{}')",
+                config.max_batch_size,
+                config.model,
+                self.plan.path.display()
             )));
         }
         Ok(Arc::new(Loaded { engine, plan }))

@@ -19,6 +19,9 @@ use trtserver_plugin_api::author::{
     Batch, Device, Dtype, Error, HostMemory, Memory, Request, Scope,
 };
 
+/// TensorRT takes device memory at multiples of this alone.
+const ALIGN: usize = 256;
+
 /// Why a run did not happen.
 #[derive(Debug)]
 pub enum Failed {
@@ -61,6 +64,10 @@ pub struct Buffers {
     /// For outputs that no request asked for, in the order of the plan's outputs.
     scratch: Vec<Option<HostMemory>>,
     host_scratch: Vec<Vec<u64>>,
+    /// For inputs that the host has at an address that TensorRT does not take, in the order of the plan's inputs.
+    aligned: Vec<Option<HostMemory>>,
+    /// Outputs to be copied to where the host wants them: destination, source, bytes.
+    copies: Vec<(*mut u8, *mut u8, usize)>,
     /// The address of tensors without elements: TensorRT refuses null.
     pub empty: HostMemory,
 }
@@ -84,6 +91,8 @@ impl Buffers {
             bindings: vec![std::ptr::null_mut(); loaded.engine.bindings],
             scratch: (0..outputs).map(|_| None).collect(),
             host_scratch: vec![Vec::new(); outputs],
+            aligned: (0..inputs).map(|_| None).collect(),
+            copies: Vec::new(),
             empty: scope.allocate(device.memory(), 256, 0)?,
         })
     }
@@ -134,10 +143,13 @@ impl Buffers {
         &mut self,
         loaded: &Loaded,
         source: Source<'_, '_>,
-        memory: Memory,
+        device: &Device,
+        scope: &Scope,
     ) -> Result<(), Fault> {
         let Some(first) = source.first() else { return Ok(()) };
-        for (slot, input) in loaded.plan.inputs.iter().zip(&mut self.inputs) {
+        let memory = device.memory();
+        let inputs = self.inputs.iter_mut().zip(&mut self.aligned);
+        for (slot, (input, aligned)) in loaded.plan.inputs.iter().zip(inputs) {
             if slot.handle.is_shape {
                 continue;
             }
@@ -147,6 +159,10 @@ impl Buffers {
             input.bytes = block.bytes as usize;
             if input.at.is_none() || input.bytes == 0 {
                 input.at = std::ptr::NonNull::new(self.empty.as_ptr());
+            } else if !is_aligned(block.ptr) {
+                let to = grown(aligned, input.bytes, device, scope)?;
+                copy(device, to, block.ptr, input.bytes)?;
+                input.at = std::ptr::NonNull::new(to);
             }
         }
         Ok(())
@@ -169,18 +185,41 @@ impl Buffers {
         if bytes == 0 {
             return Ok(self.empty.as_ptr());
         }
-        let block = &mut self.scratch[nth];
-        if block.as_ref().is_none_or(|block| block.len() < bytes) {
-            if let Some(small) = block.take() {
-                let event = device.event()?;
-                event.record(device.stream())?;
-                small.free_after(event);
-            }
-            let stream = Some(device.stream());
-            *block = Some(scope.allocate_for(device.memory(), bytes, 0, stream)?);
-        }
-        Ok(block.as_ref().map_or(std::ptr::null_mut(), HostMemory::as_ptr))
+        grown(&mut self.scratch[nth], bytes, device, scope)
     }
+}
+
+/// Device memory of at least this size, kept from run to run.
+fn grown(
+    block: &mut Option<HostMemory>,
+    bytes: usize,
+    device: &Device,
+    scope: &Scope,
+) -> Result<*mut u8, Error> {
+    if block.as_ref().is_none_or(|block| block.len() < bytes) {
+        if let Some(small) = block.take() {
+            let event = device.event()?;
+            event.record(device.stream())?;
+            small.free_after(event);
+        }
+        let stream = Some(device.stream());
+        *block = Some(scope.allocate_for(device.memory(), bytes, 0, stream)?);
+    }
+    Ok(block.as_ref().map_or(std::ptr::null_mut(), HostMemory::as_ptr))
+}
+
+fn is_aligned(at: *mut u8) -> bool {
+    at.addr().is_multiple_of(ALIGN)
+}
+
+/// Queues a copy on the device.
+pub fn copy(device: &Device, to: *mut u8, from: *mut u8, bytes: usize) -> Result<(), Error> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let memory = device.memory();
+    // SAFETY: both are memory of the device of at least that size, used in the order of its compute stream.
+    unsafe { device.copy((to, memory), (from, memory), bytes, Some(device.stream())) }
 }
 
 impl TensorRtInstance {
@@ -213,8 +252,7 @@ impl TensorRtInstance {
         let checked = self.buffers.check_inputs(model, &self.loaded, source, rows);
         checked.map_err(Failed::Input)?;
         let chosen = self.choose().map_err(Failed::Input)?;
-        let memory = self.device.memory();
-        let located = self.buffers.locate_inputs(&self.loaded, source, memory);
+        let located = self.buffers.locate_inputs(&self.loaded, source, &self.device, &self.scope);
         located.map_err(Failed::Input)?;
         if self.graphs.is_enabled() && self.run_graph(chosen, rows, target)? {
             return Ok(());
@@ -223,6 +261,9 @@ impl TensorRtInstance {
         self.set_outputs(chosen, rows, target)?;
         // SAFETY: all tensors have addresses: of the host, ordered by the compute stream, or of this instance.
         unsafe { self.enqueue(chosen, rows) }?;
+        for (to, from, bytes) in self.buffers.copies.drain(..) {
+            copy(&self.device, to, from, bytes).map_err(Failed::of_error)?;
+        }
         self.adopt_outputs(chosen, rows, target)
     }
 
@@ -340,6 +381,7 @@ impl TensorRtInstance {
         let Self { contexts, buffers, loaded, device, scope, .. } = self;
         let context = &mut contexts[chosen];
         let implicit = loaded.engine.implicit_batch.is_some();
+        buffers.copies.clear();
         for (nth, slot) in loaded.plan.outputs.iter().enumerate() {
             let handle = &slot.handle;
             let shape = match implicit {
@@ -373,6 +415,11 @@ impl TensorRtInstance {
                 let text =
                     format!("output '{}' is not in the memory that the engine writes", slot.name);
                 return Err(Failed::Run(Fault::internal(text)));
+            } else if !handle.on_host && !is_aligned(at) {
+                let scratch = buffers.scratch(nth, bytes, false, device, scope);
+                let scratch = scratch.map_err(Failed::of_error)?;
+                buffers.copies.push((at, scratch, bytes));
+                at = scratch;
             }
             if implicit {
                 set_binding(&mut buffers.bindings, handle.binding, at)?;

@@ -11,6 +11,8 @@ pub const PLUGINS: &str = "plugins";
 pub const VERSION_COMPATIBLE: &str = "version-compatible";
 /// Parameter of a model: the major version that its plan needs.
 pub const VERSION_PARAMETER: &str = "tensorrt_version";
+/// Parameter of a model: its plan may contain host code.
+pub const HOST_CODE_PARAMETER: &str = "allow_host_code";
 /// Parameter of a model: the file with the weights of a plan without weights.
 pub const WEIGHTS_PARAMETER: &str = "weights";
 
@@ -19,7 +21,7 @@ pub struct Settings {
     pub places: Places,
     /// Libraries of TensorRT plugins.
     pub plugins: Vec<PathBuf>,
-    /// Plans may contain host code, as version-compatible ones do.
+    /// All plans may contain host code, as version-compatible ones do.
     pub version_compatible: bool,
 }
 
