@@ -9,7 +9,7 @@ use crate::instance::TensorRtInstance;
 use crate::model::Loaded;
 use crate::outlet::{Target, bytes_of};
 use crate::profile::nearest;
-use crate::run::{Failed, copy};
+use crate::run::{Failed, copy, free_behind};
 use crate::settings::{CudaOptions, GraphSpec};
 use crate::vtable::Shape;
 use std::ptr::NonNull;
@@ -207,70 +207,84 @@ impl TensorRtInstance {
     fn captured(&mut self, at: usize, chosen: usize) -> Result<Captured, String> {
         let driver = driver::get()?;
         let shapes = self.graphs.entries[at].shapes.clone();
-        let allocate = |bytes: usize| {
-            let stream = Some(self.device.stream());
-            let memory = self.scope.allocate_for(self.device.memory(), bytes.max(1), 0, stream);
-            memory.map_err(|e| e.text().to_owned())
-        };
-        let mut inputs = Vec::with_capacity(shapes.len());
-        for (slot, shape) in self.loaded.plan.inputs.iter().zip(&shapes) {
-            inputs.push(allocate(bytes_of(shape, slot.dtype).unwrap_or(0))?);
-        }
         let own = (self.buffers.shapes.clone(), self.buffers.inputs.clone());
-        for (nth, memory) in inputs.iter().enumerate() {
-            self.buffers.shapes[nth] = shapes[nth];
-            self.buffers.inputs[nth].at = NonNull::new(memory.as_ptr());
-        }
-        let captured = self.capture_with(driver, chosen, inputs);
+        let mut memory = Vec::new();
+        let captured = self.capture_with(driver, chosen, &shapes, &mut memory);
         (self.buffers.shapes, self.buffers.inputs) = own;
-        captured
+        match captured {
+            Ok((graph, outputs)) => {
+                let outputs = outputs.into_iter().zip(memory.split_off(shapes.len())).collect();
+                Ok(Captured { context: chosen, graph, inputs: memory, outputs })
+            }
+            Err(reason) => {
+                // The first run may still be at work.
+                for block in memory {
+                    let _ = free_behind(&self.device, block);
+                }
+                Err(reason)
+            }
+        }
     }
 
+    /// The graph, and the shapes of the outputs. Adds the memory of inputs and outputs to `memory`.
     fn capture_with(
         &mut self,
         driver: &'static driver::Driver,
         chosen: usize,
-        inputs: Vec<HostMemory>,
-    ) -> Result<Captured, String> {
+        shapes: &[Shape],
+        memory: &mut Vec<HostMemory>,
+    ) -> Result<(Graph, Vec<Shape>), String> {
         let text = |failed: Failed| failed.into_error().text().to_owned();
+        for (nth, shape) in shapes.iter().enumerate() {
+            let dtype = self.loaded.plan.inputs[nth].dtype;
+            let block = self.allocate(bytes_of(shape, dtype), memory)?;
+            self.buffers.shapes[nth] = *shape;
+            self.buffers.inputs[nth].at = NonNull::new(block);
+        }
         self.set_inputs(chosen).map_err(text)?;
         let rows = self.loaded.plan.batching.then(|| {
-            let first = self.buffers.shapes.first().and_then(|shape| shape.dims().first());
+            let first = shapes.first().and_then(|shape| shape.dims().first());
             first.copied().unwrap_or(1) as usize
         });
         let mut outputs = Vec::new();
-        for (nth, slot) in self.loaded.plan.outputs.iter().enumerate() {
+        for nth in 0..self.loaded.plan.outputs.len() {
+            let slot = &self.loaded.plan.outputs[nth];
             let shape = self.output_shape_of(chosen, nth, rows);
             let shape = shape.ok_or_else(|| {
                 format!("the shape of output '{}' is known only while the engine runs", slot.name)
             })?;
-            let bytes = bytes_of(&shape, slot.dtype).unwrap_or(0).max(1);
-            let stream = Some(self.device.stream());
-            let memory = self.scope.allocate_for(self.device.memory(), bytes, 0, stream);
-            let memory = memory.map_err(|e| e.text().to_owned())?;
-            // SAFETY: memory of the output's size, kept as long as the graph.
-            unsafe {
-                match self.buffers.bindings.get_mut(slot.handle.binding) {
-                    Some(binding) if self.loaded.engine.implicit_batch.is_some() => {
-                        *binding = memory.as_ptr();
-                    }
-                    _ => {
-                        let context = &self.contexts[chosen].context;
-                        context.set_address(&slot.handle.c_name, memory.as_ptr())?;
-                    }
-                }
+            let block = self.allocate(bytes_of(&shape, slot.dtype), memory)?;
+            if self.loaded.engine.implicit_batch.is_some() {
+                let binding = self.buffers.bindings.get_mut(slot.handle.binding);
+                *binding.ok_or("the engine has fewer bindings than tensors")? = block;
+            } else {
+                // SAFETY: memory of the output's size, kept as long as the graph.
+                unsafe { self.contexts[chosen].context.set_address(&slot.handle.c_name, block)? };
             }
-            outputs.push((shape, memory));
+            outputs.push(shape);
         }
         // TensorRT prepares the first run of new shapes by work that cannot be captured.
         // SAFETY: all tensors have memory of their size; the inputs hold arbitrary bytes, and the result is not read.
         unsafe { self.enqueue(chosen, rows) }.map_err(text)?;
+        let stream = self.device.stream().as_raw();
         // SAFETY: as above; the compute stream belongs to the context of this thread.
-        let graph = unsafe {
-            driver
-                .capture(self.device.stream().as_raw(), || self.enqueue(chosen, rows).map_err(text))
-        }?;
-        Ok(Captured { context: chosen, graph, inputs, outputs })
+        let graph = unsafe { driver.capture(stream, || self.enqueue(chosen, rows).map_err(text)) }?;
+        Ok((graph, outputs))
+    }
+
+    /// Device memory of a graph's tensor.
+    fn allocate(
+        &self,
+        bytes: Option<usize>,
+        memory: &mut Vec<HostMemory>,
+    ) -> Result<*mut u8, String> {
+        let bytes = bytes.ok_or("a tensor has no size")?.max(1);
+        let stream = Some(self.device.stream());
+        let block = self.scope.allocate_for(self.device.memory(), bytes, 0, stream);
+        let block = block.map_err(|e| e.text().to_owned())?;
+        let at = block.as_ptr();
+        memory.push(block);
+        Ok(at)
     }
 
     fn output_shape_of(&self, chosen: usize, nth: usize, rows: Option<usize>) -> Option<Shape> {

@@ -56,8 +56,9 @@ impl Instance for TensorRtInstance {
         let engine = &loaded.engine;
         let refuse = |reason: String| {
             Error::invalid(format_args!(
-                "instance '{}' of model '{name}': {reason}",
-                context.name()
+                "instance '{}' of model '{name}', plan file '{}': {reason}",
+                context.name(),
+                model.plan.path.display()
             ))
         };
         let available = engine.profiles.len().max(1);

@@ -198,14 +198,20 @@ fn grown(
 ) -> Result<*mut u8, Error> {
     if block.as_ref().is_none_or(|block| block.len() < bytes) {
         if let Some(small) = block.take() {
-            let event = device.event()?;
-            event.record(device.stream())?;
-            small.free_after(event);
+            free_behind(device, small)?;
         }
         let stream = Some(device.stream());
         *block = Some(scope.allocate_for(device.memory(), bytes, 0, stream)?);
     }
     Ok(block.as_ref().map_or(std::ptr::null_mut(), HostMemory::as_ptr))
+}
+
+/// Frees memory once the work is done that was queued so far.
+pub fn free_behind(device: &Device, memory: HostMemory) -> Result<(), Error> {
+    let event = device.event()?;
+    event.record(device.stream())?;
+    memory.free_after(event);
+    Ok(())
 }
 
 fn is_aligned(at: *mut u8) -> bool {
