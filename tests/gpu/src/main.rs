@@ -12,7 +12,7 @@ use cuda::Driver;
 use report::Report;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: trtserver-gpu-test [--list] [--requests N] [NAME...]\n  \
+const USAGE: &str = "usage: trtserver-gpu-test [--list] [--requests N] [--only NAME] [NAME...]\n  \
                      Runs the checks whose names contain one of NAME, or all. --requests: of the memory check (default 100000).";
 
 /// What the command line asks for.
@@ -77,6 +77,7 @@ fn options() -> Result<Option<Options>, String> {
                 let number = words.next().and_then(|n| n.parse().ok());
                 options.requests = number.ok_or("--requests needs a number")?;
             }
+            "--only" => options.names.push(words.next().ok_or("--only needs the name of a check")?),
             word if word.starts_with('-') => return Err(format!("unknown flag {word}")),
             _ => options.names.push(word),
         }

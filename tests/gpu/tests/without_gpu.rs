@@ -19,9 +19,16 @@ fn list_names_the_checks() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_trtserver-gpu-test")).arg("--list").output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
-    for check in
-        ["discovery", "kernels", "cuda-shared-memory", "latency", "overlap", "memory", "faults"]
-    {
+    for check in [
+        "discovery",
+        "kernels",
+        "cuda-shared-memory",
+        "latency",
+        "overlap",
+        "memory",
+        "tensorrt",
+        "faults",
+    ] {
         assert!(out.lines().any(|line| line.starts_with(check)), "{check} in {out}");
     }
 }

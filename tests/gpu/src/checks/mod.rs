@@ -7,6 +7,7 @@ mod latency; // time beyond the bare driver calls
 mod memory; // device memory over many requests
 mod overlap; // copies beside kernels
 mod shared_memory; // regions of this process
+mod tensorrt; // plans, with the real library
 
 use crate::Options;
 use crate::cuda::Driver;
@@ -45,6 +46,11 @@ pub const ALL: &[Check] = &[
         run: overlap::run,
     },
     Check { name: "memory", what: "device memory is flat over 100,000 requests", run: memory::run },
+    Check {
+        name: "tensorrt",
+        what: "plans built by trtexec give right results, a damaged one is refused (docs/tensorrt.md)",
+        run: tensorrt::run,
+    },
     Check {
         name: "faults",
         what: "a kernel that faults fails its requests only; an isolated model serves again",
