@@ -33,6 +33,7 @@ mod queue_policy;
 mod sequence_batching;
 mod shared_memory_regions;
 mod shared_memory_tensors;
+mod tensorrt;
 mod unread_responses;
 mod v1_grpc;
 mod v1_http;

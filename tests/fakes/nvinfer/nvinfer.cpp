@@ -141,7 +141,9 @@ static void **table() {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-#ifndef WITHOUT_RUNTIME
+#ifdef WITHOUT_RUNTIME
+#define createInferRuntime_INTERNAL other_function
+#endif
 EXPORT void *createInferRuntime_INTERNAL(void *logger, int32_t version) {
     Logger log{logger};
     if (version / (VERSION[0] < 10 ? 1000 : 10000) != VERSION[0]) {
@@ -161,7 +163,6 @@ EXPORT void *createInferRuntime_INTERNAL(void *logger, int32_t version) {
     count(&Counts::runtimes, 1);
     return publish(r, runtime::table(), runtime::destroy);
 }
-#endif
 
 EXPORT void *createInferRefitter_INTERNAL(void *engine, void *, int32_t) {
     Refitter *r = new Refitter();
