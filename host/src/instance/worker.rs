@@ -46,7 +46,7 @@ pub struct Worker {
     pub one_at_a_time: bool,
     /// How long a closing instance waits for outstanding requests.
     pub drain: Duration,
-    /// Dropped last, after the instance and its model, as the signal that both are closed.
+    /// Dropped last, after the instance, its model and its streams, as the signal that all are closed.
     pub open: Arc<dyn Any + Send + Sync>,
 }
 
@@ -70,6 +70,8 @@ impl Worker {
     }
 
     fn run(mut self, opened: Sender<Result<()>>) {
+        // The process may end at this signal, so it is given after the streams are destroyed.
+        let _open = Arc::clone(&self.open);
         // The streams outlive the instance that uses them.
         let (_gpu, instance) = match self.open() {
             Ok(open) => open,
