@@ -68,6 +68,16 @@ fn caffe2_models_pass_every_check() {
     keeps_all(&caffe2, &["--model", &model.to_string_lossy()], 30);
 }
 
+/// Plans need a GPU, which the check has none of: what needs a model is untested.
+#[test]
+fn tensorrt_breaks_no_rule() {
+    let (report, code) = check(&backends().join("tensorrt/libtrtserver_tensorrt.so"), &[]);
+    assert_eq!((in_state(&report, "broken"), in_state(&report, "warning")), (vec![], vec![]));
+    assert_eq!(code, 3);
+    assert!(reason(&report, "untested", "model.open").contains("--model DIR"));
+    assert!(in_state(&report, "kept").len() >= 10, "{report:#}");
+}
+
 #[test]
 fn check_passes_with_tensorflow() {
     let plugin = backends().join("tensorflow/libtrtserver_tensorflow.so");

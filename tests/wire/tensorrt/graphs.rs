@@ -48,6 +48,19 @@ fn graphs_are_captured_for_the_batch_sizes_of_graph_spec() {
 }
 
 #[test]
+fn batch_above_the_lower_bound_is_padded_to_the_graph() {
+    let fakes = Fakes::with_tensorrt(&[11]);
+    let graphs = "optimization { cuda { graphs: true graph_spec {
+        batch_size: 6 input { key: \"X\" value { dim: [ 4 ] } } graph_lower_bound { batch_size: 4 } } } }";
+    let server = scaling(&fakes, 11, graphs).env("FAKE_CUDA_LOG", fakes.path("calls")).start();
+    for (rows, launches) in [(6, 1), (4, 2), (5, 3), (3, 3), (7, 3)] {
+        scales(&server, "m", rows);
+        assert_eq!(calls(&fakes, "cuGraphLaunch"), launches, "{rows} rows");
+    }
+    stops(server, &fakes);
+}
+
+#[test]
 fn execution_that_cannot_be_captured_falls_back_with_a_log_line() {
     let fakes = Fakes::with_tensorrt(&[10]);
     // The shape of the output is known only after the stream was synchronised, which no capture allows.

@@ -177,3 +177,11 @@ fn machine_without_a_gpu_refuses_the_model_and_serves_the_others() {
     let text = without_usable_library(&fakes, |server| server.env("FAKE_CUDA_DEVICES", ""));
     says(&text, &["GPU"]);
 }
+
+#[test]
+fn tensors_in_a_format_that_is_not_linear_are_refused() {
+    let fakes = Fakes::with_tensorrt(&[10]);
+    let plan = Plan::scale(10).line("format 4").bytes();
+    let reason = reason(&fakes, 10, &scale_config("bad", ""), &plan, same);
+    says(&reason, &["X", "linear"]);
+}

@@ -104,6 +104,31 @@ fn elements_of_every_type_pass_unchanged() {
     }
 }
 
+/// The protocols have no name for FP8: such a tensor is declared as bytes.
+#[test]
+fn elements_of_fp8_are_declared_as_bytes() {
+    let fakes = Fakes::with_tensorrt(&[10, 11]);
+    let mut server = fakes.server();
+    for major in [10, 11] {
+        let plan =
+            Plan::new(major).line("input X FP8 3").line("output Y FP8 3").line("Y = identity X");
+        let name = format!("m{major}");
+        let config = format!(
+            "name: \"{name}\" platform: \"tensorrt_plan\"
+             input {{ name: \"X\" data_type: TYPE_UINT8 dims: [ 3 ] }}
+             output {{ name: \"Y\" data_type: TYPE_UINT8 dims: [ 3 ] }}"
+        );
+        server = model(server, &name, config, &plan);
+    }
+    let server = server.start();
+    for name in ["m10", "m11"] {
+        let outputs =
+            outputs(&infer(&server, name, &[tensor("X", "UINT8", &[3], json!([1, 128, 255]))]));
+        assert_eq!(outputs["Y"]["data"], json!([1, 128, 255]));
+    }
+    stops(server, &fakes);
+}
+
 /// The output of a request of three elements whose tensors follow the JSON.
 fn binary(server: &Running, model: &str, datatype: &str, bytes: &[u8]) -> Vec<u8> {
     let head = json!({
