@@ -35,6 +35,7 @@ mod strings;
 mod types;
 mod value;
 
+pub use gpu::preload::preload;
 pub use plugin::{Engine, Graph, ModelFormat};
 pub use runtime::VARIABLE;
 

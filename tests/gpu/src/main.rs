@@ -5,6 +5,9 @@ mod checks;
 mod cuda;
 mod install;
 mod models;
+mod onnx_model;
+mod onnx_runtime;
+mod region;
 mod report;
 mod tensors;
 

@@ -27,6 +27,7 @@ fn list_names_the_checks() {
         "overlap",
         "memory",
         "tensorrt",
+        "onnx-speed",
         "faults",
     ] {
         assert!(out.lines().any(|line| line.starts_with(check)), "{check} in {out}");

@@ -5,6 +5,7 @@ mod faults; // a kernel that faults
 mod kernels; // sums by a kernel, alone and in batches
 mod latency; // time beyond the bare driver calls
 mod memory; // device memory over many requests
+mod onnx; // ONNX models on CUDA
 mod overlap; // copies beside kernels
 mod shared_memory; // regions of this process
 mod tensorrt; // plans, with the real library
@@ -50,6 +51,21 @@ pub const ALL: &[Check] = &[
         name: "tensorrt",
         what: "plans built by trtexec give right results, a damaged one is refused (docs/tensorrt.md)",
         run: tensorrt::run,
+    },
+    Check {
+        name: "onnx-speed",
+        what: "ResNet-50 by ONNX Runtime: 95 % of a bare loop's throughput, at most 60 us more for one image",
+        run: onnx::speed,
+    },
+    Check {
+        name: "onnx-priorities",
+        what: "a model of PRIORITY_MAX beside one of PRIORITY_MIN: 99th percentile within 1.3 times",
+        run: onnx::priorities,
+    },
+    Check {
+        name: "onnx-memory",
+        what: "device memory of ONNX models is flat over 100,000 requests",
+        run: onnx::memory,
     },
     Check {
         name: "faults",

@@ -1,14 +1,13 @@
 //! Copies of one batch run beside the kernel of another: requests with large tensors and a slow kernel take less time than both
-//! one after the other. The tensors are in system shared memory, since the time of a body on the socket would hide both.
+//! one after the other. The tensors are in system shared memory.
 
 use crate::Options;
 use crate::cuda::Driver;
+use crate::region::Region;
 use crate::report::{CheckResult, Outcome};
 use crate::tensors::{floats, mean_time_of};
 use crate::{install, models};
 use serde_json::json;
-use std::fs;
-use trtserver_tests::Running;
 use trtserver_tests::http1::{Response, request};
 
 /// Floats of a tensor of 16 MiB.
@@ -25,7 +24,9 @@ pub fn run(driver: &Driver, _: &Options) -> CheckResult {
         .model("spin", models::add("spin", group, &[("spin_us", "3000")]))
         .flag("--allow-client-shm=true")
         .start();
-    let _region = Region::register(&server)?;
+    // Both inputs, and place for the output.
+    let bytes = [floats(0.0, LARGE), floats(1.0, LARGE), vec![0; 4 * LARGE]].concat();
+    let _region = Region::register(&server, "r", &bytes)?;
     let ok = |response: &Response| match response.status {
         200 => Ok(()),
         status => Err(format!("status {status}: {}", response.text())),
@@ -47,30 +48,6 @@ pub fn run(driver: &Driver, _: &Options) -> CheckResult {
         _ if driver.is_test_double() => Ok(Outcome::Skip(format!("of a test double: {figures}"))),
         true => Ok(Outcome::Pass(figures)),
         false => Err(figures),
-    }
-}
-
-/// An object of shared memory with both inputs and place for the output, registered as `r`. Unlinked when dropped.
-struct Region(String);
-
-impl Region {
-    fn register(server: &Running) -> Result<Self, String> {
-        let key = format!("/trtserver-gpu-test-{}", std::process::id());
-        let region = Self(format!("/dev/shm{key}"));
-        let bytes = [floats(0.0, LARGE), floats(1.0, LARGE), vec![0; 4 * LARGE]].concat();
-        fs::write(&region.0, &bytes).map_err(|e| format!("{}: {e}", region.0))?;
-        let body = json!({ "key": key, "offset": 0, "byte_size": bytes.len() }).to_string();
-        let response = server.post("/v2/systemsharedmemory/region/r/register", &[], body);
-        match response.status {
-            200 => Ok(region),
-            status => Err(format!("register: status {status}: {}", response.text())),
-        }
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
     }
 }
 
