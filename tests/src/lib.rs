@@ -28,9 +28,11 @@ mod inference_client; // a client of each endpoint that may cancel
 mod install; // paths of the install and of the Python environments
 pub mod isolated; // isolated models and their child processes
 mod latch; // requests held until the test releases them
+pub mod live_repository; // models that change under load
 mod load_gate; // a model whose load waits for the test
 pub mod pages; // runs the commands of READMEs and tutorials
 pub mod plans; // plans of the fake TensorRT
+pub mod polling; // servers that poll their repository
 mod process; // a child process and its output
 mod python; // runs the scripts of the real clients
 mod repository; // a temporary model repository

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Limit for a script on a slow machine.
-const TIMEOUT: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(900);
 
 /// Runs a script with the v1 client of 2020. Skipped with a notice where that client has no build.
 #[track_caller]

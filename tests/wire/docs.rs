@@ -1,6 +1,8 @@
 //! The commands in the user documentation give the documented output.
 
 use std::fs;
+use tempfile::TempDir;
+use trtserver_tests::polling::polling;
 use trtserver_tests::scheduled::accumulator;
 use trtserver_tests::versions::{Version, model};
 use trtserver_tests::{Server, folder, python, python_v2, root};
@@ -25,6 +27,17 @@ fn ensembles_md() {
     output_matches("docs/ensembles.md");
 }
 
+/// The sections of a page for which `wanted` is true, in a file.
+fn sections(page: &str, wanted: impl Fn(&str) -> bool) -> (TempDir, String) {
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let kept: String = text.split_inclusive("\n## ").filter(|section| wanted(section)).collect();
+    assert!(kept.contains("```sh"), "{page}: {kept}");
+    let dir = folder();
+    let copy = dir.path().join("page.md");
+    fs::write(&copy, kept).unwrap();
+    (dir, copy.display().to_string())
+}
+
 #[test]
 fn repository_md() {
     let server = Server::new()
@@ -32,7 +45,16 @@ fn repository_md() {
         .flag("--model-control-mode=explicit")
         .flag("--load-model=dynamic_shape")
         .start();
-    python_v2(&server, "run_docs.py", &["docs/repository.md"]);
+    let (_dir, page) = sections("docs/repository.md", |section| !section.contains("$MODELS"));
+    python_v2(&server, "run_docs.py", &[&page]);
+}
+
+#[test]
+fn repository_md_polling() {
+    let server = polling().start();
+    let models = format!("--set=MODELS={}", server.models().path().display());
+    let (_dir, page) = sections("docs/repository.md", |section| section.contains("$MODELS"));
+    python_v2(&server, "run_docs.py", &[&models, &page]);
 }
 
 #[test]
@@ -77,17 +99,11 @@ fn shared_memory_md() {
         let program = python(generation)?;
         Some(format!("--set=PYTHON_{}={}", generation.to_uppercase(), program.display()))
     };
-    let (dir, page) = (folder(), "docs/shared-memory.md");
+    let page = "docs/shared-memory.md";
     let mut arguments: Vec<String> = ["v1", "v2"].into_iter().filter_map(set).collect();
-    if arguments.len() == 2 {
-        arguments.push(page.to_owned());
-    } else {
-        let text = fs::read_to_string(root().join(page)).unwrap();
-        let sections = text.split_inclusive("\n## ").filter(|s| !s.contains("PYTHON_V1"));
-        let copy = dir.path().join("page.md");
-        fs::write(&copy, sections.collect::<String>()).unwrap();
-        arguments.push(copy.display().to_string());
-    }
+    let whole = arguments.len() == 2;
+    let (_dir, page) = sections(page, |section| whole || !section.contains("PYTHON_V1"));
+    arguments.push(page);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     python_v2(&server, "run_docs.py", &arguments);
 }

@@ -30,6 +30,7 @@ mod onnx_gpu;
 mod overload;
 mod plugin_command;
 mod queue_policy;
+mod repository_poll;
 mod sequence_batching;
 mod shared_memory_regions;
 mod shared_memory_tensors;

@@ -102,7 +102,6 @@ const BYTES: Kind = Kind::Int { min: 0, max: i64::MAX };
 const OWN_THREADS: &str = "the number of threads follows the number of CPU cores";
 const NO_POOL: &str = "the server has no such memory pool";
 const NO_TLS: &str = "gRPC over TLS";
-const NO_POLL: &str = "polling of the model repository";
 const NO_TRACE: &str = "request tracing";
 const NO_LIMITER: &str = "the rate limiter";
 const NO_CACHE: &str = "the response cache";
@@ -110,9 +109,6 @@ const NO_KEEPALIVE: &str = "keepalive uses the defaults of the HTTP/2 library";
 const UNUSED_TRACE: &str = "request tracing is not supported yet";
 const UNUSED_SAGEMAKER: &str = "--allow-sagemaker is not supported yet";
 const UNUSED_VERTEX: &str = "--allow-vertex-ai is not supported yet";
-const READ_ONCE: &str = "the model repository is not polled: load changed models by request, see \
-                         --model-control-mode=explicit";
-
 pub const SECTIONS: &[(&str, &[Flag])] = &[
     ("General", GENERAL),
     ("Logging", LOGGING),
@@ -211,12 +207,7 @@ const REPOSITORY: &[Flag] = &[
         "Require a complete configuration file for every model; with false the backend completes \
          missing fields",
     ),
-    flag(
-        "disable-auto-complete-config",
-        Kind::Bool,
-        "false",
-        "Same as --strict-model-config=true",
-    ),
+    flag("disable-auto-complete-config", Kind::Bool, "false", "Same as --strict-model-config=true"),
     flag("model-load-thread-count", POSITIVE, "4", "Number of models loaded in parallel"),
     flag(
         "max-instances",
@@ -225,7 +216,12 @@ const REPOSITORY: &[Flag] = &[
         "Maximum number of instances of all models, each of which is a thread; by default 4096, or less where the \
          system allows fewer threads",
     ),
-    flag("max-instances-per-model", POSITIVE, "1024", "Maximum number of instances of one model version"),
+    flag(
+        "max-instances-per-model",
+        POSITIVE,
+        "1024",
+        "Maximum number of instances of one model version",
+    ),
     flag(
         "max-load-memory",
         BYTES,
@@ -244,10 +240,10 @@ const REPOSITORY: &[Flag] = &[
         "model-control-mode",
         Kind::Choice(&["none", "poll", "explicit"]),
         "none",
-        "none: load all models at start; explicit: load the models of --load-model at start, others \
-         by request",
-    )
-    .unsupported(&["none", "explicit"], NO_POLL),
+        "none: load all models at start; poll: load models when their files change; explicit: load \
+         the models of --load-model at start, others by request. Without this flag \
+         --repository-poll-secs or --allow-poll-model-repository=true means poll",
+    ),
     flag(
         "allow-model-control",
         Kind::Bool,
@@ -261,12 +257,21 @@ const REPOSITORY: &[Flag] = &[
         "Model to load at start in explicit mode; * loads all models",
     )
     .repeats(),
-    flag("allow-poll-model-repository", Kind::Bool, "", "Poll the model repository for changes")
-        .also(&["allow-model-load-unload"])
-        .warns(&["false"], READ_ONCE),
-    flag("repository-poll-secs", Kind::Count, "", "Polling interval of the model repository in seconds")
-        .also(&["file-system-poll-secs"])
-        .warns(&["0"], READ_ONCE),
+    flag("allow-poll-model-repository", Kind::Bool, "", "Same as --model-control-mode=poll")
+        .also(&["allow-model-load-unload"]),
+    flag(
+        "repository-poll-secs",
+        Kind::Count,
+        "15",
+        "Polling interval of the model repository in seconds; 0 disables polling",
+    )
+    .also(&["file-system-poll-secs"]),
+    flag(
+        "repository-settle-secs",
+        Kind::Float,
+        "1",
+        "Load changed files once they have not changed for this time in seconds",
+    ),
     flag(
         "model-config-name",
         Kind::Text("NAME"),
@@ -274,8 +279,13 @@ const REPOSITORY: &[Flag] = &[
         "Use configs/NAME.pbtxt of a model instead of its config.pbtxt",
     )
     .unsupported(&[""], "selecting a configuration by name"),
-    flag("model-namespacing", Kind::Bool, "false", "Allow models of the same name in different repositories")
-        .unsupported(&["false"], "model namespaces"),
+    flag(
+        "model-namespacing",
+        Kind::Bool,
+        "false",
+        "Allow models of the same name in different repositories",
+    )
+    .unsupported(&["false"], "model namespaces"),
 ];
 
 const HTTP: &[Flag] = &[

@@ -45,6 +45,8 @@ pub fn build(
         max_load_memory: v.number("max-load-memory")?,
         warmup_timeout: v.seconds("warmup-timeout-secs")?,
         control_mode: control_mode(flags, v)?,
+        poll_interval: Duration::from_secs(poll_secs(v)?),
+        settle_time: v.decimal_seconds("repository-settle-secs")?,
         load_models: v.texts("load-model"),
         allow_http: v.bool("allow-http")?,
         http_address,
@@ -145,25 +147,41 @@ fn log(
     })
 }
 
-/// `--model-control-mode` takes precedence. Without it `--allow-model-control` decides, which excludes polling; polling
-/// is enabled unless switched off.
+/// `--model-control-mode` takes precedence. Without it `--allow-model-control` decides, which excludes polling, then the
+/// flags of polling: TRTIS polled without any of them, which this server and Triton do not. An interval of 0 disables polling.
 fn control_mode(flags: &Flags, v: &Values) -> Result<ControlMode, String> {
+    let polls = match poll_secs(v)? {
+        0 => ControlMode::None,
+        _ => ControlMode::Poll,
+    };
     if flags.get("model-control-mode").is_some() {
         return Ok(match v.text("model-control-mode")?.as_str() {
             "explicit" => ControlMode::Explicit,
+            "poll" => polls,
             _ => ControlMode::None,
         });
     }
-    if !v.bool("allow-model-control")? {
-        return Ok(ControlMode::None);
+    let allowed = v.texts("allow-poll-model-repository").pop().map(|text| text == "true");
+    if v.bool("allow-model-control")? {
+        return match allowed {
+            Some(false) => Ok(ControlMode::Explicit),
+            _ => {
+                Err("--allow-model-control and --allow-poll-model-repository can not be both set \
+                      to true"
+                    .to_owned())
+            }
+        };
     }
-    let may_poll = v.texts("allow-poll-model-repository").pop().is_none_or(|text| text == "true");
-    match may_poll {
-        true => Err("--allow-model-control and --allow-poll-model-repository can not be both set \
-                     to true"
-            .to_owned()),
-        false => Ok(ControlMode::Explicit),
-    }
+    Ok(match allowed {
+        Some(true) => polls,
+        None if flags.get("repository-poll-secs").is_some() => polls,
+        _ => ControlMode::None,
+    })
+}
+
+/// Negative intervals are 0, as in TRTIS.
+fn poll_secs(v: &Values) -> Result<u64, String> {
+    v.number("repository-poll-secs")
 }
 
 fn strict_model_config(flags: &Flags, v: &Values) -> Result<bool, String> {

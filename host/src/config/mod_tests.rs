@@ -43,6 +43,8 @@ fn defaults() -> Settings {
         max_load_memory: 256 << 20,
         warmup_timeout: Some(Duration::from_secs(1800)),
         control_mode: ControlMode::None,
+        poll_interval: Duration::from_secs(15),
+        settle_time: Duration::from_secs(1),
         load_models: vec![],
         allow_http: true,
         http_address: "0.0.0.0".into(),
@@ -280,7 +282,6 @@ fn invalid_flags_are_refused() {
 #[test]
 fn unsupported_flags_are_refused() {
     let table = [
-        ("--model-control-mode=poll", "polling of the model repository"),
         ("--grpc-use-ssl=true", "gRPC over TLS"),
         ("--grpc-use-ssl-mutual=false", "gRPC over TLS"),
         ("--grpc-server-cert=/c", "gRPC over TLS"),
@@ -306,14 +307,26 @@ fn unsupported_flags_are_refused() {
 
 #[test]
 fn model_control_mode_of_old_and_new_flags() {
-    use ControlMode::{Explicit, None};
+    use ControlMode::{Explicit, None, Poll};
     let table = [
         ("", None, &[][..]),
         ("--model-control-mode=none --allow-model-control=true", None, &[]),
         ("--model-control-mode=EXPLICIT", Explicit, &[]),
         ("--model-control-mode=explicit --load-model=a --load-model b", Explicit, &["a", "b"]),
         ("--allow-model-control=true --allow-poll-model-repository=false", Explicit, &[]),
-        ("--allow-model-control=false --allow-poll-model-repository=true", None, &[]),
+        ("--allow-model-control=false --allow-poll-model-repository=true", Poll, &[]),
+        ("--model-control-mode=poll", Poll, &[]),
+        ("--model-control-mode=poll --repository-poll-secs=0", None, &[]),
+        ("--model-control-mode=poll --allow-poll-model-repository=false", Poll, &[]),
+        ("--model-control-mode=none --repository-poll-secs=5", None, &[]),
+        ("--repository-poll-secs=5", Poll, &[]),
+        ("--file-system-poll-secs=5", Poll, &[]),
+        ("--repository-poll-secs=0", None, &[]),
+        ("--repository-poll-secs=-1", None, &[]),
+        ("--allow-poll-model-repository", Poll, &[]),
+        ("--allow-model-load-unload=true", Poll, &[]),
+        ("--allow-poll-model-repository=true --repository-poll-secs=0", None, &[]),
+        ("--allow-poll-model-repository=false --repository-poll-secs=5", None, &[]),
     ];
     for (line, mode, models) in table {
         let settings = run(&format!("--model-store=/m {line}")).unwrap().settings;
@@ -335,12 +348,13 @@ fn model_control_mode_of_old_and_new_flags() {
 
 #[test]
 fn flags_without_full_effect_are_noted() {
-    let once = "the model repository is not polled: load changed models by request, see \
-                --model-control-mode=explicit";
     let table = [
         ("--http-thread-count=8", vec![Note::Info("--http-thread-count has no effect: the number of threads follows the number of CPU cores".into())]),
-        ("--allow-poll-model-repository=true", vec![Note::Warning(format!("--allow-poll-model-repository=true: {once}"))]),
-        ("--file-system-poll-secs=5", vec![Note::Warning(format!("--repository-poll-secs=5: {once}"))]),
+        ("--allow-poll-model-repository=true", vec![]),
+        ("--file-system-poll-secs=5", vec![]),
+        ("--model-control-mode=poll --repository-poll-secs=5 --repository-settle-secs=0.1", vec![]),
+        ("--model-control-mode=explicit --repository-poll-secs=5", vec![Note::Warning("--repository-poll-secs has no effect without --model-control-mode=poll".into())]),
+        ("--model-control-mode=poll --repository-poll-secs=0", vec![Note::Warning("--repository-poll-secs=0 disables polling: models are loaded at start only".into())]),
         ("--repository-poll-secs=-1 --allow-poll-model-repository=false", vec![]),
         ("--grpc-keepalive-time=7200000", vec![]),
         ("--load-model=a", vec![Note::Warning("--load-model has no effect without --model-control-mode=explicit: all models are loaded".into())]),

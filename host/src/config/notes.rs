@@ -53,12 +53,35 @@ pub fn notes(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
                 .to_owned(),
         ));
     }
+    notes.extend(polling(flags, values)?);
     let mode = values.text("model-control-mode")?;
     let explicit = mode == "explicit" || values.bool("allow-model-control")?;
     if flags.get("load-model").is_some() && !explicit {
         notes.push(Note::Warning(
             "--load-model has no effect without --model-control-mode=explicit: all models are loaded".to_owned(),
         ));
+    }
+    Ok(notes)
+}
+
+/// Flags of polling that have no effect in the control mode.
+fn polling(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
+    let given = |name: &str| flags.get(name).is_some();
+    let disabled = values.number::<u64>("repository-poll-secs")? == 0;
+    let mode = match given("model-control-mode") {
+        true => values.text("model-control-mode")?,
+        false => return Ok(Vec::new()),
+    };
+    let mut notes = Vec::new();
+    if mode == "poll" && disabled {
+        let text = "--repository-poll-secs=0 disables polling: models are loaded at start only";
+        notes.push(Note::Warning(text.to_owned()));
+    }
+    let unused = ["repository-poll-secs", "repository-settle-secs"].into_iter();
+    for name in unused.filter(|name| mode != "poll" && !disabled && given(name)) {
+        notes.push(Note::Warning(format!(
+            "--{name} has no effect without --model-control-mode=poll"
+        )));
     }
     Ok(notes)
 }

@@ -33,6 +33,10 @@ pub struct Settings {
     /// `None`: no limit.
     pub warmup_timeout: Option<Duration>,
     pub control_mode: ControlMode,
+    /// In poll mode.
+    pub poll_interval: Duration,
+    /// Files must have been unchanged for this time before they are loaded.
+    pub settle_time: Duration,
     /// Models loaded at start in explicit mode; `*` alone stands for all.
     pub load_models: Vec<String>,
 
@@ -159,6 +163,8 @@ impl Default for LogSettings {
 pub enum ControlMode {
     /// At start only.
     None,
+    /// When files change.
+    Poll,
     /// By request.
     Explicit,
 }

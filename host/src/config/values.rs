@@ -93,6 +93,12 @@ impl Values {
         }
     }
 
+    /// A time in seconds, which may be a fraction.
+    pub fn decimal_seconds(&self, name: &str) -> Result<Duration, String> {
+        let seconds = self.decimal(name)?;
+        Duration::try_from_secs_f64(seconds).map_err(|_| format!("--{name}={seconds} is too large"))
+    }
+
     /// A time limit in seconds; `None` for 0, which switches it off.
     pub fn seconds(&self, name: &str) -> Result<Option<Duration>, String> {
         let seconds: u64 = self.number(name)?;

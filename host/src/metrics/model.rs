@@ -96,7 +96,16 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
         "trtserver_model_backend_info",
         "1 for each loaded model version, labelled with its backend",
     );
+    let mut load_failed = Family::gauge(
+        "trtserver_model_load_failed",
+        "1 for each model whose files could not be loaded as they are now, labelled with the reason",
+    );
     for model in models.all().values() {
+        if let Some(reason) = model.load_failure() {
+            let labels =
+                vec![("model".to_owned(), model.name.to_string()), ("reason".to_owned(), reason)];
+            load_failed.put(&labels, 1.0);
+        }
         for version in model.versions.values().filter(|v| !v.is_fully_unloaded()) {
             let labels = labels(model, version);
             let by_gpu = version.stats.by_gpu();
@@ -152,7 +161,17 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
             }
         }
     }
-    rows.extend([failures, cancelled, ratio, closed, rows_of, pending, warmup, backends]);
+    rows.extend([
+        failures,
+        cancelled,
+        ratio,
+        closed,
+        rows_of,
+        pending,
+        warmup,
+        backends,
+        load_failed,
+    ]);
     rows.into_iter().map(Family::done).collect()
 }
 

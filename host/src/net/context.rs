@@ -82,6 +82,14 @@ impl Context {
         match self.state.phase() {
             Phase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
             _ => self.require_ready(),
+        }?;
+        // A version that was deselected executes what is left of its sequences.
+        match served.for_begun_sequences && !served.scheduler.has_sequence(sequence) {
+            true => {
+                let name = served.name.to_string();
+                Err(LookupError::VersionNotReady(name, served.version).error())
+            }
+            false => Ok(()),
         }
     }
 
@@ -95,12 +103,14 @@ impl Context {
     }
 }
 
-/// The models of the repositories: in explicit mode the directories as they are now, else the loaded models.
+/// The models of the repositories: in explicit mode the directories as they are now, else those of the table, which the server
+/// keeps like them.
 ///
 /// # Errors
 /// A repository cannot be read.
 pub async fn list(ctx: &Context) -> Result<Vec<IndexEntry>, Error> {
-    let Some(control) = ctx.control.load_full() else {
+    let explicit = ctx.settings.control_mode == ControlMode::Explicit;
+    let Some(control) = ctx.control.load_full().filter(|_| explicit) else {
         let of = |(name, model)| IndexEntry { name, ambiguous: false, model: Some(model) };
         return Ok(ctx.models.all().into_iter().map(of).collect());
     };

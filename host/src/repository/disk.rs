@@ -9,7 +9,12 @@ pub fn is_entry(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
 }
 
-/// Sorted names in a directory, and whether each is a directory. Links are followed.
+/// Whether an entry of a repository counts nowhere: hidden files, copies that editors and transfers make meanwhile.
+pub fn is_ignored(name: &str) -> bool {
+    name.starts_with('.') || name.ends_with('~') || name.ends_with(".tmp") || name == "lost+found"
+}
+
+/// Sorted names in a directory, and whether each is a directory. Links are followed. Without [ignored](is_ignored) names.
 pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
     let fail = |e: std::io::Error| {
         Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
@@ -18,6 +23,7 @@ pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
     for entry in fs::read_dir(dir).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         match entry.file_name().into_string() {
+            Ok(name) if is_ignored(&name) => {}
             Ok(name) => entries.push((name, entry.path().is_dir())),
             Err(name) => {
                 tracing::warn!("'{}': ignoring {name:?}, whose name is not UTF-8", dir.display())

@@ -6,6 +6,7 @@
 mod backend_use; // the use of a backend by a model version
 pub mod backends; // which loaded model versions use which backend
 pub(crate) mod disk; // entries of a directory
+pub mod ending; // replaced versions whose sequences have not ended
 pub mod ensemble; // ensembles and the models of their steps
 pub mod labels; // class label files
 pub mod lifecycle; // load, replace, unload
@@ -15,6 +16,7 @@ mod model; // a model: configuration and versions
 pub mod model_config; // a model's configuration, from file to effective
 mod open_version; // an open version: queue, instances, signature
 mod platforms; // platforms of the installed backends
+pub mod poll; // changes of files, while the server runs
 mod scheduling; // queue policy, and the inputs the host adds for sequences
 pub mod store; // where model directories come from
 mod table; // name and version to open version
@@ -24,5 +26,5 @@ mod warmup; // `model_warmup` samples
 
 pub use lifecycle::{Version, VersionState};
 pub use model::Model;
-pub use open_version::OpenVersion;
+pub use open_version::{OpenVersion, QueueCloser};
 pub use table::{InputMemory, LookupError, ModelTable};

@@ -1,8 +1,9 @@
 //! A model in the table: its effective configuration, its versions, and how it was loaded.
 
 use super::OpenVersion;
+use super::ending::EndingVersions;
 use super::ensemble::EnsembleBuilder;
-use super::lifecycle::{Fingerprint, Version};
+use super::lifecycle::{Fingerprint, Version, VersionState};
 use crate::instance::priority::Priority;
 use arc_swap::ArcSwapOption;
 use std::collections::BTreeMap;
@@ -21,6 +22,10 @@ pub struct Model {
     pub versions: BTreeMap<i64, Arc<Version>>,
     /// The highest READY version: serves requests that name no version.
     pub(super) latest: ArcSwapOption<OpenVersion>,
+    /// Replaced versions whose sequences have not ended; shared with the entries before and after.
+    pub(super) ending: Arc<EndingVersions>,
+    /// Why the files as they are now were not loaded, while the versions of an earlier load serve.
+    reload_failure: ArcSwapOption<String>,
     pub(super) load_info: LoadInfo,
 }
 
@@ -35,6 +40,8 @@ pub(super) struct LoadInfo {
     pub should_serve: AtomicBool,
     /// Loaded by name, not only as a step of an ensemble.
     pub requested_by_name: AtomicBool,
+    /// Its directory was removed: a model that is added under this name later is another one.
+    pub deleted: AtomicBool,
 }
 
 impl Model {
@@ -45,18 +52,35 @@ impl Model {
         versions: BTreeMap<i64, Arc<Version>>,
     ) -> Arc<Self> {
         let (name, latest) = (name.into(), ArcSwapOption::empty());
+        let (ending, reload_failure) = (Arc::default(), ArcSwapOption::empty());
         let load_info = LoadInfo::default();
-        Arc::new(Self { name, config, refusal, versions, latest, load_info })
+        Arc::new(Self {
+            name,
+            config,
+            refusal,
+            versions,
+            latest,
+            ending,
+            reload_failure,
+            load_info,
+        })
     }
 
     pub(super) fn prepared(
         name: &str,
         config: Arc<ModelConfig>,
         versions: BTreeMap<i64, Arc<Version>>,
+        ending: Arc<EndingVersions>,
         load_info: LoadInfo,
     ) -> Arc<Self> {
         let (name, latest) = (name.into(), ArcSwapOption::empty());
-        Arc::new(Self { name, config: Some(config), refusal: None, versions, latest, load_info })
+        let reload_failure = ArcSwapOption::empty();
+        let (config, refusal) = (Some(config), None);
+        let model =
+            Self { name, config, refusal, versions, latest, ending, reload_failure, load_info };
+        // Versions that a reload leaves open are READY.
+        model.refresh_latest();
+        Arc::new(model)
     }
 
     /// A model whose configuration was refused. Versions of the `old` entry stay visible.
@@ -82,6 +106,37 @@ impl Model {
     /// At least one version is loaded.
     pub fn is_loaded(&self) -> bool {
         self.versions.values().any(|v| v.is_loaded())
+    }
+
+    /// Remembers why a reload failed, while the versions of an earlier load serve; `None` when nothing is wrong any more.
+    pub(super) fn set_reload_failure(&self, reason: Option<String>) {
+        self.reload_failure.store(reason.map(Arc::new));
+    }
+
+    /// See [`Model::set_reload_failure`].
+    pub fn reload_failure(&self) -> Option<Arc<String>> {
+        self.reload_failure.load_full()
+    }
+
+    /// Why the files were not loaded as they are now, whether versions of an earlier load serve or none does.
+    pub fn load_failure(&self) -> Option<String> {
+        if let Some(reason) = self.reload_failure() {
+            return Some(reason.to_string());
+        }
+        let failed = |version: &Arc<Version>| {
+            let (state, reason) = version.loaded_as();
+            (state == VersionState::Unavailable && !version.is_unloaded()).then_some(reason)
+        };
+        self.refusal.clone().or_else(|| self.versions.values().find_map(failed))
+    }
+
+    /// State of one of its versions, and the reason why it is not served or not reloaded.
+    pub fn status_of(&self, version: &Version) -> (VersionState, String) {
+        let (state, reason) = (*version.status()).clone();
+        match self.reload_failure().filter(|_| state == VersionState::Ready) {
+            Some(failure) => (state, format!("not reloaded: {failure}")),
+            None => (state, reason),
+        }
     }
 
     /// Numbers of the READY versions, ascending.

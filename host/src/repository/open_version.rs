@@ -1,17 +1,19 @@
 //! An open version of a model: serves its requests until the last reference is dropped.
 
 use super::backend_use::BackendUse;
+use super::ending::EndingVersions;
 use super::lifecycle::UsageGuard;
 use crate::arena::Arena;
 use crate::error::Result;
 use crate::plugin::isolated::check_metadata_size;
 use crate::request::{InferRequest, Signature};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Queue, Scheduler};
 use crate::stats::{FailureReason, VersionStats};
 use std::sync::Arc;
 use trtserver_proto::v2::ModelConfig;
 
-/// An open version of a model. The version is closed when the last reference is dropped.
+/// An open version of a model. The version is closed when the last reference is dropped, unless another value has its
+/// queue: a version that a reload left open.
 pub struct OpenVersion {
     pub name: Arc<str>,
     pub version: i64,
@@ -21,10 +23,16 @@ pub struct OpenVersion {
     pub signature: Arc<Signature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
+    /// Closes the queue with the last version that has it. `None` for ensembles.
+    pub closer: Option<Arc<QueueCloser>>,
     /// `None` for ensembles.
     pub backend: Option<Arc<BackendUse>>,
     /// Counts as one user in the version's usage tracker.
     pub usage: Arc<UsageGuard>,
+    /// Replaced versions of the model.
+    pub ending: Arc<EndingVersions>,
+    /// It was deselected: only requests that continue a sequence are executed.
+    pub for_begun_sequences: bool,
     /// Inputs received into this arena reach an isolated model without a copy.
     pub arena: Option<Arc<Arena>>,
 }
@@ -47,6 +55,40 @@ impl OpenVersion {
         self.config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
     }
 
+    /// This version with the configuration and the labels of a reload that leaves it open. `None` for ensembles.
+    pub(super) fn with_config(
+        &self,
+        config: &Arc<ModelConfig>,
+        signature: Arc<Signature>,
+    ) -> Option<Arc<Self>> {
+        Some(Arc::new(Self { config: Arc::clone(config), signature, ..self.share()? }))
+    }
+
+    /// This version for requests that continue a sequence, and no others.
+    pub(super) fn for_begun_sequences(&self) -> Option<Arc<Self>> {
+        Some(Arc::new(Self { for_begun_sequences: true, ..self.share()? }))
+    }
+
+    /// A value with the same instances, queue and counters.
+    fn share(&self) -> Option<Self> {
+        let Scheduler::Queue(queue) = &self.scheduler else { return None };
+        Some(Self {
+            name: Arc::clone(&self.name),
+            version: self.version,
+            version_text: Arc::clone(&self.version_text),
+            config: Arc::clone(&self.config),
+            signature: Arc::clone(&self.signature),
+            stats: Arc::clone(&self.stats),
+            scheduler: Scheduler::Queue(Arc::clone(queue)),
+            closer: self.closer.clone(),
+            backend: self.backend.clone(),
+            usage: Arc::clone(&self.usage),
+            ending: Arc::clone(&self.ending),
+            for_begun_sequences: self.for_begun_sequences,
+            arena: self.arena.clone(),
+        })
+    }
+
     /// For an ensemble: a copy that holds references to the open versions of its steps. Other models are returned as they are.
     ///
     /// # Errors
@@ -61,16 +103,27 @@ impl OpenVersion {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
             scheduler: Scheduler::Ensemble(ensemble.pinned()?),
+            closer: None,
             backend: None,
             usage: Arc::clone(&self.usage),
+            ending: Arc::clone(&self.ending),
+            for_begun_sequences: false,
             arena: None,
         }))
     }
 }
 
-impl Drop for OpenVersion {
-    /// Instances execute what is queued, then close.
+/// Closes a queue when it is dropped: the instances execute what is queued, then close.
+pub struct QueueCloser(Arc<Queue>);
+
+impl QueueCloser {
+    pub fn of(queue: &Arc<Queue>) -> Option<Arc<Self>> {
+        Some(Arc::new(Self(Arc::clone(queue))))
+    }
+}
+
+impl Drop for QueueCloser {
     fn drop(&mut self) {
-        self.scheduler.close();
+        self.0.close();
     }
 }

@@ -85,7 +85,9 @@ impl ModelTable {
         let Some(version) = model.versions.get(&number) else {
             return Err(LookupError::UnknownVersion(name.to_owned(), number));
         };
-        let served = version.served().and_then(|s| s.with_pinned_steps().ok());
+        // Of a version that was deselected, sequences may continue.
+        let served = version.served().or_else(|| model.ending.find(number));
+        let served = served.and_then(|s| s.with_pinned_steps().ok());
         served.ok_or_else(|| LookupError::VersionNotReady(name.to_owned(), number))
     }
 
@@ -126,12 +128,14 @@ impl ModelTable {
         let models = self.models.load();
         let versions = models.values().flat_map(|model| model.versions.values());
         let served = versions.filter_map(|version| version.served());
-        served.map(|served| served.scheduler.active_sequences()).sum()
+        let ending = models.values().map(|model| model.ending.sequences());
+        served.map(|served| served.scheduler.active_sequences()).chain(ending).sum()
     }
 
     /// Takes every loaded version out of service. Requests in flight keep the versions that they use.
     pub fn unload_all(&self) {
         for model in self.models.load().values() {
+            model.ending.close_all();
             // An ensemble is loaded, though not ready, when a model of its steps was unloaded just before.
             for version in model.versions.values().filter(|v| v.is_loaded()) {
                 tracing::info!("unloading: {}:{}", model.name, version.number);

@@ -58,6 +58,11 @@ impl VersionDirs {
     }
 }
 
+/// Whether a directory of this name is a version of its model.
+pub fn is_version(name: &str) -> bool {
+    matches!(classify(name, true), Entry::Version(_))
+}
+
 /// A directory whose name starts with digits is the version of that number.
 fn classify(name: &str, is_dir: bool) -> Entry {
     let digits = &name[..name.bytes().take_while(u8::is_ascii_digit).count()];

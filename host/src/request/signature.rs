@@ -122,6 +122,19 @@ impl Signature {
         Arc::new(Self { owner, ..self.clone() })
     }
 
+    /// Whether clients see the same tensors: a request that was read for one model can be executed by the other.
+    pub fn has_same_tensors(&self, other: &Self) -> bool {
+        let alike = |a: &[TensorSpec], b: &[TensorSpec]| {
+            let alike = |(a, b): (&TensorSpec, &TensorSpec)| {
+                (&a.name, a.dtype, &a.dims) == (&b.name, b.dtype, &b.dims)
+            };
+            a.len() == b.len() && a.iter().zip(b).all(alike)
+        };
+        self.max_batch_size == other.max_batch_size
+            && alike(&self.inputs, &other.inputs)
+            && alike(&self.outputs, &other.outputs)
+    }
+
     /// Input number `index`, declared or hidden.
     pub fn input_spec(&self, index: usize) -> &TensorSpec {
         self.inputs.get(index).unwrap_or_else(|| &self.hidden[index - self.inputs.len()])

@@ -36,6 +36,14 @@ impl Scheduler {
         }
     }
 
+    /// Whether it keeps sequences.
+    pub fn is_sequence(&self) -> bool {
+        match self {
+            Scheduler::Queue(queue) => queue.is_sequence(),
+            Scheduler::Ensemble(_) => false,
+        }
+    }
+
     /// Sequences that have not ended.
     pub fn active_sequences(&self) -> usize {
         match self {
@@ -59,15 +67,6 @@ impl Scheduler {
             Scheduler::Queue(queue) => queue.waiting(),
             // Its requests are in the queues of the models of its steps.
             Scheduler::Ensemble(_) => 0,
-        }
-    }
-
-    /// Accepts no more requests; queued requests are still executed.
-    pub fn close(&self) {
-        match self {
-            Scheduler::Queue(queue) => queue.close(),
-            // It has no queue.
-            Scheduler::Ensemble(_) => {}
         }
     }
 }

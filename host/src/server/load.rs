@@ -2,12 +2,13 @@
 
 use crate::config::{ControlMode, Settings};
 use crate::device::{Device, Driver};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::plugin::Backends;
 use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
 use crate::repository::load_limits::{LoadLimits, instance_limit};
 use crate::repository::model_config::{Gpu, Machine};
+use crate::repository::poll::Poller;
 use crate::repository::store::Repositories;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,11 +37,26 @@ pub fn load(context: &Context) -> Result<StartupReport> {
         instance_limit: instance_limit(settings.max_instances),
         threads: settings.model_load_thread_count,
         drain: settings.exit_timeout,
-        reloadable: settings.control_mode == ControlMode::Explicit,
+        sequence_drain: settings.exit_sequence_timeout,
+        reloadable: settings.control_mode != ControlMode::None,
+        polls: settings.control_mode == ControlMode::Poll,
     };
     match settings.control_mode {
         // Drops the loader and its reference to the backends, so that a backend closes with its last model.
         ControlMode::None => Ok(loader.load_all(&context.models, &repositories, None)),
+        ControlMode::Poll => {
+            let control = ModelControl::new(loader, &context.models, repositories.clone());
+            let control = Arc::new(control);
+            let (interval, settle) = (settings.poll_interval, settings.settle_time);
+            let unusable = |e: std::io::Error| Error::internal(format!("cannot poll: {e}"));
+            let poller =
+                Poller::new(&control, &repositories, interval, settle).map_err(unusable)?;
+            let report = control.load_at_start(&["*".to_owned()]);
+            context.control.store(Some(control));
+            let failed = context.models.all().into_iter().filter(|(_, model)| !model.is_loaded());
+            poller.start(failed.map(|(name, _)| name)).map_err(unusable)?;
+            Ok(report)
+        }
         ControlMode::Explicit => {
             let control = Arc::new(ModelControl::new(loader, &context.models, repositories));
             let report = control.load_at_start(&settings.load_models);

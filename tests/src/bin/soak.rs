@@ -1,11 +1,12 @@
-//! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test. Exits with status 1 if a response was wrong or
+//! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test; `soak --repository`: models that change under load. Exits with status 1 if a response was wrong or
 //! missing, or a promise did not hold. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names the install.
 
 use std::process::ExitCode;
-use std::time::Duration;
-use trtserver_tests::{attack, soak};
+use std::time::{Duration, Instant};
+use trtserver_tests::{attack, live_repository, soak};
 
-const USAGE: &str = "usage: soak [--requests N] | soak --attack [--seconds N] [--only NAME]";
+const USAGE: &str = "usage: soak [--requests N] | soak --attack [--seconds N] [--only NAME] | \
+                     soak --repository [--seconds N]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -13,6 +14,10 @@ fn main() -> ExitCode {
     match args.as_slice() {
         [] => run_soak(1_000_000),
         ["--requests", number] => number.parse().map_or_else(|_| usage(), run_soak),
+        ["--repository"] => change_repository(120),
+        ["--repository", "--seconds", number] => {
+            number.parse().map_or_else(|_| usage(), change_repository)
+        }
         ["--attack", options @ ..] => run_attack(options),
         _ => usage(),
     }
@@ -48,6 +53,20 @@ fn run_attack(options: &[&str]) -> ExitCode {
         println!("violated: {violation}");
     }
     if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn change_repository(seconds: u64) -> ExitCode {
+    let server = live_repository::server().start();
+    let begin = Instant::now();
+    let rounds = std::cell::Cell::new(0);
+    let kib = server.resident_kib();
+    live_repository::change(&server, |round| {
+        rounds.set(round);
+        begin.elapsed() < Duration::from_secs(seconds)
+    });
+    let (rounds, after) = (rounds.get(), server.resident_kib());
+    println!("{rounds} rounds of changes, no wrong response; memory {kib} KiB to {after} KiB");
+    if server.stop().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run_soak(requests: u64) -> ExitCode {

@@ -52,6 +52,10 @@ impl<'a> AcceptedRequest<'a> {
             id,
             request_id: 0,
         })?;
+        let continues = header.as_ref().ok().map(sequence);
+        let exact = matches!(version, RequestedVersion::Exact(_));
+        let began = continues.and_then(|sequence| served.begun_on(&sequence, exact));
+        let served = began.unwrap_or(served);
         let (header, unreadable) = match header {
             Ok(header) => (header, None),
             Err(error) => (InferRequestHeader::default(), Some(error)),

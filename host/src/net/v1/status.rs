@@ -64,13 +64,13 @@ fn of_model(model: &Model) -> ModelStatus {
         Some(config) => (**config).clone(),
         None => ModelConfig { name: model.name.to_string(), ..ModelConfig::default() },
     };
-    let version_status = model.versions.values().map(|v| (v.number, of_version(v))).collect();
+    let version_status =
+        model.versions.values().map(|v| (v.number, of_version(model, v))).collect();
     ModelStatus { config: Some(config), version_status }
 }
 
-fn of_version(version: &Version) -> ModelVersionStatus {
-    let status = version.status();
-    let (state, reason) = (status.0, &status.1);
+fn of_version(model: &Model, version: &Version) -> ModelVersionStatus {
+    let (state, reason) = model.status_of(version);
     let counters = version.stats.snapshot();
     let warmup = version.stats.warmup().into_iter();
     ModelVersionStatus {
@@ -79,7 +79,7 @@ fn of_version(version: &Version) -> ModelVersionStatus {
         model_execution_count: counters.execution_count,
         model_inference_count: counters.inference_count,
         ready_state_reason: (!reason.is_empty())
-            .then(|| ModelReadyStateReason { message: reason.clone() }),
+            .then_some(ModelReadyStateReason { message: reason }),
         last_inference_timestamp_milliseconds: counters.last_inference_ms,
         warmup_stats: warmup
             .filter_map(|(s, span)| Some((s.to_string(), duration(span)?)))

@@ -127,12 +127,12 @@ fn entries(listed: &IndexEntry, only_ready: bool) -> Vec<ModelIndex> {
 
 fn versions(model: &Model) -> impl Iterator<Item = ModelIndex> {
     model.versions.values().map(|version| {
-        let status = version.status();
+        let (state, reason) = model.status_of(version);
         ModelIndex {
             name: model.name.to_string(),
             version: version.number.to_string(),
-            state: status.0.name().to_owned(),
-            reason: status.1.clone(),
+            state: state.name().to_owned(),
+            reason,
         }
     })
 }

@@ -117,6 +117,11 @@ impl StepModel for OpenVersion {
         self.scheduler.has_sequence(sequence)
     }
 
+    fn begun_on(&self, sequence: &Sequence, exact: bool) -> Option<Arc<dyn StepModel>> {
+        let began = OpenVersion::begun_on(self, sequence, exact)?;
+        began.signature.has_same_tensors(&self.signature).then_some(began as Arc<dyn StepModel>)
+    }
+
     fn submit(&self, request: InferRequest) {
         self.scheduler.submit(request);
     }

@@ -52,6 +52,9 @@ fn model(config: &str, states: &[TestVersion]) -> Arc<Model> {
                     stats: Arc::clone(&version.stats),
                     scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
                     usage: version.start_use(),
+                    closer: None,
+                    ending: Arc::default(),
+                    for_begun_sequences: false,
                     arena: None,
                 };
                 model.set_ready(version, Arc::new(served));

@@ -7,6 +7,7 @@
 //! Lock order: model lock, `ensembles`, `stopping`; `loading` is held alone. None of them is on the path of an inference request.
 
 use super::super::disk::is_entry;
+use super::super::poll::Wake;
 use super::super::store::{Listing, Repositories};
 use super::super::{Model, ModelTable};
 use super::model_locks::ModelLocks;
@@ -16,8 +17,10 @@ use crate::error::{Error, Result};
 use crate::instance::load_cancel::LoadCancel;
 use crate::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use trtserver_proto::v2::ModelConfig;
@@ -28,6 +31,9 @@ pub struct ModelControl {
     pub(super) models: Arc<ModelTable>,
     pub(super) repositories: Repositories,
     pub(super) locks: Arc<ModelLocks>,
+    pub(super) runtime: Handle,
+    /// The polling thread, which ends at shutdown.
+    poller: OnceLock<Arc<Wake>>,
     /// Limits parallel loads to `--model-load-thread-count`.
     loads: Semaphore,
     /// Changes that have begun and not ended.
@@ -57,6 +63,24 @@ pub enum LoadError {
     Stopping,
 }
 
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPolled(reason) | Self::Internal(reason) => f.write_str(reason),
+            Self::NoVersion => f.write_str("no version is available"),
+            Self::Refused(e) => f.write_str(&e.message),
+            Self::Versions(failed) => {
+                for (i, (number, e)) in failed.iter().enumerate() {
+                    let separator = if i == 0 { "" } else { "; " };
+                    write!(f, "{separator}version {number}: {}", e.message)?;
+                }
+                Ok(())
+            }
+            Self::Stopping => f.write_str("the server is shutting down"),
+        }
+    }
+}
+
 /// One model of the index: it is in a repository, or was loaded before.
 pub struct IndexEntry {
     pub name: String,
@@ -67,6 +91,7 @@ pub struct IndexEntry {
 }
 
 impl ModelControl {
+    /// To be called in the runtime that changes run on.
     pub fn new(loader: Loader, models: &Arc<ModelTable>, repositories: Repositories) -> Self {
         let loads = Semaphore::new(loader.threads);
         Self {
@@ -74,6 +99,8 @@ impl ModelControl {
             models: Arc::clone(models),
             repositories,
             locks: Arc::default(),
+            runtime: Handle::current(),
+            poller: OnceLock::new(),
             loads,
             in_progress: Arc::default(),
             stopping: Mutex::new(false),
@@ -100,6 +127,34 @@ impl ModelControl {
     ) -> Result<(), LoadError> {
         let (this, name) = (Arc::clone(self), name.to_owned());
         self.run_to_completion(async move { this.load_with_steps(name, config).await }).await?
+    }
+
+    /// Loads a model whose files were found to have changed, without the models of its steps.
+    ///
+    /// # Errors
+    /// The load failed. Versions that served before still do.
+    pub async fn load_changed(self: &Arc<Self>, name: &str) -> Result<(), LoadError> {
+        let (this, name) = (Arc::clone(self), name.to_owned());
+        self.run_to_completion(async move { this.load_one(name, None, true).await }).await?
+    }
+
+    /// Takes a model out of service whose directory was removed. A load of it in progress is broken off.
+    ///
+    /// # Errors
+    /// The server is shutting down.
+    pub async fn remove(self: &Arc<Self>, name: &str) -> Result<(), LoadError> {
+        if let Some(load) = self.loading.lock().get(name) {
+            break_off(name, load);
+        }
+        let (this, name) = (Arc::clone(self), name.to_owned());
+        self.run_to_completion(async move {
+            let lock = this.locks.lock(&name).await;
+            let model = Arc::clone(&this);
+            let removed = blocking(move || model.remove_model(&name)).await?;
+            drop(lock);
+            removed
+        })
+        .await?
     }
 
     /// Takes the model `name` out of service; with `dependents` also the models of its steps that were loaded for it
@@ -150,6 +205,14 @@ impl ModelControl {
     pub fn stop(&self) {
         *self.stopping.lock() = true;
         self.loading.lock().iter().for_each(|(name, load)| break_off(name, load));
+        if let Some(poller) = self.poller.get() {
+            poller.wake();
+        }
+    }
+
+    /// Wakes the polling thread when nothing is loaded any more.
+    pub fn wake_at_stop(&self, poller: &Arc<Wake>) {
+        let _ = self.poller.set(Arc::clone(poller));
     }
 
     /// The load of `name` can be broken off through `cancel` until the result is dropped. One at a time for each model.
@@ -161,7 +224,7 @@ impl ModelControl {
         Loading { control: self, name: name.to_owned() }
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         *self.stopping.lock()
     }
 

@@ -59,6 +59,11 @@ impl ModelControl {
         Ok(StepsToLoad { models: models.into_iter().collect(), ensembles: order.names })
     }
 
+    /// The models of the steps of `name`, according to its configuration file; none if it is no ensemble.
+    pub fn steps_of(&self, name: &str) -> Vec<String> {
+        self.steps_in_repository(name).unwrap_or_default()
+    }
+
     /// The models of the steps of `name`; empty if it is no ensemble or is not in exactly one repository.
     fn steps_in_repository(&self, name: &str) -> Result<Vec<String>, Error> {
         let Some(source) = self.only_source(name) else { return Ok(Vec::new()) };

@@ -24,3 +24,30 @@ fn fingerprint_changes_with_files_and_follows_links() {
     assert_ne!(Fingerprint::of(path).unwrap(), third);
     assert!(Fingerprint::of(&path.join("none")).is_err());
 }
+
+#[test]
+fn parts_are_compared_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    for version in ["1", "12"] {
+        fs::create_dir(path.join(version)).unwrap();
+        fs::write(path.join(version).join("model"), "abc").unwrap();
+    }
+    fs::write(path.join("labels.txt"), "a").unwrap();
+    let first = Fingerprint::of(path).unwrap();
+    let none = |_: &Path| false;
+    fs::write(path.join("1/model"), "abcd").unwrap();
+    let second = Fingerprint::of(path).unwrap();
+    assert!(!first.has_same_version(&second, "1") && first.has_same_version(&second, "12"));
+    assert!(first.has_same_shared_files(&second, none));
+    fs::write(path.join("labels.txt"), "ab").unwrap();
+    let third = Fingerprint::of(path).unwrap();
+    assert!(second.has_same_version(&third, "1") && !second.has_same_shared_files(&third, none));
+    assert!(second.has_same_shared_files(&third, |path| path == Path::new("labels.txt")));
+    // What does not count.
+    for name in [".labels.txt.swp", "labels.txt~", "1/.git", "12/model.tmp"] {
+        fs::write(path.join(name), "x").unwrap();
+    }
+    fs::create_dir(path.join("lost+found")).unwrap();
+    assert_eq!(Fingerprint::of(path).unwrap(), third);
+}

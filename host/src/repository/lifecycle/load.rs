@@ -1,5 +1,6 @@
 //! Loads one model: prepare, open, publish, retire. Runs on a blocking thread, under the model's lock.
 
+use super::super::ending::EndingVersions;
 use super::super::ensemble::{self, EnsembleSteps};
 use super::super::store::ModelSource;
 use super::super::version_dirs::VersionDirs;
@@ -13,11 +14,28 @@ use crate::instance::priority::Priority;
 use crate::plugin::backend::Backend;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use trtserver_proto::v2::ModelConfig;
+
+/// Interval at which replaced versions are closed whose sequences have ended.
+const CLOSE_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ModelControl {
     /// Loads `name` without the models of its steps. False if the model is loaded and nothing has changed.
     pub(super) fn load_model(
+        &self,
+        name: &str,
+        config: Option<ModelConfig>,
+        by_name: bool,
+    ) -> Result<bool, LoadError> {
+        let loaded = self.load_if_changed(name, config, by_name);
+        if self.loader.polls {
+            self.show_failure(name, loaded.as_ref().err());
+        }
+        loaded
+    }
+
+    fn load_if_changed(
         &self,
         name: &str,
         config: Option<ModelConfig>,
@@ -30,15 +48,19 @@ impl ModelControl {
             tracing::error!("failed to load '{name}', failed to poll from model repository: {e}");
             LoadError::NotPolled(e.message)
         };
-        let source = self.repositories.find(name).and_then(only).map_err(not_polled)?;
+        let find = |sources| only(name, sources);
+        let source = self.repositories.find(name).and_then(find).map_err(not_polled)?;
         // Before the files are read: one that changes meanwhile is a change for the next load.
         let fingerprint = source.fingerprint().map_err(not_polled)?;
-        let old = self.models.get(name);
+        // A model that was deleted and added again is another one.
+        let is_same = |old: &Arc<Model>| !old.load_info.deleted.load(Ordering::Relaxed);
+        let old = self.models.get(name).filter(is_same);
         self.loader.backends.refresh();
         let cancel = Arc::new(LoadCancel::default());
         let _loading = self.loading(name, &cancel);
         // Held until the load is complete: a backend that was opened for the comparison stays open for the model.
-        let newest = old.as_deref().and_then(|old| self.newest_backend(old, &cancel));
+        let newest = old.as_deref().filter(|_| !self.loader.polls);
+        let newest = newest.and_then(|old| self.newest_backend(old, &cancel));
         if let Some(old) = &old
             && config.is_none()
             && old.load_info.fingerprint.as_ref() == Some(&fingerprint)
@@ -51,10 +73,12 @@ impl ModelControl {
         }
         let files = source.materialise(cancel.flag()).map_err(not_polled)?;
         let found = VersionDirs::read(files.path()).map_err(not_polled)?;
-        if found.versions.is_empty() {
+        // A polled model is refused by its version policy, which leaves the reason in the index.
+        if found.versions.is_empty() && !self.loader.polls {
             tracing::error!("failed to load '{name}', no version is available");
             return Err(LoadError::NoVersion);
         }
+        self.log_change(name, old.as_deref());
         // Without a fingerprint, the next load without `config` does not take the model for unchanged.
         let fingerprint = config.is_none().then_some(fingerprint);
         let was_requested = |old: &Arc<Model>| {
@@ -140,8 +164,57 @@ impl ModelControl {
         opened.into_iter().for_each(|(version, served)| prepared.model.set_ready(version, served));
         let old = self.models.get(&prepared.model.name);
         self.publish(&prepared.model)?;
-        old.iter().flat_map(|old| old.versions.values()).for_each(|version| version.retire());
+        let until = Instant::now() + self.loader.sequence_drain;
+        let replaced = |version: &&Arc<Version>| !prepared.kept.contains(&version.number);
+        let versions = old.iter().flat_map(|old| old.versions.values());
+        for version in versions.filter(replaced).filter(|version| version.is_loaded()) {
+            if !prepared.versions.iter().any(|(new, _)| new.number == version.number) {
+                let name = &prepared.model.name;
+                tracing::info!("unloading: {name}:{}", version.number);
+                version.log_unload(name);
+            }
+            match version.ending(until) {
+                Some(ending) => prepared.model.ending.add(ending),
+                None => version.retire(),
+            }
+        }
+        self.close_ended(&prepared.model.ending);
         Ok(())
+    }
+
+    /// Closes replaced versions when their sequences have ended.
+    fn close_ended(&self, ending: &Arc<EndingVersions>) {
+        let ending = Arc::clone(ending);
+        self.runtime.spawn(async move {
+            while !ending.close_ended(Instant::now()) {
+                tokio::time::sleep(CLOSE_INTERVAL).await;
+            }
+        });
+    }
+
+    /// The texts of TRTIS.
+    fn log_change(&self, name: &str, old: Option<&Model>) {
+        match (old, self.models.get(name)) {
+            (Some(_), _) => tracing::info!("Updating config for model '{name}'"),
+            (None, Some(_)) => tracing::info!("New status tracking for re-added model '{name}'"),
+            (None, None) => tracing::info!("New status tracking for model '{name}'"),
+        }
+    }
+
+    /// Makes the reason of a failed load visible until a load succeeds: on the versions that still serve, else as that of
+    /// the model.
+    fn show_failure(&self, name: &str, failure: Option<&LoadError>) {
+        let model = self.models.get(name);
+        let loaded = model.as_ref().filter(|model| model.is_loaded());
+        match (loaded, failure) {
+            (_, Some(LoadError::Stopping)) => {}
+            (Some(model), failure) => model.set_reload_failure(failure.map(LoadError::to_string)),
+            (None, Some(LoadError::NotPolled(reason))) => {
+                let old = model.as_deref().filter(|m| !m.load_info.deleted.load(Ordering::Relaxed));
+                self.publish_refusal(name, old, &Error::internal(reason));
+            }
+            (None, _) => {}
+        }
     }
 
     /// Publishes the reason of a refused configuration, unless an older load of the model still serves.
@@ -196,12 +269,14 @@ fn abandon(model: &Model, reason: &str) {
     loading.for_each(|version| model.set_unavailable(version, reason));
 }
 
-fn only(sources: Vec<ModelSource>) -> Result<ModelSource> {
+fn only(name: &str, sources: Vec<ModelSource>) -> Result<ModelSource> {
     match <[_; 1]>::try_from(sources) {
         Ok([source]) => Ok(source),
         Err(none) if none.is_empty() => {
             Err(Error::not_found("no repository has a directory of that name"))
         }
-        Err(_) => Err(Error::invalid("not unique across all model repositories")),
+        Err(_) => Err(Error::invalid(format!(
+            "failed to poll model '{name}': not unique across all model repositories"
+        ))),
     }
 }

@@ -32,6 +32,9 @@
 //!     unchanged)     ../model_config                                          in the table closes it
 //! ```
 //!
+//! Versions that nothing of the change concerns stay open (`kept`): their files, the files that all versions share and the
+//! configuration are the same. Version policy, labels and metric tags concern no open version.
+//!
 //! A model that serves nothing is published first and its versions are opened after that, each becoming READY on its
 //! own (in the table a version goes LOADING, READY). A model that serves is replaced: its new versions are opened
 //! beside the old ones, then one write publishes all of them or, if one failed, none. The old versions stay READY until
@@ -40,7 +43,8 @@
 mod autocomplete; // missing configuration fields from the backend
 mod control; // load, unload and index by request
 mod ensembles; // steps are loaded before an ensemble, ensembles reopened after a step
-mod fingerprint; // what the files of a model looked like
+pub(super) mod fingerprint; // what the files of a model looked like
+mod kept; // versions that a reload leaves open
 mod load; // one model: prepare, open, publish, retire
 mod model_locks; // one change at a time per model
 mod prepare; // from directory to checked configuration

@@ -1,6 +1,7 @@
 //! First steps of a load: reads a model's directory and configuration, completes and checks it.
 
 use super::super::disk::listing;
+use super::super::ending::EndingVersions;
 use super::super::ensemble::EnsembleBuilder;
 use super::super::labels::Labels;
 use super::super::load_limits::{LoadLimits, LoadMemory};
@@ -14,7 +15,8 @@ use super::super::version_dirs::VersionDirs;
 use super::super::version_policy::select_versions;
 use super::super::{Model, ModelTable, warmup};
 use super::autocomplete::autocomplete;
-use super::prepared::{Builder, PreparedModel, VersionDir};
+use super::kept::Unchanged;
+use super::prepared::{Builder, PreparedModel};
 use super::version_builder::{CompletedVersion, VersionBuilder};
 use super::{Fingerprint, Version};
 use crate::error::{Code, Error, Result};
@@ -44,8 +46,13 @@ pub struct Loader {
     pub threads: usize,
     /// How long a closing instance waits for outstanding requests.
     pub drain: Duration,
+    /// How long sequences of a replaced version have to end.
+    pub sequence_drain: Duration,
     /// Models may be reloaded: fingerprints of their directories are kept.
     pub reloadable: bool,
+    /// Files decide what is loaded, not requests: versions keep their backend while their files are the same, and removed
+    /// ones keep their counters.
+    pub polls: bool,
 }
 
 /// What a load of one model starts from.
@@ -91,14 +98,36 @@ impl Loader {
             tracing::warn!("model '{name}': {warning}");
         }
         let config = Arc::new(config);
-        let builder = self.builder(&config, files, backend, completed, models, request.cancel)?;
+        let ending = request.old.as_ref().map(|old| Arc::clone(&old.ending)).unwrap_or_default();
+        let opening = (request.cancel, Arc::clone(&ending));
+        let builder = self.builder(&config, files, backend.clone(), completed, models, opening)?;
         let old = request.old.as_deref();
-        let versions = select(&config, &found, builder.instances(), old)?;
-        let mut by_number: BTreeMap<_, _> =
-            versions.iter().map(|(v, _)| (v.number, Arc::clone(v))).collect();
+        let newest = backend.as_ref().filter(|_| !self.polls);
+        let unchanged = Unchanged::between(old, request.fingerprint.as_ref(), &config, newest);
+        let (mut by_number, mut versions, mut kept) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for (number, dir_name) in select(&config, &found)? {
+            let before = old.and_then(|old| old.versions.get(&number));
+            let stays = unchanged.version(number, &dir_name).and_then(|version| {
+                let open = version.served()?;
+                Some(version.kept(builder.kept(&open)?))
+            });
+            if let Some(version) = stays {
+                by_number.insert(number, version);
+                kept.push(number);
+                continue;
+            }
+            let stats = match before {
+                Some(before) => before.stats.continued(builder.instances()),
+                None => Arc::new(VersionStats::new(builder.instances())),
+            };
+            let version = Version::new(number, stats);
+            by_number.insert(number, Arc::clone(&version));
+            versions.push((version, dir_name));
+        }
         for version in old.into_iter().flat_map(|old| old.versions.values()) {
             // Versions that were served before stay visible while they unload, or as long as their directory exists.
-            if version.is_loaded() || found.versions.contains_key(&version.number) {
+            let visible = version.is_loaded() || found.versions.contains_key(&version.number);
+            if visible || self.polls {
                 by_number.entry(version.number).or_insert_with(|| version.unserved_copy());
             }
         }
@@ -110,9 +139,10 @@ impl Loader {
             },
             should_serve: true.into(),
             requested_by_name: request.by_name.into(),
+            deleted: false.into(),
         };
-        let model = Model::prepared(name, config, by_number, load_info);
-        Ok(PreparedModel { builder, model, versions })
+        let model = Model::prepared(name, config, by_number, ending, load_info);
+        Ok(PreparedModel { builder, model, versions, kept })
     }
 
     /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
@@ -162,7 +192,7 @@ impl Loader {
         backend: Option<Arc<Backend>>,
         completed: Option<CompletedVersion>,
         models: &Arc<ModelTable>,
-        cancel: Arc<LoadCancel>,
+        (cancel, ending): (Arc<LoadCancel>, Arc<EndingVersions>),
     ) -> Result<Builder> {
         let dir = files.path();
         let mut memory = LoadMemory::new(self.limits.memory);
@@ -191,6 +221,7 @@ impl Loader {
             warmup_limit: self.limits.warmup,
             instance_limit: Arc::clone(&self.instance_limit),
             cancel,
+            ending,
         })))
     }
 
@@ -225,13 +256,8 @@ fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a st
     selected.iter().filter_map(|number| found.versions.get(number).map(String::as_str)).collect()
 }
 
-/// The versions that the version policy selects, in state LOADING.
-fn select(
-    config: &ModelConfig,
-    found: &VersionDirs,
-    instances: usize,
-    old: Option<&Model>,
-) -> Result<Vec<VersionDir>> {
+/// The versions that the version policy selects, and the names of their directories; ascending.
+fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)>> {
     let policy = config.version_policy.clone().unwrap_or_default();
     let existing: Vec<i64> = found.versions.keys().copied().collect();
     let selected = select_versions(&policy, &existing);
@@ -242,17 +268,8 @@ fn select(
         );
     }
     let selected = selected.or_refuse(&config.name).map_err(config_error)?;
-    Ok(selected
-        .versions
-        .iter()
-        .filter_map(|number| {
-            let stats = match old.and_then(|old| old.versions.get(number)) {
-                Some(old) => old.stats.continued(instances),
-                None => Arc::new(VersionStats::new(instances)),
-            };
-            Some((Version::new(*number, stats), found.versions.get(number)?.clone()))
-        })
-        .collect())
+    let dir_name = |number: i64| Some((number, found.versions.get(&number)?.clone()));
+    Ok(selected.versions.into_iter().filter_map(dir_name).collect())
 }
 
 /// Of the model's backend; ensembles have none, and no instances.

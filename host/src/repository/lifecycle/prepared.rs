@@ -23,8 +23,10 @@ pub struct PreparedModel {
     pub builder: Builder,
     /// The entry for the model table.
     pub model: Arc<Model>,
-    /// Ascending.
+    /// To be opened; ascending.
     pub versions: Vec<VersionDir>,
+    /// Those that stay open.
+    pub kept: Vec<i64>,
 }
 
 impl Builder {
@@ -33,6 +35,14 @@ impl Builder {
         match self {
             Self::Backend(builder) => builder.plans().len(),
             Self::Ensemble(_) => 1,
+        }
+    }
+
+    /// `open` for an entry that leaves it open; `None` for ensembles, which are always reopened.
+    pub fn kept(&self, open: &OpenVersion) -> Option<Arc<OpenVersion>> {
+        match self {
+            Self::Backend(builder) => builder.kept(open),
+            Self::Ensemble(_) => None,
         }
     }
 

@@ -31,8 +31,10 @@ impl ModelControl {
             model = model.without_refusal();
             self.publish(&model)?;
         }
+        model.set_reload_failure(None);
         model.load_info.should_serve.store(false, Ordering::Relaxed);
         model.load_info.requested_by_name.store(false, Ordering::Relaxed);
+        model.ending.close_all();
         let mut unloading = Vec::new();
         for version in model.versions.values() {
             if let Some(served) = version.served().filter(|_| version.is_loaded()) {
@@ -52,7 +54,19 @@ impl ModelControl {
                 log_in_use(name, version.number, &version.isolated_memory());
             }
         }
-        self.remove_deleted_models();
+        if !self.loader.polls {
+            self.remove_deleted_models();
+        }
+        Ok(())
+    }
+
+    /// Takes a model out of service whose directory was removed. Its versions and counters stay visible until a model of that
+    /// name is added, which begins anew.
+    pub(super) fn remove_model(&self, name: &str) -> Result<(), LoadError> {
+        self.unload_model(name)?;
+        if let Some(model) = self.models.get(name) {
+            model.load_info.deleted.store(true, Ordering::Relaxed);
+        }
         Ok(())
     }
 

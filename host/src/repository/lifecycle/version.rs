@@ -1,6 +1,7 @@
 //! One version of a model: its state, and the open version while it is ready.
 
 use super::super::OpenVersion;
+use super::super::ending::EndingVersion;
 use super::super::ensemble::Dependencies;
 use super::super::memory::UnloadReport;
 use super::usage::{UsageGuard, UsageTracker};
@@ -8,6 +9,7 @@ use crate::plugin::isolated::{Health, IsolatedMemory};
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// State of one version; the numbers are those of `ModelReadyState` on the v1 wire. Transitions: see [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,15 @@ impl Version {
         copy
     }
 
+    /// This version for a new entry that leaves it open as `open`.
+    pub(super) fn kept(&self, open: Arc<OpenVersion>) -> Arc<Self> {
+        let (stats, usage) = (Arc::clone(&self.stats), Arc::clone(&self.usage));
+        let copy = Self::with(self.number, stats, VersionState::Ready, usage);
+        copy.served.store(Some(open));
+        copy.health.store(self.health.load_full());
+        copy
+    }
+
     pub(in super::super) fn set_ready(&self, served: Arc<OpenVersion>) {
         self.served.store(Some(served));
         self.status.store(Arc::new((VersionState::Ready, String::new())));
@@ -92,6 +103,13 @@ impl Version {
 
     pub(in super::super) fn set_unloading(&self, model: &str) {
         self.status.store(Arc::new((VersionState::Unloading, String::new())));
+        self.log_unload(model);
+        self.retire();
+        self.served.store(None);
+    }
+
+    /// Logs that the version is unloaded when its last user is gone.
+    pub(super) fn log_unload(&self, model: &str) {
         let number = self.number;
         let before = UnloadReport::new(model, number, &self.isolated_memory());
         let text = format!("successfully unloaded '{model}' version {number}");
@@ -99,8 +117,6 @@ impl Version {
             tracing::info!("{text}");
             before.log();
         });
-        self.retire();
-        self.served.store(None);
     }
 
     /// Registers a user of this version, which is closed when its last user is gone.
@@ -125,6 +141,11 @@ impl Version {
             },
             _ => status,
         }
+    }
+
+    /// State and reason as the last load left them.
+    pub(in super::super) fn loaded_as(&self) -> (VersionState, String) {
+        (**self.status.load()).clone()
     }
 
     /// Loaded, even if it cannot serve now: see [`Version::is_ready`].
@@ -171,6 +192,12 @@ impl Version {
     /// Ends an isolated model's process within its grace period, even if requests still hold it.
     pub(super) fn retire(&self) {
         self.health.load().iter().for_each(|health| health.begin_unload());
+    }
+
+    /// This version for the list of replaced ones, if it executes sequences.
+    pub(super) fn ending(&self, until: Instant) -> Option<EndingVersion> {
+        let open = self.served().filter(|open| open.scheduler.is_sequence())?;
+        Some(EndingVersion { open, health: self.health.load_full(), until })
     }
 
     pub(super) fn set_health(&self, health: Vec<Arc<Health>>) {

@@ -1,10 +1,11 @@
 //! Opens one version: backend model, instances and scheduler.
 
-use super::super::OpenVersion;
 use super::super::backend_use::BackendUse;
+use super::super::ending::EndingVersions;
 use super::super::model_config::Machine;
 use super::super::scheduling::Scheduling;
 use super::super::store::ModelDir;
+use super::super::{OpenVersion, QueueCloser};
 use super::Version;
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
@@ -47,6 +48,7 @@ pub struct VersionBuilder {
     pub warmup_limit: Option<Duration>,
     pub instance_limit: Arc<InstanceLimit>,
     pub cancel: Arc<LoadCancel>,
+    pub ending: Arc<EndingVersions>,
 }
 
 impl VersionBuilder {
@@ -191,15 +193,24 @@ impl VersionBuilder {
             config: Arc::clone(&self.config),
             signature,
             stats: Arc::clone(stats),
+            closer: QueueCloser::of(&queue),
             scheduler: Scheduler::Queue(queue),
             backend: Some(Arc::new(used)),
             usage,
+            ending: Arc::clone(&self.ending),
+            for_begun_sequences: false,
             arena: first.model.arena(),
         }))
     }
 }
 
 impl VersionBuilder {
+    /// `open` with the configuration and labels of this load; see [`OpenVersion::with_config`].
+    pub fn kept(&self, open: &OpenVersion) -> Option<Arc<OpenVersion>> {
+        let owner = Owner::version(&self.config.name, open.version);
+        open.with_config(&self.config, self.signature.of_version(owner))
+    }
+
     /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang.
     fn check_file(&self, dir_name: &str, file: &str) -> Result<()> {
         let path = self.dir.path().join(dir_name).join(file);

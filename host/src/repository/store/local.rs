@@ -33,6 +33,10 @@ impl Store for LocalStore {
         &self.location
     }
 
+    fn local_root(&self) -> Option<&Path> {
+        Some(&self.root)
+    }
+
     fn models(&self) -> Result<Vec<String>> {
         let entries = listing(&self.root)?.into_iter();
         Ok(entries.filter(|(_, is_dir)| *is_dir).map(|(name, _)| name).collect())

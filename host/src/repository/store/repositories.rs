@@ -2,7 +2,7 @@
 
 use super::{LocalStore, ModelSource, Store};
 use crate::error::{Error, Result};
-use crate::repository::disk::is_entry;
+use crate::repository::disk::{is_entry, is_ignored};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +28,11 @@ impl Repositories {
         Ok(Self(locations.iter().map(open).collect::<Result<_>>()?))
     }
 
+    /// The repositories, in the order given.
+    pub fn stores(&self) -> &[Arc<dyn Store>] {
+        &self.0
+    }
+
     /// All model directories.
     pub fn list(&self) -> Listing {
         let mut listing = Listing::default();
@@ -51,7 +56,7 @@ impl Repositories {
     /// A repository cannot be listed, so that it is unknown whether it has one.
     pub fn find(&self, name: &str) -> Result<Vec<ModelSource>> {
         let mut found = Vec::new();
-        for store in self.0.iter().filter(|_| is_entry(name)) {
+        for store in self.0.iter().filter(|_| is_entry(name) && !is_ignored(name)) {
             if store.has(name)? {
                 found.push(ModelSource { store: Arc::clone(store), name: name.to_owned() });
             }

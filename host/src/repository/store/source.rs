@@ -4,12 +4,18 @@ use super::ModelDir;
 use crate::error::Result;
 use crate::plugin::CancelFlag;
 use crate::repository::lifecycle::Fingerprint;
+use std::path::Path;
 use std::sync::Arc;
 
 /// One model repository. All calls may block, and are never made on network threads.
 pub trait Store: Send + Sync {
     /// Path or URL for messages, without credentials.
     fn location(&self) -> &str;
+
+    /// The directory of a repository on local disk, which is polled without reading what has not changed.
+    fn local_root(&self) -> Option<&Path> {
+        None
+    }
 
     /// Names of the model directories, sorted.
     ///

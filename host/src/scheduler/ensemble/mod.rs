@@ -65,7 +65,15 @@ impl Ensemble {
     pub fn submit(&self, request: InferRequest) {
         request.responder.queued(now_ns());
         match self.models() {
-            Ok(models) => run::EnsembleRun::start(Arc::clone(&self.graph), models, request),
+            Ok(mut models) => {
+                for (model, step) in models.iter_mut().zip(&self.graph.steps) {
+                    let exact = step.version.is_some_and(|version| version > 0);
+                    if let Some(began) = model.begun_on(&request.sequence, exact) {
+                        *model = began;
+                    }
+                }
+                run::EnsembleRun::start(Arc::clone(&self.graph), models, request);
+            }
             Err(e) => drop(request.responder.fail(e, FailureReason::Other)),
         }
     }

@@ -15,6 +15,10 @@ pub trait StepModel: Send + Sync {
     }
     /// Whether `sequence` has begun and not ended.
     fn has_sequence(&self, sequence: &Sequence) -> bool;
+    /// The replaced version of the model that executes `sequence`, if it began there; `exact`: the step names the version.
+    fn begun_on(&self, _sequence: &Sequence, _exact: bool) -> Option<Arc<dyn StepModel>> {
+        None
+    }
     /// Queues a checked request. It gets its final response whatever happens, possibly before this returns.
     fn submit(&self, request: InferRequest);
 }

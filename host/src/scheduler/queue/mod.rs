@@ -118,6 +118,10 @@ impl Queue {
         let _ = self.threads[instance].inline.set(inline);
     }
 
+    pub fn is_sequence(&self) -> bool {
+        self.lock().batcher.is_sequence()
+    }
+
     /// Sequences that have not ended.
     pub fn active_sequences(&self) -> usize {
         self.lock().batcher.active_sequences()

@@ -49,7 +49,7 @@ impl Sums {
             // The host resets states.
             let start = control(request, "START").unwrap_or(request.sequence_start());
             if start && mode != Accumulate::State {
-                *sum = 0;
+                *sum = model.base;
             }
             for value in &mut values {
                 *sum = sum.wrapping_add(*value);

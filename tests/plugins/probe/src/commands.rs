@@ -93,6 +93,7 @@ pub enum Record {
 /// | `die_in` | where, instead of in `execute`: `autocomplete`, `model_open`, `instance_open`, `close` |
 /// | `say` | prints this to standard error, in `execute` and before `die` |
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
+/// | `base_file` | adds the whole number in this file of the version's directory to FP32 outputs, and begins sums with it (model's configuration) |
 /// | `count_label` | name of that label instead of `at` |
 /// | `report_bytes` | `model_open` reports this many bytes of CPU memory and of the memory of GPU 0, and never takes that back |
 /// | `patch` | `autocomplete` adds this text |
@@ -121,6 +122,7 @@ pub struct Commands {
     pub report_bytes: Option<u64>,
     pub count: Option<String>,
     pub count_label: Option<String>,
+    pub base_file: Option<String>,
     pub record: Option<Record>,
     pub accumulate: Option<Accumulate>,
     pub merge: bool,
@@ -183,6 +185,7 @@ impl Commands {
             "report_bytes" => self.report_bytes = number(),
             "count" => self.count = text(),
             "count_label" => self.count_label = text(),
+            "base_file" => self.base_file = text(),
             "record" => {
                 self.record = match value.text() {
                     Some("fail") => Some(Record::Failure),

@@ -16,6 +16,7 @@ use commands::{Commands, Record};
 use respond::Responded;
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -79,6 +80,8 @@ struct Echo {
     /// Type of the output BATCH.
     report: Option<Dtype>,
     batches: bool,
+    /// What is added to outputs, from a file of the version.
+    base: i32,
     commands: Commands,
 }
 
@@ -104,9 +107,21 @@ impl Model for Echo {
             outputs: outputs.collect(),
             report: context.outputs().find(|t| t.name() == report::BATCH).map(|t| t.dtype()),
             batches: context.max_batch_size() > 0,
+            base: match &commands.base_file {
+                Some(file) => base(&Path::new(context.version_dir()).join(file))?,
+                None => 0,
+            },
             commands,
         })
     }
+}
+
+/// The whole number in a file.
+fn base(path: &Path) -> Result<i32, Error> {
+    let text = std::fs::read_to_string(path);
+    let number = text.map(|text| text.trim().parse().ok());
+    let wrong = |e: &str| Error::invalid(format!("'{}': {e}", path.display()));
+    number.map_err(|e| wrong(&e.to_string()))?.ok_or_else(|| wrong("not a whole number"))
 }
 
 struct Worker {

@@ -122,6 +122,11 @@ fn echo(
             to[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
+        if model.base != 0 && input.dtype() == Dtype::Fp32 {
+            for value in to.as_chunks_mut::<4>().0 {
+                *value = (f32::from_ne_bytes(*value) + model.base as f32).to_ne_bytes();
+            }
+        }
     }
     Ok(())
 }

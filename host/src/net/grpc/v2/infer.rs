@@ -185,9 +185,12 @@ fn start(
     .and_then(|()| read(&served))
     .and_then(|(mut unchecked, spec)| {
         unchecked.deadline_ns = deadline_ns;
-        Ok((unchecked.submit(ctx, &served, received_ns, sink)?, spec))
+        let began = unchecked.begun_on(&served, !version.is_empty());
+        let executes = began.as_ref().unwrap_or(&served);
+        Ok((unchecked.submit(ctx, executes, received_ns, sink)?, spec, began))
     });
-    let (responder, spec) = submitted.map_err(|e| refused(&served, received_ns, e))?;
+    let (responder, spec, began) = submitted.map_err(|e| refused(&served, received_ns, e))?;
+    let served = began.unwrap_or(served);
     let response = receiver.response_of(responder);
     Ok(PendingRequest { served, spec, response, _in_flight: in_flight })
 }

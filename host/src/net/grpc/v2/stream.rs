@@ -222,14 +222,16 @@ impl PendingRequests {
                     waits: served.decoupled(),
                 });
                 let sink = sink::channel(number, self.sink.clone(), unread);
-                let responder = unchecked.submit(&self.ctx, &served, received_ns, sink)?;
-                Ok((responder, spec, empty_final_response))
+                let began = unchecked.begun_on(&served, !model_version.is_empty());
+                let executes = began.as_ref().unwrap_or(&served);
+                let responder = unchecked.submit(&self.ctx, executes, received_ns, sink)?;
+                Ok((responder, spec, empty_final_response, began))
             },
         );
-        let (responder, spec, empty_final_response) =
+        let (responder, spec, empty_final_response, began) =
             submitted.map_err(|e| refused(&served, received_ns, e))?;
         Ok(Accepted {
-            served,
+            served: began.unwrap_or(served),
             spec,
             model_name,
             model_version,

@@ -32,7 +32,7 @@ where
 {
     let _in_flight = ctx.state.begin_request();
     let found = find_for_inference(ctx, name, version).and_then(|served| {
-        match Head::read(&served, &headers) {
+        match Head::read(&served, &headers, !version.is_empty()) {
             Ok(head) => Ok((served, head)),
             Err(error) => Err(refused(&served, received_ns, error)),
         }
@@ -51,12 +51,12 @@ where
         },
         Err(error) => Err(error),
     };
-    let (pending, spec) = match submitted {
+    let (pending, spec, began) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return response::failure(&refused(&served, received_ns, error)),
     };
     let result = pending.await;
-    match encode_or_defer(served, spec, result, headers) {
+    match encode_or_defer(began.unwrap_or(served), spec, result, headers) {
         Ok(response) => response,
         Err(deferred) => deferred.await,
     }
@@ -112,7 +112,7 @@ where
 }
 
 /// The response to a request that was queued, and how it is written.
-type Submitted = (PendingResponse, ResponseSpec);
+type Submitted = (PendingResponse, ResponseSpec, Option<Arc<OpenVersion>>);
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
 /// The header's name in error messages.
@@ -125,10 +125,12 @@ struct Head {
     compressed: bool,
     /// Length of the JSON part, unchecked.
     json: Option<i64>,
+    /// The request names the version.
+    exact: bool,
 }
 
 impl Head {
-    fn read(served: &OpenVersion, headers: &HeaderMap) -> Result<Self> {
+    fn read(served: &OpenVersion, headers: &HeaderMap, exact: bool) -> Result<Self> {
         require_unary(
             served,
             "HTTP end point doesn't support models with decoupled transaction policy",
@@ -145,7 +147,8 @@ impl Head {
                 .parse::<i64>()
                 .map_err(|_| Error::invalid(format!("Unable to parse {HEADER_NAME}, got: {text}")))
         });
-        Ok(Self { length: receive::content_length(headers)?, compressed, json: json.transpose()? })
+        let length = receive::content_length(headers)?;
+        Ok(Self { length, compressed, json: json.transpose()?, exact })
     }
 
     /// The body, decompressed if necessary.
@@ -195,7 +198,7 @@ impl Head {
             let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
             let submit = move || {
                 let (unchecked, spec) = self.request(&ctx, &served, body)?;
-                queue(&ctx, &served, unchecked, spec, received_ns)
+                queue(&ctx, &served, (unchecked, self.exact), spec, received_ns)
             };
             return Err(Box::pin(async move { decode_workers::run(submit).await? }));
         }
@@ -205,10 +208,10 @@ impl Head {
         };
         if unchecked.copies_much() {
             let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
-            let queue = move || queue(&ctx, &served, unchecked, spec, received_ns);
+            let queue = move || queue(&ctx, &served, (unchecked, self.exact), spec, received_ns);
             return Err(Box::pin(async move { decode_workers::run(queue).await? }));
         }
-        Ok(queue(ctx, served, unchecked, spec, received_ns))
+        Ok(queue(ctx, served, (unchecked, self.exact), spec, received_ns))
     }
 
     fn request(
@@ -238,11 +241,13 @@ impl Head {
 fn queue(
     ctx: &Context,
     served: &OpenVersion,
-    unchecked: UncheckedRequest,
+    (unchecked, exact): (UncheckedRequest, bool),
     spec: ResponseSpec,
     received_ns: u64,
 ) -> Result<Submitted> {
     let (sink, receiver) = sink::unary();
-    let responder = unchecked.submit(ctx, served, received_ns, sink)?;
-    Ok((receiver.response_of(responder), spec))
+    let began = unchecked.begun_on(served, exact);
+    let executes = began.as_deref().unwrap_or(served);
+    let responder = unchecked.submit(ctx, executes, received_ns, sink)?;
+    Ok((receiver.response_of(responder), spec, began))
 }

@@ -1,0 +1,6 @@
+//! Polling of the model repository: changes of files while the server runs.
+
+mod bad_input;
+mod changes;
+mod sequences;
+mod traffic;
