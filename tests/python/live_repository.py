@@ -31,6 +31,7 @@ def run(clients):
     arguments = argparse.ArgumentParser()
     for kind in ("http", "grpc", "metrics"):
         arguments.add_argument(f"--{kind}", required=True, help="HOST:PORT")
+    arguments.add_argument("--begun", required=True, type=pathlib.Path, help="made when all clients had a response")
     arguments.add_argument("--until", required=True, type=pathlib.Path, help="the file that ends the run")
     given = arguments.parse_args()
     checks.HTTP, checks.GRPC, checks.METRICS = given.http, given.grpc, given.metrics
@@ -43,6 +44,8 @@ def run(clients):
             while not given.until.exists() and not wrong:
                 once()
                 counts[name] += 1
+                if counts[name] == 1 and len(counts) == len(clients) and 0 not in counts.values():
+                    given.begun.touch()
                 time.sleep(0.002)
         except BaseException:
             wrong.append(f"{name}, after {counts.get(name)} requests: {traceback.format_exc()}")

@@ -3,6 +3,7 @@
 
 use crate::compile::folder;
 use crate::control::pair;
+use crate::install::python;
 use crate::polling::{ALL, Polled, numbered, numbered_sums, polling};
 use crate::python::{python_v1, python_v2};
 use crate::server::{Running, Server};
@@ -35,16 +36,24 @@ pub fn change(server: &Running, goes_on: impl Fn(u64) -> bool) {
     let dir = folder();
     let end = dir.path().join("end");
     let until = format!("--until={}", end.display());
+    let begun = ["v1", "v2"].map(|generation| dir.path().join(generation));
+    let flags = begun.each_ref().map(|file| format!("--begun={}", file.display()));
     thread::scope(|scope| {
         // Written also by a failed assertion, so that the clients end.
         let _end = WriteOnDrop(&end);
-        let v1 = scope.spawn(|| python_v1(server, "v1_live_repository.py", &[&until]));
-        let v2 = scope.spawn(|| python_v2(server, "v2_live_repository.py", &[&until]));
+        let v1 = scope.spawn(|| python_v1(server, "v1_live_repository.py", &[&until, &flags[0]]));
+        let v2 = scope.spawn(|| python_v2(server, "v2_live_repository.py", &[&until, &flags[1]]));
+        // Without a v1 client for this machine its script has ended.
+        let sends = |i: usize| begun[i].exists() || (python("v1").is_none() && i == 0);
+        server.poll_until("all clients had a response", |_| {
+            assert!(!v2.is_finished(), "a client has ended");
+            sends(0) && sends(1)
+        });
         let mut round = 0;
         while goes_on(round) {
             round += 1;
             one_round(server, i64::try_from(round).unwrap_or(1) % 300);
-            assert!(!v1.is_finished() && !v2.is_finished(), "a client has ended");
+            assert!(!v2.is_finished(), "a client got a wrong response");
         }
         fs::write(&end, "").unwrap_or_else(|e| panic!("{}: {e}", end.display()));
         for client in [v1, v2] {

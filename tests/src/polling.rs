@@ -47,6 +47,8 @@ pub trait Polled {
     fn answer(&self, model: &str) -> Option<(i64, i64)>;
     /// Waits until that is the answer.
     fn wait_for_answer(&self, model: &str, version: i64, number: i64);
+    /// How often the log says that the version was opened.
+    fn opened(&self, model: &str, version: i64) -> usize;
     /// Entries of the repository index.
     fn entries(&self, model: &str) -> Vec<Value>;
     /// The reason of the model's first version in the index.
@@ -69,6 +71,13 @@ impl Polled for Running {
     fn wait_for_answer(&self, model: &str, version: i64, number: i64) {
         let what = format!("{model} adds {number} as version {version}");
         self.poll_until(&what, |server| server.answer(model) == Some((version, number)));
+    }
+
+    fn opened(&self, model: &str, version: i64) -> usize {
+        let log = self.log();
+        let line = |action: &str| format!(" {action}: {model}:{version}");
+        let (first, more) = (line("loading"), line("re-loading"));
+        log.lines().filter(|text| text.ends_with(&first) || text.ends_with(&more)).count()
     }
 
     #[track_caller]

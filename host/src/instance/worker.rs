@@ -10,6 +10,7 @@ use super::warmup::WarmupSample;
 use crate::clock::now_ns;
 use crate::device::{self, Device, LostWatch, Streams};
 use crate::error::{Error, Result};
+use crate::plugin::load_priority::{self, LowPriority};
 use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
 use crate::request::{InferRequest, Signature};
@@ -91,7 +92,11 @@ impl Worker {
         let gpu = self.plan.kind == Kind::Gpu && !self.model.is_isolated();
         let priority = self.plan.priority;
         // First, because threads that the backend starts inherit it.
-        let nice = set_niceness(self.plan.nice);
+        let low = LowPriority::inherited(self.plan.nice);
+        let nice = match &low {
+            Some(_) => self.plan.nice,
+            None => set_niceness(self.plan.nice),
+        };
         self.stats.placed(self.ordinal, self.gpu_uuid());
         let streams = Streams::for_instance(gpu, self.plan.device, priority.stream())?;
         tracing::info!(
@@ -129,6 +134,10 @@ impl Worker {
         let samples = std::mem::take(&mut self.warmup);
         if !samples.is_empty() {
             self.stats.warmed_up(self.warm_up(&mut instance, &samples)?);
+        }
+        if low.is_some() {
+            drop(low);
+            load_priority::restore_started(self.plan.nice);
         }
         let watch = streams.gpu().map(|gpu| {
             let broken = self.broken_observer();

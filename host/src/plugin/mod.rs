@@ -13,6 +13,7 @@ pub(crate) mod host_api; // the functions offered to backends
 pub mod isolated; // models in child processes
 pub(crate) mod isolation; // the setting: local or isolated
 pub(crate) mod library; // opening a plugin file
+pub mod load_priority; // low priority of loads while models serve
 pub mod model; // an open model version and its instances
 mod model_probe; // which files a backend recognises as models
 pub(crate) mod text; // text and errors across the interface

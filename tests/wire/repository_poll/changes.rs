@@ -76,10 +76,7 @@ fn only_changed_versions_are_reopened() {
         .file("m/labels.txt", "zero\none\n")
         .file("m/config.pbtxt", labels("labels.txt"))
         .start();
-    let opened = |version: i64| {
-        let line = format!("loading: m:{version}\n");
-        server.log().matches(line.as_str()).count()
-    };
+    let opened = |version: i64| server.opened("m", version);
     assert_eq!((opened(1), opened(2)), (1, 1));
     server.models().number("m", 2, 21);
     server.wait_for_answer("m", 2, 21);

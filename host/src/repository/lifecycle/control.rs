@@ -15,6 +15,7 @@ use super::prepare::Loader;
 use super::startup::StartupReport;
 use crate::error::{Error, Result};
 use crate::instance::load_cancel::LoadCancel;
+use crate::plugin::load_priority::LowPriority;
 use crate::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -267,7 +268,12 @@ impl ModelControl {
         // `acquire` fails only on a closed semaphore, and this one is never closed.
         let permit = self.loads.acquire().await;
         let (this, model) = (Arc::clone(&self), name.clone());
-        let loaded = spawn_blocking(move || this.load_model(&model, config, by_name)).await;
+        let loaded = spawn_blocking(move || {
+            // Other models serve meanwhile.
+            let _low = LowPriority::begin();
+            this.load_model(&model, config, by_name)
+        })
+        .await;
         if loaded.is_err() {
             self.abandon_after_panic(&name);
         }

@@ -23,6 +23,7 @@ use super::wire::split;
 use crate::plugin::crash_report;
 use crate::plugin::host_api::{reported_memory, set_isolated};
 use crate::plugin::isolated::messages::{MemoryReport, control_message};
+use crate::plugin::load_priority;
 use control::Control;
 use control_reader::ControlReader;
 use instance::Instances;
@@ -54,6 +55,7 @@ pub fn run() -> ExitCode {
     if let Err(e) = prefer_in_oom() {
         eprintln!("trtserver plugin-host: cannot raise /proc/self/oom_score_adj: {e}");
     }
+    load_priority::leave_in_child();
     crash_report::install();
     let (sender, receiver) = split(socket);
     let control = Arc::new(Control::new(sender));
