@@ -35,6 +35,7 @@ pub mod plans; // plans of the fake TensorRT
 pub mod polling; // servers that poll their repository
 mod process; // a child process and its output
 mod python; // runs the scripts of the real clients
+pub mod reloads; // a model that is reloaded under full load
 mod repository; // a temporary model repository
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server

@@ -1,12 +1,13 @@
-//! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test; `soak --repository`: models that change under load. Exits with status 1 if a response was wrong or
+//! `soak --requests N`: the soak test as a program; `soak --attack`: the overload test; `soak --repository` and `soak --reloads`:
+//! models that change under load. Exits with status 1 if a response was wrong or
 //! missing, or a promise did not hold. `cargo xtask soak` runs it against a release build; TRTSERVER_DIST names the install.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use trtserver_tests::{attack, live_repository, soak};
+use trtserver_tests::{attack, live_repository, reloads, soak};
 
 const USAGE: &str = "usage: soak [--requests N] | soak --attack [--seconds N] [--only NAME] | \
-                     soak --repository [--seconds N]";
+                     soak --repository [--seconds N] | soak --reloads [N]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +19,8 @@ fn main() -> ExitCode {
         ["--repository", "--seconds", number] => {
             number.parse().map_or_else(|_| usage(), change_repository)
         }
+        ["--reloads"] => reload(100),
+        ["--reloads", number] => number.parse().map_or_else(|_| usage(), reload),
         ["--attack", options @ ..] => run_attack(options),
         _ => usage(),
     }
@@ -67,6 +70,19 @@ fn change_repository(seconds: u64) -> ExitCode {
     let (rounds, after) = (rounds.get(), server.resident_kib());
     println!("{rounds} rounds of changes, no wrong response; memory {kib} KiB to {after} KiB");
     if server.stop().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn reload(reloads: usize) -> ExitCode {
+    let server = reloads::server().start();
+    let report = reloads::run(&server, Duration::from_secs(20), reloads);
+    println!("{report}");
+    let flat = report.kib[1] < report.kib[0] + 8 * 1024;
+    let near = report.loading <= report.quiet * 3 / 2;
+    if !near {
+        println!("missed: p99 within 1.5 times of the quiet one");
+    }
+    let right = report.failed == 0 && flat && server.stop().success();
+    if right && near { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run_soak(requests: u64) -> ExitCode {

@@ -61,3 +61,39 @@ fn failed_listing_removes_nothing() {
     fs::remove_dir_all(root.join("a")).unwrap();
     assert_eq!(look(&mut files), ["-a"]);
 }
+
+/// CPU time of this thread.
+fn cpu_ms() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
+}
+
+/// The promise is 10 ms in a release build; `--nocapture` prints the figures.
+#[test]
+fn looking_at_a_thousand_models_is_cheap() {
+    let dir = tempfile::tempdir().unwrap();
+    let models = 1000;
+    for i in 0..models {
+        let model = dir.path().join(format!("model_{i}"));
+        fs::create_dir_all(model.join("1")).unwrap();
+        fs::write(model.join("config.pbtxt"), "max_batch_size: 8\n").unwrap();
+        fs::write(model.join("1/model.onnx"), "x").unwrap();
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+        for path in [model.join("1"), model] {
+            fs::File::open(path).unwrap().set_modified(old).unwrap();
+        }
+    }
+    let mut files = RepositoryFiles::new(&open(&[dir.path()]));
+    assert_eq!(files.look(&Hints::default(), Extent::All).len(), models);
+    fs::write(dir.path().join("model_7/1/model.onnx"), "xy").unwrap();
+    let mut look = |extent| {
+        let before = cpu_ms();
+        let found = files.look(&Hints::default(), extent);
+        (found.len(), cpu_ms() - before)
+    };
+    let (looked_at, all) = look(Extent::All);
+    assert_eq!(looked_at, models);
+    let (looked_at, watched) = look(Extent::Unwatched);
+    println!("everything: {all:.2} ms; with events: {watched:.3} ms for {looked_at} models");
+    assert!(all < 100.0 && watched < 10.0, "{all} ms, {watched} ms");
+}
