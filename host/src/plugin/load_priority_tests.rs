@@ -10,19 +10,19 @@ fn threads_started_during_a_load_get_their_priority_back() {
         let low = LowPriority::begin();
         let during = nice();
         let (go, wait) = channel();
+        let (report, reported) = channel();
         let started = std::thread::spawn(move || {
-            let during = nice();
+            report.send(nice()).unwrap();
             wait.recv().unwrap();
-            // An instance's thread.
-            (during, nice())
+            nice()
         });
+        let inherited = reported.recv().unwrap();
         drop(low);
         restore_started(before);
         go.send(()).unwrap();
-        (during, nice(), started.join().unwrap())
+        (during, nice(), inherited, started.join().unwrap())
     });
-    let (during, after, started) = loaded.join().unwrap();
     let expected = if is_restorable() { LOAD_NICE } else { before };
-    assert_eq!((during, after, started), (expected, before, (expected, before)));
+    assert_eq!(loaded.join().unwrap(), (expected, before, expected, before));
     assert_eq!(nice(), before);
 }
