@@ -29,12 +29,12 @@ fn ensembles_md() {
 
 /// The sections of a page for which `wanted` is true, in a file.
 fn sections(page: &str, wanted: impl Fn(&str) -> bool) -> (TempDir, String) {
-    let text = fs::read_to_string(root().join(page)).unwrap();
+    let text = fs::read_to_string(root().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
     let kept: String = text.split_inclusive("\n## ").filter(|section| wanted(section)).collect();
     assert!(kept.contains("```sh"), "{page}: {kept}");
     let dir = folder();
     let copy = dir.path().join("page.md");
-    fs::write(&copy, kept).unwrap();
+    fs::write(&copy, kept).unwrap_or_else(|e| panic!("{}: {e}", copy.display()));
     (dir, copy.display().to_string())
 }
 

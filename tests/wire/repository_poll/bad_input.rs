@@ -5,46 +5,49 @@ use std::os::unix::fs::symlink;
 use trtserver_tests::polling::{Polled, numbered, polling};
 use trtserver_tests::{Server, probe};
 
+/// A result of the file system.
+#[track_caller]
+fn done<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|e| panic!("{e}"))
+}
+
 /// Names of the bad models, and a part of the reason of each.
 fn bad_models(server: &Server) -> Vec<(&'static str, String)> {
     let root = server.models();
-    let write = |path: &str, contents: &[u8]| {
+    let write = |name: &str, config: &[u8]| {
+        done(fs::create_dir_all(root.join(name).join("1")));
+        done(fs::write(root.join(name).join("config.pbtxt"), config));
+    };
+    let config = |name: &str, text: String| write(name, text.as_bytes());
+    let link = |target: &str, path: &str| {
         let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, contents).unwrap();
+        let _ = fs::remove_file(&path);
+        done(symlink(target, path));
     };
-    let config = |name: &str, text: String| {
-        write(&format!("{name}/config.pbtxt"), text.as_bytes());
-        fs::create_dir_all(root.join(name).join("1")).unwrap();
-    };
-    fs::create_dir_all(root.join("empty")).unwrap();
+    done(fs::create_dir_all(root.join("empty")));
     config("wrong_name", probe("other", &[]));
     config("platform", "name: \"platform\" platform: \"tensorflow_saved\"".into());
     config("negative", probe("negative", &[]).replace("dims: [ -1 ]", "dims: [ -7 ]"));
-    config(
-        "not_a_number",
-        probe("not_a_number", &[]).replace("max_batch_size: 8", "max_batch_size: nan"),
-    );
-    write("binary/config.pbtxt", &[0, 159, 146, 150, 255, 0, 1]);
-    fs::create_dir_all(root.join("binary/1")).unwrap();
+    let nan = probe("not_a_number", &[]).replace("max_batch_size: 8", "max_batch_size: nan");
+    config("not_a_number", nan);
+    write("binary", &[0, 159, 146, 150, 255, 0, 1]);
     config("long", "#\n".repeat(2_000_000) + &probe("long", &[]).replace("FP32", "FP33"));
     config("versions", probe("versions", &[]));
-    fs::remove_dir(root.join("versions/1")).unwrap();
+    done(fs::remove_dir(root.join("versions/1")));
     for version in ["-1", "1a", "01", "9999999999999999999", "0x"] {
-        fs::create_dir_all(root.join("versions").join(version)).unwrap();
+        done(fs::create_dir_all(root.join("versions").join(version)));
     }
-    config("device", probe("device", &[]));
-    fs::remove_file(root.join("device/config.pbtxt")).unwrap();
-    symlink("/dev/zero", root.join("device/config.pbtxt")).unwrap();
-    config("loops", probe("loops", &[]));
-    fs::remove_file(root.join("loops/config.pbtxt")).unwrap();
-    symlink("config.pbtxt", root.join("loops/config.pbtxt")).unwrap();
-    symlink(".", root.join("loops/1/self")).unwrap();
-    let fifo = root.join("fifo/config.pbtxt");
+    config("device", String::new());
+    link("/dev/zero", "device/config.pbtxt");
+    config("loops", String::new());
+    link("config.pbtxt", "loops/config.pbtxt");
+    link(".", "loops/1/self");
     config("fifo", String::new());
-    fs::remove_file(&fifo).unwrap();
+    let fifo = root.join("fifo/config.pbtxt");
+    done(fs::remove_file(&fifo));
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let kind = rustix::fs::FileType::Fifo;
+    done(rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0));
     let at = |path: &str| root.join(path).display().to_string();
     vec![
         ("empty", "config.pbtxt".into()),

@@ -23,10 +23,13 @@ pub struct RepositoryFiles {
     watches: Option<Watches>,
 }
 
+/// Device and inode of a repository's directory; `None` if it is not on local disk.
+type Identity = Option<(u64, u64)>;
+
 struct Repository {
     store: Arc<dyn Store>,
     names: BTreeSet<String>,
-    identity: Option<(u64, u64)>,
+    identity: Identity,
     /// Why it could not be listed, the last time.
     failure: Option<String>,
     /// Its directory is watched, on a file system that reports all changes.
@@ -178,7 +181,7 @@ impl Repository {
     }
 
     /// Names of the model directories, and which directory `root` is.
-    fn read(&self, root: &Path) -> Result<(BTreeSet<String>, Option<(u64, u64)>)> {
+    fn read(&self, root: &Path) -> Result<(BTreeSet<String>, Identity)> {
         let metadata = fs::metadata(root)?;
         let mut names = BTreeSet::new();
         for entry in fs::read_dir(root)? {
