@@ -63,6 +63,7 @@ impl Instance for TensorRtInstance {
         };
         let available = engine.profiles.len().max(1);
         let profiles = selected(context.profiles(), available).map_err(refuse)?;
+        model.check_max_batch(engine, &profiles)?;
         let contexts: Result<Vec<_>, _> = profiles
             .into_iter()
             .map(|profile| ProfileContext::new(&loaded, &device, profile).map_err(refuse))

@@ -215,20 +215,26 @@ impl TensorRtModel {
         let (inputs, outputs) = (declared(true), declared(false));
         let tensors = Tensors { inputs: &inputs, defaulted: &[], outputs: &outputs };
         let plan = check(config, &tensors)?;
-        let profiles = 0..engine.profiles.len();
+        Ok(Arc::new(Loaded { engine, plan }))
+    }
+
+    /// # Errors
+    /// No profile of an instance allows the largest batch of the configuration.
+    pub fn check_max_batch(&self, engine: &Engine, profiles: &[usize]) -> Result<(), Fault> {
+        let configured = self.config.max_batch_size;
         let max = match engine.implicit_batch {
             Some(max) => Some(max),
-            None => profiles.filter_map(|profile| max_batch(&engine, profile)).max(),
+            None => profiles.iter().filter_map(|profile| max_batch(engine, *profile)).max(),
         };
-        if let Some(max) = max.filter(|max| batches && config.max_batch_size > *max) {
-            return Err(Fault::invalid(format!(
-                "unexpected configuration maximum batch size {} for '{}', model maximum is {max} (plan file '{}')",
-                config.max_batch_size,
-                config.model,
+        match max.filter(|max| configured > *max) {
+            None => Ok(()),
+            Some(max) => Err(Fault::invalid(format!(
+                "unexpected configuration maximum batch size {configured} for '{}', model maximum is {max} (plan file \
+                 '{}')",
+                self.config.model,
                 self.plan.path.display()
-            )));
+            ))),
         }
-        Ok(Arc::new(Loaded { engine, plan }))
     }
 
     /// Shape tensors are marked in the configuration: the host sends their values in CPU memory, and without batch dimension.
