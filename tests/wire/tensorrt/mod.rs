@@ -4,6 +4,7 @@ mod batching;
 mod graphs;
 mod loading;
 mod memory;
+mod one_by_one;
 mod refused;
 mod refused_requests;
 mod shapes;
