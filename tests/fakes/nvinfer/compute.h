@@ -3,7 +3,7 @@
 #include "library.h"
 #include "plan.h"
 
-enum class Operation { REPEAT, ADD, SCALE, INDICES };
+enum class Operation { REPEAT, ADD, SUBTRACT, SCALE, INDICES };
 
 struct TaskStep {
     Operation operation;
@@ -27,6 +27,7 @@ template <typename T> void compute(const TaskStep &step, const void *a, const vo
         switch (step.operation) {
         case Operation::REPEAT: to[i] = left[i % step.count_in]; break;
         case Operation::ADD: to[i] = T(left[i] + right[i]); break;
+        case Operation::SUBTRACT: to[i] = T(left[i] - right[i]); break;
         case Operation::SCALE: to[i] = T(double(left[i]) * step.factor); break;
         case Operation::INDICES: to[i] = T(step.indices[i]); break;
         }

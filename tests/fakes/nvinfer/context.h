@@ -239,8 +239,12 @@ static bool queue_step(Context *c, const Step &step, std::map<std::string, void 
     }
     auto address = [&](const std::string &name) { return reinterpret_cast<uint64_t>(at[name]); };
     double factor = step.is_refitted ? c->engine->refitted[step.in[1]] : step.factor;
-    Operation operation = step.op == "add" ? Operation::ADD : step.op == "scale" ? Operation::SCALE : Operation::REPEAT;
-    task->steps.push_back({operation, out->type, address(step.in[0]), operation == Operation::ADD ? address(step.in[1]) : 0,
+    Operation operation = step.op == "add"     ? Operation::ADD
+                          : step.op == "sub"   ? Operation::SUBTRACT
+                          : step.op == "scale" ? Operation::SCALE
+                                               : Operation::REPEAT;
+    bool is_binary = operation == Operation::ADD || operation == Operation::SUBTRACT;
+    task->steps.push_back({operation, out->type, address(step.in[0]), is_binary ? address(step.in[1]) : 0,
                            address(step.out), uint64_t(elements(to)), uint64_t(elements(from)), factor, {}});
     return true;
 }

@@ -13,7 +13,7 @@
 //   host-code                           version-compatible: needs setEngineHostCodeAllowed
 //   shared-profiles                     several contexts may use a profile (TensorRT 8)
 //   format N                            of all tensors; 0 is linear
-//   OUT = identity IN | add A B | scale IN FACTOR-OR-WEIGHTS | resize IN SHAPE | nonzero IN | shape IN
+//   OUT = identity IN | add A B | sub A B | scale IN FACTOR-OR-WEIGHTS | resize IN SHAPE | nonzero IN | shape IN
 //   sleep MICROSECONDS | fail | fault   per execution
 #pragma once
 #include <algorithm>
