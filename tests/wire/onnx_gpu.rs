@@ -202,6 +202,93 @@ fn arena_is_limited_and_shown_in_the_ledger() {
 }
 
 #[test]
+fn model_that_exceeds_the_device_fails_alone() {
+    let fakes = Fakes::new();
+    let on_gpu = "instance_group { kind: KIND_GPU }";
+    let large = MODEL.replace("weights 1000", "weights 2000000");
+    let server = server(&fakes)
+        .env("FAKE_CUDA_DEVICES", "Small/7.5/1")
+        .flag("--model-control-mode=explicit")
+        .onnx("small", on_gpu, "")
+        .model("large", config("large", on_gpu, ""))
+        .file("large/1/model.onnx", large)
+        .model("text", config("text", on_gpu, ""))
+        .file("text/1/model.onnx", "not a model")
+        .start();
+    assert_eq!(server.load("small").status, 200);
+    for (model, expected) in [("large", "CUDA failure 2: "), ("text", "Protobuf parsing failed")] {
+        let refused = server.load(model);
+        assert!(refused.status >= 400, "{}", refused.text());
+        for part in [
+            format!("unable to load model '{model}' from "),
+            "/1/model.onnx: ".to_owned(),
+            expected.to_owned(),
+        ] {
+            assert!(refused.text().contains(&part), "{}\n{part}", refused.text());
+        }
+    }
+    computes(&server, "small", 3, 1);
+    assert!(server.stop().success());
+    assert_eq!(fakes.reported("device_blocks"), 0);
+}
+
+/// R = 31 A: the sum of SUM and ANY of `first`, which are in a block of the host and in memory of the library.
+fn ensemble(first: &str, second: &str) -> String {
+    let tensor = |kind: &str, name: &str, dtype: &str, dims: u32| {
+        format!("{kind} {{ name: \"{name}\" data_type: TYPE_{dtype} dims: [ {dims} ] }}\n")
+    };
+    let map = |kind: &str, key: &str, value: &str| {
+        format!("{kind}_map {{ key: \"{key}\" value: \"{value}\" }} ")
+    };
+    let step = |model: &str, maps: &[String]| {
+        format!("step {{ model_name: \"{model}\" model_version: -1 {} }}\n", maps.concat())
+    };
+    let inputs =
+        |a: &str, b: &str| [map("input", "A", a), map("input", "B", b), map("input", "N", "N")];
+    [
+        "platform: \"ensemble\"\nmax_batch_size: 8\n".to_owned(),
+        tensor("input", "A", "FP32", 4),
+        tensor("input", "B", "FP32", 4),
+        tensor("input", "N", "INT64", 1),
+        tensor("output", "R", "FP32", 4),
+        "ensemble_scheduling {\n".to_owned(),
+        step(
+            first,
+            &[&inputs("A", "B")[..], &[map("output", "SUM", "s"), map("output", "ANY", "t")]]
+                .concat(),
+        ),
+        step(second, &[&inputs("s", "t")[..], &[map("output", "SUM", "R")]].concat()),
+        "}\n".to_owned(),
+    ]
+    .concat()
+}
+
+#[test]
+fn steps_of_an_ensemble_read_outputs_in_gpu_memory() {
+    let fakes = Fakes::new();
+    let on_gpu = "instance_group { kind: KIND_GPU gpus: 0 }";
+    let server = server(&fakes)
+        .onnx("first", on_gpu, "")
+        .onnx("second", on_gpu, "")
+        .onnx("cpu", "instance_group { kind: KIND_CPU }", "")
+        .model("gpus", ensemble("first", "second"))
+        .model("mixed", ensemble("first", "cpu"))
+        .start();
+    for first in 1..20 {
+        for model in ["gpus", "mixed"] {
+            let response = send(&server, model, 2, first);
+            let data = &response.json()["outputs"][0]["data"];
+            let expected: Vec<f64> = (0..8).map(|i| (31 * (first + i)) as f64).collect();
+            assert_eq!(*data, json!(expected), "{model}: {}", response.text());
+        }
+    }
+    assert!(server.stop().success());
+    for leak in ["device_blocks", "double_frees", "bad_handles"] {
+        assert_eq!(fakes.reported(leak), 0, "{leak}");
+    }
+}
+
+#[test]
 fn accelerators_reach_the_session_or_are_refused() {
     let fakes = Fakes::new();
     let on_gpu = "instance_group { kind: KIND_GPU }";

@@ -14,20 +14,50 @@ use trtserver_framework::types::{elements, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Memory, RequestedOutput};
 
+/// Adds outputs to those requested of a run: each once, by position in the plan, in no block of the host yet.
+pub fn add_requested<'a>(
+    requested: &mut Vec<(usize, bool)>,
+    model: &OnnxModel,
+    outputs: impl Iterator<Item = RequestedOutput<'a>>,
+) -> Result<(), Fault> {
+    for output in outputs {
+        let at = requested_position(&model.name, &model.plan.outputs, output)?;
+        if !requested.iter().any(|(other, _)| *other == at) {
+            requested.push((at, false));
+        }
+    }
+    Ok(())
+}
+
+/// An output as a run of `rows` rows has returned it, and its number of elements.
+pub fn returned<'a>(
+    model: &OnnxModel,
+    slot: &'a Slot,
+    rows: usize,
+    value: &Value,
+    buffer: &'a mut [i64; MAX_RANK],
+) -> Result<(Output<'a>, usize), Fault> {
+    let (kind, rank) = value.describe(buffer)?;
+    if kind != slot.dtype {
+        return Err(Fault::internal(format!(
+            "the model returned {} instead of {}",
+            type_name(kind),
+            type_name(slot.dtype)
+        )));
+    }
+    let shape = output_shape(slot, model.plan.batching.then_some(rows), buffer, rank)?;
+    let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
+    Ok((output, elements(shape).unwrap_or(0)))
+}
+
 impl Scratch {
-    /// Adds the requested outputs to those of this run.
+    /// As [`add_requested`].
     pub fn add_requested<'a>(
         &mut self,
         model: &OnnxModel,
         outputs: impl Iterator<Item = RequestedOutput<'a>>,
     ) -> Result<(), Fault> {
-        for requested in outputs {
-            let at = requested_position(&model.name, &model.plan.outputs, requested)?;
-            if !self.requested.iter().any(|(other, _)| *other == at) {
-                self.requested.push((at, false));
-            }
-        }
-        Ok(())
+        add_requested(&mut self.requested, model, outputs)
     }
 
     /// Prepares the requested outputs of a run of `rows` rows: a block of the host where the shape is known
@@ -100,17 +130,7 @@ impl Scratch {
         value: Value,
     ) -> Result<(), Fault> {
         let mut buffer = [0; MAX_RANK];
-        let (kind, rank) = value.describe(&mut buffer)?;
-        if kind != slot.dtype {
-            return Err(Fault::internal(format!(
-                "the model returned {} instead of {}",
-                type_name(kind),
-                type_name(slot.dtype)
-            )));
-        }
-        let shape = output_shape(slot, model.plan.batching.then_some(rows), &mut buffer, rank)?;
-        let count = elements(shape).unwrap_or(0);
-        let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
+        let (output, count) = returned(model, slot, rows, &value, &mut buffer)?;
         if slot.dtype == dtype::STRING {
             return strings::pass(&value, count, output, outlet, &mut self.offsets);
         }

@@ -16,6 +16,7 @@ pub mod session;
 mod tensors;
 
 use crate::model::OnnxModel;
+use crate::outputs::add_requested;
 use session::GpuSession;
 use std::sync::atomic::Ordering;
 use tensors::Bound;
@@ -125,7 +126,7 @@ impl Executor for GpuInstance {
         loop {
             let mut response = request.new_response().map_err(Fault::from)?;
             let model = &self.session.model;
-            self.bound.add_requested(model, request.requested_outputs())?;
+            add_requested(&mut self.bound.requested, model, request.requested_outputs())?;
             match self.run(rows, &mut response, preallocate) {
                 Ok(()) => {
                     let model = &self.session.model;

@@ -6,6 +6,7 @@
 use super::session::GpuSession;
 use crate::check::Slot;
 use crate::model::OnnxModel;
+use crate::outputs::{add_requested, returned};
 use crate::strings;
 use crate::value::{self, Value};
 use std::ops::Range;
@@ -13,12 +14,12 @@ use std::ptr;
 use std::time::Duration;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
-use trtserver_framework::outlet::{Donation, Outlet, Output, output_shape, requested_position};
+use trtserver_framework::outlet::{Donation, Outlet, Output};
 use trtserver_framework::shape::{self, MAX_RANK};
-use trtserver_framework::types::{elements, type_name, type_size};
+use trtserver_framework::types::type_size;
 use trtserver_plugin_api::abi::types::{dtype, memory_type};
 use trtserver_plugin_api::author::{
-    Batch, Buf, Device, Dtype, Memory, Request, RequestedOutput, Tensor, wait_ready,
+    Batch, Buf, Device, Dtype, Memory, Request, Tensor, wait_ready,
 };
 
 /// How long a thread sleeps between two looks whether an input has arrived.
@@ -101,7 +102,7 @@ impl Bound {
         self.check_claims(&session.model)?;
         for (nth, request) in batch.requests().enumerate() {
             if !self.failed[nth] {
-                self.add_requested(&session.model, request.requested_outputs())?;
+                add_requested(&mut self.requested, &session.model, request.requested_outputs())?;
             }
         }
         Ok(())
@@ -174,21 +175,6 @@ impl Bound {
         };
         session.binding.input(&slot.handle.c_name, &value)?;
         self.values.push(value);
-        Ok(())
-    }
-
-    /// Adds the requested outputs to those of this run.
-    pub fn add_requested<'a>(
-        &mut self,
-        model: &OnnxModel,
-        outputs: impl Iterator<Item = RequestedOutput<'a>>,
-    ) -> Result<(), Fault> {
-        for requested in outputs {
-            let at = requested_position(&model.name, &model.plan.outputs, requested)?;
-            if !self.requested.iter().any(|(other, _)| *other == at) {
-                self.requested.push((at, false));
-            }
-        }
         Ok(())
     }
 
@@ -290,17 +276,7 @@ impl Bound {
         on_device: bool,
     ) -> Result<(), Fault> {
         let mut buffer = [0; MAX_RANK];
-        let (kind, rank) = value.describe(&mut buffer)?;
-        if kind != slot.dtype {
-            return Err(Fault::internal(format!(
-                "the model returned {} instead of {}",
-                type_name(kind),
-                type_name(slot.dtype)
-            )));
-        }
-        let shape = output_shape(slot, model.plan.batching.then_some(rows), &mut buffer, rank)?;
-        let count = elements(shape).unwrap_or(0);
-        let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
+        let (output, count) = returned(model, slot, rows, &value, &mut buffer)?;
         if slot.dtype == dtype::STRING {
             return strings::pass(&value, count, output, outlet, &mut self.offsets);
         }
