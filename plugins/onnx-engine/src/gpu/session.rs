@@ -3,6 +3,7 @@
 use crate::binding::Binding;
 use crate::model::OnnxModel;
 use crate::runtime::{GPU_API, Runtime, ort};
+use crate::session::{Declared, Session};
 use ort_sys::{
     OrtAllocator, OrtAllocatorType, OrtDeviceMemoryType, OrtKeyValuePairs, OrtMemType,
     OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtRunOptions, OrtSession, OrtStatusPtr,
@@ -84,18 +85,18 @@ impl GpuSession {
             (
                 Binding::new(&model.session)?,
                 places(
-                    &model,
+                    &model.session,
                     (*runtime.api).SessionGetMemoryInfoForInputs,
                     signature.inputs.len(),
                 )?,
                 places(
-                    &model,
+                    &model.session,
                     (*runtime.api).SessionGetMemoryInfoForOutputs,
                     signature.outputs.len(),
                 )?,
             )
         };
-        let of = |list: &[crate::session::Declared], on_device: &[bool], name| {
+        let of = |list: &[Declared], on_device: &[bool], name| {
             // An input with a default in the file is not in the list, and is copied from the CPU by the library.
             list.iter().position(|tensor| tensor.c_name == name).is_some_and(|at| on_device[at])
         };
@@ -133,17 +134,24 @@ impl GpuSession {
 
     /// Bytes of the device that the arena has taken: weights, intermediate tensors, outputs, and what is free in it.
     pub fn arena_bytes(&self) -> Option<u64> {
-        let runtime = self.handles.runtime;
-        let mut stats: *mut OrtKeyValuePairs = ptr::null_mut();
-        // SAFETY: the allocator is alive; the statistics are ours until the release, which frees the text too.
-        unsafe {
-            ort!(runtime, AllocatorGetStats(self.handles.arena, &raw mut stats)).ok()?;
-            let total: *const c_char =
-                ((*runtime.api).GetKeyValue)(stats, c"TotalAllocated".as_ptr());
-            let total = text(total).parse().ok();
-            ((*runtime.api).ReleaseKeyValuePairs)(stats);
-            total
-        }
+        // SAFETY: the allocator is alive.
+        unsafe { allocated(self.handles.runtime, self.handles.arena) }
+    }
+}
+
+/// Bytes that an arena has taken from its device.
+///
+/// # Safety
+/// The allocator is alive.
+unsafe fn allocated(runtime: &Runtime, allocator: *const OrtAllocator) -> Option<u64> {
+    let mut stats: *mut OrtKeyValuePairs = ptr::null_mut();
+    // SAFETY: by the caller's promise; the statistics are ours until the release, which frees the text too.
+    unsafe {
+        ort!(runtime, AllocatorGetStats(allocator, &raw mut stats)).ok()?;
+        let total: *const c_char = ((*runtime.api).GetKeyValue)(stats, c"TotalAllocated".as_ptr());
+        let total = text(total).parse().ok();
+        ((*runtime.api).ReleaseKeyValuePairs)(stats);
+        total
     }
 }
 
@@ -151,11 +159,11 @@ impl GpuSession {
 ///
 /// # Safety
 /// `entry` is the entry of the table for `n` tensors.
-unsafe fn places(model: &OnnxModel, entry: Places, n: usize) -> Result<Vec<bool>, Fault> {
-    let (runtime, mut all) = (model.session.runtime, vec![ptr::null(); n]);
+unsafe fn places(session: &Session, entry: Places, n: usize) -> Result<Vec<bool>, Fault> {
+    let (runtime, mut all) = (session.runtime, vec![ptr::null(); n]);
     // SAFETY: the session is alive, the vector has `n` entries; what they point at lives as long as the session.
     unsafe {
-        runtime.outcome(entry(model.session.as_ptr(), all.as_mut_ptr(), n))?;
+        runtime.outcome(entry(session.as_ptr(), all.as_mut_ptr(), n))?;
         Ok(all.into_iter().map(|memory| is_on_device(runtime, memory)).collect())
     }
 }
@@ -188,3 +196,7 @@ pub fn expect_gpu_api(runtime: &Runtime) -> Result<(), Fault> {
         runtime.version, runtime.origin
     )))
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -29,7 +29,7 @@ impl ModelFormat for Files {
     }
 }
 
-fn library() -> PathBuf {
+pub fn library() -> PathBuf {
     let variable = crate::runtime::VARIABLE;
     if let Some(path) = std::env::var_os(variable) {
         return path.into();
