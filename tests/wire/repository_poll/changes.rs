@@ -4,7 +4,8 @@ use serde_json::json;
 use std::fs;
 use trtserver_tests::control::{Control, pair, refused};
 use trtserver_tests::polling::{ALL, Polled, numbered, polling};
-use trtserver_tests::{Server, probe};
+use trtserver_tests::versions::{Version, Versions, model};
+use trtserver_tests::{Server, folder, probe};
 
 #[test]
 fn flags_of_old_releases_enable_polling() {
@@ -226,7 +227,7 @@ fn entries_that_do_not_count_change_nothing() {
 
 #[test]
 fn model_in_two_repositories_keeps_serving_with_the_reason() {
-    let other = trtserver_tests::folder();
+    let other = folder();
     let mut flag = std::ffi::OsString::from("--model-repository=");
     flag.push(other.path());
     let server = polling();
@@ -241,3 +242,25 @@ fn model_in_two_repositories_keeps_serving_with_the_reason() {
     assert!(!server.log().contains("re-loading: m"));
     assert!(server.stop().success());
 }
+
+#[test]
+fn newer_backend_alone_reloads_nothing() {
+    let dir = folder();
+    Version::of("v", "1.0", 1.0).put(dir.path(), "v/1.0");
+    let config = model("m", "v", "");
+    let server = polling().backend_dir(dir.path()).model("m", &config).start();
+    Version::of("v", "1.1", 2.0).put(dir.path(), "v/1.1");
+    // Neither alone, nor when another version of the model is added.
+    server.models().model("n", &model("n", "v", ""));
+    server.poll_until("the added model serves", |server| server.serves("n"));
+    assert_eq!((server.number("m"), server.number("n")), (1.0, 2.0));
+    server.models().version("m", 2);
+    server.models().file("m/config.pbtxt", config + ALL);
+    server.poll_until("version 2 serves", |server| server.number("m") == 2.0);
+    let first = server.post("/v2/models/m/versions/1/infer", &[], ONE).json();
+    assert_eq!(first["outputs"][0]["data"][0], json!(1.0), "{first}");
+    assert_eq!((server.opened("m", 1), server.opened("m", 2)), (1, 1));
+    assert!(server.stop().success());
+}
+
+const ONE: &str = r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,2],"data":[1,2]}]}"#;

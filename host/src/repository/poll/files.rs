@@ -96,14 +96,19 @@ impl RepositoryFiles {
     /// gone.
     pub fn look(&mut self, hints: &Hints, extent: Extent) -> Vec<(String, Option<ModelFiles>)> {
         let all = extent == Extent::All || hints.all;
-        let mut gone = BTreeSet::new();
+        let (mut gone, mut listed) = (BTreeSet::new(), false);
         for repository in &mut self.repositories {
             let unwatched = extent != Extent::Hinted && !repository.watched;
             if all || hints.repositories || unwatched {
                 let before = repository.names.clone();
                 repository.list(self.watches.as_mut());
+                listed = true;
                 gone.extend(before.difference(&repository.names).cloned());
             }
+        }
+        let watched = extent == Extent::Hinted || self.models.values().all(Model::is_watched);
+        if !all && !listed && hints.models.is_empty() && watched {
+            return Vec::new();
         }
         let mut names: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, repository) in self.repositories.iter().enumerate() {
@@ -119,7 +124,7 @@ impl RepositoryFiles {
                 None => self.models.entry(name.to_owned()).or_default(),
             };
             let moved = !model.dirs.iter().map(|dir| &dir.repository).eq(&repositories);
-            let unwatched = extent != Extent::Hinted && !model.dirs.iter().all(|dir| dir.watched);
+            let unwatched = extent != Extent::Hinted && !model.is_watched();
             if all || moved || unwatched || hints.models.contains(name) {
                 let before = std::mem::take(&mut model.dirs);
                 let stores =
@@ -223,6 +228,10 @@ impl Model {
             };
             self.dirs.push(dir);
         }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.dirs.iter().all(|dir| dir.watched)
     }
 
     fn files(&self) -> ModelFiles {
