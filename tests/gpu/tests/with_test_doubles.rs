@@ -25,11 +25,12 @@ fn check(operation: Option<&str>) -> Output {
             .line("OUTPUT0 = add INPUT0 INPUT1")
             .line(&format!("OUTPUT1 = {operation} INPUT0 INPUT1"));
         let version = models.path().join("addsub/1");
-        std::fs::create_dir_all(&version).unwrap();
-        std::fs::write(version.join("model.plan"), plan.bytes()).unwrap();
+        std::fs::create_dir_all(&version).unwrap_or_else(|e| panic!("{}: {e}", version.display()));
+        let file = version.join("model.plan");
+        std::fs::write(&file, plan.bytes()).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         command.env("TRTSERVER_TENSORRT_MODELS", models.path());
     }
-    command.output().unwrap()
+    command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"))
 }
 
 #[test]
