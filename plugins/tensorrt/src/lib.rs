@@ -29,7 +29,7 @@ mod profile;
 mod refit;
 mod run;
 mod settings;
-pub mod slots;
+mod slots;
 mod tensors;
 mod types;
 mod vtable;

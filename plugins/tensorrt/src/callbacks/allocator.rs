@@ -32,7 +32,7 @@ pub fn table(slots: &slots::Table, version: Version) -> &'static Table {
     let methods = [
         (at(class.allocate, version), allocate as *const ()),
         (at(class.free, version), free as *const ()),
-        // `reallocate` returns null: the memory cannot be resized.
+        (at(class.reallocate, version), reallocate as *const ()),
         (at(class.deallocate, version), deallocate as *const ()),
         (at(class.allocate_async, version), allocate_async as *const ()),
         (at(class.deallocate_async, version), deallocate_async as *const ()),
@@ -142,6 +142,11 @@ unsafe extern "C" fn allocate_async(
 ) -> Raw {
     // SAFETY: as above.
     unsafe { of(this).allocate(bytes, align, stream_of(stream)) }.cast()
+}
+
+/// Null: no memory can be resized.
+unsafe extern "C" fn reallocate(_this: Raw, _memory: Raw, _align: u64, _bytes: u64) -> Raw {
+    std::ptr::null_mut()
 }
 
 unsafe extern "C" fn free(this: Raw, memory: Raw) {

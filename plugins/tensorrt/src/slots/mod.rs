@@ -5,7 +5,7 @@
 //! reordered. So a table for each major describes all its releases, and a method says since which release it exists.
 //!
 //! A number is the index in the table of the Itanium C++ ABI: a virtual destructor takes two entries. Each table states
-//! where its numbers come from. `trtserver_tensorrt::slots::c_header` writes a table as C macros for the fake library.
+//! where its numbers come from. The fake library of the tests has numbers of its own, counted independently.
 
 mod v10;
 mod v11;
@@ -13,8 +13,6 @@ mod v8;
 mod version;
 
 pub use version::Version;
-
-use std::fmt::Write;
 
 /// A method in the virtual table of its class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,15 +49,6 @@ pub enum DimsLayout {
     Int64,
 }
 
-impl DimsLayout {
-    pub const fn size(self) -> usize {
-        match self {
-            DimsLayout::Int32 => 36,
-            DimsLayout::Int64 => 72,
-        }
-    }
-}
-
 /// How `createExecutionContext` is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContextCreation {
@@ -76,6 +65,7 @@ macro_rules! classes {
             #[derive(Clone, Copy, Debug)]
             pub struct $class { $(pub $method: Method,)* }
 
+            #[cfg(test)]
             impl $class {
                 fn list(&self, to: &mut Vec<(&'static str, &'static str, Method)>) {
                     $(to.push((stringify!($class), $name, self.$method));)*
@@ -99,6 +89,7 @@ macro_rules! classes {
             $(pub $field: $class,)*
         }
 
+        #[cfg(test)]
         impl Table {
             /// Class, method and slot of every method.
             pub fn methods(&self) -> Vec<(&'static str, &'static str, Method)> {
@@ -115,7 +106,6 @@ classes! {
     runtime: Runtime {
         deserialize_cuda_engine = "deserializeCudaEngine",
         set_gpu_allocator = "setGpuAllocator",
-        set_max_threads = "setMaxThreads",
         set_engine_host_code_allowed = "setEngineHostCodeAllowed",
     }
     /// `VCudaEngine`.
@@ -148,7 +138,6 @@ classes! {
         set_tensor_address = "setTensorAddress",
         infer_shapes = "inferShapes",
         set_output_allocator = "setOutputAllocator",
-        get_max_output_size = "getMaxOutputSize",
         set_temporary_storage_allocator = "setTemporaryStorageAllocator",
         enqueue_v3 = "enqueueV3",
         enqueue = "enqueue",
@@ -182,12 +171,10 @@ classes! {
     }
 }
 
-/// Entries of `IVersionedInterface`, which come first in the tables of classes that derive from it.
+/// Entries of `IVersionedInterface`, which come first in the tables of classes that derive from it; 2 and 3 are destructors.
 pub mod versioned {
     pub const GET_API_LANGUAGE: usize = 0;
     pub const GET_INTERFACE_INFO: usize = 1;
-    /// The destructor and the one that also frees.
-    pub const DESTRUCTORS: [usize; 2] = [2, 3];
 }
 
 /// Objects of the API (`IRuntime`, `ICudaEngine`, `IExecutionContext`, `IRefitter`): two pointers, the virtual table, whose
@@ -203,19 +190,6 @@ pub static TABLES: [&Table; 3] = [&v8::TABLE, &v10::TABLE, &v11::TABLE];
 /// The table of a major version.
 pub fn table(major: u32) -> Option<&'static Table> {
     TABLES.into_iter().find(|table| table.major == major)
-}
-
-/// A table as C macros `SLOT_<class>_<method>`; a method that a release lacks has none.
-pub fn c_header(version: Version) -> Option<String> {
-    let table = table(version.major)?;
-    let mut text = format!("#define TRT_MAJOR {}\n", table.major);
-    let _ = writeln!(text, "#define TRT_DIMS_BYTES {}", table.dims.size());
-    for (class, method, slot) in table.methods() {
-        if let Some(slot) = slot.slot(version) {
-            let _ = writeln!(text, "#define SLOT_{class}_{method} {slot}");
-        }
-    }
-    Some(text)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn methods_of_a_class_have_slots_of_their_own() {
     }
 }
 
-/// The table of dependency notes that compilers gave for 8.6, 10.16 and 11.4.
+/// Pointer-to-member values of the headers of 8.6.1, 10.16 and 11.4.
 #[test]
 fn slots_agree_with_compiled_headers() {
     let slots = |version: Version| {
@@ -68,13 +68,4 @@ fn version_number_has_one_or_two_digits_of_minor() {
     assert_eq!(Version::from_number(-1), None);
     assert_eq!(Version::from_number(86), None);
     assert_eq!(Version::from_number(54_321), None);
-}
-
-#[test]
-fn c_header_lists_slots_of_the_release() {
-    let header = c_header(Version::new(8, 5, 0)).expect("a table");
-    assert!(header.contains("#define SLOT_Context_enqueueV3 44\n"));
-    assert!(header.contains("#define TRT_DIMS_BYTES 36\n"));
-    assert!(!header.contains("setEngineHostCodeAllowed"));
-    assert_eq!(c_header(Version::new(9, 0, 0)), None);
 }

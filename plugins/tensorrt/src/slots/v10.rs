@@ -19,7 +19,6 @@ pub static TABLE: Table = Table {
     runtime: Runtime {
         deserialize_cuda_engine: Method::at(3),
         set_gpu_allocator: Method::at(8),
-        set_max_threads: Method::at(12),
         set_engine_host_code_allowed: Method::at(21),
     },
     engine: Engine {
@@ -51,7 +50,6 @@ pub static TABLE: Table = Table {
         set_tensor_address: Method::at(24),
         infer_shapes: Method::at(28),
         set_output_allocator: Method::at(32),
-        get_max_output_size: Method::at(34),
         set_temporary_storage_allocator: Method::at(35),
         enqueue_v3: Method::at(37),
         enqueue: Method::NONE,

@@ -19,7 +19,6 @@ pub static TABLE: Table = Table {
     runtime: Runtime {
         deserialize_cuda_engine: Method::at(3),
         set_gpu_allocator: Method::at(7),
-        set_max_threads: Method::at(11),
         set_engine_host_code_allowed: Method::at(20),
     },
     engine: Engine {
@@ -50,7 +49,6 @@ pub static TABLE: Table = Table {
         set_tensor_address: Method::at(23),
         infer_shapes: Method::at(27),
         set_output_allocator: Method::at(31),
-        get_max_output_size: Method::at(33),
         set_temporary_storage_allocator: Method::at(34),
         enqueue_v3: Method::at(36),
         enqueue: Method::NONE,

@@ -20,7 +20,6 @@ pub static TABLE: Table = Table {
     runtime: Runtime {
         deserialize_cuda_engine: Method::at(2),
         set_gpu_allocator: Method::at(6),
-        set_max_threads: Method::at(10),
         set_engine_host_code_allowed: Method::since(20, 8, 6),
     },
     engine: Engine {
@@ -51,7 +50,6 @@ pub static TABLE: Table = Table {
         set_tensor_address: Method::at(32),
         infer_shapes: Method::at(35),
         set_output_allocator: Method::at(39),
-        get_max_output_size: Method::at(41),
         set_temporary_storage_allocator: Method::at(42),
         enqueue_v3: Method::at(44),
         enqueue: Method::at(3),
