@@ -62,6 +62,23 @@ pub fn seven(options: &Options) -> Result<TempDir> {
     Ok(folder)
 }
 
+/// A thousand ONNX models of a few hundred bytes.
+pub fn thousand(options: &Options) -> Result<TempDir> {
+    let folder = empty()?;
+    let model = options.models.join(TINY[0]);
+    let config = model.join("config.pbtxt");
+    let text = fs::read_to_string(&config).map_err(|e| format!("{}: {e}", config.display()))?;
+    for number in 0..1000 {
+        let name = format!("m{number}");
+        let copied = folder.path().join(&name);
+        copy(&model, &copied)?;
+        let config = copied.join("config.pbtxt");
+        fs::write(&config, text.replace(TINY[0], &name))
+            .map_err(|e| format!("{}: {e}", config.display()))?;
+    }
+    Ok(folder)
+}
+
 pub fn has_onnxruntime(options: &Options) -> bool {
     options.dist.join("lib/libonnxruntime.so.1").exists()
 }

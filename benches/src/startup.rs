@@ -4,9 +4,10 @@ use crate::Result;
 use crate::options::Options;
 use crate::process::Process;
 use crate::repository;
+use crate::status;
 use crate::table::{Table, median, verdict};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const COLUMNS: &[&str] = &["start", "ready ms", "idle RSS MB", "targets", ""];
 /// Memory needed only at startup is released after this time.
@@ -28,6 +29,35 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
         let targets = Targets { ready_ms: None, rss_mb: 45.0 };
         row(options, table, "start seven-onnx", models.path(), &targets);
     }
+    if options.wants("start thousand-onnx") && repository::has_onnxruntime(options) {
+        let models = repository::thousand(options)?;
+        if let Err(problem) = thousand(options, table, models.path()) {
+            table.failure("start thousand-onnx", &problem);
+        }
+    }
+    Ok(())
+}
+
+/// A thousand small models: the load at start, and the repository index.
+fn thousand(options: &Options, table: &mut Table, models: &Path) -> Result<()> {
+    let server = Process::server(options, models)?;
+    let ready = server.ready_after.as_secs_f64() * 1e3;
+    let rss = format!("{:.1}", server.memory("VmRSS")?);
+    let address = server.http.ok_or("the server has no HTTP address")?;
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let begin = Instant::now();
+        status::post(address, "/v2/repository/index", "{}")?;
+        times.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    let index = median(&times);
+    let mut row = |name: &str, ms: f64, limit: f64| {
+        let target = format!("<{limit:.0} ms");
+        let verdict = verdict(ms < limit).to_owned();
+        table.row(vec![name.to_owned(), format!("{ms:.1}"), rss.clone(), target, verdict]);
+    };
+    row("start thousand-onnx", ready, 60_000.0);
+    row("index of thousand-onnx", index, 20.0);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The `trtserver` program: reads arguments, sets up the log, runs the server; or runs the `plugin` or `plugin-host`
+//! The `trtserver` program: reads arguments, sets up the log, runs the server; or runs the `check`, `plugin` or `plugin-host`
 //! command.
 
 use std::io::Write;
@@ -10,6 +10,7 @@ use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
+        Some(arg) if arg == "check" => return tool::check_repository(args),
         Some(arg) if arg == "plugin" => return tool::run(args),
         Some(arg) if arg == "plugin-host" => return plugin::isolated::child::run(),
         _ => {}

@@ -8,6 +8,7 @@ pub mod json;
 pub mod parts;
 mod real;
 pub mod schema;
+pub mod set_fields;
 pub mod text;
 
 /// The descriptors of all files, encoded as a `FileDescriptorSet`.

@@ -1,6 +1,7 @@
 """Model control with the v2 client, over HTTP and gRPC. The server is that of tests/wire/model_control/requests.rs."""
 
 import json
+import pathlib
 
 import numpy as np
 import tritonclient.grpc
@@ -8,6 +9,8 @@ import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
 import checks
+
+MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
 
 
 class Control(checks.Case):
@@ -54,6 +57,40 @@ class Control(checks.Case):
         self.client.unload_model("addsub_fp32")
         self.becomes(lambda: ("addsub_fp32", "UNAVAILABLE", "unloaded") in self.index(), True)
 
+    def test_file_override(self):
+        folder = MODELS / "addsub_fp32"
+        content = (folder / "1/model.onnx").read_bytes()
+        self.client.load_model("addsub_fp32")
+        config = self.config("addsub_fp32")
+        config["name"] = "uploaded"
+        config["version_policy"] = {"all": {}}
+        files = {"file:2/model.onnx": content, "file:7/model.onnx": content}
+        with self.refusal(InferenceServerException, "no parameter 'config'", whole=False):
+            self.client.load_model("uploaded", files=files)
+        self.client.load_model("uploaded", config=json.dumps(config), files=files)
+        for version, ready in (("2", True), ("7", True), ("1", False)):
+            self.assertEqual(self.client.is_model_ready("uploaded", version), ready)
+        values = np.arange(16, dtype=np.float32).reshape(1, 16)
+        tensors = [self.MODULE.InferInput(f"INPUT{n}", [1, 16], "FP32") for n in (0, 1)]
+        for tensor in tensors:
+            tensor.set_data_from_numpy(values)
+        got = self.client.infer("uploaded", tensors, model_version="2").as_numpy("OUTPUT0")
+        np.testing.assert_array_equal(got, values * 2)
+        # A model of the repository has only the files of the request until it is loaded without them.
+        config["name"] = "addsub_fp32"
+        self.client.load_model("addsub_fp32", config=json.dumps(config), files={"file:3/model.onnx": content})
+        self.assertTrue(self.client.is_model_ready("addsub_fp32", "3"))
+        self.assertFalse(self.client.is_model_ready("addsub_fp32", "1"))
+        self.client.load_model("addsub_fp32")
+        self.assertTrue(self.client.is_model_ready("addsub_fp32", "1"))
+        self.client.unload_model("addsub_fp32")
+
+        def names():
+            self.client.unload_model("uploaded")
+            return [name for name, _, _ in self.index()]
+
+        self.becomes(lambda: "uploaded" in names(), False)
+
     def test_config_override(self):
         self.client.load_model("m")
         config = self.config()
@@ -78,8 +115,6 @@ class Control(checks.Case):
         self.assertFalse(self.client.is_server_ready())
         self.client.unload_model("broken")
         self.assertTrue(self.client.is_server_ready())
-        with self.refusal(InferenceServerException, "'file:1/model' of model 'm'", whole=False):
-            self.client.load_model("m", config="{}", files={"file:1/model": b"bytes"})
 
 
 class Http(Control):
@@ -91,8 +126,8 @@ class Http(Control):
     def entries(self):
         return self.client.get_model_repository_index()
 
-    def config(self):
-        return self.client.get_model_config("m")
+    def config(self, model="m"):
+        return self.client.get_model_config(model)
 
 
 class Grpc(Control):
@@ -104,8 +139,8 @@ class Grpc(Control):
     def entries(self):
         return self.client.get_model_repository_index(as_json=True)["models"]
 
-    def config(self):
-        return self.client.get_model_config("m", as_json=True)["config"]
+    def config(self, model="m"):
+        return self.client.get_model_config(model, as_json=True)["config"]
 
     def test_parameters_of_the_wrong_type(self):
         pb2, stub = tritonclient.grpc.service_pb2, self.client._client_stub

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use trtserver_tests::polling::polling;
 use trtserver_tests::scheduled::accumulator;
 use trtserver_tests::versions::{Version, model};
-use trtserver_tests::{Server, folder, python, python_v2, root};
+use trtserver_tests::{Server, dist, folder, python, python_v2, root};
 
 fn output_matches(page: &str) {
     let server = Server::new().copy_models("examples/models").start();
@@ -45,8 +45,10 @@ fn repository_md() {
         .flag("--model-control-mode=explicit")
         .flag("--load-model=dynamic_shape")
         .start();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("--set=PATH={}:{path}", dist().join("bin").display());
     let (_dir, page) = sections("docs/repository.md", |section| !section.contains("$MODELS"));
-    python_v2(&server, "run_docs.py", &[&page]);
+    python_v2(&server, "run_docs.py", &[&path, &page]);
 }
 
 #[test]

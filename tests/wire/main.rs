@@ -3,6 +3,7 @@
 
 mod backends;
 mod cancellation;
+mod check_command;
 mod command_line;
 mod connections;
 mod cuda_regions;

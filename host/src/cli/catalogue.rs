@@ -102,6 +102,8 @@ const BYTES: Kind = Kind::Int { min: 0, max: i64::MAX };
 const OWN_THREADS: &str = "the number of threads follows the number of CPU cores";
 const NO_POOL: &str = "the server has no such memory pool";
 const NO_TLS: &str = "gRPC over TLS";
+const ONE_NAMESPACE: &str = "all repositories share one namespace: a model that several of them have is refused, and a \
+                             step of an ensemble cannot name a namespace";
 const NO_TRACE: &str = "request tracing";
 const NO_LIMITER: &str = "the rate limiter";
 const NO_CACHE: &str = "the response cache";
@@ -234,8 +236,12 @@ const REPOSITORY: &[Flag] = &[
         "1800",
         "Time limit in seconds for the warm-up of an instance, after which the load fails; 0 for none",
     ),
-    flag("model-load-retry-count", Kind::Count, "0", "Retries of a failed model load")
-        .unsupported(&["0"], "retries of a failed load"),
+    flag(
+        "model-load-retry-count",
+        Kind::Count,
+        "0",
+        "How often the opening of a model version is tried again after it failed",
+    ),
     flag(
         "model-control-mode",
         Kind::Choice(&["none", "poll", "explicit"]),
@@ -276,16 +282,15 @@ const REPOSITORY: &[Flag] = &[
         "model-config-name",
         Kind::Text("NAME"),
         "",
-        "Use configs/NAME.pbtxt of a model instead of its config.pbtxt",
-    )
-    .unsupported(&[""], "selecting a configuration by name"),
+        "Use configs/NAME.pbtxt of a model instead of its config.pbtxt, where the model has it",
+    ),
     flag(
         "model-namespacing",
         Kind::Bool,
         "false",
         "Allow models of the same name in different repositories",
     )
-    .unsupported(&["false"], "model namespaces"),
+    .warns(&["false"], ONE_NAMESPACE),
 ];
 
 const HTTP: &[Flag] = &[

@@ -5,8 +5,8 @@ use clap::{Arg, ArgAction, Command};
 use std::ffi::OsString;
 
 /// The lines after `Usage: `.
-pub const USAGE: &str =
-    "trtserver --model-repository DIR [FLAGS]\n       trtserver plugin list|check|new …";
+pub const USAGE: &str = "trtserver --model-repository DIR [FLAGS]\n       trtserver check [FLAGS] DIR…\n       \
+     trtserver plugin list|check|new …";
 
 /// Text of `--version`: version of the server, and of the plugin interface (ABI).
 pub fn version_text(abi: &str) -> String {
@@ -22,6 +22,7 @@ pub fn command(version: &str) -> Command {
         .after_help(
             "Write values as --flag=value or --flag value, and booleans as true/false, 1/0 or on/off. \
              A flag name may be abbreviated to a unique prefix.\n\n\
+             trtserver check validates a model repository without a server; see trtserver check --help.\n\n\
              trtserver plugin lists the backends in a directory, checks a backend against the plugin interface, \
              and creates new backend projects; see trtserver plugin --help.",
         )
@@ -54,7 +55,8 @@ pub fn command(version: &str) -> Command {
     command
 }
 
-fn arg(flag: &'static Flag) -> Arg {
+/// The argument of one flag.
+pub fn arg(flag: &'static Flag) -> Arg {
     let arg = Arg::new(flag.name)
         .long(flag.name)
         .aliases(flag.aliases.iter().copied())

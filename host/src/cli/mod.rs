@@ -8,7 +8,7 @@ mod help; // `--help`, `--version` and the grammar
 mod suggest; // "Did you mean"
 
 pub use flags::{Flags, Given, Origin};
-pub use help::{USAGE, command, version_text};
+pub use help::{USAGE, arg, command, version_text};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
@@ -88,8 +88,11 @@ fn message(e: &clap::Error) -> String {
             "Unexpected argument: plugin\nThe command must come first: trtserver plugin …"
                 .to_owned()
         }
+        ErrorKind::UnknownArgument if arg == "check" => {
+            "Unexpected argument: check\nThe command must come first: trtserver check …".to_owned()
+        }
         ErrorKind::UnknownArgument => {
-            let near = ["plugins", "list", "check", "new"].contains(&arg.as_str());
+            let near = ["plugins", "list", "new"].contains(&arg.as_str());
             let hint = if near { "\nDid you mean the command trtserver plugin?" } else { "" };
             format!("Unexpected argument: {arg}{hint}")
         }

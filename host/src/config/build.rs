@@ -40,6 +40,8 @@ pub fn build(
         era_a: flags.get("model_base_path").is_some(),
         strict_model_config: strict_model_config(flags, v)?,
         model_load_thread_count: v.number("model-load-thread-count")?,
+        model_load_retries: v.number("model-load-retry-count")?,
+        model_config_name: model_config_name(v)?,
         max_instances: v.optional_number("max-instances")?,
         max_instances_per_model: v.number("max-instances-per-model")?,
         max_load_memory: v.number("max-load-memory")?,
@@ -182,6 +184,15 @@ fn control_mode(flags: &Flags, v: &Values) -> Result<ControlMode, String> {
 /// Negative intervals are 0, as in TRTIS.
 fn poll_secs(v: &Values) -> Result<u64, String> {
     v.number("repository-poll-secs")
+}
+
+/// The name of a file without its extension; an empty one counts as none.
+fn model_config_name(v: &Values) -> Result<Option<String>, String> {
+    let name = v.texts("model-config-name").pop().unwrap_or_default();
+    if name.contains('/') {
+        return Err(format!("--model-config-name={name}: expected the name of a file, not a path"));
+    }
+    Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
 fn strict_model_config(flags: &Flags, v: &Values) -> Result<bool, String> {

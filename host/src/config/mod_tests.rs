@@ -38,6 +38,8 @@ fn defaults() -> Settings {
         era_a: false,
         strict_model_config: true,
         model_load_thread_count: 4,
+        model_load_retries: 0,
+        model_config_name: None,
         max_instances: None,
         max_instances_per_model: 1024,
         max_load_memory: 256 << 20,
@@ -294,14 +296,12 @@ fn unsupported_flags_are_refused() {
         ("--http-header-forward-pattern=.*", "header forwarding"),
         ("--allow-vertex-ai=true", "the Vertex AI frontend"),
         ("--allow-sagemaker=true", "the SageMaker frontend"),
-        ("--model-namespacing=true", "model namespaces"),
-        ("--model-config-name=a", "selecting a configuration by name"),
     ];
     for (line, feature) in table {
         let want = format!("{line} is not supported yet: this server does not have {feature}");
         assert_eq!(error_of(&format!("--model-store=/m {line}")), want);
     }
-    let both = error_of("--model-namespacing --grpc-use-ssl");
+    let both = error_of("--allow-sagemaker --grpc-use-ssl");
     assert_eq!(both.lines().count(), 2, "{both}");
 }
 
@@ -357,6 +357,7 @@ fn flags_without_full_effect_are_noted() {
         ("--model-control-mode=poll --repository-poll-secs=0", vec![Note::Warning("--repository-poll-secs=0 disables polling: models are loaded at start only".into())]),
         ("--repository-poll-secs=-1 --allow-poll-model-repository=false", vec![]),
         ("--grpc-keepalive-time=7200000", vec![]),
+        ("--model-namespacing=false", vec![]),
         ("--load-model=a", vec![Note::Warning("--load-model has no effect without --model-control-mode=explicit: all models are loaded".into())]),
         (
             "--model-control-mode=none --allow-model-control=0",

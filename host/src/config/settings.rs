@@ -25,6 +25,10 @@ pub struct Settings {
     pub era_a: bool,
     pub strict_model_config: bool,
     pub model_load_thread_count: usize,
+    /// How often the opening of a version is tried again.
+    pub model_load_retries: u64,
+    /// Use `configs/NAME.pbtxt` of the models that have it.
+    pub model_config_name: Option<String>,
     /// `None`: derived from the limits of the system.
     pub max_instances: Option<usize>,
     pub max_instances_per_model: usize,

@@ -1,6 +1,6 @@
 //! Breaks off the load of a model: by shutdown, or by an unload request. Warm-up ends between two executions, and backends
 //! that poll the cancel flag end earlier. The opening of an isolated model ends with its child process. A backend that opens a
-//! model in the server's process cannot be broken off.
+//! model in the server's process cannot be broken off, but learns of it when it reports its progress.
 
 use crate::error::Result;
 use crate::plugin::backend::Backend;

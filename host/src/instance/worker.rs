@@ -5,6 +5,7 @@
 
 use super::group::InstancePlan;
 use super::load_cancel::LoadCancel;
+use super::load_progress::LoadProgress;
 use super::priority::set_niceness;
 use super::warmup::WarmupSample;
 use crate::clock::now_ns;
@@ -42,6 +43,8 @@ pub struct Worker {
     pub warmup_limit: Option<Duration>,
     /// Breaks off the warm-up.
     pub cancel: Arc<LoadCancel>,
+    /// Until the instance is open.
+    pub progress: Option<Arc<LoadProgress>>,
     pub stats: Arc<VersionStats>,
     /// A batch waits for all responses of the one before, since it may contain the next requests of the same sequences.
     pub one_at_a_time: bool,
@@ -81,6 +84,7 @@ impl Worker {
                 return;
             }
         };
+        self.progress = None;
         let _ = opened.send(Ok(()));
         // The loader waits for all instances. If one of them panics, the channel must close.
         drop(opened);
@@ -130,6 +134,7 @@ impl Worker {
                 }
             });
         }
+        self.progress.iter().for_each(|progress| progress.instance_opened());
         // The samples may be large and are not needed afterwards.
         let samples = std::mem::take(&mut self.warmup);
         if !samples.is_empty() {

@@ -100,6 +100,7 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
         "trtserver_model_load_failed",
         "1 for each model whose files could not be loaded as they are now, labelled with the reason",
     );
+    let mut load = Family::gauge("nv_model_load_duration_secs", "Model load time in seconds");
     for model in models.all().values() {
         if let Some(reason) = model.load_failure() {
             let labels =
@@ -148,6 +149,9 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
             }
             let (counts, sum) = buckets(&counters.batch_rows);
             rows_of.put_buckets(&labels, &BATCH_ROWS_BOUNDS, &counts, sum);
+            if let Some(times) = version.load_times() {
+                load.put(&labels, times.total().as_secs_f64());
+            }
             if let Some(served) = version.served() {
                 pending.put(&labels, served.scheduler.waiting() as f64);
                 if let Some(used) = &served.backend {
@@ -171,6 +175,7 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
         warmup,
         backends,
         load_failed,
+        load,
     ]);
     rows.into_iter().map(Family::done).collect()
 }

@@ -1,18 +1,37 @@
-//! Breaks off the opening of an isolated model: its child process is killed.
+//! Shared by a load and the backends that open its models: whether it is broken off, and how far it is.
 
+use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared by a load and the threads that wait for its child processes. Set once, for good.
+/// Shared by a load, the threads that wait for its child processes, and the scopes of the models that it opens. Cancelled once, for
+/// good: child processes are killed, and a backend in this process learns it when it next reports its progress.
 #[derive(Clone, Debug, Default)]
-pub struct CancelFlag(Arc<AtomicBool>);
+pub struct CancelFlag(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    cancelled: AtomicBool,
+    /// Stage and per mille of the latest report.
+    progress: Mutex<Option<(String, u32)>>,
+}
 
 impl CancelFlag {
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.0.cancelled.store(true, Ordering::SeqCst);
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// A backend reports how far a load is.
+    pub fn report(&self, stage: &str, permille: u32) {
+        *self.0.progress.lock() = Some((stage.to_owned(), permille.min(1000)));
+    }
+
+    /// The latest report.
+    pub fn progress(&self) -> Option<(String, u32)> {
+        self.0.progress.lock().clone()
     }
 }

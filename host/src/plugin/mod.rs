@@ -5,7 +5,7 @@
 pub mod backend; // one backend: its settings and its entries as safe calls
 pub(crate) mod backend_facts; // what a backend declares about itself
 pub(crate) mod batch; // a batch as a backend sees it, and the responses it builds
-pub(crate) mod cancel_flag; // breaks off the opening of an isolated model
+pub(crate) mod cancel_flag; // whether a load is broken off, and how far it is
 pub mod crash_report; // names the backend code in which the process crashed
 pub(crate) mod descriptors; // models and instances described to backends
 pub(crate) mod discovery; // which backends and versions there are

@@ -81,14 +81,19 @@ impl Model {
                 let remote = IsolatedModel::open(backend, facts, cancel)?;
                 Ok(Self::new(backend, Placement::Isolated(remote)))
             }
-            Isolation::None => Self::open_locally(backend, facts),
+            Isolation::None => Self::open_locally(backend, facts, cancel),
         }
     }
 
-    /// As [`Model::open`], always in this process.
-    pub fn open_locally(backend: &Arc<Backend>, facts: &ModelFacts<'_>) -> Result<Arc<Self>> {
+    /// As [`Model::open`], always in this process. A backend that reports its progress learns of `cancel`.
+    pub fn open_locally(
+        backend: &Arc<Backend>,
+        facts: &ModelFacts<'_>,
+        cancel: &CancelFlag,
+    ) -> Result<Arc<Self>> {
         let opened = backend.opened()?;
         let hold = Box::new(ModelHold::new(facts, &backend.settings, false));
+        hold.scope.belongs_to(cancel);
         let (table, mut handle) = (opened.table, null_mut());
         let subject = Subject::new(format!(
             "model '{}' version {}, {}",

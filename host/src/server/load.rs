@@ -17,30 +17,8 @@ use std::sync::Arc;
 pub fn load(context: &Context) -> Result<StartupReport> {
     let settings = &context.settings;
     let repositories = Repositories::open(&settings.model_repositories)?;
-    let dirs = match settings.backend_dirs.as_slice() {
-        [] => default_backend_dirs(),
-        dirs => dirs.to_vec(),
-    };
-    let backends = Arc::new(Backends::open(&dirs, &settings.backend_config)?);
-    let machine = Arc::new(machine(settings));
-    machine.log();
-    context.models.set_backends(Arc::clone(&backends));
-    let loader = Loader {
-        backends,
-        machine,
-        strict: settings.strict_model_config,
-        limits: LoadLimits {
-            instances: settings.max_instances_per_model,
-            memory: settings.max_load_memory,
-            warmup: settings.warmup_timeout,
-        },
-        instance_limit: instance_limit(settings.max_instances),
-        threads: settings.model_load_thread_count,
-        drain: settings.exit_timeout,
-        sequence_drain: settings.exit_sequence_timeout,
-        reloadable: settings.control_mode != ControlMode::None,
-        polls: settings.control_mode == ControlMode::Poll,
-    };
+    let loader = loader(settings)?;
+    context.models.set_backends(Arc::clone(&loader.backends));
     match settings.control_mode {
         // Drops the loader and its reference to the backends, so that a backend closes with its last model.
         ControlMode::None => Ok(loader.load_all(&context.models, &repositories, None)),
@@ -64,6 +42,38 @@ pub fn load(context: &Context) -> Result<StartupReport> {
             Ok(report)
         }
     }
+}
+
+/// What models are loaded with: the installed backends, the GPUs of this machine, limits.
+///
+/// # Errors
+/// A backend directory cannot be read, or its contents contradict each other.
+pub fn loader(settings: &Settings) -> Result<Loader> {
+    let dirs = match settings.backend_dirs.as_slice() {
+        [] => default_backend_dirs(),
+        dirs => dirs.to_vec(),
+    };
+    let backends = Arc::new(Backends::open(&dirs, &settings.backend_config)?);
+    let machine = Arc::new(machine(settings));
+    machine.log();
+    Ok(Loader {
+        backends,
+        machine,
+        strict: settings.strict_model_config,
+        config_name: settings.model_config_name.clone(),
+        retries: settings.model_load_retries,
+        limits: LoadLimits {
+            instances: settings.max_instances_per_model,
+            memory: settings.max_load_memory,
+            warmup: settings.warmup_timeout,
+        },
+        instance_limit: instance_limit(settings.max_instances),
+        threads: settings.model_load_thread_count,
+        drain: settings.exit_timeout,
+        sequence_drain: settings.exit_sequence_timeout,
+        reloadable: settings.control_mode != ControlMode::None,
+        polls: settings.control_mode == ControlMode::Poll,
+    })
 }
 
 /// The GPUs that instances may be placed on.

@@ -8,7 +8,7 @@ mod load; // backends and models at start
 mod memory_limit; // limit of the memory budget
 mod signals; // end, and re-opening the log
 
-pub use load::default_backend_dirs;
+pub use load::{default_backend_dirs, loader};
 
 use crate::config::Settings;
 use crate::device::{self, DeviceSettings, Driver};
@@ -69,6 +69,15 @@ pub fn run(settings: Settings) -> u8 {
     code
 }
 
+/// Must be called before GPUs are looked for.
+pub fn configure_devices(settings: &Settings) {
+    device::configure(DeviceSettings {
+        disabled: settings.cpu_only,
+        pinned_pool: settings.pinned_pool,
+        pools: settings.gpu_pools.clone(),
+    });
+}
+
 /// A server whose listeners are open.
 struct Server {
     context: Arc<Context>,
@@ -82,11 +91,7 @@ impl Server {
     fn start(settings: Settings, runtime: &Runtime, health_runtime: &Runtime) -> Result<Self> {
         tracing::info!("Initializing trtserver {}", env!("CARGO_PKG_VERSION"));
         set_memory_limit(&settings);
-        device::configure(DeviceSettings {
-            disabled: settings.cpu_only,
-            pinned_pool: settings.pinned_pool,
-            pools: settings.gpu_pools.clone(),
-        });
+        configure_devices(&settings);
         let settings = Arc::new(settings);
         let context = Arc::new(Context {
             settings: Arc::clone(&settings),

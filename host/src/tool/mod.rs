@@ -1,9 +1,13 @@
-//! `trtserver plugin …`: commands for authors and operators of backends, without a server.
+//! Commands that need no server: `trtserver check` for model repositories, `trtserver plugin …` for authors and operators of
+//! backends.
 
 mod check; // the conformance check
 mod list; // contents of backend directories
 mod new; // a new backend from a template
+mod repository; // `trtserver check`: offline validation of a model repository
 mod subprocess; // child processes for code under test
+
+pub use repository::check as check_repository;
 
 use clap::Command;
 use clap::error::{ContextKind, ErrorKind};

@@ -5,7 +5,10 @@
 mod lexer;
 mod old_names;
 mod parse;
+mod places;
 mod print;
+
+pub use places::{Place, Places};
 
 use crate::schema::Described;
 use lexer::Fault;
@@ -28,16 +31,24 @@ impl std::error::Error for TextError {}
 
 /// Reads a message from its text form.
 pub fn parse<M: Described>(text: &str) -> Result<M, TextError> {
-    let located = |fault: Fault| {
-        let (line, column) = position(text, fault.at);
-        TextError { line, column, message: fault.message }
-    };
-    let bytes = parse::Parser::new(text).run(M::schema()).map_err(located)?;
-    M::decode(bytes.as_slice()).map_err(|e| TextError {
-        line: 1,
-        column: 1,
-        message: e.to_string(),
-    })
+    let bytes = parse::Parser::new(text).run(M::schema()).map_err(|fault| located(text, fault))?;
+    decode(&bytes)
+}
+
+/// As [`parse`], with the places of all values in the text.
+pub fn parse_with_places<M: Described>(text: &str) -> Result<(M, Places), TextError> {
+    let parsed = parse::Parser::with_places(text).run_with_places(M::schema());
+    let (bytes, places) = parsed.map_err(|fault| located(text, fault))?;
+    Ok((decode(&bytes)?, places.finish(text)))
+}
+
+fn located(text: &str, fault: Fault) -> TextError {
+    let (line, column) = position(text, fault.at);
+    TextError { line, column, message: fault.message }
+}
+
+fn decode<M: Described>(bytes: &[u8]) -> Result<M, TextError> {
+    M::decode(bytes).map_err(|e| TextError { line: 1, column: 1, message: e.to_string() })
 }
 
 /// The text form in several lines, indented by two spaces, with a newline at its end.

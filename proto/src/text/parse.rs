@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use super::lexer::{Fault, Lexer, Shape, Token};
 use super::nearest;
 use super::old_names::{self, Now};
+use super::places::Recorder;
 use crate::encoded::{put_sized, put_tag};
 use crate::schema::{Enum, Field, Kind, Message};
 use trtserver_proto_wire::put_varint;
@@ -15,6 +16,8 @@ use trtserver_proto_wire::put_varint;
 pub(super) struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
+    /// Set if the places of fields are asked for.
+    places: Option<Recorder>,
 }
 
 /// The field being read: what it is, and how and where the text names it.
@@ -39,13 +42,26 @@ fn fault<T>(at: usize, message: String) -> Result<T, Fault> {
 
 impl<'a> Parser<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self { text, lexer: Lexer::new(text) }
+        Self { text, lexer: Lexer::new(text), places: None }
     }
 
-    pub fn run(mut self, message: &'static Message) -> Result<Vec<u8>, Fault> {
+    /// Records the place of every value in `places`.
+    pub fn with_places(text: &'a str) -> Self {
+        Self { places: Some(Recorder::default()), ..Self::new(text) }
+    }
+
+    pub fn run(self, message: &'static Message) -> Result<Vec<u8>, Fault> {
+        self.run_with_places(message).map(|(bytes, _)| bytes)
+    }
+
+    /// The encoded message, and the recorded places.
+    pub fn run_with_places(
+        mut self,
+        message: &'static Message,
+    ) -> Result<(Vec<u8>, Recorder), Fault> {
         let mut out = Vec::with_capacity(self.text.len());
         self.message(message, None, &mut out)?;
-        Ok(out)
+        Ok((out, self.places.unwrap_or_default()))
     }
 
     fn message(
@@ -137,7 +153,8 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         loop {
-            self.value(named, out)?;
+            let at = self.lexer.peek()?.start;
+            self.value(&Named { at, ..*named }, out)?;
             let token = self.lexer.next()?;
             match token.shape {
                 Shape::Sign(b']') => return Ok(()),
@@ -153,6 +170,9 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, named: &Named, out: &mut Vec<u8>) -> Result<(), Fault> {
         let name = named.spelled;
+        if let Some(places) = &mut self.places {
+            places.open(named.field.name, named.at);
+        }
         put_tag(out, named.field);
         match named.field.kind {
             Kind::Message(inner) => {
@@ -178,6 +198,9 @@ impl<'a> Parser<'a> {
                 {
                     bytes = Cow::Borrowed(now.as_bytes());
                 }
+                if let Some(places) = &mut self.places {
+                    places.text(&bytes);
+                }
                 put_varint(out, bytes.len() as u64);
                 out.extend_from_slice(&bytes);
             }
@@ -193,6 +216,9 @@ impl<'a> Parser<'a> {
                 let value = self.whole(name, kind)?;
                 put_varint(out, value);
             }
+        }
+        if let Some(places) = &mut self.places {
+            places.close();
         }
         Ok(())
     }

@@ -403,9 +403,6 @@ fn config_override_in_load_request() {
         assert_eq!(response.status, 500, "{}", response.text());
         assert!(response.error_text().contains(json_layer), "{}", response.text());
     }
-    let file = server.control("m", "load", json!({"config": "{}", "file:1/model": "AAAA"}));
-    assert_eq!(file.status, 501);
-    assert!(file.error_text().contains("'file:1/model' of model 'm'"), "{}", file.text());
     for name in ["..", "."] {
         let text = format!(
             "invalid model name '{name}', model name must not contain path traversal characters"

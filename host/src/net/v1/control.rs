@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
 use crate::net::v2::repository::no_model_name;
-use crate::repository::lifecycle::{LoadError, is_model_name};
+use crate::repository::lifecycle::{LoadError, Overrides, is_model_name};
 use trtserver_proto::v1::ModelRepositoryIndex;
 use trtserver_proto::v1::model_repository_index::ModelEntry;
 
@@ -25,7 +25,9 @@ pub async fn model(ctx: &Context, name: &str, change: Change) -> Result<()> {
     ctx.refuse_when_exiting()?;
     let control = ctx.control()?;
     match change {
-        Change::Load => control.load(name, None).await.map_err(|e| not_loaded(name, e)),
+        Change::Load => {
+            control.load(name, Overrides::default()).await.map_err(|e| not_loaded(name, e))
+        }
         Change::Unload if !is_model_name(name) => Err(no_model_name(name)),
         Change::Unload => control.unload(name, false).await.map_err(|e| not_loaded(name, e)),
     }

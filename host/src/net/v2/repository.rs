@@ -3,8 +3,9 @@
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
 use crate::repository::Model;
-use crate::repository::lifecycle::{IndexEntry, LoadError, ModelControl, is_model_name};
+use crate::repository::lifecycle::{IndexEntry, LoadError, ModelControl, Overrides, is_model_name};
 use crate::repository::model_config::MAX_BYTES;
+use bytes::Bytes;
 use std::sync::Arc;
 use trtserver_proto::json::parse;
 use trtserver_proto::v2::ModelConfig;
@@ -12,7 +13,7 @@ use trtserver_proto::v2::repository_index_response::ModelIndex;
 
 /// The load parameter that replaces the configuration file.
 pub const CONFIG: &str = "config";
-/// Name prefix of load parameters that replace other files.
+/// Name prefix of load parameters with a file of the model.
 pub const FILE: &str = "file:";
 /// The unload parameter.
 pub const DEPENDENTS: &str = "unload_dependents";
@@ -29,8 +30,39 @@ pub fn allowed(ctx: &Context, repository: &str) -> Result<Arc<ModelControl>> {
     ctx.control()
 }
 
-/// Loads a model; `config` is the JSON text of a configuration to use instead of the file's.
-pub async fn load(control: &Arc<ModelControl>, name: &str, config: Option<&str>) -> Result<()> {
+/// The parameters of a load request.
+#[derive(Default)]
+pub struct LoadParameters {
+    /// JSON text of a configuration to use instead of the file's.
+    pub config: Option<String>,
+    /// Path in the model's directory, and content.
+    pub files: Vec<(String, Bytes)>,
+}
+
+impl LoadParameters {
+    /// The file of the parameter `key`, which is `file:` and a path.
+    ///
+    /// # Errors
+    /// The path leaves the model's directory.
+    pub fn add_file(&mut self, model: &str, key: &str, content: Bytes) -> Result<()> {
+        let path = key.strip_prefix(FILE).unwrap_or(key);
+        if !Overrides::is_file_path(path) {
+            return Err(Error::invalid(format!(
+                "load parameter '{key}' of model '{model}': expected file:VERSION/PATH with a path below the model's directory"
+            )));
+        }
+        self.files.push((path.to_owned(), content));
+        Ok(())
+    }
+}
+
+/// Loads a model.
+pub async fn load(
+    control: &Arc<ModelControl>,
+    name: &str,
+    parameters: LoadParameters,
+) -> Result<()> {
+    let LoadParameters { config, files } = parameters;
     if name.trim().is_empty() {
         let why = "Model name cannot be empty. Please enter a valid name to deploy.";
         return Err(Error::invalid(why));
@@ -38,16 +70,23 @@ pub async fn load(control: &Arc<ModelControl>, name: &str, config: Option<&str>)
     if !is_model_name(name) {
         return Err(no_model_name(name));
     }
-    if let Some(size) = config.map(str::len).filter(|size| *size as u64 > MAX_BYTES) {
+    if config.is_none() && !files.is_empty() {
+        // As in Triton: the configuration in the repository belongs to other files.
+        return Err(Error::invalid(format!(
+            "load request of model '{name}' has files but no parameter '{CONFIG}', which is required with files"
+        )));
+    }
+    if let Some(size) = config.as_ref().map(String::len).filter(|size| *size as u64 > MAX_BYTES) {
         return Err(Error::invalid(format!(
             "Invalid config override: model '{name}', parameter 'config' has {size} bytes, at most {MAX_BYTES} are allowed"
         )));
     }
-    let config = config.map(parse::<ModelConfig>).transpose();
+    let config = config.as_deref().map(parse::<ModelConfig>).transpose();
     let config = config.map_err(|e| {
         Error::invalid(format!("Invalid config override: model '{name}', parameter 'config':{e}"))
     })?;
-    control.load(name, config).await.map_err(|e| not_loaded(name, e))
+    let overrides = Overrides { config, files };
+    control.load(name, overrides).await.map_err(|e| not_loaded(name, e))
 }
 
 /// Unloads a model. An unknown model counts as unloaded.
@@ -62,14 +101,6 @@ pub async fn unload(control: &Arc<ModelControl>, name: &str, dependents: bool) -
 pub fn no_model_name(name: &str) -> Error {
     Error::invalid(format!(
         "invalid model name '{name}', model name must not contain path traversal characters"
-    ))
-}
-
-/// Files of a model in a load request are not supported.
-pub fn no_files(model: &str, parameter: &str) -> Error {
-    Error::unsupported(format!(
-        "load parameter '{parameter}' of model '{model}': this server does not take files with a load request yet; \
-         put them into the model's directory"
     ))
 }
 

@@ -105,9 +105,11 @@ pub(super) unsafe extern "C" fn progress(
     guard_value(0, || {
         // SAFETY: handle and text are valid during the call.
         let (scope, stage) = unsafe { (Scope::from_handle(scope), read(stage)) };
-        let scope = scope.map_or("backend", |s| s.label());
-        tracing::debug!(scope, permille, "{stage}");
-        0
+        let label = scope.map_or("backend", |s| s.label());
+        tracing::debug!(scope = label, permille, "{stage}");
+        let Some(load) = scope.and_then(Scope::load) else { return 0 };
+        load.report(&stage, permille);
+        u32::from(load.is_cancelled())
     })
 }
 

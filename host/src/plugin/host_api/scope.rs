@@ -5,11 +5,12 @@ use super::metric::CustomMetrics;
 use super::reported_memory::{self, Reporter};
 use crate::device::{DeviceMemory, PinnedMemory};
 use crate::ledger::{Holder, MemoryTag, Owner};
+use crate::plugin::cancel_flag::CancelFlag;
 use crate::request::buffer::AlignedBuf;
 use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use trtserver_plugin_api::abi::types::{self, Memory};
 
 /// Configuration fields from a backend's auto-complete.
@@ -26,6 +27,8 @@ pub struct Scope {
     id: u64,
     pub patch: Mutex<Option<Patch>>,
     pub metrics: CustomMetrics,
+    /// The load that opens the model or instance.
+    load: OnceLock<CancelFlag>,
 }
 
 /// Memory of `memory_alloc`.
@@ -56,7 +59,19 @@ impl Scope {
 
     /// An instance of the model of scope `model`.
     pub fn of_instance(name: &str, model: &Scope) -> Arc<Self> {
-        Self::new(format!("instance {name}"), model.reporter.model.clone())
+        let scope = Self::new(format!("instance {name}"), model.reporter.model.clone());
+        model.load.get().into_iter().for_each(|load| scope.belongs_to(load));
+        scope
+    }
+
+    /// The model of this scope is opened by `load`.
+    pub fn belongs_to(&self, load: &CancelFlag) {
+        let _ = self.load.set(load.clone());
+    }
+
+    /// The load that opened the model, or opens it now.
+    pub fn load(&self) -> Option<&CancelFlag> {
+        self.load.get()
     }
 
     fn new(label: String, model: Option<(Arc<str>, i64)>) -> Arc<Self> {
@@ -67,6 +82,7 @@ impl Scope {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             patch: Mutex::new(None),
             metrics: CustomMetrics::default(),
+            load: OnceLock::new(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Opens the versions of an ensemble.
 
 use super::super::{ModelTable, OpenVersion, Version};
-use super::check_steps::{self, StepVersion};
+use super::check_steps::{self, StepTensors};
 use super::{Dependencies, steps};
 use crate::error::{Error, Result};
 use crate::ledger::Owner;
@@ -34,6 +34,30 @@ impl EnsembleBuilder {
         self.dependencies.steps.iter().map(|step| step.model.clone()).collect()
     }
 
+    /// The ensemble's own tensors.
+    pub fn signature(&self) -> &Arc<Signature> {
+        &self.signature
+    }
+
+    /// Checks the ensemble against the models of its steps, of which `model` returns the tensors and whether it is decoupled; models
+    /// without them are not checked.
+    ///
+    /// # Errors
+    /// A tensor does not match.
+    pub fn check_steps(
+        &self,
+        model: impl Fn(&str) -> Option<(Arc<Signature>, bool)>,
+    ) -> Result<()> {
+        let steps = self.dependencies.steps.iter().map(|plan| {
+            let (signature, decoupled) = model(&plan.model)?;
+            Some(StepTensors { plan, signature, decoupled })
+        });
+        match steps.collect::<Option<Vec<_>>>() {
+            Some(steps) => check_steps::check(&self.signature, &steps),
+            None => Ok(()),
+        }
+    }
+
     /// Opens `version`. The models of the steps must be served.
     ///
     /// # Errors
@@ -44,7 +68,11 @@ impl EnsembleBuilder {
             return Err(Error::invalid(reason));
         }
         let plans = &self.dependencies.steps;
-        let find = |plan| Ok(StepVersion { plan, served: self.dependencies.find(plan)? });
+        let find = |plan| {
+            let served = self.dependencies.find(plan)?;
+            let signature = Arc::clone(&served.signature);
+            Ok(StepTensors { plan, signature, decoupled: served.decoupled() })
+        };
         let steps = plans.iter().map(find).collect::<Result<Vec<_>>>()?;
         check_steps::check(&self.signature, &steps)?;
         let labelled = check_steps::with_labels(&self.signature, &steps);

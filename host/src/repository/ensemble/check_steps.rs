@@ -1,16 +1,16 @@
 //! Checks an ensemble against the models of its steps: the tensors it connects must match in type and shape.
 
 use crate::error::{Error, Result};
-use crate::repository::OpenVersion;
 use crate::request::{DType, ShapeText, Signature, TensorSpec};
 use crate::scheduler::ensemble::StepPlan;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A step and the open version of its model.
-pub struct StepVersion<'a> {
+/// A step and the tensors of its model.
+pub struct StepTensors<'a> {
     pub plan: &'a StepPlan,
-    pub served: Arc<OpenVersion>,
+    pub signature: Arc<Signature>,
+    pub decoupled: bool,
 }
 
 /// A tensor as one of the models declares it.
@@ -33,7 +33,7 @@ impl Declared<'_> {
 ///
 /// # Errors
 /// The first mismatch, with the names of both sides.
-pub fn check(ensemble: &Signature, steps: &[StepVersion<'_>]) -> Result<()> {
+pub fn check(ensemble: &Signature, steps: &[StepTensors<'_>]) -> Result<()> {
     let mut tensors: HashMap<&str, Declared<'_>> = HashMap::new();
     for spec in ensemble.inputs.iter().chain(&ensemble.outputs) {
         // Steps get a tensor after the reshape that the ensemble declares for it.
@@ -41,7 +41,7 @@ pub fn check(ensemble: &Signature, steps: &[StepVersion<'_>]) -> Result<()> {
         match_first(ensemble, &mut tensors, &spec.name, declared)?;
     }
     for step in steps {
-        let model = &step.served.signature;
+        let model = &step.signature;
         let (name, step_model) = (&ensemble.model, &model.model);
         // A model without batching gets the batch as an ordinary dimension, or one row at a time.
         if model.batching() && ensemble.max_batch_size > model.max_batch_size {
@@ -51,7 +51,7 @@ pub fn check(ensemble: &Signature, steps: &[StepVersion<'_>]) -> Result<()> {
                 ensemble.max_batch_size, model.max_batch_size
             ));
         }
-        if step.served.decoupled() {
+        if step.decoupled {
             return refuse(format!(
                 "in ensemble {name}, model {step_model} is decoupled: a step must send exactly one response"
             ));
@@ -73,10 +73,10 @@ pub fn check(ensemble: &Signature, steps: &[StepVersion<'_>]) -> Result<()> {
 
 fn inputs<'a>(
     ensemble: &Signature,
-    step: &'a StepVersion<'_>,
+    step: &'a StepTensors<'_>,
     tensors: &mut HashMap<&'a str, Declared<'a>>,
 ) -> Result<()> {
-    let model = &step.served.signature;
+    let model = &step.signature;
     let (name, step_model) = (&ensemble.model, &model.model);
     for (input, tensor) in &step.plan.inputs {
         if model.input(input).is_none() {
@@ -145,13 +145,13 @@ fn compatible(a: &[i64], b: &[i64]) -> bool {
 }
 
 /// The ensemble's signature; outputs without labels get those of the step that produces them.
-pub fn with_labels(ensemble: &Signature, steps: &[StepVersion<'_>]) -> Signature {
+pub fn with_labels(ensemble: &Signature, steps: &[StepTensors<'_>]) -> Signature {
     let mut signature = ensemble.clone();
     for output in signature.outputs.iter_mut().filter(|o| o.labels.is_none()) {
         output.labels = steps.iter().find_map(|step| {
             let (model_output, _) =
                 step.plan.outputs.iter().find(|(_, tensor)| **tensor == *output.name)?;
-            let model = &step.served.signature;
+            let model = &step.signature;
             model.outputs[model.output(model_output)?].labels.clone()
         });
     }

@@ -11,6 +11,7 @@ use super::super::poll::Wake;
 use super::super::store::{Listing, Repositories};
 use super::super::{Model, ModelTable};
 use super::model_locks::ModelLocks;
+use super::overrides::Overrides;
 use super::prepare::Loader;
 use super::startup::StartupReport;
 use crate::error::{Error, Result};
@@ -24,7 +25,6 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
-use trtserver_proto::v2::ModelConfig;
 
 /// See the module text.
 pub struct ModelControl {
@@ -116,18 +116,14 @@ impl ModelControl {
         self.loader.load_all(&self.models, &self.repositories, (!all).then_some(names))
     }
 
-    /// Loads the model `name`, or reloads it if it has changed; `config` replaces the configuration in its directory.
+    /// Loads the model `name`, or reloads it if it has changed; `overrides` replace what is in its directory.
     /// The models of an ensemble's steps are loaded first. Returns when the load is complete.
     ///
     /// # Errors
     /// The load failed. Versions that served before still do.
-    pub async fn load(
-        self: &Arc<Self>,
-        name: &str,
-        config: Option<ModelConfig>,
-    ) -> Result<(), LoadError> {
+    pub async fn load(self: &Arc<Self>, name: &str, overrides: Overrides) -> Result<(), LoadError> {
         let (this, name) = (Arc::clone(self), name.to_owned());
-        self.run_to_completion(async move { this.load_with_steps(name, config).await }).await?
+        self.run_to_completion(async move { this.load_with_steps(name, overrides).await }).await?
     }
 
     /// Loads a model whose files were found to have changed, without the models of its steps.
@@ -136,7 +132,8 @@ impl ModelControl {
     /// The load failed. Versions that served before still do.
     pub async fn load_changed(self: &Arc<Self>, name: &str) -> Result<(), LoadError> {
         let (this, name) = (Arc::clone(self), name.to_owned());
-        self.run_to_completion(async move { this.load_one(name, None, true).await }).await?
+        self.run_to_completion(async move { this.load_one(name, Overrides::default(), true).await })
+            .await?
     }
 
     /// Takes a model out of service whose directory was removed. A load of it in progress is broken off.
@@ -237,23 +234,25 @@ impl ModelControl {
     async fn load_with_steps(
         self: Arc<Self>,
         name: String,
-        config: Option<ModelConfig>,
+        overrides: Overrides,
     ) -> Result<(), LoadError> {
-        let (this, model, given) = (Arc::clone(&self), name.clone(), config.clone());
+        let given = overrides.config.clone();
+        let (this, model) = (Arc::clone(&self), name.clone());
         let steps = blocking(move || this.models_of_steps(&model, given.as_ref())).await??;
         // The failure of a step is reported even if an older load of the step still serves.
         let mut first = None;
         let mut loads = JoinSet::new();
         for step in steps.models {
-            loads.spawn(Arc::clone(&self).load_one(step, None, false));
+            loads.spawn(Arc::clone(&self).load_one(step, Overrides::default(), false));
         }
         while let Some(loaded) = loads.join_next().await {
             first = first.or(flatten(loaded).err());
         }
         for step in steps.ensembles {
-            first = first.or(Arc::clone(&self).load_one(step, None, false).await.err());
+            let loaded = Arc::clone(&self).load_one(step, Overrides::default(), false).await;
+            first = first.or(loaded.err());
         }
-        let loaded = self.load_one(name, config, true).await;
+        let loaded = self.load_one(name, overrides, true).await;
         // An error of the ensemble itself names the step and its reason, so it takes precedence.
         loaded.and(first.map_or(Ok(()), Err))
     }
@@ -261,7 +260,7 @@ impl ModelControl {
     async fn load_one(
         self: Arc<Self>,
         name: String,
-        config: Option<ModelConfig>,
+        overrides: Overrides,
         by_name: bool,
     ) -> Result<(), LoadError> {
         let lock = self.locks.lock(&name).await;
@@ -271,7 +270,7 @@ impl ModelControl {
         let loaded = spawn_blocking(move || {
             // Other models serve meanwhile.
             let _low = LowPriority::begin();
-            this.load_model(&model, config, by_name)
+            this.load_model(&model, overrides, by_name)
         })
         .await;
         if loaded.is_err() {
@@ -309,7 +308,7 @@ fn break_off(name: &str, load: &LoadCancel) {
     if let Some(backend) = load.backend_in_process() {
         tracing::warn!(
             "the load of model '{name}' cannot be broken off while backend '{backend}' opens it in the server's process: \
-             it ends when the backend returns, at shutdown after --exit-timeout-secs; the load of an isolated model \
+             it ends when the backend returns or reports its progress, at shutdown after --exit-timeout-secs; the load of an isolated model \
              can be broken off at any time"
         );
     }

@@ -7,7 +7,7 @@ use super::super::version_dirs::VersionDirs;
 use super::super::{Model, OpenVersion, Version, VersionState};
 use super::prepare::LoadRequest;
 use super::prepared::PreparedModel;
-use super::{LoadError, ModelControl};
+use super::{LoadError, ModelControl, Overrides};
 use crate::error::{Error, Result};
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::priority::Priority;
@@ -15,7 +15,6 @@ use crate::plugin::backend::Backend;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use trtserver_proto::v2::ModelConfig;
 
 /// Interval at which replaced versions are closed whose sequences have ended.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(20);
@@ -25,10 +24,10 @@ impl ModelControl {
     pub(super) fn load_model(
         &self,
         name: &str,
-        config: Option<ModelConfig>,
+        overrides: Overrides,
         by_name: bool,
     ) -> Result<bool, LoadError> {
-        let loaded = self.load_if_changed(name, config, by_name);
+        let loaded = self.load_if_changed(name, overrides, by_name);
         if self.loader.polls {
             self.show_failure(name, loaded.as_ref().err());
         }
@@ -38,7 +37,7 @@ impl ModelControl {
     fn load_if_changed(
         &self,
         name: &str,
-        config: Option<ModelConfig>,
+        overrides: Overrides,
         by_name: bool,
     ) -> Result<bool, LoadError> {
         if self.is_stopping() {
@@ -48,10 +47,14 @@ impl ModelControl {
             tracing::error!("failed to load '{name}', failed to poll from model repository: {e}");
             LoadError::NotPolled(e.message)
         };
-        let find = |sources| only(name, sources);
-        let source = self.repositories.find(name).and_then(find).map_err(not_polled)?;
+        // A model whose files come with the request need not be in a repository.
+        let from_repository = overrides.files.is_empty();
+        let source = from_repository
+            .then(|| self.repositories.find(name).and_then(|found| only(name, found)));
+        let source = source.transpose().map_err(not_polled)?;
         // Before the files are read: one that changes meanwhile is a change for the next load.
-        let fingerprint = source.fingerprint().map_err(not_polled)?;
+        let fingerprint = source.as_ref().map(ModelSource::fingerprint).transpose();
+        let fingerprint = fingerprint.map_err(not_polled)?;
         // A model that was deleted and added again is another one.
         let is_same = |old: &Arc<Model>| !old.load_info.deleted.load(Ordering::Relaxed);
         let old = self.models.get(name).filter(is_same);
@@ -62,8 +65,9 @@ impl ModelControl {
         let newest = old.as_deref().filter(|_| !self.loader.polls);
         let newest = newest.and_then(|old| self.newest_backend(old, &cancel));
         if let Some(old) = &old
-            && config.is_none()
-            && old.load_info.fingerprint.as_ref() == Some(&fingerprint)
+            && overrides.config.is_none()
+            && fingerprint.is_some()
+            && old.load_info.fingerprint == fingerprint
             && old.versions.values().all(|v| v.is_sound() || v.is_unloaded())
             && old.is_loaded()
             && !newest.as_ref().is_some_and(|now| uses_another(old, now))
@@ -71,7 +75,12 @@ impl ModelControl {
             old.load_info.requested_by_name.fetch_or(by_name, Ordering::Relaxed);
             return Ok(false);
         }
-        let files = source.materialise(cancel.flag()).map_err(not_polled)?;
+        let fetching = Instant::now();
+        let files = match &source {
+            Some(source) => source.materialise(cancel.flag()).map_err(not_polled)?,
+            None => overrides.directory().map_err(|e| LoadError::Internal(e.message))?,
+        };
+        let fetch = fetching.elapsed();
         let found = VersionDirs::read(files.path()).map_err(not_polled)?;
         // A polled model is refused by its version policy, which leaves the reason in the index.
         if found.versions.is_empty() && !self.loader.polls {
@@ -80,12 +89,14 @@ impl ModelControl {
         }
         self.log_change(name, old.as_deref());
         // Without a fingerprint, the next load without `config` does not take the model for unchanged.
-        let fingerprint = config.is_none().then_some(fingerprint);
+        let config = overrides.config;
+        let fingerprint = fingerprint.filter(|_| config.is_none());
         let was_requested = |old: &Arc<Model>| {
             old.is_loaded() && old.load_info.requested_by_name.load(Ordering::Relaxed)
         };
         let by_name = by_name || old.as_ref().is_some_and(was_requested);
-        let request = LoadRequest { config, old: old.clone(), fingerprint, by_name, cancel };
+        let old_entry = old.clone();
+        let request = LoadRequest { config, old: old_entry, fingerprint, fetch, by_name, cancel };
         match self.loader.prepare(name, &files, &self.models, request) {
             Ok(prepared) => match self.open_and_publish(prepared, old.as_deref()) {
                 // The drain closes what was opened.

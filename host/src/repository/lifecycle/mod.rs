@@ -44,9 +44,11 @@ mod autocomplete; // missing configuration fields from the backend
 mod control; // load, unload and index by request
 mod ensembles; // steps are loaded before an ensemble, ensembles reopened after a step
 pub(super) mod fingerprint; // what the files of a model looked like
+mod inspect; // offline validation of a repository
 mod kept; // versions that a reload leaves open
 mod load; // one model: prepare, open, publish, retire
 mod model_locks; // one change at a time per model
+mod overrides; // configuration and files of a load request
 mod prepare; // from directory to checked configuration
 mod prepared; // a model whose versions can be opened
 mod startup; // the whole repository at start
@@ -58,6 +60,8 @@ mod version_builder; // backend model, instances and scheduler of one version
 pub(crate) use autocomplete::{decode, merge};
 pub use control::{IndexEntry, LoadError, ModelControl, is_model_name};
 pub(super) use fingerprint::Fingerprint;
+pub use inspect::{CheckedModel, Finding, RepositoryFindings, Severity};
+pub use overrides::Overrides;
 pub use prepare::Loader;
 pub use startup::StartupReport;
 pub use usage::UsageGuard;

@@ -7,7 +7,8 @@ use super::super::labels::Labels;
 use super::super::load_limits::{LoadLimits, LoadMemory};
 use super::super::model::LoadInfo;
 use super::super::model_config::{
-    self, ENSEMBLE, FILE_NAME, InstanceSupport, Machine, Probe, VersionListing,
+    self, BATCH_STRATEGY_FILE, ConfigError, ENSEMBLE, FILE_NAME, InstanceSupport, Machine,
+    NO_BATCH_STRATEGY, Part, Probe, VersionListing, Warning,
 };
 use super::super::scheduling::Scheduling;
 use super::super::store::ModelDir;
@@ -29,9 +30,9 @@ use crate::request::Signature;
 use crate::stats::VersionStats;
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trtserver_proto::v2::ModelConfig;
 
 /// Settings and backends that models are loaded with.
@@ -40,6 +41,10 @@ pub struct Loader {
     pub machine: Arc<Machine>,
     /// Refuse incomplete configurations instead of asking the backend to complete them.
     pub strict: bool,
+    /// Use `configs/NAME.pbtxt` of the models that have it.
+    pub config_name: Option<String>,
+    /// How often the opening of a version is tried again.
+    pub retries: u64,
     pub limits: LoadLimits,
     pub instance_limit: Arc<InstanceLimit>,
     /// Models loaded at the same time.
@@ -63,13 +68,35 @@ pub(super) struct LoadRequest {
     /// The model's entry before the load. Its counters continue.
     pub old: Option<Arc<Model>>,
     pub fingerprint: Option<Fingerprint>,
+    /// How long the files of the model were fetched.
+    pub fetch: Duration,
     /// Requested by name, not as a step of an ensemble.
     pub by_name: bool,
     pub cancel: Arc<LoadCancel>,
 }
 
+/// Why a model is refused, and the part of its configuration that is the cause.
+pub(super) struct Refusal {
+    pub error: Error,
+    pub part: Part,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, part: Part::Unknown }
+    }
+}
+
+impl From<ConfigError> for Refusal {
+    fn from(e: ConfigError) -> Self {
+        let part = e.part;
+        Self { error: config_error(e), part }
+    }
+}
+
 impl Loader {
-    /// Prepares a model: its configuration is read, completed, normalised and checked, its versions are selected.
+    /// Prepares a model: its configuration is read, completed, normalised and checked, its versions are selected. Warnings are
+    /// logged.
     ///
     /// # Errors
     /// Its configuration is refused, or a file cannot be read.
@@ -80,24 +107,40 @@ impl Loader {
         models: &Arc<ModelTable>,
         request: LoadRequest,
     ) -> Result<PreparedModel> {
+        let mut log = |warning: Warning| tracing::warn!("model '{name}': {}", warning.message);
+        let prepared = self.prepare_with(name, files, models, request, &mut log);
+        prepared.map_err(|refusal| refusal.error)
+    }
+
+    /// As [`Loader::prepare`], with the warnings given to `warn`.
+    pub(super) fn prepare_with(
+        &self,
+        name: &str,
+        files: &Arc<ModelDir>,
+        models: &Arc<ModelTable>,
+        request: LoadRequest,
+        warn: &mut dyn FnMut(Warning),
+    ) -> Result<PreparedModel, Refusal> {
+        let begin = Instant::now();
         let dir = files.path();
         let found = VersionDirs::read(dir)?;
-        for warning in &found.warnings {
-            tracing::warn!("model '{name}': {warning}");
+        for warning in found.warnings.iter().cloned().chain(batch_strategy(dir, &found)) {
+            warn(Warning { field: String::new(), message: warning });
         }
         let mut config = match request.config {
             Some(config) => config,
             None => self.read_config(name, dir)?,
         };
+        let fetching = Instant::now();
         files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
+        let fetched = fetching.elapsed();
         let (backend, completed) =
             self.complete(&mut config, name, dir, &found, &request.cancel)?;
         let support = instance_support(backend.as_deref());
         let checked = model_config::check(&config, &self.machine, &support, self.limits.instances);
-        for warning in checked.map_err(config_error)? {
-            tracing::warn!("model '{name}': {warning}");
-        }
+        checked?.into_iter().for_each(warn);
         let config = Arc::new(config);
+        let cancel = Arc::clone(&request.cancel);
         let ending = request.old.as_ref().map(|old| Arc::clone(&old.ending)).unwrap_or_default();
         let opening = (request.cancel, Arc::clone(&ending));
         let builder = self.builder(&config, files, backend.clone(), completed, models, opening)?;
@@ -142,7 +185,9 @@ impl Loader {
             deleted: false.into(),
         };
         let model = Model::prepared(name, config, by_number, ending, load_info);
-        Ok(PreparedModel { builder, model, versions, kept })
+        let parse = begin.elapsed().saturating_sub(fetched);
+        let (retries, fetch) = (self.retries, request.fetch + fetched);
+        Ok(PreparedModel { builder, model, versions, kept, retries, cancel, fetch, parse })
     }
 
     /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
@@ -154,7 +199,7 @@ impl Loader {
         dir: &Path,
         found: &VersionDirs,
         cancel: &LoadCancel,
-    ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>)> {
+    ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>), Refusal> {
         let mut listings = Vec::new();
         for (number, dir_name) in &found.versions {
             let dir = dir.join(dir_name);
@@ -163,7 +208,7 @@ impl Loader {
         }
         let probe: Option<&dyn Probe> = if self.strict { None } else { Some(&*self.backends) };
         model_config::complete(config, name, &listings, &*self.backends, probe)
-            .map_err(|e| self.with_unusable_backends(config_error(e)))?;
+            .map_err(|e| self.with_unusable_backends(e.into()))?;
         // An ensemble that names a backend is refused by the checks.
         let backend = match config.platform == ENSEMBLE {
             true => None,
@@ -193,15 +238,17 @@ impl Loader {
         completed: Option<CompletedVersion>,
         models: &Arc<ModelTable>,
         (cancel, ending): (Arc<LoadCancel>, Arc<EndingVersions>),
-    ) -> Result<Builder> {
+    ) -> Result<Builder, Refusal> {
         let dir = files.path();
+        let about = |field| move |e: ConfigError| e.about(Part::Field(field));
         let mut memory = LoadMemory::new(self.limits.memory);
-        let labels = Labels::load(dir, &config.output, &mut memory).map_err(config_error)?;
+        let labels = Labels::load(dir, &config.output, &mut memory).map_err(about("output"))?;
         let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
         signature.owner = Owner::model(&config.name);
         let scheduling = Scheduling::new(config, &mut signature, dir, &mut memory)?;
         let signature = Arc::new(signature);
-        let warmup = warmup::samples(config, &signature, dir, &mut memory).map_err(config_error)?;
+        let warmup =
+            warmup::samples(config, &signature, dir, &mut memory).map_err(about("model_warmup"))?;
         let Some(backend) = backend else {
             return Ok(Builder::Ensemble(Arc::new(EnsembleBuilder::new(
                 config, signature, models,
@@ -226,17 +273,23 @@ impl Loader {
     }
 
     /// If no installed backend fits, the right one may be a plugin that could not be opened: names those.
-    fn with_unusable_backends(&self, mut e: Error) -> Error {
-        if e.code == Code::Unsupported {
+    fn with_unusable_backends(&self, mut refusal: Refusal) -> Refusal {
+        if refusal.error.code == Code::Unsupported {
             for (_, reason) in self.backends.unusable() {
-                e.message.push_str(&format!("; not usable: {reason}"));
+                refusal.error.message.push_str(&format!("; not usable: {reason}"));
             }
         }
-        e
+        refusal
+    }
+
+    /// The configuration file of the model in `dir`.
+    pub(super) fn config_path(&self, dir: &Path) -> PathBuf {
+        let named = self.config_name.as_ref().map(|n| dir.join(format!("configs/{n}.pbtxt")));
+        named.filter(|path| path.exists()).unwrap_or_else(|| dir.join(FILE_NAME))
     }
 
     pub(super) fn read_config(&self, name: &str, dir: &Path) -> Result<ModelConfig> {
-        let path = dir.join(FILE_NAME);
+        let path = self.config_path(dir);
         match model_config::read(&path).map_err(config_error)? {
             Some(config) => Ok(config),
             None if self.strict => Err(Error::not_found(format!(
@@ -257,7 +310,7 @@ fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a st
 }
 
 /// The versions that the version policy selects, and the names of their directories; ascending.
-fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)>> {
+fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)>, ConfigError> {
     let policy = config.version_policy.clone().unwrap_or_default();
     let existing: Vec<i64> = found.versions.keys().copied().collect();
     let selected = select_versions(&policy, &existing);
@@ -267,9 +320,19 @@ fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)
             config.name
         );
     }
-    let selected = selected.or_refuse(&config.name).map_err(config_error)?;
+    let selected = selected.or_refuse(&config.name);
+    let selected = selected.map_err(|e| e.about(Part::Field("version_policy")))?;
     let dir_name = |number: i64| Some((number, found.versions.get(&number)?.clone()));
     Ok(selected.versions.into_iter().filter_map(dir_name).collect())
+}
+
+/// Warnings of libraries with a custom batching strategy, which Triton would load from these directories.
+fn batch_strategy(dir: &Path, found: &VersionDirs) -> Vec<String> {
+    let versions = found.versions.values().map(|version| dir.join(version));
+    let files =
+        std::iter::once(dir.to_owned()).chain(versions).map(|dir| dir.join(BATCH_STRATEGY_FILE));
+    let present = files.filter(|file| file.exists());
+    present.map(|file| format!("'{}' has no effect: {NO_BATCH_STRATEGY}", file.display())).collect()
 }
 
 /// Of the model's backend; ensembles have none, and no instances.

@@ -5,9 +5,11 @@ use super::super::{Model, OpenVersion};
 use super::Version;
 use super::version_builder::VersionBuilder;
 use crate::error::Result;
+use crate::instance::load_cancel::LoadCancel;
+use crate::instance::load_progress::{LoadProgress, LoadTimes};
 use crate::instance::priority::Priority;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 /// What opens the versions of a model.
 pub enum Builder {
@@ -27,6 +29,12 @@ pub struct PreparedModel {
     pub versions: Vec<VersionDir>,
     /// Those that stay open.
     pub kept: Vec<i64>,
+    /// How often the opening of a version is tried again.
+    pub retries: u64,
+    pub cancel: Arc<LoadCancel>,
+    /// How long the files were fetched, and how long everything else before the opening took.
+    pub fetch: Duration,
+    pub parse: Duration,
 }
 
 impl Builder {
@@ -46,9 +54,14 @@ impl Builder {
         }
     }
 
-    fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<OpenVersion>> {
+    fn open(
+        &self,
+        version: &Version,
+        dir_name: &str,
+        progress: &Arc<LoadProgress>,
+    ) -> Result<Arc<OpenVersion>> {
         match self {
-            Self::Backend(builder) => builder.open(version, dir_name),
+            Self::Backend(builder) => builder.open(version, dir_name, progress),
             Self::Ensemble(builder) => {
                 let served = builder.open(version)?;
                 version.set_dependencies(Arc::clone(&builder.dependencies));
@@ -97,15 +110,42 @@ impl PreparedModel {
     pub fn open(&self, action: &str, (version, dir_name): &VersionDir) -> Result<Arc<OpenVersion>> {
         let (name, number) = (&self.model.name, version.number);
         tracing::info!("{action}: {name}:{number}");
-        let start = Instant::now();
-        let opened = self.builder.open(version, dir_name);
-        match &opened {
-            Ok(_) => tracing::info!(
-                "successfully loaded '{name}' version {number} in {:.1} ms",
-                start.elapsed().as_secs_f64() * 1e3
-            ),
-            Err(e) => tracing::error!("failed to load '{name}' version {number}: {e}"),
+        let mut tries = 0..=self.retries;
+        loop {
+            let progress = LoadProgress::begin(name, number, &self.cancel);
+            let opened = self.builder.open(version, dir_name, &progress);
+            tries.next();
+            match &opened {
+                Ok(_) => {
+                    let (open, warm) = progress.open_and_warm();
+                    let times = LoadTimes { fetch: self.fetch, parse: self.parse, open, warm };
+                    tracing::info!(
+                        "successfully loaded '{name}' version {number} in {:.1} ms (fetch {:.1}, parse {:.1}, open \
+                         {:.1}, warm-up {:.1})",
+                        milliseconds(times.total()),
+                        milliseconds(times.fetch),
+                        milliseconds(times.parse),
+                        milliseconds(times.open),
+                        milliseconds(times.warm)
+                    );
+                    version.set_load_times(times);
+                }
+                Err(e) if tries.is_empty() || self.cancel.is_cancelled() => {
+                    tracing::error!("failed to load '{name}' version {number}: {e}");
+                }
+                Err(e) => {
+                    let (retry, of) = (tries.start(), self.retries);
+                    tracing::warn!(
+                        "failed to load '{name}' version {number}, retry {retry} of {of}: {e}"
+                    );
+                    continue;
+                }
+            }
+            return opened;
         }
-        opened
     }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

@@ -6,9 +6,13 @@ use super::prepare::{LoadRequest, Loader};
 use super::prepared::{PreparedModel, VersionDir};
 use crate::error::{Error, Result};
 use crate::instance::priority::Priority;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+const PANICKED: &str = "loading panicked; see the log";
 
 /// Result of the load at start.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -74,31 +78,34 @@ impl Loader {
     ) -> Preparation {
         let mut preparation = Preparation::default();
         let requested = only.map_or_else(|| sources.keys().cloned().collect(), <[String]>::to_vec);
-        let mut pending: VecDeque<(String, bool)> =
+        let mut pending: Vec<(String, bool)> =
             requested.into_iter().map(|name| (name, true)).collect();
         let mut seen = BTreeSet::new();
-        // Requested names come first in the queue: a model that is also a step counts as requested by name.
-        while let Some((name, by_name)) = pending.pop_front() {
-            let Some((name, sources)) = sources.get_key_value(&name) else {
-                if by_name {
-                    tracing::error!(
-                        "failed to load '{name}', failed to poll from model repository"
-                    );
-                    let failure = format!("'{name}': failed to poll from model repository");
-                    preparation.missing.push(failure);
+        // The models of steps are known when the ensembles are prepared. Requested names come first: a model that is also a
+        // step counts as requested by name.
+        while !pending.is_empty() {
+            let mut wave = Vec::new();
+            for (name, by_name) in pending.drain(..) {
+                match sources.get_key_value(&name) {
+                    Some((name, sources)) if seen.insert(name) => {
+                        wave.push((name, sources.as_slice(), by_name));
+                    }
+                    None if by_name => preparation.is_missing(&name),
+                    _ => {}
                 }
-                continue;
-            };
-            if !seen.insert(name) {
-                continue;
             }
-            match self.prepare_source(name, sources, models, by_name) {
-                Ok(prepared) => {
-                    let steps = prepared.step_models().into_iter().flatten();
-                    pending.extend(steps.map(|step| (step, false)));
-                    preparation.prepared.insert(name.clone(), prepared);
+            let prepared = self.in_parallel(&wave, |(name, sources, by_name)| {
+                self.prepare_source(name, sources, models, *by_name)
+            });
+            for ((name, ..), prepared) in wave.iter().zip(prepared) {
+                match prepared.unwrap_or_else(|| Err(Error::internal(PANICKED))) {
+                    Ok(prepared) => {
+                        let steps = prepared.step_models().into_iter().flatten();
+                        pending.extend(steps.map(|step| (step, false)));
+                        preparation.prepared.insert((*name).clone(), prepared);
+                    }
+                    Err(e) => preparation.refuse(name, e),
                 }
-                Err(e) => preparation.refuse(name, e),
             }
         }
         preparation
@@ -117,38 +124,59 @@ impl Loader {
             )));
         };
         let fingerprint = if self.reloadable { source.fingerprint().ok() } else { None };
-        let request = LoadRequest { fingerprint, by_name, ..LoadRequest::default() };
+        let mut request = LoadRequest { fingerprint, by_name, ..LoadRequest::default() };
+        let fetching = Instant::now();
         let files = source.materialise(request.cancel.flag())?;
+        request.fetch = fetching.elapsed();
         self.prepare(name, &files, models, request)
     }
 
     fn load_in_parallel(&self, models: &[PreparedModel], report: &mut StartupReport) {
         let versions: Vec<(&PreparedModel, &VersionDir)> =
             models.iter().flat_map(|m| m.versions.iter().map(move |v| (m, v))).collect();
+        let results = self.in_parallel(&versions, |(model, version)| load(model, version));
+        let panicked = || Err(PANICKED.to_owned());
+        results.into_iter().for_each(|result| report.add(result.unwrap_or_else(panicked)));
+    }
+
+    /// Does `work` for each of `items`, on at most `--model-load-thread-count` threads. Results in the order of the items,
+    /// `None` where it panicked.
+    fn in_parallel<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        work: impl Fn(&T) -> R + Sync,
+    ) -> Vec<Option<R>> {
         let next = AtomicUsize::new(0);
-        let threads = self.threads.clamp(1, versions.len().max(1));
-        let work = || {
+        let run = || {
             let mut results = Vec::new();
-            while let Some((model, version)) = versions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                results.push(load(model, version));
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(item) = items.get(at) else { return results };
+                results.push((at, catch_unwind(AssertUnwindSafe(|| work(item))).ok()));
             }
-            results
         };
-        let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let threads = self.threads.clamp(1, items.len().max(1));
+        let mut results: Vec<(usize, Option<R>)> = std::thread::scope(|scope| {
             let start =
-                |_| std::thread::Builder::new().name("load".into()).spawn_scoped(scope, work);
+                |_| std::thread::Builder::new().name("load".into()).spawn_scoped(scope, run);
             let handles: Vec<_> = (0..threads).map_while(|number| start(number).ok()).collect();
             // Without any thread the work is done here.
-            let here = if handles.is_empty() { work() } else { Vec::new() };
-            let panicked = |_| vec![Err("loading panicked; see the log".to_owned())];
-            let joined = handles.into_iter().flat_map(|h| h.join().unwrap_or_else(panicked));
+            let here = if handles.is_empty() { run() } else { Vec::new() };
+            let joined = handles.into_iter().flat_map(|handle| handle.join().unwrap_or_default());
             joined.chain(here).collect()
         });
-        results.into_iter().for_each(|result| report.add(result));
+        results.sort_unstable_by_key(|(at, _)| *at);
+        results.into_iter().map(|(_, result)| result).collect()
     }
 }
 
 impl Preparation {
+    /// A model that was requested by name is in no repository.
+    fn is_missing(&mut self, name: &str) {
+        tracing::error!("failed to load '{name}', failed to poll from model repository");
+        self.missing.push(format!("'{name}': failed to poll from model repository"));
+    }
+
     fn refuse(&mut self, name: &str, e: Error) {
         tracing::error!("failed to load model '{name}': {e}");
         self.report.failures.push(format!("'{name}': {e}"));

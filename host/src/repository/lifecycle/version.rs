@@ -5,6 +5,7 @@ use super::super::ending::EndingVersion;
 use super::super::ensemble::Dependencies;
 use super::super::memory::UnloadReport;
 use super::usage::{UsageGuard, UsageTracker};
+use crate::instance::load_progress::LoadTimes;
 use crate::plugin::isolated::{Health, IsolatedMemory};
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -48,6 +49,8 @@ pub struct Version {
     /// become broken.
     health: ArcSwap<Vec<Arc<Health>>>,
     usage: Arc<UsageTracker>,
+    /// Of the load that opened it.
+    load_times: OnceLock<LoadTimes>,
 }
 
 impl Version {
@@ -64,8 +67,8 @@ impl Version {
     ) -> Arc<Self> {
         let status = ArcSwap::from_pointee((state, String::new()));
         let (served, dependencies) = (ArcSwapOption::empty(), OnceLock::new());
-        let health = ArcSwap::default();
-        Arc::new(Self { number, stats, status, served, dependencies, health, usage })
+        let (health, load_times) = (ArcSwap::default(), OnceLock::new());
+        Arc::new(Self { number, stats, status, served, dependencies, health, usage, load_times })
     }
 
     /// This version for a new entry that does not serve it. It shares the usage tracker: a version that the old entry
@@ -88,6 +91,7 @@ impl Version {
         let copy = Self::with(self.number, stats, VersionState::Ready, usage);
         copy.served.store(Some(open));
         copy.health.store(self.health.load_full());
+        self.load_times().into_iter().for_each(|times| copy.set_load_times(times));
         copy
     }
 
@@ -207,6 +211,15 @@ impl Version {
     /// Memory of its isolated processes.
     pub fn isolated_memory(&self) -> Vec<IsolatedMemory> {
         self.health.load().iter().filter_map(|health| health.memory()).collect()
+    }
+
+    pub(super) fn set_load_times(&self, times: LoadTimes) {
+        let _ = self.load_times.set(times);
+    }
+
+    /// How long the steps of its load took; `None` if it was not opened.
+    pub fn load_times(&self) -> Option<LoadTimes> {
+        self.load_times.get().copied()
     }
 
     /// What serves it, if it is loaded.

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
 use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
+use crate::instance::load_progress::LoadProgress;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use crate::ledger::Owner;
@@ -107,9 +108,15 @@ impl VersionBuilder {
     ///
     /// # Errors
     /// The backend's error, or an instance thread that did not start; nothing stays open.
-    pub fn open(&self, version: &Version, dir_name: &str) -> Result<Arc<OpenVersion>> {
+    pub fn open(
+        &self,
+        version: &Version,
+        dir_name: &str,
+        progress: &Arc<LoadProgress>,
+    ) -> Result<Arc<OpenVersion>> {
         let (number, stats, usage) = (version.number, &version.stats, version.start_use());
         let plans = self.plans();
+        progress.expects(plans.len());
         let subject = format!("model '{}' version {number}", self.config.name);
         let reserved = Arc::new(self.instance_limit.reserve(plans.len(), &subject)?);
         let signature = self.signature.of_version(Owner::version(&self.config.name, number));
@@ -142,6 +149,7 @@ impl VersionBuilder {
                 warmup: Arc::clone(&self.warmup),
                 warmup_limit: self.warmup_limit,
                 cancel: Arc::clone(&self.cancel),
+                progress: Some(Arc::clone(progress)),
                 stats: Arc::clone(stats),
                 one_at_a_time: self.scheduling.one_at_a_time(),
                 drain: self.drain,
@@ -212,7 +220,7 @@ impl VersionBuilder {
     }
 
     /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang.
-    fn check_file(&self, dir_name: &str, file: &str) -> Result<()> {
+    pub fn check_file(&self, dir_name: &str, file: &str) -> Result<()> {
         let path = self.dir.path().join(dir_name).join(file);
         match std::fs::metadata(&path) {
             Ok(found) if !found.is_file() && !found.is_dir() => Err(Error::invalid(format!(

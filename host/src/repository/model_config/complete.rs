@@ -6,12 +6,12 @@
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
-use super::ConfigError;
 use super::detect::{
     Candidate, Detected, Probe, VersionListing, by_filename, candidates, detect, of_backend,
     selected,
 };
 use super::platforms::{self, ENSEMBLE, Platforms};
+use super::{ConfigError, Part};
 
 /// Completes `config` of the model in the directory `dir_name`. With `probe`, backends are asked about files.
 ///
@@ -34,7 +34,8 @@ pub fn complete(
             "unexpected directory name '{dir_name}' for model '{}', directory name must equal \
              model name",
             config.name
-        )));
+        ))
+        .about(Part::Field("name")));
     }
     if config.platform == ENSEMBLE {
         return Ok(());
@@ -42,12 +43,13 @@ pub fn complete(
     config.platform = platforms::canonical(&config.platform, platforms).to_owned();
     let completion =
         Completion { versions, selected: selected(config, versions), platforms, probe };
+    let about = |field| move |e: ConfigError| e.about(Part::Field(field));
     match (config.backend.is_empty(), config.platform.is_empty()) {
-        (false, false) => check_pair(config, platforms)?,
-        (true, false) => completion.backend(config)?,
+        (false, false) => check_pair(config, platforms).map_err(about("backend"))?,
+        (true, false) => completion.backend(config).map_err(about("platform"))?,
         (false, true) => {
-            check_installed(config, platforms)?;
-            completion.platform(config)?;
+            check_installed(config, platforms).map_err(about("backend"))?;
+            completion.platform(config).map_err(about("backend"))?;
         }
         (true, true) => completion.platform_and_backend(config)?,
     }

@@ -18,19 +18,52 @@ pub enum Fault {
 pub struct ConfigError {
     pub fault: Fault,
     pub message: String,
+    /// The part of the configuration that it is about, if that is known.
+    pub part: Part,
+}
+
+/// A part of a configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    #[default]
+    Unknown,
+    /// The field of this path, or a field below it.
+    Field(&'static str),
+    /// Line and column in the file, from 1. The message begins with them.
+    Position(usize, usize),
+}
+
+/// A setting that is accepted although it has no effect, or not the whole one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Path of the field; empty if the warning is about something else than a field.
+    pub field: String,
+    pub message: String,
 }
 
 impl ConfigError {
+    fn new(fault: Fault, message: impl Into<String>) -> Self {
+        Self { fault, message: message.into(), part: Part::Unknown }
+    }
+
+    /// The same error about `part`, unless it is known to be about another.
+    pub fn about(mut self, part: Part) -> Self {
+        if self.part == Part::Unknown {
+            self.part = part;
+        }
+        self
+    }
+
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self { fault: Fault::Invalid, message: message.into() }
+        Self::new(Fault::Invalid, message)
     }
 
     pub fn unsupported(message: impl Into<String>) -> Self {
-        Self { fault: Fault::Unsupported, message: message.into() }
+        Self::new(Fault::Unsupported, message)
     }
 
     pub fn unreadable(message: impl Into<String>) -> Self {
-        Self { fault: Fault::Unreadable, message: message.into() }
+        Self::new(Fault::Unreadable, message)
     }
 }
 

@@ -9,6 +9,7 @@ mod check; // refuses what cannot work
 mod complete; // name, platform, backend and file from the directory
 mod detect; // platform and file from the files of versions
 mod error; // why a configuration is refused
+mod fields; // what uses each field
 mod instance_support; // kinds of instance that a backend opens and prefers
 mod machine; // facts that configurations are checked against
 mod normalise; // writes out defaults
@@ -21,9 +22,10 @@ pub use check::check;
 pub(super) use check::stays_inside;
 pub use complete::complete;
 pub use detect::{Candidate, Probe, VersionListing};
-pub use error::{ConfigError, Fault};
+pub use error::{ConfigError, Fault, Part, Warning};
+pub use fields::{BATCH_STRATEGY_FILE, NO_BATCH_STRATEGY, without_effect};
 pub use instance_support::{InstanceSupport, Preference};
 pub use machine::{Gpu, Machine};
 pub use normalise::{chooses_gpu, normalise};
 pub use platforms::{ENSEMBLE, Platforms};
-pub use read::{FILE_NAME, MAX_BYTES, read};
+pub use read::{FILE_NAME, MAX_BYTES, read, read_with_places};

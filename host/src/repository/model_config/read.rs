@@ -5,7 +5,9 @@ use std::path::Path;
 
 use trtserver_proto::v2::ModelConfig;
 
-use super::ConfigError;
+use trtserver_proto::text::{Places, TextError, parse_with_places};
+
+use super::{ConfigError, Part};
 use crate::regular_file;
 
 /// Name of the configuration in a model's directory.
@@ -17,6 +19,18 @@ pub const MAX_BYTES: u64 = 4 << 20;
 
 /// The configuration in `path`, or `None` where there is no such file.
 pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
+    let read = text(path)?;
+    read.map(|text| trtserver_proto::text::parse(stripped(&text)).map_err(|e| located(path, &e)))
+        .transpose()
+}
+
+/// As [`read`], with the places of the fields in the file.
+pub fn read_with_places(path: &Path) -> Result<Option<(ModelConfig, Places)>, ConfigError> {
+    let read = text(path)?;
+    read.map(|text| parse_with_places(stripped(&text)).map_err(|e| located(path, &e))).transpose()
+}
+
+fn text(path: &Path) -> Result<Option<String>, ConfigError> {
     let file = path.display();
     let unreadable = |e: std::io::Error| ConfigError::unreadable(format!("{file}: {e}"));
     let bytes = match regular_file::read(path, MAX_BYTES) {
@@ -29,20 +43,21 @@ pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
             return Err(ConfigError::unreadable(message));
         }
     };
-    let text = match std::str::from_utf8(&bytes) {
-        Ok(text) => text,
-        Err(e) => {
-            let (line, column) = position(&bytes[..e.valid_up_to()]);
-            let message = format!("{file}:{line}:{column}: not UTF-8 text");
-            return Err(ConfigError::unreadable(message));
-        }
-    };
-    // Some editors write a byte order mark, which has no meaning in UTF-8.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match trtserver_proto::text::parse::<ModelConfig>(text) {
-        Ok(config) => Ok(Some(config)),
-        Err(e) => Err(ConfigError::unreadable(format!("{file}:{e}"))),
-    }
+    String::from_utf8(bytes).map(Some).map_err(|e| {
+        let valid = e.utf8_error().valid_up_to();
+        let (line, column) = position(&e.as_bytes()[..valid]);
+        located(path, &TextError { line, column, message: "not UTF-8 text".to_owned() })
+    })
+}
+
+/// Some editors write a byte order mark, which has no meaning in UTF-8.
+fn stripped(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+fn located(path: &Path, e: &TextError) -> ConfigError {
+    let error = ConfigError::unreadable(format!("{}:{e}", path.display()));
+    error.about(Part::Position(e.line, e.column))
 }
 
 /// Line and column, both from 1, of the byte after `before`.

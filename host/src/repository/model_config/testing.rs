@@ -17,7 +17,8 @@ pub fn checked(text: &str, machine: &Machine) -> Result<Vec<String>, ConfigError
     let mut config = parse(text);
     let support = InstanceSupport::every_kind();
     super::normalise(&mut config, machine, &support);
-    super::check(&config, machine, &support, 1024)
+    let warnings = super::check(&config, machine, &support, 1024)?;
+    Ok(warnings.into_iter().map(|warning| warning.message).collect())
 }
 
 /// A machine with GPUs of these ids, all of compute capability 7.5.

@@ -8,6 +8,6 @@ mod repositories; // all repositories of a server
 mod source; // the trait
 
 pub use local::LocalStore;
-pub use model_dir::ModelDir;
+pub use model_dir::{ModelDir, VersionFiles};
 pub use repositories::{Listing, Repositories};
 pub use source::{ModelSource, Store};

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use trtserver_plugin_api::author::{Code, Error, ModelContext, Params, Value};
+use trtserver_plugin_api::author::{Code, Error, ModelContext, Params, Scope, Value};
 
 /// Invalid responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,8 @@ pub enum Record {
 /// | `report_bytes` | `model_open` reports this many bytes of CPU memory and of the memory of GPU 0, and never takes that back |
 /// | `patch` | `autocomplete` adds this text |
 /// | `broken` | the failure takes the instance out of service |
+/// | `open_until_file` | `model_open` reports its progress until this file exists, and fails when the load was abandoned |
+/// | `failing_opens` | `model_open` removes a byte from the end of this file, and fails if there was one |
 #[derive(Clone, Default)]
 pub struct Commands {
     pub delay: Duration,
@@ -128,6 +130,8 @@ pub struct Commands {
     pub merge: bool,
     pub spin: Duration,
     pub patch: Option<String>,
+    pub open_until_file: Option<PathBuf>,
+    pub failing_opens: Option<PathBuf>,
 }
 
 impl Commands {
@@ -202,6 +206,8 @@ impl Commands {
             }
             "merge" => self.merge = yes(),
             "patch" => self.patch = text(),
+            "open_until_file" => self.open_until_file = text().map(PathBuf::from),
+            "failing_opens" => self.failing_opens = text().map(PathBuf::from),
             "spin_us" => self.spin = Duration::from_micros(number().unwrap_or(0)),
             _ => {}
         }
@@ -245,6 +251,33 @@ impl Commands {
     pub fn error(&self, text: &str) -> Error {
         let error = Error::new(self.fail_code.unwrap_or(Code::Internal), text);
         if self.broken { error.model_broken() } else { error }
+    }
+}
+
+/// Reports the progress of a load until the test has created this file.
+///
+/// # Errors
+/// The load was abandoned.
+pub fn open_until_file(path: &Path, log: &Scope) -> Result<(), Error> {
+    while !path.exists() {
+        if log.progress("waiting for the test", 250) {
+            return Err(Error::unavailable("the load was abandoned"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Fails as often as the file has bytes.
+pub fn fail_while_bytes_are_left(path: &Path) -> Result<(), Error> {
+    let mut bytes = std::fs::read(path).unwrap_or_default();
+    match bytes.pop() {
+        None => Ok(()),
+        Some(_) => {
+            let left = bytes.len();
+            let written = std::fs::write(path, bytes);
+            Err(Error::unavailable(format!("{left} failures are left ({written:?})")))
+        }
     }
 }
 

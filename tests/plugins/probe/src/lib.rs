@@ -92,6 +92,12 @@ impl Model for Echo {
     fn open(_: &Arc<Probe>, context: &ModelContext) -> Result<Self, Error> {
         let commands = Commands::of_model(context);
         commands.misstep("model_open")?;
+        if let Some(path) = &commands.failing_opens {
+            commands::fail_while_bytes_are_left(path)?;
+        }
+        if let Some(path) = &commands.open_until_file {
+            commands::open_until_file(path, context.log())?;
+        }
         if let Some(state) = context.state::<String>() {
             trts_info!(context.log(), "version {} opens with {state}", context.version());
         }

@@ -5,7 +5,7 @@ use crate::net::context::Context;
 use crate::net::grpc::unary;
 use crate::net::shared_memory::CudaMemory;
 use crate::net::status_code::status;
-use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
+use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE, LoadParameters};
 use crate::net::v2::{find_ready, metadata, regions, settings, statistics};
 use crate::shared_memory::Kind;
 use std::collections::BTreeMap;
@@ -50,9 +50,9 @@ fn ok<T>(message: T) -> TonicResult<T> {
     Ok(Response::new(message))
 }
 
-/// The model configuration in a load request, if there is one.
-fn load_parameters(r: &RepositoryModelLoadRequest) -> Result<Option<&str>, Error> {
-    let mut config = None;
+/// Configuration and files in a load request.
+fn load_parameters(r: &RepositoryModelLoadRequest) -> Result<LoadParameters, Error> {
+    let mut read = LoadParameters::default();
     for (key, value) in &r.parameters {
         let wrong = |expected: &str| {
             Err(Error::invalid(format!(
@@ -60,16 +60,16 @@ fn load_parameters(r: &RepositoryModelLoadRequest) -> Result<Option<&str>, Error
             )))
         };
         match (key.as_str(), &value.parameter_choice) {
-            (CONFIG, Some(Choice::StringParam(text))) => config = Some(text.as_str()),
+            (CONFIG, Some(Choice::StringParam(text))) => read.config = Some(text.clone()),
             (CONFIG, _) => return wrong("string_param"),
-            (file, Some(Choice::BytesParam(_))) if file.starts_with(FILE) => {
-                return Err(repository::no_files(&r.model_name, file));
+            (file, Some(Choice::BytesParam(content))) if file.starts_with(FILE) => {
+                read.add_file(&r.model_name, file, content.clone())?;
             }
             (file, _) if file.starts_with(FILE) => return wrong("bytes_param"),
             _ => return Err(Error::invalid(format!("unrecognized load parameter '{key}'."))),
         }
     }
-    Ok(config)
+    Ok(read)
 }
 
 /// `inference.GRPCInferenceService`.
@@ -142,8 +142,8 @@ impl GrpcInferenceService for Service {
     ) -> TonicResult<RepositoryModelLoadResponse> {
         let r = r.get_ref();
         let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
-        let config = load_parameters(r).map_err(status)?;
-        repository::load(&control, &r.model_name, config).await.map_err(status)?;
+        let parameters = load_parameters(r).map_err(status)?;
+        repository::load(&control, &r.model_name, parameters).await.map_err(status)?;
         ok(RepositoryModelLoadResponse {})
     }
 

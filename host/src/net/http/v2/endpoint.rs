@@ -7,8 +7,9 @@ use http::{Method, StatusCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     Server,
-    /// An extension of this server, as is `Memory`.
+    /// An extension of this server, as are `Loads` and `Memory`.
     Backends,
+    Loads,
     Memory,
     Live,
     Ready,
@@ -27,7 +28,10 @@ pub enum Endpoint<'a> {
     Logging {
         change: bool,
     },
-    Index,
+    /// An empty repository means all.
+    Index {
+        repository: &'a str,
+    },
     Control {
         repository: &'a str,
         name: &'a str,
@@ -96,6 +100,7 @@ fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["health", "live"] => (Endpoint::Live, true, false),
         ["health", "ready"] => (Endpoint::Ready, true, false),
         ["trtserver", "backends"] => (Endpoint::Backends, true, false),
+        ["trtserver", "loads"] => (Endpoint::Loads, true, false),
         ["trtserver", "memory"] => (Endpoint::Memory, true, false),
         ["models", "stats"] => (Endpoint::AllStatistics, true, false),
         ["trace", "setting"] => (Endpoint::Trace { model: "", change: post }, true, true),
@@ -107,7 +112,8 @@ fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
             model(name, version, rest)?
         }
         ["models", name, rest @ ..] => model(name, "", rest)?,
-        ["repository", "index"] | ["repository", _, "index"] => (Endpoint::Index, false, true),
+        ["repository", "index"] => (Endpoint::Index { repository: "" }, false, true),
+        ["repository", repository, "index"] => (Endpoint::Index { repository }, false, true),
         ["repository", "models", name, act @ ("load" | "unload")] => {
             (Endpoint::Control { repository: "", name, load: *act == "load" }, false, true)
         }

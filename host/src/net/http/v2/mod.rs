@@ -7,6 +7,7 @@ mod infer_request; // the JSON of inference requests
 mod infer_response; // the JSON of inference responses
 mod input; // inputs of inference requests
 mod json; // JSON reader and writer
+mod loads; // GET /v2/trtserver/loads
 mod management_json; // responses of all endpoints but inference, as JSON
 mod memory; // GET /v2/trtserver/memory
 mod parameters; // request parameters
@@ -83,6 +84,7 @@ async fn serve(
         Endpoint::Live => health(metadata::live(ctx)?),
         Endpoint::Ready => health(metadata::ready(ctx)?),
         Endpoint::Backends => json(backends::respond(ctx)),
+        Endpoint::Loads => json(loads::respond(ctx)),
         Endpoint::Memory => json(memory::respond(ctx).await?),
         Endpoint::Server => json(management_json::server(&metadata::server(ctx))),
         Endpoint::Model { name, version, call } => match call {
@@ -122,8 +124,9 @@ async fn serve(
             }
             json(management_json::log(&settings::log(ctx)))
         }
-        // The repository name in the path is ignored, unlike over gRPC.
-        Endpoint::Index => json(management_json::index(&repository::index(ctx, &body).await?)),
+        Endpoint::Index { repository } => {
+            json(management_json::index(&repository::index(ctx, repository, &body).await?))
+        }
         Endpoint::Control { repository, name, load } => {
             repository::control(ctx, repository, name, load, body).await?;
             plain(Vec::new())

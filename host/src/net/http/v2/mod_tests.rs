@@ -88,7 +88,8 @@ async fn metadata_endpoints() {
     for (body, status) in [(r#"{"ready":1}"#, 400), ("[]", 200), ("null", 200), ("[", 500)] {
         assert_eq!(text(&ctx, "POST /v2/repository/index", body).await.0, status, "{body}");
     }
-    assert_eq!(text(&ctx, "POST /v2/repository/r/index", r#"{"ready":true}"#).await, (200, index));
+    let named = text(&ctx, "POST /v2/repository/r/index", r#"{"ready":true}"#).await;
+    assert_eq!(named, (501, error("'repository_name' specification is not supported")));
 }
 
 #[tokio::test]

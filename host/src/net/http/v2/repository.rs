@@ -5,12 +5,13 @@ use super::json::{self, Object, Value};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::decode_workers::{self, MAX_INLINE};
-use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE};
+use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE, LoadParameters};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use bytes::Bytes;
 use trtserver_proto::v2::repository_index_response::ModelIndex;
 
-pub async fn index(ctx: &Context, body: &[u8]) -> Result<Vec<ModelIndex>> {
-    repository::index(ctx, "", only_ready(body)?).await
+pub async fn index(ctx: &Context, repository: &str, body: &[u8]) -> Result<Vec<ModelIndex>> {
+    repository::index(ctx, repository, only_ready(body)?).await
 }
 
 /// Loads or unloads the model `name`.
@@ -24,9 +25,9 @@ pub async fn control(
     let control = repository::allowed(ctx, repository)?;
     if load {
         let (heavy, model) = (body.len() > MAX_INLINE, name.to_owned());
-        let read = move || read(&body, |parameters| config(&model, parameters));
-        let config = decode_workers::run_if(heavy, read).await??;
-        repository::load(&control, name, config.as_deref()).await
+        let read = move || read(&body, |parameters| load_parameters(&model, parameters));
+        let parameters = decode_workers::run_if(heavy, read).await??;
+        repository::load(&control, name, parameters).await
     } else {
         let dependents = read(&body, dependents)?;
         repository::unload(&control, name, dependents).await
@@ -48,22 +49,24 @@ fn read<T: Default>(body: &[u8], take: impl FnOnce(Object<'_>) -> Result<T>) -> 
     }
 }
 
-fn config(name: &str, parameters: Object<'_>) -> Result<Option<String>> {
-    let mut config = None;
+fn load_parameters(name: &str, parameters: Object<'_>) -> Result<LoadParameters> {
+    let mut read = LoadParameters::default();
     for member in parameters.members() {
         let (key, value) = member?;
         let key = String::from_utf8_lossy(&key);
-        let text = match &value {
-            Value::String(text) => String::from_utf8_lossy(text),
-            _ => return Err(wrong_type(&key, "string")),
-        };
+        let Value::String(text) = &value else { return Err(wrong_type(&key, "string")) };
         match &*key {
-            CONFIG => config = Some(text.into_owned()),
-            file if file.starts_with(FILE) => return Err(repository::no_files(name, file)),
+            CONFIG => read.config = Some(String::from_utf8_lossy(text).into_owned()),
+            file if file.starts_with(FILE) => {
+                let content = BASE64_STANDARD.decode(text).map_err(|e| {
+                    Error::invalid(format!("load parameter '{file}' of model '{name}': {e}"))
+                })?;
+                read.add_file(name, file, content.into())?;
+            }
             _ => return Err(Error::internal("unexpected error on creating Triton parameter")),
         }
     }
-    Ok(config)
+    Ok(read)
 }
 
 fn dependents(parameters: Object<'_>) -> Result<bool> {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
 use crate::plugin::isolated::messages;
 use crate::plugin::model::Model;
-use crate::plugin::{ModelFacts, TensorNames};
+use crate::plugin::{CancelFlag, ModelFacts, TensorNames};
 use crate::request::{DType, Role, Signature, TensorSpec};
 use prost::Message;
 use std::path::Path;
@@ -160,7 +160,8 @@ impl OpenModel {
         let signature = Arc::new(facts.message_signature()?);
         let names = Arc::new(TensorNames::new(&signature));
         let priority = priority(&facts.config);
-        let model = facts.with(|facts| Model::open_locally(backend, facts))?;
+        let model =
+            facts.with(|facts| Model::open_locally(backend, facts, &CancelFlag::default()))?;
         let (version, streams) = (message.version, Streams::new(preserves_order(&facts.config)));
         Ok(Self { model, version, signature, names, priority, reader, arena, streams })
     }

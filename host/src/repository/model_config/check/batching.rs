@@ -4,7 +4,7 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_queue_policy::TimeoutAction;
 use trtserver_proto::v2::{ModelConfig, ModelDynamicBatching, ModelQueuePolicy};
 
-use super::super::ConfigError;
+use super::super::{ConfigError, Warning};
 use super::refuse;
 
 pub(super) fn check(
@@ -46,8 +46,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Warnings for settings that have no effect.
-pub(super) fn without_effect(config: &ModelConfig) -> Vec<String> {
+/// Warnings of settings that have no effect beside the other settings of the model.
+pub(super) fn without_effect(config: &ModelConfig) -> Vec<Warning> {
     let Some(SchedulingChoice::DynamicBatching(dynamic)) = &config.scheduling_choice else {
         return Vec::new();
     };
@@ -71,8 +71,12 @@ pub(super) fn without_effect(config: &ModelConfig) -> Vec<String> {
         ),
     ];
     let set = rows.into_iter().filter(|(_, set, _)| *set);
-    set.map(|(field, _, reason)| format!("'dynamic_batching.{field}' has no effect: {reason}"))
-        .collect()
+    set.map(|(field, _, reason)| {
+        let field = format!("dynamic_batching.{field}");
+        let message = format!("'{field}' has no effect: {reason}");
+        Warning { field, message }
+    })
+    .collect()
 }
 
 /// Preferred batch sizes must be between 1 and the model's maximum. `what` names them in the error.

@@ -25,7 +25,7 @@ fn settings_without_effect_are_warned_about() {
         assert_eq!(warnings.len(), fields.len(), "{text}: {warnings:?}");
         for (warning, field) in warnings.iter().zip(fields) {
             let start = format!("'dynamic_batching.{field}' has no effect: ");
-            assert!(warning.starts_with(&start), "{warning}");
+            assert!(warning.message.starts_with(&start), "{}", warning.message);
         }
     }
 }

@@ -18,9 +18,12 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 
 use super::error::refuse;
 use super::platforms::ENSEMBLE;
-use super::{ConfigError, InstanceSupport, Machine};
+use super::{ConfigError, InstanceSupport, Machine, Part, Warning, fields};
 
-/// Checks a normalised configuration. Returns warnings for settings without effect, and for unsupported settings that
+#[cfg(test)]
+pub(super) use unsupported::fields as unsupported_fields;
+
+/// Checks a normalised configuration. Returns warnings of settings without effect, and of unsupported settings that
 /// do not change the responses. `support` is that of the model's backend; `max_instances` is `--max-instances-per-model`.
 ///
 /// # Errors
@@ -30,23 +33,30 @@ pub fn check(
     machine: &Machine,
     support: &InstanceSupport,
     max_instances: usize,
-) -> Result<Vec<String>, ConfigError> {
-    general(config)?;
+) -> Result<Vec<Warning>, ConfigError> {
+    let about = |field| move |e: ConfigError| e.about(Part::Field(field));
+    general(config).map_err(about(""))?;
     tensors::check(config)?;
     match &config.scheduling_choice {
-        Some(SchedulingChoice::DynamicBatching(dynamic)) => batching::check(config, dynamic)?,
-        Some(SchedulingChoice::SequenceBatching(batching)) => sequence::check(config, batching)?,
+        Some(SchedulingChoice::DynamicBatching(dynamic)) => {
+            batching::check(config, dynamic).map_err(about("dynamic_batching"))?;
+        }
+        Some(SchedulingChoice::SequenceBatching(batching)) => {
+            sequence::check(config, batching).map_err(about("sequence_batching"))?;
+        }
         Some(SchedulingChoice::EnsembleScheduling(_)) | None => {}
     }
     if config.platform == ENSEMBLE {
-        ensemble::check(config)?;
+        ensemble::check(config).map_err(about(""))?;
     } else {
-        instance_groups::check(config, machine, support, max_instances)?;
+        let checked = instance_groups::check(config, machine, support, max_instances);
+        checked.map_err(about("instance_group"))?;
     }
-    accelerators::check(config, support)?;
-    extras::check(config)?;
+    accelerators::check(config, support).map_err(about("optimization.execution_accelerators"))?;
+    extras::check(config).map_err(about(""))?;
     let mut warnings = unsupported::check(config)?;
     warnings.extend(batching::without_effect(config));
+    warnings.extend(fields::without_effect(config));
     Ok(warnings)
 }
 

@@ -6,7 +6,7 @@ use trtserver_proto::v2::model_sequence_batching::control::Kind;
 use trtserver_proto::v2::model_sequence_batching::{Control, StrategyChoice};
 use trtserver_proto::v2::{DataType, ModelConfig, ModelSequenceBatching};
 
-use super::super::ConfigError;
+use super::super::{ConfigError, Part};
 use super::{batching, refuse, states};
 
 pub(super) fn check(
@@ -18,9 +18,11 @@ pub(super) fn check(
         Some(StrategyChoice::Direct(direct))
             if !(0.0..=1.0).contains(&direct.minimum_slot_utilization) =>
         {
-            return refuse(format!(
+            let text = format!(
                 "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {model}"
-            ));
+            );
+            let part = Part::Field("sequence_batching.direct.minimum_slot_utilization");
+            return Err(ConfigError::invalid(text).about(part));
         }
         Some(StrategyChoice::Oldest(oldest)) if oldest.max_candidate_sequences < 0 => {
             return refuse(format!(

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use trtserver_proto::v2::model_input::Format;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
 
-use super::super::ConfigError;
+use super::super::{ConfigError, Part};
 use super::refuse;
 
 /// Fields that inputs and outputs share.
@@ -32,9 +32,10 @@ pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
             shape_tensor: input.is_shape_tensor,
             non_linear: input.is_non_linear_format_io,
         };
-        one(config, &tensor, &mut seen)?;
+        one(config, &tensor, &mut seen).map_err(|e| e.about(Part::Field("input")))?;
         if input.format() != Format::None && input.dims.len() != 3 {
-            return refuse(format!("model input NHWC/NCHW require 3 dims for {}", config.name));
+            let text = format!("model input NHWC/NCHW require 3 dims for {}", config.name);
+            return Err(ConfigError::invalid(text).about(Part::Field("input.format")));
         }
     }
     seen.clear();
@@ -48,7 +49,7 @@ pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
             shape_tensor: output.is_shape_tensor,
             non_linear: output.is_non_linear_format_io,
         };
-        one(config, &tensor, &mut seen)?;
+        one(config, &tensor, &mut seen).map_err(|e| e.about(Part::Field("output")))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use trtserver_proto::v2::model_config::SchedulingChoice::{EnsembleScheduling, SequenceBatching};
 use trtserver_proto::v2::{ModelConfig, ModelEnsembling, ModelSequenceBatching};
 
-use super::super::ConfigError;
+use super::super::{ConfigError, Part, Warning};
 
 /// What happens to a model that sets the field.
 enum Action {
@@ -135,17 +135,23 @@ const TABLE: &[Row] = &[
 ///
 /// # Errors
 /// The first row that refuses the model.
-pub(super) fn check(config: &ModelConfig) -> Result<Vec<String>, ConfigError> {
+pub(super) fn check(config: &ModelConfig) -> Result<Vec<Warning>, ConfigError> {
     let mut warnings = Vec::new();
     for row in TABLE.iter().filter(|row| (row.is_set)(config)) {
         let (field, model, consequence) = (row.field, &config.name, row.consequence);
         let message = format!("'{field}' of model '{model}' is not supported yet: {consequence}");
         match row.action {
-            Refuse => return Err(ConfigError::unsupported(message)),
-            Warn => warnings.push(message),
+            Refuse => return Err(ConfigError::unsupported(message).about(Part::Field(field))),
+            Warn => warnings.push(Warning { field: field.to_owned(), message }),
         }
     }
     Ok(warnings)
+}
+
+/// The fields of the table.
+#[cfg(test)]
+pub fn fields() -> Vec<&'static str> {
+    TABLE.iter().map(|row| row.field).collect()
 }
 
 #[cfg(test)]

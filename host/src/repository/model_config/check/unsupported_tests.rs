@@ -47,7 +47,7 @@ fn each_unsupported_field_is_refused_or_warned_about() {
         let message = match check(&parse(&format!("name: 'm' {text}"))) {
             Ok(warnings) => {
                 assert!(!refused && warnings.len() == 1, "{text}: {warnings:?}");
-                warnings[0].clone()
+                warnings[0].message.clone()
             }
             Err(error) => {
                 assert!(refused && error.fault == Fault::Unsupported, "{text}");

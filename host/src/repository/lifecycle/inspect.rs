@@ -1,0 +1,237 @@
+//! Offline validation of a model repository (`trtserver check`): the steps of a load up to the opening of versions, with every
+//! problem as a finding instead of the first one as an error.
+
+mod files; // entries of repositories and of models
+mod finding; // what is wrong, and where
+
+pub use finding::{CheckedModel, Finding, RepositoryFindings, Severity};
+
+use super::super::model_config::{self, Part, Warning};
+use super::super::store::ModelDir;
+use super::super::{Model, ModelTable, ensemble};
+use super::prepare::{LoadRequest, Loader};
+use super::prepared::{Builder, PreparedModel};
+use crate::plugin::model::live_models;
+use crate::request::Signature;
+use finding::Located;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+impl Loader {
+    /// Checks every model of `roots`. With `open` the versions that would be served are opened and warmed up, too, and closed.
+    pub fn check_all(&self, roots: &[PathBuf], open: bool) -> RepositoryFindings {
+        let mut all = RepositoryFindings::default();
+        let mut dirs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for root in roots {
+            for (name, dir) in files::models(root, &mut all.findings) {
+                dirs.entry(name).or_default().push(dir);
+            }
+        }
+        let models = Arc::new(ModelTable::default());
+        let mut prepared = BTreeMap::new();
+        for (name, dirs) in &dirs {
+            let mut model =
+                CheckedModel { name: name.clone(), dirs: dirs.clone(), ..Default::default() };
+            prepared.extend(self.check_model(&mut model, &models).map(|p| (name.clone(), p)));
+            all.models.insert(name.clone(), model);
+        }
+        self.check_ensembles(&prepared, &mut all.models);
+        if open {
+            for (name, model) in &prepared {
+                let found = all.models.get_mut(name);
+                found.into_iter().for_each(|found| open_versions(model, found));
+            }
+        }
+        drop(prepared);
+        wait_until_closed(self.drain);
+        all
+    }
+
+    /// The steps of one load, without opening a version.
+    fn check_model(
+        &self,
+        model: &mut CheckedModel,
+        models: &Arc<ModelTable>,
+    ) -> Option<PreparedModel> {
+        let CheckedModel { name, dirs, findings } = model;
+        let [dir] = dirs.as_slice() else {
+            let found: Vec<_> = dirs.iter().map(|dir| format!("'{}'", dir.display())).collect();
+            let message = format!("not unique across all model repositories: {}", found.join(", "));
+            let dir = dirs.first().cloned().unwrap_or_default();
+            findings.push(Finding::error("repository", dir, message));
+            return None;
+        };
+        files::walk(dir, findings);
+        let path = self.config_path(dir);
+        let read = match model_config::read_with_places(&path) {
+            Ok(read) => read,
+            Err(e) => {
+                findings.push(Located::new(&path, None).refused(&e.message, e.part));
+                return None;
+            }
+        };
+        let (config, places) = read.unzip();
+        let at = Located::new(&path, places.as_ref());
+        let mut warnings: Vec<Warning> = Vec::new();
+        let request = LoadRequest { config: config.clone(), ..LoadRequest::default() };
+        let files = ModelDir::in_place(dir.clone());
+        let prepared =
+            self.prepare_with(name, &files, models, request, &mut |warning| warnings.push(warning));
+        let prepared = match prepared {
+            Ok(prepared) => Some(prepared),
+            Err(refusal) => {
+                findings.push(at.refused(&refusal.error.message, refusal.part));
+                // The checks ended before these.
+                warnings.extend(config.iter().flat_map(model_config::without_effect));
+                None
+            }
+        };
+        findings.extend(warnings.iter().map(|warning| at.warning(warning)));
+        if let Some(prepared) = &prepared {
+            findings.extend(missing_versions(prepared, &at));
+            model_files(prepared, findings, &at);
+            findings.extend(labels(prepared, &at));
+        }
+        findings.sort_by_key(|finding| (finding.severity, finding.file.clone(), finding.position));
+        prepared
+    }
+}
+
+impl Loader {
+    /// Ensembles whose steps form a cycle, are missing, or do not fit.
+    fn check_ensembles(
+        &self,
+        prepared: &BTreeMap<String, PreparedModel>,
+        models: &mut BTreeMap<String, CheckedModel>,
+    ) {
+        let steps =
+            prepared.iter().filter_map(|(name, m)| m.step_models().map(|s| (name.clone(), s)));
+        let unique = |name: &str| models.get(name).is_some_and(|model| model.dirs.len() == 1);
+        let order = ensemble::load_order(&steps.collect(), unique);
+        let mut reasons: HashMap<String, String> = order.refused.into_iter().collect();
+        let decoupled = |model: &Model| {
+            let config = model.config.as_deref();
+            config.and_then(|c| c.model_transaction_policy).is_some_and(|policy| policy.decoupled)
+        };
+        for (name, model) in prepared {
+            let Builder::Ensemble(builder) = &model.builder else { continue };
+            let tensors = |step: &str| {
+                let step = prepared.get(step)?;
+                Some((Arc::clone(signature(step)), decoupled(&step.model)))
+            };
+            if let Err(e) = builder.check_steps(tensors) {
+                reasons.entry(name.clone()).or_insert(e.message);
+            }
+        }
+        for (name, reason) in reasons {
+            let Some(model) = models.get_mut(&name) else { continue };
+            let path = self.config_path(&model.dirs.first().cloned().unwrap_or_default());
+            let places =
+                model_config::read_with_places(&path).ok().flatten().map(|(_, places)| places);
+            let at = Located::new(&path, places.as_ref());
+            let mut finding = at.refused(&reason, Part::Field("ensemble_scheduling"));
+            finding.kind = "ensemble";
+            model.findings.push(finding);
+        }
+    }
+}
+
+/// Versions that the version policy names and that have no directory.
+fn missing_versions(prepared: &PreparedModel, at: &Located<'_>) -> Vec<Finding> {
+    use trtserver_proto::v2::model_version_policy::PolicyChoice;
+    let config = prepared.model.config.as_deref();
+    let policy = config.and_then(|config| config.version_policy.as_ref()?.policy_choice.as_ref());
+    let Some(PolicyChoice::Specific(specific)) = policy else { return Vec::new() };
+    let is_served = |number: &&i64| prepared.versions.iter().any(|(v, _)| v.number == **number);
+    let missing = specific.versions.iter().filter(|number| !is_served(number));
+    missing
+        .map(|number| {
+            let field = "version_policy.specific.versions".to_owned();
+            let message = format!("version {number} of the version policy has no directory");
+            at.warning(&Warning { field, message })
+        })
+        .collect()
+}
+
+/// Model files that do not exist or are no files.
+fn model_files(prepared: &PreparedModel, findings: &mut Vec<Finding>, at: &Located<'_>) {
+    let Builder::Backend(builder) = &prepared.builder else { return };
+    let mut named: Vec<String> = builder.plans().into_iter().map(|plan| plan.file).collect();
+    // Files for GPUs that this machine lacks.
+    named.extend(builder.config.cc_model_filenames.values().cloned());
+    named.retain(|file| !file.is_empty());
+    named.sort();
+    named.dedup();
+    for (version, dir_name) in &prepared.versions {
+        for file in &named {
+            let path = builder.dir.path().join(dir_name).join(file);
+            if let Err(e) = builder.check_file(dir_name, file) {
+                findings.push(Finding::error("file", path, e.message));
+            } else if std::fs::metadata(&path).is_err() {
+                let by = match builder.config.cc_model_filenames.values().any(|name| name == file) {
+                    true => "cc_model_filenames",
+                    false => "default_model_filename",
+                };
+                let number = version.number;
+                let message = format!(
+                    "version {number} has no model file '{file}': '{}' does not exist",
+                    path.display()
+                );
+                let found = Finding::error("file", path, message);
+                findings.push(at.at_field(found, by));
+            }
+        }
+    }
+}
+
+/// Label files whose number of lines is not the number of classes of their output.
+fn labels(prepared: &PreparedModel, at: &Located<'_>) -> Vec<Finding> {
+    let signature = signature(prepared);
+    let mut findings = Vec::new();
+    for output in &signature.outputs {
+        let Some(labels) = &output.labels else { continue };
+        let fixed: Option<Vec<usize>> =
+            output.dims.iter().map(|dim| usize::try_from(*dim).ok()).collect();
+        // The number of classes is known if no dimension is variable.
+        let classes =
+            fixed.and_then(|dims| dims.iter().try_fold(1, |n: usize, d| n.checked_mul(*d)));
+        if let Some(classes) = classes.filter(|classes| *classes != labels.len()) {
+            let message = format!(
+                "the label file of output '{}' has {} labels, but the output has {classes} classes",
+                output.name,
+                labels.len()
+            );
+            findings.push(at.warning_of_kind("labels", "output", &message));
+        }
+    }
+    findings
+}
+
+fn signature(prepared: &PreparedModel) -> &Arc<Signature> {
+    match &prepared.builder {
+        Builder::Backend(builder) => &builder.signature,
+        Builder::Ensemble(builder) => builder.signature(),
+    }
+}
+
+fn open_versions(prepared: &PreparedModel, model: &mut CheckedModel) {
+    if matches!(prepared.builder, Builder::Ensemble(_)) {
+        return;
+    }
+    for version in &prepared.versions {
+        if let Err(e) = prepared.open("checking", version) {
+            let dir = model.dirs.first().cloned().unwrap_or_default().join(&version.1);
+            model.findings.push(Finding::error("open", dir, e.message));
+        }
+    }
+}
+
+/// Waits for the threads of opened instances: none may be inside a backend when the process exits.
+fn wait_until_closed(limit: Duration) {
+    let start = Instant::now();
+    while live_models() > 0 && start.elapsed() < limit {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

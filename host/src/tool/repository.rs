@@ -1,0 +1,113 @@
+//! `trtserver check`: validates model repositories offline, by the code that a server loads them with.
+
+mod report; // findings as text and JSON
+
+use super::list::json_flag;
+use crate::cli::{self, catalogue};
+use crate::config;
+use crate::repository::lifecycle::Severity;
+use crate::server;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Flags of the server that decide how models load.
+const FLAGS: &[&str] = &[
+    "strict-model-config",
+    "disable-auto-complete-config",
+    "model-config-name",
+    "backend-dir",
+    "backend-config",
+    "max-instances",
+    "max-instances-per-model",
+    "max-load-memory",
+    "min-supported-compute-capability",
+];
+
+fn command() -> Command {
+    let long = "Checks every model of model repositories as a server would load it, without starting one: configuration \
+                files, settings without effect, missing files, labels, version directories, ensembles and their steps. \
+                Configurations are checked for this machine and its installed backends.\n\nExit status: 0 = nothing was \
+                found, 1 = a model or version would not load, 2 = wrong usage, 3 = there are warnings only.";
+    Command::new("trtserver check")
+        .about("Checks a model repository without a server")
+        .long_about(long)
+        .next_line_help(true)
+        .infer_long_args(true)
+        .arg(
+            Arg::new("repository")
+                .value_name("DIR")
+                .value_parser(value_parser!(OsString))
+                .num_args(1..)
+                .required(true)
+                .help("Model repositories, as --model-repository of the server"),
+        )
+        .arg(json_flag())
+        .arg(
+            Arg::new("open")
+                .long("open")
+                .action(ArgAction::SetTrue)
+                .help("Also opens and warms up each version that would be served, in this process"),
+        )
+        .args(FLAGS.iter().filter_map(|name| catalogue::find(name)).map(cli::arg))
+}
+
+/// Runs `trtserver check` with these arguments. Exit status: 0 = nothing was found, 1 = errors, 2 = wrong usage, 3 = warnings
+/// only.
+pub fn check(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args = std::iter::once(OsString::from("trtserver check")).chain(args);
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(e) => {
+            let _ = e.print();
+            return ExitCode::from(if e.kind() == ErrorKind::DisplayHelp { 0 } else { 2 });
+        }
+    };
+    match run(&matches) {
+        Ok(code) => ExitCode::from(code),
+        Err(text) => {
+            let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(matches: &ArgMatches) -> Result<u8, String> {
+    let env = |name: &str| std::env::var(name).ok();
+    let start = config::from_args(server_arguments(matches), &env, "").map_err(|e| e.stderr)?;
+    let settings = start.settings;
+    server::configure_devices(&settings);
+    if let Some(dir) = settings.model_repositories.iter().find(|dir| !dir.is_dir()) {
+        return Err(format!("model repository '{}' is not a readable directory", dir.display()));
+    }
+    let loader = server::loader(&settings).map_err(|e| e.message)?;
+    let found = loader.check_all(&settings.model_repositories, matches.get_flag("open"));
+    let text = if matches.get_flag("json") { report::json(&found)? } else { report::text(&found) };
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(match (found.count(Severity::Error), found.count(Severity::Warning)) {
+        (0, 0) => 0,
+        (0, _) => 3,
+        _ => 1,
+    })
+}
+
+/// The command line of a server with these repositories and flags.
+fn server_arguments(matches: &ArgMatches) -> Vec<OsString> {
+    let mut arguments = vec![OsString::from("trtserver")];
+    let mut add = |name: &str, value: &OsString| {
+        let mut argument = OsString::from(format!("--{name}="));
+        argument.push(value);
+        arguments.push(argument);
+    };
+    for dir in matches.get_many("repository").unwrap_or_default() {
+        add("model-repository", dir);
+    }
+    for name in FLAGS {
+        for value in matches.get_many(name).unwrap_or_default() {
+            add(name, value);
+        }
+    }
+    arguments
+}
