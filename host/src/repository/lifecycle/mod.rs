@@ -57,6 +57,7 @@ mod usage; // when the last user of a version is gone
 mod version; // one version: its state, and the open version
 mod version_builder; // backend model, instances and scheduler of one version
 
+pub use crate::instance::load_progress::{LoadProgress, LoadTimes, in_progress};
 pub(crate) use autocomplete::{decode, merge};
 pub use control::{IndexEntry, LoadError, ModelControl, is_model_name};
 pub(super) use fingerprint::Fingerprint;

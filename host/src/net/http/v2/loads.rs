@@ -2,8 +2,8 @@
 
 use super::json::write::{Object, array};
 use super::management_json::{nested, object};
-use crate::instance::load_progress::{LoadProgress, LoadTimes, in_progress};
 use crate::net::context::Context;
+use crate::repository::lifecycle::{LoadProgress, LoadTimes, in_progress};
 use std::sync::Arc;
 use std::time::Duration;
 
