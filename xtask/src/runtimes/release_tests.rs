@@ -16,7 +16,7 @@ fn library_of_other_size_is_incomplete() {
         framework: "F",
         version: "1",
         requirements: "",
-        platform: "",
+        platforms: &[],
         megabytes: 0,
         members: "",
         libraries: &[("one.so", 3), ("two.so", 0)],
