@@ -12,15 +12,21 @@ use std::time::{Duration, Instant};
 /// Connections to each model.
 const CONNECTIONS: usize = 2;
 
-/// `steady` does not change; opening `heavy` takes 200 ms of CPU time.
-pub fn server() -> Server {
-    let warmup = "model_warmup { name: \"w\" batch_size: 1 count: 400 inputs { key: \"INPUT0\" value \
-                  { data_type: TYPE_FP32 dims: 1 zero_data: true } } }\n";
+/// `steady` does not change; opening `heavy` takes this time of a CPU.
+pub fn server(opening: Duration) -> Server {
+    let count = opening.as_micros() / 500;
+    let warmup = format!(
+        "model_warmup {{ name: \"w\" batch_size: 1 count: {count} inputs {{ key: \"INPUT0\" value \
+         {{ data_type: TYPE_FP32 dims: 1 zero_data: true }} }} }}\n"
+    );
     polling()
         .file("steady/1/value", "1")
         .file("steady/config.pbtxt", numbered("steady"))
         .file("heavy/1/value", "1000")
-        .file("heavy/config.pbtxt", numbered("heavy") + &parameters(&[("spin_us", "500")]) + warmup)
+        .file(
+            "heavy/config.pbtxt",
+            numbered("heavy") + &parameters(&[("spin_us", "500")]) + &warmup,
+        )
 }
 
 /// What was measured.

@@ -8,9 +8,9 @@ use rustix::thread::gettid;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// Niceness while a model is loaded: a tenth of the CPU time of a serving thread that competes for the core. Configurations
+/// Niceness while a model is loaded: a fifth of the CPU time of a serving thread that competes for the core. Configurations
 /// do not set this value, so that it identifies threads that were started during a load.
-const LOAD_NICE: i32 = 11;
+const LOAD_NICE: i32 = 7;
 
 /// Threads that load now.
 static LOADING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());

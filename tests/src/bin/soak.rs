@@ -73,7 +73,7 @@ fn change_repository(seconds: u64) -> ExitCode {
 }
 
 fn reload(reloads: usize) -> ExitCode {
-    let server = reloads::server().start();
+    let server = reloads::server(Duration::from_millis(200)).start();
     let report = reloads::run(&server, Duration::from_secs(20), reloads);
     println!("{report}");
     let flat = report.kib[1] < report.kib[0] + 8 * 1024;

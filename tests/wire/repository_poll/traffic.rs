@@ -12,8 +12,8 @@ fn changes_under_load_fail_no_request() {
 
 #[test]
 fn reloads_under_full_load_fail_no_request() {
-    let server = reloads::server().start();
-    let report = reloads::run(&server, Duration::from_millis(10), 10);
+    let server = reloads::server(Duration::from_millis(10)).start();
+    let report = reloads::run(&server, Duration::from_millis(10), 5);
     assert_eq!(report.failed, 0, "{report}");
     assert!(server.stop().success());
 }
