@@ -47,8 +47,8 @@ pub trait Polled {
     fn answer(&self, model: &str) -> Option<(i64, i64)>;
     /// Waits until that is the answer.
     fn wait_for_answer(&self, model: &str, version: i64, number: i64);
-    /// How often the log says that the version was opened.
-    fn opened(&self, model: &str, version: i64) -> usize;
+    /// Waits until the log says that version 1 and those after it were opened so many times.
+    fn wait_until_opened<const N: usize>(&self, model: &str, times: [usize; N]);
     /// Entries of the repository index.
     fn entries(&self, model: &str) -> Vec<Value>;
     /// The reason of the model's first version in the index.
@@ -73,11 +73,15 @@ impl Polled for Running {
         self.poll_until(&what, |server| server.answer(model) == Some((version, number)));
     }
 
-    fn opened(&self, model: &str, version: i64) -> usize {
-        let log = self.log();
-        let line = |action: &str| format!(" {action}: {model}:{version}");
-        let (first, more) = (line("loading"), line("re-loading"));
-        log.lines().filter(|text| text.ends_with(&first) || text.ends_with(&more)).count()
+    #[track_caller]
+    fn wait_until_opened<const N: usize>(&self, model: &str, times: [usize; N]) {
+        let opened = |log: &str, version: usize| {
+            let line = |action: &str| format!(" {action}: {model}:{version}");
+            let (first, more) = (line("loading"), line("re-loading"));
+            log.lines().filter(|text| text.ends_with(&first) || text.ends_with(&more)).count()
+        };
+        let all = |log: &str| std::array::from_fn(|i| opened(log, i + 1)) == times;
+        self.poll_until(&format!("{model} was opened {times:?} times"), |s| all(&s.log()));
     }
 
     #[track_caller]

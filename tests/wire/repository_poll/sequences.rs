@@ -99,7 +99,7 @@ fn unchanged_version_keeps_its_sequences() {
     assert_eq!(step(&server, "s/versions/1", 1, "").1, 12);
     assert_eq!(step(&server, "s/versions/2", 1, "").1, 22);
     assert_eq!(step(&server, "s/versions/2", 2, START).1, 31);
-    assert_eq!((server.opened("s", 1), server.opened("s", 2)), (1, 2));
+    server.wait_until_opened("s", [1, 2]);
     // An unload ends them.
     assert_ok(server.unload("s"));
     assert_ok(server.load("s"));
