@@ -1,5 +1,5 @@
-//! The `trtserver` program: reads arguments, sets up the log, runs the server; or runs the `check`, `plugin` or `plugin-host`
-//! command.
+//! The `trtserver` program: reads arguments, sets up the log, runs the server; or runs one of the commands `check`, `plugin`,
+//! `store` and `plugin-host`.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ fn main() -> ExitCode {
     match args.next() {
         Some(arg) if arg == "check" => return tool::check_repository(args),
         Some(arg) if arg == "plugin" => return tool::run(args),
+        Some(arg) if arg == "store" => return tool::store::run(args),
         Some(arg) if arg == "plugin-host" => return plugin::isolated::child::run(),
         _ => {}
     }

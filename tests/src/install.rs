@@ -104,10 +104,24 @@ pub fn python(generation: &str) -> Option<PathBuf> {
         return None;
     }
     panic!(
-        "no Python with the {generation} client at {}\n  `cargo xtask python` makes it, or {variable}=PROGRAM \
+        "no Python environment '{generation}' at {}\n  `cargo xtask python` makes it, or {variable}=PROGRAM \
          names one",
         program.display()
     );
+}
+
+/// The script of Azurite, for Node.js.
+pub fn azurite() -> PathBuf {
+    if let Some(script) = env::var_os("TRTSERVER_AZURITE") {
+        return root().join(script);
+    }
+    let script = target().join("azurite/node_modules/azurite/dist/src/blob/main.js");
+    assert!(
+        script.is_file(),
+        "no Azurite at {}\n  `cargo xtask python` installs it, or TRTSERVER_AZURITE=SCRIPT names it",
+        script.display()
+    );
+    script
 }
 
 /// Prints to the terminal, past the harness, which captures the output of passing tests.

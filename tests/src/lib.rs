@@ -19,6 +19,7 @@ pub mod attack; // hostile traffic beside well-behaved clients
 mod compile; // C and C++ sources to shared libraries
 pub mod control; // model control
 pub mod custom; // libraries of the legacy interface
+pub mod fake_gcs; // Google Cloud Storage
 pub mod fakes; // fake GPU libraries
 mod fixture; // the models of the protocol tests
 pub mod grpc; // hand-encoded gRPC requests
@@ -48,7 +49,7 @@ pub use compile::{compile, compile_c, compiled, folder};
 pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
-pub use install::{backends, dist, python, root, tensorflow, tensorrt};
+pub use install::{azurite, backends, dist, python, root, tensorflow, tensorrt};
 pub use latch::Latch;
 pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};

@@ -27,6 +27,7 @@ mod malformed;
 mod memory;
 mod metrics;
 mod model_control;
+mod object_stores;
 mod onnx_gpu;
 mod overload;
 mod plugin_command;

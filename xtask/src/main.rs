@@ -1,5 +1,6 @@
 //! `cargo xtask`: development tasks of this repository. This file lists the commands.
 
+mod azurite;
 mod bench;
 mod build;
 mod command;
@@ -74,6 +75,8 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         }
         Some(("python", _)) => python::environment(paths, &python::V1)
             .and_then(|_| python::environment(paths, &python::V2))
+            .and_then(|_| python::environment(paths, &python::S3))
+            .and_then(|_| azurite::install(paths))
             .map(|_| ()),
         // clap refuses other commands.
         _ => Ok(()),
@@ -182,6 +185,6 @@ fn cli() -> Command {
         )
         .subcommand(
             Command::new("python")
-                .about("Create the Python environments of the real clients in target/python"),
+                .about("Create the Python environments of the tests in target/python, and install Azurite in target/azurite"),
         )
 }

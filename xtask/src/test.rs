@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all checks and tests, as steps. CI runs the same command.
 
+use crate::azurite;
 use crate::build;
 use crate::command::{Result, cargo, output, run, say};
 use crate::deny;
@@ -143,8 +144,11 @@ fn clippy(paths: &Paths) -> Result<Outcome> {
 /// Python interpreters for the tests, each with the environment variable that names it.
 fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
     let mut made = Vec::new();
-    let all: [(&str, &Environment); 2] =
-        [("TRTSERVER_PY_V1", &python::V1), ("TRTSERVER_PY_V2", &python::V2)];
+    let all: [(&str, &Environment); 3] = [
+        ("TRTSERVER_PY_V1", &python::V1),
+        ("TRTSERVER_PY_V2", &python::V2),
+        ("TRTSERVER_PY_S3", &python::S3),
+    ];
     for (variable, environment) in all {
         if environment.supported_here() {
             made.push((variable, python::environment(paths, environment)?));
@@ -156,6 +160,7 @@ fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
             ));
         }
     }
+    made.push(("TRTSERVER_AZURITE", azurite::install(paths)?));
     Ok(made)
 }
 

@@ -190,7 +190,8 @@ const REPOSITORY: &[Flag] = &[
         "model-repository",
         Kind::Path("DIR"),
         "",
-        "Model repository: a directory with one directory per model. Required",
+        "Model repository: a directory with one directory per model, or its URL in an object store: \
+         gs://BUCKET/PATH, s3://BUCKET/PATH, s3://HOST:PORT/BUCKET/PATH, as://ACCOUNT/CONTAINER/PATH. Required",
     )
     .also(&["model-store", "modelstore"])
     .repeats(),
@@ -202,6 +203,26 @@ const REPOSITORY: &[Flag] = &[
     )
     .also(&["model-base-path"])
     .repeats(),
+    flag(
+        "model-cache-dir",
+        Kind::Path("DIR"),
+        "",
+        "Cache of models from object stores, which servers may share; by default trtserver/models in the user's cache \
+         directory",
+    ),
+    flag(
+        "model-cache-size",
+        Kind::Size,
+        "",
+        "Maximum bytes of the model cache: models that are not loaded are removed, those used longest ago first; by \
+         default no limit",
+    ),
+    flag(
+        "store-timeout-secs",
+        POSITIVE,
+        "30",
+        "How long an object store may send nothing, and how long failed calls are repeated, before a load fails",
+    ),
     flag(
         "strict-model-config",
         Kind::Bool,

@@ -37,6 +37,12 @@ pub fn build(
         strict_readiness: v.bool("strict-readiness")?,
         log: log(flags, v, env)?,
         model_repositories: without_duplicates(model_repositories),
+        model_cache_dir: v
+            .paths("model-cache-dir")
+            .pop()
+            .filter(|path| !path.as_os_str().is_empty()),
+        model_cache_size: v.optional_number("model-cache-size")?,
+        store_timeout: Duration::from_secs(v.number("store-timeout-secs")?),
         era_a: flags.get("model_base_path").is_some(),
         strict_model_config: strict_model_config(flags, v)?,
         model_load_thread_count: v.number("model-load-thread-count")?,

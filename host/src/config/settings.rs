@@ -19,10 +19,17 @@ pub struct Settings {
     pub strict_readiness: bool,
     pub log: LogSettings,
 
-    /// At least one, in the order given, without duplicates. Not checked for existence.
+    /// Directories and URLs of object stores: at least one, in the order given, without duplicates. Not checked for
+    /// existence.
     pub model_repositories: Vec<PathBuf>,
     /// Respond like releases 18.04 and 18.05, because their flag `--model_base_path` was used.
     pub era_a: bool,
+    /// Cache of models from object stores; `None`: in the user's cache directory.
+    pub model_cache_dir: Option<PathBuf>,
+    /// Bytes of the cache; `None`: no limit.
+    pub model_cache_size: Option<u64>,
+    /// How long an object store may send nothing.
+    pub store_timeout: Duration,
     pub strict_model_config: bool,
     pub model_load_thread_count: usize,
     /// How often the opening of a version is tried again.

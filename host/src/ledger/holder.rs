@@ -28,10 +28,12 @@ pub enum Holder {
     Backend,
     /// Regions of clients' shared memory: mapped bytes.
     ClientSharedMemory,
+    /// Parts of models on their way from an object store to the disk.
+    Download,
 }
 
 /// In the order of their numbers.
-pub const HOLDERS: [Holder; 12] = [
+pub const HOLDERS: [Holder; 13] = [
     Holder::RequestBody,
     Holder::Input,
     Holder::Decode,
@@ -44,6 +46,7 @@ pub const HOLDERS: [Holder; 12] = [
     Holder::Control,
     Holder::Backend,
     Holder::ClientSharedMemory,
+    Holder::Download,
 ];
 
 impl Holder {
@@ -62,13 +65,14 @@ impl Holder {
             Self::Control => "controls",
             Self::Backend => "backend",
             Self::ClientSharedMemory => "client_shared_memory",
+            Self::Download => "downloads",
         }
     }
 
-    /// Held before a request is accepted. Such memory may not use the last eighth of the memory budget, which is kept for
+    /// Held before a request is accepted, or for no request. Such memory may not use the last eighth of the memory budget, which is kept for
     /// responses to accepted requests.
     pub fn is_request(self) -> bool {
-        matches!(self, Self::RequestBody | Self::Input | Self::Decode)
+        matches!(self, Self::RequestBody | Self::Input | Self::Decode | Self::Download)
     }
 
     /// Drawn from the memory budget; the rest is not of requests.

@@ -9,14 +9,19 @@ use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
 use crate::repository::load_limits::{LoadLimits, instance_limit};
 use crate::repository::model_config::{Gpu, Machine};
 use crate::repository::poll::Poller;
-use crate::repository::store::Repositories;
+use crate::repository::store::{Repositories, StoreSettings};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Finds the backends and loads the models of the start.
 pub fn load(context: &Context) -> Result<StartupReport> {
     let settings = &context.settings;
-    let repositories = Repositories::open(&settings.model_repositories)?;
+    let stores = StoreSettings {
+        cache_dir: settings.model_cache_dir.clone(),
+        cache_size: settings.model_cache_size,
+        timeout: settings.store_timeout,
+    };
+    let repositories = Repositories::open(&settings.model_repositories, &stores)?;
     let loader = loader(settings)?;
     context.models.set_backends(Arc::clone(&loader.backends));
     match settings.control_mode {

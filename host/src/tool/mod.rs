@@ -5,6 +5,7 @@ mod check; // the conformance check
 mod list; // contents of backend directories
 mod new; // a new backend from a template
 mod repository; // `trtserver check`: offline validation of a model repository
+pub mod store; // `trtserver store`
 mod subprocess; // child processes for code under test
 
 pub use repository::check as check_repository;

@@ -170,20 +170,15 @@ impl ModelControl {
             .await?
     }
 
-    /// All models in the repositories as they are now, and all models in the table, by name. A repository that cannot be
-    /// listed is left out while another can be.
+    /// All models in the repositories as they are now, and all models in the table, by name. Of a repository that
+    /// cannot be listed, those in the table.
     ///
     /// # Errors
-    /// No repository can be listed.
+    /// A repository cannot be listed, and no model is known.
     pub fn index(&self) -> Result<Vec<IndexEntry>> {
         let Listing { models, failures } = self.repositories.list();
         for e in &failures {
             tracing::warn!("repository index: {e}");
-        }
-        if models.is_empty()
-            && let Some(e) = failures.into_iter().next()
-        {
-            return Err(e);
         }
         let mut entries: BTreeMap<String, IndexEntry> = models
             .into_iter()
@@ -196,7 +191,10 @@ impl ModelControl {
             let deleted = IndexEntry { name: name.clone(), ambiguous: false, model: None };
             entries.entry(name).or_insert(deleted).model = Some(model);
         }
-        Ok(entries.into_values().collect())
+        match failures.into_iter().next() {
+            Some(e) if entries.is_empty() => Err(e),
+            _ => Ok(entries.into_values().collect()),
+        }
     }
 
     /// From now on nothing is loaded any more. Loads in progress are broken off.

@@ -4,6 +4,7 @@ use super::super::disk::is_ignored;
 use super::super::version_dirs::is_version;
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,13 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// Of an object in an object store; `tag` is another one for each of its contents.
+    pub fn of_object(modified_ns: i128, size: u64, tag: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        tag.hash(&mut hasher);
+        Self { modified_ns, size, inode: hasher.finish(), mode: 0 }
+    }
+
     pub fn of(metadata: &Metadata) -> Self {
         match metadata.is_dir() {
             true => Self { mode: metadata.mode(), ..Self::default() },
@@ -40,6 +48,13 @@ impl Stamp {
 }
 
 impl Fingerprint {
+    /// Of objects: paths below the model's directory.
+    pub fn of_objects(files: impl Iterator<Item = (PathBuf, Stamp)>) -> Self {
+        let mut files: Vec<_> = files.collect();
+        files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Self(files)
+    }
+
     /// # Errors
     /// The metadata of a file or the entries of a directory cannot be read.
     pub fn of(dir: &Path) -> Result<Self> {

@@ -1,10 +1,11 @@
 //! Unit tests of `files.rs`.
 
+use super::super::super::store::StoreSettings;
 use super::*;
 
 fn open(paths: &[&Path]) -> Repositories {
     let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).to_owned()).collect();
-    Repositories::open(&paths).unwrap()
+    Repositories::open(&paths, &StoreSettings::default()).unwrap()
 }
 
 fn names(looked_at: &[(String, Option<ModelFiles>)]) -> Vec<String> {

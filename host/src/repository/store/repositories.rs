@@ -1,6 +1,9 @@
 //! The model repositories of a server: which models there are, and in which repositories each is.
 
-use super::{LocalStore, ModelSource, Store};
+use super::cache::Cache;
+use super::location::Location;
+use super::object::{ObjectRepository, StoreRuntime};
+use super::{LocalStore, ModelSource, Store, StoreSettings};
 use crate::error::{Error, Result};
 use crate::repository::disk::{is_entry, is_ignored};
 use std::collections::BTreeMap;
@@ -21,11 +24,26 @@ pub struct Listing {
 }
 
 impl Repositories {
+    /// Clients of object stores, their threads and their cache exist only if a location is in one.
+    ///
     /// # Errors
-    /// A local repository is not a directory.
-    pub fn open(locations: &[PathBuf]) -> Result<Self> {
-        let open = |path: &PathBuf| Ok(Arc::new(LocalStore::open(path)?) as Arc<dyn Store>);
-        Ok(Self(locations.iter().map(open).collect::<Result<_>>()?))
+    /// A local repository is not a directory, a URL is invalid, or there are no credentials for it.
+    pub fn open(locations: &[PathBuf], settings: &StoreSettings) -> Result<Self> {
+        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+        let mut shared = None;
+        for location in locations {
+            stores.push(match Location::parse(location).map_err(Error::invalid)? {
+                Location::Local(path) => Arc::new(LocalStore::open(&path)?),
+                Location::Object(url) => {
+                    let (cache, runtime) = match &shared {
+                        Some(shared) => shared,
+                        None => shared.insert(open_shared(settings)?),
+                    };
+                    Arc::new(ObjectRepository::open(&url, settings, cache, runtime)?)
+                }
+            });
+        }
+        Ok(Self(stores))
     }
 
     /// The repositories, in the order given.
@@ -63,6 +81,16 @@ impl Repositories {
         }
         Ok(found)
     }
+}
+
+/// What all object stores of a server share.
+fn open_shared(settings: &StoreSettings) -> Result<(Arc<Cache>, Arc<StoreRuntime>)> {
+    let dir = settings.cache_dir().map_err(Error::invalid)?;
+    tracing::info!("model cache: '{}'", dir.display());
+    let cache = Cache::open(&dir, settings.cache_size).map_err(Error::invalid)?;
+    let runtime = StoreRuntime::start()
+        .map_err(|e| Error::internal(format!("cannot start the threads of object stores: {e}")))?;
+    Ok((cache, Arc::new(runtime)))
 }
 
 #[cfg(test)]

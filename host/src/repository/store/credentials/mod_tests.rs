@@ -1,0 +1,120 @@
+//! Unit tests of the sources of credentials.
+
+use super::super::location::{Location, ObjectUrl};
+use super::*;
+use object_store::ClientOptions;
+use std::fs;
+use std::path::Path;
+
+fn url(text: &str) -> ObjectUrl {
+    match Location::parse(Path::new(text)) {
+        Ok(Location::Object(url)) => url,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// The source that is used for `text`, or the error.
+fn chosen(text: &str, env: &Environment) -> Result<String, String> {
+    let (url, options, mut sources) = (url(text), ClientOptions::new(), Sources::default());
+    match url.provider {
+        super::super::location::Provider::S3 => drop(s3(&url, env, options, &mut sources)?),
+        super::super::location::Provider::Gcs => drop(gcs(&url, env, options, &mut sources)?),
+        super::super::location::Provider::Azure => drop(azure(&url, env, options, &mut sources)?),
+    }
+    let shown = format!("{sources:?}");
+    assert!(!shown.contains("SECRET"), "{shown}");
+    Ok(sources.chosen().unwrap().to_string())
+}
+
+#[test]
+fn first_source_of_s3_is_used() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().to_str().unwrap();
+    fs::create_dir(home.path().join(".aws")).unwrap();
+    fs::write(
+        home.path().join(".aws/credentials"),
+        "[default]\naws_access_key_id = DEFAULT\naws_secret_access_key = SECRET\n\
+         [other]\naws_access_key_id=OTHER\naws_secret_access_key=SECRET\n",
+    )
+    .unwrap();
+    fs::write(home.path().join(".aws/config"), "[profile sso]\nsso_session = x\n").unwrap();
+    let key = [("AWS_ACCESS_KEY_ID", "ID"), ("AWS_SECRET_ACCESS_KEY", "SECRET")];
+    let home_only = ("HOME", path);
+    let cases: [(Environment, &str); 5] = [
+        ([home_only, key[0], key[1]].into(), "key id ID"),
+        ([home_only, key[0]].into(), "key id DEFAULT"),
+        ([home_only, ("AWS_PROFILE", "other")].into(), "key id OTHER"),
+        (
+            [("AWS_WEB_IDENTITY_TOKEN_FILE", "/token"), ("AWS_ROLE_ARN", "arn:role")].into(),
+            "role arn:role",
+        ),
+        ([("AWS_SKIP_SIGNATURE", "true")].into(), "anonymous"),
+    ];
+    for (env, expected) in cases {
+        let found = chosen("s3://bucket", &env).unwrap();
+        assert!(found.contains(expected), "{found}");
+    }
+    let none: Environment =
+        [home_only, ("AWS_PROFILE", "sso"), ("AWS_EC2_METADATA_DISABLED", "true")].into();
+    assert_eq!(chosen("s3://bucket", &none).unwrap_err(), "no credentials");
+}
+
+#[test]
+fn entry_with_the_longest_prefix_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("credentials.json");
+    fs::write(
+        &path,
+        r#"{"s3": {"": {"key_id": "ANY", "secret_key": "SECRET"},
+                   "s3://bucket": {"key_id": "BUCKET", "secret_key": "SECRET", "region": "eu-west-1"},
+                   "s3://bucket/a": {"key_id": "A", "secret_key": "SECRET", "session_token": "SECRET"}},
+            "as": {"as://account/container": {"account_str": "account", "account_key": "SECRET"}}}"#,
+    )
+    .unwrap();
+    let env: Environment = [
+        ("TRITON_CLOUD_CREDENTIAL_PATH", path.to_str().unwrap()),
+        ("AWS_ACCESS_KEY_ID", "ENV"),
+        ("AWS_SECRET_ACCESS_KEY", "SECRET"),
+        ("AZURE_STORAGE_KEY", "SECRET"),
+    ]
+    .into();
+    for (url, expected) in [
+        ("s3://other", "key id ANY"),
+        ("s3://bucket", "key id BUCKET"),
+        ("s3://bucketeer", "key id ANY"),
+        ("s3://bucket/a/b", "key id A)"),
+        ("as://account/container/x", "TRITON_CLOUD_CREDENTIAL_PATH"),
+        ("as://account/other", "AZURE_STORAGE_KEY"),
+    ] {
+        let found = chosen(url, &env).unwrap();
+        assert!(found.contains(expected), "{url}: {found}");
+    }
+    fs::write(&path, "{\"s3\": {\"\": \"SECRET\"}}").unwrap();
+    let error = chosen("s3://bucket", &env).unwrap_err();
+    assert!(error.contains(":1:") && !error.contains("SECRET"), "{error}");
+}
+
+#[test]
+fn first_source_of_azure_is_used() {
+    let cases: [(Environment, &str); 4] = [
+        ([("AZURE_STORAGE_KEY", "SECRET")].into(), "AZURE_STORAGE_KEY"),
+        ([("AZURE_STORAGE_SAS_TOKEN", "sig=SECRET")].into(), "AZURE_STORAGE_SAS_TOKEN"),
+        (
+            [("AZURE_CLIENT_ID", "c"), ("AZURE_CLIENT_SECRET", "SECRET"), ("AZURE_TENANT_ID", "t")]
+                .into(),
+            "client c of tenant t",
+        ),
+        ([].into(), "managed identity"),
+    ];
+    for (env, expected) in cases {
+        let found = chosen("as://account/container", &env).unwrap();
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
+#[test]
+fn key_file_of_google_that_cannot_be_read_is_an_error() {
+    let env: Environment = [("GOOGLE_APPLICATION_CREDENTIALS", "/nonexistent.json")].into();
+    let error = chosen("gs://bucket", &env).unwrap_err();
+    assert!(error.contains("/nonexistent.json"), "{error}");
+}
