@@ -31,10 +31,22 @@ fn sum(entries: &Value) -> u64 {
 /// Bytes of `holder` of version 1 of a model, or (without a name) of the server.
 fn held(report: &Value, model: &str, holder: &str) -> u64 {
     let is_owner = |m: &&Value| m["name"] == model && m["version"] == "1";
-    let owner = match model {
-        "" => Some(&report["server"]),
-        _ => items(&report["models"]).iter().find(is_owner),
-    };
+    held_by(
+        match model {
+            "" => Some(&report["server"]),
+            _ => items(&report["models"]).iter().find(is_owner),
+        },
+        holder,
+    )
+}
+
+/// Bytes of `holder` that all versions of a model share.
+fn shared(report: &Value, model: &str, holder: &str) -> u64 {
+    let is_owner = |m: &&Value| m["name"] == model && m["version"].is_null();
+    held_by(items(&report["models"]).iter().find(is_owner), holder)
+}
+
+fn held_by(owner: Option<&Value>, holder: &str) -> u64 {
     let entries = owner.map_or(&[][..], |owner| items(&owner["memory"])).iter();
     entries.filter(|e| e["holder"] == holder).map(|e| number(&e["byte_size"])).sum()
 }
@@ -52,9 +64,10 @@ fn assert_sums(report: &Value) {
     assert_eq!(all, sum(&report["totals"]), "{report}");
 }
 
-/// The models of the report that hold memory.
+/// The models of the report that hold memory of requests.
 fn holding(report: &Value) -> Vec<&str> {
-    let holds = |m: &&Value| !items(&m["memory"]).is_empty();
+    let of_request = |e: &Value| e["holder"] != "configuration" && e["holder"] != "labels";
+    let holds = |m: &&Value| items(&m["memory"]).iter().any(of_request);
     items(&report["models"]).iter().filter(holds).filter_map(|m| m["name"].as_str()).collect()
 }
 
@@ -92,6 +105,50 @@ fn outstanding_tensors_are_shown_under_their_model_until_it_is_idle() {
         assert_eq!(post.join().unwrap().status, 200);
     });
     wait_until_nothing_is_held(&server);
+}
+
+#[test]
+fn small_inputs_are_shown_under_their_model_while_they_wait_and_execute() {
+    let slow = probe("slow", &[("delay_ms", "1500")]);
+    let server = Server::new().model("slow", slow).model("other", probe("other", &[])).start();
+    let call = |bytes: usize| {
+        let raw = [("Inference-Header-Content-Length", "0")];
+        server.post("/v2/models/slow/infer", &raw, &vec![0; bytes][..])
+    };
+    std::thread::scope(|scope| {
+        // One executes, one waits.
+        let calls = [scope.spawn(|| call(1000)), scope.spawn(|| call(500))];
+        server.poll_until("the inputs are shown under their model", |server| {
+            held(&report(server), "slow", "inputs") == 1500
+        });
+        let now = report(&server);
+        assert_eq!(held(&now, "other", "inputs"), 0);
+        assert_sums(&now);
+        calls.into_iter().for_each(|call| assert_eq!(call.join().unwrap().status, 200));
+    });
+    wait_until_nothing_is_held(&server);
+}
+
+#[test]
+fn configuration_and_labels_of_a_loaded_model_are_shown() {
+    let output = r#""OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ]"#;
+    let config =
+        probe("classes", &[]).replace(output, &format!(r#"{output} label_filename: "labels.txt""#));
+    let labels: String = (0..1000).map(|n| format!("class number {n}\n")).collect();
+    let server = explicit()
+        .flag("--load-model=classes")
+        .model("classes", config)
+        .file("classes/labels.txt", &labels)
+        .start();
+    let now = report(&server);
+    // The text, and an offset for each line.
+    assert_eq!(shared(&now, "classes", "labels"), labels.len() as u64 + 4000);
+    assert!(shared(&now, "classes", "configuration") > 50, "{now}");
+    assert_sums(&now);
+    assert_ok(server.unload("classes"));
+    server.poll_until("the model is not listed", |server| {
+        items(&report(server)["models"]).is_empty()
+    });
 }
 
 /// A response of 8 MiB that the client does not read.

@@ -8,6 +8,7 @@ use super::pinned::{PinnedMemory, PinnedPool};
 use super::pool::{DeviceMemory, DevicePool};
 use super::stream::Stream;
 use crate::error::Result;
+use crate::ledger::MemoryTag;
 use crate::sync::Mutex;
 use cudarc::driver::sys::CUdevice_attribute::*;
 use cudarc::driver::sys::CUuuid;
@@ -97,13 +98,18 @@ impl Device {
     }
 
     /// Device memory, see [`DevicePool::alloc`].
-    pub fn alloc(&self, bytes: usize, stream: &Arc<Stream>) -> Result<DeviceMemory> {
-        self.pool.alloc(bytes, stream)
+    pub fn alloc(
+        &self,
+        bytes: usize,
+        stream: &Arc<Stream>,
+        tag: impl Into<MemoryTag>,
+    ) -> Result<DeviceMemory> {
+        self.pool.alloc(bytes, stream, tag.into())
     }
 
     /// Pinned host memory, see [`PinnedPool::alloc`].
-    pub fn alloc_pinned(&self, bytes: usize) -> Result<PinnedMemory> {
-        self.pinned.alloc(self.context, bytes)
+    pub fn alloc_pinned(&self, bytes: usize, tag: impl Into<MemoryTag>) -> Result<PinnedMemory> {
+        self.pinned.alloc(self.context, bytes, tag.into())
     }
 
     /// Opens memory of another process.
@@ -127,7 +133,7 @@ impl Device {
         drop(free);
         // SAFETY: the caller's promise.
         unsafe { stream.copy(to, from, bytes)? };
-        stream.synchronize()?;
+        stream.settle()?;
         self.copies.lock().push(stream);
         Ok(())
     }

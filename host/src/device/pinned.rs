@@ -5,6 +5,7 @@ use super::context::Context;
 use super::pool::PoolBytes;
 use super::size_class::size_class;
 use crate::error::{Code, Error, Result};
+use crate::ledger::{Holder, MemoryTag, Owner, Table};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -16,6 +17,8 @@ pub struct PinnedPool {
     /// Bytes that may be pinned.
     limit: u64,
     state: Mutex<State>,
+    /// `State::used`, by owner and holder.
+    tagged: Table,
 }
 
 #[derive(Default)]
@@ -35,36 +38,28 @@ unsafe impl Sync for Address {}
 
 impl PinnedPool {
     pub(super) fn new(api: &'static Api, limit: u64) -> Self {
-        Self { api, limit, state: Mutex::default() }
+        Self { api, limit, state: Mutex::default(), tagged: Table::new() }
     }
 
-    /// A block for copies to and from any device; pinned through `context`. Its contents are undefined.
+    /// A block for copies to and from any device; pinned through `context`, entered under `tag`. Its contents are undefined.
     ///
     /// # Errors
     /// The pool is exhausted: the caller may copy from or to pageable memory instead.
-    pub fn alloc(&'static self, context: &'static Context, bytes: usize) -> Result<PinnedMemory> {
+    pub fn alloc(
+        &'static self,
+        context: &'static Context,
+        bytes: usize,
+        tag: MemoryTag,
+    ) -> Result<PinnedMemory> {
         let class = size_class(bytes).filter(|class| *class as u64 <= self.limit);
         let class = class.ok_or_else(|| self.exhausted(bytes))?;
-        let mut state = self.state.lock();
-        if let Some(address) = state.free.get_mut(&class).and_then(Vec::pop) {
-            return Ok(self.hand_out(&mut state, address, class, bytes));
+        if let Some(block) = self.take_free(class, bytes, tag) {
+            return Ok(block);
         }
-        let mut unpinned = Vec::new();
-        // Free blocks of other sizes make place.
-        while state.held + class as u64 > self.limit {
-            let Some((&other, blocks)) = state.free.iter_mut().find(|(_, b)| !b.is_empty()) else {
-                break;
-            };
-            unpinned.extend(blocks.pop());
-            state.held -= other as u64;
-        }
-        let fits = state.held + class as u64 <= self.limit;
-        if fits {
-            state.held += class as u64;
-        }
-        // Pinning and unpinning take long.
-        drop(state);
+        // Before bytes are counted as held: a device that is lost refuses here.
         let _entered = context.enter()?;
+        let (fits, unpinned) = self.make_place(class);
+        // Pinning and unpinning take long, so no lock is held.
         for address in unpinned {
             self.unpin(context, address);
         }
@@ -74,7 +69,7 @@ impl PinnedPool {
         let pinned = self.pin(context, class);
         let mut state = self.state.lock();
         match pinned {
-            Ok(address) => Ok(self.hand_out(&mut state, address, class, bytes)),
+            Ok(address) => Ok(self.hand_out(&mut state, address, (class, bytes), tag)),
             Err(e) => {
                 state.held -= class as u64;
                 Err(e)
@@ -82,9 +77,41 @@ impl PinnedPool {
         }
     }
 
+    fn take_free(
+        &'static self,
+        class: usize,
+        bytes: usize,
+        tag: MemoryTag,
+    ) -> Option<PinnedMemory> {
+        let mut state = self.state.lock();
+        let address = state.free.get_mut(&class)?.pop()?;
+        Some(self.hand_out(&mut state, address, (class, bytes), tag))
+    }
+
+    /// Counts a new block of this size as held, in place of free blocks of other sizes, which the caller unpins. False if it does
+    /// not fit.
+    fn make_place(&self, class: usize) -> (bool, Vec<Address>) {
+        let mut state = self.state.lock();
+        let mut unpinned = Vec::new();
+        while state.held + class as u64 > self.limit {
+            let Some((&other, blocks)) = state.free.iter_mut().find(|(_, b)| !b.is_empty()) else {
+                return (false, unpinned);
+            };
+            unpinned.extend(blocks.pop());
+            state.held -= other as u64;
+        }
+        state.held += class as u64;
+        (true, unpinned)
+    }
+
     pub fn bytes(&self) -> PoolBytes {
         let state = self.state.lock();
         PoolBytes { used: state.used, peak_used: state.peak, held: state.held }
+    }
+
+    /// Bytes in use of an owner and holder.
+    pub fn bytes_of(&self, owner: Owner, holder: Holder) -> usize {
+        self.tagged.bytes(owner, holder)
     }
 
     pub fn limit(&self) -> u64 {
@@ -95,12 +122,13 @@ impl PinnedPool {
         &'static self,
         state: &mut State,
         address: Address,
-        class: usize,
-        bytes: usize,
+        (class, bytes): (usize, usize),
+        tag: MemoryTag,
     ) -> PinnedMemory {
         state.used += class as u64;
         state.peak = state.peak.max(state.used);
-        PinnedMemory { pool: self, address, class, bytes }
+        self.tagged.add(tag, class);
+        PinnedMemory { pool: self, address, class, bytes, tag }
     }
 
     fn pin(&self, context: &Context, class: usize) -> Result<Address> {
@@ -139,6 +167,7 @@ pub struct PinnedMemory {
     address: Address,
     class: usize,
     bytes: usize,
+    tag: MemoryTag,
 }
 
 impl PinnedMemory {
@@ -157,6 +186,7 @@ impl PinnedMemory {
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
+        self.pool.tagged.remove(self.tag, self.class);
         let mut state = self.pool.state.lock();
         state.used -= self.class as u64;
         state.free.entry(self.class).or_default().push(Address(self.address.0));

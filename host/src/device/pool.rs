@@ -7,6 +7,7 @@ use super::event::EventPool;
 use super::free_lists::FreeLists;
 use super::stream::Stream;
 use crate::error::{Error, Result};
+use crate::ledger::{Holder, MemoryTag, Owner, Table};
 use cudarc::driver::sys::CUmemPool_attribute::*;
 use cudarc::driver::sys::{
     CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
@@ -26,6 +27,8 @@ pub struct DevicePool {
     lists: FreeLists,
     used: AtomicU64,
     peak: AtomicU64,
+    /// `used`, by owner and holder.
+    tagged: Table,
 }
 
 /// Where the memory comes from.
@@ -69,14 +72,20 @@ impl DevicePool {
             lists: FreeLists::new(context, events, keep),
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
+            tagged: Table::new(),
         }
     }
 
-    /// Memory for work that is queued on `stream` from now on. Its contents are undefined.
+    /// Memory for work that is queued on `stream` from now on, entered under `tag`. Its contents are undefined.
     ///
     /// # Errors
     /// The device has too little free memory, or is lost.
-    pub fn alloc(&'static self, bytes: usize, stream: &Arc<Stream>) -> Result<DeviceMemory> {
+    pub fn alloc(
+        &'static self,
+        bytes: usize,
+        stream: &Arc<Stream>,
+        tag: MemoryTag,
+    ) -> Result<DeviceMemory> {
         let _entered = self.context.enter()?;
         // The driver has no empty blocks.
         let taken = bytes.max(1);
@@ -94,7 +103,13 @@ impl DevicePool {
         };
         let used = self.used.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         self.peak.fetch_max(used, Ordering::Relaxed);
-        Ok(DeviceMemory { pool: self, stream: Arc::clone(stream), address, bytes })
+        self.tagged.add(tag, bytes);
+        Ok(DeviceMemory { pool: self, stream: Arc::clone(stream), address, bytes, tag })
+    }
+
+    /// Bytes in use of an owner and holder.
+    pub fn bytes_of(&self, owner: Owner, holder: Holder) -> usize {
+        self.tagged.bytes(owner, holder)
     }
 
     pub fn bytes(&self) -> PoolBytes {
@@ -201,6 +216,7 @@ pub struct DeviceMemory {
     stream: Arc<Stream>,
     address: CuPtr,
     bytes: usize,
+    tag: MemoryTag,
 }
 
 impl DeviceMemory {
@@ -233,6 +249,7 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
+        self.pool.tagged.remove(self.tag, self.bytes);
         self.pool.free(self.address, self.bytes, &self.stream);
     }
 }

@@ -72,6 +72,16 @@ impl Stream {
         self.context.check(unsafe { self.context.api.set_async(address, 0, bytes, self.handle) })
     }
 
+    /// As [`Stream::synchronize`], for work whose memory is reused next. A device that does not tell when its work is complete is lost.
+    ///
+    /// # Errors
+    /// The device is lost.
+    pub fn settle(&self) -> Result<()> {
+        self.synchronize().inspect_err(|e| {
+            self.context.lose(&format!("a stream cannot be waited for: {e}"));
+        })
+    }
+
     /// Blocks until all queued work is complete.
     pub fn synchronize(&self) -> Result<()> {
         let _entered = self.context.enter()?;

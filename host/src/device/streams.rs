@@ -95,11 +95,15 @@ impl GpuStreams {
     }
 
     /// Calls `callback` on the completion thread once all work that is queued on `stream` now is complete; in the order
-    /// of these calls. With an error if the device is lost; then perhaps on this thread.
+    /// of these calls. With an error if the device is lost, or has no event for it; then on this thread, and perhaps before earlier
+    /// callbacks, but not before the work is complete: what the callback frees may be reused at once.
     pub fn when_done(&self, stream: &Stream, callback: Callback) {
         match self.device.events().record(stream) {
             Ok(event) => self.completions.after(event, callback),
-            Err(e) => callback(Err(e)),
+            Err(e) => {
+                let _ = stream.settle();
+                callback(Err(e));
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::{GpuStreams, Streams};
 use crate::device::testing::FakeCuda;
 use crate::device::{Stream, StreamPriority};
 use crate::error::{Code, Result};
+use crate::ledger::Holder;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -43,7 +44,7 @@ fn host_bytes_travel_through_a_device_and_back() {
     let fake = FakeCuda::new(&[]);
     let streams = fake.streams();
     let (mut from, mut to) = (*b"sixteen bytes..!", [0u8; 16]);
-    let memory = streams.device.alloc(16, &streams.copy_in).unwrap();
+    let memory = streams.device.alloc(16, &streams.copy_in, Holder::Backend).unwrap();
     copy(&streams.copy_in, memory.address(), addressed(&mut from).0, 16).unwrap();
     let arrived = streams.device.events().record(&streams.copy_in).unwrap();
     arrived.block(&streams.copy_out).unwrap();
@@ -63,7 +64,7 @@ fn only_an_event_orders_two_streams() {
     let fake = FakeCuda::new(&[("DELAY_US", "200000")]);
     let streams = fake.streams();
     let (mut from, mut to) = ([8u8; 64], [0u8; 64]);
-    let memory = streams.device.alloc(128, &streams.copy_in).unwrap();
+    let memory = streams.device.alloc(128, &streams.copy_in, Holder::Backend).unwrap();
     streams.copy_in.synchronize().unwrap();
     // The second of two: it ends one delay later than a copy that is queued on another stream now.
     for at in [64, 0] {
@@ -99,7 +100,7 @@ fn events_are_reused() {
 fn callbacks_run_in_order_and_after_their_work() {
     let fake = FakeCuda::new(&[("DELAY_US", "2000")]);
     let streams = Arc::new(fake.streams());
-    let memory = streams.device.alloc(8, &streams.copy_in).unwrap();
+    let memory = streams.device.alloc(8, &streams.copy_in, Holder::Backend).unwrap();
     let (sender, receiver) = channel();
     let mut buffers = [[0u8; 8]; 8];
     for (i, buffer) in buffers.iter_mut().enumerate() {
@@ -146,7 +147,7 @@ fn sticky_error_loses_the_device_and_reaches_every_callback() {
     };
     let unused = first.device.context().on_lost(|_| panic!("the watch was dropped before"));
     drop(unused);
-    let memory = first.device.alloc(8, &first.copy_in).unwrap();
+    let memory = first.device.alloc(8, &first.copy_in, Holder::Backend).unwrap();
     // Behind the end of the block.
     let mut host = [0u8; 4096];
     copy(&first.copy_in, memory.address(), addressed(&mut host).0, 4096).unwrap();
@@ -171,7 +172,7 @@ fn sticky_error_loses_the_device_and_reaches_every_callback() {
     }
     // Later calls fail without the driver.
     let calls = fake.count("cuMemAllocFromPoolAsync");
-    assert!(first.device.alloc(8, &first.copy_in).is_err());
+    assert!(first.device.alloc(8, &first.copy_in, Holder::Backend).is_err());
     assert!(GpuStreams::new(first.device, StreamPriority::Default).is_err());
     assert_eq!(fake.count("cuMemAllocFromPoolAsync"), calls);
     // A watcher that comes later learns it at once.
@@ -181,7 +182,7 @@ fn sticky_error_loses_the_device_and_reaches_every_callback() {
     drop((watch, memory));
     // The other device goes on.
     assert!(second.device.lost().is_none());
-    let memory = second.device.alloc(8, &second.copy_in).unwrap();
+    let memory = second.device.alloc(8, &second.copy_in, Holder::Backend).unwrap();
     copy(&second.copy_in, memory.address(), addressed(&mut host).0, 8).unwrap();
     second.copy_in.synchronize().unwrap();
 }

@@ -1,19 +1,23 @@
 //! Ledger of memory: how many bytes each model version and the server itself hold, and for what.
 //!
-//! A large block is entered under its [`MemoryTag`] by the reservation that pays for it (`budget/`). What is not drawn individually is
-//! measured when the ledger is read (`repository/memory`). Each owner's counters are on cache lines of their own: models share
-//! nothing but the list of owners, which is locked only when a model is loaded.
+//! A large block is entered under its [`MemoryTag`] by the reservation that pays for it (`budget/`), a small one by the thread that
+//! allocates or frees it (`small.rs`), GPU and pinned memory by its pool (`device/`). What is entered nowhere is measured when the
+//! ledger is read (`repository/memory`). Each owner's counters are on cache lines of their own: models share nothing but the list of
+//! owners, which is locked only when a model is loaded.
 
 mod holder; // what memory is used for
 mod process; // memory of a process
+mod small; // small blocks, counted by thread
+mod table; // counters by owner and holder
 
 pub use holder::{HOLDERS, Holder};
 pub use process::ProcessMemory;
+pub use table::Table;
 
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
+use table::MAX_OWNERS;
 
 /// Who holds memory: a model version, a model as a whole, or the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,19 +51,8 @@ pub struct OwnerName {
     pub version: Option<i64>,
 }
 
-/// Counters of one owner.
-#[derive(Default)]
-#[repr(align(128))]
-struct Counters([AtomicUsize; HOLDERS.len()]);
-
-/// Owners whose counters are allocated together.
-const CHUNK: usize = 64;
-/// Further model versions are entered as the server's.
-const MAX_OWNERS: usize = CHUNK << 10;
-
-type Chunk = Box<[Counters; CHUNK]>;
-
-static COUNTERS: [OnceLock<Chunk>; MAX_OWNERS / CHUNK] = [const { OnceLock::new() }; _];
+/// What is drawn individually.
+static DRAWN: Table = Table::new();
 /// Their numbers are those of [`Owner`]; 0 is the server. An owner is never removed, because its memory may outlive its model.
 static OWNERS: LazyLock<Mutex<BTreeMap<OwnerName, Owner>>> = LazyLock::new(Mutex::default);
 
@@ -94,36 +87,26 @@ impl Owner {
         MemoryTag { owner: self, holder }
     }
 
-    /// Bytes that are entered under `holder`.
+    /// Bytes of [`MemoryTag::add`].
     pub fn bytes(self, holder: Holder) -> usize {
-        self.counters().0[holder as usize].load(Ordering::Relaxed)
+        DRAWN.bytes(self, holder)
     }
 
     /// Bytes of all holders.
     pub fn total(self) -> usize {
         HOLDERS.into_iter().map(|holder| self.bytes(holder)).sum()
     }
-
-    fn counters(self) -> &'static Counters {
-        let chunk = COUNTERS[self.0 as usize / CHUNK]
-            .get_or_init(|| Box::new(std::array::from_fn(|_| Counters::default())));
-        &chunk[self.0 as usize % CHUNK]
-    }
 }
 
 impl MemoryTag {
     /// Enters `bytes`.
     pub fn add(self, bytes: usize) {
-        self.counter().fetch_add(bytes, Ordering::Relaxed);
+        DRAWN.add(self, bytes);
     }
 
     /// Removes `bytes` that were entered.
     pub fn remove(self, bytes: usize) {
-        self.counter().fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    fn counter(self) -> &'static AtomicUsize {
-        &self.owner.counters().0[self.holder as usize]
+        DRAWN.remove(self, bytes);
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) mod text; // text and errors across the interface
 pub use backend_facts::DEFAULT_STACK;
 pub use batch::frame::FrameHold;
 pub use batch::run::Runner;
+pub use batch::slot::visit_executing;
 pub use batch::timing::times;
 pub use batch::views::{TensorNames, ViewOptions};
 pub use cancel_flag::CancelFlag;

@@ -46,7 +46,7 @@ enum Origin {
     /// Length 0: no memory.
     Empty,
     /// The allocator; the layout includes padding for the alignment.
-    Heap(NonNull<u8>, Layout),
+    Heap(NonNull<u8>, Layout, MemoryTag),
     /// The pool of large blocks.
     Pool(Pages, Reservation),
     /// Memory shared with another process.
@@ -76,7 +76,7 @@ impl AlignedBuf {
     /// `None` if out of memory.
     pub fn try_new(len: usize, tag: impl Into<MemoryTag>) -> Option<Self> {
         let tag = tag.into();
-        Self::allocate(PROCESS_ARENA.get(), len, true, |len| Self::of_model(len, tag))
+        Self::allocate(PROCESS_ARENA.get(), len, true, tag, |len| Self::of_model(len, tag))
     }
 
     /// Enters a block that no request pays for.
@@ -113,16 +113,17 @@ impl AlignedBuf {
         len: usize,
         tag: impl Into<MemoryTag>,
     ) -> Option<Self> {
-        let unpaid = request_memory().empty(tag);
+        let tag = tag.into();
+        let unpaid = |_| request_memory().empty(tag);
         arena
             .and_then(|arena| Self::shared(arena, len))
-            .or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, |_| unpaid))
+            .or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, tag, unpaid))
     }
 
     /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client chooses.
     pub fn copy_of(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
         let (len, tag) = (parts.iter().map(|p| p.len()).sum(), tag.into());
-        Self::allocate(PROCESS_ARENA.get(), len, false, |len| Self::of_model(len, tag))
+        Self::allocate(PROCESS_ARENA.get(), len, false, tag, |len| Self::of_model(len, tag))
             .unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
             .filled(parts)
     }
@@ -166,7 +167,8 @@ impl AlignedBuf {
 
     /// A buffer in `arena`, with the content of its last user; `None` if the arena is exhausted.
     fn shared(arena: &Arc<Arena>, len: usize) -> Option<Self> {
-        Self::allocate(Some(arena), len, false, |_| request_memory().empty(MemoryTag::default()))
+        let tag = MemoryTag::default();
+        Self::allocate(Some(arena), len, false, tag, |_| request_memory().empty(tag))
     }
 
     /// Frees the block without keeping it in the pool, for memory that no further request is expected to need soon.
@@ -183,11 +185,12 @@ impl AlignedBuf {
         zeroed: bool,
         tag: impl Into<MemoryTag>,
     ) -> Result<Self, AllocError> {
+        let tag = tag.into();
         let mut reservation = request_memory().empty(tag);
         if arena.is_none() && len >= pool::MIN_SIZE {
             reservation.try_grow(len).map_err(AllocError::Budget)?;
         }
-        Self::allocate(arena, len, zeroed, |_| reservation).ok_or(AllocError::System(len))
+        Self::allocate(arena, len, zeroed, tag, |_| reservation).ok_or(AllocError::System(len))
     }
 
     /// Fills the buffer with `parts`, whose lengths sum up to its length.
@@ -208,11 +211,13 @@ impl AlignedBuf {
     /// Over-allocates and aligns within the block: cheaper than asking the allocator for an aligned one.
     ///
     /// Unless `zeroed`, heap memory is uninitialised, and memory of the pool or the arena holds its last user's data: the
-    /// caller must write all of it, or expose only what it wrote. `reservation` is called for a block of the pool.
+    /// caller must write all of it, or expose only what it wrote. `reservation` is called for a block of the pool; one of the heap is
+    /// entered under `tag`, except memory of requests, which a report adds up from the requests themselves.
     fn allocate(
         arena: Option<&Arc<Arena>>,
         len: usize,
         zeroed: bool,
+        tag: MemoryTag,
         reservation: impl FnOnce(usize) -> Reservation,
     ) -> Option<Self> {
         if len == 0 {
@@ -236,7 +241,10 @@ impl AlignedBuf {
         let skip = base.as_ptr().align_offset(ALIGN);
         // SAFETY: at most `ALIGN - 1` bytes on, inside the block.
         let ptr = unsafe { base.add(skip) };
-        Some(Self { ptr, len, origin: Origin::Heap(base, layout) })
+        if !tag.holder.is_request() {
+            tag.add_small(len);
+        }
+        Some(Self { ptr, len, origin: Origin::Heap(base, layout, tag) })
     }
 
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
@@ -274,8 +282,13 @@ impl AsMut<[u8]> for AlignedBuf {
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.origin, Origin::Empty) {
-            // SAFETY: the block came from the allocator with this very layout.
-            Origin::Heap(base, layout) => unsafe { dealloc(base.as_ptr(), layout) },
+            Origin::Heap(base, layout, tag) => {
+                if !tag.holder.is_request() {
+                    tag.remove_small(self.len);
+                }
+                // SAFETY: the block came from the allocator with this very layout.
+                unsafe { dealloc(base.as_ptr(), layout) }
+            }
             Origin::Pool(pages, reservation) => pool::put(pages, reservation),
             Origin::Empty | Origin::Arena(_) => {}
         }

@@ -1,7 +1,7 @@
 //! Unit tests of `buffer.rs`.
 
 use super::*;
-use crate::ledger::Holder;
+use crate::ledger::{Holder, Owner};
 
 #[test]
 fn buffers_are_aligned_and_zeroed() {
@@ -34,4 +34,20 @@ fn large_buffers_are_drawn_from_the_budget() {
     assert_eq!(input.reservation().map(|r| r.bytes()), Some(0));
     let too_large = AlignedBuf::unwritten(usize::MAX, Holder::Input);
     assert!(too_large.is_err());
+}
+
+#[test]
+fn small_blocks_are_entered_in_the_ledger() {
+    let owner = Owner::version("small tensors", 1);
+    let block = AlignedBuf::zeroed(100, owner.tag(Holder::Output)).unwrap();
+    let copy = AlignedBuf::copy_of(&[&[1; 30]], owner.tag(Holder::State)).into_bytes();
+    // Inputs are added up from the requests.
+    let input = AlignedBuf::unwritten(50, owner.tag(Holder::Input)).unwrap();
+    let held = || [Holder::Output, Holder::State, Holder::Input].map(|h| owner.small_bytes(h));
+    assert_eq!(held(), [100, 30, 0]);
+    let kept = block.into_bytes().slice(10..20);
+    std::thread::spawn(|| drop(copy)).join().unwrap();
+    assert_eq!(held(), [100, 0, 0]);
+    drop((kept, input));
+    assert_eq!((held(), owner.total()), ([0, 0, 0], 0));
 }

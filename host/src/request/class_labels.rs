@@ -45,6 +45,11 @@ impl ClassLabels {
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
+
+    /// Memory of text and offsets.
+    pub fn bytes(&self) -> usize {
+        self.text.capacity() + size_of_val(&*self.ends)
+    }
 }
 
 #[cfg(test)]

@@ -69,4 +69,13 @@ impl Scheduler {
             Scheduler::Ensemble(_) => 0,
         }
     }
+
+    /// Calls `visit`, which must be quick, with each request that is accepted and not yet executing.
+    pub fn visit_waiting(&self, visit: &mut dyn FnMut(&InferRequest)) {
+        match self {
+            Scheduler::Queue(queue) => queue.visit_waiting(visit),
+            // As above.
+            Scheduler::Ensemble(_) => {}
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::super::{Kind, RegisterError, Registry, UseError};
 use super::*;
 use crate::device::testing::FakeCuda;
 use crate::device::{DeviceMemory, GpuStreams};
+use crate::ledger::Holder;
 
 /// A client with 4096 bytes of GPU memory, and the driver of the server. Two copies of the fake know nothing of each other, as
 /// two processes.
@@ -20,7 +21,7 @@ impl Client {
     fn new() -> Self {
         let (driver, server) = (FakeCuda::without_pools(&[]), FakeCuda::new(&[]));
         let streams = driver.streams();
-        let memory = streams.device.alloc(4096, &streams.copy_in).unwrap();
+        let memory = streams.device.alloc(4096, &streams.copy_in, Holder::Backend).unwrap();
         streams.copy_in.synchronize().unwrap();
         let device = server.device();
         Self { streams, memory, driver, server, device }

@@ -44,7 +44,7 @@ fn align_with(
 
 /// Checks strings that could not be checked before, because they were in GPU memory. A request with malformed strings is failed, and
 /// executed all the same with empty strings, so that the other requests keep their positions in the batch.
-fn check_strings(request: &mut InferRequest) {
+pub fn check_strings(request: &mut InferRequest) {
     let signature = &request.responder.context.signature;
     for input in request.inputs.iter_mut().filter(|input| input.dtype == DType::String) {
         let bytes = input.data.readable().unwrap_or_default();

@@ -180,6 +180,8 @@ pub struct Donation {
     ctx: *mut u8,
     view: *const u8,
     len: usize,
+    /// What `len` bytes are entered under, once they are an output.
+    tag: Option<MemoryTag>,
 }
 
 // SAFETY: by the interface the release may be called on any thread, and the memory is read-only from then on.
@@ -189,7 +191,7 @@ unsafe impl Sync for Donation {}
 
 impl Donation {
     pub fn new(release: Release, ctx: *mut u8) -> Self {
-        Self { release, ctx, view: std::ptr::null(), len: 0 }
+        Self { release, ctx, view: std::ptr::null(), len: 0, tag: None }
     }
 
     /// The memory in `parts` as one piece, without a copy if it is one part. If it was copied, `donation` stays for the
@@ -209,6 +211,8 @@ impl Donation {
                 // The caller passes a donation that was not taken yet.
                 let Some(mut whole) = donation.take() else { return Ok(Bytes::new()) };
                 (whole.view, whole.len) = (one.ptr, one.bytes as usize);
+                whole.tag = Some(tag);
+                tag.add_small(whole.len);
                 Ok(Bytes::from_owner(whole))
             }
             several => {
@@ -238,6 +242,9 @@ impl AsRef<[u8]> for Donation {
 
 impl Drop for Donation {
     fn drop(&mut self) {
+        if let Some(tag) = self.tag {
+            tag.remove_small(self.len);
+        }
         if let Some(release) = self.release.func {
             // SAFETY: exactly once, by construction.
             unsafe { release(self.ctx) };

@@ -3,7 +3,7 @@
 //! Files use each other in this order, lowest first: `alignment`, `timing`, `declared`; `gpu`; `memory`; `outputs`; `later`; `slot`; `views`;
 //! `requests`; `gather`, `scatter`; `frame`; `run`.
 
-mod alignment; // aligns inputs as the backend requires
+pub mod alignment; // aligns inputs as the backend requires
 pub mod cancel_notifier; // calls a backend's `cancel` entry
 pub mod declared; // checks an output against its declaration
 pub mod frame; // a batch as backends see it

@@ -103,12 +103,29 @@ pub struct Released {
 
 /// Unused slots.
 static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+/// All slots.
+static ALL: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+
+/// Calls `visit` with each request that a backend of this process has and has not released.
+pub fn visit_executing(mut visit: impl FnMut(&InferRequest)) {
+    // Without the lock of the list, which instances take for their first batches.
+    let slots = ALL.lock().clone();
+    for slot in slots {
+        if let Some(released) = &slot.lock().request {
+            visit(&released.request);
+        }
+    }
+}
 
 impl Slot {
     /// Takes an unused slot or creates one.
     pub fn obtain() -> &'static Slot {
         let idle = IDLE.lock().pop();
-        idle.unwrap_or_else(|| Box::leak(Box::new(Slot { state: Mutex::default() })))
+        idle.unwrap_or_else(|| {
+            let slot: &'static Self = Box::leak(Box::new(Slot { state: Mutex::default() }));
+            ALL.lock().push(slot);
+            slot
+        })
     }
 
     /// Puts a request in, with its share in the frame.

@@ -87,7 +87,7 @@ unsafe fn alloc(
             Ok((block.as_mut_ptr(), BackendMemory::Cpu(block)))
         }
         memory_type::PINNED => {
-            let block = any_device()?.alloc_pinned(bytes)?;
+            let block = any_device()?.alloc_pinned(bytes, scope.tag())?;
             Ok((block.as_ptr(), BackendMemory::Pinned(block)))
         }
         memory_type::GPU => {
@@ -97,7 +97,7 @@ unsafe fn alloc(
                 let borrowed = |handle| Arc::new(Stream::borrowed(device.context(), handle));
                 (borrowed(null_mut()), borrowed(stream.cast()))
             };
-            let mut block = device.alloc(bytes, &first)?;
+            let mut block = device.alloc(bytes, &first, scope.tag())?;
             if stream.is_null() {
                 default.synchronize()?;
             } else {

@@ -1,6 +1,7 @@
 //! Memory of one owner: what the ledger has entered, what backends report beside it, and the process of an isolated model.
 
 use super::entry::{Entry, OwnerMemory};
+use crate::device::Driver;
 use crate::ledger::{HOLDERS, Owner};
 use crate::plugin::isolated::IsolatedMemory;
 use crate::plugin::{ReportedMemory, reported_memory};
@@ -34,13 +35,21 @@ pub fn of_server(reported: &[ReportedMemory]) -> OwnerMemory {
     memory
 }
 
-/// What the ledger has entered.
+/// What the ledger has entered, and what the pools of the server have.
 pub fn of_owner(owner: Owner) -> OwnerMemory {
     let mut memory = OwnerMemory::default();
+    let driver = Driver::get().ok();
     for holder in HOLDERS {
-        let bytes = owner.bytes(holder) as u64;
-        memory.add(Entry::cpu(holder.name(), bytes));
-        memory.budgeted += if holder.is_budgeted() { bytes } else { 0 };
+        let (name, drawn) = (holder.name(), owner.bytes(holder) as u64);
+        memory.add(Entry::cpu(name, drawn + owner.small_bytes(holder) as u64));
+        memory.budgeted += if holder.is_budgeted() { drawn } else { 0 };
+        let Some(driver) = driver else { continue };
+        let pinned = driver.pinned().bytes_of(owner, holder) as u64;
+        memory.add(Entry::new(name, Location::PINNED, pinned));
+        for device in driver.devices() {
+            let bytes = device.pool().bytes_of(owner, holder) as u64;
+            memory.add(Entry::new(name, Location::gpu(device.ordinal), bytes));
+        }
     }
     memory
 }

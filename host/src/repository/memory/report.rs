@@ -1,11 +1,11 @@
 //! Makes the memory report from the ledger, the model table, the pool of large blocks, the allocator and the kernel.
 
 use super::entry::{Entry, OwnerMemory, Totals, totals};
-use super::owner;
+use super::{measured, owner};
 use crate::budget::{model_memory, request_memory};
-use crate::device::Driver;
+use crate::device::{Driver, PoolBytes};
 use crate::heap::{self, HeapUsage};
-use crate::ledger::{self, OwnerName, ProcessMemory};
+use crate::ledger::{self, Holder, OwnerName, ProcessMemory};
 use crate::plugin::{ReportedMemory, reported_memory};
 use crate::repository::{ModelTable, VersionState};
 use crate::request::memory::Location;
@@ -70,8 +70,9 @@ impl MemoryReport {
 
 /// Every loaded version, and everything else that holds memory.
 fn models_of(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelMemory> {
+    let (all, inputs) = (models.all(), measured::small_inputs(models));
     let mut known = BTreeMap::new();
-    for model in models.all().into_values() {
+    for model in all.values() {
         for version in model.versions.values() {
             let name = OwnerName { model: Arc::clone(&model.name), version: Some(version.number) };
             known.insert(name, Arc::clone(version));
@@ -81,12 +82,17 @@ fn models_of(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelMemor
         let version = known.get(&name);
         let state = version.map(|version| version.status().0);
         let isolated = version.map(|version| version.isolated_memory()).unwrap_or_default();
-        let memory = match name.version {
+        let mut memory = match name.version {
             Some(number) => {
                 owner::of_owner_version(owner, &name.model, number, &isolated, reported)
             }
             None => owner::of_owner(owner),
         };
+        let small_inputs = inputs.get(&owner).copied().unwrap_or(0);
+        memory.add(Entry::cpu(Holder::Input.name(), small_inputs));
+        if let (None, Some(model)) = (name.version, all.get(&*name.model)) {
+            measured::add_parsed(&mut memory, model);
+        }
         let loaded = state.is_some_and(|state| state != VersionState::Unavailable);
         let processes = isolated.into_iter().map(|isolated| isolated.process).collect();
         let OwnerName { model, version } = name;
@@ -101,12 +107,13 @@ fn models_of(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelMemor
     owners.collect()
 }
 
-/// The pools that the server keeps on GPUs and in pinned memory: taken from the driver, in use or free.
+/// What the pools on GPUs and of pinned memory have taken from the driver and no model uses.
 fn add_device_pools(memory: &mut OwnerMemory) {
     let Ok(driver) = Driver::get() else { return };
-    memory.add(Entry::new("pinned_pool", Location::PINNED, driver.pinned().bytes().held));
+    let free = |pool: PoolBytes| pool.held.saturating_sub(pool.used);
+    memory.add(Entry::new("pinned_pool", Location::PINNED, free(driver.pinned().bytes())));
     for device in driver.devices() {
-        let held = device.pool().bytes().held;
-        memory.add(Entry::new("device_pool", Location::gpu(device.ordinal), held));
+        let free = free(device.pool().bytes());
+        memory.add(Entry::new("device_pool", Location::gpu(device.ordinal), free));
     }
 }

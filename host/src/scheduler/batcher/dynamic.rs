@@ -138,6 +138,11 @@ impl<T: Batchable> DynamicBatcher<T> {
         self.waiting.len()
     }
 
+    /// Queued requests, in no order.
+    pub fn items(&self) -> impl Iterator<Item = &T> {
+        self.waiting.items()
+    }
+
     /// Whether [`Self::next_batch`] would find a batch. For requests that leave or change places, which wakes no instance.
     pub fn is_batch_ready(&mut self, now: u64) -> bool {
         self.waiting.len() > 0 && self.can_close(now)

@@ -63,6 +63,11 @@ impl<T> PriorityList<T> {
         self.store.len()
     }
 
+    /// All requests, in no order.
+    pub fn items(&self) -> impl Iterator<Item = &T> {
+        self.store.items()
+    }
+
     /// Requests waiting in a level.
     pub fn len_of(&self, level: u64) -> usize {
         if self.has_levels {

@@ -117,6 +117,10 @@ impl<T> Slab<T> {
         }
     }
 
+    pub fn items(&self) -> impl Iterator<Item = &T> {
+        self.nodes.iter().filter_map(|node| node.item.as_ref())
+    }
+
     pub fn item(&self, place: NodeId) -> Option<&T> {
         self.nodes.get(place as usize)?.item.as_ref()
     }

@@ -142,6 +142,14 @@ impl Batcher {
         }
     }
 
+    /// Calls `visit` with each queued request.
+    pub(super) fn visit_waiting(&self, visit: &mut dyn FnMut(&InferRequest)) {
+        match self {
+            Self::Dynamic(batcher) => batcher.items().for_each(visit),
+            Self::Sequence(batcher) => batcher.items().for_each(visit),
+        }
+    }
+
     /// Requests of sequences without a slot.
     pub(super) fn backlog(&self) -> usize {
         match self {

@@ -141,6 +141,11 @@ impl Queue {
         self.lock().batcher.waiting()
     }
 
+    /// Calls `visit`, which must be quick, with each request that is not yet executing.
+    pub fn visit_waiting(&self, visit: &mut dyn FnMut(&InferRequest)) {
+        self.lock().batcher.visit_waiting(visit);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }

@@ -105,7 +105,7 @@ impl GpuInstance {
         let alloc = || {
             let len =
                 usize::try_from(bytes).map_err(|_| Error::invalid("an output is too large"))?;
-            let memory = self.streams.device.alloc(len, &self.streams.compute)?;
+            let memory = self.streams.device.alloc(len, &self.streams.compute, tag)?;
             // SAFETY: the block has this size, and is freed in the order of this stream or of one that waits for it.
             unsafe { self.streams.compute.zero(memory.address(), len)? };
             let (ready, parts) = (self.ready_event()?, vec![(memory.address(), len)]);
@@ -152,13 +152,14 @@ impl GpuInstance {
         outputs: Vec<DeviceOutput>,
         then: impl FnOnce(Result<Vec<TensorData>>) + Send + 'static,
     ) {
-        let queued = self.queue_copies(after, outputs);
+        let mut targets = Vec::with_capacity(outputs.len());
+        let queued = self.queue_copies(after, outputs, &mut targets);
         let gpu = Arc::clone(self);
         let finish = move |reached: Result<()>| {
-            let copied = queued.and_then(|targets| {
-                reached?;
-                targets.into_iter().map(|target| gpu.data_of(target)).collect()
-            });
+            // After an error, too, the copies that were queued before it have ended by now.
+            let copied = queued
+                .and(reached)
+                .and_then(|()| targets.into_iter().map(|target| gpu.data_of(target)).collect());
             then(copied.map_err(|e| gpu.fault(e)));
         };
         self.streams.when_done(&self.streams.copy_out, Box::new(finish));
@@ -170,23 +171,25 @@ impl GpuInstance {
         self.own_stream.then(record).transpose()
     }
 
+    /// Queues the copies, and adds where each output goes to `targets`, which are kept until the copies are complete, after an error
+    /// as well.
     fn queue_copies(
         &self,
         after: Option<&Event>,
         outputs: Vec<DeviceOutput>,
-    ) -> Result<Vec<Target>> {
+        targets: &mut Vec<Target>,
+    ) -> Result<()> {
         let copy_out = &self.streams.copy_out;
-        self.wait_for_outputs(after, copy_out)?;
-        let mut targets = Vec::with_capacity(outputs.len());
+        let mut result = self.wait_for_outputs(after, copy_out);
         for mut output in outputs {
-            if output.stays {
+            if result.is_err() || output.stays {
                 targets.push(Target::Device(output));
                 continue;
             }
             if let Owner::Allocated(memory) = &mut output.memory {
                 memory.release_on(copy_out);
             }
-            let Ok(pinned) = self.streams.device.alloc_pinned(output.len) else {
+            let Ok(pinned) = self.streams.device.alloc_pinned(output.len, output.tag) else {
                 targets.push(Target::Pageable(output));
                 continue;
             };
@@ -194,7 +197,7 @@ impl GpuInstance {
             for &(from, len) in &output.parts {
                 // SAFETY: both are valid; the pinned block is kept until the copy is complete, the device block is freed in the
                 // order of this stream, or released by `Donated` when the callback is done.
-                unsafe { copy_out.copy(to, from, len)? };
+                result = result.and_then(|()| unsafe { copy_out.copy(to, from, len) });
                 to += len as u64;
             }
             let donated = match output.memory {
@@ -204,7 +207,7 @@ impl GpuInstance {
             };
             targets.push(Target::Pinned(pinned, donated, output.tag));
         }
-        Ok(targets)
+        result
     }
 
     fn data_of(&self, target: Target) -> Result<TensorData> {
@@ -232,13 +235,15 @@ impl GpuInstance {
             Target::Pageable(output) => {
                 let block = AlignedBuf::unwritten(output.len, output.tag);
                 let mut block = block.map_err(|e| e.refuse("an output in GPU memory"))?;
-                let mut to = block.as_mut_ptr() as u64;
-                for &(from, len) in &output.parts {
-                    // SAFETY: both are valid, and the copy is complete before the block is used.
-                    unsafe { self.streams.copy_out.copy(to, from, len)? };
+                let (copy_out, mut to) = (&self.streams.copy_out, block.as_mut_ptr() as u64);
+                let queued = output.parts.iter().try_for_each(|&(from, len)| {
+                    // SAFETY: both are valid until the copy is complete, which is waited for below, after an error as well.
+                    let copied = unsafe { copy_out.copy(to, from, len) };
                     to += len as u64;
-                }
-                self.streams.copy_out.synchronize()?;
+                    copied
+                });
+                let waited = copy_out.settle();
+                queued.and(waited)?;
                 Ok(block.into_bytes().into())
             }
         }
@@ -254,3 +259,7 @@ impl AsRef<[u8]> for PinnedBytes {
         unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.0.len()) }
     }
 }
+
+#[cfg(test)]
+#[path = "download_tests.rs"]
+mod tests;

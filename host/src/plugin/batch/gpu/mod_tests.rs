@@ -3,6 +3,7 @@
 use super::*;
 use crate::device::testing::FakeCuda;
 use crate::error::Code;
+use crate::ledger::{Holder, Owner};
 use crate::plugin::batch::testing::{
     NOTHING, RecordedResponses, check, floats, gather, request, responder_of, send, signature,
     single_response, texts, with_batch_on,
@@ -105,6 +106,32 @@ fn inputs_of_a_batch_are_contiguous_on_the_device() {
     drop(gpu);
     let report = fake.report();
     assert_eq!((report["device_blocks"], report["double_frees"]), (0, 0));
+}
+
+#[test]
+fn device_memory_is_entered_under_the_model_and_its_use() {
+    let fake = FakeCuda::new(&[]);
+    let gpu = instance(&fake, false);
+    let owner = Owner::version("on a GPU", 1);
+    let model = Arc::new(Signature { owner, ..Signature::clone(&signature(8)) });
+    let (a, responses) = one(&model, 2, &[1.0, 2.0, 3.0, 4.0]);
+    let held = || {
+        let (pool, pinned) = (gpu.streams.device.pool(), gpu.streams.device.pinned());
+        let on_device = [Holder::Input, Holder::Output].map(|h| pool.bytes_of(owner, h));
+        (on_device, [Holder::Input, Holder::Output].map(|h| pinned.bytes_of(owner, h)))
+    };
+    with_batch_on(Some(&gpu), vec![a], |batch| {
+        identity(batch, &gpu.streams.compute);
+        assert_eq!(held(), ([16, 16], [4096, 0]));
+        send(batch);
+    });
+    settle(&gpu);
+    // The response is in pinned memory until the client has read it.
+    assert_eq!(held(), ([0, 0], [4096, 4096]));
+    drop(data(&responses));
+    drop(responses);
+    gpu.place_inputs(&mut Vec::new(), &model, 0);
+    assert_eq!(held(), ([0, 0], [0, 0]));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::super::tests::{data, gather_on_gpu, identity, instance, one, settle};
 use super::*;
 use crate::device::DeviceMemory;
 use crate::device::testing::FakeCuda;
+use crate::ledger::Holder;
 use crate::plugin::batch::testing::{
     RecordedResponses, floats, gather, placed_request, scatter, send, signature, single_response,
     with_batch_on,
@@ -116,7 +117,7 @@ fn input_is_kept_until_the_work_that_reads_it_is_complete() {
     run(&first, vec![a]);
     let (request, failed) = wanting(&model, produced(&responses), output());
     let compute = &second.streams.compute;
-    let target = second.streams.device.alloc(8, compute).unwrap();
+    let target = second.streams.device.alloc(8, compute, Holder::Backend).unwrap();
     with_batch_on(Some(&second), vec![request], |batch| {
         let from = gather_on_gpu(batch, 0).unwrap().ptr.addr() as u64;
         for _ in 0..2 {
@@ -149,7 +150,7 @@ impl Client {
     fn new(device: &'static Device) -> Self {
         let driver = FakeCuda::without_pools(&[]);
         let streams = driver.streams();
-        let memory = streams.device.alloc(4096, &streams.copy_in).unwrap();
+        let memory = streams.device.alloc(4096, &streams.copy_in, Holder::Backend).unwrap();
         streams.copy_in.synchronize().unwrap();
         streams.device.context().bind_to_thread().unwrap();
         let registry = Registry::default();

@@ -1,9 +1,11 @@
 //! Inputs of a batch in device memory: one block for the batch, in which each input of all requests is contiguous, so that
 //! gathering copies nothing.
 
+use super::super::alignment::check_strings;
 use super::{GpuInstance, Source};
 use crate::device::{DeviceMemory, Event, GpuStreams, PinnedMemory};
 use crate::error::{Code, Error, Result};
+use crate::ledger::Holder;
 use crate::request::memory::{Location, MemoryOwner, PlacedMemory, PlacedSlice};
 use crate::request::{CorrelationId, DType, InferRequest, InputTensor, Signature, TensorData};
 use std::sync::Arc;
@@ -72,13 +74,16 @@ impl GpuInstance {
         signature: &Signature,
         align: usize,
     ) -> Result<Vec<Part>> {
-        let (mut parts, mut end) = (Vec::new(), 0usize);
+        let (mut parts, mut end, mut strings) = (Vec::new(), 0usize, Vec::new());
         let inputs = requests.iter().map(|request| request.inputs.len()).max().unwrap_or(0);
         for input in 0..inputs {
             end = end.next_multiple_of(INPUT_ALIGN);
             for (at, request) in requests.iter_mut().enumerate() {
                 let Some(tensor) = request.inputs.get_mut(input) else { continue };
                 if stays_on_cpu(tensor, signature) {
+                    if !tensor.data.location().is_cpu_accessible() {
+                        strings.push(at);
+                    }
                     to_cpu(tensor, align)?;
                     continue;
                 }
@@ -97,44 +102,38 @@ impl GpuInstance {
                 parts.push(Part { request: at, input, offset, len });
             }
         }
+        // Not before, since a request may have several.
+        strings.into_iter().for_each(|at| check_strings(&mut requests[at]));
         Ok(parts)
     }
 
     fn upload(&self, requests: &mut [InferRequest], parts: &[Part]) -> Result<()> {
         let Some(last) = parts.last() else { return Ok(()) };
+        let tag = requests[last.request].context().signature.owner.tag(Holder::Input);
         let total = last.offset + last.len;
         let (streams, device) = (&self.streams, self.streams.device);
-        let mut memory = device.alloc(total, &streams.copy_in)?;
-        let to = memory.address();
+        let mut memory = device.alloc(total, &streams.copy_in, tag)?;
         let data = |part: &Part| &requests[part.request].inputs[part.input].data;
         let small = total / parts.len() <= STAGED_TENSOR;
         let staged = small && parts.iter().all(|part| data(part).readable().is_some());
         // The pool may be exhausted: then the driver stages the copies.
-        let staging = if staged { device.alloc_pinned(total).ok() } else { None };
-        let mut kept = Vec::new();
-        match &staging {
+        let staging = if staged { device.alloc_pinned(total, tag).ok() } else { None };
+        let kept = match &staging {
             Some(staging) => {
                 collect(staging, parts, |part| data(part).readable().unwrap_or_default());
-                // SAFETY: both have `total` bytes. The pinned block is kept until the copy is complete, the device block is freed
-                // in the order of a stream that waits for the copy.
-                unsafe { streams.copy_in.copy(to, staging.as_ptr() as u64, total)? };
+                Vec::new()
             }
-            None => {
-                for part in parts {
-                    let from = data(part);
-                    kept.push(from.clone());
-                    // SAFETY: as above; the source is kept until the copy is complete.
-                    unsafe {
-                        streams.copy_in.copy(
-                            to + part.offset as u64,
-                            from.as_ptr().addr() as u64,
-                            part.len,
-                        )?;
-                    }
-                }
+            None => parts.iter().map(|part| data(part).clone()).collect(),
+        };
+        let queued = self.queue_uploads(memory.address(), staging.as_ref(), parts, &kept);
+        let ready = match queued {
+            Ok(ready) => Arc::new(ready),
+            Err(e) => {
+                // Copies that were queued before the error still read the sources.
+                let _ = streams.copy_in.settle();
+                return Err(e);
             }
-        }
-        let ready = Arc::new(device.events().record(&streams.copy_in)?);
+        };
         let source = Source { copied: Arc::clone(&ready), _memory: (staging, kept) };
         self.sources.lock().push_back(source);
         ready.block(&streams.compute)?;
@@ -146,6 +145,29 @@ impl GpuInstance {
             replace(request, of_request, &block, self.location());
         }
         Ok(())
+    }
+
+    /// Queues the copies to the block at `to`: of the staging block, or part by part. Returns the event after them. After an error some
+    /// may be queued.
+    fn queue_uploads(
+        &self,
+        to: u64,
+        staging: Option<&PinnedMemory>,
+        parts: &[Part],
+        sources: &[TensorData],
+    ) -> Result<Event> {
+        let copy_in = &self.streams.copy_in;
+        if let Some(staging) = staging {
+            // SAFETY: both have this size. The caller keeps the pinned block until the copy is complete, and frees the device block
+            // in the order of a stream that waits for the copy.
+            unsafe { copy_in.copy(to, staging.as_ptr() as u64, staging.len())? };
+        }
+        for (part, from) in parts.iter().zip(sources) {
+            let from = from.as_ptr().addr() as u64;
+            // SAFETY: as above, for the source.
+            unsafe { copy_in.copy(to + part.offset as u64, from, part.len)? };
+        }
+        self.streams.device.events().record(copy_in)
     }
 }
 
@@ -248,6 +270,10 @@ impl MemoryOwner for RequestInputs {
             let from = memory.address() + offset as u64;
             streams.copy_out.copy(to.as_mut_ptr().addr() as u64, from, to.len())?;
         }
-        streams.copy_out.synchronize()
+        streams.copy_out.settle()
     }
 }
+
+#[cfg(test)]
+#[path = "upload_tests.rs"]
+mod tests;

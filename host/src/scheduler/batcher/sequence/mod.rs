@@ -161,6 +161,11 @@ impl<T: Batchable> SequenceBatcher<T> {
         self.tickets.len()
     }
 
+    /// Queued requests, in no order.
+    pub fn items(&self) -> impl Iterator<Item = &T> {
+        self.live.values().flat_map(|sequence| &sequence.queue).map(|queued| &queued.item)
+    }
+
     /// Queued requests whose sequence has no slot.
     pub fn backlog(&self) -> usize {
         self.backlog_requests
