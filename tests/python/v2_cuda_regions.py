@@ -9,6 +9,7 @@ import ctypes
 import http.client
 import os
 import sys
+import unittest
 
 import numpy as np
 import tritonclient.grpc
@@ -18,8 +19,22 @@ import checks
 import v2_checks
 
 SIZE = 4096
-FAKE = sys.argv.pop(sys.argv.index("--fake") + 1)
-sys.argv.remove("--fake")
+
+
+def argument(name, default=""):
+    if name not in sys.argv:
+        return default
+    at = sys.argv.index(name)
+    value = sys.argv.pop(at + 1)
+    sys.argv.pop(at)
+    return value
+
+
+FAKE = argument("--fake")
+# OUTPUT0 = INPUT0.
+MODELS = [model for model in argument("--models").split(",") if model]
+# OUTPUT0 = INPUT0 + INPUT1.
+SUMS = argument("--sums")
 
 
 def load():
@@ -117,15 +132,15 @@ class Cuda(v2_checks.Protocol):
         values = np.arange(SIZE // 4, dtype=np.float32)
         memory.write(values)
         self.register("in", memory)
-        for model in ("cpu", "gpu", "isolated"):
+        for model in MODELS:
             with self.subTest(model):
                 np.testing.assert_array_equal(self.infer(model, 100, 40), values[10:110])
-        with self.failing(400, "Invalid offset + byte size for shared memory region: 'in'"):
-            self.infer("cpu", SIZE // 4, 4)
+            with self.failing(400, "Invalid offset + byte size for shared memory region: 'in'"):
+                self.infer(model, SIZE // 4, 4)
         self.client.unregister_cuda_shared_memory("in")
-        with self.failing(404, "Unable to find shared memory region: 'in'"):
-            self.infer("cpu", 1)
-
+        for model in MODELS:
+            with self.failing(404, "Unable to find shared memory region: 'in'"):
+                self.infer(model, 1)
 
     def test_outputs_are_written_to_device_memory(self):
         given, taken = Memory(), Memory()
@@ -137,13 +152,36 @@ class Cuda(v2_checks.Protocol):
         tensor.set_shared_memory("in", 400, 40)
         output = self.MODULE.InferRequestedOutput("OUTPUT0")
         output.set_shared_memory("out", 400, 80)
-        for model in ("cpu", "gpu", "isolated"):
+        for model in MODELS:
             with self.subTest(model):
                 taken.write(np.zeros(SIZE // 4, np.float32))
                 self.client.infer(model, [tensor], outputs=[output])
                 got = taken.read(SIZE // 4)
                 np.testing.assert_array_equal(got[20:120], values[10:110])
                 self.assertEqual((got[19], got[120]), (0, 0))
+
+    @unittest.skipUnless(SUMS, "no model")
+    def test_all_tensors_are_in_device_memory(self):
+        values = np.arange(SIZE // 4, dtype=np.float32)
+        for round_ in range(3):
+            # Registered anew: the server and its child close the region of the last round.
+            given, taken = Memory(), Memory()
+            given.write(values + round_)
+            taken.write(np.zeros(SIZE // 4, np.float32))
+            self.register("in", given)
+            self.register("out", taken)
+            tensors = [self.MODULE.InferInput(name, [1, 100], "FP32") for name in ("INPUT0", "INPUT1")]
+            for tensor, offset in zip(tensors, (0, 1024)):
+                tensor.set_shared_memory("in", 400, offset)
+            output = self.MODULE.InferRequestedOutput("OUTPUT0")
+            output.set_shared_memory("out", 400, 512)
+            for _ in range(5):
+                self.client.infer(SUMS, tensors, outputs=[output])
+            got = taken.read(SIZE // 4)
+            np.testing.assert_array_equal(got[128:228], values[:100] + values[256:356] + 2 * round_)
+            self.assertEqual((got[127], got[228]), (0, 0))
+            self.client.unregister_cuda_shared_memory("in")
+            self.client.unregister_cuda_shared_memory("out")
 
 
 class Http(Cuda):

@@ -2,7 +2,7 @@
 //! process can change it. Regions of client shared memory, pinned and GPU memory are placed memory.
 
 use super::buffer::AlignedBuf;
-use super::mapped_file::MappedFile;
+use super::shared_region::SharedRegion;
 use crate::error::{Error, Result};
 use crate::ledger::Holder;
 use bytes::Bytes;
@@ -59,8 +59,8 @@ pub trait MemoryOwner: Send + Sync {
         None
     }
 
-    /// The file that the memory is a part of, if another process can map it.
-    fn file(&self) -> Option<MappedFile<'_>> {
+    /// The region that the memory is, if another process can open it.
+    fn shared_region(&self) -> Option<SharedRegion<'_>> {
         None
     }
 

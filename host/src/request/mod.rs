@@ -10,7 +10,6 @@ pub mod classes; // classification results
 pub mod context; // what is known when a request is built
 pub mod dtype; // tensor data types
 pub mod implicit_state; // states kept between the requests of a sequence
-pub mod mapped_file; // files of placed memory, for other processes
 pub mod memory; // placed memory: locations, owners, output destinations
 pub mod pages; // anonymous memory mappings
 pub mod pool; // pool of large blocks
@@ -18,6 +17,7 @@ pub mod responder; // context, cancel token and response channel of a request
 pub mod response; // responses and parameters
 mod response_channel; // ordered delivery, one final response
 pub mod sequence; // sequence of a request
+pub mod shared_region; // placed memory that other processes open
 pub mod signature; // declared tensors of a model
 pub mod sink; // trait of response consumers
 pub mod state_spec; // declared states and their values

@@ -4,6 +4,7 @@ use super::region::OpenError;
 use crate::device::{Device, IpcMemory};
 use crate::error::{Error, Result};
 use crate::request::memory::{Location, MemoryOwner, PlacedMemory};
+use crate::request::shared_region::{RegionObservers, RegionSource, SharedRegion, next_number};
 use std::sync::Arc;
 
 /// Size of a CUDA IPC handle.
@@ -15,6 +16,10 @@ pub struct CudaRegion {
     device: &'static Device,
     len: usize,
     memory: IpcMemory,
+    /// For the processes of isolated models, which are notified when the region is dropped.
+    handle: [u8; HANDLE_BYTES],
+    number: u64,
+    observers: RegionObservers,
 }
 
 impl CudaRegion {
@@ -33,7 +38,8 @@ impl CudaRegion {
         let object = memory.len() as u64;
         let inside = usize::try_from(len).ok().filter(|_| len > 0 && len <= object);
         let len = inside.ok_or(OpenError::Range { object })?;
-        Ok(Self { name: name.into(), device, len, memory })
+        let (number, observers) = (next_number(), RegionObservers::default());
+        Ok(Self { name: name.into(), device, len, memory, handle, number, observers })
     }
 
     pub fn name(&self) -> &str {
@@ -74,7 +80,19 @@ impl CudaRegion {
     }
 }
 
+impl Drop for CudaRegion {
+    fn drop(&mut self) {
+        self.observers.notify(self.number);
+    }
+}
+
 impl MemoryOwner for CudaRegion {
+    fn shared_region(&self) -> Option<SharedRegion<'_>> {
+        let Self { name, handle, number, observers, .. } = self;
+        let source = RegionSource::Cuda { handle };
+        Some(SharedRegion { number: *number, name, source, observers })
+    }
+
     fn fault(&self) -> Option<Error> {
         let reason = self.device.lost()?;
         Some(Error::unavailable(format!(

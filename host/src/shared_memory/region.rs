@@ -4,7 +4,7 @@ use super::guard::Full;
 use super::key;
 use super::window::{MapError, Window};
 use crate::error::Error;
-use crate::request::mapped_file::{MappedFile, RegionObservers, next_number};
+use crate::request::shared_region::{RegionObservers, RegionSource, SharedRegion, next_number};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, open, statat};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
@@ -104,11 +104,11 @@ impl Region {
         self.window.ptr()
     }
 
-    /// The object, to be sent to the process of an isolated model.
-    pub fn mapped_file(&self) -> MappedFile<'_> {
+    /// As the process of an isolated model opens it.
+    pub fn shared_region(&self) -> SharedRegion<'_> {
         let Self { name, key, offset, file, number, observers, .. } = self;
-        let file = file.as_fd();
-        MappedFile { number: *number, file, offset: *offset, name, key, observers }
+        let source = RegionSource::File { file: file.as_fd(), offset: *offset, key };
+        SharedRegion { number: *number, name, source, observers }
     }
 
     /// The error of a request that used the region, if pages were missing since it was opened. The region stays unusable: a

@@ -96,7 +96,10 @@ fn region_outlives_the_name_of_its_object() {
     object.write(3, b"x");
     assert_eq!(bytes(&region)[3], b'x');
     assert_eq!(region.recheck(), None);
-    let file = region.mapped_file().file.try_clone_to_owned().unwrap();
+    let RegionSource::File { file, .. } = region.shared_region().source else {
+        panic!("not of a file")
+    };
+    let file = file.try_clone_to_owned().unwrap();
     let copy = Region::from_descriptor("r", &object.key, file, 3, 1).unwrap();
     assert_eq!(bytes(&copy), b"x");
     assert_eq!(

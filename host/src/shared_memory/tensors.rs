@@ -3,8 +3,8 @@
 use super::{Region, Registry, UseError};
 use crate::error::Error;
 use crate::request::TensorData;
-use crate::request::mapped_file::MappedFile;
 use crate::request::memory::{Location, MemoryOwner, OutputMemory, PlacedMemory, PlacedSlice};
+use crate::request::shared_region::SharedRegion;
 use std::sync::Arc;
 
 impl MemoryOwner for Region {
@@ -12,8 +12,8 @@ impl MemoryOwner for Region {
         Region::fault(self)
     }
 
-    fn file(&self) -> Option<MappedFile<'_>> {
-        Some(self.mapped_file())
+    fn shared_region(&self) -> Option<SharedRegion<'_>> {
+        Some(Region::shared_region(self))
     }
 }
 

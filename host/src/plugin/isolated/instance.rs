@@ -8,8 +8,10 @@ use super::supervisor::InstanceSession;
 use super::work_connection::WorkConnection;
 use crate::error::{Error, Result};
 use crate::plugin::InstanceFacts;
+use crate::plugin::batch::alignment::check_strings;
 use crate::request::{InferRequest, implicit_state};
 use std::sync::Arc;
+use trtserver_plugin_api::abi::descriptors::instance_kind;
 
 /// See the module text.
 pub struct IsolatedInstance {
@@ -19,6 +21,8 @@ pub struct IsolatedInstance {
     session: Arc<InstanceSession>,
     batch: ExecuteBatch,
     model: Arc<IsolatedModel>,
+    /// Ordinal of the instance's GPU.
+    gpu: Option<i32>,
 }
 
 impl IsolatedInstance {
@@ -27,7 +31,8 @@ impl IsolatedInstance {
         let session = InstanceSession::new(facts::instance(facts));
         let (connection, generation) = model.shared.add(&session)?;
         let (model, batch) = (Arc::clone(model), ExecuteBatch::default());
-        Ok(Self { connection: Some(connection), generation, session, batch, model })
+        let gpu = (facts.kind == instance_kind::GPU).then_some(facts.device);
+        Ok(Self { connection: Some(connection), generation, session, batch, model, gpu })
     }
 
     /// Calls `lost`, from any thread, whenever the sequence state of this instance is lost.
@@ -45,14 +50,14 @@ impl IsolatedInstance {
         }
         self.batch.id = id;
         loop {
-            let (model, batch) = (&self.model, &mut self.batch);
-            let encode =
-                |key, request: &_| encode(key, request, &model.shared.inputs, &model.states);
+            let (model, batch, gpu) = (&self.model, &mut self.batch, self.gpu);
+            let (arena, states) = (&model.shared.inputs, &model.states);
+            let encode = |key, request: &_| encode(key, request, arena, states, gpu);
             if let Some(connection) = &self.connection {
                 // Locked before sending: a supervisor that closes the connection takes this lock, and so waits until
                 // the responses received before are passed on.
                 let mut reader = connection.reader.lock();
-                match connection.send(batch, requests, encode) {
+                match connection.send(batch, requests, gpu, encode) {
                     Ok(true) => {
                         if let Some(reader) = &mut *reader {
                             connection.read(reader, true);
@@ -96,8 +101,13 @@ impl IsolatedInstance {
             // Where batch slots belong to sequences it is executed all the same, so that the others keep their slots.
             self.model.keeps_sequences
         });
-        requests.retain_mut(|request| match move_to_arena(request, arena, align) {
-            Ok(()) => true,
+        requests.retain_mut(|request| match move_to_arena(request, arena, align, self.gpu) {
+            Ok(strings_from_gpu) => {
+                if strings_from_gpu {
+                    check_strings(request);
+                }
+                true
+            }
             // As above, but its inputs are missing: the whole batch fails.
             Err(e) if self.model.keeps_sequences => {
                 exhausted = Some(e);

@@ -1,17 +1,17 @@
-//! Regions of client shared memory that a child has mapped, too. Each is sent once over a work connection, with its file, ahead of
-//! the first batch that uses it; after that, messages name it by number. The child unmaps it when the host has dropped it.
+//! Regions of client shared memory that a child has opened, too. Each is sent once over a work connection, with its file or its CUDA IPC
+//! handle, ahead of the first batch that uses it; after that, messages name it by number. The child closes it when the host has
+//! dropped it and its own requests have.
 
 use super::messages::{ExecuteBatch, Region};
 use super::wire::{MAX_FILES, Sender};
 use crate::error::Result;
 use crate::request::InferRequest;
-use crate::request::mapped_file::{MappedFile, RegionObserver};
-use crate::request::memory::{PlacedMemory, PlacedSlice};
+use crate::request::memory::{Location, PlacedSlice};
+use crate::request::shared_region::{RegionObserver, RegionSource, SharedRegion};
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashSet;
-use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 /// The regions of one work connection.
 #[derive(Default)]
@@ -21,50 +21,54 @@ pub struct SentRegions(Mutex<State>);
 struct State {
     /// Numbers of the regions that the child has.
     sent: HashSet<u64>,
-    /// Numbers of the regions that the next message tells the child to unmap.
+    /// Numbers of the regions that the next message tells the child to close.
     dropped: Vec<u64>,
 }
 
 impl SentRegions {
-    /// Sends the files of the regions that `requests` use and the child does not have. `observer` calls [`SentRegions::dropped`].
+    /// Sends the regions that `requests` use and the child, whose instance is on `gpu`, does not have. `observer` calls
+    /// [`SentRegions::dropped`].
     ///
     /// # Errors
     /// As of [`Sender::send`].
     pub fn send(
         &self,
         requests: &[InferRequest],
+        gpu: Option<i32>,
         sender: &Sender,
         observer: &Weak<impl RegionObserver + 'static>,
     ) -> Result<()> {
-        let used = requests.iter().flat_map(slices).filter_map(|slice| file(slice.memory()));
+        let used = requests.iter().flat_map(slices);
+        let used = used.filter_map(|slice| Some((region(slice, gpu)?, slice.memory().len())));
         let mut state = None;
-        let mut new = SmallVec::<[(MappedFile<'_>, usize); MAX_FILES]>::new();
-        for (file, len) in used {
+        let mut new = SmallVec::<[(SharedRegion<'_>, usize); MAX_FILES]>::new();
+        for (region, len) in used {
             let state = state.get_or_insert_with(|| self.0.lock());
-            if state.sent.insert(file.number) {
-                let observer = Weak::clone(observer);
-                file.observers.add(observer);
-                new.push((file, len));
+            if state.sent.insert(region.number) {
+                region.observers.add(Weak::clone(observer) as _);
+                new.push((region, len));
             }
         }
         let Some(mut state) = state else { return Ok(()) };
         let mut dropped = std::mem::take(&mut state.dropped);
         drop(state);
         for part in new.chunks(MAX_FILES) {
-            let regions = part.iter().map(|(file, len)| Region {
-                number: file.number,
-                name: file.name.to_owned(),
-                key: file.key.to_owned(),
-                offset: file.offset,
-                bytes: *len as u64,
-            });
-            let message = ExecuteBatch {
-                regions: regions.collect(),
-                dropped_regions: std::mem::take(&mut dropped),
-                ..ExecuteBatch::default()
-            };
-            let files: SmallVec<[BorrowedFd<'_>; MAX_FILES]> =
-                part.iter().map(|(file, _)| file.file).collect();
+            let (mut regions, mut files) = (Vec::new(), SmallVec::<[_; MAX_FILES]>::new());
+            for (region, len) in part {
+                let (name, bytes) = (region.name.to_owned(), *len as u64);
+                let message = Region { number: region.number, name, bytes, ..Region::default() };
+                regions.push(match region.source {
+                    RegionSource::File { file, offset, key } => {
+                        files.push(file);
+                        Region { key: key.to_owned(), offset, ..message }
+                    }
+                    RegionSource::Cuda { handle } => {
+                        Region { cuda_handle: handle.to_vec(), ..message }
+                    }
+                });
+            }
+            let dropped_regions = std::mem::take(&mut dropped);
+            let message = ExecuteBatch { regions, dropped_regions, ..ExecuteBatch::default() };
             sender.send_with(&message, &files)?;
         }
         self.0.lock().dropped.append(&mut dropped);
@@ -93,12 +97,14 @@ fn slices(request: &InferRequest) -> impl Iterator<Item = &PlacedSlice> {
     inputs.chain(outputs.map(|destination| destination.slice()))
 }
 
-/// The file of the memory, and the memory's length.
-fn file(memory: &Arc<PlacedMemory>) -> Option<(MappedFile<'_>, usize)> {
-    Some((memory.owner().file()?, memory.len()))
+/// The region that `slice` is in, if the child opens it: a part of a file, or memory of its GPU `gpu`.
+fn region(slice: &PlacedSlice, gpu: Option<i32>) -> Option<SharedRegion<'_>> {
+    let location = slice.location();
+    let opens = location.is_cpu_accessible() || gpu.map(Location::gpu) == Some(location);
+    slice.memory().owner().shared_region().filter(|_| opens)
 }
 
-/// The number of the region that `slice` is in; `None` if the memory is not a part of a file.
-pub fn number(slice: &PlacedSlice) -> Option<u64> {
-    slice.memory().owner().file().map(|file| file.number)
+/// The number of the region that `slice` is in; `None` if the child does not open it.
+pub fn number(slice: &PlacedSlice, gpu: Option<i32>) -> Option<u64> {
+    region(slice, gpu).map(|region| region.number)
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ledger::Holder;
 use crate::plugin::batch::views::request_flags_of;
 use crate::request::buffer::AlignedBuf;
-use crate::request::{CorrelationId, InferRequest, Parameter, Signature};
+use crate::request::{CorrelationId, DType, InferRequest, Parameter, Signature};
 use std::sync::Arc;
 
 /// Limit of id, sequence id and parameters of a request: all requests of a batch share one message.
@@ -43,21 +43,35 @@ pub fn unshare_inputs(batch: &ExecuteBatch, arena: &Arena) {
         .for_each(|input| arena.unshare(input.slot));
 }
 
-/// Copies inputs into the arena that are neither in it nor in memory that the child maps, too, or not aligned as the backend requires.
+/// Copies inputs into the arena that are neither in it nor in memory that the child opens, too, or not aligned as the backend requires.
+/// Memory of its GPU the child aligns itself; strings and shape tensors, which are read on the CPU, are copied. Returns whether a string
+/// was copied from a GPU: it is not checked yet.
 ///
 /// # Errors
 /// The arena is exhausted.
-pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usize) -> Result<()> {
+pub fn move_to_arena(
+    request: &mut InferRequest,
+    arena: &Arc<Arena>,
+    align: usize,
+    gpu: Option<i32>,
+) -> Result<bool> {
+    let mut strings_from_gpu = false;
     let signature = &request.responder.context.signature;
     for input in &mut request.inputs {
         let spec = signature.input_spec(input.index);
         let need = align.max(spec.dtype.size().unwrap_or(1));
+        let on_cpu = input.data.location().is_cpu_accessible();
+        let suits = match on_cpu {
+            true => input.is_aligned(align),
+            false => spec.dtype != DType::String && !spec.shape_tensor,
+        };
         if let Some(slice) = input.data.placed()
-            && regions::number(slice).is_some()
-            && input.is_aligned(align)
+            && regions::number(slice, gpu).is_some()
+            && suits
         {
             continue;
         }
+        strings_from_gpu |= !on_cpu && spec.dtype == DType::String;
         let data = match input.data.readable() {
             Some(data) => data,
             None => &input.data.to_cpu()?,
@@ -81,11 +95,17 @@ pub fn move_to_arena(request: &mut InferRequest, arena: &Arc<Arena>, align: usiz
         copy.as_mut().copy_from_slice(data);
         input.data = copy.into_bytes().into();
     }
-    Ok(())
+    Ok(strings_from_gpu)
 }
 
 /// The message of a request whose inputs are in the arena; shares them with the child.
-pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -> Request {
+pub fn encode(
+    key: u64,
+    request: &InferRequest,
+    arena: &Arena,
+    states: &[u32],
+    gpu: Option<i32>,
+) -> Request {
     let signature = &request.context().signature;
     let (sequence, sequence_text) = match &request.sequence.id {
         CorrelationId::None => (0, String::new()),
@@ -103,8 +123,8 @@ pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -
         received_ns: request.context().received_ns,
         queued_ns: request.responder.queued_ns(),
         deadline_ns: request.deadline_ns,
-        inputs: inputs(request, signature, arena),
-        destinations: destinations(request, states),
+        inputs: inputs(request, signature, arena, gpu),
+        destinations: destinations(request, states, gpu),
         requested_outputs: requested_outputs(request, states),
         params: request.parameters.iter().cloned().map(params::encode).collect(),
         stream: request.context().stream.as_ref().map(|stream| RequestStream {
@@ -116,13 +136,18 @@ pub fn encode(key: u64, request: &InferRequest, arena: &Arena, states: &[u32]) -
     }
 }
 
-fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<Input> {
+fn inputs(
+    request: &InferRequest,
+    signature: &Signature,
+    arena: &Arena,
+    gpu: Option<i32>,
+) -> Vec<Input> {
     let inputs = request.inputs.iter().map(|input| {
         let spec = signature.input_spec(input.index);
         let (index, shape) = (input.index as u32, signature.to_model(spec, &input.shape).to_vec());
         let bytes = input.data.len() as u64;
         if let Some(slice) = input.data.placed()
-            && let Some(region) = regions::number(slice)
+            && let Some(region) = regions::number(slice, gpu)
         {
             return Input { index, shape, offset: slice.offset() as u64, bytes, slot: 0, region };
         }
@@ -137,14 +162,14 @@ fn inputs(request: &InferRequest, signature: &Signature, arena: &Arena) -> Vec<I
 }
 
 /// The destinations that the child writes itself. The host copies an output that is a state, too, because it keeps the state.
-fn destinations(request: &InferRequest, states: &[u32]) -> Vec<Destination> {
+fn destinations(request: &InferRequest, states: &[u32], gpu: Option<i32>) -> Vec<Destination> {
     let context = request.context();
     let outputs = context.outputs.iter().zip(0..);
     let outputs = outputs.filter(|(requested, _)| !states.contains(&(requested.index() as u32)));
     let destinations = outputs.filter_map(|(_, output)| {
         let slice = context.destination(output as usize)?.slice();
         let (offset, bytes) = (slice.offset() as u64, slice.len() as u64);
-        Some(Destination { output, region: regions::number(slice)?, offset, bytes })
+        Some(Destination { output, region: regions::number(slice, gpu)?, offset, bytes })
     });
     destinations.collect()
 }

@@ -157,14 +157,14 @@ fn oversized_batch_is_refused_and_not_sent() {
     let long =
         |key, _: &InferRequest| Request { key, id: "x".repeat(65 << 20), ..Request::default() };
     let e =
-        fixture.rig.connection.send(&mut ExecuteBatch::default(), &mut requests, long).unwrap_err();
+        fixture.rig.connection.send(&mut ExecuteBatch::default(), &mut requests, None, long).unwrap_err();
     assert_eq!((e.code, requests.len()), (Code::InvalidArg, 1));
     // The connection is still usable.
     assert!(
         fixture
             .rig
             .connection
-            .send(&mut ExecuteBatch::default(), &mut requests, without_inputs)
+            .send(&mut ExecuteBatch::default(), &mut requests, None, without_inputs)
             .unwrap()
     );
     fixture.rig.child_end.0.send(&valid(5, fixture.output())).unwrap();

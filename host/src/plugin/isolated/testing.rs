@@ -59,7 +59,7 @@ impl WorkRig {
         let raw = child_end.try_clone().unwrap();
         let child_end = split(child_end);
         let batch = &mut ExecuteBatch::default();
-        assert!(connection.send(batch, &mut requests, without_inputs).unwrap());
+        assert!(connection.send(batch, &mut requests, None, without_inputs).unwrap());
         Self { connection, reader, process, child_end, raw, outputs, block }
     }
 

@@ -7,7 +7,7 @@ use super::regions::SentRegions;
 use super::responses::ResponseReader;
 use super::wire::Sender;
 use crate::error::{Code, Result};
-use crate::request::mapped_file::RegionObserver;
+use crate::request::shared_region::RegionObserver;
 use crate::request::{CancelObserver, InferRequest};
 use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
@@ -20,7 +20,7 @@ pub struct WorkConnection {
     pub outstanding: OutstandingRequests,
     /// The receiving side, if the instance's own thread reads responses; else a thread of its own has it.
     pub reader: Mutex<Option<ResponseReader>>,
-    /// Client shared memory that the child has mapped.
+    /// Client shared memory that the child has opened.
     regions: SentRegions,
     me: Weak<WorkConnection>,
 }
@@ -40,7 +40,7 @@ impl WorkConnection {
         })
     }
 
-    /// Sends the requests as one batch of the messages that `encode` makes. Returns false if the child is gone or about
+    /// Sends the requests as one batch of the messages that `encode` makes. `gpu` is that of the instance. Returns false if the child is gone or about
     /// to be killed; `requests` are unchanged then.
     ///
     /// # Errors
@@ -49,9 +49,10 @@ impl WorkConnection {
         &self,
         batch: &mut ExecuteBatch,
         requests: &mut Vec<InferRequest>,
+        gpu: Option<i32>,
         mut encode: impl FnMut(u64, &InferRequest) -> Request,
     ) -> Result<bool> {
-        if let Err(e) = self.regions.send(requests, &self.sender, &self.me) {
+        if let Err(e) = self.regions.send(requests, gpu, &self.sender, &self.me) {
             self.process.connection_lost(&format!("stopped reading requests ({e})"));
             return Ok(false);
         }

@@ -127,7 +127,7 @@ impl Worker {
             )))
         });
         // Declared first: the streams outlive the instance that uses them.
-        let (_gpu, mut instance) = match opened {
+        let (gpu, mut instance) = match opened {
             Ok(opened) => opened,
             Err(e) => return control.respond(number, Err(e)),
         };
@@ -135,7 +135,7 @@ impl Worker {
         let outstanding = Arc::new(OutstandingExecutions::default());
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
-        let mut regions = Regions::default();
+        let mut regions = Regions::new(gpu.1.gpu().map(|streams| streams.device));
         receiver.set_spin(SPIN);
         loop {
             let batch = match receiver.receive::<ExecuteBatch>() {

@@ -1,34 +1,42 @@
-//! Client shared memory that messages of a work connection refer to: its files come from the host, and are mapped here again.
+//! Client shared memory that messages of a work connection refer to: files and CUDA IPC handles come from the host, and are opened here
+//! again.
 
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::plugin::isolated::messages::{ExecuteBatch, Region};
 use crate::plugin::isolated::wire::Receiver;
 use crate::request::memory::{PlacedMemory, PlacedSlice};
-use crate::shared_memory::{self, OpenError};
+use crate::shared_memory::{self, CudaRegion, OpenError};
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The regions by number; an error for one that cannot be mapped.
-#[derive(Default)]
-pub struct Regions(HashMap<u64, Result<Arc<PlacedMemory>>>);
+/// The regions by number; an error for one that cannot be opened.
+pub struct Regions {
+    by_number: HashMap<u64, Result<Arc<PlacedMemory>>>,
+    gpu: Option<&'static Device>,
+}
 
 impl Regions {
-    /// Maps the regions that came with a message, and unmaps the regions that it lists as dropped. A request that still uses one
-    /// keeps it mapped.
+    /// `gpu` is that of the instance.
+    pub fn new(gpu: Option<&'static Device>) -> Self {
+        Self { by_number: HashMap::new(), gpu }
+    }
+
+    /// Opens the regions that came with a message, and closes the regions that it lists as dropped. A request that still uses one
+    /// keeps it open.
     pub fn update(&mut self, message: &ExecuteBatch, receiver: &mut Receiver) {
         for region in &message.regions {
-            self.0.insert(region.number, map(region, receiver.file()));
+            self.by_number.insert(region.number, open(region, self.gpu, receiver));
         }
         for number in &message.dropped_regions {
-            self.0.remove(number);
+            self.by_number.remove(number);
         }
     }
 
     /// # Errors
-    /// The region cannot be mapped. An unknown region or a range that is not in it is a fault of the host.
+    /// The region cannot be opened. An unknown region or a range that is not in it is a fault of the host.
     pub fn slice(&self, number: u64, offset: u64, bytes: u64) -> Result<PlacedSlice> {
-        let Some(region) = self.0.get(&number) else {
+        let Some(region) = self.by_number.get(&number) else {
             return Err(Error::internal(format!(
                 "shared memory region number {number} was not sent; this is a fault of the server"
             )));
@@ -46,18 +54,32 @@ impl Regions {
     }
 }
 
-fn map(region: &Region, file: Option<OwnedFd>) -> Result<Arc<PlacedMemory>> {
+/// Opens a region; one in GPU memory is of the GPU of the instance.
+fn open(
+    region: &Region,
+    gpu: Option<&'static Device>,
+    receiver: &mut Receiver,
+) -> Result<Arc<PlacedMemory>> {
     let Region { name, key, offset, bytes, .. } = region;
-    let Some(file) = file else {
-        return Err(Error::internal(format!(
-            "the host sent no file with shared memory region '{name}'"
-        )));
+    let failed =
+        |e| Error::internal(format!("shared memory region '{name}' cannot be opened: {e}"));
+    if !region.cuda_handle.is_empty() {
+        let handle = region.cuda_handle.as_slice().try_into().ok();
+        let Some((gpu, handle)) = gpu.zip(handle) else {
+            return Err(failed("it is not of the GPU of the instance".to_owned()));
+        };
+        return CudaRegion::open(name, handle, gpu, *bytes)
+            .map(|region| Arc::new(region).memory())
+            .map_err(|e| failed(format!("{e:?}")));
+    }
+    let Some(file) = receiver.file() else {
+        return Err(failed("the host sent no file".to_owned()));
     };
     shared_memory::Region::from_descriptor(name, key, file, *offset, *bytes)
         .map(|region| Arc::new(region).memory())
         .map_err(|e| match e {
             // The client has made it shorter since it was registered.
             OpenError::Range { .. } => shared_memory::missing_pages(name, key, *offset, *bytes),
-            e => Error::internal(format!("shared memory region '{name}' cannot be mapped: {e:?}")),
+            e => failed(format!("{e:?}")),
         })
 }

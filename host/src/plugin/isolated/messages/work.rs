@@ -9,7 +9,7 @@ pub struct ExecuteBatch {
     pub id: u64,
     #[prost(message, repeated, tag = "2")]
     pub requests: Vec<Request>,
-    /// Regions that later messages use. Carries the file of each, in this order.
+    /// Regions that later messages use. Carries the file of each that is a part of one, in this order.
     #[prost(message, repeated, tag = "3")]
     pub regions: Vec<Region>,
     /// Numbers of regions that no later message uses.
@@ -32,6 +32,9 @@ pub struct Region {
     pub offset: u64,
     #[prost(uint64, tag = "5")]
     pub bytes: u64,
+    /// CUDA IPC handle of a region in memory of the instance's GPU; empty for a part of a file.
+    #[prost(bytes = "vec", tag = "6")]
+    pub cuda_handle: Vec<u8>,
 }
 
 /// One request.

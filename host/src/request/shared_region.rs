@@ -1,22 +1,28 @@
-//! Placed memory that is a part of a file, which another process can map, too: a region of client shared memory.
+//! Placed memory that another process can open, too: a region of client shared memory.
 
 use crate::sync::Mutex;
 use std::os::fd::BorrowedFd;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The file of a region.
+/// A region, as another process opens it.
 #[derive(Clone, Copy)]
-pub struct MappedFile<'a> {
+pub struct SharedRegion<'a> {
     /// Identifies the region in this process; see [`next_number`].
     pub number: u64,
-    pub file: BorrowedFd<'a>,
-    /// Where the region begins in the file.
-    pub offset: u64,
-    /// Names of the region and of the file, for messages.
+    /// For messages.
     pub name: &'a str,
-    pub key: &'a str,
+    pub source: RegionSource<'a>,
     pub observers: &'a RegionObservers,
+}
+
+/// What the memory of a region is a part of.
+#[derive(Clone, Copy)]
+pub enum RegionSource<'a> {
+    /// A file, from `offset`; `key` is its name.
+    File { file: BorrowedFd<'a>, offset: u64, key: &'a str },
+    /// GPU memory of a client, from its beginning, by CUDA IPC handle.
+    Cuda { handle: &'a [u8; 64] },
 }
 
 /// A number that no region of this process had before; never 0.
