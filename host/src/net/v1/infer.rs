@@ -15,6 +15,7 @@ use crate::request::{
     UsedMemory, classes,
 };
 use crate::state::InFlightGuard;
+use std::ops::Deref;
 use std::sync::Arc;
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Flag;
@@ -30,14 +31,14 @@ pub struct Failure {
 }
 
 /// A request whose model was found: failures are counted from here on.
-pub struct AcceptedRequest<'a> {
-    ctx: &'a Context,
+pub struct AcceptedRequest<C> {
+    ctx: C,
     pub served: Arc<OpenVersion>,
     header: InferRequestHeader,
     received_ns: u64,
 }
 
-impl<'a> AcceptedRequest<'a> {
+impl<'a> AcceptedRequest<&'a Context> {
     /// Rows 1 to 11 of the error ladder. A header that cannot be parsed is row 2, after the look-up.
     pub fn open(
         ctx: &'a Context,
@@ -76,6 +77,30 @@ impl<'a> AcceptedRequest<'a> {
         }
     }
 
+    /// As [`AcceptedRequest::start`]; of a request that copies much the future that starts it on a decode worker.
+    pub fn start_or_defer(
+        self,
+        ctx: &Arc<Context>,
+        plan: Plan,
+        parts: InputParts,
+        deadline_ns: u64,
+        sink: (Sink, UnaryReceiver),
+    ) -> OrDeferred<Result<PendingRequest, Failure>> {
+        if !plan.copies_much(&self.served.signature) {
+            return Ok(self.start(plan, parts, deadline_ns, sink));
+        }
+        let Self { served, header, received_ns, .. } = self;
+        let call = AcceptedRequest { ctx: Arc::clone(ctx), served, header, received_ns };
+        let id = call.header.id;
+        let start = move || call.start(plan, parts, deadline_ns, sink);
+        Err(Box::pin(async move {
+            let started = decode_workers::run(start).await;
+            started.unwrap_or_else(|error| Err(Failure { error, id, request_id: 0 }))
+        }))
+    }
+}
+
+impl<C: Deref<Target = Context>> AcceptedRequest<C> {
     /// Counts a failure before execution.
     pub fn refuse(&self, error: Error) -> Failure {
         let batch = request::counted_batch(&self.served.signature, &self.header);

@@ -5,10 +5,11 @@
 
 use super::regions::not_usable_in_v1;
 use crate::error::{Error, Result};
+use crate::net::decode_workers::MAX_INLINE;
 use crate::net::shared_memory::RegionSlice;
 use crate::repository::{ModelTable, OpenVersion};
 use crate::request::tensor::element_count;
-use crate::request::{RequestedOutput, Shape, ShapeText, Signature, TensorSpec, signature};
+use crate::request::{DType, RequestedOutput, Shape, ShapeText, Signature, TensorSpec, signature};
 use crate::shared_memory::Registry;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -87,6 +88,19 @@ impl Plan {
     /// The inputs whose data is in the request.
     pub fn sent(&self) -> impl Iterator<Item = &PlannedInput> {
         self.inputs.iter().filter(|input| input.shared.is_none())
+    }
+
+    /// Starting the request copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors
+    /// there.
+    pub fn copies_much(&self, signature: &Signature) -> bool {
+        let copied = |input: &PlannedInput, slice: &RegionSlice| {
+            let is_string = signature.inputs[input.index].dtype == DType::String;
+            is_string || !slice.offset.is_multiple_of(8)
+        };
+        self.inputs.iter().any(|input| {
+            let shared = input.shared.as_ref();
+            input.bytes > MAX_INLINE && shared.is_some_and(|slice| copied(input, slice))
+        })
     }
 
     /// The size of all input data in the request.

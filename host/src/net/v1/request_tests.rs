@@ -212,3 +212,35 @@ proptest! {
         let _ = parse("m", Some(&bytes));
     }
 }
+
+#[test]
+fn long_strings_and_misaligned_tensors_of_regions_copy_much() {
+    let spec = |name: &str, dtype| TensorSpec::new(name, dtype, &[-1]);
+    let inputs = vec![spec("S", DType::String), spec("N", DType::Int32)];
+    let signature = Signature { inputs, ..Signature::default() };
+    let copies = |input: &str| {
+        let header =
+            parse("m", Some(format!("batch_size: 1 input {{ {input} }}").as_bytes())).unwrap();
+        let index = signature.input(&header.input[0].name).unwrap();
+        let input = one_input(&signature, index, 1, &header.input[0]).unwrap();
+        let (inputs, outputs) = (SmallVec::from_iter([input]), SmallVec::new());
+        Plan { batch: 1, inputs, outputs, per_item: false }.copies_much(&signature)
+    };
+    let strings = |bytes: usize, region: &str| {
+        format!("name: \"S\" dims: 2 batch_byte_size: {bytes} {region}")
+    };
+    let numbers = |count: usize, offset: u64| {
+        let bytes = 4 * count;
+        format!(
+            "name: \"N\" dims: {count} shared_memory {{ name: \"r\" offset: {offset} byte_size: {bytes} }}"
+        )
+    };
+    let region = "shared_memory { name: \"r\" }";
+    assert!(copies(&strings(MAX_INLINE + 1, region)));
+    assert!(!copies(&strings(MAX_INLINE, region)));
+    // In the message, whose length decides.
+    assert!(!copies(&strings(MAX_INLINE + 1, "")));
+    assert!(copies(&numbers(MAX_INLINE, 4)));
+    assert!(!copies(&numbers(MAX_INLINE, 8)));
+    assert!(!copies(&numbers(16, 4)));
+}

@@ -156,8 +156,11 @@ fn oversized_batch_is_refused_and_not_sent() {
     let mut requests = vec![outstanding(&mut fixture.recorded)];
     let long =
         |key, _: &InferRequest| Request { key, id: "x".repeat(65 << 20), ..Request::default() };
-    let e =
-        fixture.rig.connection.send(&mut ExecuteBatch::default(), &mut requests, None, long).unwrap_err();
+    let e = fixture
+        .rig
+        .connection
+        .send(&mut ExecuteBatch::default(), &mut requests, None, long)
+        .unwrap_err();
     assert_eq!((e.code, requests.len()), (Code::InvalidArg, 1));
     // The connection is still usable.
     assert!(

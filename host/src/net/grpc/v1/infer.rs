@@ -9,8 +9,9 @@ use crate::net::grpc::unary::{self, MAX_MESSAGE, MIN_IN_ARENA, MessageBuf};
 use crate::net::sink::{self, UnaryReceiver};
 use crate::net::status_code;
 use crate::net::v1::infer::{AcceptedRequest, Failure, InferResult, PendingRequest};
-use crate::net::v1::request::RequestedVersion;
-use crate::net::v1::{input_data, legacy, request_status};
+use crate::net::v1::input_data::{self, InputParts};
+use crate::net::v1::request::{Plan, RequestedVersion};
+use crate::net::v1::{legacy, request_status};
 use crate::request::Sink;
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request, Response};
@@ -66,16 +67,11 @@ fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
             || frames.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
 }
 
-/// Decodes a message and queues its request.
+/// Decodes a message.
 ///
 /// # Errors
-/// The message cannot be decoded.
-fn read(
-    ctx: &Context,
-    mut frames: MessageBuf,
-    received_ns: u64,
-    deadline_ns: u64,
-) -> Result<Begun, Status> {
+/// It cannot be decoded.
+fn decode(ctx: &Context, mut frames: MessageBuf) -> Result<InferRequest, Status> {
     if frames.remaining() >= MIN_IN_ARENA
         && let Some(memory) = frames.first_text().and_then(|model| ctx.models.input_memory(model))
         && let Some(arena) = memory.arena
@@ -83,10 +79,10 @@ fn read(
         frames.copy_into(arena);
     }
     let legacy::WithLegacy(request) = unary::decode(InferRequest::schema(), frames)?;
-    Ok(begin(ctx, request, received_ns, deadline_ns, sink::unary()))
+    Ok(request)
 }
 
-/// As [`read`]; of a message that takes long the future that reads it on a decode worker.
+/// Decodes a message and queues its request; of a message that takes long the future that does so on a decode worker.
 fn read_or_defer(
     ctx: &Arc<Context>,
     frames: MessageBuf,
@@ -94,12 +90,21 @@ fn read_or_defer(
     deadline_ns: u64,
 ) -> OrDeferred<Result<Begun, Status>> {
     if !is_heavy(ctx, &frames) {
-        return Ok(read(ctx, frames, received_ns, deadline_ns));
+        let begun = decode(ctx, frames)
+            .map(|request| begin_or_defer(ctx, request, received_ns, deadline_ns, sink::unary()));
+        return match begun {
+            Ok(Ok(begun)) => Ok(Ok(begun)),
+            Ok(Err(deferred)) => Err(Box::pin(async { Ok(deferred.await) })),
+            Err(status) => Ok(Err(status)),
+        };
     }
     let ctx = Arc::clone(ctx);
     Err(Box::pin(async move {
         let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
-        let read = move || read(&ctx, frames, received_ns, deadline_ns);
+        let read = move || {
+            let request = decode(&ctx, frames)?;
+            Ok(begin(&ctx, request, received_ns, deadline_ns, sink::unary()))
+        };
         decode_workers::run(read).await.map_err(status_code::status)?
     }))
 }
@@ -128,23 +133,47 @@ async fn respond(
 }
 
 /// Checks a request and puts it into the queue of its model, without waiting.
-pub fn begin(
+fn begin(
     ctx: &Context,
     request: InferRequest,
     received_ns: u64,
     deadline_ns: u64,
     sink: (Sink, UnaryReceiver),
-) -> Result<PendingRequest, Failure> {
+) -> Begun {
+    let (call, plan, parts) = accept(ctx, request, received_ns)?;
+    call.start(plan, parts, deadline_ns, sink)
+}
+
+/// As [`begin`]; of a request that copies much the future that does so on a decode worker.
+pub fn begin_or_defer(
+    ctx: &Arc<Context>,
+    request: InferRequest,
+    received_ns: u64,
+    deadline_ns: u64,
+    sink: (Sink, UnaryReceiver),
+) -> OrDeferred<Begun> {
+    match accept(ctx, request, received_ns) {
+        Ok((call, plan, parts)) => call.start_or_defer(ctx, plan, parts, deadline_ns, sink),
+        Err(failure) => Ok(Err(failure)),
+    }
+}
+
+/// The checked header of a request, and its data.
+fn accept(
+    ctx: &Context,
+    request: InferRequest,
+    received_ns: u64,
+) -> Result<(AcceptedRequest<&Context>, Plan, InputParts), Failure> {
     let InferRequest { model_name, model_version, meta_data, raw_input } = request;
     let version = RequestedVersion::from_number(model_version);
     let header = Ok(meta_data.unwrap_or_default());
     let (call, plan) = AcceptedRequest::open(ctx, &model_name, version, header, received_ns)?;
     let parts = input_data::entries(&call.served.signature, &plan, raw_input, &ctx.shared_memory);
     let parts = parts.map_err(|e| call.refuse(e))?;
-    call.start(plan, parts, deadline_ns, sink)
+    Ok((call, plan, parts))
 }
 
-/// Waits for the response to a request of [`begin`].
+/// Waits for the response to a request of [`begin_or_defer`].
 pub async fn finish(ctx: &Context, running: PendingRequest) -> InferResponse {
     match running.finish().await {
         Ok(done) => succeeded(ctx, done, MAX_MESSAGE),

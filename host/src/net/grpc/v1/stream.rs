@@ -135,7 +135,12 @@ async fn read<S>(
             }
             Some(Ok(request)) => {
                 let sink = sink::counted_unary(&unread);
-                permit.send(match infer::begin(&ctx, request, now_ns(), deadline_ns, sink) {
+                let begun = infer::begin_or_defer(&ctx, request, now_ns(), deadline_ns, sink);
+                let begun = match begun {
+                    Ok(begun) => begun,
+                    Err(deferred) => deferred.await,
+                };
+                permit.send(match begun {
                     Ok(pending) => Item::Pending(Box::new(pending)),
                     Err(failure) => Item::Refused(infer::failed(&ctx, &failure)),
                 });

@@ -9,6 +9,7 @@ use super::{fallback, infer};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::net::context::Context;
+use crate::net::decode_workers;
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::stream_messages::{StreamBody, StreamRequest};
 use crate::net::grpc::{deadline, stream_response};
@@ -70,8 +71,8 @@ pub fn serve(
     let (out, responses) = mpsc::channel(MAX_UNREAD);
     let (sink, items) = mpsc::unbounded_channel();
     let unread = StreamUnread::new(connection);
-    let pending =
-        PendingRequests { ctx, sink, unread, deadline_ns, slots: BTreeMap::new(), next: 0 };
+    let submitter = Submitter { ctx, sink, unread: Arc::clone(&unread), deadline_ns };
+    let pending = PendingRequests { submitter, unread, slots: BTreeMap::new(), next: 0 };
     tokio::spawn(async move {
         let work = async {
             drive(pending, incoming, items, &out, true_status).await;
@@ -98,7 +99,7 @@ async fn drive(
     while open || !pending.slots.is_empty() {
         tokio::select! {
             request = incoming.next(), if open && pending.may_begin() => match request {
-                Some(Ok(request)) => pending.begin(request),
+                Some(Ok(request)) => pending.begin(request).await,
                 // Malformed, too large, or the stream broke.
                 Some(Err(status)) => {
                     let _ = out.send(Err(status)).await;
@@ -130,10 +131,8 @@ enum Outgoing {
 
 /// The requests of one stream whose responses are not complete.
 struct PendingRequests {
-    ctx: Arc<Context>,
-    sink: mpsc::UnboundedSender<StreamItem>,
+    submitter: Submitter,
     unread: Arc<StreamUnread>,
-    deadline_ns: u64,
     /// By number, which is the order of arrival.
     slots: BTreeMap<u64, Slot>,
     next: u64,
@@ -150,57 +149,16 @@ impl Drop for PendingRequests {
     }
 }
 
-/// One request.
-struct Slot {
-    /// Waits for the slots before it.
-    ordered: bool,
-    done: bool,
-    outgoing: VecDeque<Outgoing>,
-    /// `None` if the request was refused before it was queued.
-    accepted: Option<Accepted>,
+/// Queues the requests of a stream.
+#[derive(Clone)]
+struct Submitter {
+    ctx: Arc<Context>,
+    sink: mpsc::UnboundedSender<StreamItem>,
+    unread: Arc<StreamUnread>,
+    deadline_ns: u64,
 }
 
-/// A request that was queued.
-struct Accepted {
-    served: Arc<OpenVersion>,
-    spec: ResponseSpec,
-    /// As requested, for responses without outputs.
-    model_name: String,
-    model_version: String,
-    empty_final_response: bool,
-    /// A response of an ordinary model, until it is known whether it is the last.
-    held: Option<InferResponse>,
-    guard: CancelGuard,
-    _in_flight: InFlightGuard,
-}
-
-impl PendingRequests {
-    /// Another request may be read.
-    fn may_begin(&self) -> bool {
-        self.slots.len() < MAX_PENDING && !self.unread.is_full()
-    }
-
-    fn begin(&mut self, request: ModelInferRequest) {
-        let received_ns = now_ns();
-        let number = self.next;
-        self.next += 1;
-        let id = request.id.clone();
-        let mut slot =
-            Slot { ordered: true, done: false, outgoing: VecDeque::new(), accepted: None };
-        match self.submit(number, request, received_ns) {
-            Ok(accepted) => {
-                slot.ordered = !accepted.served.decoupled();
-                slot.accepted = Some(accepted);
-            }
-            Err(error) => {
-                let message = Head::new("", "", &id).into_stream_response(&error.message);
-                slot.outgoing.push_back(Outgoing::Error(error, message));
-                slot.done = true;
-            }
-        }
-        self.slots.insert(number, slot);
-    }
-
+impl Submitter {
     fn submit(
         &self,
         number: u64,
@@ -240,6 +198,67 @@ impl PendingRequests {
             guard: CancelGuard::new(responder),
             _in_flight: in_flight,
         })
+    }
+}
+
+/// One request.
+struct Slot {
+    /// Waits for the slots before it.
+    ordered: bool,
+    done: bool,
+    outgoing: VecDeque<Outgoing>,
+    /// `None` if the request was refused before it was queued.
+    accepted: Option<Accepted>,
+}
+
+/// A request that was queued.
+struct Accepted {
+    served: Arc<OpenVersion>,
+    spec: ResponseSpec,
+    /// As requested, for responses without outputs.
+    model_name: String,
+    model_version: String,
+    empty_final_response: bool,
+    /// A response of an ordinary model, until it is known whether it is the last.
+    held: Option<InferResponse>,
+    guard: CancelGuard,
+    _in_flight: InFlightGuard,
+}
+
+impl PendingRequests {
+    /// Another request may be read.
+    fn may_begin(&self) -> bool {
+        self.slots.len() < MAX_PENDING && !self.unread.is_full()
+    }
+
+    /// Queues a request. One that copies much is read on a decode worker; later ones of the stream wait for that, since the order of
+    /// arrival counts.
+    async fn begin(&mut self, request: ModelInferRequest) {
+        let received_ns = now_ns();
+        let number = self.next;
+        self.next += 1;
+        let id = request.id.clone();
+        let mut slot =
+            Slot { ordered: true, done: false, outgoing: VecDeque::new(), accepted: None };
+        let submitted = if fallback::copies_much(&request) {
+            let submitter = self.submitter.clone();
+            let submit = move || submitter.submit(number, request, received_ns);
+            decode_workers::run(submit).await.and_then(|submitted| submitted)
+        } else {
+            self.submitter.submit(number, request, received_ns)
+        };
+        match submitted {
+            Ok(accepted) => {
+                slot.ordered = !accepted.served.decoupled();
+                slot.accepted = Some(accepted);
+            }
+            Err(error) => {
+                let message = Head::new("", "", &id).into_stream_response(&error.message);
+                slot.outgoing.push_back(Outgoing::Error(error, message));
+                slot.done = true;
+            }
+        }
+        self.slots.insert(number, slot);
     }
 
     /// Takes a response of one request.

@@ -16,6 +16,7 @@ use http::header::{EXPECT, USER_AGENT};
 use http::{HeaderMap, Request};
 use http_body::Body;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use trtserver_proto::text;
 
 /// The user agent of the clients of 18.04 and 18.05, and of many later ones.
@@ -23,7 +24,7 @@ const LEGACY_AGENT: &[u8] = b"libcurl-agent/1.0";
 
 /// Serves one inference request.
 pub async fn serve<B: ReceivedBody>(
-    ctx: &Context,
+    ctx: &Arc<Context>,
     model: &str,
     version: RequestedVersion,
     request: Request<B>,
@@ -53,7 +54,7 @@ pub async fn serve<B: ReceivedBody>(
 }
 
 async fn run<B: ReceivedBody>(
-    ctx: &Context,
+    ctx: &Arc<Context>,
     model: &str,
     version: RequestedVersion,
     headers: &HeaderMap,
@@ -92,7 +93,11 @@ async fn run<B: ReceivedBody>(
         }
     };
     let parts = parts.map_err(|e| call.refuse(e))?;
-    call.start(plan, parts, 0, sink::unary())?.finish().await
+    let started = match call.start_or_defer(ctx, plan, parts, 0, sink::unary()) {
+        Ok(started) => started,
+        Err(deferred) => deferred.await,
+    };
+    started?.finish().await
 }
 
 fn from_legacy_agent(headers: &HeaderMap) -> bool {
