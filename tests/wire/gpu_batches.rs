@@ -1,6 +1,8 @@
 //! Batches on a GPU, on the fake CUDA driver: the backend `ptx` adds by a kernel, in memory that the server has placed.
 
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use trtserver_tests::fakes::Fakes;
 use trtserver_tests::{Response, Running, Server, dist};
 
@@ -136,6 +138,55 @@ fn isolated_model_of_a_lost_device_serves_again_in_a_new_process() {
     assert!(server.stop().success());
 }
 
+#[test]
+fn isolated_model_whose_device_is_lost_under_load_serves_again() {
+    let fakes = Fakes::new();
+    let isolated = parameter("isolation", "process");
+    let server = server(&fakes)
+        .model("gpu", sums("gpu", "kind: KIND_GPU", &isolated))
+        .model("other", sums("other", "kind: KIND_GPU", &isolated))
+        .start();
+    let served = || {
+        server.poll_until("it serves", |server| send(server, "gpu", 1, 4, json!({})).status == 200)
+    };
+    served();
+    let stop = AtomicBool::new(false);
+    let is_over = || stop.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let (server, is_over) = (&server, &is_over);
+        // Each request gets a response: the sum, or the reason.
+        let load: Vec<_> = (0..4)
+            .map(|rows| {
+                scope.spawn(move || {
+                    while !is_over() {
+                        let response = send(server, "gpu", rows + 1, 16, json!({}));
+                        match response.status {
+                            200 => assert_eq!(response.json()["outputs"][0]["data"][0], 3.0),
+                            500 | 503 => std::thread::sleep(Duration::from_millis(20)),
+                            _ => panic!("{}", response.text()),
+                        }
+                    }
+                })
+            })
+            .collect();
+        // The process of another model has a context of its own.
+        let other = scope.spawn(move || {
+            while !is_over() {
+                adds(server, "other", 1, 16);
+            }
+        });
+        for _ in 0..2 {
+            let lost = send(server, "gpu", 1, 4, json!({ "fault": true }));
+            assert_ne!(lost.status, 200, "{}", lost.text());
+            served();
+        }
+        stop.store(true, Ordering::Relaxed);
+        load.into_iter().chain([other]).for_each(|thread| thread.join().unwrap());
+    });
+    adds(&server, "gpu", 1, 4);
+    assert!(server.stop().success());
+}
+
 /// An ensemble that adds with model `first`, and doubles the sum with model `second`; `SUM` is an output as well.
 fn doubling(name: &str, first: &str, second: &str) -> String {
     let tensor = |kind: &str, name: &str| {
@@ -163,6 +214,16 @@ fn doubling(name: &str, first: &str, second: &str) -> String {
     )
 }
 
+/// An ensemble that adds with model `model`.
+fn sum_of_one_step(name: &str, model: &str) -> String {
+    let of_both = doubling(name, model, model);
+    let (before, second) = of_both.rsplit_once("step {").unwrap();
+    let (_, after) = second.split_once("}\n}").unwrap();
+    let one = format!("{before}}}{after}");
+    one.replace("output { name: \"SUM\" data_type: TYPE_FP32 dims: [ -1 ] }\n", "")
+        .replace("value: \"SUM\"", "value: \"OUTPUT0\"")
+}
+
 #[test]
 fn steps_on_gpus_pass_tensors_in_gpu_memory() {
     let copies = |second: &str, requested: &[&str]| {
@@ -171,6 +232,15 @@ fn steps_on_gpus_pass_tensors_in_gpu_memory() {
             .model("gpu", sums("gpu", "kind: KIND_GPU", ""))
             .model("gpu2", sums("gpu2", "kind: KIND_GPU", ""))
             .model("cpu", sums("cpu", "kind: KIND_CPU", ""))
+            .model(
+                "mixed",
+                sums(
+                    "mixed",
+                    "count: 1 kind: KIND_GPU } instance_group { count: 1 kind: KIND_CPU",
+                    "",
+                ),
+            )
+            .model("alone", sum_of_one_step("alone", "gpu2"))
             .model("twice", doubling("twice", "gpu", second))
             .env("FAKE_CUDA_LOG", fakes.path("calls"))
             .start();
@@ -198,4 +268,8 @@ fn steps_on_gpus_pass_tensors_in_gpu_memory() {
     // The sum is copied for the response or the second step, which copies both of its inputs at once to a GPU.
     assert_eq!(copies("gpu2", &["SUM", "OUTPUT0"]), 40);
     assert_eq!(copies("cpu", &["OUTPUT0"]), 20);
+    // Also to a step of a nested ensemble.
+    assert_eq!(copies("alone", &["OUTPUT0"]), 20);
+    // The instance on the GPU copies the output, the other one both inputs.
+    assert!((20..=30).contains(&copies("mixed", &["OUTPUT0"])));
 }

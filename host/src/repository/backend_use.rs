@@ -13,18 +13,18 @@ pub struct BackendUse {
     pub file: PathBuf,
     /// The model runs in a process of its own.
     pub isolated: bool,
-    /// All instances are on GPUs in this process, and take inputs in their memory.
+    /// An instance is on a GPU in this process, and takes inputs in its memory.
     pub on_gpu: bool,
     pub(super) backend: Weak<Backend>,
 }
 
 impl BackendUse {
-    /// `gpus_only`: all instances are on GPUs.
-    pub fn of(model: &Model, gpus_only: bool) -> Self {
+    /// `has_gpu`: an instance is on a GPU.
+    pub fn of(model: &Model, has_gpu: bool) -> Self {
         let backend = &model.backend;
         let facts = BackendFacts { runtime: backend.runtime(), ..backend.facts.clone() };
         let (file, isolated) = (backend.path.clone(), model.is_isolated());
-        let on_gpu = gpus_only && !isolated && facts.takes_gpu_memory();
+        let on_gpu = has_gpu && !isolated && facts.takes_gpu_memory();
         Self { facts, file, isolated, on_gpu, backend: Arc::downgrade(backend) }
     }
 

@@ -4,6 +4,7 @@ use super::super::{Model, ModelTable, OpenVersion, Version};
 use super::load_order::not_available;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Sequence, Signature};
+use crate::scheduler::Scheduler;
 use crate::scheduler::ensemble::{StepModel, StepModels, StepPlan};
 use crate::stats::VersionStats;
 use std::sync::{Arc, Weak};
@@ -109,8 +110,18 @@ impl StepModel for OpenVersion {
         &self.stats
     }
 
-    fn is_on_gpu(&self) -> bool {
-        self.backend.as_ref().is_some_and(|backend| backend.on_gpu)
+    fn writes_on_gpu(&self, name: &str) -> bool {
+        match &self.scheduler {
+            Scheduler::Queue(_) => self.backend.as_ref().is_some_and(|backend| backend.on_gpu),
+            Scheduler::Ensemble(ensemble) => ensemble.writes_on_gpu(name),
+        }
+    }
+
+    fn reads_on_gpu(&self, name: &str) -> bool {
+        match &self.scheduler {
+            Scheduler::Queue(_) => self.backend.as_ref().is_some_and(|backend| backend.on_gpu),
+            Scheduler::Ensemble(ensemble) => ensemble.reads_on_gpu(name),
+        }
     }
 
     fn has_sequence(&self, sequence: &Sequence) -> bool {

@@ -124,7 +124,7 @@ impl VersionBuilder {
         let Some(first) = models.first() else {
             return Err(Error::internal(format!("{subject} has no instances")));
         };
-        let gpus_only = plans.iter().all(|plan| plan.kind == Kind::Gpu);
+        let has_gpu = plans.iter().any(|plan| plan.kind == Kind::Gpu);
         let count = plans.len();
         let in_order = self.scheduling.in_order;
         let queue = Queue::new(self.scheduling.policy(count), &signature, count, in_order);
@@ -184,7 +184,7 @@ impl VersionBuilder {
         if let Some(e) = failed {
             return Err(e);
         }
-        let used = BackendUse::of(&first.model, gpus_only);
+        let used = BackendUse::of(&first.model, has_gpu);
         tracing::info!(
             "model '{}' version {number} uses backend '{}' {} from {} ({})",
             self.config.name,

@@ -1,7 +1,8 @@
 //! The graph of an ensemble: which step reads and writes which tensors, and which steps an output needs.
 
+use super::step_model::StepModel;
 use crate::error::{Error, Result};
-use crate::request::Signature;
+use crate::request::{DType, Signature};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -78,6 +79,21 @@ impl Graph {
         let name = Arc::clone(&signature.model);
         let signature = Arc::clone(signature);
         Ok(Self { name, steps, signature, tensors, inputs, outputs, writer })
+    }
+
+    /// All steps that read a tensor take it in GPU memory; `models` are those of the steps.
+    pub fn is_read_on_gpus(&self, tensor: usize, models: &[Arc<dyn StepModel>]) -> bool {
+        let takes = |model: &dyn StepModel, name: &str| {
+            let signature = model.signature();
+            let spec = signature.input(name).map(|index| &signature.inputs[index]);
+            let fits = spec.is_some_and(|spec| spec.dtype != DType::String && !spec.shape_tensor);
+            fits && model.reads_on_gpu(name)
+        };
+        let mut steps = self.steps.iter().zip(models);
+        steps.all(|(step, model)| {
+            let mut reads = step.reads.iter().filter(|(_, read)| *read == tensor);
+            reads.all(|(name, _)| takes(&**model, name))
+        })
     }
 
     /// For each step, whether the tensors `requested` depend on it.

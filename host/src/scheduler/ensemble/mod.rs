@@ -1,7 +1,8 @@
 //! Ensembles: a request is executed by several models, step by step, inside the server.
 //!
-//! Tensors pass from step to step by reference, also in GPU memory if all models that read them are on GPUs. A step is submitted as soon as all its inputs exist: by the thread of the
-//! frontend for the first steps, by the thread that delivers the last missing tensor for the others.
+//! Tensors pass from step to step by reference, also in GPU memory if all models that read them have instances on GPUs, and also between
+//! the steps of nested ensembles. A step is submitted as soon as all its inputs exist: by the thread of the frontend for the first
+//! steps, by the thread that delivers the last missing tensor for the others.
 
 pub mod graph; // which step reads and writes what
 mod run; // one request on its way through the steps
@@ -53,6 +54,32 @@ impl Ensemble {
                 found.map_err(|e| in_ensemble(&self.graph.name, e))
             }
             Steps::Pinned(models) => Ok(models.clone()),
+        }
+    }
+
+    /// See [`StepModel::writes_on_gpu`].
+    pub fn writes_on_gpu(&self, output: &str) -> bool {
+        let Some(index) = self.graph.signature.output(output) else { return false };
+        let tensor = self.graph.outputs[index];
+        let Some(step) = self.graph.writer[tensor] else { return false };
+        let mut writes = self.graph.steps[step].writes.iter();
+        let write = writes.find(|(_, written)| *written == tensor);
+        self.with_models(|models| write.is_some_and(|(name, _)| models[step].writes_on_gpu(name)))
+    }
+
+    /// See [`StepModel::reads_on_gpu`].
+    pub fn reads_on_gpu(&self, input: &str) -> bool {
+        let Some(index) = self.graph.signature.input(input) else { return false };
+        let tensor = self.graph.inputs[index];
+        let is_output = self.graph.outputs.contains(&tensor);
+        self.with_models(|models| !is_output && self.graph.is_read_on_gpus(tensor, models))
+    }
+
+    /// What `ask` returns of the models of the steps; false if one is not served.
+    fn with_models(&self, ask: impl FnOnce(&[Arc<dyn StepModel>]) -> bool) -> bool {
+        match &self.steps {
+            Steps::LookedUp(_) => self.models().is_ok_and(|models| ask(&models)),
+            Steps::Pinned(models) => ask(models),
         }
     }
 

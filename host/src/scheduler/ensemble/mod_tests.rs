@@ -4,7 +4,7 @@ use super::testing::{Setup, ensemble, request, request_to, respond};
 use crate::error::{Code, Error};
 use crate::request::memory::{Location, OutputMemory, PlacedSlice};
 use crate::request::testing::{RecordedResponses, aligned_slice, placed};
-use crate::request::{CorrelationId, InferResponse, Parameter, Sequence};
+use crate::request::{CorrelationId, InferResponse, Parameter, RequestedOutput, Sequence};
 use std::sync::Arc;
 
 /// The single error response.
@@ -465,5 +465,39 @@ fn step_that_reads_gpu_memory_waits_for_a_device() {
         let step = models.model("gpu2").take();
         assert_eq!(step.inputs[0].data.location(), Location::gpu(0));
         assert!(step.context().waits_for_device());
+    }
+}
+
+#[test]
+fn output_of_a_nested_ensemble_stays_in_gpu_memory_for_a_step_of_the_outer_one() {
+    let (e, models) = ensemble("gpu:I=in>O=out", &Setup::default());
+    let (mut request, _, responses) = request(&e, "out", &[1, 2]);
+    // Nothing else has the responder yet.
+    let context = &mut Arc::get_mut(&mut request.responder).unwrap().context;
+    context.outputs[0] = RequestedOutput::new(0, 0).on_device(true);
+    e.submit(request);
+    let mut step = models.model("gpu").take();
+    assert!(step.context().outputs[0].stays_on_device());
+    let on_device = placed(&[0; 8], Location::gpu(0), false);
+    step.inputs[0].data = PlacedSlice::new(&on_device, 0, 8).unwrap().into();
+    models.model("gpu").submit_again(step);
+    models.model("gpu").respond();
+    let response = responses.lock().pop().unwrap().0.unwrap().unwrap();
+    assert_eq!(response.outputs[0].data.location(), Location::gpu(0));
+}
+
+#[test]
+fn ensemble_is_on_gpus_as_far_as_its_steps_are() {
+    // Whether `in` is read there, whether `out` is written there.
+    for (steps, reads, writes) in [
+        ("gpu:I=in>O=t gpu2:I=t>O=out", true, true),
+        ("gpu:I=in>O=t b:I=t>O=out", true, false),
+        ("a:I=in>O=t gpu2:I=t>O=out", false, true),
+        ("gpu:I=in>O=out b:I=in>O=out2", false, true),
+    ] {
+        let (e, _models) = ensemble(steps, &Setup::default());
+        for e in [e.pinned().unwrap(), e] {
+            assert_eq!((e.reads_on_gpu("in"), e.writes_on_gpu("out")), (reads, writes), "{steps}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::request::CancelObserver;
 use crate::request::memory::OutputMemory;
 use crate::request::{
-    DType, InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, RequestedOutput,
+    InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, RequestedOutput,
     Responder, ResponseSink, ShapeText, SingleResponse, UsedMemory, check,
 };
 use crate::stats::{Execution, FailureReason};
@@ -181,37 +181,33 @@ impl EnsembleRun {
         pool: &TensorPool,
     ) -> Result<SmallVec<[RequestedOutput; 2]>> {
         let signature = self.models[step].signature();
-        let on_gpu = self.models[step].is_on_gpu();
         let writes = self.graph.steps[step].writes.iter();
         let read = writes.filter(|(_, tensor)| pool.is_read(*tensor));
         read.map(|(name, tensor)| match signature.output(name) {
             Some(index) => {
                 let destination = self.destination(*tensor, pool);
                 let output = RequestedOutput::new(index, 0).written_to(destination);
-                Ok(output.on_device(on_gpu && self.is_read_on_gpus(*tensor)))
+                let model = &self.models[step];
+                Ok(output.on_device(model.writes_on_gpu(name) && self.stays_on_gpu(*tensor)))
             }
             None => Err(self.changed(step, "output", name)),
         })
         .collect()
     }
 
-    /// A tensor is read by steps only, whose models take it in GPU memory.
-    fn is_read_on_gpus(&self, tensor: usize) -> bool {
+    /// A tensor is read by steps that take it in GPU memory, and, if it is an output of the ensemble, by a step of another ensemble that
+    /// does.
+    fn stays_on_gpu(&self, tensor: usize) -> bool {
         let requested = &self.request.context().outputs;
-        let is_output = match requested.is_empty() {
-            true => self.graph.outputs.contains(&tensor),
-            false => requested.iter().any(|w| self.graph.outputs[w.index()] == tensor),
+        let stays = match requested.is_empty() {
+            true => !self.graph.outputs.contains(&tensor),
+            false => {
+                let mut as_output =
+                    requested.iter().filter(|w| self.graph.outputs[w.index()] == tensor);
+                as_output.all(RequestedOutput::stays_on_device)
+            }
         };
-        let takes = |model: &dyn StepModel, name: &str| {
-            let signature = model.signature();
-            let spec = signature.input(name).map(|index| &signature.inputs[index]);
-            spec.is_some_and(|spec| spec.dtype != DType::String && !spec.shape_tensor)
-        };
-        let steps = self.graph.steps.iter().zip(&self.models);
-        let reads =
-            steps.flat_map(|(step, model)| step.reads.iter().map(move |read| (model, read)));
-        let mut readers = reads.filter(|(_, (_, read))| *read == tensor);
-        !is_output && readers.all(|(model, (name, _))| model.is_on_gpu() && takes(&**model, name))
+        stays && self.graph.is_read_on_gpus(tensor, &self.models)
     }
 
     /// The destination of a tensor that is an output of the ensemble and is not read by a step. (What a step reads must be in memory that
@@ -300,7 +296,7 @@ impl EnsembleRun {
                 name: Arc::clone(&spec.name),
                 dtype: tensor.dtype,
                 shape: caller_shape,
-                data: tensor.data.deliver(context.destination(position), &spec.name)?,
+                data: context.deliver(position, tensor.data, &spec.name)?,
             })
         });
         Ok(InferResponse { outputs: outputs.collect::<Result<_>>()?, ..Default::default() })

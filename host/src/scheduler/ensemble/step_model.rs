@@ -9,8 +9,12 @@ use std::sync::Arc;
 pub trait StepModel: Send + Sync {
     fn signature(&self) -> &Arc<Signature>;
     fn stats(&self) -> &Arc<VersionStats>;
-    /// All instances are on GPUs in this process, and take inputs in their memory.
-    fn is_on_gpu(&self) -> bool {
+    /// Output `name` can be left in GPU memory: an instance is on a GPU in this process.
+    fn writes_on_gpu(&self, _name: &str) -> bool {
+        false
+    }
+    /// Input `name` may be given in GPU memory, since an instance takes it there. An instance that does not copies it.
+    fn reads_on_gpu(&self, _name: &str) -> bool {
         false
     }
     /// Whether `sequence` has begun and not ended.

@@ -72,7 +72,11 @@ impl StepModel for ManualModel {
         &self.stats
     }
 
-    fn is_on_gpu(&self) -> bool {
+    fn writes_on_gpu(&self, _: &str) -> bool {
+        self.on_gpu
+    }
+
+    fn reads_on_gpu(&self, _: &str) -> bool {
         self.on_gpu
     }
 
