@@ -99,12 +99,20 @@ impl ModelTable {
         version.is_none_or(|version| version.is_ready())
     }
 
-    /// The memory that inputs of the model's latest version are best received into.
-    pub fn input_memory(&self, name: &str) -> Option<InputMemory> {
+    /// The memory that inputs of a version of the model are best received into; without a version, or if it is not served, those of the
+    /// latest.
+    pub fn input_memory(&self, name: &str, version: Option<i64>) -> Option<InputMemory> {
         let models = self.models.load();
-        let latest = models.get(name)?.latest.load();
-        let served = latest.as_ref()?;
-        Some(InputMemory { arena: served.arena.clone(), owner: served.signature.owner })
+        let model = models.get(name)?;
+        let memory = |served: &OpenVersion| InputMemory {
+            arena: served.arena.clone(),
+            owner: served.signature.owner,
+        };
+        let version = version.and_then(|number| model.versions.get(&number));
+        match version.and_then(|version| version.served()) {
+            Some(served) => Some(memory(&served)),
+            None => model.latest.load().as_deref().map(memory),
+        }
     }
 
     /// The model's latest version has an input of strings, which takes long to check.

@@ -1,7 +1,7 @@
 //! The requests of a stream: framing, limits, decompression and decoding as for unary calls, not by tonic, which would do all
 //! of it on network threads and without limits.
 
-use super::unary::{self, Limits, MessageBuf, MessageReceiver, PREFIX};
+use super::unary::{self, Limits, MessageBuf, MessageReceiver, PREFIX, RequestedModel};
 use crate::net::context::Context;
 use crate::net::decode_workers;
 use crate::net::http::body::BoxError;
@@ -117,7 +117,8 @@ impl<B: StreamBody> Reader<B> {
             return Err(unary::too_long(length, limits.message));
         }
         let ctx = Arc::clone(&self.ctx);
-        let memory_of = |model: &str| ctx.models.input_memory(model);
+        let memory_of =
+            |model: RequestedModel<'_>| ctx.models.input_memory(model.name, model.version);
         let mut receiver = MessageReceiver::new(&memory_of);
         let mut left = PREFIX + length;
         loop {

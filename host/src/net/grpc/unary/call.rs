@@ -1,8 +1,8 @@
 //! A unary call: its deadline, its message, and refusals as responses.
 
-use super::MessageBuf;
 use super::receive::{Limits, receive};
 use super::respond::refuse;
+use super::{MessageBuf, RequestedModel};
 use crate::net::context::Context;
 use crate::net::grpc::body::GrpcBody;
 use crate::net::grpc::deadline::{self, Within};
@@ -30,7 +30,8 @@ impl<B: Body<Data = Bytes> + Unpin> Call<B> {
     /// # Errors
     /// The status for [`refuse`].
     pub async fn receive(&mut self) -> Result<MessageBuf, Status> {
-        let memory_of = |model: &str| self.ctx.models.input_memory(model);
+        let memory_of =
+            |model: RequestedModel<'_>| self.ctx.models.input_memory(model.name, model.version);
         let limits = Limits::of(&self.ctx.settings);
         receive(&self.headers, &mut self.body, &memory_of, limits).await
     }

@@ -4,6 +4,7 @@ use crate::arena::Arena;
 use crate::ledger::MemoryTag;
 use crate::request::buffer::{AlignedBuf, AllocError};
 use bytes::{Buf, Bytes, BytesMut};
+use prost::encoding::decode_varint;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -30,14 +31,44 @@ pub struct MessageBuf {
 
 /// Key of the first field, a string: in both generations the name of the model.
 const FIRST_TEXT: u8 = 0x0a;
+/// Keys of the second field, the version: text in v2, a number in v1.
+const VERSION_TEXT: u8 = 0x12;
+const VERSION_NUMBER: u8 = 0x10;
+
+/// The model that a message of inference names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestedModel<'a> {
+    pub name: &'a str,
+    /// `None` if it is not right behind the name.
+    pub version: Option<i64>,
+}
+
+/// The string at the beginning of `bytes`, with its length before it, if it has at most 127 bytes; and what follows.
+fn short_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (len, rest) = bytes.split_first()?;
+    let (text, rest) = rest.split_at_checked(usize::from(*len)).filter(|_| *len < 0x80)?;
+    Some((std::str::from_utf8(text).ok()?, rest))
+}
+
+fn version(bytes: &[u8]) -> Option<i64> {
+    match bytes.split_first()? {
+        (&VERSION_TEXT, rest) => short_text(rest)?.0.parse().ok(),
+        (&VERSION_NUMBER, mut rest) => decode_varint(&mut rest).ok().map(u64::cast_signed),
+        _ => None,
+    }
+}
 
 impl MessageBuf {
     /// The string in the first field, if the message starts with it and it has at most 127 bytes.
     pub fn first_text(&self) -> Option<&str> {
+        self.model().map(|model| model.name)
+    }
+
+    /// The model whose name is in the first field; see [`MessageBuf::first_text`].
+    pub fn model(&self) -> Option<RequestedModel<'_>> {
         let (key, rest) = self.chunk().split_first()?;
-        let (len, rest) = rest.split_first()?;
-        let whole = *key == FIRST_TEXT && *len < 0x80;
-        std::str::from_utf8(rest.get(..usize::from(*len)).filter(|_| whole)?).ok()
+        let (name, rest) = short_text(rest).filter(|_| *key == FIRST_TEXT)?;
+        Some(RequestedModel { name, version: version(rest) })
     }
 
     /// The remaining bytes, if they are contiguous.

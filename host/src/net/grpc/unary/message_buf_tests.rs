@@ -4,6 +4,27 @@ use super::*;
 use crate::ledger::Holder;
 
 #[test]
+fn version_is_read_behind_the_name() {
+    let long_number = [&b"\x0a\x01m\x10"[..], &[0xff; 9], &[1]].concat();
+    for (message, version) in [
+        (&b"\x0a\x01m\x12\x0212"[..], Some(12)),
+        (b"\x0a\x01m\x12\x00", None),
+        (b"\x0a\x01m\x12\x01x", None),
+        (b"\x0a\x01m\x12\x0512", None),
+        (b"\x0a\x01m\x10\x83\x01\x22", Some(131)),
+        (&long_number, Some(-1)),
+        (b"\x0a\x01m\x10\x83", None),
+        (b"\x0a\x01m\x22\x01x", None),
+        (b"\x0a\x01m", None),
+    ] {
+        let mut frames = MessageBuf::default();
+        frames.push(Bytes::copy_from_slice(message));
+        let want = RequestedModel { name: "m", version };
+        assert_eq!(frames.model(), Some(want), "{message:?}");
+    }
+}
+
+#[test]
 fn first_text_names_the_model_and_large_tensors_go_to_the_arena() {
     let mut frames = MessageBuf::default();
     assert_eq!(frames.first_text(), None);

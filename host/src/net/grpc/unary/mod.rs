@@ -10,7 +10,7 @@ mod sizes; // limits of messages
 
 pub use call::{check_call, no_call, serve};
 pub use control::receive_control;
-pub use message_buf::MessageBuf;
+pub use message_buf::{MessageBuf, RequestedModel};
 pub use receive::{Limits, decode, is_heavy, open, reserve_decoded, too_long};
 pub use receiver::MessageReceiver;
 pub use respond::{refuse, respond, respond_with};

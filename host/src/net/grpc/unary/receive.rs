@@ -1,6 +1,6 @@
 //! Receives the message of a unary call: limits, decompression, decoding.
 
-use super::message_buf::MessageBuf;
+use super::message_buf::{MessageBuf, RequestedModel};
 use super::receiver::{LARGE, MessageReceiver};
 use super::sizes::{MAX_MESSAGE, PREFIX};
 use crate::budget::{Refusal, Reservation, SMALL, request_memory};
@@ -38,7 +38,7 @@ pub async fn read<M, B>(
     schema: &'static Schema,
     headers: &HeaderMap,
     mut body: B,
-    memory_of: impl Fn(&str) -> Option<InputMemory>,
+    memory_of: impl Fn(RequestedModel<'_>) -> Option<InputMemory>,
 ) -> Result<M, Status>
 where
     M: Message + Default,
@@ -70,7 +70,7 @@ impl Limits {
     }
 }
 
-/// Receives the message of a unary call without decoding it. `memory_of` returns the memory for a model's inputs by name.
+/// Receives the message of a unary call without decoding it. `memory_of` returns the memory for a model's inputs.
 ///
 /// # Errors
 /// The status for [`refuse`](super::refuse).
@@ -82,7 +82,7 @@ pub async fn receive<B, F>(
 ) -> Result<MessageBuf, Status>
 where
     B: Body<Data = Bytes> + Unpin,
-    F: Fn(&str) -> Option<InputMemory>,
+    F: Fn(RequestedModel<'_>) -> Option<InputMemory>,
 {
     let frames = collect(body, memory_of, limits.message).await?;
     match open(headers, frames, limits) {
@@ -223,7 +223,7 @@ fn bytes_to_decode(mut frames: MessageBuf, raw: u32) -> usize {
 async fn collect<B, F>(body: &mut B, memory_of: &F, limit: usize) -> Result<MessageBuf, Status>
 where
     B: Body<Data = Bytes> + Unpin,
-    F: Fn(&str) -> Option<InputMemory>,
+    F: Fn(RequestedModel<'_>) -> Option<InputMemory>,
 {
     let mut first = Bytes::new();
     while let Some(data) = next_frame(body).await? {
@@ -253,7 +253,7 @@ async fn collect_frames<B, F>(
 ) -> Result<MessageBuf, Status>
 where
     B: Body<Data = Bytes> + Unpin,
-    F: Fn(&str) -> Option<InputMemory>,
+    F: Fn(RequestedModel<'_>) -> Option<InputMemory>,
 {
     let mut receiver = MessageReceiver::new(memory_of);
     let mut first = first.into_iter();

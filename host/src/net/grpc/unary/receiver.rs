@@ -1,8 +1,8 @@
 //! Receives a message: its large fields are copied into blocks of their own while they arrive, so that hyper's buffers are
 //! free for the next bytes, and stay small and in the CPU caches.
 
-use super::MessageBuf;
 use super::sizes::PREFIX;
+use super::{MessageBuf, RequestedModel};
 use crate::budget::{self, Grow, Reservation, SMALL, request_memory};
 use crate::ledger::{Holder, MemoryTag};
 use crate::repository::InputMemory;
@@ -21,7 +21,7 @@ const MAX_COPIED: usize = 4 << 10;
 /// byte would keep the network thread busy for milliseconds.
 const MAX_FIELDS: u32 = 4096;
 
-/// See the module text. `F` returns the memory for a model's inputs by name.
+/// See the module text. `F` returns the memory for a model's inputs.
 pub struct MessageReceiver<'a, F> {
     frames: MessageBuf,
     /// Bytes received so far, in `frames` or not.
@@ -67,7 +67,7 @@ enum Number {
 
 const KEY: Next = Next::Number(Number::Key, PartialVarint::new());
 
-impl<'a, F: Fn(&str) -> Option<InputMemory>> MessageReceiver<'a, F> {
+impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F> {
     pub fn new(memory_of: &'a F) -> Self {
         let frames = MessageBuf::default();
         let reservation = request_memory().empty(Holder::RequestBody);
@@ -202,7 +202,7 @@ impl<'a, F: Fn(&str) -> Option<InputMemory>> MessageReceiver<'a, F> {
         seen.push(chunk.clone());
         seen.seal();
         seen.advance(PREFIX.min(seen.remaining()));
-        self.memory = seen.first_text().and_then(self.memory_of);
+        self.memory = seen.model().and_then(self.memory_of);
         self.reservation.set_tag(self.tag());
     }
 

@@ -95,7 +95,8 @@ fn begin(
     received_ns: u64,
 ) -> Result<Result<PendingRequest, Status>, Box<ModelInferRequest>> {
     if frames.remaining() >= unary::MIN_IN_ARENA
-        && let Some(memory) = frames.first_text().and_then(|model| ctx.models.input_memory(model))
+        && let Some(memory) =
+            frames.model().and_then(|m| ctx.models.input_memory(m.name, m.version))
         && let Some(arena) = memory.arena
     {
         frames.copy_into(arena);
