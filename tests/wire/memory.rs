@@ -230,7 +230,7 @@ fn process_and_arenas_of_an_isolated_model_are_its_memory() {
     let [process, inputs, outputs] =
         ["process", "arena_inputs", "arena_outputs"].map(|holder| held(&now, "apart", holder));
     assert!(process > MIB && inputs >= 8 * MIB && outputs >= 8 * MIB, "{now}");
-    let entry = &items(&now["models"])[0];
+    let entry = items(&now["models"]).iter().find(|m| m["version"] == "1").unwrap();
     let resident = number(&entry["processes"][0]["resident"]);
     assert!(resident > process, "{entry}");
     assert_sums(&now);
@@ -266,9 +266,7 @@ fn states_of_sequences_are_shown_while_the_sequences_last() {
     let now = report(&server);
     assert_eq!(held(&now, "sums", "sequence_states"), 2 * 80_000, "{now}");
     // The initial state belongs to all versions.
-    let shared =
-        items(&now["models"]).iter().find(|m| m["name"] == "sums" && m["version"].is_null());
-    assert_eq!(shared.map(|m| sum(&m["memory"])), Some(80_000), "{now}");
+    assert_eq!(shared(&now, "sums", "controls"), 80_000, "{now}");
     assert_sums(&now);
     server.poll_until("the sequences have ended", |server| {
         held(&report(server), "sums", "sequence_states") == 0

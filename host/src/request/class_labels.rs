@@ -48,7 +48,7 @@ impl ClassLabels {
 
     /// Memory of text and offsets.
     pub fn bytes(&self) -> usize {
-        self.text.capacity() + size_of_val(&*self.ends)
+        self.text.len() + size_of_val(&*self.ends)
     }
 }
 
