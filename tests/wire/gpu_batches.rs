@@ -217,9 +217,8 @@ fn doubling(name: &str, first: &str, second: &str) -> String {
 /// An ensemble that adds with model `model`.
 fn sum_of_one_step(name: &str, model: &str) -> String {
     let of_both = doubling(name, model, model);
-    let (before, second) = of_both.rsplit_once("step {").unwrap();
-    let (_, after) = second.split_once("}\n}").unwrap();
-    let one = format!("{before}}}{after}");
+    let Some((first, _)) = of_both.rsplit_once("step {") else { panic!("{of_both}") };
+    let one = format!("{first}}}\n");
     one.replace("output { name: \"SUM\" data_type: TYPE_FP32 dims: [ -1 ] }\n", "")
         .replace("value: \"SUM\"", "value: \"OUTPUT0\"")
 }

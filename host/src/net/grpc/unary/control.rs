@@ -1,6 +1,7 @@
 //! Calls without tensors, which tonic serves: their message is received here, because tonic would decompress it on a network
 //! thread, and would take as much memory as the call announces.
 
+use super::RequestedModel;
 use super::receive::{Limits, receive};
 use super::sizes::PREFIX;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -17,7 +18,8 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let (parts, mut body) = request.into_parts();
-    let mut message = receive(&parts.headers, &mut body, &|_: &str| None, Limits::CONTROL).await?;
+    let mut message =
+        receive(&parts.headers, &mut body, &|_: RequestedModel<'_>| None, Limits::CONTROL).await?;
     let len = message.remaining();
     let mut body = BytesMut::with_capacity(PREFIX + len);
     body.put_u8(0);
