@@ -121,12 +121,8 @@ static char settings[MAX_SETTINGS][2][1024];
 static int setting_count;
 static struct { const char *name; uint64_t calls; } functions[MAX_FUNCTIONS];
 static int function_count;
-<<<<<<< HEAD
-static uint64_t double_frees, bad_handles, streams_alive, events_alive, pools_alive, modules_alive, stream_ids;
-static uint64_t graphs_alive;
-=======
 static uint64_t double_frees, bad_handles, copies_queued, streams_alive, events_alive, pools_alive, modules_alive, stream_ids;
->>>>>>> cad1439 (ledger: small tensors and GPU memory are listed by model and use)
+static uint64_t graphs_alive;
 static FILE *log_file;
 static _Thread_local int context_stack[32];
 static _Thread_local int context_depth;
@@ -354,11 +350,8 @@ static void *run(void *argument) {
         s->busy = 1;
         /* A context with a sticky error does no further work. */
         if (!devices[s->device].sticky) perform(s, &w);
-<<<<<<< HEAD
         if (w.kind == TASK) release_task(w.task);
-=======
         if (w.kind == COPY) copies_queued--;
->>>>>>> cad1439 (ledger: small tensors and GPU memory are listed by model and use)
         s->busy = 0;
         pthread_cond_broadcast(&changed);
     }
@@ -1134,20 +1127,13 @@ static int report(char *text, size_t size) {
     for (int i = 0; i < device_count; i++) peak += devices[i].peak;
     return snprintf(text, size,
                     "device_blocks %llu\ndevice_bytes %llu\npeak_bytes %llu\nipc_open %llu\npinned_bytes %llu\n"
-<<<<<<< HEAD
-                    "streams %llu\nevents %llu\nmodules %llu\ngraphs %llu\ndouble_frees %llu\nbad_handles %llu\n",
+                    "streams %llu\nevents %llu\nmodules %llu\ngraphs %llu\ndouble_frees %llu\nbad_handles %llu\n"
+                    "copies_queued %llu\n",
                     (unsigned long long)blocks, (unsigned long long)bytes, (unsigned long long)peak,
                     (unsigned long long)opened, (unsigned long long)pinned, (unsigned long long)streams_alive,
                     (unsigned long long)events_alive, (unsigned long long)modules_alive, (unsigned long long)graphs_alive,
-                    (unsigned long long)double_frees, (unsigned long long)bad_handles);
-=======
-                    "streams %llu\nevents %llu\nmodules %llu\ndouble_frees %llu\nbad_handles %llu\ncopies_queued %llu\n",
-                    (unsigned long long)blocks, (unsigned long long)bytes, (unsigned long long)peak,
-                    (unsigned long long)opened, (unsigned long long)pinned, (unsigned long long)streams_alive,
-                    (unsigned long long)events_alive, (unsigned long long)modules_alive,
                     (unsigned long long)double_frees, (unsigned long long)bad_handles,
                     (unsigned long long)copies_queued);
->>>>>>> cad1439 (ledger: small tensors and GPU memory are listed by model and use)
 }
 
 void fake_cuda_report(char *text, size_t size) {
