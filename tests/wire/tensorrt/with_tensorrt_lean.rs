@@ -20,6 +20,8 @@ fn refusal(major: u32, folder: &std::path::Path) -> (String, String) {
     let index = server.post("/v2/repository/index", &[], "").json();
     let entry = index.as_array().and_then(|all| all.iter().find(|m| m["name"] == "m")).cloned();
     let reason = entry.unwrap_or_default()["reason"].as_str().unwrap_or_default().to_owned();
+    // The log is read by a thread of the test, which may be behind.
+    server.wait_for_log_with(&["TensorRT: ", "CUDA initialization failure"]);
     let log = server.log();
     assert!(server.stop().success());
     (reason, log)
