@@ -174,19 +174,24 @@ impl ModelControl {
         }
         opened.into_iter().for_each(|(version, served)| prepared.model.set_ready(version, served));
         let old = self.models.get(&prepared.model.name);
-        self.publish(&prepared.model)?;
         let until = Instant::now() + self.loader.sequence_drain;
-        let replaced = |version: &&Arc<Version>| !prepared.kept.contains(&version.number);
+        let replaced = |version: &&Arc<Version>| {
+            version.is_loaded() && !prepared.kept.contains(&version.number)
+        };
         let versions = old.iter().flat_map(|old| old.versions.values());
-        for version in versions.filter(replaced).filter(|version| version.is_loaded()) {
+        let versions: Vec<_> = versions.filter(replaced).collect();
+        // Before the new versions get requests: those that continue a sequence must find the version on which it began.
+        let ending: Vec<_> = versions.iter().filter_map(|version| version.ending(until)).collect();
+        ending.into_iter().for_each(|version| prepared.model.ending.add(version));
+        self.publish(&prepared.model)?;
+        for version in versions {
             if !prepared.versions.iter().any(|(new, _)| new.number == version.number) {
                 let name = &prepared.model.name;
                 tracing::info!("unloading: {name}:{}", version.number);
                 version.log_unload(name);
             }
-            match version.ending(until) {
-                Some(ending) => prepared.model.ending.add(ending),
-                None => version.retire(),
+            if !version.is_sequence() {
+                version.retire();
             }
         }
         self.close_ended(&prepared.model.ending);

@@ -198,9 +198,13 @@ impl Version {
         self.health.load().iter().for_each(|health| health.begin_unload());
     }
 
+    pub(super) fn is_sequence(&self) -> bool {
+        self.served().is_some_and(|open| open.scheduler.is_sequence())
+    }
+
     /// This version for the list of replaced ones, if it executes sequences.
     pub(super) fn ending(&self, until: Instant) -> Option<EndingVersion> {
-        let open = self.served().filter(|open| open.scheduler.is_sequence())?;
+        let open = self.served().filter(|_| self.is_sequence())?;
         Some(EndingVersion { open, health: self.health.load_full(), until })
     }
 
