@@ -22,7 +22,7 @@ fn chosen(text: &str, env: &Environment) -> Result<String, String> {
         super::super::location::Provider::Azure => drop(azure(&url, env, options, &mut sources)?),
     }
     let shown = format!("{sources:?}");
-    assert!(!shown.contains("SECRET"), "{shown}");
+    assert!(!shown.contains("HIDDEN"), "{shown}");
     Ok(sources.chosen().unwrap().to_string())
 }
 
@@ -33,12 +33,12 @@ fn first_source_of_s3_is_used() {
     fs::create_dir(home.path().join(".aws")).unwrap();
     fs::write(
         home.path().join(".aws/credentials"),
-        "[default]\naws_access_key_id = DEFAULT\naws_secret_access_key = SECRET\n\
-         [other]\naws_access_key_id=OTHER\naws_secret_access_key=SECRET\n",
+        "[default]\naws_access_key_id = DEFAULT\naws_secret_access_key =HIDDEN\n\
+         [other]\naws_access_key_id=OTHER\naws_secret_access_key=HIDDEN\n",
     )
     .unwrap();
     fs::write(home.path().join(".aws/config"), "[profile sso]\nsso_session = x\n").unwrap();
-    let key = [("AWS_ACCESS_KEY_ID", "ID"), ("AWS_SECRET_ACCESS_KEY", "SECRET")];
+    let key = [("AWS_ACCESS_KEY_ID", "ID"), ("AWS_SECRET_ACCESS_KEY", "HIDDEN")];
     let home_only = ("HOME", path);
     let cases: [(Environment, &str); 5] = [
         ([home_only, key[0], key[1]].into(), "key id ID"),
@@ -65,17 +65,17 @@ fn entry_with_the_longest_prefix_is_used() {
     let path = dir.path().join("credentials.json");
     fs::write(
         &path,
-        r#"{"s3": {"": {"key_id": "ANY", "secret_key": "SECRET"},
-                   "s3://bucket": {"key_id": "BUCKET", "secret_key": "SECRET", "region": "eu-west-1"},
-                   "s3://bucket/a": {"key_id": "A", "secret_key": "SECRET", "session_token": "SECRET"}},
-            "as": {"as://account/container": {"account_str": "account", "account_key": "SECRET"}}}"#,
+        r#"{"s3": {"": {"key_id": "ANY", "secret_key": "HIDDEN"},
+                   "s3://bucket": {"key_id": "BUCKET", "secret_key": "HIDDEN", "region": "eu-west-1"},
+                   "s3://bucket/a": {"key_id": "A", "secret_key": "HIDDEN", "session_token": "HIDDEN"}},
+            "as": {"as://account/container": {"account_str": "account", "account_key": "HIDDEN"}}}"#,
     )
     .unwrap();
     let env: Environment = [
         ("TRITON_CLOUD_CREDENTIAL_PATH", path.to_str().unwrap()),
         ("AWS_ACCESS_KEY_ID", "ENV"),
-        ("AWS_SECRET_ACCESS_KEY", "SECRET"),
-        ("AZURE_STORAGE_KEY", "SECRET"),
+        ("AWS_SECRET_ACCESS_KEY", "HIDDEN"),
+        ("AZURE_STORAGE_KEY", "HIDDEN"),
     ]
     .into();
     for (url, expected) in [
@@ -89,18 +89,18 @@ fn entry_with_the_longest_prefix_is_used() {
         let found = chosen(url, &env).unwrap();
         assert!(found.contains(expected), "{url}: {found}");
     }
-    fs::write(&path, "{\"s3\": {\"\": \"SECRET\"}}").unwrap();
+    fs::write(&path, "{\"s3\": {\"\": \"HIDDEN\"}}").unwrap();
     let error = chosen("s3://bucket", &env).unwrap_err();
-    assert!(error.contains(":1:") && !error.contains("SECRET"), "{error}");
+    assert!(error.contains(":1:") && !error.contains("HIDDEN"), "{error}");
 }
 
 #[test]
 fn first_source_of_azure_is_used() {
     let cases: [(Environment, &str); 4] = [
-        ([("AZURE_STORAGE_KEY", "SECRET")].into(), "AZURE_STORAGE_KEY"),
-        ([("AZURE_STORAGE_SAS_TOKEN", "sig=SECRET")].into(), "AZURE_STORAGE_SAS_TOKEN"),
+        ([("AZURE_STORAGE_KEY", "HIDDEN")].into(), "AZURE_STORAGE_KEY"),
+        ([("AZURE_STORAGE_SAS_TOKEN", "sig=HIDDEN")].into(), "AZURE_STORAGE_SAS_TOKEN"),
         (
-            [("AZURE_CLIENT_ID", "c"), ("AZURE_CLIENT_SECRET", "SECRET"), ("AZURE_TENANT_ID", "t")]
+            [("AZURE_CLIENT_ID", "c"), ("AZURE_CLIENT_SECRET", "HIDDEN"), ("AZURE_TENANT_ID", "t")]
                 .into(),
             "client c of tenant t",
         ),
