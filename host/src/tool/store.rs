@@ -4,7 +4,7 @@ use crate::repository::store::{Location, StoreRuntime, check_store};
 use clap::{Arg, Command, value_parser};
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn check_url(url: &PathBuf, timeout: Duration) -> Result<bool, String> {
+fn check_url(url: &Path, timeout: Duration) -> Result<bool, String> {
     let url = match Location::parse(url)? {
         Location::Object(url) => url,
         Location::Local(path) => {
