@@ -4,12 +4,13 @@
 //! after. Without `graph_spec`, a graph is captured for each combination of shapes that runs, up to [`MAX_GRAPHS`]; with it,
 //! for the shapes that it lists, and smaller batches down to `graph_lower_bound` are padded to them.
 
+use crate::buffers::{copy, free_behind};
 use crate::driver::{self, Graph};
 use crate::instance::TensorRtInstance;
 use crate::model::Loaded;
 use crate::outlet::{Target, bytes_of};
 use crate::profile::nearest;
-use crate::run::{Failed, copy, free_behind};
+use crate::run::Failed;
 use crate::settings::{CudaOptions, GraphSpec};
 use crate::vtable::Shape;
 use std::ptr::NonNull;

@@ -1,11 +1,11 @@
 //! An instance: an execution context for each of its optimisation profiles, on the compute stream of its device.
 
+use crate::buffers::Buffers;
 use crate::callbacks::outputs::OutputAllocator;
 use crate::context::Context;
 use crate::graphs::Graphs;
 use crate::model::{Loaded, TensorRtModel};
 use crate::profile::{Range, selected};
-use crate::run::Buffers;
 use crate::vtable::Shape;
 use std::sync::Arc;
 use trtserver_plugin_api::author::{

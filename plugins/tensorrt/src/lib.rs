@@ -6,13 +6,15 @@
 //!     │      ├─ engine.rs, tensors.rs, types.rs   the deserialized plan; refit.rs: its weights; profile.rs
 //!     │      └─ plugin_libraries.rs
 //! instance.rs ─ context.rs                        an execution context for each profile
-//!     └─ run.rs, outlet.rs                        one run; graphs.rs: by a CUDA graph
+//!     └─ run.rs, buffers.rs, choose.rs, outlet.rs one run; graphs.rs: by a CUDA graph
 //! slots/, vtable.rs, callbacks/                   how the C++ library is called, and calls back
 //! driver.rs                                       the CUDA driver's functions beside the host's
 //! ```
 
 mod backend;
+mod buffers;
 mod callbacks;
+mod choose;
 mod complete;
 mod context;
 mod driver;

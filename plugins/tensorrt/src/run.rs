@@ -1,26 +1,19 @@
-//! One run of an engine: inputs checked and located, a profile chosen, shapes and addresses set, outputs allocated.
+//! One run of an engine: shapes and addresses are set, outputs allocated, the run queued.
 
+use crate::buffers::{copy, is_aligned};
 use crate::callbacks::logger;
 use crate::callbacks::outputs::OutputAllocator;
 use crate::instance::{ProfileContext, TensorRtInstance};
 use crate::model::Loaded;
 use crate::outlet::{Source, Target, bytes_of};
-use crate::profile::{Range, nearest};
-use crate::types;
 use crate::vtable::Shape;
 use std::sync::Arc;
 use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::{Claims, accepted};
 use trtserver_framework::outlet::{Output, output_shape};
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::shape_text;
 use trtserver_plugin_api::abi::types::code;
-use trtserver_plugin_api::author::{
-    Batch, Device, Dtype, Error, HostMemory, Memory, Request, Scope,
-};
-
-/// TensorRT takes device memory at multiples of this alone.
-const ALIGN: usize = 256;
+use trtserver_plugin_api::author::{Batch, Device, Dtype, Error, Memory, Request, Scope};
 
 /// Why a run did not happen.
 #[derive(Debug)]
@@ -51,181 +44,6 @@ impl Failed {
     fn of_error(error: Error) -> Failed {
         Failed::Run(error.into())
     }
-}
-
-/// What an instance reuses from run to run.
-pub struct Buffers {
-    claims: Claims,
-    /// In the order of the plan's inputs.
-    pub inputs: Vec<Input>,
-    pub shapes: Vec<Shape>,
-    /// Addresses by binding, for engines with implicit batch dimension.
-    pub bindings: Vec<*mut u8>,
-    /// For outputs that no request asked for, in the order of the plan's outputs.
-    scratch: Vec<Option<HostMemory>>,
-    host_scratch: Vec<Vec<u64>>,
-    /// For inputs that the host has at an address that TensorRT does not take, in the order of the plan's inputs.
-    aligned: Vec<Option<HostMemory>>,
-    /// Outputs to be copied to where the host wants them: destination, source, bytes.
-    copies: Vec<(*mut u8, *mut u8, usize)>,
-    /// The address of tensors without elements: TensorRT refuses null.
-    pub empty: HostMemory,
-}
-
-/// An input of a run.
-#[derive(Clone, Copy, Default)]
-pub struct Input {
-    /// Position in the request.
-    position: usize,
-    pub at: Option<std::ptr::NonNull<u8>>,
-    pub bytes: usize,
-}
-
-impl Buffers {
-    pub fn new(loaded: &Loaded, device: &Device, scope: &Scope) -> Result<Self, Error> {
-        let (inputs, outputs) = (loaded.plan.inputs.len(), loaded.plan.outputs.len());
-        Ok(Self {
-            claims: Claims::default(),
-            inputs: vec![Input::default(); inputs],
-            shapes: vec![Shape::default(); inputs],
-            bindings: vec![std::ptr::null_mut(); loaded.engine.bindings],
-            scratch: (0..outputs).map(|_| None).collect(),
-            host_scratch: vec![Vec::new(); outputs],
-            aligned: (0..inputs).map(|_| None).collect(),
-            copies: Vec::new(),
-            empty: scope.allocate(device.memory(), 256, 0)?,
-        })
-    }
-
-    /// Checks the inputs of a run, and notes their positions and shapes for the engine.
-    fn check_inputs(
-        &mut self,
-        model: &str,
-        loaded: &Loaded,
-        source: Source<'_, '_>,
-        rows: Option<usize>,
-    ) -> Result<(), Fault> {
-        let slots = &loaded.plan.inputs;
-        let first = source.first().ok_or_else(|| Fault::internal("the batch is empty"))?;
-        self.claims.begin(slots.len());
-        for (position, tensor) in first.inputs().enumerate() {
-            let at = self.claims.claim(model, slots, tensor)?;
-            let slot = &slots[at];
-            let rows = rows.filter(|_| !slot.handle.is_shape);
-            let (kind, given, bytes) =
-                (tensor.dtype().to_abi(), tensor.shape(), tensor.byte_size());
-            let mut buffer = [0; MAX_RANK];
-            let shape = accepted(model, slot, rows.is_some(), kind, given, bytes, &mut buffer)?;
-            let mut shape = Shape::new(shape).ok_or_else(|| {
-                Fault::invalid(format!(
-                    "input '{}' for model '{model}' has {} dimensions, TensorRT allows 8",
-                    slot.name,
-                    shape.len()
-                ))
-            })?;
-            if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
-                *first = rows as i64;
-            }
-            self.shapes[at] = shape;
-            self.inputs[at] = Input { position, at: None, bytes: 0 };
-            if slot.handle.is_shape {
-                self.inputs[at].at = tensor
-                    .contiguous()
-                    .map(|bytes| bytes.as_ptr().cast_mut())
-                    .and_then(std::ptr::NonNull::new);
-            }
-        }
-        self.claims.check_complete(model, slots, |_| true)
-    }
-
-    /// Finds the inputs in the memory of the device.
-    fn locate_inputs(
-        &mut self,
-        loaded: &Loaded,
-        source: Source<'_, '_>,
-        device: &Device,
-        scope: &Scope,
-    ) -> Result<(), Fault> {
-        let Some(first) = source.first() else { return Ok(()) };
-        let memory = device.memory();
-        let inputs = self.inputs.iter_mut().zip(&mut self.aligned);
-        for (slot, (input, aligned)) in loaded.plan.inputs.iter().zip(inputs) {
-            if slot.handle.is_shape {
-                continue;
-            }
-            let Some(tensor) = first.inputs().nth(input.position) else { continue };
-            let block = source.input(input.position, tensor, memory)?;
-            input.at = std::ptr::NonNull::new(block.ptr);
-            input.bytes = block.bytes as usize;
-            if input.at.is_none() || input.bytes == 0 {
-                input.at = std::ptr::NonNull::new(self.empty.as_ptr());
-            } else if !is_aligned(block.ptr) {
-                let to = grown(aligned, input.bytes, device, scope)?;
-                copy(device, to, block.ptr, input.bytes)?;
-                input.at = std::ptr::NonNull::new(to);
-            }
-        }
-        Ok(())
-    }
-
-    /// Memory for an output that no request asked for.
-    fn scratch(
-        &mut self,
-        nth: usize,
-        bytes: usize,
-        on_host: bool,
-        device: &Device,
-        scope: &Scope,
-    ) -> Result<*mut u8, Error> {
-        if on_host {
-            let block = &mut self.host_scratch[nth];
-            block.resize(block.len().max(bytes.div_ceil(8)).max(1), 0);
-            return Ok(block.as_mut_ptr().cast());
-        }
-        if bytes == 0 {
-            return Ok(self.empty.as_ptr());
-        }
-        grown(&mut self.scratch[nth], bytes, device, scope)
-    }
-}
-
-/// Device memory of at least this size, kept from run to run.
-fn grown(
-    block: &mut Option<HostMemory>,
-    bytes: usize,
-    device: &Device,
-    scope: &Scope,
-) -> Result<*mut u8, Error> {
-    if block.as_ref().is_none_or(|block| block.len() < bytes) {
-        if let Some(small) = block.take() {
-            free_behind(device, small)?;
-        }
-        let stream = Some(device.stream());
-        *block = Some(scope.allocate_for(device.memory(), bytes, 0, stream)?);
-    }
-    Ok(block.as_ref().map_or(std::ptr::null_mut(), HostMemory::as_ptr))
-}
-
-/// Frees memory once the work is done that was queued so far.
-pub fn free_behind(device: &Device, memory: HostMemory) -> Result<(), Error> {
-    let event = device.event()?;
-    event.record(device.stream())?;
-    memory.free_after(event);
-    Ok(())
-}
-
-fn is_aligned(at: *mut u8) -> bool {
-    at.addr().is_multiple_of(ALIGN)
-}
-
-/// Queues a copy on the device.
-pub fn copy(device: &Device, to: *mut u8, from: *mut u8, bytes: usize) -> Result<(), Error> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let memory = device.memory();
-    // SAFETY: both are memory of the device of at least that size, used in the order of its compute stream.
-    unsafe { device.copy((to, memory), (from, memory), bytes, Some(device.stream())) }
 }
 
 impl TensorRtInstance {
@@ -271,71 +89,6 @@ impl TensorRtInstance {
             copy(&self.device, to, from, bytes).map_err(Failed::of_error)?;
         }
         self.adopt_outputs(chosen, rows, target)
-    }
-
-    /// The context whose profile fits the inputs best.
-    fn choose(&self) -> Result<usize, Fault> {
-        let (loaded, shapes) = (&self.loaded, &self.buffers.shapes);
-        if loaded.engine.implicit_batch.is_some() {
-            return Ok(0);
-        }
-        let ranges = self.contexts.iter().map(|context| context.ranges.as_slice());
-        let Some(chosen) = nearest(ranges, shapes) else { return Err(self.outside()) };
-        self.check_values(&self.contexts[chosen])?;
-        Ok(chosen)
-    }
-
-    /// Names an input that fits no profile of the instance.
-    fn outside(&self) -> Fault {
-        let shapes = &self.buffers.shapes;
-        let mut reasons = Vec::new();
-        for context in &self.contexts {
-            let slots = self.loaded.plan.inputs.iter().zip(context.ranges.iter().zip(shapes));
-            let outside = |(_, (range, shape)): &(_, (&Range, &Shape))| !range.allows(shape.dims());
-            if let Some((slot, (range, shape))) = slots.into_iter().find(outside) {
-                reasons.push(format!(
-                    "input '{}' has shape {}, optimisation profile {} allows {}",
-                    slot.name,
-                    shape_text(shape.dims()),
-                    context.profile,
-                    range.text()
-                ));
-            }
-        }
-        Fault::invalid(format!("model '{}': {}", self.model.config.model, reasons.join("; ")))
-    }
-
-    fn check_values(&self, context: &ProfileContext) -> Result<(), Fault> {
-        let slots = self.loaded.plan.inputs.iter().zip(context.ranges.iter());
-        for ((slot, range), (input, shape)) in
-            slots.zip(self.buffers.inputs.iter().zip(&self.buffers.shapes))
-        {
-            let (Some(at), Some([min, max])) = (input.at, &range.values) else { continue };
-            let count = shape.dims().iter().product::<i64>().max(0) as usize;
-            let mut values = [0i64; crate::vtable::MAX_DIMS];
-            let Some(values) = values.get_mut(..count) else { continue };
-            for (nth, value) in values.iter_mut().enumerate() {
-                // SAFETY: a shape tensor in CPU memory of the request, whose size was checked against its shape.
-                *value = unsafe {
-                    match slot.handle.kind {
-                        types::INT64 => at.cast::<i64>().add(nth).read_unaligned(),
-                        _ => i64::from(at.cast::<i32>().add(nth).read_unaligned()),
-                    }
-                };
-            }
-            if !range.allows_values(values) {
-                return Err(Fault::invalid(format!(
-                    "model '{}': shape tensor '{}' has the values {}, optimisation profile {} allows {} to {}",
-                    self.model.config.model,
-                    slot.name,
-                    shape_text(values),
-                    context.profile,
-                    shape_text(min),
-                    shape_text(max)
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// Sets shapes that differ from the run before, and all addresses.
