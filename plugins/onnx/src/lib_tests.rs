@@ -36,10 +36,3 @@ fn file_may_be_in_a_directory_of_its_name() {
     std::fs::remove_dir_all(&dir).unwrap();
     assert!(failure.text.starts_with("ONNX Runtime library '/nowhere/"), "{failure}");
 }
-
-/// Also on machines with GPUs, whose groups of KIND_GPU the backend refuses.
-#[test]
-fn automatic_kind_is_the_cpu() {
-    use trtserver_plugin_api::author::{Backend, Kind};
-    assert_eq!(<Engine<Onnx> as Backend>::INFO.preferred[0].kind, Kind::Cpu);
-}

@@ -24,7 +24,7 @@ fn values_are_found_by_path() {
     let at = |path: &str| places.of(path).map(|p| (p.line, p.column));
     assert_eq!(at("name"), Some((1, 1)));
     assert_eq!(at("input"), Some((3, 3)));
-    assert_eq!(at("input.dims"), Some((3, 21)));
+    assert_eq!(at("input.dims"), Some((3, 23)));
     assert_eq!(at("input.reshape.shape"), Some((5, 15)));
     assert_eq!(at("optimization.cuda.graphs"), Some((7, 24)));
     assert_eq!(at("optimization.cuda"), Some((7, 17)));
