@@ -130,8 +130,8 @@ pub mod backend_flags {
     pub const MUST_ISOLATE: u32 = 32;
     /// It uses the secondary devices of an instance; else the host refuses them.
     pub const SECONDARY_DEVICES: u32 = 64;
-    /// It reads `optimization.execution_accelerators` and refuses those that it does not support; else the host
-    /// refuses all.
+    /// It reads `optimization.execution_accelerators` and refuses accelerators that it does not support. Without this flag
+    /// the host refuses all.
     pub const ACCELERATORS: u32 = 128;
 }
 

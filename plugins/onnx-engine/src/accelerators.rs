@@ -54,7 +54,7 @@ impl Settings {
     }
 }
 
-/// The providers of a model's sessions, those that get nodes of the graph first in front.
+/// The providers of a model's sessions, in the order in which they get nodes of the graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accelerators {
     /// Of instances on GPUs.

@@ -27,7 +27,7 @@ pub struct Options {
     pub pattern: bool,
     /// Execution providers beside the library's own for the CPU, best first.
     pub providers: Vec<ProviderOptions>,
-    /// The GPU of those that need one.
+    /// The GPU, for providers that need one.
     pub device: Option<SessionDevice>,
     /// Further settings by the library's names.
     pub entries: Vec<(String, String)>,

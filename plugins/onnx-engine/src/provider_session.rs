@@ -41,7 +41,7 @@ impl Pairs {
     }
 }
 
-/// Adds a provider behind those that `options` has.
+/// Adds a provider behind the present ones of `options`.
 ///
 /// # Safety
 /// `options` are alive; the stream of the device outlives the session.

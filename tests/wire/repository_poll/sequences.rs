@@ -59,7 +59,7 @@ fn begun_sequences_end_on_the_version_that_was_replaced() {
         step(server, "s", id, &format!("{START}{END}"))
     };
     while begin(&server) != version("1", 101) {}
-    // Those that began before continue where they were, new ones begin on the new version.
+    // Sequences that began before continue where they were, new ones begin on the new version.
     assert_eq!(step(&server, "s", 1, ""), version("1", 12));
     assert_eq!(v1_step(&server, "s", 2, 0), 12);
     assert_eq!(step(&server, "s", 3, START), version("1", 101));

@@ -1,4 +1,4 @@
-//! Which open versions a reload leaves open: those that nothing it has changed concerns. Their instances, queues and
+//! Which open versions a reload leaves open: a version of which no file and no setting has changed. Its instances, queues and
 //! sequences stay as they are.
 
 use super::super::Model;

@@ -180,7 +180,7 @@ impl ModelControl {
         };
         let versions = old.iter().flat_map(|old| old.versions.values());
         let versions: Vec<_> = versions.filter(replaced).collect();
-        // Before the new versions get requests: those that continue a sequence must find the version on which it began.
+        // Before the new versions get requests: a request that continues a sequence must find the version on which it began.
         let ending: Vec<_> = versions.iter().filter_map(|version| version.ending(until)).collect();
         ending.into_iter().for_each(|version| prepared.model.ending.add(version));
         self.publish(&prepared.model)?;

@@ -1,4 +1,4 @@
-//! What a load request brings itself: a configuration (`config`) and files (`file:VERSION/PATH`), used in place of those in the
+//! Overrides in a load request: a configuration (`config`) and files (`file:VERSION/PATH`), used in place of those in the
 //! repository.
 
 use super::super::model_config::stays_inside;

@@ -27,7 +27,7 @@ pub struct PreparedModel {
     pub model: Arc<Model>,
     /// To be opened; ascending.
     pub versions: Vec<VersionDir>,
-    /// Those that stay open.
+    /// Versions that stay open.
     pub kept: Vec<i64>,
     /// How often the opening of a version is tried again.
     pub retries: u64,

@@ -69,7 +69,7 @@ impl Partial {
         }
     }
 
-    /// The chunks that are missing. Those that an earlier download has written are read and compared with their digests.
+    /// The chunks that are missing. Chunks of an earlier download are read and compared with their digests.
     ///
     /// # Errors
     /// A file cannot be read.

@@ -133,7 +133,7 @@ impl Store for ObjectRepository {
 }
 
 impl Shared {
-    /// Adds `files` to `tree`, those that are not in the cache by downloading them.
+    /// Adds `files` to `tree`. Files that are not in the cache are downloaded.
     fn fill(
         self: &Arc<Self>,
         model: &str,
