@@ -77,9 +77,15 @@ typedef struct host_block {
     struct host_block *next;
 } host_block;
 
+/* What one cuEventRecord captured. Waits keep theirs when the event is recorded another time. */
+typedef struct {
+    uint64_t uses;
+    int reached;
+} recording;
+
 struct event {
     int alive, device, timing;
-    uint64_t recorded, reached;
+    recording *last; /* null before the first */
 };
 
 typedef enum { COPY, SET, RECORD, WAIT, READY, RELEASE, HOST, KERNEL, TASK } kind;
@@ -89,9 +95,9 @@ typedef struct graph graph;
 typedef struct {
     kind kind;
     address to, from;
-    uint64_t bytes, number;
+    uint64_t bytes;
     uint8_t value;
-    event *event;
+    recording *recording;
     void (*function)(void *);
     void *data;
     int kernel;
@@ -259,6 +265,15 @@ static void release(allocation *a) {
 
 /* Streams. */
 
+static recording *use_recording(recording *r) {
+    if (r) r->uses++;
+    return r;
+}
+
+static void end_use(recording *r) {
+    if (r && --r->uses == 0) free(r);
+}
+
 static void add_kernel(float *a, float *b, float *sum, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) sum[i] = a[i] + b[i];
 }
@@ -299,10 +314,10 @@ static void perform(stream *s, work *w) {
         break;
     }
     case RECORD:
-        if (w->event->reached < w->number) w->event->reached = w->number;
+        w->recording->reached = 1;
         break;
     case WAIT:
-        while (w->event->reached < w->number && !d->sticky) pthread_cond_wait(&changed, &lock);
+        while (w->recording && !w->recording->reached && !d->sticky) pthread_cond_wait(&changed, &lock);
         break;
     case READY: {
         allocation *a = find(w->to);
@@ -351,6 +366,7 @@ static void *run(void *argument) {
         /* A context with a sticky error does no further work. */
         if (!devices[s->device].sticky) perform(s, &w);
         if (w.kind == TASK) release_task(w.task);
+        end_use(w.recording);
         if (w.kind == COPY) copies_queued--;
         s->busy = 0;
         pthread_cond_broadcast(&changed);
@@ -721,6 +737,8 @@ result cuEventDestroy_v2(event *e) {
     BEGIN(NULL, 0);
     EVENT(e);
     e->alive = 0;
+    end_use(e->last);
+    e->last = NULL;
     events_alive--;
     END;
 }
@@ -731,7 +749,11 @@ result cuEventRecord(event *e, stream *handle) {
     STREAM(s, handle, &devices[e->device]);
     if (s->device != e->device) FAIL(INVALID_HANDLE);
     if (s->capture) goto out; /* of no use outside the graph, and the tests have none inside */
-    queue(s, (work){.kind = RECORD, .event = e, .number = ++e->recorded});
+    recording *made = calloc(1, sizeof *made);
+    if (!made) abort();
+    end_use(e->last);
+    e->last = use_recording(made);
+    queue(s, (work){.kind = RECORD, .recording = use_recording(made)});
     END;
 }
 
@@ -742,23 +764,25 @@ result cuStreamWaitEvent(stream *handle, event *e, unsigned flags) {
     EVENT(e);
     STREAM(s, handle, d);
     if (s->capture) goto out;
-    queue(s, (work){.kind = WAIT, .event = e, .number = e->recorded});
+    queue(s, (work){.kind = WAIT, .recording = use_recording(e->last)});
     END;
 }
 
 result cuEventQuery(event *e) {
     BEGIN(NULL, 0);
     EVENT(e);
-    if (e->reached < e->recorded) code = NOT_READY;
+    if (e->last && !e->last->reached) code = NOT_READY;
     END;
 }
 
 result cuEventSynchronize(event *e) {
     BEGIN(NULL, 0);
     EVENT(e);
-    uint64_t number = e->recorded;
-    while (e->reached < number && !devices[e->device].sticky) pthread_cond_wait(&changed, &lock);
-    code = devices[e->device].sticky;
+    recording *captured = use_recording(e->last);
+    int device = e->device;
+    while (captured && !captured->reached && !devices[device].sticky) pthread_cond_wait(&changed, &lock);
+    end_use(captured);
+    code = devices[device].sticky;
     END;
 }
 
