@@ -202,7 +202,7 @@ impl Backends {
                 path.display()
             );
         }
-        Ok(Installed { stamp, backend, in_use: Mutex::default() })
+        Ok(Installed { stamp, backend, in_use: Mutex::default(), logged: Mutex::default() })
     }
 
     /// The backend for a model: the version that it requests (parameter `backend_version`), else the configured

@@ -28,6 +28,8 @@ pub struct Installed {
     /// Holds the facts and is never opened: models share `in_use`, so that the plugin closes with its last model.
     pub backend: Backend,
     pub in_use: Mutex<Weak<Backend>>,
+    /// Messages of failures to open that were logged: models that load at the same time find the same failure.
+    pub logged: Mutex<Vec<(Isolation, String)>>,
 }
 
 /// A file that is named like a backend and cannot be used.
@@ -73,26 +75,35 @@ impl Installed {
         scan: u64,
         cancel: &CancelFlag,
     ) -> Result<Arc<Backend>> {
-        let before = self.backend.open_failure(isolation);
-        if let Some((at, error)) = &before
-            && *at == Some(scan)
+        if let Some((at, error)) = self.backend.open_failure(isolation)
+            && at == Some(scan)
         {
-            return Err(error.clone());
+            return Err(error);
         }
         let backend = self.shared();
-        backend.open_ahead(isolation, scan, cancel).inspect_err(|error| {
-            if !cancel.is_cancelled()
-                && before.is_none_or(|(_, known)| known.message != error.message) {
-                tracing::error!(
-                    "backend '{}' {} from {} cannot be opened; models get another version until a later load finds \
-                     that it opens: {error}",
-                    self.name(),
-                    self.version(),
-                    self.backend.path.display()
-                );
-            }
-        })?;
-        Ok(backend)
+        let opened = backend.open_ahead(isolation, scan, cancel);
+        if !cancel.is_cancelled() {
+            self.log(isolation, opened.as_ref().err());
+        }
+        opened.map(|()| backend)
+    }
+
+    /// Logs a failure to open unless the same was logged since it last opened.
+    fn log(&self, isolation: Isolation, failure: Option<&Error>) {
+        let mut logged = self.logged.lock();
+        let known = logged.iter().position(|(of, _)| *of == isolation);
+        let known = known.map(|at| logged.swap_remove(at).1);
+        let Some(error) = failure else { return };
+        if known.is_none_or(|known| known != error.message) {
+            tracing::error!(
+                "backend '{}' {} from {} cannot be opened; models get another version until a later load finds \
+                 that it opens: {error}",
+                self.name(),
+                self.version(),
+                self.backend.path.display()
+            );
+        }
+        logged.push((isolation, error.message.clone()));
     }
 
     /// Why no model gets it: it did not open when it was last tried.
