@@ -60,7 +60,7 @@ fn missing_credentials_are_named() {
     let ended = check(&gcs, Some(""));
     assert_eq!(ended.code(), 1, "{}", ended.stdout);
     for line in [
-        "GOOGLE_APPLICATION_CREDENTIALS not set",
+        "GOOGLE_APPLICATION_CREDENTIALS: not set",
         "/nonexistent/.config/gcloud/application_default_credentials.json: does not exist",
         "instance metadata: disabled by NO_GCE_CHECK",
         "REFUSED: no credentials",

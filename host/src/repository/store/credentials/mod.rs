@@ -99,7 +99,9 @@ impl Sources {
             .map(|(n, _)| *n)
             .collect();
         if !missing.is_empty() {
-            self.nothing(names.join(" and "), format!("{} not set", missing.join(" and ")));
+            let which =
+                if missing.len() == N { String::new() } else { missing.join(" and ") + " " };
+            self.nothing(names.join(" and "), format!("{which}not set"));
             return None;
         }
         Some(values.map(Option::unwrap_or_default))
