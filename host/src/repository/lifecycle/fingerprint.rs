@@ -48,8 +48,8 @@ impl Stamp {
 }
 
 impl Fingerprint {
-    /// Of objects: paths below the model's directory.
-    pub fn of_objects(files: impl Iterator<Item = (PathBuf, Stamp)>) -> Self {
+    /// From paths relative to the model's directory.
+    pub fn new(files: impl Iterator<Item = (PathBuf, Stamp)>) -> Self {
         let mut files: Vec<_> = files.collect();
         files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Self(files)
@@ -59,16 +59,8 @@ impl Fingerprint {
     /// The metadata of a file or the entries of a directory cannot be read.
     pub fn of(dir: &Path) -> Result<Self> {
         let mut files = Vec::new();
-        walk(dir, |path, metadata, _| files.push((path.to_owned(), Stamp::of(metadata))))?;
-        Ok(Self::from_stamps(dir, files.iter().map(|(path, stamp)| (path.as_path(), *stamp))))
-    }
-
-    /// From the paths below `dir`.
-    pub fn from_stamps<'a>(dir: &Path, stamps: impl Iterator<Item = (&'a Path, Stamp)>) -> Self {
-        let relative = |path: &Path| path.strip_prefix(dir).unwrap_or(path).to_owned();
-        let mut files: Vec<_> = stamps.map(|(path, stamp)| (relative(path), stamp)).collect();
-        files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Self(files)
+        walk(dir, |path, metadata, _| files.push((relative(path, dir), Stamp::of(metadata))))?;
+        Ok(Self::new(files.into_iter()))
     }
 
     /// Whether the files of the version directory `name` are the same in both.
@@ -78,14 +70,11 @@ impl Fingerprint {
 
     /// Whether the files outside of version directories are the same in both, except those for which `except` is true.
     pub fn has_same_shared_files(&self, other: &Self, except: impl Fn(&Path) -> bool) -> bool {
-        let shared = |of: &'_ Self| -> Vec<(PathBuf, Stamp)> {
-            let outside = |path: &Path| {
-                let first = path.components().next().and_then(|c| c.as_os_str().to_str());
-                !first.is_some_and(is_version) && !except(path)
-            };
-            of.0.iter().filter(|(path, _)| outside(path)).cloned().collect()
+        let shared = |(path, _): &&(PathBuf, Stamp)| {
+            let first = path.components().next().and_then(|c| c.as_os_str().to_str());
+            !first.is_some_and(is_version) && !except(path)
         };
-        shared(self) == shared(other)
+        self.0.iter().filter(shared).eq(other.0.iter().filter(shared))
     }
 
     fn below(&self, name: &str) -> impl Iterator<Item = &(PathBuf, Stamp)> {
@@ -126,6 +115,11 @@ pub fn walk(dir: &Path, mut visit: impl FnMut(&Path, &Metadata, bool)) -> Result
         visit(&path, &metadata, is_link);
     }
     Ok(())
+}
+
+/// `path` as seen from `dir`, below which it is.
+pub fn relative(path: &Path, dir: &Path) -> PathBuf {
+    path.strip_prefix(dir).unwrap_or(path).to_owned()
 }
 
 fn named(path: &Path, e: &Error) -> Error {

@@ -1,7 +1,7 @@
 //! The files of one model as they were last seen. Another look costs one `stat` for each file and directory: entries of a
 //! directory are read only if its modification time has changed.
 
-use super::super::lifecycle::fingerprint::{Fingerprint, Stamp, walk};
+use super::super::lifecycle::fingerprint::{Fingerprint, Stamp, relative, walk};
 use std::fs::{self, Metadata};
 use std::io::Result;
 use std::os::unix::fs::MetadataExt;
@@ -58,8 +58,8 @@ impl Tree {
             let (stamp, entries) = (Stamp::of(metadata), Entries::of(metadata, now));
             nodes.push(Node { path: path.to_owned(), stamp, entries });
         })?;
-        let stamps = nodes.iter().map(|node| (node.path.as_path(), node.stamp));
-        let fingerprint = Arc::new(Fingerprint::from_stamps(dir, stamps));
+        let files = nodes.iter().map(|node| (relative(&node.path, dir), node.stamp));
+        let fingerprint = Arc::new(Fingerprint::new(files));
         Ok(Self { nodes, fingerprint, has_links })
     }
 

@@ -94,7 +94,7 @@ impl Store for ObjectRepository {
         let shared = &self.0;
         let list = async { shared.client.files(model).await };
         let files = shared.runtime.run(&CancelFlag::default(), || (), list)?;
-        Ok(Fingerprint::of_objects(files.into_iter().map(|entry| {
+        Ok(Fingerprint::new(files.into_iter().map(|entry| {
             let ObjectMeta { last_modified, size, e_tag, .. } = entry.object;
             let modified_ns = last_modified.timestamp_nanos_opt().unwrap_or_default();
             let tag = e_tag.unwrap_or_default();
