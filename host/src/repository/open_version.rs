@@ -69,24 +69,10 @@ impl OpenVersion {
         Some(Arc::new(Self { for_begun_sequences: true, ..self.share()? }))
     }
 
-    /// A value with the same instances, queue and counters.
+    /// A value with the same instances, queue and counters. `None` for ensembles.
     fn share(&self) -> Option<Self> {
         let Scheduler::Queue(queue) = &self.scheduler else { return None };
-        Some(Self {
-            name: Arc::clone(&self.name),
-            version: self.version,
-            version_text: Arc::clone(&self.version_text),
-            config: Arc::clone(&self.config),
-            signature: Arc::clone(&self.signature),
-            stats: Arc::clone(&self.stats),
-            scheduler: Scheduler::Queue(Arc::clone(queue)),
-            closer: self.closer.clone(),
-            backend: self.backend.clone(),
-            usage: Arc::clone(&self.usage),
-            ending: Arc::clone(&self.ending),
-            for_begun_sequences: self.for_begun_sequences,
-            arena: self.arena.clone(),
-        })
+        Some(self.with_scheduler(Scheduler::Queue(Arc::clone(queue))))
     }
 
     /// For an ensemble: a copy that holds references to the open versions of its steps. Other models are returned as they are.
@@ -95,21 +81,25 @@ impl OpenVersion {
     /// A model of a step is not served.
     pub(super) fn with_pinned_steps(self: Arc<Self>) -> Result<Arc<Self>> {
         let Scheduler::Ensemble(ensemble) = &self.scheduler else { return Ok(self) };
-        Ok(Arc::new(Self {
+        Ok(Arc::new(self.with_scheduler(Scheduler::Ensemble(ensemble.pinned()?))))
+    }
+
+    fn with_scheduler(&self, scheduler: Scheduler) -> Self {
+        Self {
             name: Arc::clone(&self.name),
             version: self.version,
             version_text: Arc::clone(&self.version_text),
             config: Arc::clone(&self.config),
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
-            scheduler: Scheduler::Ensemble(ensemble.pinned()?),
-            closer: None,
-            backend: None,
+            scheduler,
+            closer: self.closer.clone(),
+            backend: self.backend.clone(),
             usage: Arc::clone(&self.usage),
             ending: Arc::clone(&self.ending),
-            for_begun_sequences: false,
-            arena: None,
-        }))
+            for_begun_sequences: self.for_begun_sequences,
+            arena: self.arena.clone(),
+        }
     }
 }
 
