@@ -66,27 +66,25 @@ pub fn backends() -> PathBuf {
 /// TensorFlow's library in this release, which `cargo xtask runtimes --tensorflow` installs. Tests that need it have
 /// `with_tensorflow` in their path, by which `cargo xtask test --without tensorflow` leaves them out.
 pub fn tensorflow(version: &str) -> PathBuf {
-    let library = dist().join(format!("lib/tensorflow-{version}/libtensorflow_cc.so.2"));
-    assert!(
-        library.is_file(),
-        "no TensorFlow {version} at {}\n  `cargo xtask runtimes --tensorflow` installs it, \
-         `cargo xtask test --without tensorflow` leaves out the tests that need it",
-        library.display()
-    );
-    library
+    release("TensorFlow", "tensorflow", version, "libtensorflow_cc.so.2")
 }
 
 /// The folder of TensorRT's lean and dispatch runtimes in this release, which `cargo xtask runtimes --tensorrt` installs. Tests
 /// that need it have `with_tensorrt_lean` in their path, by which `cargo xtask test --without tensorrt` leaves them out.
 pub fn tensorrt(version: &str) -> PathBuf {
-    let folder = dist().join(format!("lib/tensorrt-{version}"));
+    release("TensorRT", "tensorrt", version, "")
+}
+
+/// `file` of a release of a framework, or its folder.
+fn release(title: &str, name: &str, version: &str, file: &str) -> PathBuf {
+    let path = dist().join(format!("lib/{name}-{version}")).join(file);
     assert!(
-        folder.is_dir(),
-        "no TensorRT {version} at {}\n  `cargo xtask runtimes --tensorrt` installs it, \
-         `cargo xtask test --without tensorrt` leaves out the tests that need it",
-        folder.display()
+        path.exists(),
+        "no {title} {version} at {}\n  `cargo xtask runtimes --{name}` installs it, \
+         `cargo xtask test --without {name}` leaves out the tests that need it",
+        path.display()
     );
-    folder
+    path
 }
 
 /// Python with the client of this generation; none where that client has no build.
