@@ -27,7 +27,7 @@ pub struct Settings {
 
 impl Settings {
     /// # Errors
-    /// A value that is none of its setting.
+    /// A value that the setting does not allow.
     pub fn new<'a>(
         setting: impl Fn(&str) -> Option<&'a str>,
         plugin_dir: &Path,
