@@ -13,7 +13,7 @@ use super::super::model_config::{
 use super::super::scheduling::Scheduling;
 use super::super::store::ModelDir;
 use super::super::version_dirs::VersionDirs;
-use super::super::version_policy::select_versions;
+use super::super::version_policy::{SelectedVersions, select_versions};
 use super::super::{Model, ModelTable, warmup};
 use super::autocomplete::autocomplete;
 use super::kept::Unchanged;
@@ -301,19 +301,21 @@ impl Loader {
     }
 }
 
-/// The directories of the versions that the version policy selects.
-fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a str> {
+fn selected(config: &ModelConfig, found: &VersionDirs) -> SelectedVersions {
     let policy = config.version_policy.clone().unwrap_or_default();
     let existing: Vec<i64> = found.versions.keys().copied().collect();
-    let selected = select_versions(&policy, &existing).versions;
+    select_versions(&policy, &existing)
+}
+
+/// The directories of the versions that the version policy selects.
+fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a str> {
+    let selected = selected(config, found).versions;
     selected.iter().filter_map(|number| found.versions.get(number).map(String::as_str)).collect()
 }
 
 /// The versions that the version policy selects, and the names of their directories; ascending.
 fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)>, ConfigError> {
-    let policy = config.version_policy.clone().unwrap_or_default();
-    let existing: Vec<i64> = found.versions.keys().copied().collect();
-    let selected = select_versions(&policy, &existing);
+    let selected = selected(config, found);
     for missing in &selected.missing {
         tracing::error!(
             "model '{}': version {missing} of its version policy does not exist",

@@ -76,6 +76,11 @@ impl<F: Clone + PartialEq> Changes<F> {
         self.models.get(name).is_some_and(|model| model.busy || model.is_changed())
     }
 
+    /// As [`Self::is_changing`], of any model but `name`.
+    pub fn others_are_changing(&self, name: &str) -> bool {
+        self.models.keys().any(|other| other != name && self.is_changing(other))
+    }
+
     /// What is to be begun at `now`. The caller reports its end by [`Self::ended`].
     pub fn due(&mut self, now: u64) -> Vec<(String, Action)> {
         let settle_ns = self.settle_ns;

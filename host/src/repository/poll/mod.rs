@@ -165,6 +165,10 @@ impl Poller {
 
     /// Whether a step of the ensemble `name` is loaded or about to be, and does not wait itself.
     fn waits_for_step(&self, name: &str) -> bool {
+        // Most changes are of one model: its configuration need not be read here.
+        if !self.changes.others_are_changing(name) {
+            return false;
+        }
         let steps = self.control.steps_of(name);
         let changes = |step: &String| {
             step != name && !self.waiting.contains(step) && self.changes.is_changing(step)
