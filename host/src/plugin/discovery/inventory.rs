@@ -28,8 +28,8 @@ pub struct Installed {
     /// Holds the facts and is never opened: models share `in_use`, so that the plugin closes with its last model.
     pub backend: Backend,
     pub in_use: Mutex<Weak<Backend>>,
-    /// Messages of failures to open that were logged: models that load at the same time find the same failure.
-    pub logged: Mutex<Vec<(Isolation, String)>>,
+    /// Messages of failures to open that were logged, by isolation: models that load at the same time find the same failure.
+    pub logged: Mutex<[Option<String>; 2]>,
 }
 
 /// A file that is named like a backend and cannot be used.
@@ -90,11 +90,11 @@ impl Installed {
 
     /// Logs a failure to open unless the same was logged since it last opened.
     fn log(&self, isolation: Isolation, failure: Option<&Error>) {
-        let mut logged = self.logged.lock();
-        let known = logged.iter().position(|(of, _)| *of == isolation);
-        let known = known.map(|at| logged.swap_remove(at).1);
-        let Some(error) = failure else { return };
-        if known.is_none_or(|known| known != error.message) {
+        let message = failure.map(|error| error.message.clone());
+        let known = std::mem::replace(&mut self.logged.lock()[isolation as usize], message);
+        if let Some(error) = failure
+            && known.as_ref() != Some(&error.message)
+        {
             tracing::error!(
                 "backend '{}' {} from {} cannot be opened; models get another version until a later load finds \
                  that it opens: {error}",
@@ -103,7 +103,6 @@ impl Installed {
                 self.backend.path.display()
             );
         }
-        logged.push((isolation, error.message.clone()));
     }
 
     /// Why no model gets it: it did not open when it was last tried.
