@@ -85,7 +85,7 @@ impl Ensemble {
 
     /// Whether `sequence` has begun and not ended in a step's model.
     pub fn has_sequence(&self, sequence: &Sequence) -> bool {
-        self.models().is_ok_and(|models| models.iter().any(|model| model.has_sequence(sequence)))
+        self.with_models(|models| models.iter().any(|model| model.has_sequence(sequence)))
     }
 
     /// Executes a checked request. It gets its final response whatever happens.
