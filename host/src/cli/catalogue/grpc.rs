@@ -1,0 +1,128 @@
+//! Flags of the gRPC frontends.
+
+use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT, flag};
+
+const NO_POOL: &str = "the server has no such memory pool";
+const NO_TLS: &str = "gRPC over TLS";
+const NO_KEEPALIVE: &str = "keepalive uses the defaults of the HTTP/2 library";
+
+pub(super) const GRPC: &[Flag] = &[
+    flag("allow-grpc", Kind::Bool, "true", "Serve gRPC"),
+    flag("grpc-address", Kind::Text("ADDRESS"), "0.0.0.0", "Address of the gRPC listener"),
+    flag("grpc-port", PORT, "8001", "Port of the gRPC listener; 0 selects a free port"),
+    flag(
+        "reuse-grpc-port",
+        Kind::Bool,
+        "false",
+        "Share the gRPC port with other processes (SO_REUSEPORT)",
+    )
+    .unsupported(&["false"], "SO_REUSEPORT"),
+    flag(
+        "grpc-header-forward-pattern",
+        Kind::Text("REGEX"),
+        "",
+        "Forward request metadata that matches to models as parameters",
+    )
+    .unsupported(&[""], "header forwarding"),
+    flag("grpc-infer-thread-count", ANY_INT, "", "Number of threads for ModelInfer")
+        .no_effect(OWN_THREADS),
+    flag("grpc-stream-infer-thread-count", ANY_INT, "", "Number of threads for ModelStreamInfer")
+        .no_effect(OWN_THREADS),
+    flag(
+        "grpc-infer-allocation-pool-size",
+        ANY_INT,
+        "",
+        "Number of request objects kept for reuse",
+    )
+    .no_effect(NO_POOL),
+    flag(
+        "grpc-max-response-pool-size",
+        ANY_INT,
+        "",
+        "Maximum number of queued responses per stream",
+    )
+    .no_effect("unread responses are limited by --max-unread-per-stream"),
+    flag("grpc-use-ssl", Kind::Bool, "false", "Serve gRPC over TLS")
+        .unsupported(&["false"], NO_TLS),
+    // Triton enables TLS when this flag is given with any value, so "=false" is refused too.
+    flag("grpc-use-ssl-mutual", Kind::Bool, "false", "Require a client certificate (mutual TLS)")
+        .unsupported(&[], NO_TLS),
+    flag("grpc-server-cert", Kind::Path("FILE"), "", "Server certificate, PEM")
+        .unsupported(&[""], NO_TLS),
+    flag("grpc-server-key", Kind::Path("FILE"), "", "Private key of the server certificate, PEM")
+        .unsupported(&[""], NO_TLS),
+    flag(
+        "grpc-root-cert",
+        Kind::Path("FILE"),
+        "",
+        "Root certificates for client certificates, PEM",
+    )
+    .unsupported(&[""], NO_TLS),
+    flag(
+        "grpc-infer-response-compression-level",
+        Kind::Choice(&["none", "low", "medium", "high"]),
+        "none",
+        "Compression level of responses",
+    )
+    .unsupported(&["none"], "response compression that the client did not request"),
+    flag(
+        "grpc-keepalive-time",
+        Kind::Count,
+        "",
+        "Interval of HTTP/2 keep-alive pings in milliseconds; by default none, see --tcp-keepalive-secs",
+    ),
+    flag(
+        "grpc-keepalive-timeout",
+        Kind::Count,
+        "20000",
+        "Timeout of an HTTP/2 keep-alive ping in milliseconds",
+    ),
+    flag(
+        "grpc-keepalive-permit-without-calls",
+        Kind::Bool,
+        "false",
+        "Send keepalive pings without active calls",
+    )
+    .warns(&["false"], NO_KEEPALIVE),
+    flag(
+        "grpc-http2-max-pings-without-data",
+        Kind::Count,
+        "2",
+        "Maximum number of pings between two data frames",
+    )
+    .warns(&["2"], NO_KEEPALIVE),
+    flag(
+        "grpc-http2-min-recv-ping-interval-without-data",
+        Kind::Count,
+        "300000",
+        "Minimum interval of client pings in milliseconds",
+    )
+    .warns(&["300000"], NO_KEEPALIVE),
+    flag(
+        "grpc-http2-max-ping-strikes",
+        Kind::Count,
+        "2",
+        "Number of client pings above the limit before the connection is closed",
+    )
+    .warns(&["2"], NO_KEEPALIVE),
+    flag(
+        "grpc-max-connection-age",
+        Kind::Count,
+        "",
+        "Maximum age of a gRPC connection in milliseconds; by default --max-connection-age-secs",
+    ),
+    flag(
+        "grpc-max-connection-age-grace",
+        Kind::Count,
+        "",
+        "Grace period in milliseconds for the calls of an aged connection; by default none",
+    ),
+    flag(
+        "grpc-restricted-protocol",
+        Kind::Text("APIS:KEY=VALUE"),
+        "",
+        "Restrict RPCs to requests with a header",
+    )
+    .repeats()
+    .unsupported(&[], "restricted endpoints"),
+];

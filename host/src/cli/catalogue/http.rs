@@ -1,0 +1,39 @@
+//! Flags of the HTTP frontends.
+
+use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT, flag};
+
+pub(super) const HTTP: &[Flag] = &[
+    flag("allow-http", Kind::Bool, "true", "Serve HTTP"),
+    flag("http-address", Kind::Text("ADDRESS"), "0.0.0.0", "Address of the HTTP listener"),
+    flag("http-port", PORT, "8000", "Port of the HTTP listener; 0 selects a free port"),
+    flag("http-health-port", PORT, "", "Additional port that serves the health endpoint only"),
+    flag(
+        "http-max-input-size",
+        Kind::Int { min: 1, max: i64::MAX },
+        "67108864",
+        "Maximum size of an HTTP request body in bytes",
+    ),
+    flag("http-thread-count", ANY_INT, "", "Number of HTTP threads").no_effect(OWN_THREADS),
+    flag(
+        "reuse-http-port",
+        Kind::Bool,
+        "false",
+        "Share the HTTP port with other processes (SO_REUSEPORT)",
+    )
+    .unsupported(&["false"], "SO_REUSEPORT"),
+    flag(
+        "http-header-forward-pattern",
+        Kind::Text("REGEX"),
+        "",
+        "Forward request headers that match to models as parameters",
+    )
+    .unsupported(&[""], "header forwarding"),
+    flag(
+        "http-restricted-api",
+        Kind::Text("APIS:KEY=VALUE"),
+        "",
+        "Restrict endpoints to requests with a header",
+    )
+    .repeats()
+    .unsupported(&[], "restricted endpoints"),
+];

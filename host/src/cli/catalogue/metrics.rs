@@ -1,0 +1,25 @@
+//! Flags of the metrics.
+
+use super::flag::{Flag, Kind, PORT, flag};
+
+pub(super) const METRICS: &[Flag] = &[
+    flag("allow-metrics", Kind::Bool, "true", "Serve Prometheus metrics"),
+    flag(
+        "metrics-address",
+        Kind::Text("ADDRESS"),
+        "",
+        "Address of the metrics listener; by default that of --http-address",
+    ),
+    flag("metrics-port", PORT, "8002", "Port of the metrics listener; 0 selects a free port"),
+    flag("allow-gpu-metrics", Kind::Bool, "true", "Export GPU metrics"),
+    flag("allow-cpu-metrics", Kind::Bool, "true", "Export use and memory of the machine's CPUs"),
+    flag(
+        "metrics-interval-ms",
+        Kind::Float,
+        "2000",
+        "Interval of GPU measurements in milliseconds",
+    ),
+    flag("metrics-config", Kind::Text("KEY=VALUE"), "", "Select latency metrics and their type")
+        .repeats()
+        .unsupported(&[], "metric selection"),
+];

@@ -1,0 +1,135 @@
+//! Flags of the model repository and of loading.
+
+use super::flag::{BYTES, Flag, Kind, POSITIVE, flag};
+
+const ONE_NAMESPACE: &str = "all repositories share one namespace: a model that several of them have is refused, and a \
+                             step of an ensemble cannot name a namespace";
+
+pub(super) const REPOSITORY: &[Flag] = &[
+    flag(
+        "model-repository",
+        Kind::Path("DIR"),
+        "",
+        "Model repository: a directory with one directory per model, or its URL in an object store: \
+         gs://BUCKET/PATH, s3://BUCKET/PATH, s3://HOST:PORT/BUCKET/PATH, as://ACCOUNT/CONTAINER/PATH. Required",
+    )
+    .also(&["model-store", "modelstore"])
+    .repeats(),
+    flag(
+        "model_base_path",
+        Kind::Path("DIR"),
+        "",
+        "Same as --model-repository, with the responses of the releases that had this flag",
+    )
+    .also(&["model-base-path"])
+    .repeats(),
+    flag(
+        "model-cache-dir",
+        Kind::Path("DIR"),
+        "",
+        "Cache of models from object stores, which servers may share; by default trtserver/models in the user's cache \
+         directory",
+    ),
+    flag(
+        "model-cache-size",
+        Kind::Size,
+        "",
+        "Maximum bytes of the model cache: models that are not loaded are removed, those used longest ago first; by \
+         default no limit",
+    ),
+    flag(
+        "store-timeout-secs",
+        POSITIVE,
+        "30",
+        "How long an object store may send nothing, and how long failed calls are repeated, before a load fails",
+    ),
+    flag(
+        "strict-model-config",
+        Kind::Bool,
+        "true",
+        "Require a complete configuration file for every model; with false the backend completes \
+         missing fields",
+    ),
+    flag("disable-auto-complete-config", Kind::Bool, "false", "Same as --strict-model-config=true"),
+    flag("model-load-thread-count", POSITIVE, "4", "Number of models loaded in parallel"),
+    flag(
+        "max-instances",
+        POSITIVE,
+        "",
+        "Maximum number of instances of all models, each of which is a thread; by default 4096, or less where the \
+         system allows fewer threads",
+    ),
+    flag(
+        "max-instances-per-model",
+        POSITIVE,
+        "1024",
+        "Maximum number of instances of one model version",
+    ),
+    flag(
+        "max-load-memory",
+        BYTES,
+        "268435456",
+        "Maximum bytes of labels, initial states and warm-up data of one model",
+    ),
+    flag(
+        "warmup-timeout-secs",
+        Kind::Count,
+        "1800",
+        "Time limit in seconds for the warm-up of an instance, after which the load fails; 0 for none",
+    ),
+    flag(
+        "model-load-retry-count",
+        Kind::Count,
+        "0",
+        "How often the opening of a model version is tried again after it failed",
+    ),
+    flag(
+        "model-control-mode",
+        Kind::Choice(&["none", "poll", "explicit"]),
+        "none",
+        "none: load all models at start; poll: load models when their files change; explicit: load \
+         the models of --load-model at start, others by request. Without this flag \
+         --repository-poll-secs or --allow-poll-model-repository=true means poll",
+    ),
+    flag(
+        "allow-model-control",
+        Kind::Bool,
+        "false",
+        "Same as --model-control-mode=explicit; requires --allow-poll-model-repository=false",
+    ),
+    flag(
+        "load-model",
+        Kind::Text("NAME"),
+        "",
+        "Model to load at start in explicit mode; * loads all models",
+    )
+    .repeats(),
+    flag("allow-poll-model-repository", Kind::Bool, "", "Same as --model-control-mode=poll")
+        .also(&["allow-model-load-unload"]),
+    flag(
+        "repository-poll-secs",
+        Kind::Count,
+        "15",
+        "Polling interval of the model repository in seconds; 0 disables polling",
+    )
+    .also(&["file-system-poll-secs"]),
+    flag(
+        "repository-settle-secs",
+        Kind::Float,
+        "1",
+        "Load changed files once they have not changed for this time in seconds",
+    ),
+    flag(
+        "model-config-name",
+        Kind::Text("NAME"),
+        "",
+        "Use configs/NAME.pbtxt of a model instead of its config.pbtxt, where the model has it",
+    ),
+    flag(
+        "model-namespacing",
+        Kind::Bool,
+        "false",
+        "Allow models of the same name in different repositories",
+    )
+    .warns(&["false"], ONE_NAMESPACE),
+];
