@@ -12,6 +12,7 @@ mod load;
 mod options;
 mod pairs; // A B B A
 mod plot;
+mod polling;
 mod process;
 mod repository;
 mod requests;
@@ -56,8 +57,10 @@ fn measure(options: &Options) -> Result<()> {
     refuse_debug(options)?;
     let mut starts = Table::new(startup::COLUMNS);
     startup::measure(options, &mut starts)?;
+    let mut polls = Table::new(polling::COLUMNS);
+    polling::measure(options, &mut polls)?;
     let mut plot = Plot::default();
-    let mut tables = vec![serving::measure(options, &mut plot)?, starts];
+    let mut tables = vec![serving::measure(options, &mut plot)?, starts, polls];
     tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
     tables.extend(scaling::measure(options)?);

@@ -29,6 +29,11 @@ pub struct Process {
 impl Process {
     /// Starts the server with this model repository.
     pub fn server(options: &Options, models: &Path) -> Result<Self> {
+        Self::server_with(options, models, &[])
+    }
+
+    /// The same, with further flags.
+    pub fn server_with(options: &Options, models: &Path, flags: &[&str]) -> Result<Self> {
         let mut command = Command::new(options.dist.join("bin/trtserver"));
         let flag = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
         command
@@ -37,7 +42,8 @@ impl Process {
             .arg(flag("backend-dir", options.probe.clone()))
             .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
             .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"])
-            .arg("--allow-client-shm=true");
+            .arg("--allow-client-shm=true")
+            .args(flags);
         start(command)
     }
 
@@ -59,6 +65,21 @@ impl Process {
     /// Memory in MB by its name in /proc/PID/status: VmRSS now, VmHWM at its highest.
     pub fn memory(&self, name: &str) -> Result<f64> {
         memory(self.id(), name)
+    }
+
+    /// CPU time of the thread with this name so far.
+    pub fn thread_time(&self, name: &str) -> Result<Duration> {
+        let folder = format!("/proc/{}/task", self.id());
+        for thread in fs::read_dir(&folder).map_err(|e| format!("{folder}: {e}"))?.flatten() {
+            let read = |file| fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+            if read("comm").trim_end() == name {
+                let times = read("schedstat");
+                let ns = times.split_whitespace().next().and_then(|ns| ns.parse().ok());
+                let ns = ns.ok_or_else(|| format!("{folder}: no schedstat"))?;
+                return Ok(Duration::from_nanos(ns));
+            }
+        }
+        Err(format!("{folder}: no thread is named {name}"))
     }
 
     /// Voluntary context switches of its threads so far.
