@@ -148,10 +148,10 @@ pub(super) fn check(config: &ModelConfig) -> Result<Vec<Warning>, ConfigError> {
     Ok(warnings)
 }
 
-/// The fields of the table.
+/// The fields of the table, and whether they refuse the model.
 #[cfg(test)]
-pub fn fields() -> Vec<&'static str> {
-    TABLE.iter().map(|row| row.field).collect()
+pub fn fields() -> Vec<(&'static str, bool)> {
+    TABLE.iter().map(|row| (row.field, matches!(row.action, Refuse))).collect()
 }
 
 #[cfg(test)]
