@@ -250,7 +250,7 @@ impl TensorRtInstance {
         let mut outputs = Vec::new();
         for nth in 0..self.loaded.plan.outputs.len() {
             let slot = &self.loaded.plan.outputs[nth];
-            let shape = self.output_shape_of(chosen, nth, rows);
+            let shape = self.contexts[chosen].output_shape(&self.loaded, nth, rows);
             let shape = shape.ok_or_else(|| {
                 format!("the shape of output '{}' is known only while the engine runs", slot.name)
             })?;
@@ -288,17 +288,6 @@ impl TensorRtInstance {
         Ok(at)
     }
 
-    fn output_shape_of(&self, chosen: usize, nth: usize, rows: Option<usize>) -> Option<Shape> {
-        if self.loaded.engine.implicit_batch.is_none() {
-            return self.contexts[chosen].outputs[nth];
-        }
-        let mut shape = Shape::new(&self.loaded.plan.outputs[nth].dims)?;
-        if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
-            *first = rows as i64;
-        }
-        Some(shape)
-    }
-
     fn launch(
         &self,
         captured: &Captured,
@@ -315,10 +304,7 @@ impl TensorRtInstance {
         unsafe { captured.graph.launch(device.stream().as_raw()) }
             .map_err(|reason| Failed::Run(Fault::internal(reason)))?;
         for (slot, (shape, from)) in self.loaded.plan.outputs.iter().zip(&captured.outputs) {
-            let mut shape = *shape;
-            if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
-                *first = rows as i64;
-            }
+            let shape = shape.with_rows(rows);
             let bytes = bytes_of(&shape, slot.dtype).unwrap_or(0);
             let kind = Dtype::from_abi(slot.dtype);
             let dims = if slot.scalar { &[1][..] } else { shape.dims() };

@@ -145,6 +145,16 @@ impl ProfileContext {
             profile,
         })
     }
+
+    /// The shape of an output of a run of `rows` rows, once those of the inputs are set; `None` where only the run decides.
+    pub fn output_shape(&self, loaded: &Loaded, nth: usize, rows: Option<usize>) -> Option<Shape> {
+        match loaded.engine.implicit_batch {
+            Some(_) => {
+                Shape::new(&loaded.plan.outputs[nth].dims).map(|shape| shape.with_rows(rows))
+            }
+            None => self.outputs[nth],
+        }
+    }
 }
 
 /// True: the request was cancelled, and has failed now.

@@ -143,16 +143,7 @@ impl TensorRtInstance {
         buffers.copies.clear();
         for (nth, slot) in loaded.plan.outputs.iter().enumerate() {
             let handle = &slot.handle;
-            let shape = match implicit {
-                true => Shape::new(&slot.dims).map(|mut shape| {
-                    if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
-                        *first = rows as i64;
-                    }
-                    shape
-                }),
-                false => context.outputs[nth],
-            };
-            let Some(shape) = shape else {
+            let Some(shape) = context.output_shape(loaded, nth, rows) else {
                 let allocator = prepare_allocator(context, nth, loaded, device, scope);
                 allocator.map_err(|reason| Failed::Run(Fault::internal(reason)))?;
                 continue;
