@@ -128,11 +128,11 @@ impl Buffers {
         &mut self,
         nth: usize,
         bytes: usize,
-        on_host: bool,
+        is_shape: bool,
         device: &Device,
         scope: &Scope,
     ) -> Result<*mut u8, Error> {
-        if on_host {
+        if is_shape {
             let block = &mut self.host_scratch[nth];
             block.resize(block.len().max(bytes.div_ceil(8)).max(1), 0);
             return Ok(block.as_mut_ptr().cast());

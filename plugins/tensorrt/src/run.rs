@@ -155,17 +155,17 @@ impl TensorRtInstance {
             let mut dims = [0; MAX_RANK];
             let rows = rows.filter(|_| !handle.is_shape);
             let output = described(slot, rows, &shape, &mut dims).map_err(Failed::Run)?;
-            let memory = if handle.on_host { Memory::CPU } else { device.memory() };
+            let memory = if handle.is_shape { Memory::CPU } else { device.memory() };
             let block = target.block(output, bytes, memory).map_err(Failed::of_error)?;
             let mut at = block.ptr;
             if at.is_null() || bytes == 0 {
-                let scratch = buffers.scratch(nth, bytes, handle.on_host, device, scope);
+                let scratch = buffers.scratch(nth, bytes, handle.is_shape, device, scope);
                 at = scratch.map_err(Failed::of_error)?;
             } else if block.memory != memory {
                 let text =
                     format!("output '{}' is not in the memory that the engine writes", slot.name);
                 return Err(Failed::Run(Fault::internal(text)));
-            } else if !handle.on_host && !is_aligned(at) {
+            } else if !handle.is_shape && !is_aligned(at) {
                 let scratch = buffers.scratch(nth, bytes, false, device, scope);
                 let scratch = scratch.map_err(Failed::of_error)?;
                 buffers.copies.push((at, scratch, bytes));
