@@ -8,9 +8,8 @@ use crate::model::{Loaded, TensorRtModel};
 use crate::profile::{Range, selected};
 use crate::vtable::Shape;
 use std::sync::Arc;
-use trtserver_plugin_api::author::{
-    Batch, Code, Device, Error, Instance, InstanceContext, Request, Scope,
-};
+use trtserver_framework::execute::fail_if_cancelled;
+use trtserver_plugin_api::author::{Batch, Code, Device, Error, Instance, InstanceContext, Scope};
 
 pub struct TensorRtInstance {
     /// Before the engine, which they hold.
@@ -155,13 +154,4 @@ impl ProfileContext {
             None => self.outputs[nth],
         }
     }
-}
-
-/// True: the request was cancelled, and has failed now.
-fn fail_if_cancelled(request: Request<'_>) -> bool {
-    let cancelled = request.is_cancelled();
-    if cancelled {
-        request.fail(Error::cancelled("the request was cancelled before it ran"));
-    }
-    cancelled
 }
