@@ -95,8 +95,7 @@ fn begin(
     received_ns: u64,
 ) -> Result<Result<PendingRequest, Status>, Box<ModelInferRequest>> {
     if frames.remaining() >= unary::MIN_IN_ARENA
-        && let Some(memory) =
-            frames.model().and_then(|m| ctx.models.input_memory(m.name, m.version))
+        && let Some(memory) = frames.model().and_then(|m| m.input_memory(&ctx.models))
         && let Some(arena) = memory.arena
     {
         frames.copy_into(arena);
