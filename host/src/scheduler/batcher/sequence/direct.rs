@@ -78,10 +78,7 @@ impl DirectStrategy {
             left_out |= !compatible;
             picks.push(compatible.then_some(key));
         }
-        // Slots above the last one chosen need no position.
-        while picks.last() == Some(&None) {
-            picks.pop();
-        }
+        // A slot that is left out keeps its position: models see one batch size while the same slots have requests.
         for index in (0..picks.len()).rev() {
             if picks[index].is_some() {
                 ready.clear(index);

@@ -43,11 +43,11 @@ fn requests_of_other_shapes_stay_queued() {
     run(
         direct(1, 4),
         "0 push A1^/1 B1^/2 C1^/1 D1^/2
-         0 form 0 : A1 - C1 Shape
+         0 form 0 : A1 - C1 - Shape
          0 counts : 2 0
          0 form 0 : - B1 - D1 Sequence
          0 push B2/2 C2/3 D2/3
-         0 form 0 : - B2 Shape
+         0 form 0 : - B2 - - Shape
          0 form 0 : - - C2 D2 Sequence",
     );
 }
@@ -57,7 +57,7 @@ fn shape_of_the_oldest_request_comes_next() {
     run(
         direct(1, 2),
         "0 push A1^/1 B1^/2
-         0 form 0 : A1 Shape
+         0 form 0 : A1 - Shape
          5 push A2/1
          5 form 0 : - B1 Shape
          5 form 0 : A2 Sequence",
@@ -110,7 +110,7 @@ fn reason_is_shape_rather_than_delay() {
     run(
         delayed(1, 4, 100, 3),
         "0 push A1^/1 B1^/2
-         100 form 0 : A1 Shape
+         100 form 0 : A1 - Shape
          100 form 0 : - B1 Delay",
     );
 }
@@ -149,6 +149,22 @@ fn batches_of_tritons_sequence_tests() {
         };
         assert_eq!(count(skipped), expected);
     }
+}
+
+/// Triton's `test_ragged_batch`: sequences of three shapes are executed apart, each time with all four positions.
+#[test]
+fn batch_keeps_positions_of_slots_that_are_left_out() {
+    run(
+        direct(1, 4),
+        "0 push A1^/2 A2$/2 B1^/2 B2$/2 C1^/1 C2$/1 D1^/3 D2$/3
+         0 form 0 : A1 B1 - - Shape
+         0 form 0 : A2 B2 - - Shape
+         0 form 0 : - - C1 - Shape
+         0 form 0 : - - C2 - Shape
+         0 form 0 : - - - D1 Sequence
+         0 form 0 : - - - D2 Sequence
+         0 form 0 : nothing",
+    );
 }
 
 /// Five and more sequences on four slots: the fifth gets the slot that becomes free first, as positions show.

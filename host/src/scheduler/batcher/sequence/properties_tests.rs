@@ -272,7 +272,7 @@ impl Simulation {
 
     fn executed(&mut self, instance: usize, batch: Vec<BatchEntry<Job>>) {
         assert!(batch.len() <= self.settings.slots);
-        assert!(matches!(batch.last(), Some(BatchEntry::Request(_))));
+        assert!(batch.iter().any(|entry| matches!(entry, BatchEntry::Request(_))));
         let direct = match &self.settings.strategy {
             StrategyState::Direct { .. } => true,
             StrategyState::Oldest(batching) => {
