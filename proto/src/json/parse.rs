@@ -99,7 +99,8 @@ impl<'de> Visitor<'de> for Body<'_> {
     }
 }
 
-/// What stands behind the name of a field: a value, a list, or a map. Null is as if it were left out.
+/// What stands behind the name of a field: a value, a list, or a map. Null is as if it were left out. As in protobuf's C++
+/// library, a list of one element may be written as that element.
 struct Member<'a> {
     field: &'static Field,
     out: &'a mut Vec<u8>,
@@ -131,7 +132,7 @@ impl<'de> Visitor<'de> for Member<'_> {
     fn visit_some<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
         match self.field.repeated {
             true => json.deserialize_any(self),
-            false => One { field: self.field, out: self.out }.deserialize(json),
+            false => self.one().deserialize(json),
         }
     }
 
@@ -143,9 +144,34 @@ impl<'de> Visitor<'de> for Member<'_> {
         Ok(())
     }
 
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.one().visit_bool(value)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        self.one().visit_i64(value)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        self.one().visit_u64(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        self.one().visit_f64(value)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.one().visit_str(text)
+    }
+
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Some([key, value]) = self.field.map().map(|entry| entry.fields) else {
-            return Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self));
+            let Kind::Message(message) = self.field.kind else {
+                return Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self));
+            };
+            put_tag(self.out, self.field);
+            let name = self.field.name;
+            return put_sized(self.out, |out| Body { name, message, out }.visit_map(map));
         };
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             put_tag(self.out, self.field);
@@ -155,6 +181,12 @@ impl<'de> Visitor<'de> for Member<'_> {
             })?;
         }
         Ok(())
+    }
+}
+
+impl<'a> Member<'a> {
+    fn one(self) -> One<'a> {
+        One { field: self.field, out: self.out }
     }
 }
 

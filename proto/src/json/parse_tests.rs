@@ -31,6 +31,9 @@ fn names_and_values_of_other_forms_are_accepted() {
     let want = "max_batch_size: 4 input { data_type: TYPE_INT8 dims: [ 2, 3 ] }";
     assert_eq!(config, Ok(crate::text::parse(want).unwrap()));
     assert_eq!(parse::<ModelConfig>("{}"), Ok(ModelConfig::default()));
+    let one = r#"{ "instance_group": { "count": 2, "gpus": 1 } }"#;
+    let want = crate::text::parse("instance_group [ { count: 2 gpus: [ 1 ] } ]");
+    assert_eq!(parse::<ModelConfig>(one), Ok(want.unwrap()));
 }
 
 #[test]
@@ -51,7 +54,8 @@ fn errors_name_the_position() {
             r#"{"max_batch_size":3000000000}"#,
             ": max_batch_size: 3000000000 is not between -2147483648 and 2147483647",
         ),
-        (r#"{"input":{}}"#, "invalid type: map, expected a list for input"),
+        (r#"{"input":7}"#, "input: expected an object (ModelInput), found 7"),
+        (r#"{"instance_group":{"gpus":{}}}"#, "invalid type: map, expected a list for gpus"),
         (r#"{"parameters":[]}"#, "invalid type: sequence, expected an object for parameters"),
         (
             r#"{"input":[{"data_type":"TYPE_FP31"}]}"#,
