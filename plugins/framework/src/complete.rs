@@ -1,8 +1,10 @@
 //! Autocomplete: adds inputs, outputs, batch size and scheduler that a configuration omits.
 //!
 //! Batch size: kept if given. Else, if every tensor of the file has a dynamic first dimension and no
-//! configured tensor lists that dimension, it becomes the default of the plugin (setting `default-max-batch-size`), and
-//! above 1 `dynamic_batching {}` is added unless a scheduler is configured.
+//! configured tensor lists that dimension, it becomes the default of the plugin (setting `default-max-batch-size`). A model
+//! that batches more than one row gets `dynamic_batching {}` unless a scheduler is configured.
+//!
+//! A dimension of 0, which no configuration can express, is added as -1; the file still decides which shapes run.
 
 use crate::check::{Declared, Dims, Element, Tensors};
 use crate::config::{Config, Decl};
@@ -38,22 +40,22 @@ pub fn patch<T: Declared>(
 ) -> Result<Option<String>, Fault> {
     let can_batch = can_batch(tensors);
     let mut text = String::new();
-    let batching = match config.max_batch_size {
+    let rows = match config.max_batch_size {
         0 if can_batch && !says_unbatched(config, tensors) && default_batch > 0 => {
             let _ = writeln!(text, "max_batch_size: {default_batch}");
-            if default_batch > 1 && !config.facts.has_scheduler {
-                text.push_str("dynamic_batching { }\n");
-            }
-            true
+            default_batch
         }
-        0 => false,
-        _ if can_batch => true,
+        rows if rows == 0 || can_batch => rows,
         _ => {
             return Err(Fault::invalid(
                 "model does not support batching while non-zero max_batch_size is specified",
             ));
         }
     };
+    if rows > 1 && !config.facts.has_scheduler {
+        text.push_str("dynamic_batching { }\n");
+    }
+    let batching = rows > 0;
     let add = |text: &mut String, field: &str, tensors: &[T], not: &[String]| {
         let requested = tensors.iter().filter(|tensor| !not.iter().any(|n| n == tensor.name()));
         for tensor in requested.filter(|tensor| is_dense(*tensor)) {
@@ -128,9 +130,6 @@ fn tensor_text<T: Declared>(
     let dims = known(tensor.dims())
         .ok_or_else(|| unsupported("an unknown number of dimensions".to_owned()))?;
     let dims = &dims[usize::from(batching)..];
-    if dims.contains(&0) {
-        return Err(unsupported("a dimension of 0".to_owned()));
-    }
     let _ = write!(
         text,
         "{field} {{ name: \"{}\" data_type: {} ",
@@ -146,7 +145,8 @@ fn tensor_text<T: Declared>(
             "dims: [ 1 ] "
         });
     } else {
-        let list: Vec<String> = dims.iter().map(i64::to_string).collect();
+        let list = dims.iter().map(|&dim| if dim == 0 { -1 } else { dim }.to_string());
+        let list: Vec<String> = list.collect();
         let _ = write!(text, "dims: [ {} ] ", list.join(", "));
     }
     text.push_str("}\n");
@@ -154,7 +154,7 @@ fn tensor_text<T: Declared>(
 }
 
 /// Inside the quotes of protobuf text.
-pub fn escaped(name: &str) -> String {
+fn escaped(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte {

@@ -47,6 +47,7 @@ fn configured_values_are_kept() {
     config.max_batch_size = 16;
     let text = filled(&config, &[-1, 3]);
     assert!(!text.contains("max_batch_size") && text.contains("dims: [ 3 ]"), "{text}");
+    assert!(text.contains("dynamic_batching { }"), "{text}");
     let text = try_patch(&config, Some(&[1, 3]), 4).unwrap_err();
     assert!(text.contains("model does not support batching while non-zero"));
 
@@ -77,6 +78,12 @@ fn configured_tensors_decide_batching() {
 }
 
 #[test]
+fn dimension_of_0_is_completed_as_variable() {
+    assert!(filled(&named(), &[3, 0]).contains("dims: [ 3, -1 ] }"));
+    assert!(filled(&named(), &[-1, 0]).contains("max_batch_size: 4\n"));
+}
+
+#[test]
 fn the_setting() {
     assert_eq!(default_batch(None, 4), Ok(4));
     assert_eq!(default_batch(Some("0"), 4), Ok(0));
@@ -89,8 +96,6 @@ fn the_setting() {
 fn tensors_that_a_configuration_cannot_express_are_refused() {
     let text = try_patch(&named(), None, 4).unwrap_err();
     assert!(text.contains("input 'a\"b' has an unknown number of dimensions, which no"), "{text}");
-    let text = try_patch(&named(), Some(&[3, 0]), 4).unwrap_err();
-    assert!(text.contains("has a dimension of 0, which no configuration can express"), "{text}");
     let refusal = |element| {
         let model = Owned { inputs: vec![tensor("x", element, Some(&[3]))], ..Owned::default() };
         patch(&named(), &model.tensors(), 4).unwrap_err().text

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::host::patch_format;
-use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
+use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelTensorReshape};
 
 /// Asks `backend` about the highest version that the version policy selects, and adds the fields that `config` lacks.
 /// Returns the number of that version and what the backend hands over for opening it.
@@ -35,6 +35,9 @@ pub fn autocomplete(
     let selected = select_versions(&policy, &existing).versions;
     let highest = selected.last().and_then(|number| found.versions.get_key_value(number));
     let Some((number, dir_name)) = highest else { return Ok(None) };
+    // As in TRTIS, tensors may be declared without type or dims; the backend is asked for all then.
+    let inputs = take_incomplete(&mut config.input, of_input);
+    let outputs = take_incomplete(&mut config.output, of_output);
     // The backend may read the tensors that are declared, so they are checked first.
     let signature = Signature::new(config, |_| None)?;
     let facts = ModelFacts {
@@ -61,7 +64,55 @@ pub fn autocomplete(
             ))
         })?;
     }
+    fill(&mut config.input, inputs, of_input);
+    fill(&mut config.output, outputs, of_output);
     Ok(Some((*number, completed)))
+}
+
+/// What completion adds to a declared tensor.
+struct Parts<'a> {
+    name: &'a str,
+    data_type: &'a mut i32,
+    dims: &'a mut Vec<i64>,
+    reshape: &'a mut Option<ModelTensorReshape>,
+}
+
+fn of_input(tensor: &mut ModelInput) -> Parts<'_> {
+    let ModelInput { name, data_type, dims, reshape, .. } = tensor;
+    Parts { name, data_type, dims, reshape }
+}
+
+fn of_output(tensor: &mut ModelOutput) -> Parts<'_> {
+    let ModelOutput { name, data_type, dims, reshape, .. } = tensor;
+    Parts { name, data_type, dims, reshape }
+}
+
+/// Removes the tensors of a list if one of them is incomplete.
+fn take_incomplete<T>(tensors: &mut Vec<T>, parts: fn(&mut T) -> Parts<'_>) -> Vec<T> {
+    let mut all = tensors.iter_mut().map(parts);
+    let incomplete =
+        all.any(|own| *own.data_type == DataType::TypeInvalid as i32 || own.dims.is_empty());
+    if incomplete { std::mem::take(tensors) } else { Vec::new() }
+}
+
+/// Puts the declared tensors, if any, in place of the completed ones; what they leave out is completed.
+fn fill<T>(completed: &mut Vec<T>, mut declared: Vec<T>, parts: fn(&mut T) -> Parts<'_>) {
+    for tensor in &mut declared {
+        let own = parts(tensor);
+        let Some(from) = completed.iter_mut().map(parts).find(|from| from.name == own.name) else {
+            continue;
+        };
+        if *own.data_type == DataType::TypeInvalid as i32 {
+            *own.data_type = *from.data_type;
+        }
+        if own.dims.is_empty() {
+            own.dims.clone_from(from.dims);
+            own.reshape.clone_from(from.reshape);
+        }
+    }
+    if !declared.is_empty() {
+        *completed = declared;
+    }
 }
 
 pub(crate) fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> {

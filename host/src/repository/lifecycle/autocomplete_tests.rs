@@ -1,7 +1,6 @@
 //! Unit tests of `autocomplete.rs`.
 
 use super::*;
-use trtserver_proto::v2::{ModelInput, ModelOutput};
 
 fn config(max_batch_size: i32, inputs: &[&str], outputs: &[&str]) -> ModelConfig {
     ModelConfig {
@@ -69,4 +68,19 @@ fn merge_refuses_fields_that_were_decided_before() {
         let why = merge(&mut ours, parsed(patch)).unwrap_err();
         assert!(why.contains(part), "{why}");
     }
+}
+
+#[test]
+fn declared_tensors_keep_what_they_say() {
+    let mut config = parsed(
+        "input [ { name: 'I' dims: 3 optional: true }, { name: 'X' } ] output { name: 'O' data_type: TYPE_INT8 dims: 1 }",
+    );
+    let inputs = take_incomplete(&mut config.input, of_input);
+    assert!(config.input.is_empty() && take_incomplete(&mut config.output, of_output).is_empty());
+    let patch = "input [ { name: 'J' }, { name: 'I' data_type: TYPE_FP32 dims: -1 } ]";
+    merge(&mut config, parsed(patch)).unwrap();
+    fill(&mut config.input, inputs, of_input);
+    let want = "input [ { name: 'I' data_type: TYPE_FP32 dims: 3 optional: true }, { name: 'X' } ] \
+                output { name: 'O' data_type: TYPE_INT8 dims: 1 }";
+    assert_eq!(config, parsed(want));
 }
