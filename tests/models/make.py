@@ -17,6 +17,8 @@ Needs examples/requirements.txt.
     versions             version 1 adds 1, version 3 adds 3; both are served
     versions_latest      the same files, default policy: only 3 is served
     sequences/           models with a sequence batcher: see make_sequences.py
+    ragged/              files for ragged and batch inputs: see make_ragged.py
+    onnx_operators/      ONNX's own operator tests with empty tensors: see make_operators.py
 """
 
 import pathlib
@@ -27,6 +29,8 @@ from onnx import helper, numpy_helper
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "examples"))
+import make_operators  # noqa: E402
+import make_ragged  # noqa: E402
 import make_sequences  # noqa: E402
 from onnx_models import TYPES, Tensor, addsub, identity, write  # noqa: E402
 
@@ -83,6 +87,8 @@ def make():
         one(name, 8, Tensor("INPUT0", "FP32", [-1]), Tensor("OUTPUT0", "FP32", [-1]),
             {1: plus(1), 3: plus(3)}, more=policy)
     make_sequences.make()
+    make_ragged.make()
+    make_operators.make()
 
 
 def check():

@@ -66,8 +66,8 @@ impl Context {
     /// # Errors
     /// The device is lost, or has no context.
     pub fn enter(&self) -> Result<Entered<'_>> {
-        if let Some(lost) = self.fault() {
-            return Err(lost);
+        if let Some(reason) = self.lost() {
+            return Err(self.lost_error(reason));
         }
         self.enter_lost()
     }
@@ -140,18 +140,14 @@ impl Context {
         if is_sticky(e.code) {
             self.lose(&e.to_string());
         }
-        self.fault().unwrap_or_else(|| match e.code {
-            OUT_OF_MEMORY => Error::new(
+        match self.lost() {
+            Some(reason) => self.lost_error(reason),
+            None if e.code == OUT_OF_MEMORY => Error::new(
                 Code::ResourceExhausted,
                 format!("GPU {} is out of memory: {e}", self.ordinal),
             ),
-            _ => Error::internal(format!("GPU {}: {e}", self.ordinal)),
-        })
-    }
-
-    /// The error of whatever needs the device, if it is lost.
-    pub fn fault(&self) -> Option<Error> {
-        self.lost().map(|reason| self.lost_error(reason))
+            None => Error::internal(format!("GPU {}: {e}", self.ordinal)),
+        }
     }
 
     fn lost_error(&self, reason: &str) -> Error {

@@ -9,6 +9,7 @@ use crate::request::{
     ImplicitState, InferRequest, InferResponse, InputTensor, RequestContext, Responder,
     ResponseSink,
 };
+use crate::scheduler::batch_inputs;
 use crate::stats::WarmupSpans;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
@@ -134,7 +135,9 @@ impl Worker {
             request.responder.queued(now);
             request
         };
-        (0..sample.calls).map(one).collect()
+        let mut requests = (0..sample.calls).map(one).collect();
+        batch_inputs::add(&self.signature, &mut requests);
+        requests
     }
 }
 

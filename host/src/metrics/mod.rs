@@ -32,7 +32,3 @@ pub fn text(models: &ModelTable, gpus: Option<&Gpus>, cpu: bool) -> String {
     }
     text
 }
-
-#[cfg(test)]
-#[path = "mod_tests.rs"]
-mod tests;

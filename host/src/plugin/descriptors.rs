@@ -102,7 +102,8 @@ impl Decls {
                 model_dims: dims[2 * i + 1].as_ptr(),
                 model_rank: s.model_dims.len() as u32,
                 flags: flag(s.optional, tensor_flags::OPTIONAL)
-                    | flag(s.shape_tensor, tensor_flags::SHAPE_TENSOR),
+                    | flag(s.shape_tensor, tensor_flags::SHAPE_TENSOR)
+                    | flag(s.ragged, tensor_flags::RAGGED),
             })
             .collect();
         Self { list, _names: names, _dims: dims }

@@ -2,6 +2,7 @@
 //!
 //! This module knows no protocol, no model repository and no async runtime.
 
+pub mod batch_input; // tensors that describe the requests of a batch
 pub mod buffer; // aligned, zero-copy tensor memory
 pub mod cancel; // flag that backends poll, and observer to notify
 pub mod check; // validates requests against the signature
@@ -29,6 +30,7 @@ pub mod testing; // requests and sinks for unit tests
 pub mod unread;
 pub mod used_memory; // placed memory of a request, asked for faults // limits of responses that a client has not read
 
+pub use batch_input::{BatchInput, BatchInputKind};
 pub use cancel::{CancelObserver, CancelToken};
 pub use context::RequestContext;
 pub use dtype::DType;

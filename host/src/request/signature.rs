@@ -1,5 +1,6 @@
 //! A model's signature: its declared input and output tensors, prepared for fast checks.
 
+use super::batch_input::BatchInput;
 use super::class_labels::ClassLabels;
 use super::dtype::DType;
 use super::state_spec::StateSpec;
@@ -23,6 +24,8 @@ pub struct TensorSpec {
     pub shape_tensor: bool,
     /// Requests whose shapes differ here may still share a batch.
     pub ragged: bool,
+    /// Of an output: number of the input whose shapes cut it (`batch_output`).
+    pub cut_like: Option<usize>,
     /// Outputs have a role, and are optional, only in the child process of an isolated model: there states are outputs,
     /// too, and the host checks for missing outputs.
     pub role: Role,
@@ -40,6 +43,8 @@ pub enum Role {
     Control,
     /// The sequence scheduler: the implicit state that the sequence's previous request wrote.
     State,
+    /// The scheduler: it describes the requests of the batch.
+    Batch,
 }
 
 impl TensorSpec {
@@ -53,6 +58,7 @@ impl TensorSpec {
             optional: false,
             shape_tensor: false,
             ragged: false,
+            cut_like: None,
             role: Role::Declared,
             labels: None,
         }
@@ -67,9 +73,11 @@ pub struct Signature {
     pub max_batch_size: u32,
     pub inputs: Vec<TensorSpec>,
     pub outputs: Vec<TensorSpec>,
-    /// Inputs that the host adds and clients never see: controls and states of sequences. Their numbers continue those
-    /// of `inputs`.
+    /// Inputs that the host adds and clients never see: controls and states of sequences, batch inputs. Their numbers
+    /// continue those of `inputs`.
     pub hidden: Vec<TensorSpec>,
+    /// Batch inputs. In the child process of an isolated model they are inputs like others.
+    pub batch_inputs: Vec<BatchInput>,
     /// Implicit states.
     pub states: Vec<StateSpec>,
     /// What its tensors are entered under in the ledger.
@@ -106,15 +114,33 @@ impl Signature {
             let spec = spec(&o.name, o.data_type, &o.dims, &o.reshape)?;
             Ok(TensorSpec { shape_tensor: o.is_shape_tensor, labels: labels(&o.name), ..spec })
         });
-        Ok(Self {
+        let mut signature = Self {
             model: config.name.as_str().into(),
             max_batch_size: config.max_batch_size.max(0) as u32,
             inputs: inputs.collect::<Result<_>>()?,
             outputs: outputs.collect::<Result<_>>()?,
             hidden: Vec::new(),
+            batch_inputs: Vec::new(),
             states: Vec::new(),
             owner: Owner::default(),
-        })
+        };
+        signature.cut_outputs(config);
+        Ok(signature)
+    }
+
+    /// Notes which outputs are cut by the shapes of which inputs (`batch_output`); the configuration is checked.
+    pub fn cut_outputs(&mut self, config: &ModelConfig) {
+        for batch in &config.batch_output {
+            let source = batch.source_input.first().and_then(|source| self.input(source));
+            let targets =
+                |output: &&mut TensorSpec| batch.target_name.iter().any(|t| **t == *output.name);
+            self.outputs.iter_mut().filter(targets).for_each(|output| output.cut_like = source);
+        }
+    }
+
+    /// The requests of a batch are executed together or not at all, because batch inputs describe all of them.
+    pub fn keeps_batches(&self) -> bool {
+        self.hidden.iter().any(|input| input.role == Role::Batch)
     }
 
     /// The signature of one version: a copy whose tensors are entered under `owner`.

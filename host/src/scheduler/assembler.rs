@@ -1,5 +1,6 @@
-//! Assembles a batch from the entries that the batcher chose: adds sequence controls, implicit states and null requests.
+//! Assembles a batch from the entries that the batcher chose: adds sequence controls, implicit states, null requests and batch inputs.
 
+use super::batch_inputs;
 use super::batcher::{BatchEntry, Batchable};
 use super::null_errors;
 use crate::clock::now_ns;
@@ -120,6 +121,17 @@ impl BatchAssembler {
 
     /// Moves `entries` to `requests`, completed.
     pub fn assemble(
+        &self,
+        entries: &mut Vec<BatchEntry<InferRequest>>,
+        requests: &mut Vec<InferRequest>,
+    ) {
+        self.move_entries(entries, requests);
+        if !self.signature.batch_inputs.is_empty() {
+            batch_inputs::add(&self.signature, requests);
+        }
+    }
+
+    fn move_entries(
         &self,
         entries: &mut Vec<BatchEntry<InferRequest>>,
         requests: &mut Vec<InferRequest>,

@@ -2,6 +2,7 @@
 //! protocols.
 
 mod assembler; // batch entries to requests: controls, states, null requests
+pub mod batch_inputs; // tensors that describe the requests of a batch
 pub mod batcher; // batching decisions, pure
 mod conflict_log; // rate limit of the START conflict warning
 mod delay_hook; // test hook: wait for a number of queued requests

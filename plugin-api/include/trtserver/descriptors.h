@@ -87,7 +87,7 @@ typedef struct trts_instance_desc {
 } trts_instance_desc;
 
 /* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD, MUST_ISOLATE,
- * SECONDARY_DEVICES and ACCELERATORS; the others inform operators. */
+ * SECONDARY_DEVICES, ACCELERATORS and BATCH_INPUTS; the others inform operators. */
 enum {
   TRTS_BACKEND_PARALLEL_OPEN = 1,    /* instance_open may run for several instances at once */
   TRTS_BACKEND_ANY_THREAD = 2,       /* an instance may execute on any thread, one at a time */
@@ -98,7 +98,8 @@ enum {
   TRTS_BACKEND_SECONDARY_DEVICES = 64, /* it uses trts_instance_desc.secondary; else they are refused */
   /* it reads optimization.execution_accelerators and refuses accelerators that it does not support; without this
      flag the host refuses all */
-  TRTS_BACKEND_ACCELERATORS = 128
+  TRTS_BACKEND_ACCELERATORS = 128,
+  TRTS_BACKEND_BATCH_INPUTS = 256 /* it reads inputs flagged TRTS_TENSOR_BATCH; else the host refuses batch_input */
 };
 
 /* Instances that a backend prefers where the configuration names no kind or no count. Part of a

@@ -73,7 +73,8 @@ typedef struct trts_host_table {
    * same order; mode is TRTS_GATHER_…. Only in execute and before a request of the batch is released. The
    * block is read-only, owned by the host and valid until the last request is released. Nothing is copied for
    * a single request or when the parts are adjacent in memory; a copy is 64-byte aligned. TRTS_CODE_INVALID
-   * when shapes differ beyond dimension 0, or for several requests of a model without batch dimension.
+   * when shapes differ beyond dimension 0, or for several requests of a model without batch dimension. Inputs flagged
+   * TRTS_TENSOR_RAGGED may differ: their block is flat. So may those flagged TRTS_TENSOR_BATCH, along dimension 0.
    *
    * The block is in the preferred memory: CPU, or GPU of the instance's device; TRTS_CODE_UNSUPPORTED for
    * others. GPU memory is ready as trts.device says, and also for later work of `stream` unless that is
@@ -132,7 +133,8 @@ typedef struct trts_host_table {
 
   /* -- a batch as a whole -- */
   /* Allocates one block of the host for an output or state of all requests. The shape begins with the
-   * batch's rows. Writable until batch_finish, which sends each request its rows by reference. 64-byte
+   * batch's rows. That of an output that `batch_output` names holds the elements of all requests in any shape: each
+   * request gets as many as its source input has. Writable until batch_finish, which sends each request its rows by reference. 64-byte
    * aligned, and zeroed unless it is memory of the client; memory as for output_alloc. When no request asked
    * for the output: success, null and 0 bytes. Only in execute; once
    * per output and batch; not while a response of one of its requests exists. */

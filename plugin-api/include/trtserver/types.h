@@ -89,7 +89,9 @@ enum {
   TRTS_TENSOR_OPTIONAL = 1,    /* requests may omit this input */
   TRTS_TENSOR_STATE = 2,       /* state that the host stores for a sequence */
   TRTS_TENSOR_CONTROL = 4,     /* sequence control added by the host */
-  TRTS_TENSOR_SHAPE_TENSOR = 8 /* the values are a shape; never has a batch dimension */
+  TRTS_TENSOR_SHAPE_TENSOR = 8, /* the values are a shape; never has a batch dimension */
+  TRTS_TENSOR_RAGGED = 16, /* shapes may differ within a batch; gather returns the elements of all requests one after another */
+  TRTS_TENSOR_BATCH = 32   /* batch input added by the host: describes the requests of the batch, has no batch dimension */
 };
 
 /* Dimensions that an output may have; hosts refuse a greater rank without reading the shape. */

@@ -114,7 +114,7 @@ pub struct InstanceDesc {
 }
 
 /// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD`, `MUST_ISOLATE`,
-/// `SECONDARY_DEVICES` and `ACCELERATORS`; the others inform operators.
+/// `SECONDARY_DEVICES`, `ACCELERATORS` and `BATCH_INPUTS`; the others inform operators.
 pub mod backend_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
@@ -133,6 +133,9 @@ pub mod backend_flags {
     /// It reads `optimization.execution_accelerators` and refuses accelerators that it does not support. Without this flag
     /// the host refuses all.
     pub const ACCELERATORS: u32 = 128;
+    /// It reads batch inputs: those of all requests of a batch, one after another. Without this flag the host refuses
+    /// `batch_input`.
+    pub const BATCH_INPUTS: u32 = 256;
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.

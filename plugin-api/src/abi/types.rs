@@ -93,6 +93,10 @@ pub mod tensor_flags {
     pub const CONTROL: u32 = 4;
     /// The values are a shape; never has a batch dimension.
     pub const SHAPE_TENSOR: u32 = 8;
+    /// Shapes may differ within a batch; `gather` returns the elements of all requests one after another.
+    pub const RAGGED: u32 = 16;
+    /// A batch input added by the host: it describes the requests of the batch, and has no batch dimension.
+    pub const BATCH: u32 = 32;
 }
 
 /// Dimensions that an output may have; hosts refuse a greater rank without reading the shape.

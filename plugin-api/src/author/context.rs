@@ -255,6 +255,11 @@ impl<'a> TensorDecl<'a> {
     pub fn shape_tensor(self) -> bool {
         self.raw.flags & tensor_flags::SHAPE_TENSOR != 0
     }
+
+    /// Shapes may differ within a batch: see [`super::Tensor::is_ragged`].
+    pub fn ragged(self) -> bool {
+        self.raw.flags & tensor_flags::RAGGED != 0
+    }
 }
 
 /// Where an instance runs.

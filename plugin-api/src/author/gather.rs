@@ -28,7 +28,7 @@ impl<'a> GatheredTensor<'a> {
         self.dtype
     }
 
-    /// As in the requests, with the rows of all of them first when the model batches.
+    /// As [`Batch::gathered_shape`].
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
@@ -64,18 +64,13 @@ impl<'a> GatheredTensor<'a> {
 impl<'a> Batch<'a> {
     /// The input at `position` of [`super::Request::inputs`] of all requests: their rows one after another (strings
     /// likewise). All requests of a batch have the same inputs in the same order. Fails when shapes differ beyond the
-    /// batch dimension.
+    /// batch dimension, unless the input is ragged or a batch input.
     pub fn gather(&self, position: usize) -> Result<GatheredTensor<'a>, Error> {
         let block = self.gather_buf(position, Memory::CPU, None)?;
         let input = |request: super::Request<'a>| request.inputs().nth(position);
         let first = self.requests().next().and_then(input);
         let first = first.ok_or_else(|| Error::internal("the host gathered no input"))?;
-        let mut shape = first.shape().to_vec();
-        if self.len() > 1
-            && let Some(rows) = shape.first_mut()
-        {
-            *rows = self.rows() as i64;
-        }
+        let shape = self.gathered_shape(position);
         let bytes = if block.ptr.is_null() || block.bytes == 0 {
             &[]
         } else {
@@ -83,6 +78,27 @@ impl<'a> Batch<'a> {
             unsafe { std::slice::from_raw_parts(block.ptr.cast_const(), block.bytes as usize) }
         };
         Ok(GatheredTensor { name: first.name(), dtype: first.dtype(), shape, bytes })
+    }
+
+    /// The shape of [`Batch::gather`]: as in the requests, with the rows of all of them first; of a ragged input the
+    /// number of elements of all of them.
+    pub fn gathered_shape(&self, position: usize) -> Vec<i64> {
+        let mut all = self.requests().filter_map(|request| request.inputs().nth(position));
+        let Some(first) = all.next() else { return Vec::new() };
+        if first.is_ragged() {
+            return vec![
+                all.map(|other| other.elements() as i64).sum::<i64>() + first.elements() as i64,
+            ];
+        }
+        let mut shape = first.shape().to_vec();
+        match shape.first_mut() {
+            Some(rows) if first.is_batch_input() => {
+                *rows += all.filter_map(|other| other.shape().first().copied()).sum::<i64>();
+            }
+            Some(rows) if self.len() > 1 => *rows = self.rows() as i64,
+            _ => {}
+        }
+        shape
     }
 
     /// As [`Batch::gather`], in other memory, such as that of the instance's device. The block is ready for work submitted

@@ -57,6 +57,16 @@ impl<'a> Tensor<'a> {
         self.0.flags & tensor_flags::STATE != 0
     }
 
+    /// Shapes may differ within the batch: [`super::Batch::gather`] returns the elements of all requests, flat.
+    pub fn is_ragged(self) -> bool {
+        self.0.flags & tensor_flags::RAGGED != 0
+    }
+
+    /// A batch input, which describes the requests of the batch.
+    pub fn is_batch_input(self) -> bool {
+        self.0.flags & tensor_flags::BATCH != 0
+    }
+
     /// The parts as the host stores them, for passing pointers to another library.
     pub fn raw_parts(self) -> &'a [Buf] {
         // SAFETY: by the promise of `new`.

@@ -70,6 +70,9 @@ pub fn check<T: Declared>(
     let known: Vec<&T> = tensors.inputs.iter().chain(tensors.defaulted).collect();
     let names = Names { config, kind: "input", known: &known };
     let mut inputs = names.resolve(&config.inputs)?;
+    for (name, dtype) in &config.facts.batch_inputs {
+        names.handle(name, *dtype)?;
+    }
     let missing: Vec<&str> = tensors
         .inputs
         .iter()
@@ -108,7 +111,10 @@ pub fn check<T: Declared>(
     for slot in &mut plan_outputs {
         slot.passed = known.iter().any(|input| input.name() == slot.name);
     }
-    Ok(Plan { inputs, outputs: plan_outputs, batching: config.max_batch_size > 0 })
+    let whole_batch = !config.facts.batch_inputs.is_empty()
+        || inputs.iter().chain(&plan_outputs).any(|slot| slot.flat);
+    let batching = config.max_batch_size > 0;
+    Ok(Plan { inputs, outputs: plan_outputs, batching, whole_batch })
 }
 
 /// A tensor that the configuration does not list, as the file declares it. `None` if the plugin interface lacks its type:
@@ -125,6 +131,7 @@ fn host_slot<T: Declared>(declared: &T) -> Option<Slot<T::Handle>> {
         scalar: false,
         reshape: None,
         optional: true,
+        flat: false,
         passed: false,
     })
 }
@@ -148,11 +155,12 @@ impl<T: Declared> Names<'_, T> {
         decls.iter().map(|decl| self.one(decl)).collect()
     }
 
-    fn one(&self, decl: &Decl) -> Result<Slot<T::Handle>, Fault> {
+    /// The tensor of the file, which must have the type `dtype`.
+    fn handle(&self, name: &str, dtype: u32) -> Result<(&T, T::Handle), Fault> {
         let model = &self.config.model;
-        let Some(declared) = self.known.iter().find(|known| known.name() == decl.name) else {
+        let Some(declared) = self.known.iter().find(|known| known.name() == name) else {
             let allowed: Vec<&str> = self.known.iter().map(|known| known.name()).collect();
-            let (kind, name) = (self.kind, &decl.name);
+            let kind = self.kind;
             return Err(Fault::invalid(format!(
                 "unable to load model '{model}': unexpected inference {kind} '{name}', allowed {kind}s \
                  are: {}",
@@ -162,30 +170,40 @@ impl<T: Declared> Names<'_, T> {
         let expected = match declared.element() {
             Element::NotDense(what) => {
                 return Err(Fault::unsupported(format!(
-                    "model '{model}', tensor '{}': the model has {what} here; only dense tensors are \
-                     supported",
-                    decl.name
+                    "model '{model}', tensor '{name}': the model has {what} here; only dense tensors are \
+                     supported"
                 )));
             }
             Element::Foreign(name) => Err(name),
-            Element::Known(dtype) if dtype != decl.dtype => Err(type_name(dtype)),
+            Element::Known(known) if known != dtype => Err(type_name(known)),
             Element::Known(_) | Element::Unknown => {
-                declared.handle(decl.dtype).ok_or_else(|| "unknown".to_owned())
+                declared.handle(dtype).ok_or_else(|| "unknown".to_owned())
             }
         };
         let handle = expected.map_err(|expected| {
             Fault::invalid(format!(
-                "model '{model}', tensor '{}': the model expects data type {expected} but the model \
+                "model '{model}', tensor '{name}': the model expects data type {expected} but the model \
                  configuration specifies data type {}",
-                decl.name,
-                type_name(decl.dtype)
+                type_name(dtype)
             ))
         })?;
-        let scalar = self.agree(decl, *declared)?;
-        let reshape =
-            (decl.dims != decl.model_dims).then(|| (decl.dims.clone(), decl.model_dims.clone()));
+        Ok((*declared, handle))
+    }
+
+    fn one(&self, decl: &Decl) -> Result<Slot<T::Handle>, Fault> {
+        let (declared, handle) = self.handle(&decl.name, decl.dtype)?;
+        let cut = self.kind == "output" && self.config.facts.batch_outputs.contains(&decl.name);
+        let scalar = match decl.ragged {
+            true => self.expect_flat(decl, declared)?,
+            // What a run returns has as many elements as the source inputs, in any shape.
+            false if cut => false,
+            false => self.agree(decl, declared)?,
+        };
+        let reshape = (!decl.ragged && decl.dims != decl.model_dims)
+            .then(|| (decl.dims.clone(), decl.model_dims.clone()));
         let (dims, unranked) = slot_dims(declared.dims());
         Ok(Slot {
+            flat: decl.ragged || cut,
             name: decl.name.clone(),
             handle,
             dtype: decl.dtype,
@@ -196,6 +214,20 @@ impl<T: Declared> Names<'_, T> {
             optional: decl.optional,
             passed: false,
         })
+    }
+
+    /// A ragged input must have one dimension of any size in the file. False: it is no scalar.
+    fn expect_flat(&self, decl: &Decl, declared: &T) -> Result<bool, Fault> {
+        match declared.dims() {
+            Dims::Unknown | Dims::Known([-1]) => Ok(false),
+            other => Err(Fault::invalid(format!(
+                "unable to load model '{}', configuration expects model provides input with shape [-1] \
+                 for ragged input '{}', model provides {}",
+                self.config.model,
+                decl.name,
+                shape_text(if let Dims::Known(dims) = other { dims } else { &[] })
+            ))),
+        }
     }
 
     /// Compares shapes. True = the tensor is a scalar that the configuration writes as `dims: [1]`.
@@ -241,7 +273,11 @@ impl<T: Declared> Names<'_, T> {
                 full.len(),
             ));
         }
-        if known.iter().zip(&full).any(|(&known, &requested)| known != -1 && known != requested) {
+        // A configuration cannot express a dimension of 0.
+        let differs = |(&known, &requested): (&i64, &i64)| {
+            known != -1 && known != requested && (known, requested) != (0, -1)
+        };
+        if known.iter().zip(&full).any(differs) {
             return fault(format!(
                 "the model expects shape {} but the model configuration specifies {specifies}",
                 shape_text(known)

@@ -3,6 +3,7 @@
 //! Sequence controls, states, batch inputs, accelerators and operator libraries are read from the serialized `ModelConfig`, whose field numbers
 //! never change, by iterating over its fields: a protobuf library would be most of the plugin's size.
 
+use crate::fault::Fault;
 use std::collections::BTreeMap;
 use trtserver_plugin_api::abi::descriptors::instance_kind::GPU as KIND_GPU;
 use trtserver_plugin_api::author::{ModelContext, TensorDecl};
@@ -21,6 +22,8 @@ pub struct Decl {
     pub optional: bool,
     /// `is_shape_tensor`: its values are a shape.
     pub shape_tensor: bool,
+    /// `allow_ragged_batch`: the requests of a batch may have different shapes.
+    pub ragged: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -57,6 +60,10 @@ pub struct Facts {
     pub has_scheduler: bool,
     /// Inputs added by the host: sequence controls, states, batch inputs.
     pub host_inputs: Vec<String>,
+    /// Batch inputs and their types, which are among the `host_inputs`.
+    pub batch_inputs: Vec<(String, u32)>,
+    /// Outputs that `batch_output` cuts.
+    pub batch_outputs: Vec<String>,
     /// Outputs stored by the host: states.
     pub host_outputs: Vec<String>,
     /// Requested execution accelerators: those of GPUs, then those of CPUs.
@@ -80,6 +87,26 @@ impl Config {
     }
 }
 
+impl Config {
+    /// For a backend that executes requests one by one, or merges those of equal shapes.
+    ///
+    /// # Errors
+    /// An input is ragged, or `batch_output` cuts an output.
+    pub fn refuse_ragged(&self, backend: &str) -> Result<(), Fault> {
+        let refused = |tensor: &str, field| {
+            Err(Fault::unsupported(format!(
+                "model '{}', tensor '{tensor}': backend '{backend}' does not support {field}",
+                self.model
+            )))
+        };
+        match (self.inputs.iter().find(|input| input.ragged), self.facts.batch_outputs.first()) {
+            (Some(input), _) => refused(&input.name, "allow_ragged_batch"),
+            (None, Some(output)) => refused(output, "batch_output"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
 impl Decl {
     fn of(tensor: TensorDecl<'_>) -> Self {
         Self {
@@ -89,6 +116,7 @@ impl Decl {
             model_dims: tensor.model_dims().to_vec(),
             optional: tensor.optional(),
             shape_tensor: tensor.shape_tensor(),
+            ragged: tensor.ragged(),
         }
     }
 }
@@ -109,8 +137,15 @@ impl Facts {
                 (18, Value::Bytes(operations)) => {
                     facts.operator_libraries.extend(texts(operations, 1));
                 }
-                // batch_input.target_name
-                (20, Value::Bytes(batch_input)) => facts.host_inputs.extend(texts(batch_input, 2)),
+                (20, Value::Bytes(batch_input)) => {
+                    let dtype = Fields::new(batch_input).varint(3) as u32;
+                    let targets = texts(batch_input, 2);
+                    facts.batch_inputs.extend(targets.map(|target| (target, dtype)));
+                    facts.host_inputs.extend(texts(batch_input, 2));
+                }
+                (21, Value::Bytes(batch_output)) => {
+                    facts.batch_outputs.extend(texts(batch_output, 1));
+                }
                 _ => {}
             }
         }

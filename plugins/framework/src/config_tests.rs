@@ -24,13 +24,16 @@ fn fields_of_the_configuration_are_read() {
         field(7, &[field(1, b"g"), vec![4 << 3, 1]].concat()),
         field(12, &optimization),
         field(18, &[field(1, b"a.so"), field(1, b"b.so")].concat()),
-        field(20, &field(2, b"SHAPES")),
+        field(20, &[field(2, b"SHAPES"), vec![3 << 3, 9]].concat()),
+        field(21, &field(1, b"CUT")),
     ]
     .concat();
     let facts = Facts::read(&config);
     assert_eq!(facts.platform, "tensorflow_graphdef");
     assert!(facts.has_scheduler);
     assert_eq!(facts.host_inputs, ["START", "S_IN", "SHAPES"]);
+    assert_eq!(facts.batch_inputs, [("SHAPES".to_owned(), 9)]);
+    assert_eq!(facts.batch_outputs, ["CUT"]);
     assert_eq!(facts.host_outputs, ["S_OUT"]);
     assert_eq!((facts.gpu_instances, facts.other_instances), (true, false));
     let [tensorrt, openvino] = &facts.accelerators[..] else { panic!("{facts:?}") };

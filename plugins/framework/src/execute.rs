@@ -9,6 +9,9 @@ pub trait Executor {
     /// Which requests of the batch have failed; keeps its capacity between batches.
     fn failed(&mut self) -> &mut Vec<bool>;
 
+    /// Ragged or batch inputs: the requests of a batch are executed in one run or fail together.
+    fn whole_batch(&self) -> bool;
+
     /// The model has a batch dimension.
     fn batching(&self) -> bool;
 
@@ -18,12 +21,12 @@ pub trait Executor {
     /// A request is invalid.
     fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault>;
 
-    /// Executes the run that was prepared; false = it failed, and executing the requests one by one finds the one that
-    /// caused it.
+    /// Executes the run that was prepared. Returns why it failed, if it did: executing the requests one by one finds the
+    /// one that caused it.
     ///
     /// # Errors
     /// All requests fail with the error.
-    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault>;
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault>;
 
     /// Executes one request, and sends its response. Marks the start of the computation unless `computing` is set.
     ///
@@ -50,7 +53,13 @@ pub fn execute(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), Er
     failed.clear();
     failed.extend(batch.requests().map(fail_if_cancelled));
     let remaining = failed.iter().filter(|failed| !**failed).count();
-    if remaining < 2 || !execute_merged(executor, batch)? {
+    if executor.whole_batch() {
+        if remaining > 0 {
+            let executed = execute_whole(executor, batch);
+            executor.clear();
+            executed?;
+        }
+    } else if remaining < 2 || !execute_merged(executor, batch)? {
         let mut computing = false;
         for (nth, request) in batch.requests().enumerate() {
             if executor.failed()[nth] || fail_if_cancelled(request) {
@@ -74,15 +83,32 @@ fn execute_merged(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<boo
         return Ok(false);
     }
     let merged = match executor.prepare_merged(batch) {
-        Ok(true) => executor.run_merged(batch),
+        Ok(true) => executor.run_merged(batch).map(|fault| fault.is_none()),
         Ok(false) | Err(_) => Ok(false),
     };
     executor.clear();
     Ok(merged?)
 }
 
+/// Executes all requests in one run, cancelled ones among them: batch inputs describe them, too.
+fn execute_whole(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), Error> {
+    if executor.prepare_merged(batch)? {
+        return match executor.run_merged(batch)? {
+            None => Ok(()),
+            Some(fault) => Err(fault.into()),
+        };
+    }
+    // No output was requested.
+    for (nth, request) in batch.requests().enumerate() {
+        if !executor.failed()[nth] {
+            request.new_response()?.send()?;
+        }
+    }
+    Ok(())
+}
+
 /// True: the request was cancelled, and has failed now.
-pub fn fail_if_cancelled(request: Request<'_>) -> bool {
+fn fail_if_cancelled(request: Request<'_>) -> bool {
     let cancelled = request.is_cancelled();
     if cancelled {
         request.fail(Error::cancelled("the request was cancelled before it ran"));

@@ -62,6 +62,7 @@ pub fn output_shape<'a, H>(
     }
     let shape = &buffer[..rank];
     match rows {
+        Some(_) if slot.flat => Ok(shape),
         Some(rows) if shape.first() != i64::try_from(rows).ok().as_ref() => Err(Fault::internal(
             format!("shape {} does not begin with the batch size {rows}", shape_text(shape)),
         )),

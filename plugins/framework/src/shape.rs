@@ -44,7 +44,7 @@ pub fn before_run<'a, H>(
     rows: Option<usize>,
     buffer: &'a mut [i64; MAX_RANK],
 ) -> Option<(&'a [i64], usize)> {
-    if slot.unranked || slot.passed || slot.dtype == dtype::STRING {
+    if slot.unranked || slot.passed || slot.flat || slot.dtype == dtype::STRING {
         return None;
     }
     let shape = buffer.get_mut(..slot.dims.len())?;

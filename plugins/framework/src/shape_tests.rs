@@ -11,6 +11,7 @@ fn slot(dims: &[i64], reshape: Option<(&[i64], &[i64])>) -> Slot<()> {
         scalar: false,
         reshape: reshape.map(|(a, b)| (a.to_vec(), b.to_vec())),
         optional: false,
+        flat: false,
         passed: false,
         handle: (),
     }

@@ -15,6 +15,8 @@ pub struct Slot<H> {
     /// Shape for clients and shape for the model, where the configuration reshapes.
     pub reshape: Option<(Vec<i64>, Vec<i64>)>,
     pub optional: bool,
+    /// A ragged input, or an output that `batch_output` cuts: in a run it has the elements of all requests, in one dimension.
+    pub flat: bool,
     /// An output that is an input of the model: the framework does not write it to a preallocated block.
     pub passed: bool,
     pub handle: H,
@@ -26,6 +28,8 @@ pub struct Plan<H> {
     pub inputs: Vec<Slot<H>>,
     pub outputs: Vec<Slot<H>>,
     pub batching: bool,
+    /// The requests of a batch are executed in one run, since it has ragged or batch inputs.
+    pub whole_batch: bool,
 }
 
 /// Position in the configuration if that is valid for the tensor, else looked up by name.

@@ -62,6 +62,10 @@ impl Executor for OnnxInstance {
         &mut self.scratch.failed
     }
 
+    fn whole_batch(&self) -> bool {
+        self.model.plan.whole_batch
+    }
+
     fn batching(&self) -> bool {
         self.model.plan.batching
     }
@@ -71,7 +75,7 @@ impl Executor for OnnxInstance {
         Ok(!self.scratch.requested.is_empty())
     }
 
-    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault> {
         self.scratch.run_merged(&self.model, batch)
     }
 

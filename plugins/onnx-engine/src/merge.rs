@@ -52,19 +52,24 @@ impl Scratch {
         Ok(())
     }
 
-    /// False: the run failed. Executing the requests one by one then finds the one that caused it, and detects an output
-    /// whose declared shape is wrong.
-    pub fn run_merged(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<bool, Fault> {
-        let preallocate = model.preallocate.load(Ordering::Relaxed);
+    /// Returns why the run failed, if it did. Executing the requests one by one then finds the one that caused it, and
+    /// detects an output whose declared shape is wrong. Requests that cannot be executed one by one get no blocks of a
+    /// declared shape.
+    pub fn run_merged(
+        &mut self,
+        model: &OnnxModel,
+        batch: &Batch<'_>,
+    ) -> Result<Option<Fault>, Fault> {
+        let preallocate = !model.plan.whole_batch && model.preallocate.load(Ordering::Relaxed);
         let mut outlet = batch;
         self.prepare_outputs(model, batch.rows(), &mut outlet, preallocate)?;
         batch.mark_compute_start();
         let ran = self.run(model);
         batch.mark_compute_end();
-        if ran.is_err() {
-            return Ok(false);
+        if let Err(fault) = ran {
+            return Ok(Some(fault.within(format_args!("model '{}'", model.name))));
         }
         self.pass_outputs(model, batch.rows(), &mut outlet)?;
-        Ok(true)
+        Ok(None)
     }
 }

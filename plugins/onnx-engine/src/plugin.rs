@@ -34,7 +34,8 @@ const CPU_AND_GPU: u32 = 1 << memory_type::CPU | 1 << memory_type::GPU;
 
 /// What distinguishes the plugins of this engine: their models' files.
 pub trait ModelFormat: Sized + Send + Sync + 'static {
-    /// Name, version and platforms of the backend; the flag `ACCELERATORS` if its models may request those of ONNX Runtime.
+    /// Name, version and platforms of the backend; the flag `ACCELERATORS` if its models may request those of ONNX Runtime,
+    /// `BATCH_INPUTS` if they may have ragged and batch inputs.
     const INFO: BackendInfo;
     /// As [`Backend::model_probe`].
     ///
@@ -178,6 +179,9 @@ impl<F: ModelFormat> Model for EngineModel<F> {
 
     fn open(backend: &Arc<Engine<F>>, context: &ModelContext) -> Result<Self, Error> {
         let (config, settings) = (Config::of(context), &backend.accelerators);
+        if F::INFO.flags & backend_flags::BATCH_INPUTS == 0 {
+            config.refuse_ragged(F::INFO.name)?;
+        }
         let graph = |config: &Config| F::graph(context, config);
         let library = || backend.runtime_library();
         let source = Source::new(context, config, settings, graph, library)?;
@@ -238,7 +242,7 @@ impl<F: ModelFormat> Instance for EngineInstance<F> {
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         match &mut self.instance {
             OnDevice::Cpu(instance) => execute::execute(&mut **instance, batch),
-            OnDevice::Gpu(instance) => execute::execute(&mut **instance, batch),
+            OnDevice::Gpu(instance) => instance.execute(batch),
         }
     }
 }

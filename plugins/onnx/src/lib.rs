@@ -17,7 +17,7 @@ trtserver_plugin_api::export_backend!(Engine<Onnx>);
 impl ModelFormat for Onnx {
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "onnxruntime_onnx", default_file: DEFAULT_FILE }],
-        flags: backend_flags::ACCELERATORS,
+        flags: backend_flags::ACCELERATORS | backend_flags::BATCH_INPUTS,
         ..BackendInfo::new("onnxruntime", env!("CARGO_PKG_VERSION"))
     };
 

@@ -81,7 +81,9 @@ impl Backend for TensorFlow {
             Platform { name: crate::GRAPH_DEF, default_file: crate::DEFAULT_FILE },
             Platform { name: crate::SAVED_MODEL, default_file: crate::DEFAULT_DIRECTORY },
         ],
-        flags: backend_flags::PARALLEL_OPEN | backend_flags::ACCELERATORS,
+        flags: backend_flags::PARALLEL_OPEN
+            | backend_flags::ACCELERATORS
+            | backend_flags::BATCH_INPUTS,
         // KIND_AUTO is the CPU, also on machines with GPUs: whether the library can use them is known once it is open.
         instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],
         preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],

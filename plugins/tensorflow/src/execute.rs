@@ -81,6 +81,10 @@ impl Executor for TensorFlowInstance {
         &mut self.scratch.failed
     }
 
+    fn whole_batch(&self) -> bool {
+        self.model.plan.whole_batch
+    }
+
     fn batching(&self) -> bool {
         self.model.plan.batching
     }
@@ -90,7 +94,7 @@ impl Executor for TensorFlowInstance {
         Ok(!self.scratch.requested.is_empty())
     }
 
-    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault> {
         self.scratch.run_merged(&self.model, &self.network, batch)
     }
 

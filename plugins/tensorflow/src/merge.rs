@@ -37,24 +37,21 @@ impl Scratch {
         Ok(())
     }
 
-    /// False: the run failed. Executing the requests one by one then finds the one that caused it.
+    /// Returns why the run failed, if it did. Executing the requests one by one then finds the one that caused it.
     pub fn run_merged(
         &mut self,
         model: &TensorFlowModel,
         network: &Network,
         batch: &Batch<'_>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<Option<Fault>, Fault> {
         batch.mark_compute_start();
         let ran = self.run(network);
         batch.mark_compute_end();
-        match ran {
-            Err(fault) if model.has_state => {
-                return Err(fault.within(format_args!("model '{}'", model.name)));
-            }
-            Err(_) => return Ok(false),
-            Ok(()) => {}
+        if let Err(fault) = ran {
+            let fault = fault.within(format_args!("model '{}'", model.name));
+            return if model.has_state { Err(fault) } else { Ok(Some(fault)) };
         }
         self.pass_outputs(model, batch.rows(), &mut &*batch)?;
-        Ok(true)
+        Ok(None)
     }
 }

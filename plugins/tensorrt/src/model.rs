@@ -167,6 +167,7 @@ impl Model for TensorRtModel {
 
     fn open(backend: &Arc<TensorRt>, context: &ModelContext) -> Result<Self, Error> {
         let config = Config::of(context);
+        config.refuse_ragged("tensorrt")?;
         let within = |fault: Fault| fault.within(format_args!("model '{}'", config.model));
         if let Some(accelerator) = config.facts.accelerators.first() {
             return Err(Error::unsupported(format_args!(

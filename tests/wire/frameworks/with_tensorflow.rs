@@ -3,7 +3,7 @@
 use super::{digits_agree, serves_the_family};
 use serde_json::{Value, json};
 use std::fs;
-use trtserver_tests::{Running, Server, isolated, parameters, tensorflow};
+use trtserver_tests::{Running, Server, http1, isolated, parameters, tensorflow};
 
 const RELEASES: [&str; 2] = ["2.21.0", "2.12.0"];
 
@@ -130,5 +130,34 @@ fn warmup_runs_before_the_model_is_ready() {
     let stats = &stats["model_stats"][0];
     assert_eq!(stats["warmup_stats"]["zeros"]["count"], 1, "{stats}");
     assert_eq!(stats["inference_count"], 0, "{stats}");
+    assert!(server.stop().success());
+}
+
+/// Two requests of different shapes in one run, whose output is cut by the shapes of the input.
+#[test]
+fn ragged_input_is_served() {
+    let config = "platform: \"tensorflow_savedmodel\" max_batch_size: 2 \
+                  input { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true } \
+                  output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ -1 ] } \
+                  batch_output { target_name: \"OUTPUT0\" source_input: \"INPUT0\" } \
+                  dynamic_batching { max_queue_delay_microseconds: 600000000 }";
+    let server = Server::new().copy_model("tests/models/savedmodel/identity_fp32_nobatch");
+    let server = server.file("identity_fp32_nobatch/config.pbtxt", config).start();
+    let mut connections = [server.connect(), server.connect()];
+    let rows = [json!([1.0, 2.0]), json!([3.0, 4.0, 5.0])];
+    for (connection, row) in connections.iter_mut().zip(&rows) {
+        let length = row.as_array().map_or(0, Vec::len);
+        let input =
+            json!({ "name": "INPUT0", "datatype": "FP32", "shape": [1, length], "data": row });
+        let body = json!({ "inputs": [input] }).to_string();
+        let path = "/v2/models/identity_fp32_nobatch/infer";
+        connection.send(http1::request("POST", path, &[], body.as_bytes()));
+    }
+    for (connection, row) in connections.iter_mut().zip(&rows) {
+        let response = connection.response();
+        assert_eq!(response.json()["outputs"][0]["data"], *row, "{}", response.text());
+    }
+    let stats = server.get("/v2/models/identity_fp32_nobatch/stats").json();
+    assert_eq!(stats["model_stats"][0]["execution_count"], 1, "{stats}");
     assert!(server.stop().success());
 }

@@ -170,6 +170,7 @@ fn missing_onnx_runtime_is_explained() {
 
 #[test]
 fn unsupported_features_are_refused_by_name() {
-    let config = probe("cached", &[]) + "response_cache { enable: true }\n";
-    assert_refused(Server::new().model("cached", config), &["cached", "response_cache"]);
+    let config = probe("passive", &[]) + "instance_group [ { kind: KIND_CPU passive: true } ]\n";
+    let server = Server::new().model("passive", config);
+    assert_refused(server, &["passive", "instance_group.passive"]);
 }

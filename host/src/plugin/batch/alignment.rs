@@ -7,7 +7,7 @@ use crate::request::{CorrelationId, DType, InferRequest, InputTensor, check};
 
 /// Copies inputs that are misaligned for their type or to `align` bytes (0 = any), or in GPU memory; waits for copies from a GPU. A
 /// request without memory for its copy is failed and removed; if it belongs to a sequence, so is the whole batch, because a
-/// backend may keep the state of a sequence by position in the batch.
+/// backend may keep the state of a sequence by position in the batch; so is one with batch inputs, which describe all requests.
 pub fn align_inputs(requests: &mut Vec<InferRequest>, align: usize) {
     align_with(requests, align, InputTensor::copy_aligned);
 }
@@ -32,7 +32,7 @@ fn align_with(
                 }
                 at += 1;
             }
-            Err(e) if requests.iter().any(|r| r.sequence.id != CorrelationId::None) => {
+            Err(e) if keeps_batch(requests) => {
                 for request in requests.drain(..) {
                     let _ = request.responder.finish(Err(e.clone()));
                 }
@@ -40,6 +40,12 @@ fn align_with(
             Err(e) => drop(requests.remove(at).responder.finish(Err(e))),
         }
     }
+}
+
+/// The requests are executed together or not at all.
+pub fn keeps_batch(requests: &[InferRequest]) -> bool {
+    requests.iter().any(|r| r.sequence.id != CorrelationId::None)
+        || requests.first().is_some_and(|r| r.context().signature.keeps_batches())
 }
 
 /// Checks strings that could not be checked before, because they were in GPU memory. A request with malformed strings is failed, and

@@ -14,6 +14,8 @@ pub struct Declared {
     pub dtype: DType,
     /// The first dimension is the batch dimension.
     pub batched: bool,
+    /// For an output of a batch that source inputs cut: its shape for the client of each request.
+    pub cut: Option<Vec<Shape>>,
 }
 
 /// The batch size that a tensor must have.
@@ -92,11 +94,66 @@ impl Declared {
             state: state.map(|state| (state, shape.into())),
             dtype: own,
             batched,
+            cut: None,
         })
     }
 
+    /// Checks output number `index` of a batch, which the source inputs of its requests cut. It has as many elements as all
+    /// responses, in any shape.
+    pub fn check_cut<'a>(
+        signature: &Signature,
+        index: usize,
+        dtype: u32,
+        shape: &[i64],
+        bytes: u64,
+        sources: impl Iterator<Item = &'a [i64]>,
+    ) -> Result<Self> {
+        let spec = &signature.outputs[index];
+        let fault = |text: String| {
+            Err(Error::internal(format!(
+                "model '{}': the backend produced output '{}' {text}",
+                signature.model, spec.name
+            )))
+        };
+        if spec.dtype.number() != dtype {
+            let got = DType::from_number(dtype).map_or("an unknown type", DType::config_name);
+            return fault(format!(
+                "with data type {got}, the model configuration specifies {}",
+                spec.dtype.config_name()
+            ));
+        }
+        let declared = signature.full_dims(spec);
+        let cut: Vec<Shape> = sources.map(|source| cut_shape(&declared, source)).collect();
+        let expected: usize = cut.iter().map(|shape| element_count(shape).unwrap_or(0)).sum();
+        let found = element_count(shape);
+        let right_size =
+            |size| found.and_then(|n| n.checked_mul(size)) == usize::try_from(bytes).ok();
+        if found != Some(expected) || !spec.dtype.size().is_none_or(right_size) {
+            return fault(format!(
+                "of shape {} with {bytes} bytes, the shapes of the source inputs expect {expected} elements",
+                ShapeText(shape)
+            ));
+        }
+        let output = Some((index, declared));
+        Ok(Self { output, state: None, dtype: spec.dtype, batched: true, cut: Some(cut) })
+    }
+
+    /// What the request at `position` of the batch, with this batch size, gets of it.
+    pub fn of_request(&self, position: usize, rows: u32) -> Self {
+        match (&self.output, self.cut.as_ref().and_then(|cut| cut.get(position))) {
+            (Some((index, _)), Some(shape)) => Self {
+                output: Some((*index, shape.clone())),
+                state: None,
+                dtype: self.dtype,
+                batched: self.batched,
+                cut: None,
+            },
+            _ => self.with_rows(rows),
+        }
+    }
+
     /// The same with another batch size.
-    pub fn with_rows(&self, rows: u32) -> Self {
+    fn with_rows(&self, rows: u32) -> Self {
         let cut = |(number, shape): &(usize, Shape)| {
             let mut shape = shape.clone();
             if let Some(first) = shape.first_mut().filter(|_| self.batched) {
@@ -109,6 +166,7 @@ impl Declared {
             state: self.state.as_ref().map(cut),
             dtype: self.dtype,
             batched: self.batched,
+            cut: None,
         }
     }
 
@@ -116,4 +174,13 @@ impl Declared {
     pub fn row_elements(shape: &[i64], batched: bool) -> usize {
         element_count(&shape[usize::from(batched).min(shape.len())..]).unwrap_or(0)
     }
+}
+
+/// The shape of an output that a source input of that shape cuts: variable dimensions are those of the input.
+fn cut_shape(declared: &[i64], source: &[i64]) -> Shape {
+    let dim = |(at, &dim): (usize, &i64)| match dim {
+        -1 => source.get(at).copied().unwrap_or(1),
+        fixed => fixed,
+    };
+    declared.iter().enumerate().map(dim).collect()
 }

@@ -212,6 +212,7 @@ fn check_compatible(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
     if !others.is_empty() && !batched {
         return fault("it has no batch dimension, and there are several requests".into());
     }
+    let any_shape = first.tensor.flags & (tensor_flags::RAGGED | tensor_flags::BATCH) != 0;
     for (other, _) in others {
         // Names of one model share one string, so pointers can be compared.
         if other.tensor.name.p != first.tensor.name.p || other.tensor.dtype != first.tensor.dtype {
@@ -219,7 +220,7 @@ fn check_compatible(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
                 "the requests of the batch have different inputs at this position".into(),
             );
         }
-        if first.shape.get(1..) != other.shape.get(1..) {
+        if !any_shape && first.shape.get(1..) != other.shape.get(1..) {
             return fault(format!(
                 "shapes {} and {} differ beyond the batch dimension",
                 ShapeText(first.shape),
@@ -228,7 +229,7 @@ fn check_compatible(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
         }
     }
     let uneven = |(view, _): &&Part<'_>| view.shape.first() != Some(&i64::from(view.rows));
-    match parts.iter().find(uneven).filter(|_| batched && !others.is_empty()) {
+    match parts.iter().find(uneven).filter(|_| batched && !any_shape && !others.is_empty()) {
         None => Ok(()),
         Some((view, _)) => fault(format!(
             "shape {} does not begin with the batch size {}",

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::ledger::{Holder, MemoryTag};
 use crate::request::memory::{Location, PlacedSlice};
 use crate::request::strings::{self, StringFault};
+use crate::request::tensor::element_count;
 use crate::request::{DType, Responder, Shape, ShapeText, TensorData};
 use crate::sync::{Mutex, MutexGuard};
 use std::ops::Range;
@@ -95,7 +96,14 @@ impl<'a> Scatter<'a> {
     ) -> Result<Option<CheckedOutput<'a>>> {
         let signature = self.requests.signature()?;
         let rows = Rows::Batch(self.requests.views.rows().sum());
-        let declared = Declared::check(&signature, name, dtype, shape, bytes, rows)?;
+        let cut = signature.output(name);
+        let declared = match cut.and_then(|at| Some((at, signature.outputs[at].cut_like?))) {
+            Some((at, source)) => {
+                let sources = self.requests.views.shapes_of(source);
+                Declared::check_cut(&signature, at, dtype, shape, bytes, sources)?
+            }
+            None => Declared::check(&signature, name, dtype, shape, bytes, rows)?,
+        };
         let fault = |what: &str| {
             Err(Error::internal(format!("model '{}': output '{name}' {what}", signature.model)))
         };
@@ -219,7 +227,7 @@ fn send_rows(
             match &output.ranges {
                 Ok(ranges) => {
                     let data = output.data.slice(ranges[position].clone());
-                    response.add_rows(output.declared.with_rows(rows[position]), data);
+                    response.add_rows(output.declared.of_request(position, rows[position]), data);
                 }
                 Err(what) => fault = Some(output.malformed(&responder, what)),
             }
@@ -259,17 +267,14 @@ fn is_requested(responder: &Responder, declared: &Declared) -> bool {
         .output
         .as_ref()
         .is_some_and(|(index, _)| responder.context.position(*index).is_some());
-    output || is_kept(responder, declared)
-}
-
-/// The output is a state that the request's sequence keeps.
-fn is_kept(responder: &Responder, declared: &Declared) -> bool {
-    declared.state.is_some() && responder.implicit_state().is_some()
+    output || (declared.state.is_some() && responder.implicit_state().is_some())
 }
 
 /// The request does not need the output in CPU memory: it does not ask for it, or wants it in GPU memory.
 fn is_unread_by_cpu(responder: &Responder, declared: &Declared) -> bool {
-    if declared.dtype == DType::String || is_kept(responder, declared) {
+    if declared.dtype == DType::String
+        || (declared.state.is_some() && responder.implicit_state().is_some())
+    {
         return false;
     }
     let position = declared.output.as_ref().and_then(|(at, _)| responder.context.position(*at));
@@ -284,7 +289,9 @@ fn direct_memory(
     bytes: u64,
     gpu: Option<Location>,
 ) -> Option<PlacedSlice> {
-    if declared.dtype == DType::String || is_kept(responder, declared) {
+    if declared.dtype == DType::String
+        || (declared.state.is_some() && responder.implicit_state().is_some())
+    {
         return None;
     }
     let (index, _) = declared.output.as_ref()?;
@@ -307,9 +314,12 @@ impl SplitOutput {
         let Block { name, declared, shape, memory } = block;
         let data = memory.into_data()?;
         let elements = Declared::row_elements(&shape, declared.batched);
-        // Without a batch dimension there is one request, which gets the whole tensor.
-        let counts =
-            rows.iter().map(|&n| if declared.batched { n as usize * elements } else { elements });
+        let counts = rows.iter().enumerate().map(|(position, &n)| match &declared.cut {
+            Some(cut) => element_count(&cut[position]).unwrap_or(0),
+            None if declared.batched => n as usize * elements,
+            // Without a batch dimension there is one request, which gets the whole tensor.
+            None => elements,
+        });
         let ranges = match declared.dtype {
             DType::String => split_strings(data.readable().unwrap_or_default(), counts),
             other => Ok(split_elements(counts, other.size().unwrap_or(0))),

@@ -213,6 +213,23 @@ impl Views {
         })
     }
 
+    /// The shape of input number `index` of the configuration in each request; empty where a request has none.
+    pub fn shapes_of(&self, index: usize) -> impl Iterator<Item = &[i64]> {
+        self.requests.iter().map(move |request| {
+            // SAFETY: the tensors of a request, and the dimensions of a tensor, are in arrays of `self` that do not move.
+            unsafe {
+                let n = request.n_inputs as usize;
+                let inputs: &[Tensor] =
+                    if n == 0 { &[] } else { std::slice::from_raw_parts(request.inputs, n) };
+                let source = inputs.iter().find(|input| input.index as usize == index);
+                source.map_or(&[][..], |source| match source.rank as usize {
+                    0 => &[],
+                    rank => std::slice::from_raw_parts(source.shape, rank),
+                })
+            }
+        })
+    }
+
     fn text(&mut self, text: &str) -> Str {
         if text.is_empty() {
             return EMPTY;
@@ -248,7 +265,7 @@ pub fn request_flags_of(request: &InferRequest) -> u32 {
 fn number(spec: &TensorSpec, index: usize) -> u32 {
     match spec.role {
         Role::Declared => index as u32,
-        Role::Control | Role::State => u32::MAX,
+        Role::Control | Role::State | Role::Batch => u32::MAX,
     }
 }
 
@@ -258,9 +275,12 @@ pub fn tensor_flags_of(spec: &TensorSpec) -> u32 {
         Role::Declared => 0,
         Role::Control => tensor_flags::CONTROL,
         Role::State => tensor_flags::STATE,
+        Role::Batch => tensor_flags::BATCH,
     };
-    let optional = if spec.optional { tensor_flags::OPTIONAL } else { 0 };
-    role | optional | if spec.shape_tensor { tensor_flags::SHAPE_TENSOR } else { 0 }
+    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+    role | flag(spec.optional, tensor_flags::OPTIONAL)
+        | flag(spec.shape_tensor, tensor_flags::SHAPE_TENSOR)
+        | flag(spec.ragged, tensor_flags::RAGGED)
 }
 
 #[cfg(test)]

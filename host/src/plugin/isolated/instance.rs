@@ -98,8 +98,8 @@ impl IsolatedInstance {
             let _ = request.responder.finish(Err(e));
             request.id.clear();
             request.parameters.clear();
-            // Where batch slots belong to sequences it is executed all the same, so that the others keep their slots.
-            self.model.keeps_sequences
+            // A batch that must be kept is executed all the same.
+            self.keeps_batch(request)
         });
         requests.retain_mut(|request| match move_to_arena(request, arena, align, self.gpu) {
             Ok(strings_from_gpu) => {
@@ -109,7 +109,7 @@ impl IsolatedInstance {
                 true
             }
             // As above, but its inputs are missing: the whole batch fails.
-            Err(e) if self.model.keeps_sequences => {
+            Err(e) if self.keeps_batch(request) => {
                 exhausted = Some(e);
                 true
             }
@@ -121,6 +121,11 @@ impl IsolatedInstance {
         if let Some(e) = exhausted {
             self.fail(requests, &e);
         }
+    }
+
+    /// No request may be removed from a batch: batch slots belong to sequences, or batch inputs describe the requests.
+    fn keeps_batch(&self, request: &InferRequest) -> bool {
+        self.model.keeps_sequences || request.context().signature.keeps_batches()
     }
 
     /// Fails the requests. Their sequences are lost, since a step of each was not executed.

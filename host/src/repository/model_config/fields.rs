@@ -220,8 +220,8 @@ const TABLE: &[Row] = &[
         &["op_library_filename"],
     ),
     row(Server, "model_transaction_policy", &["decoupled"]),
-    row(Unsupported, "batch_input", &["kind", "target_name", "data_type", "source_input"]),
-    row(Unsupported, "batch_output", &["kind", "target_name", "source_input"]),
+    row(Server, "batch_input", &["kind", "target_name", "data_type", "source_input"]),
+    row(Server, "batch_output", &["kind", "target_name", "source_input"]),
     row(
         Unsupported,
         "model_repository_agents.agents",

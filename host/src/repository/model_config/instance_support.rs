@@ -1,4 +1,4 @@
-//! What the backend of a model says about instances: the kinds that it opens and prefers, and whether it uses accelerators.
+//! What the backend of a model says about instances: the kinds that it opens and prefers, and whether it uses accelerators and batch inputs.
 
 use crate::plugin::backend_facts::BackendFacts;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
@@ -23,6 +23,8 @@ pub struct InstanceSupport {
     pub secondary_devices: bool,
     /// It reads the execution accelerators of a configuration.
     pub accelerators: bool,
+    /// It reads batch inputs.
+    pub batch_inputs: bool,
     /// Best first.
     pub preferred: Vec<Preference>,
 }
@@ -38,6 +40,7 @@ impl InstanceSupport {
             kinds: facts.instance_kinds,
             secondary_devices: facts.flags & backend_flags::SECONDARY_DEVICES != 0,
             accelerators: facts.flags & backend_flags::ACCELERATORS != 0,
+            batch_inputs: facts.flags & backend_flags::BATCH_INPUTS != 0,
             preferred: preferred.collect(),
         }
     }
@@ -49,6 +52,7 @@ impl InstanceSupport {
             kinds: u32::MAX,
             secondary_devices: true,
             accelerators: true,
+            batch_inputs: true,
             preferred: vec![],
         }
     }

@@ -1,5 +1,6 @@
-//! Queue policy of a model, and the inputs that the host adds for sequences, from its checked configuration.
+//! Queue policy of a model, and the inputs that the host adds for sequences and batches, from its checked configuration.
 
+mod batch_inputs; // tensors that describe the requests of a batch
 mod controls; // control inputs: START, READY, END, CORRID
 mod hidden; // inputs that clients do not see
 mod states; // implicit states
@@ -29,7 +30,7 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// Reads the policy, and adds the inputs for controls and states to `signature`. `dir` is the model's directory; `memory` limits the
+    /// Reads the policy, and adds the inputs for controls, states and batches to `signature`. `dir` is the model's directory; `memory` limits the
     /// initial states.
     ///
     /// # Errors
@@ -64,6 +65,7 @@ impl Scheduling {
             }
             Some(SchedulingChoice::EnsembleScheduling(_)) | None => {}
         }
+        batch_inputs::add(config, signature);
         Ok(scheduling)
     }
 

@@ -80,9 +80,10 @@ impl Sample<'_> {
         Ok(WarmupSample { name: name.as_str().into(), runs, calls, inputs })
     }
 
-    /// All inputs with their index, including inputs that the host adds.
+    /// All inputs with their index, including those that the host adds; batch inputs it adds to each batch.
     fn specs(&self) -> impl Iterator<Item = (usize, &TensorSpec)> {
-        self.signature.inputs.iter().chain(&self.signature.hidden).enumerate()
+        let all = self.signature.inputs.iter().chain(&self.signature.hidden).enumerate();
+        all.filter(|(_, spec)| spec.role != Role::Batch)
     }
 
     fn sample_tensor(

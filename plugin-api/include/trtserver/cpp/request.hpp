@@ -39,6 +39,10 @@ public:
   // A sequence control, or state of a sequence, added by the host.
   bool control() const noexcept { return (raw_->flags & TRTS_TENSOR_CONTROL) != 0; }
   bool state() const noexcept { return (raw_->flags & TRTS_TENSOR_STATE) != 0; }
+  // Shapes may differ within the batch: Batch::gather returns the elements of all requests, flat.
+  bool ragged() const noexcept { return (raw_->flags & TRTS_TENSOR_RAGGED) != 0; }
+  // A batch input added by the host, which describes the requests of the batch.
+  bool batch_input() const noexcept { return (raw_->flags & TRTS_TENSOR_BATCH) != 0; }
   // The parts as the host stores them.
   Span<const trts_buf> parts() const noexcept { return {raw_->parts, raw_->n_parts}; }
 
@@ -197,7 +201,7 @@ private:
 struct Gathered {
   std::string name;
   Dtype dtype;
-  // As in the requests, with the rows of all of them first when the model batches.
+  // As in the requests, with the rows of all of them first when the model batches; of a ragged input the number of elements.
   std::vector<std::int64_t> shape;
   Span<const char> bytes;
 
@@ -230,12 +234,27 @@ public:
   void mark_compute_end() noexcept { raw_->compute_end_ns = detail::host->now_ns(); }
 
   // The input at `position` of all requests: rows one after another. Copies only when the inputs of several requests are not
-  // adjacent in memory. Throws when shapes differ beyond the batch dimension.
+  // adjacent in memory. Throws when shapes differ beyond the batch dimension, unless the input is ragged or a batch input.
   Gathered gather(std::uint32_t position) const {
     const trts_buf block = gather_block(position, cpu_memory());
     const Tensor first(&raw_->requests[0]->inputs[position]);
     std::vector<std::int64_t> shape(first.shape().begin(), first.shape().end());
-    if (raw_->n_requests > 1 && !shape.empty()) {
+    if (first.ragged()) {
+      shape.assign(1, 0);
+    }
+    for (std::uint32_t i = 0; i < raw_->n_requests && (first.ragged() || first.batch_input()); ++i) {
+      const Tensor own(&raw_->requests[i]->inputs[position]);
+      if (first.ragged()) {
+        std::int64_t elements = 1;
+        for (const std::int64_t dim : own.shape()) {
+          elements *= dim;
+        }
+        shape[0] += elements;
+      } else if (i > 0) {
+        shape[0] += own.shape()[0];
+      }
+    }
+    if (raw_->n_requests > 1 && !shape.empty() && !first.ragged() && !first.batch_input()) {
       shape[0] = raw_->rows;
     }
     const Span<const char> bytes(static_cast<const char *>(block.ptr), static_cast<std::size_t>(block.bytes));

@@ -23,7 +23,7 @@ use tensors::Bound;
 use trtserver_framework::execute::Executor;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::outlet::Outlet;
-use trtserver_plugin_api::author::{Batch, Device, Request, Scope};
+use trtserver_plugin_api::author::{Batch, Device, Error, Request, Scope};
 
 pub struct GpuInstance {
     /// Before the session, which its values belong to.
@@ -91,6 +91,10 @@ impl Executor for GpuInstance {
         &mut self.bound.failed
     }
 
+    fn whole_batch(&self) -> bool {
+        self.session.model.plan.whole_batch
+    }
+
     fn batching(&self) -> bool {
         self.session.model.plan.batching
     }
@@ -100,15 +104,17 @@ impl Executor for GpuInstance {
         Ok(!self.bound.requested.is_empty())
     }
 
-    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
-        let preallocate = self.session.model.preallocate.load(Ordering::Relaxed);
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault> {
+        let model = &self.session.model;
+        let preallocate = !model.plan.whole_batch && model.preallocate.load(Ordering::Relaxed);
         let mut outlet = batch;
         batch.mark_compute_start();
-        if self.run(batch.rows(), &mut outlet, preallocate).is_err() {
-            return Ok(false);
+        if let Err(fault) = self.run(batch.rows(), &mut outlet, preallocate) {
+            let name = &self.session.model.name;
+            return Ok(Some(fault.within(format_args!("model '{name}'"))));
         }
         self.bound.pass_outputs(&self.session, batch.rows(), &mut outlet, &self.device)?;
-        Ok(true)
+        Ok(None)
     }
 
     fn execute_one(
@@ -152,6 +158,12 @@ impl Executor for GpuInstance {
 
     fn clear(&mut self) {
         self.bound.clear(&mut self.session);
+    }
+}
+
+impl GpuInstance {
+    pub fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        trtserver_framework::execute::execute(self, batch)
     }
 }
 

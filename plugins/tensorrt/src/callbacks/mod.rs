@@ -5,21 +5,17 @@ pub mod logger; // ILogger: the host's log
 pub mod outputs; // IOutputAllocator: outputs whose shape the run decides
 
 use crate::slots::{Version, versioned};
-use crate::vtable::{InterfaceInfo, Raw, Table};
+use crate::vtable::{InterfaceInfo, Raw};
 use std::ffi::CStr;
 
-/// The table of a class with these methods; `versioned`: it is an `IVersionedInterface`, whose methods are added.
-fn table(
-    versioned: bool,
+/// The entries of `IVersionedInterface` for a class of this name.
+fn versioned_entries(
     info: unsafe extern "C" fn(Raw) -> InterfaceInfo,
-    methods: &[(Option<usize>, *const ())],
-) -> &'static Table {
-    let interface = [
+) -> [(Option<usize>, *const ()); 2] {
+    [
         (Some(versioned::GET_API_LANGUAGE), cpp as *const ()),
         (Some(versioned::GET_INTERFACE_INFO), info as *const ()),
-    ];
-    let interface = if versioned { &interface[..] } else { &[] };
-    Table::new(&[interface, methods].concat())
+    ]
 }
 
 /// `APILanguage::kCPP`.

@@ -33,7 +33,8 @@ pub fn kept_output(
 
 impl<M: Send + Sync> MemoryOwner for KeptOutput<M> {
     fn fault(&self) -> Option<Error> {
-        self.device.fault()
+        let reason = self.device.lost()?;
+        Some(Error::unavailable(format!("GPU {} is lost: {reason}", self.device.ordinal)))
     }
 
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {

@@ -1,13 +1,13 @@
 //! Inputs of a batch in device memory: one block for the batch, in which each input of all requests is contiguous, so that
 //! gathering copies nothing.
 
-use super::super::alignment::check_strings;
+use super::super::alignment::{check_strings, keeps_batch};
 use super::{GpuInstance, Source};
 use crate::device::{DeviceMemory, Event, GpuStreams, PinnedMemory};
 use crate::error::{Code, Error, Result};
 use crate::ledger::Holder;
 use crate::request::memory::{Location, MemoryOwner, PlacedMemory, PlacedSlice};
-use crate::request::{CorrelationId, DType, InferRequest, InputTensor, Signature, TensorData};
+use crate::request::{DType, InferRequest, InputTensor, Signature, TensorData};
 use std::sync::Arc;
 
 /// Alignment of each input in a block, which frameworks expect of device memory.
@@ -44,7 +44,7 @@ impl GpuInstance {
             return;
         }
         let Err(e) = self.upload(requests, &parts) else { return };
-        if e.code != Code::ResourceExhausted || requests.len() == 1 || in_sequence(requests) {
+        if e.code != Code::ResourceExhausted || requests.len() == 1 || keeps_batch(requests) {
             return fail_all(requests, &self.fault(e));
         }
         let mut at = 0;
@@ -226,10 +226,6 @@ fn replace<'a>(
             request.inputs[part.input].data = TensorData::Placed(slice);
         }
     }
-}
-
-fn in_sequence(requests: &[InferRequest]) -> bool {
-    requests.iter().any(|r| r.sequence.id != CorrelationId::None)
 }
 
 fn fail_all(requests: &mut Vec<InferRequest>, error: &Error) {

@@ -80,7 +80,9 @@ impl<'a> Facts<'a> {
             // The host checks for missing outputs, since it knows the requested ones.
             output.optional = true;
         }
-        Ok(Signature { inputs, hidden, outputs, ..empty(message, &self.config) })
+        let mut signature = Signature { inputs, hidden, outputs, ..empty(message, &self.config) };
+        signature.cut_outputs(&self.config);
+        Ok(signature)
     }
 }
 
@@ -103,9 +105,11 @@ fn spec(model: &str, message: &messages::TensorSpec) -> Result<TensorSpec> {
     Ok(TensorSpec {
         optional: has(tensor_flags::OPTIONAL),
         shape_tensor: has(tensor_flags::SHAPE_TENSOR),
+        ragged: has(tensor_flags::RAGGED),
         role: match () {
             () if has(tensor_flags::CONTROL) => Role::Control,
             () if has(tensor_flags::STATE) => Role::State,
+            () if has(tensor_flags::BATCH) => Role::Batch,
             () => Role::Declared,
         },
         ..TensorSpec::new(&message.name, dtype, &message.dims)

@@ -1,10 +1,8 @@
-//! Checks of batch inputs and outputs, warm-up, response cache and metrics.
+//! Checks of warm-up, response cache and metrics.
 
-use std::collections::HashSet;
-
+use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_metrics::metric_control::MetricOptions;
-use trtserver_proto::v2::{DataType, ModelConfig};
 
 use super::super::ConfigError;
 use super::refuse;
@@ -13,63 +11,9 @@ use super::refuse;
 const CUSTOMIZABLE: &str = "nv_inference_first_response_histogram_ms";
 
 pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
-    batch_inputs(config)?;
-    batch_outputs(config)?;
     warmup(config)?;
     cache(config)?;
     metrics(config)
-}
-
-fn batch_inputs(config: &ModelConfig) -> Result<(), ConfigError> {
-    let model = &config.name;
-    for batch in &config.batch_input {
-        if !matches!(batch.data_type(), DataType::TypeInt32 | DataType::TypeFp32) {
-            return refuse(format!(
-                "batch input data type must be TYPE_INT32 or TYPE_FP32 for {model}"
-            ));
-        }
-        one_source("batch input", batch.kind().as_str_name(), &batch.source_input, config)?;
-    }
-    Ok(())
-}
-
-fn batch_outputs(config: &ModelConfig) -> Result<(), ConfigError> {
-    let model = &config.name;
-    let mut targets = HashSet::new();
-    for batch in &config.batch_output {
-        one_source("batch output", batch.kind().as_str_name(), &batch.source_input, config)?;
-        for target in &batch.target_name {
-            if !config.output.iter().any(|output| output.name == *target) {
-                return refuse(format!("unknown target output name '{target}' for {model}"));
-            }
-            if !targets.insert(target) {
-                return refuse(format!(
-                    "target output name '{target}' can only be specified once for {model}"
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Every kind reads exactly one declared input.
-fn one_source(
-    what: &str,
-    kind: &str,
-    sources: &[String],
-    config: &ModelConfig,
-) -> Result<(), ConfigError> {
-    let model = &config.name;
-    let [source] = sources else {
-        let count = sources.len();
-        return refuse(format!(
-            "{what} kind '{kind}' expects 1 source input, got {count} for {model}"
-        ));
-    };
-    match config.input.iter().any(|input| input.name == *source) {
-        true => Ok(()),
-        false => refuse(format!("unknown source input name '{source}' for {model}")),
-    }
 }
 
 fn warmup(config: &ModelConfig) -> Result<(), ConfigError> {

@@ -15,44 +15,6 @@ fn check_errors(rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn batch_input_and_output_rules() {
-    check_errors(&[
-        ("batch_input { data_type: TYPE_FP32 source_input: 'i' target_name: 'b' }", ""),
-        (
-            "batch_input { data_type: TYPE_INT64 source_input: 'i' }",
-            "batch input data type must be TYPE_INT32 or TYPE_FP32 for m",
-        ),
-        (
-            "batch_input { data_type: TYPE_INT32 kind: BATCH_ITEM_SHAPE }",
-            "batch input kind 'BATCH_ITEM_SHAPE' expects 1 source input, got 0 for m",
-        ),
-        (
-            "batch_input { data_type: TYPE_INT32 source_input: [ 'i', 'i' ] }",
-            "batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 2 for m",
-        ),
-        (
-            "batch_input { data_type: TYPE_INT32 source_input: 'x' }",
-            "unknown source input name 'x' for m",
-        ),
-        ("batch_output { source_input: 'i' target_name: [ 'o', 'p' ] }", ""),
-        (
-            "batch_output { target_name: 'o' }",
-            "batch output kind 'BATCH_SCATTER_WITH_INPUT_SHAPE' expects 1 source input, got 0 \
-             for m",
-        ),
-        (
-            "batch_output { source_input: 'i' target_name: 'i' }",
-            "unknown target output name 'i' for m",
-        ),
-        (
-            "batch_output { source_input: 'i' target_name: 'o' } \
-             batch_output { source_input: 'i' target_name: 'o' }",
-            "target output name 'o' can only be specified once for m",
-        ),
-    ]);
-}
-
-#[test]
 fn warmup_rules() {
     let input = |fields: &str| {
         format!("model_warmup {{ name: 's' inputs {{ key: 'i' value {{ {fields} }} }} }}")

@@ -4,9 +4,10 @@
 //! clients of both find their text. Where v2 says less than v1.x, the text of v1.x.
 
 mod accelerators; // execution accelerators against what the backend reads
+mod batch_io; // batch inputs and outputs
 mod batching; // dynamic batching and its queues
 mod ensemble; // steps of an ensemble and their tensors
-mod extras; // batch inputs and outputs, warm-up, response cache, metrics
+mod extras; // warm-up, response cache, metrics
 mod instance_groups; // instance groups against the GPUs of this machine
 mod sequence; // sequence batching: strategy and control inputs
 mod states; // implicit states of sequence batching
@@ -53,6 +54,7 @@ pub fn check(
         checked.map_err(about("instance_group"))?;
     }
     accelerators::check(config, support).map_err(about("optimization.execution_accelerators"))?;
+    batch_io::check(config, support)?;
     extras::check(config).map_err(about(""))?;
     let mut warnings = unsupported::check(config)?;
     warnings.extend(batching::without_effect(config));
