@@ -365,8 +365,11 @@ class Infer(Protocol):
 
     def test_duplicated_outputs(self):
         twice = [self.MODULE.InferRequestedOutput("OUTPUT0")] * 2
+        response = self.response(self.echo(outputs=twice))
+        self.assertEqual([o["name"] for o in response["outputs"]], ["OUTPUT0"])
+        classes = self.MODULE.InferRequestedOutput("OUTPUT0", class_count=1)
         with self.refusal(InferenceServerException, "output 'OUTPUT0' already exists in request", whole=False):
-            self.echo(outputs=twice)
+            self.echo(outputs=[twice[0], classes])
 
     def test_wrong_byte_size(self):
         tensor = self.MODULE.InferInput("INPUT0", [1, 4], "FP32")

@@ -266,9 +266,9 @@ class Stub(checks.Case):
         request.model_version = "-1"
         self.refused(request, grpc.StatusCode.INVALID_ARGUMENT, "failed to get model version from specified version "
                      "string '-1', version should be an integral value > 0")
-        for text in ("abc", "", "99999999999999999999"):
+        for text in ("abc", "", "1.0", "99999999999999999999"):
             request.model_version = text
-            if text:
+            if text not in ("", "1.0"):
                 with self.assertRaises(grpc.RpcError) as caught:
                     self.stub.ModelInfer(request)
                 self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)

@@ -44,8 +44,6 @@ class Server(Http, v2_checks.Server):
 class Infer(Http, v2_checks.Infer):
     def test_json_in_and_out(self):
         for name in v2_checks.NUMBERS:
-            if name == "fp16":
-                continue
             kind = v2_checks.TYPES[name]
             with self.subTest(name):
                 values = v2_checks.samples(kind, (2, 5))
@@ -74,12 +72,6 @@ class Infer(Http, v2_checks.Infer):
         self.assertEqual(outputs["OUTPUT0"]["parameters"], {"binary_data_size": 64})
         self.assertEqual(outputs["OUTPUT1"]["data"], [0] * 16)
         np.testing.assert_array_equal(got.as_numpy("OUTPUT0"), np.full((1, 16), 2, np.int32))
-
-    def test_fp16_has_no_json_form(self):
-        with self.failing(400, "sending FP16 data via JSON is not supported. Please use the binary data format "
-                          "for output"):
-            self.client.infer("identity_fp16", [self.input("INPUT0", np.ones((1, 2), np.float16), "FP16")],
-                              outputs=[module.InferRequestedOutput("OUTPUT0", binary_data=False)])
 
     def test_compression_in_both_directions(self):
         values = np.zeros((1, 50_000), np.float32)

@@ -60,6 +60,8 @@ fn numbers_round_trip() {
         ("INT8", "-128, 127, 300", "-128,127,44"),
         ("FP32", "NaN, Infinity, -Infinity", "NaN,Infinity,-Infinity"),
         ("BOOL", "true, false, true", "true,false,true"),
+        ("FP16", "0.1, 65504, 1e9", "0.1,65500.0,Infinity"),
+        ("BF16", "0.1, -65504, NaN", "0.1,-65500.0,NaN"),
     ] {
         let model = format!("identity_{}", datatype.to_lowercase());
         let json = format!(
@@ -125,6 +127,11 @@ fn raw_binary_request() {
     assert!(response.body.ends_with(&tensor));
     let text = response.text();
     assert!(text.contains(r#""shape":[1,3]"#), "{text}");
+    // The header is read by the rules of `atoi`.
+    for length in ["", "none", " 0x"] {
+        let same = SERVER.post("/v2/models/echo/infer", &[(LENGTH, length)], &tensor);
+        assert_eq!((same.status, same.body), (200, response.body.clone()), "{length:?}");
+    }
     let response = SERVER.post("/v2/models/addsub_fp32/infer", &[(LENGTH, "0")], &tensor);
     let text = "[request id: <id_unknown>] Raw request must only have 1 input (found 1) to be deduced but got 2 inputs in 'addsub_fp32' model configuration";
     refused(&response, 400, text);
@@ -330,6 +337,27 @@ fn parameters_are_checked() {
             400,
             "parameter 'mine' has invalid type. It should be either 'int', 'bool', or 'string'.",
         ),
+        (
+            r#"{"headers":{"a":"b"}}"#,
+            400,
+            "parameter 'headers' has invalid type. It should be either 'int', 'bool', or 'string'.",
+        ),
+        (
+            r#"{"timeout":1.5}"#,
+            500,
+            "Unable to parse 'timeout': attempt to access JSON non-unsigned-integer as unsigned-integer",
+        ),
+        (
+            r#"{"sequence_id":-1}"#,
+            500,
+            "Unable to parse 'sequence_id': attempt to access JSON non-string as string",
+        ),
+        (
+            r#"{"binary_data_output":1}"#,
+            500,
+            "Unable to parse 'binary_data_output': attempt to access JSON non-boolean as boolean",
+        ),
+        (r#"{"headers":"text","sequence_id":0,"priority":9,"timeout":1}"#, 200, ""),
         (r#"{"mine":1,"yours":"text","truth":false,"fraction":0.5}"#, 200, ""),
     ] {
         let response =

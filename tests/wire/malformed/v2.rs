@@ -109,9 +109,11 @@ pub fn requests() -> Vec<Malformed> {
             "input 'INPUT0' already exists in request",
         ),
         v2(
-            "duplicated output",
+            "output requested in two forms",
             "echo",
-            &with(r#","outputs":[{"name":"OUTPUT0"},{"name":"OUTPUT0"}]"#),
+            &with(
+                r#","outputs":[{"name":"OUTPUT0"},{"name":"OUTPUT0","parameters":{"binary_data":true}}]"#,
+            ),
             &[400],
             "output 'OUTPUT0' already exists in request",
         ),
@@ -174,7 +176,7 @@ pub fn requests() -> Vec<Malformed> {
             "echo",
             &one("FP32", "[1,3]", "[1,2]"),
             &[500],
-            "Unable to parse 'data': Shape does not match true shape of 'data' field",
+            "Failed to parse 'data' field: shape does not match true shape",
         ),
         v2(
             "too many values",
@@ -199,11 +201,11 @@ pub fn requests() -> Vec<Malformed> {
             "attempt to access JSON non-boolean as boolean",
         ),
         v2(
-            "half floats in JSON",
+            "a text for a half float",
             "identity_fp16",
-            &one("FP16", "[1,1]", "[1]"),
-            &[400],
-            "receiving FP16 data via JSON is not supported. Please use the binary data format for input INPUT0",
+            &one("FP16", "[1,1]", "[\"1\"]"),
+            &[500],
+            "attempt to access JSON non-number as double",
         ),
         v2("nested too deep", "echo", &deep, &[400, 500], ""),
         v2("nested without end", "echo", &abyss, &[400, 500], ""),
@@ -321,7 +323,9 @@ pub fn requests() -> Vec<Malformed> {
             what: "header length that is no number",
             bytes: request("POST", "/v2/models/echo/infer", &[(LENGTH, "many")], b"{}"),
             codes: &[400],
-            says: "Unable to parse Inference-Header-Content-Length, got: many".into(),
+            // A raw binary request.
+            says: "input byte size mismatch for input 'INPUT0' for model 'echo'. Expected 0, got 2"
+                .into(),
         },
         Malformed {
             what: "header length beyond the body",

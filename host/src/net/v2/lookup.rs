@@ -32,7 +32,11 @@ pub fn parse_version(text: &str) -> Result<Option<i64>> {
     }
     let start = format!("failed to get model version from specified version string '{text}'");
     let end = "version should be an integral value > 0";
-    match text.parse::<i64>() {
+    // As C's `strtol`: what follows the number is ignored, so that `1.0` is version 1.
+    let number = text.trim_ascii_start();
+    let sign = usize::from(number.starts_with(['-', '+']));
+    let digits = number.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
+    match number[..sign + digits].parse::<i64>() {
         Ok(number) if number >= 0 => Ok(Some(number)),
         Ok(_) => Err(Error::invalid(format!("{start}, {end}"))),
         // Clients match the whole text, including the name of Triton's parser.

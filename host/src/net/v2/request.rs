@@ -29,25 +29,35 @@ pub struct UncheckedRequest {
 }
 
 impl UncheckedRequest {
-    /// Adds a requested output, and returns its position in the configuration. `destination`: where the client wants it.
+    /// Adds a requested output, and returns its position in the configuration; `None` if it was requested before in the same
+    /// way. `destination`: where the client wants it.
+    ///
+    /// # Errors
+    /// The model has no such output, or it was requested before in another way.
     pub fn request_output(
         &mut self,
         signature: &Signature,
         name: &str,
         classes: u32,
         destination: Option<Arc<OutputMemory>>,
-    ) -> Result<usize> {
+    ) -> Result<Option<usize>> {
         let index = check::find_output(signature, name)?;
-        if self.outputs.iter().any(|w| w.index() == index) {
-            return Err(Error::invalid(format!(
-                "{}output '{name}' already exists in request",
-                IdPrefix(&self.id)
-            )));
+        if let Some(first) = self.outputs.iter().find(|w| w.index() == index) {
+            let shared = first.destination.is_some() || destination.is_some();
+            return match first.classes == classes && !shared {
+                true => Ok(None),
+                false => Err(self.requested_twice(name)),
+            };
         }
         let mut output = RequestedOutput::new(index, classes);
         output.destination = destination;
         self.outputs.push(output);
-        Ok(index)
+        Ok(Some(index))
+    }
+
+    /// The error for an output that is requested in two ways.
+    pub fn requested_twice(&self, name: &str) -> Error {
+        Error::invalid(format!("{}output '{name}' already exists in request", IdPrefix(&self.id)))
     }
 
     /// Submitting copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors there.

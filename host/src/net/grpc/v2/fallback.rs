@@ -115,8 +115,8 @@ pub fn read(
         }
         let slice = shared_memory::slice(&output.name, &output.parameters)?;
         let destination = slice.map(|slice| regions.output(&slice)).transpose()?;
-        unchecked.request_output(signature, &output.name, classes, destination)?;
-        if classes > 0 {
+        let added = unchecked.request_output(signature, &output.name, classes, destination)?;
+        if classes > 0 && added.is_some() {
             spec.classes.push((output.name, classes));
         }
     }

@@ -123,7 +123,6 @@ fn other_messages_return_none() {
         ("an unknown input", with(&|r| r.inputs[0].name = "X".into())),
         ("an unknown type", with(&|r| r.inputs[0].datatype = "X".into())),
         ("an unknown output", with(&|r| r.outputs[0].name = "X".into())),
-        ("an output twice", with(&|r| r.outputs.push(r.outputs[0].clone()))),
         ("a tensor too few", with(&|r| r.raw_input_contents.truncate(1))),
         ("a tensor too many", with(&|r| r.raw_input_contents.push(Bytes::new()))),
         ("many inputs", with(&|r| r.inputs = vec![r.inputs[0].clone(); 100])),

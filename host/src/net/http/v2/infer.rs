@@ -115,8 +115,6 @@ where
 type Submitted = (PendingResponse, ResponseSpec, Option<Arc<OpenVersion>>);
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
-/// The header's name in error messages.
-const HEADER_NAME: &str = "Inference-Header-Content-Length";
 
 /// The headers that describe the body.
 #[derive(Clone, Copy)]
@@ -141,14 +139,9 @@ impl Head {
             b"gzip" | b"deflate" => true,
             _ => return Err(Error::unsupported(UNSUPPORTED_ENCODING)),
         };
-        let json = headers.get(HEADER_LENGTH).map(|value| {
-            let text = String::from_utf8_lossy(value.as_bytes());
-            text.trim()
-                .parse::<i64>()
-                .map_err(|_| Error::invalid(format!("Unable to parse {HEADER_NAME}, got: {text}")))
-        });
+        let json = headers.get(HEADER_LENGTH).map(|value| leading_number(value.as_bytes()));
         let length = receive::content_length(headers)?;
-        Ok(Self { length, compressed, json: json.transpose()?, exact })
+        Ok(Self { length, compressed, json, exact })
     }
 
     /// The body, decompressed if necessary.
@@ -235,6 +228,17 @@ impl Head {
             },
         }
     }
+}
+
+/// The number that a text begins with, 0 if it begins with none: Triton reads the header by C's `atoi`, so that a request with an
+/// empty or unreadable one is raw binary.
+fn leading_number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let sign = text.first().filter(|b| matches!(b, b'-' | b'+'));
+    let digits = text[usize::from(sign.is_some())..].iter().take_while(|b| b.is_ascii_digit());
+    let number =
+        digits.fold(0i64, |n, digit| n.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    if sign == Some(&b'-') { -number } else { number }
 }
 
 /// Checks a request and puts it into the queue of its model.

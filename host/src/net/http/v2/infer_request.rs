@@ -91,8 +91,16 @@ pub fn request(
             let name = text("name", member(&name, "name")?)?;
             let (binary, classes, slice) = output_form(parameters)?;
             let destination = slice.map(|slice| regions.output(&slice)).transpose()?;
-            let index = unchecked.request_output(signature, &name, classes, destination)?;
-            spec.outputs.push(OutputSpec { index, binary, classes });
+            match unchecked.request_output(signature, &name, classes, destination)? {
+                Some(index) => spec.outputs.push(OutputSpec { index, binary, classes }),
+                None => {
+                    let mut others = spec.outputs.iter();
+                    let same = |o: &OutputSpec| *signature.outputs[o.index].name == *name;
+                    if others.any(|o| same(o) && o.binary != binary) {
+                        return Err(unchecked.requested_twice(&name));
+                    }
+                }
+            }
         }
     }
     Ok((unchecked, spec))

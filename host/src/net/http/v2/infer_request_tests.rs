@@ -180,7 +180,7 @@ fn invalid_requests_are_refused() {
                 .into(),
         ),
         (
-            out(r#"{"name":"O"},{"name":"O"}"#),
+            out(r#"{"name":"O"},{"name":"O","parameters":{"binary_data":true}}"#),
             b"",
             InvalidArg,
             "[request id: <id_unknown>] output 'O' already exists in request".into(),

@@ -11,7 +11,7 @@ use crate::net::decode_workers::{self, MAX_INLINE};
 use crate::net::http::body::ResponseBody;
 use crate::net::v2::classes;
 use crate::repository::OpenVersion;
-use crate::request::{InferResponse, OutputTensor, Parameter};
+use crate::request::{InferResponse, OutputTensor};
 use bytes::{Buf, Bytes};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
@@ -185,12 +185,7 @@ fn json(
     if !response.parameters.is_empty() {
         let mut inner = write::Object::new(object.key("parameters"));
         for (key, value) in &response.parameters {
-            match value {
-                Parameter::String(text) => inner.string(key, text),
-                Parameter::Int(n) => inner.plain(key, n),
-                Parameter::Bool(b) => inner.plain(key, b),
-                Parameter::Double(d) => write::double(inner.key(key), *d),
-            }
+            write::parameter(inner.key(key), value);
         }
         inner.end();
     }

@@ -1,6 +1,7 @@
 //! Converts `data` arrays to little-endian tensor bytes, and back.
 
 use super::access::{as_signed, as_unsigned, real, wrong_type};
+use super::half::{BF16, FP16, Half};
 use super::{Array, Value, write};
 use crate::budget::{self, Exhausted, out_of_memory, request_memory};
 use crate::error::{Error, Result};
@@ -9,13 +10,46 @@ use crate::request::buffer::AlignedBuf;
 use crate::request::{DType, strings};
 use bytes::Bytes;
 
-/// The `elements` values of `array`, at any nesting, as tensor bytes, which are entered under `tag`.
+/// The values of a tensor: an array, or a single value.
+pub trait Values {
+    /// Length of their text, not counting the brackets of a single value.
+    fn text_len(&self) -> usize;
+
+    /// Calls `each` with every value that is not an array, at any depth.
+    fn each(&self, each: impl FnMut(&Value<'_>) -> Result<()>) -> Result<()>;
+}
+
+impl Values for Array<'_> {
+    fn text_len(&self) -> usize {
+        self.text().len()
+    }
+
+    fn each(&self, mut each: impl FnMut(&Value<'_>) -> Result<()>) -> Result<()> {
+        self.flat(|value| each(&value))
+    }
+}
+
+impl Values for &Value<'_> {
+    fn text_len(&self) -> usize {
+        match self {
+            Value::String(text) => text.len() + 2,
+            Value::Number(token) => token.len(),
+            _ => 1,
+        }
+    }
+
+    fn each(&self, mut each: impl FnMut(&Value<'_>) -> Result<()>) -> Result<()> {
+        each(self)
+    }
+}
+
+/// The `elements` values of `values`, at any nesting, as tensor bytes, which are entered under `tag`.
 ///
 /// # Errors
 /// Another number of values, values of another type, or more bytes than `limit`. The number of strings is checked with the
 /// whole request, as in Triton.
 pub fn decode(
-    array: Array<'_>,
+    values: impl Values,
     dtype: DType,
     elements: usize,
     input: &str,
@@ -32,15 +66,8 @@ pub fn decode(
     if elements == 0 {
         return Ok(Bytes::new());
     }
-    if matches!(dtype, DType::Fp16 | DType::Bf16) {
-        return Err(Error::invalid(format!(
-            "receiving {} data via JSON is not supported. Please use the binary data format for \
-             input {input}",
-            dtype.v2_name()
-        )));
-    }
     // Every value takes at least a byte and a comma.
-    let capacity = elements.min(array.text().len() / 2 + 1);
+    let capacity = elements.min(values.text_len() / 2 + 1);
     let bytes = if let Some(size) = dtype.size() {
         let mut count = 0;
         let bytes = (elements as u64).saturating_mul(size as u64);
@@ -50,27 +77,29 @@ pub fn decode(
         let buf = AlignedBuf::zeroed(capacity * size, tag);
         let mut buf = buf.map_err(|e| e.refuse("a JSON tensor"))?;
         let mut slots = buf.as_mut().chunks_exact_mut(size);
-        array.flat(|value| {
+        values.each(|value| {
             let Some(slot) = slots.next().filter(|_| count < elements) else {
-                return Err(wrong_count());
+                return Err(Error::internal(
+                    "Unable to parse 'data': Shape does not match true shape of 'data' field",
+                ));
             };
             count += 1;
-            number(dtype, &value, slot)
+            number(dtype, value, slot)
         })?;
         if count < elements {
-            return Err(wrong_count());
+            return Err(too_few());
         }
         buf.into_bytes()
     } else {
         // An empty string takes three bytes of text and four of tensor; escape sequences only shrink.
-        let text = array.text().len();
+        let text = values.text_len();
         let capacity = (text + text / 2).min(limit as usize);
         let reservation = request_memory().try_reserve_large(capacity, tag);
         let mut reservation = reservation.map_err(Exhausted::refuse)?;
         let mut out = Vec::new();
         out.try_reserve_exact(capacity).map_err(|_| out_of_memory("a JSON tensor", capacity))?;
-        array.flat(|value| {
-            let Value::String(text) = &value else {
+        values.each(|value| {
+            let Value::String(text) = value else {
                 return Err(Error::internal(
                     "Unable to parse JSON bytes array: attempt to access JSON non-string as string",
                 ));
@@ -91,8 +120,8 @@ pub fn decode(
     Ok(bytes)
 }
 
-fn wrong_count() -> Error {
-    Error::internal("Unable to parse 'data': Shape does not match true shape of 'data' field")
+fn too_few() -> Error {
+    Error::internal("Failed to parse 'data' field: shape does not match true shape")
 }
 
 fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
@@ -110,8 +139,10 @@ fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
         }
         DType::Fp32 => slot.copy_from_slice(&(real("data", value)? as f32).to_le_bytes()),
         DType::Fp64 => slot.copy_from_slice(&real("data", value)?.to_le_bytes()),
+        DType::Fp16 => slot.copy_from_slice(&FP16.narrow(real("data", value)?).to_le_bytes()),
+        DType::Bf16 => slot.copy_from_slice(&BF16.narrow(real("data", value)?).to_le_bytes()),
         // Handled by `decode`.
-        DType::Fp16 | DType::Bf16 | DType::String => return Err(wrong_count()),
+        DType::String => return Err(too_few()),
     }
     Ok(())
 }
@@ -131,16 +162,24 @@ pub fn max_text(dtype: DType, bytes: usize) -> usize {
         DType::Int8 => 5,
         DType::Uint8 | DType::Int16 | DType::Fp64 => 4,
         // `-0.0000012345678901234567,`
-        DType::Fp32 => 7,
+        DType::Fp32 | DType::Fp16 => 7,
+        // `-123000000000000000000.0,`
+        DType::Bf16 => 13,
         _ => 3,
     };
     bytes.saturating_mul(per_byte).saturating_add(2)
 }
 
+fn halves(out: &mut Vec<u8>, format: &Half, data: &[u8]) {
+    write::array(out, data.chunks_exact(2), |out, e| {
+        format.write(out, u16::from_le_bytes(e.try_into().unwrap_or_default()));
+    });
+}
+
 /// Writes output `name` as a flat array.
 ///
 /// # Errors
-/// Types without a JSON form, and strings that are not UTF-8, which would make the response invalid JSON.
+/// Strings that are not UTF-8, which would make the response invalid JSON.
 pub fn encode(out: &mut Vec<u8>, name: &str, dtype: DType, data: &[u8]) -> Result<()> {
     macro_rules! numbers {
         ($t:ty) => {
@@ -179,13 +218,8 @@ pub fn encode(out: &mut Vec<u8>, name: &str, dtype: DType, data: &[u8]) -> Resul
             }
             write::array(out, strings::elements(data), write::string);
         }
-        DType::Fp16 | DType::Bf16 => {
-            return Err(Error::invalid(format!(
-                "sending {} data via JSON is not supported. Please use the binary data format for \
-                 output",
-                dtype.v2_name()
-            )));
-        }
+        DType::Fp16 => halves(out, &FP16, data),
+        DType::Bf16 => halves(out, &BF16, data),
     }
     Ok(())
 }

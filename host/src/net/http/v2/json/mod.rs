@@ -3,6 +3,7 @@
 
 pub mod access; // typed access to values
 pub mod data; // `data` arrays to tensor bytes and back
+mod half; // FP16 and BF16
 mod lazy; // elements and members, read on demand
 mod read; // reader
 mod value; // values

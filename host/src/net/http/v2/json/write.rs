@@ -1,5 +1,6 @@
 //! Writes compact JSON with keys in the given order. The bytes of strings are not checked.
 
+use crate::request::Parameter;
 use serde::Serialize;
 
 /// An object being written; `end` closes it.
@@ -57,6 +58,16 @@ pub fn array<T>(
 fn plain(out: &mut Vec<u8>, value: impl Serialize) {
     // Writing a number into a vector cannot fail.
     let _ = serde_json::to_writer(out, &value);
+}
+
+/// A request or response parameter.
+pub fn parameter(out: &mut Vec<u8>, value: &Parameter) {
+    match value {
+        Parameter::String(text) => string(out, text.as_bytes()),
+        Parameter::Int(n) => plain(out, n),
+        Parameter::Bool(b) => plain(out, b),
+        Parameter::Double(d) => double(out, *d),
+    }
 }
 
 /// Dimensions.
