@@ -67,6 +67,22 @@ impl Connection {
         }
     }
 
+    /// Reads the head of a response whose body is read by [`Connection::chunk`].
+    #[track_caller]
+    pub fn head(&mut self) -> Response {
+        match Response::read_head(&mut self.stream) {
+            Ok(Some(head)) => head,
+            Ok(None) => panic!("the server closed the connection without a response"),
+            Err(e) => panic!("no response: {e}"),
+        }
+    }
+
+    /// Reads one chunk of a body; the last one is empty.
+    #[track_caller]
+    pub fn chunk(&mut self) -> Vec<u8> {
+        chunk(&mut self.stream).unwrap_or_else(|e| panic!("no chunk: {e}"))
+    }
+
     /// Reads one interim response and returns its status.
     #[track_caller]
     pub fn interim_status(&mut self) -> u16 {
@@ -95,7 +111,7 @@ fn is_disconnect(e: &io::Error) -> bool {
 }
 
 impl Response {
-    fn read(from: &mut impl BufRead) -> io::Result<Option<Response>> {
+    fn read_head(from: &mut impl BufRead) -> io::Result<Option<Response>> {
         let mut line = String::new();
         if from.read_line(&mut line)? == 0 {
             return Ok(None);
@@ -116,17 +132,21 @@ impl Response {
                 line.split_once(':').ok_or_else(|| wrong(&format!("not a header: {line:?}")))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut response = Response { status, headers, body: Vec::new() };
         if status == 100 {
-            return Self::read(from);
+            return Self::read_head(from);
         }
+        Ok(Some(Response { status, headers, body: Vec::new() }))
+    }
+
+    fn read(from: &mut impl BufRead) -> io::Result<Option<Response>> {
+        let Some(mut response) = Self::read_head(from)? else { return Ok(None) };
         if let Some(length) = response.header("content-length") {
             let length = length.parse().map_err(|_| wrong(&format!("content-length: {length}")))?;
             response.body.resize(length, 0);
             from.read_exact(&mut response.body)?;
         } else if response.header("transfer-encoding") == Some("chunked") {
             response.body = chunks(from)?;
-        } else if status != 204 && status != 304 {
+        } else if response.status != 204 && response.status != 304 {
             from.read_to_end(&mut response.body)?;
         }
         Ok(Some(response))
@@ -162,20 +182,24 @@ impl Response {
 fn chunks(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
-        let mut line = String::new();
-        from.read_line(&mut line)?;
-        let size = line.trim_end().split(';').next().unwrap_or_default();
-        let size = usize::from_str_radix(size, 16)
-            .map_err(|_| wrong(&format!("not a chunk size: {line:?}")))?;
-        let start = body.len();
-        body.resize(start + size, 0);
-        from.read_exact(&mut body[start..])?;
-        let mut end = [0; 2];
-        from.read_exact(&mut end)?;
-        if size == 0 {
+        let chunk = chunk(from)?;
+        if chunk.is_empty() {
             return Ok(body);
         }
+        body.extend(chunk);
     }
+}
+
+fn chunk(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut line = String::new();
+    from.read_line(&mut line)?;
+    let size = line.trim_end().split(';').next().unwrap_or_default();
+    let size = usize::from_str_radix(size, 16)
+        .map_err(|_| wrong(&format!("not a chunk size: {line:?}")))?;
+    let mut chunk = vec![0; size + 2];
+    from.read_exact(&mut chunk)?;
+    chunk.truncate(size);
+    Ok(chunk)
 }
 
 fn wrong(text: &str) -> io::Error {

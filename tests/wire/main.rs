@@ -14,6 +14,7 @@ mod docs;
 mod dynamic_batching;
 mod ensembles;
 mod frameworks;
+mod generate;
 mod gpu;
 mod gpu_batches;
 mod gpu_placement;

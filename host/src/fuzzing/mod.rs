@@ -14,7 +14,7 @@ mod wire_format; // the protobuf wire format
 
 pub use config::{model_config, v1_header};
 pub use grpc::{grpc_v2_call, grpc_v2_fast_path};
-pub use http::{v1_infer, v2_binary, v2_json};
+pub use http::{v1_infer, v2_binary, v2_generate, v2_json};
 pub use isolation::isolation_control;
 pub use isolation_work::isolation_work;
 pub use region_request::v1_region_request;
@@ -34,6 +34,7 @@ pub const ORACLES: &[(&str, Oracle)] = &[
     ("v1_infer", v1_infer),
     ("v1_region_request", v1_region_request),
     ("v2_binary", v2_binary),
+    ("v2_generate", v2_generate),
     ("v2_json", v2_json),
     ("wire_format", wire_format),
 ];

@@ -32,6 +32,8 @@ const MAX_BUFFERED: usize = 8 << 10;
 
 /// Sent to distinguish a client that has closed its socket from one that has closed only its sending side.
 const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// The same between two events of a streamed response: a chunk with a comment, which clients of server-sent events skip.
+const STREAM_PROBE: &[u8] = b"3\r\n:\n\n\r\n";
 /// Pauses between two probes, after which the system is asked for the reset: since reading has ended there is no event for
 /// it. From the first to the second pause, each four times the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -96,6 +98,16 @@ impl DisconnectWatch {
         self.0.state.is_last()
     }
 
+    /// The first part of a streamed response is ready.
+    pub fn response_stream_began(&self) {
+        self.0.state.response_stream_began();
+    }
+
+    /// The last part of a streamed response is ready.
+    pub fn response_stream_ended(&self) {
+        self.0.state.response_stream_ended();
+    }
+
     /// The client uses HTTP/1.0, which has no interim responses.
     pub fn set_http10(&self) {
         self.0.is_http10.store(true, Relaxed);
@@ -136,10 +148,12 @@ impl Connection {
             }
             ready!(half_closed.next_probe.as_mut().poll(cx));
             if !self.watch.0.is_http10.load(Relaxed) {
-                // hyper has written all it had, so this is between two responses. The system takes the probe whole or, when
-                // the client does not read, not at all.
-                match Pin::new(&mut self.stream).poll_write(cx, PROBE) {
-                    Poll::Ready(Ok(n)) if n == PROBE.len() => {}
+                let streaming = self.watch.0.state.is_streaming();
+                let probe = if streaming { STREAM_PROBE } else { PROBE };
+                // hyper has written all it had, so this is between two responses, or two chunks. The system takes the probe
+                // whole or, when the client does not read, not at all.
+                match Pin::new(&mut self.stream).poll_write(cx, probe) {
+                    Poll::Ready(Ok(n)) if n == probe.len() => {}
                     Poll::Ready(_) => return Poll::Ready(()),
                     Poll::Pending => {}
                 }
@@ -277,6 +291,14 @@ impl RequestBody {
     /// Where the responses of the connection are counted.
     pub fn unread(&self) -> &Arc<ConnectionUnread> {
         &self.unread
+    }
+
+    /// Detects that the client disconnects while it waits for a response. `None` on HTTP/2, and for an empty body.
+    pub fn watch(&self) -> Option<&DisconnectWatch> {
+        match &self.wire {
+            BodyWire::Http1(watch) => watch.as_ref(),
+            BodyWire::Http2(_) => None,
+        }
     }
 
     /// The body is a stream of messages, whose client may pause for any time between two of them.

@@ -29,12 +29,17 @@ pub enum Phase {
     Responding,
     /// The client does not read the response.
     Blocked,
+    /// A part of a streamed response was sent, and more of it is awaited from the model. HTTP/1 only.
+    Streaming,
+    /// The client does not read a streamed response.
+    StreamBlocked,
 }
 
 impl Phase {
     fn from(number: u8) -> Self {
-        [Self::Idle, Self::Head, Self::Body, Self::Executing, Self::Responding, Self::Blocked]
-            [usize::from(number.min(5))]
+        use Phase::*;
+        [Idle, Head, Body, Executing, Responding, Blocked, Streaming, StreamBlocked]
+            [usize::from(number.min(7))]
     }
 }
 
@@ -112,7 +117,7 @@ impl ConnectionState {
         match self.phase() {
             Phase::Idle | Phase::Responding | Phase::Blocked => self.enter(Phase::Head),
             Phase::Body => self.received.store(self.received() + bytes as u64, Relaxed),
-            Phase::Head | Phase::Executing => {}
+            Phase::Head | Phase::Executing | Phase::Streaming | Phase::StreamBlocked => {}
         }
     }
 
@@ -120,6 +125,8 @@ impl ConnectionState {
     pub fn wrote(&self) {
         if matches!(self.phase(), Phase::Responding | Phase::Blocked | Phase::Idle) {
             self.enter(Phase::Idle);
+        } else if self.phase() == Phase::StreamBlocked {
+            self.enter(Phase::Streaming);
         }
     }
 
@@ -127,6 +134,8 @@ impl ConnectionState {
     pub fn write_blocked(&self) {
         if matches!(self.phase(), Phase::Responding | Phase::Idle) {
             self.enter(Phase::Blocked);
+        } else if self.phase() == Phase::Streaming {
+            self.enter(Phase::StreamBlocked);
         }
     }
 
@@ -153,8 +162,23 @@ impl ConnectionState {
         self.enter(Phase::Responding);
     }
 
+    /// The first part of a streamed response is ready.
+    pub fn response_stream_began(&self) {
+        self.enter(Phase::Streaming);
+    }
+
+    /// The last part of a streamed response is ready.
+    pub fn response_stream_ended(&self) {
+        self.enter(Phase::Responding);
+    }
+
+    /// The connection waits for the model.
     pub fn is_executing(&self) -> bool {
-        self.phase() == Phase::Executing
+        matches!(self.phase(), Phase::Executing | Phase::Streaming)
+    }
+
+    pub fn is_streaming(&self) -> bool {
+        self.phase() == Phase::Streaming
     }
 
     pub fn stream_began(&self) {

@@ -70,8 +70,10 @@ impl Timeouts {
             Phase::Head => passed(since, self.header, now),
             Phase::Body => self.body_is_late(since, state.received(), now),
             Phase::Idle if state.streams() > 0 => false,
-            Phase::Idle | Phase::Responding | Phase::Blocked => passed(since, self.idle, now),
-            Phase::Executing => false,
+            Phase::Idle | Phase::Responding | Phase::Blocked | Phase::StreamBlocked => {
+                passed(since, self.idle, now)
+            }
+            Phase::Executing | Phase::Streaming => false,
         };
         let is_goaway_sent = state.wire == Wire::Http2 && state.phase() == Phase::Idle;
         if is_late && is_goaway_sent {

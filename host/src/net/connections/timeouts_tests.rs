@@ -58,6 +58,24 @@ fn each_phase_has_its_timeout() {
 }
 
 #[test]
+fn streamed_response_has_a_timeout_only_while_its_client_does_not_read() {
+    let state = ConnectionState::new(Wire::Http1);
+    state.responded();
+    state.response_stream_began();
+    state.wrote();
+    assert_eq!(state.phase(), Phase::Streaming);
+    assert_eq!(timeouts().judge(&state, u64::MAX), Verdict::Keep);
+    assert_eq!(evictable(&state, u64::MAX), None);
+    state.write_blocked();
+    closes_after(&state, 10);
+    state.wrote();
+    assert_eq!(state.phase(), Phase::Streaming);
+    state.response_stream_ended();
+    state.wrote();
+    assert_eq!(state.phase(), Phase::Idle);
+}
+
+#[test]
 fn http2_connection_with_streams_is_not_idle() {
     let state = ConnectionState::new(Wire::Http2);
     state.read(1);

@@ -1,4 +1,4 @@
-//! The body of an HTTP response: a short list of chunks.
+//! The body of an HTTP response: a short list of chunks, or a stream of them.
 
 use crate::error::Result as OrError;
 use crate::net::chunks::{self, Chunk, ChunkList, Chunks};
@@ -8,15 +8,20 @@ use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio_stream::Stream;
 
 /// Errors of a body, as hyper expects them.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// See the module text. Its length is known, so hyper writes a `Content-Length`.
+/// See the module text. The length of a list is known, so hyper writes a `Content-Length`.
 pub struct ResponseBody {
     chunks: <ChunkList as IntoIterator>::IntoIter,
     left: u64,
+    stream: Option<ChunkStream>,
 }
+
+/// The chunks of a streamed response.
+pub type ChunkStream = Pin<Box<dyn Stream<Item = Chunk> + Send>>;
 
 impl ResponseBody {
     pub fn empty() -> Self {
@@ -25,7 +30,12 @@ impl ResponseBody {
 
     pub fn from_chunks(chunks: Chunks) -> Self {
         let (chunks, left) = chunks.finish();
-        Self { chunks: chunks.into_iter(), left }
+        Self { chunks: chunks.into_iter(), left, stream: None }
+    }
+
+    /// A body of unknown length.
+    pub fn streamed(stream: ChunkStream) -> Self {
+        Self { stream: Some(stream), ..Self::empty() }
     }
 
     /// Counts the body as unread; see [`chunks::count`].
@@ -36,7 +46,7 @@ impl ResponseBody {
     fn whole(chunk: Chunk) -> Self {
         let left = chunk.remaining() as u64;
         let chunks: ChunkList = (left > 0).then_some(chunk).into_iter().collect();
-        Self { chunks: chunks.into_iter(), left }
+        Self { chunks: chunks.into_iter(), left, stream: None }
     }
 }
 
@@ -64,8 +74,11 @@ impl Body for ResponseBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
+        if let Some(stream) = &mut self.stream {
+            return stream.as_mut().poll_next(cx).map(|chunk| Some(Ok(Frame::data(chunk?))));
+        }
         Poll::Ready(self.chunks.next().map(|chunk| {
             self.left -= chunk.remaining() as u64;
             Ok(Frame::data(chunk))
@@ -73,10 +86,13 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.chunks.as_slice().is_empty()
+        self.chunks.as_slice().is_empty() && self.stream.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        match &self.stream {
+            None => SizeHint::with_exact(self.left),
+            Some(_) => SizeHint::default(),
+        }
     }
 }

@@ -4,7 +4,8 @@
 use crate::arena::Arena;
 use crate::budget::{self, Exhausted, Grow, Reservation, SMALL, request_memory};
 use crate::ledger::MemoryTag;
-use crate::net::disconnect::RequestBodyError;
+use crate::net::disconnect::{DisconnectWatch, RequestBody, RequestBodyError};
+use crate::net::unread::ConnectionUnread;
 use crate::request::buffer::{ALIGN, AlignedBuf, AllocError};
 use bytes::Bytes;
 use http_body::Body;
@@ -36,9 +37,38 @@ pub struct BodySpec<'a> {
 }
 
 /// The body of a request.
-pub trait ReceivedBody: Body<Data = Bytes, Error: Error + 'static> {}
+pub trait ReceivedBody: Body<Data = Bytes, Error: Error + 'static> {
+    /// What a streamed response to the request needs of the connection.
+    fn connection(&self) -> StreamConnection {
+        StreamConnection::default()
+    }
+}
 
-impl<B: Body<Data = Bytes, Error: Error + 'static>> ReceivedBody for B {}
+impl ReceivedBody for RequestBody {
+    fn connection(&self) -> StreamConnection {
+        StreamConnection { unread: Some(Arc::clone(self.unread())), watch: self.watch().cloned() }
+    }
+}
+
+/// The connection of a streamed response. Unit tests have none.
+#[derive(Default)]
+pub struct StreamConnection {
+    /// Where its responses are counted.
+    pub unread: Option<Arc<ConnectionUnread>>,
+    pub watch: Option<DisconnectWatch>,
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl ReceivedBody for http_body_util::Full<Bytes> {}
+
+#[cfg(test)]
+impl ReceivedBody for hyper::body::Incoming {}
+
+#[cfg(test)]
+impl<S> ReceivedBody for http_body_util::StreamBody<S> where
+    Self: Body<Data = Bytes, Error: Error + 'static>
+{
+}
 
 /// Why a body could not be collected.
 #[derive(Debug, PartialEq)]

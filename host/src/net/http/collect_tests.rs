@@ -6,7 +6,7 @@ use http_body_util::{Full, StreamBody};
 use std::convert::Infallible;
 use std::pin::pin;
 
-fn pieces(sizes: &[usize]) -> impl Body<Data = Bytes, Error = Infallible> + use<> {
+fn pieces(sizes: &[usize]) -> impl ReceivedBody + use<> {
     let frames: Vec<Result<_, Infallible>> =
         sizes.iter().map(|n| Ok(Frame::data(Bytes::from(vec![7; *n])))).collect();
     StreamBody::new(tokio_stream::iter(frames))

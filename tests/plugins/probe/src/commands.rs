@@ -73,6 +73,7 @@ pub enum Record {
 /// |---|---|
 /// | `delay_ms` | sleeps that long in `execute` |
 /// | `fail`, `fail_code` | fails the request with this text and [`Code`] number |
+/// | `fail_last` | fails instead of sending the last response |
 /// | `panic_in` | `execute`, `model_open`, `instance_open`, `autocomplete`, `close` |
 /// | `fail_in` | `model_open`, `instance_open`, `instance_open NAME` (only that instance), `autocomplete`, `execute` (the whole batch) |
 /// | `garbage` | `wrong_dtype`, `wrong_shape`, `unknown_output`, `missing_output`, `short`, `twice`, `never` |
@@ -85,7 +86,7 @@ pub enum Record {
 /// | `responses` | number of responses instead of one |
 /// | `try_more` | responses are sent without waiting for the client; fails with the backlog when one would have to wait |
 /// | `detach` | responds later, on another thread |
-/// | `until_cancelled` | waits for the cancellation, at most 10 s, and fails with CANCELLED |
+/// | `until_cancelled` | sends as many responses as `responses` says, waits for the cancellation, at most 10 s, and fails with CANCELLED |
 /// | `until_notified` | the same, but waits until `cancel_handler` is notified instead of polling the request |
 /// | `until_file` | waits in `execute` until this file exists, at most 2 min |
 /// | `needs_deadline` | fails unless the request has a deadline |
@@ -105,6 +106,7 @@ pub struct Commands {
     pub delay: Duration,
     pub fail: Option<String>,
     pub fail_code: Option<Code>,
+    pub fail_last: bool,
     pub panic_in: Option<String>,
     pub fail_in: Option<String>,
     pub garbage: Option<Garbage>,
@@ -158,6 +160,7 @@ impl Commands {
             "fail_code" => {
                 self.fail_code = number().and_then(|n| n.try_into().ok()).map(Code::from_abi)
             }
+            "fail_last" => self.fail_last = yes(),
             "panic_in" => self.panic_in = text(),
             "fail_in" => self.fail_in = text(),
             "garbage" => self.garbage = value.text().and_then(garbage),

@@ -29,7 +29,8 @@ pub fn respond(
     commands: &Commands,
     cancelled: &Arc<Cancelled>,
 ) -> Result<Responded, Error> {
-    if let Some(text) = commands.fail.as_deref().filter(|_| commands.fail_in.is_none()) {
+    let fails = |last: bool| commands.fail_in.is_none() && commands.fail_last == last;
+    if let Some(text) = commands.fail.as_deref().filter(|_| fails(false)) {
         return Err(commands.error(text));
     }
     if commands.needs_deadline && request.deadline_ns().is_none() {
@@ -37,6 +38,9 @@ pub fn respond(
     }
     if commands.garbage.is_none() && !commands.detach && !commands.waits() {
         for last in ends(commands) {
+            if let Some(text) = commands.fail.as_deref().filter(|_| last && fails(true)) {
+                return Err(commands.error(text));
+            }
             let mut response = request.new_response()?;
             echo(model, request, commands, &mut response)?;
             if commands.reports() {
@@ -66,6 +70,11 @@ pub fn respond(
         return cancelled.wait(request.key(), MAX_WAIT).map(|()| Responded::Now);
     }
     if commands.until_cancelled {
+        for _ in 0..commands.responses.unwrap_or(0) {
+            let mut response = request.new_response()?;
+            echo(model, request, commands, &mut response)?;
+            response.send_more()?;
+        }
         return wait(|| request.is_cancelled()).map(|()| Responded::Now);
     }
     match commands.garbage {

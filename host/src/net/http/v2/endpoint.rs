@@ -51,7 +51,10 @@ pub enum ModelEndpoint {
     Metadata,
     Ready,
     Infer,
-    Generate,
+    /// `generate_stream` takes any number of responses.
+    Generate {
+        streams: bool,
+    },
     Config,
     Statistics,
 }
@@ -137,7 +140,8 @@ fn model<'a>(name: &'a str, version: &'a str, rest: &[&str]) -> Option<(Endpoint
         ["config"] => (ModelEndpoint::Config, false),
         ["stats"] => (ModelEndpoint::Statistics, false),
         ["infer"] => (ModelEndpoint::Infer, true),
-        ["generate" | "generate_stream"] => (ModelEndpoint::Generate, true),
+        ["generate"] => (ModelEndpoint::Generate { streams: false }, true),
+        ["generate_stream"] => (ModelEndpoint::Generate { streams: true }, true),
         _ => return None,
     };
     Some((Endpoint::Model { name, version, call }, !post, post))

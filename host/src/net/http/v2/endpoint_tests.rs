@@ -33,7 +33,10 @@ fn method_and_path_select_the_endpoint() {
         ("POST /v2/models/m/infer", m("m", "", ModelEndpoint::Infer)),
         ("GET /v2/models/m/infer", Err(405)),
         ("PUT /v2/models/m/infer", Err(405)),
-        ("POST /v2/models/m/generate_stream", m("m", "", ModelEndpoint::Generate)),
+        (
+            "POST /v2/models/m/generate_stream",
+            m("m", "", ModelEndpoint::Generate { streams: true }),
+        ),
         ("GET /v2/models/m/ready", m("m", "", ModelEndpoint::Ready)),
         ("GET /v2/models//ready", UNKNOWN),
         ("GET /v2/trace/setting", Ok(Endpoint::Trace { model: "", change: false })),

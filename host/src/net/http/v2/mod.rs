@@ -2,6 +2,7 @@
 
 mod backends; // GET /v2/trtserver/backends
 mod endpoint; // the endpoint of a path
+mod generate; // generate and generate_stream
 mod infer; // the inference endpoint
 mod infer_request; // the JSON of inference requests
 mod infer_response; // the JSON of inference responses
@@ -49,6 +50,11 @@ where
     };
     if let Endpoint::Model { name, version, call: ModelEndpoint::Infer } = endpoint {
         return infer::infer(ctx, (name, version), parts.headers, body, received_ns).await;
+    }
+    if let Endpoint::Model { name, version, call: ModelEndpoint::Generate { streams } } = endpoint {
+        let (headers, model) = (parts.headers, (name, version));
+        let generated = generate::generate(ctx, model, headers, body, streams, received_ns);
+        return Box::pin(generated).await;
     }
     // Boxed, because these futures are large and would be part of every inference's future.
     let response =
@@ -103,9 +109,9 @@ async fn serve(
             ModelEndpoint::Statistics => {
                 json(management_json::statistics(&statistics::collect(ctx, name, version)?))
             }
-            ModelEndpoint::Infer | ModelEndpoint::Generate => {
-                find_ready(ctx, name, version)?;
-                return Err(not_offered("generate"));
+            // Handled by `handle`.
+            ModelEndpoint::Infer | ModelEndpoint::Generate { .. } => {
+                return Err(Error::internal("not an endpoint with a short body"));
             }
         },
         Endpoint::AllStatistics => {
@@ -143,10 +149,6 @@ async fn serve(
             }
         },
     })
-}
-
-fn not_offered(what: &str) -> Error {
-    Error::unsupported(format!("this server does not offer {what} yet"))
 }
 
 /// True if there is nothing to change: no body, or an object without members.

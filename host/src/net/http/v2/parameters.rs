@@ -17,7 +17,8 @@ pub fn read(object: Object<'_>) -> Result<RequestParameters> {
     Ok(parameters)
 }
 
-fn take(parameters: &mut RequestParameters, key: &str, value: &Value<'_>) -> Result<()> {
+/// Takes one parameter.
+pub fn take(parameters: &mut RequestParameters, key: &str, value: &Value<'_>) -> Result<()> {
     let whole = || as_unsigned(value).ok_or_else(|| wrong_type(key, "unsigned-integer"));
     let truth = || match value {
         Value::Bool(b) => Ok(*b),
