@@ -18,6 +18,8 @@ pub enum Fault {
     Status(u16, &'static str),
     /// As `Status`, but only this many responses.
     Times(u32, u16),
+    /// No response until the fault is removed.
+    Hold,
     /// Half of the response, then nothing until the fault is removed.
     Stall,
     /// The response ends early.
@@ -129,8 +131,13 @@ impl FakeGcs {
 
     /// Waits until a request that contains `text` was made.
     pub fn wait_for_request(&self, text: &str) {
+        self.wait_for_requests(text, 1);
+    }
+
+    /// Waits until so many were made.
+    pub fn wait_for_requests(&self, text: &str, count: usize) {
         let mut state = self.state();
-        while !state.requests.iter().any(|request| request.contains(text)) {
+        while state.requests.iter().filter(|request| request.contains(text)).count() < count {
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -191,6 +198,9 @@ impl Shared {
             );
             return send(writer, status, &[], body.as_bytes());
         }
+        if fault == Some(Fault::Hold) {
+            self.wait_while(&subject, &Fault::Hold);
+        }
         let (status, headers, body) = match key {
             "" => (200, Vec::new(), self.lock().list(&request.query).into_bytes()),
             key => self.lock().get(key, &request.headers),
@@ -198,10 +208,7 @@ impl Shared {
         match fault {
             Some(Fault::Stall) => {
                 send_part(writer, status, &headers, &body)?;
-                let mut state = self.lock();
-                while state.fault(&subject) == Some(Fault::Stall) {
-                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
+                self.wait_while(&subject, &Fault::Stall);
                 None
             }
             Some(Fault::Truncate) => {
@@ -213,6 +220,14 @@ impl Shared {
                 None
             }
             _ => send(writer, status, &headers, &body),
+        }
+    }
+
+    /// Waits until requests for `subject` no longer have the fault.
+    fn wait_while(&self, subject: &str, fault: &Fault) {
+        let mut state = self.lock();
+        while state.fault(subject).as_ref() == Some(fault) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -40,6 +40,7 @@ pub mod reloads; // a model that is reloaded under full load
 mod repository; // a temporary model repository
 pub mod scheduled; // configurations for the scheduler tests
 mod server; // the builder and the running server
+mod set_on_drop; // a flag that ends threads
 mod shared_memory; // a client's shared memory
 pub mod soak; // the soak test
 pub mod tensorflow_files; // GraphDef and SavedModel files, encoded by hand
@@ -56,4 +57,5 @@ pub use process::{Ended, Process, TIMEOUT};
 pub use python::{python_v1, python_v2};
 pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
+pub use set_on_drop::SetOnDrop;
 pub use shared_memory::SharedObject;

@@ -73,6 +73,33 @@ fn sound_repository_has_no_findings() {
 }
 
 #[test]
+fn every_refusal_of_a_model_is_a_finding() {
+    let repository = Repository::new();
+    let config = probe("m", &[]).replace("max_batch_size: 8", "max_batch_size: -8")
+        + "input { name: \"more\" data_type: TYPE_FP32 dims: 0 }\n\
+           instance_group { kind: KIND_CPU count: 2000 }\nmodel_repository_agents { agents { name: \"a\" } }\n";
+    repository.model("m", &config);
+    for ignored in ["m/1/file~", "m/1/file.tmp", "m~/1/file", "lost+found/1/file"] {
+        repository.file(ignored, "");
+    }
+    let (code, _, found) = findings(repository.path(), &[]);
+    assert_eq!(code, 1);
+    assert_found(
+        &found,
+        &[
+            ("m", "config.pbtxt:3:1 'max_batch_size' must be non-negative value for m"),
+            ("m", "model input 'more' dimension must be integer >= 1"),
+            ("m", "has count 2000, at most 1024 is allowed"),
+            ("m", "'model_repository_agents' of model 'm' is not supported yet"),
+        ],
+    );
+    // A load reports the first.
+    let ended = trtserver_tests::Server::new().model("m", &config).refuses_to_start();
+    assert!(ended.stderr.contains("'max_batch_size' must be non-negative"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("at most 1024"), "{}", ended.stderr);
+}
+
+#[test]
 fn configuration_errors_have_file_line_and_column() {
     let repository = Repository::new();
     let model = |name: &str, rest: &str| repository.model(name, &(probe(name, &[]) + rest));

@@ -1,7 +1,12 @@
 //! Model warm-up before readiness, how it is reported, and the niceness of instance threads.
 
+use rustix::process::Pid;
 use std::fs;
-use trtserver_tests::{Running, Server, dist, probe};
+use std::path::PathBuf;
+use trtserver_tests::control::explicit;
+use trtserver_tests::http1::request;
+use trtserver_tests::isolated::process;
+use trtserver_tests::{LoadGate, Running, Server, dist, probe};
 
 const INPUT: &str = "data_type: TYPE_FP32 dims: 2";
 
@@ -249,15 +254,21 @@ fn nice(path: &str) -> i32 {
     fields.split(' ').nth(16).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{stat}"))
 }
 
-/// Niceness of the thread with this name.
-fn nice_of(server: &Running, thread: &str) -> i32 {
-    let tasks = format!("/proc/{}/task", server.process().pid().as_raw_nonzero());
+/// Name and niceness of the threads of a process.
+fn threads(process: Pid) -> Vec<(String, i32)> {
+    let tasks = format!("/proc/{}/task", process.as_raw_nonzero());
     let entries = fs::read_dir(&tasks).unwrap_or_else(|e| panic!("{tasks}: {e}"));
-    let mut found = entries.flatten().map(|entry| entry.path()).filter(|task| {
-        fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == thread)
-    });
-    let task = found.next().unwrap_or_else(|| panic!("no thread {thread}"));
-    nice(&task.join("stat").to_string_lossy())
+    let of = |task: PathBuf| {
+        let name = fs::read_to_string(task.join("comm")).ok()?;
+        Some((name.trim_end().to_owned(), nice(&task.join("stat").to_string_lossy())))
+    };
+    entries.flatten().filter_map(|entry| of(entry.path())).collect()
+}
+
+/// Niceness of the thread with this name.
+fn nice_of(process: Pid, thread: &str) -> i32 {
+    let found = threads(process).into_iter().find(|(name, _)| name == thread);
+    found.unwrap_or_else(|| panic!("no thread {thread}")).1
 }
 
 /// The niceness that threads of the server get which was started with niceness `own`, if they ask for `wanted`.
@@ -305,7 +316,7 @@ fn niceness_of_model_priority(more: &str) {
     let own =
         |server: &Running| nice(&format!("/proc/{}/stat", server.process().pid().as_raw_nonzero()));
     for (name, _, wanted) in rows {
-        let got = nice_of(&server, &format!("{name}/1#0"));
+        let got = nice_of(server.process().pid(), &format!("{name}/1#0"));
         assert_eq!(got, granted(&server, own(&server), wanted), "{name}, nice -n {more}");
         server.wait_for_log_with(&[
             &format!("model '{name}' instance {name}_0_cpu"),
@@ -317,7 +328,24 @@ fn niceness_of_model_priority(more: &str) {
 
     // No model has a lower priority.
     let server = started().model("none", config("none", "NONE")).start();
-    assert_eq!(nice_of(&server, "none/1#0"), granted(&server, own(&server), 0));
+    assert_eq!(nice_of(server.process().pid(), "none/1#0"), granted(&server, own(&server), 0));
+}
+
+#[test]
+fn isolated_model_is_loaded_at_low_priority() {
+    let server = explicit().gated_model().flag("--backend-config=probe,isolation=process").start();
+    let mut waiting = server.connect();
+    waiting.send(request("POST", "/v2/repository/models/gated/load", &[], b""));
+    let gate = LoadGate::reach(&server);
+    let child = process(&server, "gated");
+    // A niceness that could not be taken back is not set.
+    let restorable = granted(&server, 1, 0) == 0;
+    assert_eq!(nice_of(child, "gated/1#0"), if restorable { 7 } else { 0 });
+    gate.open();
+    assert_eq!(waiting.response().status, 200);
+    let all = threads(child);
+    assert!(all.iter().all(|(_, nice)| *nice == 0), "{all:?}");
+    assert!(server.stop().success());
 }
 
 #[test]

@@ -22,6 +22,21 @@ pub struct InstancePlan {
     pub nice: i32,
 }
 
+impl InstancePlan {
+    /// Whether an instance of this plan is as one of `other`. The niceness does not count: it also depends on other models.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let Self { name, kind, device, file, profiles, secondary_devices, priority, nice: _ } =
+            self;
+        *name == other.name
+            && *kind == other.kind
+            && *device == other.device
+            && *file == other.file
+            && *profiles == other.profiles
+            && *secondary_devices == other.secondary_devices
+            && *priority == other.priority
+    }
+}
+
 /// All instances of a model: `count` for each group, and for each GPU of a GPU group. `max_asked`: a model of the server has
 /// `PRIORITY_MAX`. `file_on` returns the model file for a device.
 pub fn plans<'a>(

@@ -64,6 +64,15 @@ pub struct Reservation {
     count: usize,
 }
 
+impl Reservation {
+    /// One for each instance.
+    pub fn split(mut self) -> impl Iterator<Item = Self> {
+        let count = std::mem::take(&mut self.count);
+        std::iter::repeat_with(move || Self { limit: Arc::clone(&self.limit), count: 1 })
+            .take(count)
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.limit.open.fetch_sub(self.count, Ordering::AcqRel);

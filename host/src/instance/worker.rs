@@ -168,7 +168,15 @@ impl Worker {
         match AnyThread::new(instance) {
             Ok(instance) if inline => self.serve_inline(instance),
             Ok(mut instance) => self.serve_here(instance.get_mut()),
-            Err(mut instance) => self.serve_here(&mut instance),
+            Err(mut instance) => {
+                self.serve_here(&mut instance);
+                // The others of the version serve on.
+                if let Instance::Isolated(remote) = &mut instance
+                    && !self.queue.is_closed()
+                {
+                    remote.close_alone();
+                }
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::clock::now_ns;
 use crate::config::Settings;
 use crate::net::context::Context;
-use crate::repository::{Model, ModelTable, OpenVersion, QueueCloser, Version};
+use crate::repository::{Model, ModelTable, OpenInstances, OpenVersion, Opened, Version};
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
@@ -54,7 +54,7 @@ pub fn model(
             signature: Arc::clone(&signature),
             stats: Arc::clone(&version.stats),
             scheduler: Scheduler::Queue(Arc::clone(&queue)),
-            closer: QueueCloser::of(&queue),
+            instances: Some(OpenInstances::new(&queue, &signature, Opened::default())),
             usage: version.start_use(),
             ending: Arc::default(),
             for_begun_sequences: false,

@@ -31,7 +31,7 @@ impl LowPriority {
 
     /// For a thread that a thread with low priority has started; `after`: its niceness when it serves. `None` for other threads.
     pub fn inherited(after: i32) -> Option<Self> {
-        (nice() == LOAD_NICE && is_restorable()).then(|| Self::of_this_thread(after))
+        is_low().then(|| Self::of_this_thread(after))
     }
 
     fn of_this_thread(after: i32) -> Self {
@@ -54,14 +54,23 @@ fn nice() -> i32 {
 
 /// Takes the low priority back from threads that a backend started during a load, which serve at `nice` from now on.
 pub fn restore_started(nice: i32) {
+    let loading = LOADING.lock();
+    restore("self", nice, |id| !loading.contains(&id));
+}
+
+/// The load of the model in another process has ended: takes the low priority back from all of its threads.
+pub fn restore_process(pid: u32, nice: i32) {
+    restore(&pid.to_string(), nice, |_| true);
+}
+
+fn restore(process: &str, nice: i32, serves: impl Fn(i32) -> bool) {
     if !is_restorable() {
         return;
     }
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return };
-    let loading = LOADING.lock();
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return };
     for thread in threads.flatten() {
         let id = thread.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
-        let Some(id) = id.filter(|id| !loading.contains(id)) else { continue };
+        let Some(id) = id.filter(|id| serves(*id)) else { continue };
         let pid = rustix::process::Pid::from_raw(id);
         if getpriority_process(pid) == Ok(LOAD_NICE) {
             let _ = setpriority_process(pid, nice);
@@ -69,11 +78,23 @@ pub fn restore_started(nice: i32) {
     }
 }
 
-/// In a child process that was started during a load: its instances set their own niceness.
-pub fn leave_in_child() {
-    if nice() == LOAD_NICE {
+/// This thread loads a model at low priority.
+pub fn is_low() -> bool {
+    nice() == LOAD_NICE && is_restorable()
+}
+
+/// Niceness of threads in another process that open an instance for this thread; `after`: when they serve.
+pub fn while_loading(after: i32) -> i32 {
+    if is_low() { LOAD_NICE } else { after }
+}
+
+/// In a child process: whether it was started during a load. Threads that do not load have normal priority.
+pub fn leave_in_child() -> bool {
+    let started_by_load = nice() == LOAD_NICE;
+    if started_by_load {
         let _ = setpriority_process(None, 0);
     }
+    started_by_load
 }
 
 /// Whether a niceness can be taken back.

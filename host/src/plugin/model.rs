@@ -126,6 +126,15 @@ impl Model {
         }
     }
 
+    /// The load has ended: the process of an isolated model serves at `nice` from now on.
+    pub fn end_low_priority(&self, nice: i32) {
+        if let Placement::Isolated(remote) = &self.placement
+            && let Some(process) = remote.shared.process()
+        {
+            process.end_low_priority(nice);
+        }
+    }
+
     /// Whether the model serves.
     pub fn health(&self) -> Arc<Health> {
         match &self.placement {

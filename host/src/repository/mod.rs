@@ -14,6 +14,7 @@ pub mod load_limits; // memory and instances of one load
 pub mod memory; // memory by model, version and use
 mod model; // a model: configuration and versions
 pub mod model_config; // a model's configuration, from file to effective
+mod open_instances; // the instances of an open version
 mod open_version; // an open version: queue, instances, signature
 mod platforms; // platforms of the installed backends
 pub mod poll; // changes of files, while the server runs
@@ -26,5 +27,6 @@ mod warmup; // `model_warmup` samples
 
 pub use lifecycle::{Version, VersionState};
 pub use model::Model;
-pub use open_version::{OpenVersion, QueueCloser};
+pub use open_instances::{OpenInstances, Opened};
+pub use open_version::OpenVersion;
 pub use table::{InputMemory, LookupError, ModelTable};

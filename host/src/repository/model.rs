@@ -32,8 +32,10 @@ pub struct Model {
 /// How a model was loaded, for the decision what a later load or unload has to do.
 #[derive(Default)]
 pub(super) struct LoadInfo {
-    /// State of the directory when it was read; `None` when the configuration came with the load request.
+    /// State of the directory when it was read; `None` when the files came with the load request.
     pub fingerprint: Option<Fingerprint>,
+    /// The configuration came with the load request.
+    pub configured_by_request: bool,
     /// Set for an ensemble, which is reopened when the model of a step is reloaded.
     pub ensemble: Option<Arc<EnsembleBuilder>>,
     /// Loaded and not unloaded since.
@@ -51,19 +53,7 @@ impl Model {
         refusal: Option<String>,
         versions: BTreeMap<i64, Arc<Version>>,
     ) -> Arc<Self> {
-        let (name, latest) = (name.into(), ArcSwapOption::empty());
-        let (ending, reload_failure) = (Arc::default(), ArcSwapOption::empty());
-        let load_info = LoadInfo::default();
-        Arc::new(Self {
-            name,
-            config,
-            refusal,
-            versions,
-            latest,
-            ending,
-            reload_failure,
-            load_info,
-        })
+        Self::loaded_by(name, config, refusal, versions, Arc::default(), LoadInfo::default())
     }
 
     pub(super) fn prepared(
@@ -73,9 +63,19 @@ impl Model {
         ending: Arc<EndingVersions>,
         load_info: LoadInfo,
     ) -> Arc<Self> {
+        Self::loaded_by(name, Some(config), None, versions, ending, load_info)
+    }
+
+    fn loaded_by(
+        name: &str,
+        config: Option<Arc<ModelConfig>>,
+        refusal: Option<String>,
+        versions: BTreeMap<i64, Arc<Version>>,
+        ending: Arc<EndingVersions>,
+        load_info: LoadInfo,
+    ) -> Arc<Self> {
         let (name, latest) = (name.into(), ArcSwapOption::empty());
         let reload_failure = ArcSwapOption::empty();
-        let (config, refusal) = (Some(config), None);
         let model =
             Self { name, config, refusal, versions, latest, ending, reload_failure, load_info };
         // Versions that a reload leaves open are READY.

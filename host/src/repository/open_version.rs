@@ -1,5 +1,6 @@
 //! An open version of a model: serves its requests until the last reference is dropped.
 
+use super::OpenInstances;
 use super::backend_use::BackendUse;
 use super::ending::EndingVersions;
 use super::lifecycle::UsageGuard;
@@ -7,7 +8,7 @@ use crate::arena::Arena;
 use crate::error::Result;
 use crate::plugin::isolated::check_metadata_size;
 use crate::request::{InferRequest, Signature};
-use crate::scheduler::{Queue, Scheduler};
+use crate::scheduler::Scheduler;
 use crate::stats::{FailureReason, VersionStats};
 use std::sync::Arc;
 use trtserver_proto::v2::ModelConfig;
@@ -23,8 +24,8 @@ pub struct OpenVersion {
     pub signature: Arc<Signature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
-    /// Closes the queue with the last version that has it. `None` for ensembles.
-    pub closer: Option<Arc<QueueCloser>>,
+    /// The queue is closed with the last version that has it. `None` for ensembles.
+    pub instances: Option<Arc<OpenInstances>>,
     /// `None` for ensembles.
     pub backend: Option<Arc<BackendUse>>,
     /// Counts as one user in the version's usage tracker.
@@ -55,13 +56,15 @@ impl OpenVersion {
         self.config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
     }
 
-    /// This version with the configuration and the labels of a reload that leaves it open. `None` for ensembles.
+    /// This version with the configuration, the labels and the counters of a reload that leaves it open. `None` for ensembles.
     pub(super) fn with_config(
         &self,
         config: &Arc<ModelConfig>,
         signature: Arc<Signature>,
+        stats: &Arc<VersionStats>,
     ) -> Option<Arc<Self>> {
-        Some(Arc::new(Self { config: Arc::clone(config), signature, ..self.share()? }))
+        let (config, stats) = (Arc::clone(config), Arc::clone(stats));
+        Some(Arc::new(Self { config, signature, stats, ..self.share()? }))
     }
 
     /// This version for requests that continue a sequence, and no others.
@@ -93,27 +96,12 @@ impl OpenVersion {
             signature: Arc::clone(&self.signature),
             stats: Arc::clone(&self.stats),
             scheduler,
-            closer: self.closer.clone(),
+            instances: self.instances.clone(),
             backend: self.backend.clone(),
             usage: Arc::clone(&self.usage),
             ending: Arc::clone(&self.ending),
             for_begun_sequences: self.for_begun_sequences,
             arena: self.arena.clone(),
         }
-    }
-}
-
-/// Closes a queue when it is dropped: the instances execute what is queued, then close.
-pub struct QueueCloser(Arc<Queue>);
-
-impl QueueCloser {
-    pub fn of(queue: &Arc<Queue>) -> Option<Arc<Self>> {
-        Some(Arc::new(Self(Arc::clone(queue))))
-    }
-}
-
-impl Drop for QueueCloser {
-    fn drop(&mut self) {
-        self.0.close();
     }
 }

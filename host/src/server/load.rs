@@ -16,12 +16,7 @@ use std::sync::Arc;
 /// Finds the backends and loads the models of the start.
 pub fn load(context: &Context) -> Result<StartupReport> {
     let settings = &context.settings;
-    let stores = StoreSettings {
-        cache_dir: settings.model_cache_dir.clone(),
-        cache_size: settings.model_cache_size,
-        timeout: settings.store_timeout,
-    };
-    let repositories = Repositories::open(&settings.model_repositories, &stores)?;
+    let repositories = repositories(settings)?;
     let loader = loader(settings)?;
     context.models.set_backends(Arc::clone(&loader.backends));
     match settings.control_mode {
@@ -47,6 +42,19 @@ pub fn load(context: &Context) -> Result<StartupReport> {
             Ok(report)
         }
     }
+}
+
+/// The repositories that models are loaded from.
+///
+/// # Errors
+/// A directory does not exist, a URL is invalid, or there are no credentials for it.
+pub fn repositories(settings: &Settings) -> Result<Repositories> {
+    let stores = StoreSettings {
+        cache_dir: settings.model_cache_dir.clone(),
+        cache_size: settings.model_cache_size,
+        timeout: settings.store_timeout,
+    };
+    Repositories::open(&settings.model_repositories, &stores)
 }
 
 /// What models are loaded with: the installed backends, the GPUs of this machine, limits.

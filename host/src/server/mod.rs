@@ -8,7 +8,7 @@ mod load; // backends and models at start
 mod memory_limit; // limit of the memory budget
 mod signals; // end, and re-opening the log
 
-pub use load::{default_backend_dirs, loader};
+pub use load::{default_backend_dirs, loader, repositories};
 
 use crate::config::Settings;
 use crate::device::{self, DeviceSettings, Driver};

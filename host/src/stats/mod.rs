@@ -57,13 +57,19 @@ impl VersionStats {
         Self { shards, gpus: Mutex::default(), warmup: Mutex::default(), before: None }
     }
 
+    /// Instances with counters of their own.
+    pub fn instances(&self) -> usize {
+        self.shards.len() - 1
+    }
+
     /// The counters of a version that is loaded again with this number of instances: these, or new ones with more shards
     /// that include these.
     pub fn continued(self: &Arc<Self>, instances: usize) -> Arc<Self> {
         if instances < self.shards.len() {
             return Arc::clone(self);
         }
-        Arc::new(Self { before: Some(Arc::clone(self)), ..Self::new(instances) })
+        let gpus = Mutex::new(self.gpus.lock().clone());
+        Arc::new(Self { gpus, before: Some(Arc::clone(self)), ..Self::new(instances) })
     }
 
     /// A request of `batch` rows succeeded at `end_ns`.

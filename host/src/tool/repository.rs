@@ -3,11 +3,11 @@
 mod report; // findings as text and JSON
 
 use super::list::json_flag;
+use super::{finish, parse};
 use crate::cli::{self, catalogue};
 use crate::config;
 use crate::repository::lifecycle::Severity;
 use crate::server;
-use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::ffi::OsString;
 use std::io::Write;
@@ -24,6 +24,9 @@ const FLAGS: &[&str] = &[
     "max-instances-per-model",
     "max-load-memory",
     "min-supported-compute-capability",
+    "model-cache-dir",
+    "model-cache-size",
+    "store-timeout-secs",
 ];
 
 fn command() -> Command {
@@ -38,7 +41,7 @@ fn command() -> Command {
         .infer_long_args(true)
         .arg(
             Arg::new("repository")
-                .value_name("DIR")
+                .value_name("DIR or URL")
                 .value_parser(value_parser!(OsString))
                 .num_args(1..)
                 .required(true)
@@ -57,40 +60,29 @@ fn command() -> Command {
 /// Runs `trtserver check` with these arguments. Exit status: 0 = nothing was found, 1 = errors, 2 = wrong usage, 3 = warnings
 /// only.
 pub fn check(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let args = std::iter::once(OsString::from("trtserver check")).chain(args);
-    let matches = match command().try_get_matches_from(args) {
-        Ok(matches) => matches,
-        Err(e) => {
-            let _ = e.print();
-            return ExitCode::from(if e.kind() == ErrorKind::DisplayHelp { 0 } else { 2 });
-        }
-    };
-    match run(&matches) {
-        Ok(code) => ExitCode::from(code),
-        Err(text) => {
-            let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
-            ExitCode::from(2)
-        }
+    match parse(command(), args) {
+        Ok(matches) => finish(run(&matches), 2),
+        Err(code) => code,
     }
 }
 
-fn run(matches: &ArgMatches) -> Result<u8, String> {
+fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let env = |name: &str| std::env::var(name).ok();
     let start = config::from_args(server_arguments(matches), &env, "").map_err(|e| e.stderr)?;
     let settings = start.settings;
     server::configure_devices(&settings);
-    if let Some(dir) = settings.model_repositories.iter().find(|dir| !dir.is_dir()) {
-        return Err(format!("model repository '{}' is not a readable directory", dir.display()));
-    }
+    let repositories = server::repositories(&settings).map_err(|e| e.message)?;
     let loader = server::loader(&settings).map_err(|e| e.message)?;
-    let found = loader.check_all(&settings.model_repositories, matches.get_flag("open"));
+    let found = loader.check_all(&repositories, matches.get_flag("open"));
+    let found = found.map_err(|e| e.message)?;
     let text = if matches.get_flag("json") { report::json(&found)? } else { report::text(&found) };
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(match (found.count(Severity::Error), found.count(Severity::Warning)) {
+    let code = match (found.count(Severity::Error), found.count(Severity::Warning)) {
         (0, 0) => 0,
         (0, _) => 3,
         _ => 1,
-    })
+    };
+    Ok(ExitCode::from(code))
 }
 
 /// The command line of a server with these repositories and flags.

@@ -1,9 +1,9 @@
 //! `trtserver store check URL`: why a model repository in an object store can or cannot be read, without a server.
 
+use super::{finish, parse};
 use crate::repository::store::{Location, StoreRuntime, check_store};
 use clap::{Arg, Command, value_parser};
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,25 +32,15 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         .after_help("Exit status: 0 = the repository can be read, 1 = it cannot, 2 = wrong usage.")
         .subcommand_required(true)
         .subcommand(check);
-    let args = std::iter::once(OsString::from("trtserver store")).chain(args);
-    let matches = match command.try_get_matches_from(args) {
+    let matches = match parse(command, args) {
         Ok(matches) => matches,
-        Err(e) => {
-            let _ = e.print();
-            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
-        }
+        Err(code) => return code,
     };
     let Some(matches) = matches.subcommand_matches("check") else { return ExitCode::from(2) };
     let url = matches.get_one::<PathBuf>("url").cloned().unwrap_or_default();
     let timeout = matches.get_one::<u64>("timeout").copied().unwrap_or_default();
-    match check_url(&url, Duration::from_secs(timeout)) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(text) => {
-            let _ = writeln!(std::io::stderr(), "{text}");
-            ExitCode::from(2)
-        }
-    }
+    let readable = check_url(&url, Duration::from_secs(timeout));
+    finish(readable.map(|readable| ExitCode::from(u8::from(!readable))), 2)
 }
 
 fn check_url(url: &Path, timeout: Duration) -> Result<bool, String> {

@@ -43,7 +43,7 @@ typedef struct trts_model_desc {
   uint32_t n_inputs;
   uint32_t n_outputs;
   int32_t graph_level;  /* optimization.graph.level; 0 when unset */
-  uint32_t n_instances; /* that the host will open, over all instance groups */
+  uint32_t n_instances; /* that the host will open at first, over all instance groups; their number may change later */
   uint32_t threads;     /* that the framework may use for each instance; at least 1 */
   uint32_t pad;
   void *state; /* for model_open: what autocomplete of this version stored in this process, else NULL; until it returns */
@@ -66,7 +66,7 @@ typedef struct trts_instance_desc {
   trts_str name;
   trts_str host_policy_json;
   uint32_t kind;     /* TRTS_KIND_… */
-  uint32_t ordinal;  /* among the model's instances, from 0 */
+  uint32_t ordinal;  /* among the model's open instances; that of a closed one is used again */
   int32_t device_id; /* GPU ordinal; -1 on the CPU */
   uint32_t passive;
   uint8_t device_uuid[16];

@@ -34,7 +34,8 @@ pub struct ModelDesc {
     pub n_outputs: u32,
     /// `optimization.graph.level`; 0 when unset.
     pub graph_level: i32,
-    /// Instances that the host will open for this version, over all instance groups.
+    /// Instances that the host will open with this version, over all instance groups. A change of the instance groups opens
+    /// and closes instances of the kind CPU while the version serves.
     pub n_instances: u32,
     /// Threads that the framework may use for each instance, at least 1: the cores that the process
     /// may use, divided by the instances.

@@ -186,7 +186,7 @@ impl ModelContext {
         self.raw.graph_level
     }
 
-    /// Instances that the host will open, over all instance groups.
+    /// Instances that the host will open at first, over all instance groups. Their number may change while the model is open.
     pub fn n_instances(&self) -> usize {
         self.raw.n_instances as usize
     }

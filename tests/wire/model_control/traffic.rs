@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use trtserver_tests::control::{Control, assert_ok, explicit, pair, ready, unloaded};
 use trtserver_tests::http1::request;
-use trtserver_tests::{Latch, LoadGate, Response, Running, Signal, inference, probe};
+use trtserver_tests::{Latch, LoadGate, Response, Running, SetOnDrop, Signal, inference, probe};
 
 /// Sends requests to `model` on two connections until `end`. Each connection always has one in flight; `check` sees every
 /// response.
@@ -21,15 +21,6 @@ fn send_until(server: &Running, model: &str, end: &AtomicBool, check: impl Fn(Re
         scope.spawn(one);
         scope.spawn(one);
     });
-}
-
-/// Sets a flag when dropped, also by a failed assertion: threads that wait for it end.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Waits until one more response was counted.

@@ -1,13 +1,17 @@
-//! `trtserver store check`, and URLs that a server refuses.
+//! `trtserver store check`, `trtserver check` of a store, and URLs that a server refuses.
 
 use super::{cache, put_model};
 use std::process::Command;
 use trtserver_tests::fake_gcs::{FakeGcs, Fault};
-use trtserver_tests::{Ended, Process, Server, TIMEOUT, dist};
+use trtserver_tests::{Ended, Process, Server, TIMEOUT, backends, dist, probe};
 
 fn check(gcs: &FakeGcs, key: Option<&str>) -> Ended {
+    run(gcs, &["store", "check", "--store-timeout-secs=1", &gcs.url("models")], key)
+}
+
+fn run(gcs: &FakeGcs, args: &[&str], key: Option<&str>) -> Ended {
     let mut command = Command::new(dist().join("bin/trtserver"));
-    command.args(["store", "check", "--store-timeout-secs=1", &gcs.url("models")]);
+    command.args(args);
     command.env_remove("TRITON_CLOUD_CREDENTIAL_PATH").env("HOME", "/nonexistent");
     // Without credentials the instance's metadata service would be asked.
     command.env("NO_GCE_CHECK", "true");
@@ -68,6 +72,41 @@ fn missing_credentials_are_named() {
         assert!(ended.stdout.contains(line), "{line}\n{}", ended.stdout);
     }
     assert_eq!(gcs.requests(""), 0);
+}
+
+#[test]
+fn repository_in_a_store_is_validated() {
+    let gcs = FakeGcs::start();
+    put_model(&gcs, "good");
+    put_model(&gcs, "bad");
+    gcs.put("models/bad/config.pbtxt", probe("bad", &[]) + "max_batch_sise: 4\n");
+    put_model(&gcs, "unlabelled");
+    let config = probe("unlabelled", &[]);
+    let config =
+        config.replace("name: \"OUTPUT0\"", "name: \"OUTPUT0\" label_filename: \"labels.txt\"");
+    gcs.put("models/unlabelled/config.pbtxt", config);
+    gcs.put("models/.git/config", "no model");
+    gcs.put("models/old~/config.pbtxt", "no model");
+    let cache = cache();
+    let backends = format!("--backend-dir={}", backends().display());
+    let cache_dir = format!("--model-cache-dir={}", cache.path().display());
+    let url = gcs.url("models");
+    let flags = [&*backends, &cache_dir, "--store-timeout-secs=1"];
+    let check = |key| run(&gcs, &[&["check"], &flags[..], &[&url]].concat(), key);
+    let ended = check(None);
+    assert_eq!(ended.code(), 1, "{}{}", ended.stdout, ended.stderr);
+    for line in [
+        "gs://bucket/models/bad/config.pbtxt:6:1: error: ModelConfig has no field max_batch_sise",
+        "unable to read label file 'gs://bucket/models/unlabelled/labels.txt'",
+        "3 models: 2 errors, 0 warnings",
+    ] {
+        assert!(ended.stdout.contains(line), "{line}\n{}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains(&*cache.path().to_string_lossy()), "{}", ended.stdout);
+    gcs.fail("list", Fault::Status(403, "AccessDenied"));
+    let ended = check(None);
+    assert_eq!(ended.code(), 2, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("403"), "{}", ended.stderr);
 }
 
 #[test]

@@ -2,5 +2,6 @@
 
 mod bad_input;
 mod changes;
+mod instances;
 mod sequences;
 mod traffic;

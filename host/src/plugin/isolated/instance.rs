@@ -35,6 +35,14 @@ impl IsolatedInstance {
         Ok(Self { connection: Some(connection), generation, session, batch, model, gpu })
     }
 
+    /// Closes it in the child while the model stays open. One that has outstanding requests stays until the model is closed.
+    pub fn close_alone(&mut self) {
+        if self.session.connection().is_none_or(|connection| connection.outstanding.is_empty()) {
+            self.connection = None;
+            self.model.shared.remove(&self.session);
+        }
+    }
+
     /// Calls `lost`, from any thread, whenever the sequence state of this instance is lost.
     pub fn on_sequences_lost(&self, lost: impl Fn() + Send + Sync + 'static) {
         if self.model.keeps_sequences {

@@ -40,6 +40,11 @@ impl OutstandingRequests {
         }))
     }
 
+    /// Nothing is sent any more.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Moves `requests` here, each with a new key, after calling `encode`. `None` if closed; `requests` are unchanged
     /// then.
     pub fn add(

@@ -6,6 +6,7 @@ use super::stdio::Tail;
 use super::wire::Sender;
 use crate::error::Result;
 use crate::ledger::ProcessMemory;
+use crate::plugin::load_priority;
 use crate::sync::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -54,11 +55,22 @@ impl Process {
 
     /// Its memory; `None` once it has exited.
     pub fn memory(&self) -> Option<ProcessMemory> {
+        ProcessMemory::of(self.pid()?)
+    }
+
+    /// Its load has ended: threads with the low priority of loads serve at `nice` from now on.
+    pub fn end_low_priority(&self, nice: i32) {
+        if let Some(pid) = self.pid() {
+            load_priority::restore_process(pid, nice);
+        }
+    }
+
+    fn pid(&self) -> Option<u32> {
         let fd = self.pidfd.as_raw_fd();
         let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
         let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
         // -1 once it was reaped: its number may be in use again.
-        ProcessMemory::of(pid.trim().parse().ok()?)
+        pid.trim().parse().ok()
     }
 
     /// Sends a request without a response. Errors show at the next request that has one.

@@ -62,6 +62,8 @@ impl ResponseReader {
                         None => break KillReason::ResponseTimeout(limit),
                     }
                 }
+                // The instance was closed.
+                Ok(Received::Closed) if outstanding.is_closed() => return,
                 Ok(Received::Closed) => {
                     return process.connection_lost("closed a work connection");
                 }

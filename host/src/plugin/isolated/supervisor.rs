@@ -114,10 +114,15 @@ impl Shared {
         let open = control_request::Kind::OpenModel(self.facts.clone());
         self.wait(live.process.request(open, &files)?)?;
         let sessions = self.lock().sessions.clone();
-        let requests = sessions.iter().map(|s| Ok((s, self.request_open(live, s)?)));
+        let requests = sessions.iter().map(|s| Ok((s, self.request_open(live, s.facts.clone())?)));
         for (session, (pending, ours)) in requests.collect::<Result<Vec<_>, OpenError>>()? {
             self.wait(pending)?;
             self.connect(live, session, ours)?;
+            // It may have been removed meanwhile.
+            let kept = self.lock().sessions.iter().any(|kept| Arc::ptr_eq(kept, session));
+            if !kept {
+                session.close();
+            }
         }
         Ok(())
     }
@@ -158,7 +163,7 @@ impl Shared {
     fn set_failed(&self, error: &Error, pause: Option<Duration>) -> bool {
         let failure = &error.message;
         let mut state = self.lock();
-        let restart = !state.closing && state.sessions.len() == self.facts.n_instances as usize;
+        let restart = !state.closing && state.opened;
         state.phase = match pause {
             _ if !restart => Phase::Closed(error.clone()),
             None => Phase::Restarting,

@@ -88,7 +88,7 @@ impl EnsembleBuilder {
             stats: Arc::clone(&version.stats),
             usage: version.start_use(),
             scheduler: Scheduler::Ensemble(Ensemble::new(graph, models)),
-            closer: None,
+            instances: None,
             backend: None,
             ending: Arc::default(),
             for_begun_sequences: false,

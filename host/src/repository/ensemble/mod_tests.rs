@@ -52,7 +52,7 @@ fn model(config: &str, states: &[TestVersion]) -> Arc<Model> {
                     stats: Arc::clone(&version.stats),
                     scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
                     usage: version.start_use(),
-                    closer: None,
+                    instances: None,
                     ending: Arc::default(),
                     for_begun_sequences: false,
                     arena: None,

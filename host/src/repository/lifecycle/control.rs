@@ -14,7 +14,7 @@ use super::model_locks::ModelLocks;
 use super::overrides::Overrides;
 use super::prepare::Loader;
 use super::startup::StartupReport;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::instance::load_cancel::LoadCancel;
 use crate::plugin::load_priority::LowPriority;
 use crate::sync::Mutex;
@@ -51,7 +51,7 @@ pub struct ModelControl {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// No repository or more than one has the model, or its directory cannot be read; with the reason.
-    NotPolled(String),
+    NotPolled(Error),
     /// Its directory has no version.
     NoVersion,
     /// The configuration, or the steps of an ensemble, are invalid.
@@ -67,9 +67,9 @@ pub enum LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPolled(reason) | Self::Internal(reason) => f.write_str(reason),
+            Self::Internal(reason) => f.write_str(reason),
             Self::NoVersion => f.write_str("no version is available"),
-            Self::Refused(e) => f.write_str(&e.message),
+            Self::NotPolled(e) | Self::Refused(e) => f.write_str(&e.message),
             Self::Versions(failed) => {
                 for (i, (number, e)) in failed.iter().enumerate() {
                     let separator = if i == 0 { "" } else { "; " };
@@ -79,6 +79,13 @@ impl fmt::Display for LoadError {
             }
             Self::Stopping => f.write_str("the server is shutting down"),
         }
+    }
+}
+
+impl LoadError {
+    /// A repository could not be read: the same load may succeed later.
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Self::NotPolled(e) | Self::Refused(e) if e.code == Code::Unavailable)
     }
 }
 

@@ -2,7 +2,6 @@
 //! model of a step was reloaded.
 
 use super::super::ensemble::EnsembleBuilder;
-use super::super::store::ModelSource;
 use super::super::{Model, ensemble};
 use super::control::blocking;
 use super::{LoadError, ModelControl};
@@ -49,7 +48,7 @@ impl ModelControl {
                 ensembles.insert(next, steps);
             }
         }
-        let unique = |name: &str| self.only_source(name).is_some();
+        let unique = |name: &str| self.repositories.only(name).is_ok();
         let mut order = ensemble::load_order(&ensembles, unique);
         if let Some(reason) = order.refused.remove(name).filter(|_| unique(name)) {
             return Err(LoadError::Refused(Error::invalid(reason)));
@@ -66,15 +65,10 @@ impl ModelControl {
 
     /// The models of the steps of `name`; empty if it is no ensemble or is not in exactly one repository.
     fn steps_in_repository(&self, name: &str) -> Result<Vec<String>, Error> {
-        let Some(source) = self.only_source(name) else { return Ok(Vec::new()) };
+        let Ok(source) = self.repositories.only(name) else { return Ok(Vec::new()) };
         let files = source.materialise(&CancelFlag::default())?;
         let config = self.loader.read_config(name, files.path())?;
         Ok(step_models(&config))
-    }
-
-    fn only_source(&self, name: &str) -> Option<ModelSource> {
-        let [source] = <[_; 1]>::try_from(self.repositories.find(name).ok()?).ok()?;
-        Some(source)
     }
 
     /// Reopens all loaded ensembles that have `name` as a step, directly or through other ensembles: its tensors may

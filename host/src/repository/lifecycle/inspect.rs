@@ -7,118 +7,173 @@ mod finding; // what is wrong, and where
 pub use finding::{CheckedModel, Finding, RepositoryFindings, Severity};
 
 use super::super::model_config::{self, Part, Warning};
-use super::super::store::ModelDir;
+use super::super::store::{ModelDir, ModelSource, Repositories};
 use super::super::{Model, ModelTable, ensemble};
-use super::prepare::{LoadRequest, Loader};
+use super::prepare::{LoadRequest, Loader, Refusal};
 use super::prepared::{Builder, PreparedModel};
+use crate::error::Result;
+use crate::plugin::CancelFlag;
 use crate::plugin::model::live_models;
 use crate::request::Signature;
 use finding::Located;
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// A model while it is checked.
+struct Checking {
+    found: CheckedModel,
+    /// `None` if the files cannot be read, or lie in several repositories.
+    files: Option<Arc<ModelDir>>,
+    prepared: Option<PreparedModel>,
+}
+
 impl Loader {
-    /// Checks every model of `roots`. With `open` the versions that would be served are opened and warmed up, too, and closed.
-    pub fn check_all(&self, roots: &[PathBuf], open: bool) -> RepositoryFindings {
+    /// Checks every model of the repositories. Files of object stores are downloaded as a server would. With `open` the versions
+    /// that would be served are opened and warmed up, too, and closed.
+    ///
+    /// # Errors
+    /// A repository cannot be listed.
+    pub fn check_all(&self, repositories: &Repositories, open: bool) -> Result<RepositoryFindings> {
         let mut all = RepositoryFindings::default();
-        let mut dirs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        for root in roots {
-            for (name, dir) in files::models(root, &mut all.findings) {
-                dirs.entry(name).or_default().push(dir);
+        let mut sources: BTreeMap<String, Vec<(PathBuf, ModelSource)>> = BTreeMap::new();
+        for store in repositories.stores() {
+            let names = match store.local_root() {
+                Some(root) => files::models(root, &mut all.findings),
+                None => store.models()?,
+            };
+            for name in names {
+                let root = store.local_root().unwrap_or(Path::new(store.location()));
+                let dir = root.join(&name);
+                let source = ModelSource { store: Arc::clone(store), name: name.clone() };
+                sources.entry(name).or_default().push((dir, source));
             }
         }
         let models = Arc::new(ModelTable::default());
-        let mut prepared = BTreeMap::new();
-        for (name, dirs) in &dirs {
-            let mut model =
-                CheckedModel { name: name.clone(), dirs: dirs.clone(), ..Default::default() };
-            prepared.extend(self.check_model(&mut model, &models).map(|p| (name.clone(), p)));
-            all.models.insert(name.clone(), model);
+        let mut checked: BTreeMap<String, Checking> = BTreeMap::new();
+        for (name, sources) in sources {
+            let (dirs, sources): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
+            let found = CheckedModel { name: name.clone(), dirs, findings: Vec::new() };
+            let mut model = Checking { found, files: None, prepared: None };
+            self.check_model(&mut model, &sources, &models);
+            checked.insert(name, model);
         }
-        self.check_ensembles(&prepared, &mut all.models);
-        if open {
-            for (name, model) in &prepared {
-                let found = all.models.get_mut(name);
-                found.into_iter().for_each(|found| open_versions(model, found));
-            }
+        self.check_ensembles(&mut checked);
+        for model in checked.values_mut().filter(|_| open) {
+            model.open_versions();
         }
-        drop(prepared);
+        for (name, mut model) in checked {
+            model.show_repository();
+            all.models.insert(name, model.found);
+        }
         wait_until_closed(self.drain);
-        all
+        Ok(all)
     }
 
     /// The steps of one load, without opening a version.
-    fn check_model(
-        &self,
-        model: &mut CheckedModel,
-        models: &Arc<ModelTable>,
-    ) -> Option<PreparedModel> {
-        let CheckedModel { name, dirs, findings } = model;
-        let [dir] = dirs.as_slice() else {
+    fn check_model(&self, model: &mut Checking, sources: &[ModelSource], models: &Arc<ModelTable>) {
+        let CheckedModel { name, dirs, findings } = &mut model.found;
+        let dir = dirs.first().cloned().unwrap_or_default();
+        let [source] = sources else {
             let found: Vec<_> = dirs.iter().map(|dir| format!("'{}'", dir.display())).collect();
             let message = format!("not unique across all model repositories: {}", found.join(", "));
-            let dir = dirs.first().cloned().unwrap_or_default();
             findings.push(Finding::error("repository", dir, message));
-            return None;
+            return;
         };
-        files::walk(dir, findings);
-        let path = self.config_path(dir);
+        let files = match source.materialise(&CancelFlag::default()) {
+            Ok(files) => model.files.insert(files),
+            Err(e) => {
+                findings.push(Finding::error("file", dir, e.message));
+                return;
+            }
+        };
+        files::walk(files.path(), findings);
+        let path = self.config_path(files.path());
         let read = match model_config::read_with_places(&path) {
             Ok(read) => read,
             Err(e) => {
                 findings.push(Located::new(&path, None).refused(&e.message, e.part));
-                return None;
+                return;
             }
         };
         let (config, places) = read.unzip();
         let at = Located::new(&path, places.as_ref());
         let mut warnings: Vec<Warning> = Vec::new();
         let request = LoadRequest { config: config.clone(), ..LoadRequest::default() };
-        let files = ModelDir::in_place(dir.clone());
         let prepared =
-            self.prepare_with(name, &files, models, request, &mut |warning| warnings.push(warning));
-        let prepared = match prepared {
+            self.prepare_with(name, files, models, request, &mut |warning| warnings.push(warning));
+        model.prepared = match prepared {
             Ok(prepared) => Some(prepared),
-            Err(refusal) => {
-                findings.push(at.refused(&refusal.error.message, refusal.part));
+            Err(Refusal { error, part, others }) => {
+                let reasons = std::iter::once((error, part)).chain(others);
+                findings.extend(reasons.map(|(error, part)| at.refused(&error.message, part)));
                 // The checks ended before these.
                 warnings.extend(config.iter().flat_map(model_config::without_effect));
                 None
             }
         };
         findings.extend(warnings.iter().map(|warning| at.warning(warning)));
-        if let Some(prepared) = &prepared {
+        if let Some(prepared) = &model.prepared {
             findings.extend(missing_versions(prepared, &at));
             model_files(prepared, findings, &at);
             findings.extend(labels(prepared, &at));
         }
         findings.sort_by_key(|finding| (finding.severity, finding.file.clone(), finding.position));
-        prepared
+    }
+}
+
+impl Checking {
+    fn open_versions(&mut self) {
+        let Some(prepared) = &self.prepared else { return };
+        if matches!(prepared.builder, Builder::Ensemble(_)) {
+            return;
+        }
+        for version in &prepared.versions {
+            if let Err(e) = prepared.open("checking", version) {
+                let dir = self.found.dirs.first().cloned().unwrap_or_default().join(&version.1);
+                self.found.findings.push(Finding::error("open", dir, e.message));
+            }
+        }
+    }
+
+    /// Findings name files as they are in the repository, not as they are in the model cache.
+    fn show_repository(&mut self) {
+        let (Some(files), Some(dir)) = (&self.files, self.found.dirs.first()) else { return };
+        let (copy, shown) = (files.path().display().to_string(), dir.display().to_string());
+        if copy == shown {
+            return;
+        }
+        for finding in &mut self.found.findings {
+            if let Ok(below) = finding.file.strip_prefix(files.path()) {
+                finding.file = dir.join(below);
+            }
+            finding.message = finding.message.replace(&copy, &shown);
+        }
     }
 }
 
 impl Loader {
     /// Ensembles whose steps form a cycle, are missing, or do not fit.
-    fn check_ensembles(
-        &self,
-        prepared: &BTreeMap<String, PreparedModel>,
-        models: &mut BTreeMap<String, CheckedModel>,
-    ) {
-        let steps =
-            prepared.iter().filter_map(|(name, m)| m.step_models().map(|s| (name.clone(), s)));
-        let unique = |name: &str| models.get(name).is_some_and(|model| model.dirs.len() == 1);
+    fn check_ensembles(&self, checked: &mut BTreeMap<String, Checking>) {
+        let prepared = |name: &str| checked.get(name)?.prepared.as_ref();
+        let steps = checked.iter().filter_map(|(name, model)| {
+            Some((name.clone(), model.prepared.as_ref()?.step_models()?))
+        });
+        let unique = |name: &str| checked.get(name).is_some_and(|m| m.found.dirs.len() == 1);
         let order = ensemble::load_order(&steps.collect(), unique);
         let mut reasons: HashMap<String, String> = order.refused.into_iter().collect();
         let decoupled = |model: &Model| {
             let config = model.config.as_deref();
             config.and_then(|c| c.model_transaction_policy).is_some_and(|policy| policy.decoupled)
         };
-        for (name, model) in prepared {
-            let Builder::Ensemble(builder) = &model.builder else { continue };
+        for name in checked.keys() {
+            let Some(Builder::Ensemble(builder)) = prepared(name).map(|model| &model.builder)
+            else {
+                continue;
+            };
             let tensors = |step: &str| {
-                let step = prepared.get(step)?;
+                let step = prepared(step)?;
                 Some((Arc::clone(signature(step)), decoupled(&step.model)))
             };
             if let Err(e) = builder.check_steps(tensors) {
@@ -126,14 +181,15 @@ impl Loader {
             }
         }
         for (name, reason) in reasons {
-            let Some(model) = models.get_mut(&name) else { continue };
-            let path = self.config_path(&model.dirs.first().cloned().unwrap_or_default());
+            let Some(model) = checked.get_mut(&name) else { continue };
+            let Some(files) = &model.files else { continue };
+            let path = self.config_path(files.path());
             let places =
                 model_config::read_with_places(&path).ok().flatten().map(|(_, places)| places);
             let at = Located::new(&path, places.as_ref());
             let mut finding = at.refused(&reason, Part::Field("ensemble_scheduling"));
             finding.kind = "ensemble";
-            model.findings.push(finding);
+            model.found.findings.push(finding);
         }
     }
 }
@@ -213,18 +269,6 @@ fn signature(prepared: &PreparedModel) -> &Arc<Signature> {
     match &prepared.builder {
         Builder::Backend(builder) => &builder.signature,
         Builder::Ensemble(builder) => builder.signature(),
-    }
-}
-
-fn open_versions(prepared: &PreparedModel, model: &mut CheckedModel) {
-    if matches!(prepared.builder, Builder::Ensemble(_)) {
-        return;
-    }
-    for version in &prepared.versions {
-        if let Err(e) = prepared.open("checking", version) {
-            let dir = model.dirs.first().cloned().unwrap_or_default().join(&version.1);
-            model.findings.push(Finding::error("open", dir, e.message));
-        }
     }
 }
 

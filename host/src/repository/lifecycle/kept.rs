@@ -1,5 +1,5 @@
-//! Which open versions a reload leaves open: a version of which no file and no setting has changed. Its instances, queues and
-//! sequences stay as they are.
+//! Which open versions a reload leaves open: a version of which no file and no setting has changed. Its queues and sequences
+//! stay as they are, and its instances too unless the instance groups have changed.
 
 use super::super::Model;
 use super::super::model_config::FILE_NAME;
@@ -17,6 +17,8 @@ pub(super) struct Unchanged<'a> {
     compared: Option<(&'a Model, &'a Fingerprint, &'a Fingerprint)>,
     /// Versions with another backend are reopened.
     backend: Option<&'a Arc<Backend>>,
+    /// The instance groups differ.
+    pub resized: bool,
 }
 
 impl<'a> Unchanged<'a> {
@@ -39,7 +41,9 @@ impl<'a> Unchanged<'a> {
                 && opened_with(old_config) == opened_with(config);
             same.then_some((old, before, now))
         })();
-        Self { compared, backend }
+        let groups = |old: &Model| old.config.as_ref().map(|config| config.instance_group.clone());
+        let resized = old.and_then(groups).is_some_and(|groups| groups != config.instance_group);
+        Self { compared, backend, resized }
     }
 
     /// Version `number`, in the directory `dir_name`, if it can stay open.
@@ -53,11 +57,12 @@ impl<'a> Unchanged<'a> {
     }
 }
 
-/// The part of a configuration that instances, queues and sequences depend on.
+/// The part of a configuration that queues, sequences and single instances depend on.
 fn opened_with(config: &ModelConfig) -> ModelConfig {
     let mut config = config.clone();
     config.version_policy = None;
     config.metric_tags.clear();
+    config.instance_group.clear();
     config.output.iter_mut().for_each(|output| output.label_filename.clear());
     config
 }

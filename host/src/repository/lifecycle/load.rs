@@ -2,6 +2,7 @@
 
 use super::super::ending::EndingVersions;
 use super::super::ensemble::{self, EnsembleSteps};
+use super::super::open_instances::Resized;
 use super::super::store::ModelSource;
 use super::super::version_dirs::VersionDirs;
 use super::super::{Model, OpenVersion, Version, VersionState};
@@ -45,12 +46,11 @@ impl ModelControl {
         }
         let not_polled = |e: Error| {
             tracing::error!("failed to load '{name}', failed to poll from model repository: {e}");
-            LoadError::NotPolled(e.message)
+            LoadError::NotPolled(e)
         };
         // A model whose files come with the request need not be in a repository.
         let from_repository = overrides.files.is_empty();
-        let source = from_repository
-            .then(|| self.repositories.find(name).and_then(|found| only(name, found)));
+        let source = from_repository.then(|| self.repositories.only(name));
         let source = source.transpose().map_err(not_polled)?;
         // Before the files are read: one that changes meanwhile is a change for the next load.
         let fingerprint = source.as_ref().map(ModelSource::fingerprint).transpose();
@@ -67,6 +67,7 @@ impl ModelControl {
         if let Some(old) = &old
             && overrides.config.is_none()
             && fingerprint.is_some()
+            && !old.load_info.configured_by_request
             && old.load_info.fingerprint == fingerprint
             && old.versions.values().all(|v| v.is_sound() || v.is_unloaded())
             && old.is_loaded()
@@ -88,9 +89,7 @@ impl ModelControl {
             return Err(LoadError::NoVersion);
         }
         self.log_change(name, old.as_deref());
-        // Without a fingerprint, the next load without `config` does not take the model for unchanged.
         let config = overrides.config;
-        let fingerprint = fingerprint.filter(|_| config.is_none());
         let was_requested = |old: &Arc<Model>| {
             old.is_loaded() && old.load_info.requested_by_name.load(Ordering::Relaxed)
         };
@@ -167,6 +166,16 @@ impl ModelControl {
                 Err(e) => failed.push((version.0.number, e)),
             }
         }
+        let mut resized = Vec::new();
+        for version in &prepared.resized {
+            if !failed.is_empty() {
+                break;
+            }
+            match prepared.resize(version) {
+                Ok(change) => resized.push(change),
+                Err(e) => failed.push((version.number, e)),
+            }
+        }
         if !failed.is_empty() {
             let name = &prepared.model.name;
             tracing::error!("re-loading '{name}' failed, its previous versions stay loaded");
@@ -184,6 +193,7 @@ impl ModelControl {
         let ending: Vec<_> = versions.iter().filter_map(|version| version.ending(until)).collect();
         ending.into_iter().for_each(|version| prepared.model.ending.add(version));
         self.publish(&prepared.model)?;
+        resized.into_iter().for_each(Resized::complete);
         for version in versions {
             if !prepared.versions.iter().any(|(new, _)| new.number == version.number) {
                 let name = &prepared.model.name;
@@ -225,9 +235,9 @@ impl ModelControl {
         match (loaded, failure) {
             (_, Some(LoadError::Stopping)) => {}
             (Some(model), failure) => model.set_reload_failure(failure.map(LoadError::to_string)),
-            (None, Some(LoadError::NotPolled(reason))) => {
+            (None, Some(LoadError::NotPolled(e))) => {
                 let old = model.as_deref().filter(|m| !m.load_info.deleted.load(Ordering::Relaxed));
-                self.publish_refusal(name, old, &Error::internal(reason));
+                self.publish_refusal(name, old, e);
             }
             (None, _) => {}
         }
@@ -283,16 +293,4 @@ fn uses_another(model: &Model, backend: &Arc<Backend>) -> bool {
 fn abandon(model: &Model, reason: &str) {
     let loading = model.versions.values().filter(|v| v.status().0 == VersionState::Loading);
     loading.for_each(|version| model.set_unavailable(version, reason));
-}
-
-fn only(name: &str, sources: Vec<ModelSource>) -> Result<ModelSource> {
-    match <[_; 1]>::try_from(sources) {
-        Ok([source]) => Ok(source),
-        Err(none) if none.is_empty() => {
-            Err(Error::not_found("no repository has a directory of that name"))
-        }
-        Err(_) => Err(Error::invalid(format!(
-            "failed to poll model '{name}': not unique across all model repositories"
-        ))),
-    }
 }

@@ -79,18 +79,36 @@ pub(super) struct LoadRequest {
 pub(super) struct Refusal {
     pub error: Error,
     pub part: Part,
+    /// Further reasons, of which the first one is not the cause.
+    pub others: Vec<(Error, Part)>,
 }
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self { error, part: Part::Unknown }
+        Self { error, part: Part::Unknown, others: Vec::new() }
     }
 }
 
 impl From<ConfigError> for Refusal {
     fn from(e: ConfigError) -> Self {
         let part = e.part;
-        Self { error: config_error(e), part }
+        Self { error: config_error(e), part, others: Vec::new() }
+    }
+}
+
+impl Refusal {
+    fn and(mut self, other: Self) -> Self {
+        self.others.push((other.error, other.part));
+        self.others.extend(other.others);
+        self
+    }
+
+    /// By all of these reasons, if there is one.
+    fn by(reasons: Vec<ConfigError>) -> Result<(), Self> {
+        let mut reasons = reasons.into_iter();
+        let Some(first) = reasons.next() else { return Ok(()) };
+        let others = reasons.map(|e| (e.part, config_error(e))).map(|(part, e)| (e, part));
+        Err(Self { others: others.collect(), ..first.into() })
     }
 }
 
@@ -127,6 +145,7 @@ impl Loader {
         for warning in found.warnings.iter().cloned().chain(batch_strategy(dir, &found)) {
             warn(Warning { field: String::new(), message: warning });
         }
+        let configured_by_request = request.config.is_some();
         let mut config = match request.config {
             Some(config) => config,
             None => self.read_config(name, dir)?,
@@ -138,7 +157,10 @@ impl Loader {
             self.complete(&mut config, name, dir, &found, &request.cancel)?;
         let support = instance_support(backend.as_deref());
         let checked = model_config::check(&config, &self.machine, &support, self.limits.instances);
-        checked?.into_iter().for_each(warn);
+        match checked {
+            Ok(warnings) => warnings.into_iter().for_each(warn),
+            Err(reasons) => Refusal::by(reasons)?,
+        }
         let config = Arc::new(config);
         let cancel = Arc::clone(&request.cancel);
         let ending = request.old.as_ref().map(|old| Arc::clone(&old.ending)).unwrap_or_default();
@@ -148,13 +170,14 @@ impl Loader {
         let newest = backend.as_ref().filter(|_| !self.polls);
         let unchanged = Unchanged::between(old, request.fingerprint.as_ref(), &config, newest);
         let (mut by_number, mut versions, mut kept) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut resized = Vec::new();
         for (number, dir_name) in select(&config, &found)? {
             let before = old.and_then(|old| old.versions.get(&number));
-            let stays = unchanged.version(number, &dir_name).and_then(|version| {
-                let open = version.served()?;
-                Some(version.kept(builder.kept(&open)?))
-            });
-            if let Some(version) = stays {
+            let stays = unchanged.version(number, &dir_name);
+            if let Some(version) = stays.and_then(|v| builder.kept(v, unchanged.resized)) {
+                if unchanged.resized {
+                    resized.push(Arc::clone(&version));
+                }
                 by_number.insert(number, version);
                 kept.push(number);
                 continue;
@@ -176,6 +199,7 @@ impl Loader {
         }
         let load_info = LoadInfo {
             fingerprint: request.fingerprint,
+            configured_by_request,
             ensemble: match &builder {
                 Builder::Backend(_) => None,
                 Builder::Ensemble(builder) => Some(Arc::clone(builder)),
@@ -187,7 +211,7 @@ impl Loader {
         let model = Model::prepared(name, config, by_number, ending, load_info);
         let parse = begin.elapsed().saturating_sub(fetched);
         let (retries, fetch) = (self.retries, request.fetch + fetched);
-        Ok(PreparedModel { builder, model, versions, kept, retries, cancel, fetch, parse })
+        Ok(PreparedModel { builder, model, versions, kept, resized, retries, cancel, fetch, parse })
     }
 
     /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
@@ -242,13 +266,24 @@ impl Loader {
         let dir = files.path();
         let about = |field| move |e: ConfigError| e.about(Part::Field(field));
         let mut memory = LoadMemory::new(self.limits.memory);
-        let labels = Labels::load(dir, &config.output, &mut memory).map_err(about("output"))?;
-        let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
-        signature.owner = Owner::model(&config.name);
-        let scheduling = Scheduling::new(config, &mut signature, dir, &mut memory)?;
-        let signature = Arc::new(signature);
-        let warmup =
-            warmup::samples(config, &signature, dir, &mut memory).map_err(about("model_warmup"))?;
+        let labels = Labels::load(dir, &config.output, &mut memory).map_err(about("output"));
+        let (labels, without_labels) = match labels {
+            Ok(labels) => (labels, Ok(())),
+            Err(e) => (Labels::default(), Err(Refusal::from(e))),
+        };
+        let mut rest = || {
+            let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
+            signature.owner = Owner::model(&config.name);
+            let scheduling = Scheduling::new(config, &mut signature, dir, &mut memory)?;
+            let signature = Arc::new(signature);
+            let warmup = warmup::samples(config, &signature, dir, &mut memory);
+            Ok((signature, scheduling, warmup.map_err(about("model_warmup"))?))
+        };
+        let (signature, scheduling, warmup) = match (without_labels, rest()) {
+            (Ok(()), rest) => rest?,
+            (Err(e), Ok(_)) => return Err(e),
+            (Err(e), Err(rest)) => return Err(e.and(rest)),
+        };
         let Some(backend) = backend else {
             return Ok(Builder::Ensemble(Arc::new(EnsembleBuilder::new(
                 config, signature, models,

@@ -1,10 +1,11 @@
 //! A model with a checked configuration: its versions can be opened.
 
 use super::super::ensemble::EnsembleBuilder;
+use super::super::open_instances::Resized;
 use super::super::{Model, OpenVersion};
 use super::Version;
 use super::version_builder::VersionBuilder;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::load_progress::{LoadProgress, LoadTimes};
 use crate::instance::priority::Priority;
@@ -29,6 +30,8 @@ pub struct PreparedModel {
     pub versions: Vec<VersionDir>,
     /// Versions that stay open.
     pub kept: Vec<i64>,
+    /// Those of them whose instances change.
+    pub resized: Vec<Arc<Version>>,
     /// How often the opening of a version is tried again.
     pub retries: u64,
     pub cancel: Arc<LoadCancel>,
@@ -46,12 +49,21 @@ impl Builder {
         }
     }
 
-    /// `open` for an entry that leaves it open; `None` for ensembles, which are always reopened.
-    pub fn kept(&self, open: &OpenVersion) -> Option<Arc<OpenVersion>> {
-        match self {
-            Self::Backend(builder) => builder.kept(open),
-            Self::Ensemble(_) => None,
+    /// `version` for an entry that leaves it open; `None` for ensembles, which are always reopened. `resized`: its instances
+    /// change.
+    pub fn kept(&self, version: &Version, resized: bool) -> Option<Arc<Version>> {
+        let Self::Backend(builder) = self else { return None };
+        let open = version.served()?;
+        if resized && !builder.can_resize(&open) {
+            return None;
         }
+        let stats = match resized {
+            // Until the change is completed there are the instances of before and the new ones.
+            true => version.stats.continued(version.stats.instances() + self.instances()),
+            false => Arc::clone(&version.stats),
+        };
+        let open = builder.kept(&open, &stats)?;
+        Some(version.kept(open, stats))
     }
 
     fn open(
@@ -104,6 +116,25 @@ impl PreparedModel {
                 Err(e)
             }
         }
+    }
+
+    /// Opens instances of a version that stays open; see [`VersionBuilder::resize`].
+    pub fn resize(&self, version: &Version) -> Result<Resized> {
+        let (name, number) = (&self.model.name, version.number);
+        let (Builder::Backend(builder), Some(open)) = (&self.builder, version.served()) else {
+            return Err(Error::internal(format!("model '{name}' version {number} is not open")));
+        };
+        let progress = LoadProgress::begin(name, number, &self.cancel);
+        let resized = builder.resize(version, &open, &progress);
+        match &resized {
+            Ok(resized) => tracing::info!(
+                "updating: {name}:{number}: {} instances opened, {} are closed",
+                resized.opened.len(),
+                resized.close.len()
+            ),
+            Err(e) => tracing::error!("failed to update '{name}' version {number}: {e}"),
+        }
+        resized
     }
 
     /// Opens a version without serving it; `action` names the step in the log.

@@ -118,11 +118,7 @@ impl Loader {
         models: &Arc<ModelTable>,
         by_name: bool,
     ) -> Result<PreparedModel> {
-        let [source] = sources else {
-            return Err(Error::invalid(format!(
-                "failed to poll model '{name}': not unique across all model repositories"
-            )));
-        };
+        let source = ModelSource::only(name, sources)?;
         let fingerprint = if self.reloadable { source.fingerprint().ok() } else { None };
         let mut request = LoadRequest { fingerprint, by_name, ..LoadRequest::default() };
         let fetching = Instant::now();

@@ -85,9 +85,9 @@ impl Version {
         copy
     }
 
-    /// This version for a new entry that leaves it open as `open`.
-    pub(super) fn kept(&self, open: Arc<OpenVersion>) -> Arc<Self> {
-        let (stats, usage) = (Arc::clone(&self.stats), Arc::clone(&self.usage));
+    /// This version for a new entry that leaves it open as `open`, which counts in `stats`.
+    pub(super) fn kept(&self, open: Arc<OpenVersion>, stats: Arc<VersionStats>) -> Arc<Self> {
+        let usage = Arc::clone(&self.usage);
         let copy = Self::with(self.number, stats, VersionState::Ready, usage);
         copy.served.store(Some(open));
         copy.health.store(self.health.load_full());

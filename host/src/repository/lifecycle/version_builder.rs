@@ -3,23 +3,26 @@
 use super::super::backend_use::BackendUse;
 use super::super::ending::EndingVersions;
 use super::super::model_config::Machine;
+use super::super::open_instances::Resized;
 use super::super::scheduling::Scheduling;
 use super::super::store::ModelDir;
-use super::super::{OpenVersion, QueueCloser};
-use super::Version;
+use super::super::{OpenInstances, OpenVersion, Opened};
+use super::{UsageGuard, Version};
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
-use crate::instance::limit::InstanceLimit;
+use crate::instance::limit::{InstanceLimit, Reservation};
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::load_progress::LoadProgress;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use crate::ledger::Owner;
+use crate::plugin::ModelFacts;
 use crate::plugin::backend::{Backend, Completed};
+use crate::plugin::load_priority;
 use crate::plugin::model::Model;
-use crate::plugin::{ModelFacts, TensorNames};
 use crate::request::Signature;
 use crate::scheduler::{Queue, Scheduler};
+use crate::stats::VersionStats;
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -114,76 +117,31 @@ impl VersionBuilder {
         dir_name: &str,
         progress: &Arc<LoadProgress>,
     ) -> Result<Arc<OpenVersion>> {
-        let (number, stats, usage) = (version.number, &version.stats, version.start_use());
-        let plans = self.plans();
-        progress.expects(plans.len());
-        let subject = format!("model '{}' version {number}", self.config.name);
-        let reserved = Arc::new(self.instance_limit.reserve(plans.len(), &subject)?);
+        let (number, usage, plans) = (version.number, version.start_use(), self.plans());
+        let count = plans.len();
+        let reserved = self.instance_limit.reserve(count, &self.subject(number))?;
         let signature = self.signature.of_version(Owner::version(&self.config.name, number));
         let models = self.open_models(&signature, number, dir_name, &plans)?;
         let Some(first) = models.first() else {
-            return Err(Error::internal(format!("{subject} has no instances")));
+            return Err(Error::internal(format!("{} has no instances", self.subject(number))));
         };
         let has_gpu = plans.iter().any(|plan| plan.kind == Kind::Gpu);
-        let count = plans.len();
         let in_order = self.scheduling.in_order;
         let queue = Queue::new(self.scheduling.policy(count), &signature, count, in_order);
-        let names = Arc::new(TensorNames::new(&signature));
-        let (opened, results) = channel();
-        let mut failed = None;
-        for (ordinal, plan) in plans.into_iter().enumerate() {
-            // For the log: a model without a file is described by its backend.
-            let file = if plan.file.is_empty() { &self.config.backend } else { &plan.file };
-            let place = self.machine.describe(plan.device);
-            tracing::info!("Creating instance {} on {place} using {file}", plan.name);
-            let open = models.iter().find(|open| open.file == plan.file).unwrap_or(first);
-            let worker = Worker {
-                plan,
-                ordinal,
-                threads: threads_each(count),
-                version: number,
-                model: Arc::clone(&open.model),
-                signature: Arc::clone(&signature),
-                names: Arc::clone(&names),
-                queue: Arc::clone(&queue),
-                warmup: Arc::clone(&self.warmup),
-                warmup_limit: self.warmup_limit,
-                cancel: Arc::clone(&self.cancel),
-                progress: Some(Arc::clone(progress)),
-                stats: Arc::clone(stats),
-                one_at_a_time: self.scheduling.one_at_a_time(),
-                drain: self.drain,
-                // A backend may read the model's files at any time.
-                open: Arc::new((Arc::clone(&usage), Arc::clone(&reserved), Arc::clone(&self.dir))),
-            };
-            if let Err(e) = worker.spawn(opened.clone()) {
-                failed = Some(e);
-                break;
-            }
-        }
-        drop(opened);
-        if failed.is_some() {
-            queue.close();
-        }
-        let mut open = 0;
-        // Waits for every instance even after a failure: the caller may exit the process, and no instance may be inside
-        // the backend then.
-        for result in results {
-            match result {
-                Ok(()) => open += 1,
-                Err(e) => {
-                    queue.close();
-                    failed.get_or_insert(e);
-                }
-            }
-        }
-        if failed.is_none() && open < count {
-            queue.close();
-            failed = Some(Error::internal("an instance thread ended before its instance was open"));
-        }
-        if let Some(e) = failed {
-            return Err(e);
-        }
+        let weak = |open: &OpenFile| (open.file.clone(), Arc::downgrade(&open.model));
+        let models_of_files = models.iter().map(weak).collect();
+        let opened = Opened { models: models_of_files, dir: Arc::downgrade(&self.dir) };
+        // Dropped after a failure, it closes what was opened.
+        let instances = OpenInstances::new(&queue, &signature, opened);
+        let shared = SharedByInstances {
+            version,
+            instances: &instances,
+            usage: &usage,
+            dir: &self.dir,
+            threads: threads_each(count),
+            progress,
+        };
+        self.open_instances(&shared, plans, reserved, |_| queue.close())?;
         let used = BackendUse::of(&first.model, has_gpu);
         tracing::info!(
             "model '{}' version {number} uses backend '{}' {} from {} ({})",
@@ -200,8 +158,8 @@ impl VersionBuilder {
             version_text: number.to_string().into(),
             config: Arc::clone(&self.config),
             signature,
-            stats: Arc::clone(stats),
-            closer: QueueCloser::of(&queue),
+            stats: Arc::clone(&version.stats),
+            instances: Some(instances),
             scheduler: Scheduler::Queue(queue),
             backend: Some(Arc::new(used)),
             usage,
@@ -210,13 +168,130 @@ impl VersionBuilder {
             arena: first.model.arena(),
         }))
     }
+
+    /// Opens the instances that the open version `open` lacks. Those that it is to have no longer are closed when the
+    /// result is completed.
+    ///
+    /// # Errors
+    /// As for `open`; the instances are those of before.
+    pub fn resize(
+        &self,
+        version: &Version,
+        open: &OpenVersion,
+        progress: &Arc<LoadProgress>,
+    ) -> Result<Resized> {
+        let subject = self.subject(version.number);
+        let closed = || Error::unavailable(format!("{subject} is closed"));
+        let instances = open.instances.as_ref().ok_or_else(closed)?;
+        let dir = instances.dir().ok_or_else(closed)?;
+        let change = instances.change_to(self.plans());
+        let reserved = self.instance_limit.reserve(change.open.len(), &subject)?;
+        let shared = SharedByInstances {
+            version,
+            instances,
+            usage: &open.usage,
+            dir: &dir,
+            threads: threads_each(instances.count() + change.open.len() - change.close.len()),
+            progress,
+        };
+        let give_up = |added: &[usize]| added.iter().for_each(|number| instances.remove(*number));
+        let opened = self.open_instances(&shared, change.open, reserved, give_up)?;
+        Ok(Resized { instances: Arc::clone(instances), opened, close: change.close })
+    }
+
+    /// Opens instances and waits for them. Returns their numbers. `give_up` closes those with these numbers after a failure.
+    fn open_instances(
+        &self,
+        shared: &SharedByInstances<'_>,
+        plans: Vec<InstancePlan>,
+        reserved: Reservation,
+        give_up: impl Fn(&[usize]),
+    ) -> Result<Vec<usize>> {
+        let SharedByInstances { version, instances, usage, dir, threads, progress } = shared;
+        let count = plans.len();
+        progress.expects(count);
+        let (opened, results) = channel();
+        let (mut numbers, mut failed) = (Vec::new(), None);
+        for (plan, reserved) in plans.into_iter().zip(reserved.split()) {
+            // For the log: a model without a file is described by its backend.
+            let file = if plan.file.is_empty() { &self.config.backend } else { &plan.file };
+            let place = self.machine.describe(plan.device);
+            tracing::info!("Creating instance {} on {place} using {file}", plan.name);
+            let Some(model) = instances.model(&plan.file) else {
+                failed = Some(Error::internal(format!("instance {}: no open model", plan.name)));
+                break;
+            };
+            let (ordinal, alive) = instances.add(plan.clone());
+            numbers.push(ordinal);
+            let worker = Worker {
+                plan,
+                ordinal,
+                threads: *threads,
+                version: version.number,
+                model,
+                signature: Arc::clone(&instances.signature),
+                names: Arc::clone(&instances.names),
+                queue: Arc::clone(&instances.queue),
+                warmup: Arc::clone(&self.warmup),
+                warmup_limit: self.warmup_limit,
+                cancel: Arc::clone(&self.cancel),
+                progress: Some(Arc::clone(progress)),
+                stats: Arc::clone(&version.stats),
+                one_at_a_time: self.scheduling.one_at_a_time(),
+                drain: self.drain,
+                // A backend may read the model's files at any time.
+                open: Arc::new((Arc::clone(usage), reserved, Arc::clone(dir), alive)),
+            };
+            if let Err(e) = worker.spawn(opened.clone()) {
+                failed = Some(e);
+                break;
+            }
+        }
+        drop(opened);
+        if failed.is_some() {
+            give_up(&numbers);
+        }
+        let mut open = 0;
+        // Waits for every instance even after a failure: the caller may exit the process, and no instance may be inside
+        // the backend then.
+        for result in results {
+            match result {
+                Ok(()) => open += 1,
+                Err(e) => {
+                    give_up(&numbers);
+                    failed.get_or_insert(e);
+                }
+            }
+        }
+        if failed.is_none() && open < count {
+            give_up(&numbers);
+            failed = Some(Error::internal("an instance thread ended before its instance was open"));
+        }
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        if load_priority::is_low() {
+            instances.end_low_priority();
+        }
+        Ok(numbers)
+    }
+
+    fn subject(&self, number: i64) -> String {
+        format!("model '{}' version {number}", self.config.name)
+    }
 }
 
 impl VersionBuilder {
     /// `open` with the configuration and labels of this load; see [`OpenVersion::with_config`].
-    pub fn kept(&self, open: &OpenVersion) -> Option<Arc<OpenVersion>> {
+    pub fn kept(&self, open: &OpenVersion, stats: &Arc<VersionStats>) -> Option<Arc<OpenVersion>> {
         let owner = Owner::version(&self.config.name, open.version);
-        open.with_config(&self.config, self.signature.of_version(owner))
+        open.with_config(&self.config, self.signature.of_version(owner), stats)
+    }
+
+    /// Whether [`Self::resize`] is possible.
+    pub fn can_resize(&self, open: &OpenVersion) -> bool {
+        let instances = open.instances.as_ref();
+        instances.is_some_and(|of| of.can(&of.change_to(self.plans())))
     }
 
     /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang.
@@ -231,6 +306,17 @@ impl VersionBuilder {
             _ => Ok(()),
         }
     }
+}
+
+/// What all instances of a version share.
+struct SharedByInstances<'a> {
+    version: &'a Version,
+    instances: &'a OpenInstances,
+    usage: &'a Arc<UsageGuard>,
+    dir: &'a Arc<ModelDir>,
+    /// For the framework of each instance.
+    threads: u32,
+    progress: &'a Arc<LoadProgress>,
 }
 
 /// A model file of a version, and the backend's model that was opened from it.

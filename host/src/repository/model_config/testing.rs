@@ -17,7 +17,8 @@ pub fn checked(text: &str, machine: &Machine) -> Result<Vec<String>, ConfigError
     let mut config = parse(text);
     let support = InstanceSupport::every_kind();
     super::normalise(&mut config, machine, &support);
-    let warnings = super::check(&config, machine, &support, 1024)?;
+    let checked = super::check(&config, machine, &support, 1024);
+    let warnings = checked.map_err(|refused| refused[0].clone())?;
     Ok(warnings.into_iter().map(|warning| warning.message).collect())
 }
 

@@ -65,6 +65,13 @@ impl<F: Clone + PartialEq> Changes<F> {
         }
     }
 
+    /// The files of `name` could not be looked at: a change that has been seen has to settle from `now` on.
+    pub fn see_nothing(&mut self, name: &str, now: u64) {
+        if let Some(model) = self.models.get_mut(name).filter(|model| model.is_changed()) {
+            model.since = now;
+        }
+    }
+
     /// Models with a change that is not begun.
     pub fn settling(&self) -> impl Iterator<Item = &str> {
         let settling = self.models.iter().filter(|(_, model)| !model.busy && model.is_changed());
@@ -113,7 +120,7 @@ impl<F: Clone + PartialEq> Changes<F> {
         }
     }
 
-    /// What the failed load of `name` depends on has changed: it is begun another time.
+    /// What made the load of `name` fail may have changed: it is begun another time.
     pub fn retry(&mut self, name: &str) {
         if let Some(model) = self.models.get_mut(name) {
             model.handled = None;

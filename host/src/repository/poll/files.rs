@@ -32,8 +32,28 @@ struct Repository {
     identity: Identity,
     /// Why it could not be listed, the last time.
     failure: Option<String>,
+    listing: Listing,
     /// Its directory is watched, on a file system that reports all changes.
     watched: bool,
+}
+
+/// What the current look has read of a repository that is not on local disk.
+#[derive(Default)]
+enum Listing {
+    /// Nothing: its models are looked at one by one.
+    #[default]
+    None,
+    Models(BTreeMap<String, Arc<Fingerprint>>),
+    Failed,
+}
+
+/// One model, looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Look {
+    Files(ModelFiles),
+    Absent,
+    /// Its repository could not be read.
+    Failed,
 }
 
 #[derive(Default)]
@@ -77,6 +97,7 @@ impl RepositoryFiles {
             names: BTreeSet::new(),
             identity: None,
             failure: None,
+            listing: Listing::None,
             watched: false,
         };
         let repositories = repositories.stores().iter().map(repository).collect();
@@ -92,9 +113,8 @@ impl RepositoryFiles {
         self.watches.as_mut().map(Watches::read).unwrap_or_default()
     }
 
-    /// Looks at the models that `hints` name and at those of `extent`. Returns what was looked at: `None` for models that are
-    /// gone.
-    pub fn look(&mut self, hints: &Hints, extent: Extent) -> Vec<(String, Option<ModelFiles>)> {
+    /// Looks at the models that `hints` name and at those of `extent`. Returns what was looked at.
+    pub fn look(&mut self, hints: &Hints, extent: Extent) -> Vec<(String, Look)> {
         let all = extent == Extent::All || hints.all;
         let (mut gone, mut listed) = (BTreeSet::new(), false);
         for repository in &mut self.repositories {
@@ -126,11 +146,10 @@ impl RepositoryFiles {
             let moved = !model.dirs.iter().map(|dir| &dir.repository).eq(&repositories);
             let unwatched = extent != Extent::Hinted && !model.is_watched();
             if all || moved || unwatched || hints.models.contains(name) {
-                let before = std::mem::take(&mut model.dirs);
-                let stores =
-                    repositories.iter().map(|index| (*index, &self.repositories[*index].store));
-                model.read(name, before, stores, &mut self.watches);
-                looked_at.push((name.to_owned(), Some(model.files())));
+                let repositories = repositories.iter().map(|i| (*i, &self.repositories[*i]));
+                let read = model.read(name, repositories, &mut self.watches);
+                let look = if read { Look::Files(model.files()) } else { Look::Failed };
+                looked_at.push((name.to_owned(), look));
             }
         }
         for name in gone {
@@ -138,8 +157,9 @@ impl RepositoryFiles {
             if let Some(watches) = &mut self.watches {
                 watches.forget(&name);
             }
-            looked_at.push((name, None));
+            looked_at.push((name, Look::Absent));
         }
+        self.repositories.iter_mut().for_each(|repository| repository.listing = Listing::None);
         looked_at
     }
 }
@@ -152,13 +172,10 @@ impl Repository {
             let added = watches.add(root, Owner::Repository).is_ok();
             self.watched = added && Watches::is_reliable(root);
         }
-        let found =
-            match self.store.local_root() {
-                Some(root) => self.read(root).map_err(|e| e.to_string()),
-                None => self.store.models().map_err(|e| e.message).map(|names| {
-                    (names.into_iter().filter(|name| !is_ignored(name)).collect(), None)
-                }),
-            };
+        let found = match self.store.local_root() {
+            Some(root) => self.read(root).map_err(|e| e.to_string()),
+            None => self.list_store(),
+        };
         let failure = match found {
             Ok((names, identity)) => {
                 let replaced = self.identity.is_some() && self.identity != identity;
@@ -183,6 +200,16 @@ impl Repository {
             tracing::info!("model repository '{location}' can be polled again");
         }
         self.failure = failure;
+    }
+
+    /// Names and files of the models of a repository that is not on local disk.
+    fn list_store(&mut self) -> std::result::Result<(BTreeSet<String>, Identity), String> {
+        self.listing = Listing::Failed;
+        let models = self.store.fingerprints().map_err(|e| e.message)?;
+        let names = models.keys().cloned().collect();
+        let models = models.into_iter().map(|(name, files)| (name, Arc::new(files)));
+        self.listing = Listing::Models(models.collect());
+        Ok((names, None))
     }
 
     /// Names of the model directories, and which directory `root` is.
@@ -212,22 +239,46 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// The files of a model that is not on local disk; `None` if they cannot be listed.
+    fn files_of(&self, model: &str) -> Option<Arc<Fingerprint>> {
+        match &self.listing {
+            Listing::Models(models) => models.get(model).cloned(),
+            Listing::Failed => None,
+            Listing::None => self.store.fingerprint(model).ok().map(Arc::new),
+        }
+    }
+}
+
 impl Model {
+    /// False if a repository that is not on local disk could not be read: its files are those of the last look.
     fn read<'a>(
         &mut self,
         name: &str,
-        mut before: Vec<ModelDir>,
-        stores: impl Iterator<Item = (usize, &'a Arc<dyn Store>)>,
+        repositories: impl Iterator<Item = (usize, &'a Repository)>,
         watches: &mut Option<Watches>,
-    ) {
-        for (repository, store) in stores {
-            let known = before.iter().position(|dir| dir.repository == repository);
-            let dir = match known.map(|at| before.swap_remove(at)) {
-                Some(dir) if dir.is_current() => dir,
-                _ => ModelDir::read(name, repository, &**store, watches.as_mut()),
+    ) -> bool {
+        let mut before = std::mem::take(&mut self.dirs);
+        let mut complete = true;
+        for (index, repository) in repositories {
+            let known = before.iter().position(|dir| dir.repository == index);
+            let known = known.map(|at| before.swap_remove(at));
+            let dir = match (known, repository.store.local_root()) {
+                (Some(dir), _) if dir.is_current() => Some(dir),
+                (_, Some(root)) => {
+                    Some(ModelDir::read(index, name, &root.join(name), watches.as_mut()))
+                }
+                (known, None) => match repository.files_of(name) {
+                    Some(files) => Some(ModelDir::listed(index, files)),
+                    None => {
+                        complete = false;
+                        known
+                    }
+                },
             };
-            self.dirs.push(dir);
+            self.dirs.extend(dir);
         }
+        complete
     }
 
     fn is_watched(&self) -> bool {
@@ -252,29 +303,23 @@ impl ModelDir {
         matches!(&self.files, Ok(Files::Local(tree)) if tree.is_current())
     }
 
-    fn read(
-        name: &str,
-        repository: usize,
-        store: &dyn Store,
-        watches: Option<&mut Watches>,
-    ) -> Self {
-        let Some(root) = store.local_root() else {
-            let listed = store.fingerprint(name).map_err(|e| e.message);
-            let files = listed.map(|fingerprint| Files::Listed(Arc::new(fingerprint)));
-            return Self { repository, files, watched: false };
-        };
-        let path = root.join(name);
-        let mut tree = Tree::read(&path).map_err(|e| e.to_string());
+    fn listed(repository: usize, files: Arc<Fingerprint>) -> Self {
+        Self { repository, files: Ok(Files::Listed(files)), watched: false }
+    }
+
+    /// On local disk.
+    fn read(repository: usize, name: &str, path: &Path, watches: Option<&mut Watches>) -> Self {
+        let mut tree = Tree::read(path).map_err(|e| e.to_string());
         let mut watched = false;
         if let (Some(watches), Ok(first)) = (watches, &tree) {
             let owner = Owner::Model(name.to_owned());
             let added: Vec<_> =
                 first.directories().map(|dir| watches.add(dir, owner.clone())).collect();
-            let reliable = !first.has_links() && Watches::is_reliable(&path);
+            let reliable = !first.has_links() && Watches::is_reliable(path);
             if added.contains(&Ok(true)) {
                 // What changed before it was watched, or is a new directory.
                 let before: Vec<PathBuf> = first.directories().map(Path::to_owned).collect();
-                tree = Tree::read(&path).map_err(|e| e.to_string());
+                tree = Tree::read(path).map_err(|e| e.to_string());
                 let same = |now: &Tree| now.directories().eq(before.iter().map(PathBuf::as_path));
                 watched = tree.as_ref().is_ok_and(same);
             } else {

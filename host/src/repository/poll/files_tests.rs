@@ -8,11 +8,12 @@ fn open(paths: &[&Path]) -> Repositories {
     Repositories::open(&paths, &StoreSettings::default()).unwrap()
 }
 
-fn names(looked_at: &[(String, Option<ModelFiles>)]) -> Vec<String> {
-    let text = |(name, files): &(String, Option<ModelFiles>)| match files {
-        None => format!("-{name}"),
-        Some(files) if files.len() == 1 => name.clone(),
-        Some(files) => format!("{name}*{}", files.len()),
+fn names(looked_at: &[(String, Look)]) -> Vec<String> {
+    let text = |(name, look): &(String, Look)| match look {
+        Look::Absent => format!("-{name}"),
+        Look::Failed => format!("?{name}"),
+        Look::Files(files) if files.len() == 1 => name.clone(),
+        Look::Files(files) => format!("{name}*{}", files.len()),
     };
     looked_at.iter().map(text).collect()
 }

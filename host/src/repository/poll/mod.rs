@@ -22,7 +22,7 @@ use crate::clock::now_ns;
 use crate::instance::priority::set_niceness;
 use crate::sync::Mutex;
 use changes::{Action, Changes, Found};
-use files::{Extent, ModelFiles, RepositoryFiles};
+use files::{Extent, Look, ModelFiles, RepositoryFiles};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +42,8 @@ pub struct Poller {
     interval: Duration,
     /// Models that could not be loaded.
     failed: BTreeSet<String>,
+    /// Those of them whose repository could not be read.
+    unread: BTreeSet<String>,
     /// Ensembles whose steps are still to be loaded.
     waiting: BTreeSet<String>,
     ended: Arc<Mutex<Vec<Ended>>>,
@@ -71,7 +73,7 @@ impl Poller {
         let settle_ns = u64::try_from(settle.as_nanos()).unwrap_or(u64::MAX);
         let mut changes = Changes::new(settle_ns);
         for (name, found) in files.look(&Hints::default(), Extent::All) {
-            if let Some(found) = found {
+            if let Look::Files(found) = found {
                 changes.start(&name, found);
             }
         }
@@ -83,6 +85,7 @@ impl Poller {
             changes,
             interval,
             failed: BTreeSet::new(),
+            unread: BTreeSet::new(),
             waiting: BTreeSet::new(),
             ended: Arc::default(),
             wake,
@@ -119,6 +122,8 @@ impl Poller {
             let now = now_ns();
             let extent = match now >= next_poll {
                 true => {
+                    let unread = std::mem::take(&mut self.unread);
+                    unread.iter().for_each(|name| self.changes.retry(name));
                     (next_poll, polls) = (now.saturating_add(interval), polls + 1);
                     let full = polls.is_multiple_of(FULL_LOOK);
                     if full { Extent::All } else { Extent::Unwatched }
@@ -127,8 +132,11 @@ impl Poller {
             };
             if extent != Extent::Hinted || hints != Hints::default() {
                 for (name, found) in self.files.look(&hints, extent) {
-                    let found = found.map_or(Found::Absent, Found::Files);
-                    self.changes.see(&name, found, now);
+                    match found {
+                        Look::Files(files) => self.changes.see(&name, Found::Files(files), now),
+                        Look::Absent => self.changes.see(&name, Found::Absent, now),
+                        Look::Failed => self.changes.see_nothing(&name, now),
+                    }
                 }
             }
             for (name, action) in self.changes.due(now) {
@@ -176,20 +184,27 @@ impl Poller {
         steps.iter().any(changes)
     }
 
-    /// Failed ensembles are loaded another time when the model of a step has changed.
+    /// Failed ensembles are loaded another time when the model of a step was loaded.
     fn take_ended(&mut self) {
         let ended = std::mem::take(&mut *self.ended.lock());
+        let mut loaded = BTreeSet::new();
         for Ended { name, action, result } in ended {
             self.changes.ended(&name);
-            let loaded = action == Action::Load && result.is_ok();
-            match result {
-                Ok(()) => self.failed.remove(&name),
-                Err(_) => self.failed.insert(name.clone()),
-            };
-            for failed in self.failed.iter().filter(|_| loaded) {
-                if *failed != name && self.control.steps_of(failed).contains(&name) {
-                    self.changes.retry(failed);
+            if let Err(e) = result {
+                if e.is_unread() {
+                    self.unread.insert(name.clone());
                 }
+                self.failed.insert(name);
+                continue;
+            }
+            self.failed.remove(&name);
+            if action == Action::Load {
+                loaded.insert(name);
+            }
+        }
+        for failed in self.failed.iter().filter(|_| !loaded.is_empty()) {
+            if self.control.steps_of(failed).iter().any(|step| loaded.contains(step)) {
+                self.changes.retry(failed);
             }
         }
     }

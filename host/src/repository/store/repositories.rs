@@ -81,6 +81,14 @@ impl Repositories {
         }
         Ok(found)
     }
+
+    /// The one directory of the model `name`.
+    ///
+    /// # Errors
+    /// As for `find`; there is none, or more than one.
+    pub fn only(&self, name: &str) -> Result<ModelSource> {
+        ModelSource::only(name, &self.find(name)?).cloned()
+    }
 }
 
 /// What all object stores of a server share.

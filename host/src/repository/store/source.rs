@@ -1,9 +1,10 @@
 //! What a store of model directories can do: list models, take a fingerprint, provide the files of a model.
 
 use super::ModelDir;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plugin::CancelFlag;
 use crate::repository::lifecycle::Fingerprint;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,6 +36,15 @@ pub trait Store: Send + Sync {
     /// The files cannot be listed.
     fn fingerprint(&self, model: &str) -> Result<Fingerprint>;
 
+    /// What the files of all models look like now, in as few calls of the store as possible.
+    ///
+    /// # Errors
+    /// As for `models` and `fingerprint`.
+    fn fingerprints(&self) -> Result<BTreeMap<String, Fingerprint>> {
+        let fingerprint = |name: String| Ok((name.clone(), self.fingerprint(&name)?));
+        self.models()?.into_iter().map(fingerprint).collect()
+    }
+
     /// A local directory with the files of a model. The content of its version directories may follow later, see
     /// `ModelDir::fetch`.
     ///
@@ -51,6 +61,20 @@ pub struct ModelSource {
 }
 
 impl ModelSource {
+    /// The one directory of the model `name` among `found`.
+    ///
+    /// # Errors
+    /// There is none, or more than one.
+    pub fn only<'a>(name: &str, found: &'a [Self]) -> Result<&'a Self> {
+        match found {
+            [source] => Ok(source),
+            [] => Err(Error::not_found("no repository has a directory of that name")),
+            _ => Err(Error::invalid(format!(
+                "failed to poll model '{name}': not unique across all model repositories"
+            ))),
+        }
+    }
+
     /// See [`Store::fingerprint`].
     pub fn fingerprint(&self) -> Result<Fingerprint> {
         self.store.fingerprint(&self.name)

@@ -19,7 +19,9 @@
 //! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
 
 use crate::scheduler::batcher::Wake;
+use crate::scheduler::inline::InlineInstance;
 use smallvec::SmallVec;
+use std::sync::Weak;
 
 /// See the module text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +44,24 @@ pub(super) enum AfterInline {
     Drain,
 }
 
+struct Instance {
+    state: InstanceState,
+    /// It executes no further batch.
+    retired: bool,
+    /// Set if network threads may run it.
+    inline: Option<Weak<dyn InlineInstance>>,
+}
+
+impl Instance {
+    fn new() -> Self {
+        Self { state: InstanceState::Running, retired: false, inline: None }
+    }
+}
+
 pub(super) struct Instances {
-    states: Box<[InstanceState]>,
+    all: Vec<Instance>,
     /// Numbers of the `Idle` instances. The last one to fall asleep is woken first, since its caches are the warmest.
     idle: Vec<usize>,
-    /// Whether each instance is retired: it executes no further batch.
-    retired: Box<[bool]>,
     /// Instances that became `Waking` or `Draining` in this step; their threads have to be notified.
     woken: SmallVec<[usize; 2]>,
 }
@@ -56,32 +70,48 @@ impl Instances {
     /// All of them `Running`.
     pub(super) fn new(count: usize) -> Self {
         Self {
-            states: vec![InstanceState::Running; count].into(),
+            all: (0..count).map(|_| Instance::new()).collect(),
             idle: Vec::with_capacity(count),
-            retired: vec![false; count].into(),
             woken: SmallVec::new(),
         }
     }
 
     pub(super) fn count(&self) -> usize {
-        self.states.len()
+        self.all.len()
+    }
+
+    /// `instance` is `Running`: one of those at first, a new one, or one in place of a retired one whose thread has ended.
+    pub(super) fn add(&mut self, instance: usize) {
+        match self.all.get_mut(instance) {
+            Some(place) if place.retired => *place = Instance::new(),
+            Some(_) => {}
+            None => self.all.push(Instance::new()),
+        }
+    }
+
+    pub(super) fn allow_inline(&mut self, instance: usize, inline: Weak<dyn InlineInstance>) {
+        self.all[instance].inline = Some(inline);
+    }
+
+    pub(super) fn inline(&self, instance: usize) -> Option<&Weak<dyn InlineInstance>> {
+        self.all[instance].inline.as_ref()
     }
 
     pub(super) fn state(&self, instance: usize) -> InstanceState {
-        self.states[instance]
+        self.all[instance].state
     }
 
     /// `instance` executes no further batch; false if it was retired already.
     pub(super) fn retire(&mut self, instance: usize) -> bool {
-        !std::mem::replace(&mut self.retired[instance], true)
+        !std::mem::replace(&mut self.all[instance].retired, true)
     }
 
     pub(super) fn is_retired(&self, instance: usize) -> bool {
-        self.retired[instance]
+        self.all[instance].retired
     }
 
     pub(super) fn any_in_service(&self) -> bool {
-        self.retired.contains(&false)
+        self.all.iter().any(|instance| !instance.retired)
     }
 
     pub(super) fn any_idle(&self) -> bool {
@@ -121,12 +151,12 @@ impl Instances {
     /// The own thread is awake, by a notification or a timeout: `Waking`, `Draining` or `Idle` to `Running`. True when it
     /// has to wait for outstanding requests first.
     pub(super) fn woke(&mut self, instance: usize) -> bool {
-        let before = self.states[instance];
+        let before = self.all[instance].state;
         debug_assert!(!matches!(before, InstanceState::Running | InstanceState::Inline));
         if before == InstanceState::Idle {
             self.idle.retain(|i| *i != instance);
         }
-        self.states[instance] = InstanceState::Running;
+        self.all[instance].state = InstanceState::Running;
         before == InstanceState::Draining
     }
 
@@ -150,8 +180,9 @@ impl Instances {
     }
 
     fn change(&mut self, instance: usize, from: InstanceState, to: InstanceState) {
-        debug_assert_eq!(self.states[instance], from, "instance {instance} to {to:?}");
-        self.states[instance] = to;
+        let state = &mut self.all[instance].state;
+        debug_assert_eq!(*state, from, "instance {instance} to {to:?}");
+        *state = to;
     }
 }
 

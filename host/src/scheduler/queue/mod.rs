@@ -13,6 +13,7 @@ mod submit; // submission by frontends
 mod take; // batches for instances
 #[cfg(test)]
 pub(in crate::scheduler) mod testing;
+mod threads; // what instances sleep on
 mod timeouts; // cancellation and timeouts of queued requests
 
 pub use any_batcher::SchedulingPolicy;
@@ -27,30 +28,24 @@ use super::refusal_errors::refusal_error;
 use super::response_order::ResponseOrder;
 use crate::error::Error;
 use crate::request::{InferRequest, Sequence, Signature};
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 use crate::timer;
 use any_batcher::Batcher;
 use instances::Instances;
 use smallvec::SmallVec;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
+use threads::InstanceThreads;
 
 /// See the module text.
 pub struct Queue {
     state: Mutex<State>,
-    threads: Box<[InstanceThread]>,
+    threads: InstanceThreads,
     assembler: BatchAssembler,
     /// Requests are executed one by one in the order of arrival, so that later ones neither join nor overtake a request.
     independent: bool,
     response_order: Option<Arc<ResponseOrder>>,
     signature: Arc<Signature>,
     me: Weak<Queue>,
-}
-
-/// An instance's own thread, and the instance if network threads may run it.
-#[derive(Default)]
-struct InstanceThread {
-    woken: Condvar,
-    inline: OnceLock<Weak<dyn InlineInstance>>,
 }
 
 struct State {
@@ -104,7 +99,7 @@ impl Queue {
         };
         Arc::new_cyclic(|me| Self {
             state: Mutex::new(state),
-            threads: (0..instances).map(|_| InstanceThread::default()).collect(),
+            threads: InstanceThreads::new(instances),
             assembler: BatchAssembler::new(Arc::clone(signature), controls),
             independent,
             response_order: in_order.then(Arc::default),
@@ -115,7 +110,13 @@ impl Queue {
 
     /// Network threads may run `instance` while its own thread sleeps.
     pub fn allow_inline(&self, instance: usize, inline: Weak<dyn InlineInstance>) {
-        let _ = self.threads[instance].inline.set(inline);
+        self.lock().instances.allow_inline(instance, inline);
+    }
+
+    /// Instance `instance` may take batches from now on. Those at first may without this call; the number of another is the
+    /// next one, or that of a removed instance whose thread has ended.
+    pub fn add_instance(&self, instance: usize) {
+        self.lock().instances.add(instance);
     }
 
     pub fn is_sequence(&self) -> bool {
@@ -179,7 +180,7 @@ impl Queue {
 
     fn apply(&self, effects: Effects) {
         for instance in effects.notify {
-            self.threads[instance].woken.notify_one();
+            self.threads.of(instance).notify_one();
         }
         for (request, refusal) in effects.refused {
             let (error, reason) = refusal_error(refusal, &request);

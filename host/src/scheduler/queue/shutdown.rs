@@ -30,18 +30,30 @@ impl Queue {
     /// `instance` executes no further batch. If it was the last one, or if it may hold sequences, waiting and later
     /// requests fail with `why`; then the result is true.
     pub fn retire(&self, instance: usize, why: &Error) -> bool {
+        let Some(remaining) = self.take_out(instance) else { return false };
+        if !remaining {
+            self.refuse_all(why);
+        }
+        !remaining
+    }
+
+    /// Removes an instance of a queue without sequences: it executes no further batch and its thread ends. Others, of which
+    /// there is one at least, execute what is queued.
+    pub fn remove_instance(&self, instance: usize) {
+        self.take_out(instance);
+    }
+
+    /// Retires an instance. Returns whether others can execute its requests; `None` if it was retired before.
+    fn take_out(&self, instance: usize) -> Option<bool> {
         let mut state = self.lock();
         if !state.instances.retire(instance) {
-            return false;
+            return None;
         }
         let remaining = !state.batcher.is_sequence() && state.instances.any_in_service();
         // Its own thread ends, and another instance takes what it was woken for.
         state.wakes.extend([Wake::Instance(instance), Wake::Any]);
         self.release(state);
-        if !remaining {
-            self.refuse_all(why);
-        }
-        !remaining
+        Some(remaining)
     }
 
     fn refuse_all(&self, why: &Error) {

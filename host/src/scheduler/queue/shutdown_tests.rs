@@ -43,6 +43,36 @@ fn out_of_service_fails_waiting_and_later_requests() {
 }
 
 #[test]
+fn instances_are_added_and_removed_while_requests_are_executed() {
+    let queue = dynamic(batching(&[1], 0), 1, false);
+    let first = serve(&queue, 0);
+    let responses = std::thread::scope(|scope| {
+        let sent = scope.spawn(|| {
+            let send = |_| {
+                let (request, responses) = request("");
+                queue.submit(request);
+                responses
+            };
+            (0..2000).map(send).collect::<Vec<_>>()
+        });
+        for _ in 0..50 {
+            // Numbers are used again when the threads have ended.
+            let added = [1, 2].map(|instance| {
+                queue.add_instance(instance);
+                serve(&queue, instance)
+            });
+            [2, 1].iter().for_each(|instance| queue.remove_instance(*instance));
+            added.into_iter().for_each(|thread| drop(thread.join().unwrap()));
+        }
+        sent.join().unwrap()
+    });
+    wait_until(|| responses.iter().all(|responses| responses.lock().len() == 1));
+    assert!(responses.iter().all(|responses| error(responses).is_none()));
+    queue.close();
+    first.join().unwrap();
+}
+
+#[test]
 fn retired_instance_takes_no_batch_and_the_last_one_ends_service() {
     let queue = dynamic(batching(&[1], 0), 2, false);
     let instances = [serve(&queue, 0), serve(&queue, 1)];

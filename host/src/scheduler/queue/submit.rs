@@ -75,7 +75,7 @@ impl Queue {
         now: u64,
     ) -> Option<(Arc<dyn InlineInstance>, InlineRun<'_>)> {
         let ordinal = *notify.last()?;
-        let instance = self.threads[ordinal].inline.get()?.upgrade()?;
+        let instance = state.instances.inline(ordinal)?.upgrade()?;
         if !instance.is_fast() {
             return None;
         }

@@ -120,20 +120,21 @@ impl Queue {
     ) -> MutexGuard<'a, State> {
         use InstanceState::{Idle, Inline};
         state.instances.sleep(instance);
-        let thread = &self.threads[instance];
+        let woken = self.threads.of(instance);
         let mut asleep: &[InstanceState] = &[Idle, Inline];
         if let Some(ns) = ns {
-            state = thread.woken.wait_timeout(state, Duration::from_nanos(ns)).0;
+            state = woken.wait_timeout(state, Duration::from_nanos(ns)).0;
             // Waking early is harmless, since the batcher is asked for a batch afterwards. But an inline run has to end first.
             asleep = &[Inline];
         }
         while asleep.contains(&state.instances.state(instance)) {
-            state = thread.woken.wait(state);
+            state = woken.wait(state);
         }
         if state.instances.woke(instance) {
+            let inline = state.instances.inline(instance).and_then(Weak::upgrade);
             drop(state);
             // The next step of a sequence reads the states that these responses write.
-            if let Some(inline) = thread.inline.get().and_then(Weak::upgrade) {
+            if let Some(inline) = inline {
                 inline.wait_for_capacity();
             }
             state = self.lock();

@@ -6,7 +6,7 @@ use crate::repository::disk::listing;
 use crate::repository::lifecycle::{decode, merge};
 use crate::repository::load_limits::LoadLimits;
 use crate::repository::model_config::{
-    self, ConfigError, FILE_NAME, InstanceSupport, Machine, Platforms, VersionListing,
+    self, FILE_NAME, InstanceSupport, Machine, Platforms, VersionListing,
 };
 use crate::repository::version_dirs::VersionDirs;
 use crate::request::tensor::element_count;
@@ -92,7 +92,7 @@ impl Plan {
         model_config::normalise(&mut config, &machine, &support);
         let instances = LoadLimits::default().instances;
         let checked = model_config::check(&config, &machine, &support, instances);
-        checked.map_err(|e: ConfigError| e.message)?;
+        checked.map_err(|refused| refused[0].message.clone())?;
         let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
         let (dir, version_dir) = (dir.to_owned(), dir.join(entry));
         let label = match own {

@@ -159,7 +159,7 @@ impl Worker {
 
     fn open(&self) -> Result<((Option<LostWatch>, Streams), LocalInstance)> {
         let Self { model, facts, .. } = self;
-        // Before the backend starts threads, which inherit it. It may be refused, as it was in the host, since both
+        // Before the backend starts threads, which inherit it: that of a load until the host ends it. It may be refused, as it was in the host, since both
         // processes have the same limits.
         let _ = rustix::process::setpriority_process(None, facts.nice);
         let gpu = facts.kind == instance_kind::GPU;

@@ -12,6 +12,7 @@ use crate::plugin::backend::Backend;
 use crate::plugin::isolated::messages::{
     BackendInfo, ControlResponse, Devices, Handshake, InstanceFacts, ModelFacts, Patch, ProbeFacts,
 };
+use crate::plugin::load_priority::LowPriority;
 use crate::plugin::{self, CancelFlag, Isolation};
 use crate::request::buffer;
 use std::os::fd::OwnedFd;
@@ -29,10 +30,16 @@ pub struct MainThread {
     /// The host has asked to open a model.
     model_requested: bool,
     model: Option<Arc<OpenModel>>,
+    /// Until the model is open, if other models serve meanwhile.
+    low_priority: Option<LowPriority>,
 }
 
 impl MainThread {
-    pub fn new(control: Arc<Control>, instances: Arc<Instances>) -> Self {
+    pub fn new(
+        control: Arc<Control>,
+        instances: Arc<Instances>,
+        low_priority: Option<LowPriority>,
+    ) -> Self {
         Self {
             control,
             instances,
@@ -40,6 +47,7 @@ impl MainThread {
             backend: None,
             model_requested: false,
             model: None,
+            low_priority,
         }
     }
 
@@ -153,6 +161,7 @@ impl MainThread {
         buffer::use_arena(Arc::clone(&arena));
         let backend = self.backend()?;
         self.model = Some(Arc::new(OpenModel::new(&backend, facts, reader, arena)?));
+        self.low_priority = None;
         Ok(ControlResponse::default())
     }
 

@@ -23,7 +23,7 @@ use super::wire::split;
 use crate::plugin::crash_report;
 use crate::plugin::host_api::{reported_memory, set_isolated};
 use crate::plugin::isolated::messages::{MemoryReport, control_message};
-use crate::plugin::load_priority;
+use crate::plugin::load_priority::{self, LowPriority};
 use control::Control;
 use control_reader::ControlReader;
 use instance::Instances;
@@ -55,7 +55,7 @@ pub fn run() -> ExitCode {
     if let Err(e) = prefer_in_oom() {
         eprintln!("trtserver plugin-host: cannot raise /proc/self/oom_score_adj: {e}");
     }
-    load_priority::leave_in_child();
+    let started_by_load = load_priority::leave_in_child();
     crash_report::install();
     let (sender, receiver) = split(socket);
     let control = Arc::new(Control::new(sender));
@@ -84,7 +84,8 @@ pub fn run() -> ExitCode {
         eprintln!("trtserver plugin-host: no thread could be started: {e}");
         return ExitCode::from(1);
     }
-    MainThread::new(control, instances).run(&inbox)
+    let low_priority = started_by_load.then(LowPriority::begin).flatten();
+    MainThread::new(control, instances, low_priority).run(&inbox)
 }
 
 /// Takes the control connection from standard input, and replaces that with `/dev/null`.

@@ -3,28 +3,29 @@
 use super::instance_session::InstanceSession;
 use super::shared::{LiveProcess, OpenError, Phase, Shared};
 use crate::error::{Error, Result};
-use crate::plugin::isolated::messages::control_request;
+use crate::plugin::isolated::messages::{InstanceFacts, control_request};
 use crate::plugin::isolated::process::PendingResponse;
 use crate::plugin::isolated::responses::ResponseReader;
 use crate::plugin::isolated::wire;
 use crate::plugin::isolated::work_connection::WorkConnection;
+use crate::plugin::load_priority;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 impl Shared {
-    /// Asks the child to open the instance. Returns the pending response and our end of the work connection.
+    /// Asks the child to open an instance. Returns the pending response and our end of the work connection.
     pub(super) fn request_open<'a>(
         &self,
         live: &'a LiveProcess,
-        session: &InstanceSession,
+        facts: InstanceFacts,
     ) -> Result<(PendingResponse<'a>, UnixStream), OpenError> {
         let (ours, theirs) = wire::pair()?;
         // The instance's thread may both send and read: only the timeout ends a send that the child does not read.
         ours.set_write_timeout(self.limits.response).map_err(|e| {
             Error::internal(format!("{}: cannot set up a work connection: {e}", self.subject))
         })?;
-        let open = control_request::Kind::OpenInstance(session.facts.clone());
+        let open = control_request::Kind::OpenInstance(facts);
         Ok((live.process.request(open, &[theirs.as_fd()])?, ours))
     }
 
@@ -56,10 +57,19 @@ impl Shared {
         Ok(connection)
     }
 
+    /// Closes the instance in the running child. It has no outstanding requests.
+    pub fn remove(&self, session: &Arc<InstanceSession>) {
+        self.lock().sessions.retain(|other| !Arc::ptr_eq(other, session));
+        session.close();
+    }
+
     /// Opens a further instance in the running child.
     pub fn add(&self, session: &Arc<InstanceSession>) -> Result<(Arc<WorkConnection>, u64)> {
         let live = self.live(0)?;
-        let opened = self.request_open(&live, session).and_then(|(pending, ours)| {
+        // The host ends the low priority when the version is open.
+        let nice = load_priority::while_loading(session.facts.nice);
+        let facts = InstanceFacts { nice, ..session.facts.clone() };
+        let opened = self.request_open(&live, facts).and_then(|(pending, ours)| {
             self.wait(pending)?;
             Ok(self.connect(&live, session, ours)?)
         });
@@ -69,6 +79,7 @@ impl Shared {
                 if matches!(&state.phase, Phase::Running(now) if now.generation == live.generation)
                 {
                     state.sessions.push(Arc::clone(session));
+                    state.opened |= state.sessions.len() == self.facts.n_instances as usize;
                     return Ok((connection, live.generation));
                 }
                 drop(state);

@@ -37,6 +37,14 @@ impl InstanceSession {
         self.lock().take()
     }
 
+    /// Ends the connection, by which the child closes the instance.
+    pub(super) fn close(&self) {
+        if let Some((connection, thread)) = self.disconnect() {
+            connection.close();
+            drop(thread.map(JoinHandle::join));
+        }
+    }
+
     /// Replaces the connection.
     pub(super) fn connect(&self, connection: &Arc<WorkConnection>, reader: Option<JoinHandle<()>>) {
         *self.lock() = Some((Arc::clone(connection), reader));

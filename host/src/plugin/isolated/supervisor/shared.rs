@@ -43,6 +43,8 @@ pub struct Shared {
 pub struct State {
     pub phase: Phase,
     pub sessions: Vec<Arc<InstanceSession>>,
+    /// All instances of the load are open; later others may be added and removed.
+    pub opened: bool,
     /// No further request will be sent.
     pub unloading: bool,
     /// The model is being closed.
@@ -51,7 +53,13 @@ pub struct State {
 
 impl State {
     pub fn new() -> Self {
-        Self { phase: Phase::Opening, sessions: Vec::new(), unloading: false, closing: false }
+        Self {
+            phase: Phase::Opening,
+            sessions: Vec::new(),
+            opened: false,
+            unloading: false,
+            closing: false,
+        }
     }
 }
 

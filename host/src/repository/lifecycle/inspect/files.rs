@@ -1,5 +1,6 @@
 //! Entries of repositories and model directories that a load would ignore or could not read.
 
+use super::super::super::disk::is_ignored;
 use super::super::super::model_config::FILE_NAME;
 use super::Finding;
 use crate::regular_file;
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// Entries of one model, at most.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The model directories in `root`, by name. Entries that are no model although they look like one become findings.
-pub fn models(root: &Path, findings: &mut Vec<Finding>) -> Vec<(String, PathBuf)> {
+/// Names of the model directories in `root`. Entries that are no model although they look like one become findings.
+pub fn models(root: &Path, findings: &mut Vec<Finding>) -> Vec<String> {
     let mut models = Vec::new();
     for path in entries(root, findings) {
         let name = path.file_name().unwrap_or_default();
@@ -21,11 +22,11 @@ pub fn models(root: &Path, findings: &mut Vec<Finding>) -> Vec<(String, PathBuf)
             findings.push(Finding::warning("repository", path, message));
             continue;
         };
-        if is_hidden(&path) {
+        if is_ignored(name) {
             continue;
         }
         match fs::metadata(&path) {
-            Ok(found) if found.is_dir() => models.push((name.to_owned(), path)),
+            Ok(found) if found.is_dir() => models.push(name.to_owned()),
             // Other files beside the models are allowed.
             Ok(_) => {}
             Err(e) => findings.push(Finding::warning("repository", path, unreachable(&e))),
@@ -51,8 +52,8 @@ pub fn walk(dir: &Path, findings: &mut Vec<Finding>) {
             Ok(found) if found.is_dir() => {
                 if visited.insert((found.dev(), found.ino())) {
                     let inside = entries(&path, findings).into_iter();
-                    // The configuration is read by its own check; hidden entries are no part of a model.
-                    pending.extend(inside.filter(|p| !is_hidden(p) && *p != dir.join(FILE_NAME)));
+                    // The configuration is read by its own check; ignored entries are no part of a model.
+                    pending.extend(inside.filter(|p| !ignores(p) && *p != dir.join(FILE_NAME)));
                 } else {
                     let message = "a link to a directory that is part of the model already";
                     findings.push(Finding::warning("file", path, message));
@@ -72,7 +73,7 @@ pub fn walk(dir: &Path, findings: &mut Vec<Finding>) {
 fn version_names(dir: &Path, findings: &mut Vec<Finding>) {
     for path in entries(dir, &mut Vec::new()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if !path.is_dir() {
+        if is_ignored(name) || !path.is_dir() {
             continue;
         }
         let digits = name.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -91,8 +92,8 @@ fn version_names(dir: &Path, findings: &mut Vec<Finding>) {
     }
 }
 
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+fn ignores(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(is_ignored)
 }
 
 /// The paths in a directory, sorted.

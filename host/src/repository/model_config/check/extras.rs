@@ -10,10 +10,9 @@ use super::refuse;
 /// The only metric whose buckets a model can configure.
 const CUSTOMIZABLE: &str = "nv_inference_first_response_histogram_ms";
 
-pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
-    warmup(config)?;
-    cache(config)?;
-    metrics(config)
+pub(super) fn check(config: &ModelConfig) -> Vec<ConfigError> {
+    let checks = [warmup, cache, metrics];
+    checks.iter().filter_map(|check| check(config).err()).collect()
 }
 
 fn warmup(config: &ModelConfig) -> Result<(), ConfigError> {

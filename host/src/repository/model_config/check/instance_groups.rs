@@ -12,20 +12,22 @@ pub(super) fn check(
     machine: &Machine,
     support: &InstanceSupport,
     max: usize,
-) -> Result<(), ConfigError> {
-    if config.instance_group.is_empty() {
-        return refuse(format!("must specify one or more 'instance group's for {}", config.name));
+) -> Vec<ConfigError> {
+    let (model, groups) = (&config.name, &config.instance_group);
+    if groups.is_empty() {
+        let text = format!("must specify one or more 'instance group's for {model}");
+        return vec![ConfigError::invalid(text)];
     }
-    config.instance_group.iter().try_for_each(|group| one(config, group, machine, support, max))?;
-    let total = config.instance_group.iter().map(instances).fold(0, usize::saturating_add);
-    if total > max {
-        return refuse(format!(
-            "the instance groups of model {} have {total} instances, at most {max} are allowed by \
-             --max-instances-per-model",
-            config.name
-        ));
+    let each = groups.iter().filter_map(|group| one(config, group, machine, support, max).err());
+    let mut refused: Vec<_> = each.collect();
+    let total = groups.iter().map(instances).fold(0, usize::saturating_add);
+    if refused.is_empty() && total > max {
+        refused.push(ConfigError::invalid(format!(
+            "the instance groups of model {model} have {total} instances, at most {max} are allowed by \
+             --max-instances-per-model"
+        )));
     }
-    Ok(())
+    refused
 }
 
 fn one(

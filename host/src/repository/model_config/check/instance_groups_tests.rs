@@ -66,9 +66,8 @@ fn groups_that_normalise_completes_are_valid() {
         (Kind::Auto, "instance group g of model m has unexpected kind KIND_AUTO"),
         (Kind::Gpu, "instance group g of model m has kind KIND_GPU but specifies no GPUs"),
     ] {
-        let error =
-            check(&group(kind), &machine(&[0]), &InstanceSupport::every_kind(), 1024).unwrap_err();
-        assert_eq!(error.message, expected);
+        let errors = check(&group(kind), &machine(&[0]), &InstanceSupport::every_kind(), 1024);
+        assert_eq!(errors[0].message, expected);
     }
 }
 
@@ -87,8 +86,9 @@ fn placed(
     let mut config = parse(&format!("name: 'm' backend: 'b' {groups}"));
     normalise(&mut config, machine, support);
     let subject = "instance group m_0 of model m ";
-    let refused = |e: ConfigError| e.message.trim_start_matches(subject).to_owned();
-    check(&config, machine, support, 1024).map_err(refused)?;
+    if let Some(first) = check(&config, machine, support, 1024).first() {
+        return Err(first.message.trim_start_matches(subject).to_owned());
+    }
     Ok(config.instance_group.iter().map(|g| (g.kind(), g.gpus.clone())).collect())
 }
 

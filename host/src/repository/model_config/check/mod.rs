@@ -28,41 +28,57 @@ pub(super) use unsupported::fields as unsupported_fields;
 /// do not change the responses. `support` is that of the model's backend; `max_instances` is `--max-instances-per-model`.
 ///
 /// # Errors
-/// The configuration is invalid, or uses a feature that this server does not support.
+/// The configuration is invalid, or uses features that this server does not support: every reason that does not follow from
+/// another. The first is the one that a load reports.
 pub fn check(
     config: &ModelConfig,
     machine: &Machine,
     support: &InstanceSupport,
     max_instances: usize,
-) -> Result<Vec<Warning>, ConfigError> {
-    let about = |field| move |e: ConfigError| e.about(Part::Field(field));
-    general(config).map_err(about(""))?;
-    tensors::check(config)?;
+) -> Result<Vec<Warning>, Vec<ConfigError>> {
+    identity(config).map_err(|e| vec![e.about(Part::Field(""))])?;
+    let mut refused: Vec<ConfigError> = Vec::new();
+    let mut refuse_each = |field, found: Vec<ConfigError>| {
+        refused.extend(found.into_iter().map(|e| e.about(Part::Field(field))));
+    };
+    refuse_each("", general(config));
+    refuse_each("", tensors::check(config));
     match &config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(dynamic)) => {
-            batching::check(config, dynamic).map_err(about("dynamic_batching"))?;
+            refuse_each("dynamic_batching", errors(batching::check(config, dynamic)));
         }
         Some(SchedulingChoice::SequenceBatching(batching)) => {
-            sequence::check(config, batching).map_err(about("sequence_batching"))?;
+            refuse_each("sequence_batching", errors(sequence::check(config, batching)));
         }
         Some(SchedulingChoice::EnsembleScheduling(_)) | None => {}
     }
     if config.platform == ENSEMBLE {
-        ensemble::check(config).map_err(about(""))?;
+        refuse_each("", errors(ensemble::check(config)));
     } else {
-        let checked = instance_groups::check(config, machine, support, max_instances);
-        checked.map_err(about("instance_group"))?;
+        let found = instance_groups::check(config, machine, support, max_instances);
+        refuse_each("instance_group", found);
     }
-    accelerators::check(config, support).map_err(about("optimization.execution_accelerators"))?;
-    batch_io::check(config, support)?;
-    extras::check(config).map_err(about(""))?;
-    let mut warnings = unsupported::check(config)?;
+    let found = errors(accelerators::check(config, support));
+    refuse_each("optimization.execution_accelerators", found);
+    refuse_each("", errors(batch_io::check(config, support)));
+    refuse_each("", extras::check(config));
+    let (mut warnings, unsupported) = unsupported::check(config);
+    refuse_each("", unsupported);
+    if !refused.is_empty() {
+        return Err(refused);
+    }
     warnings.extend(batching::without_effect(config));
     warnings.extend(fields::without_effect(config));
     Ok(warnings)
 }
 
-fn general(config: &ModelConfig) -> Result<(), ConfigError> {
+/// The error of a check that ends with its first one.
+fn errors(checked: Result<(), ConfigError>) -> Vec<ConfigError> {
+    checked.err().into_iter().collect()
+}
+
+/// Which model it is: all other checks depend on this.
+fn identity(config: &ModelConfig) -> Result<(), ConfigError> {
     let name = &config.name;
     if name.is_empty() {
         return refuse("model configuration must specify 'name'");
@@ -87,22 +103,26 @@ fn general(config: &ModelConfig) -> Result<(), ConfigError> {
             "ensemble scheduling must be set for ensemble {name} whose platform is ensemble"
         ));
     }
+    Ok(())
+}
+
+fn general(config: &ModelConfig) -> Vec<ConfigError> {
+    let (name, mut refused) = (&config.name, Vec::new());
     if config.max_batch_size < 0 {
-        return refuse(format!("'max_batch_size' must be non-negative value for {name}"));
+        refused.push(format!("'max_batch_size' must be non-negative value for {name}"));
     }
     if config.version_policy.as_ref().is_none_or(|policy| policy.policy_choice.is_none()) {
-        return refuse(format!("must specify 'version policy' for {name}"));
+        refused.push(format!("must specify 'version policy' for {name}"));
     }
     let by_compute = config.cc_model_filenames.values();
     for file in by_compute.chain([&config.default_model_filename]) {
         // A configuration may come with a load request and must not name files outside the model's directory.
         if !stays_inside(file) {
-            return refuse(format!(
-                "model file name '{file}' leaves the version directory for {name}"
-            ));
+            refused
+                .push(format!("model file name '{file}' leaves the version directory for {name}"));
         }
     }
-    Ok(())
+    refused.into_iter().map(ConfigError::invalid).collect()
 }
 
 /// Whether a relative path stays below the directory that it is joined to. Symbolic links are not resolved: a user who can

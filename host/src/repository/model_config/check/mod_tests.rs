@@ -33,9 +33,9 @@ fn general_rules() {
 fn fields_that_normalise_fills_are_required() {
     let mut config = parse("name: 'm' backend: 'b'");
     let error = |config: &ModelConfig| {
-        check(config, &Machine::default(), &InstanceSupport::every_kind(), 1024)
-            .unwrap_err()
+        check(config, &Machine::default(), &InstanceSupport::every_kind(), 1024).unwrap_err()[0]
             .message
+            .clone()
     };
     assert_eq!(error(&config), "must specify 'version policy' for m");
     config.version_policy = parse("version_policy { all {} }").version_policy;
@@ -46,9 +46,22 @@ fn fields_that_normalise_fills_are_required() {
 fn error_classes() {
     let config = parse("name: 'm' backend: 'b' max_batch_size: -1");
     assert_eq!(
-        check(&config, &Machine::default(), &InstanceSupport::every_kind(), 1024)
-            .unwrap_err()
+        check(&config, &Machine::default(), &InstanceSupport::every_kind(), 1024).unwrap_err()[0]
             .fault,
         Fault::Invalid
     );
+}
+
+#[test]
+fn every_independent_reason_is_reported() {
+    let config = parse(
+        "name: 'm' backend: 'b' max_batch_size: -1 version_policy { all {} } \
+         input { name: 'a' data_type: TYPE_FP32 dims: 0 } input { name: 'b' dims: 1 } \
+         output { name: 'c' } instance_group { count: 0 kind: KIND_CPU }",
+    );
+    let refused = check(&config, &Machine::default(), &InstanceSupport::every_kind(), 1024);
+    let texts: Vec<_> = refused.unwrap_err().into_iter().map(|e| e.message).collect();
+    let subjects = ["max_batch_size", "'a' dimension", "'b' must", "'c' must", "count 0"];
+    assert_eq!(texts.len(), subjects.len(), "{texts:?}");
+    assert!(texts.iter().zip(subjects).all(|(text, of)| text.contains(of)), "{texts:?}");
 }

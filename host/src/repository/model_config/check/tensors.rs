@@ -20,7 +20,9 @@ struct Tensor<'a> {
     non_linear: bool,
 }
 
-pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
+/// Checks each tensor by itself.
+pub(super) fn check(config: &ModelConfig) -> Vec<ConfigError> {
+    let mut refused = Vec::new();
     let mut seen = HashSet::new();
     for input in &config.input {
         let tensor = Tensor {
@@ -32,10 +34,11 @@ pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
             shape_tensor: input.is_shape_tensor,
             non_linear: input.is_non_linear_format_io,
         };
-        one(config, &tensor, &mut seen).map_err(|e| e.about(Part::Field("input")))?;
-        if input.format() != Format::None && input.dims.len() != 3 {
+        if let Err(e) = one(config, &tensor, &mut seen) {
+            refused.push(e.about(Part::Field("input")));
+        } else if input.format() != Format::None && input.dims.len() != 3 {
             let text = format!("model input NHWC/NCHW require 3 dims for {}", config.name);
-            return Err(ConfigError::invalid(text).about(Part::Field("input.format")));
+            refused.push(ConfigError::invalid(text).about(Part::Field("input.format")));
         }
     }
     seen.clear();
@@ -49,9 +52,10 @@ pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
             shape_tensor: output.is_shape_tensor,
             non_linear: output.is_non_linear_format_io,
         };
-        one(config, &tensor, &mut seen).map_err(|e| e.about(Part::Field("output")))?;
+        let checked = one(config, &tensor, &mut seen);
+        refused.extend(checked.err().map(|e| e.about(Part::Field("output"))));
     }
-    Ok(())
+    refused
 }
 
 fn one<'a>(

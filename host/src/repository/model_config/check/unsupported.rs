@@ -120,21 +120,18 @@ const TABLE: &[Row] = &[
     },
 ];
 
-/// Returns a warning for each row that applies.
-///
-/// # Errors
-/// The first row that refuses the model.
-pub(super) fn check(config: &ModelConfig) -> Result<Vec<Warning>, ConfigError> {
-    let mut warnings = Vec::new();
+/// A warning or an error for each row that applies.
+pub(super) fn check(config: &ModelConfig) -> (Vec<Warning>, Vec<ConfigError>) {
+    let (mut warnings, mut refused) = (Vec::new(), Vec::new());
     for row in TABLE.iter().filter(|row| (row.is_set)(config)) {
         let (field, model, consequence) = (row.field, &config.name, row.consequence);
         let message = format!("'{field}' of model '{model}' is not supported yet: {consequence}");
         match row.action {
-            Refuse => return Err(ConfigError::unsupported(message).about(Part::Field(field))),
+            Refuse => refused.push(ConfigError::unsupported(message).about(Part::Field(field))),
             Warn => warnings.push(Warning { field: field.to_owned(), message }),
         }
     }
-    Ok(warnings)
+    (warnings, refused)
 }
 
 /// The fields of the table.

@@ -94,12 +94,14 @@ impl Store for ObjectRepository {
         let shared = &self.0;
         let list = async { shared.client.files(model).await };
         let files = shared.runtime.run(&CancelFlag::default(), || (), list)?;
-        Ok(Fingerprint::new(files.into_iter().map(|entry| {
-            let ObjectMeta { last_modified, size, e_tag, .. } = entry.object;
-            let modified_ns = last_modified.timestamp_nanos_opt().unwrap_or_default();
-            let tag = e_tag.unwrap_or_default();
-            (PathBuf::from(entry.path), Stamp::of_object(modified_ns.into(), size, &tag))
-        })))
+        Ok(fingerprint_of(files.into_iter().map(|entry| (entry.path, entry.object))))
+    }
+
+    fn fingerprints(&self) -> Result<BTreeMap<String, Fingerprint>> {
+        let shared = &self.0;
+        let list = async { shared.client.all_files().await };
+        let models = shared.runtime.run(&CancelFlag::default(), || (), list)?.into_iter();
+        Ok(models.map(|(model, files)| (model, fingerprint_of(files.into_iter()))).collect())
     }
 
     fn materialise(&self, model: &str, cancel: &CancelFlag) -> Result<Arc<ModelDir>> {
@@ -166,7 +168,7 @@ impl Shared {
             Ok(())
         };
         let work = async {
-            work.await.map_err(|e: String| Error::internal(format!("model '{model}': {e}")))
+            work.await.map_err(|e: String| Error::unavailable(format!("model '{model}': {e}")))
         };
         self.runtime.run(cancel, || progress.log(), work)?;
         progress.finish();
@@ -199,6 +201,27 @@ impl VersionFiles for RemoteCopy {
     }
 }
 
+/// Of the objects of one model, by path.
+fn fingerprint_of(files: impl Iterator<Item = (String, ObjectMeta)>) -> Fingerprint {
+    Fingerprint::new(files.map(|(path, object)| {
+        let ObjectMeta { last_modified, size, e_tag, .. } = object;
+        let modified_ns = last_modified.timestamp_nanos_opt().unwrap_or_default();
+        let tag = e_tag.unwrap_or_default();
+        (PathBuf::from(path), Stamp::of_object(modified_ns.into(), size, &tag))
+    }))
+}
+
+/// Removes empty objects in place of directories, as web consoles create them.
+fn remove_markers(files: &mut BTreeMap<String, ObjectMeta>) {
+    let dirs: Vec<String> =
+        files.keys().filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned())).collect();
+    for dir in dirs {
+        if files.get(&dir).is_some_and(|object| object.size == 0) {
+            files.remove(&dir);
+        }
+    }
+}
+
 impl Client {
     async fn models(&self) -> Result<Vec<String>> {
         let prefix = self.prefix("");
@@ -206,7 +229,8 @@ impl Client {
         let listed = self.store.list_with_delimiter(prefix.as_ref()).await;
         let listed = listed.map_err(|e| self.error(&call(), &e))?;
         let names = listed.common_prefixes.iter().filter_map(|prefix| prefix.filename());
-        let mut names: Vec<String> = names.filter(|n| is_entry(n)).map(str::to_owned).collect();
+        let is_model = |name: &&str| is_entry(name) && !is_ignored(name);
+        let mut names: Vec<String> = names.filter(is_model).map(str::to_owned).collect();
         names.sort_unstable();
         names.dedup();
         Ok(names)
@@ -219,6 +243,28 @@ impl Client {
             Some(Ok(_)) => Ok(true),
             Some(Err(e)) => Err(self.error(&format!("list {}/{model}/", self.url), &e)),
         }
+    }
+
+    /// The files of all models, by model and path.
+    async fn all_files(&self) -> Result<BTreeMap<String, BTreeMap<String, ObjectMeta>>> {
+        let prefix = self.prefix("");
+        let below = self.url.key("");
+        let mut listed = self.store.list(prefix.as_ref());
+        let mut models: BTreeMap<String, BTreeMap<String, ObjectMeta>> = BTreeMap::new();
+        while let Some(object) = listed.next().await {
+            let object = object.map_err(|e| self.error(&format!("list {}/", self.url), &e))?;
+            let path = object.location.as_ref().strip_prefix(&below);
+            let Some((model, path)) = path.and_then(|path| path.split_once('/')) else { continue };
+            if !is_entry(model) || is_ignored(model) {
+                continue;
+            }
+            let files = models.entry(model.to_owned()).or_default();
+            if !path.split('/').any(is_ignored) {
+                files.insert(path.to_owned(), object);
+            }
+        }
+        models.values_mut().for_each(remove_markers);
+        Ok(models)
     }
 
     /// The files of a model, by path.
@@ -243,14 +289,7 @@ impl Client {
         if files.is_empty() {
             return Err(Error::not_found(format!("'{}/{model}/' has no files", self.url)));
         }
-        // Empty objects in place of directories, as web consoles create them.
-        let dirs: Vec<String> =
-            files.keys().filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned())).collect();
-        for dir in dirs {
-            if files.get(&dir).is_some_and(|object| object.size == 0) {
-                files.remove(&dir);
-            }
-        }
+        remove_markers(&mut files);
         Ok(files.into_iter().map(|(path, object)| Entry { path, object }).collect())
     }
 
@@ -261,6 +300,6 @@ impl Client {
     }
 
     fn error(&self, call: &str, e: &object_store::Error) -> Error {
-        Error::new(Code::Internal, format!("{call}: {}", message::of(e)))
+        Error::new(Code::Unavailable, format!("{call}: {}", message::of(e)))
     }
 }
