@@ -71,7 +71,7 @@ class Ragged(checks.Case):
         self.cut("cut_isolated", [full(1, 2), full(1, 4), full(1, 1), full(1, 3)])
 
     def test_backend_gathers_ragged_inputs_or_reads_each(self):
-        for model in ("merged", "each"):
+        for model in ("merged", "each", "custom"):
             inputs = [full(1, 2), full(1, 4), full(1, 0), full(1, 3)]
             for got, sent in zip(self.together(model, inputs, "OUTPUT0", "INPUT0"), inputs, strict=True):
                 np.testing.assert_array_equal(got, sent)

@@ -1,5 +1,6 @@
 //! Ragged batching: inputs of different shapes in one batch, batch inputs, outputs cut by input shapes.
 
+use trtserver_tests::custom::{Custom, Generation};
 use trtserver_tests::{Server, parameters, probe, python_v2, root};
 
 /// A tensor of FP32; `more` is added to it.
@@ -70,7 +71,12 @@ fn requests_of_different_shapes_are_one_run() {
         let tensors = format!("input {input} output {output} {more}");
         format!("backend: \"probe\" max_batch_size: 4\n{tensors}{BATCHED}")
     };
+    // Payloads with shapes of their own, as since v1.11.
+    let tensors = tensor("INPUT0", "-1", "allow_ragged_batch: true");
+    let tensors = format!("input {tensors} output {}\n", tensor("OUTPUT0", "-1", ""));
+    let custom = Custom::new("custom", &tensors).library("identity.c", Generation::V2b);
     let server = server
+        .custom(custom.batch(4).more(BATCHED))
         .model("merged", echo(CUT) + &parameters(&[("merge", "true")]))
         .model("each", echo(""))
         .start();
