@@ -4,6 +4,8 @@ pub mod arena; // memory shared with isolated models
 pub mod budget; // memory that requests and responses may hold
 pub mod cli; // command line and `--config` file: every flag in one catalogue
 pub mod clock; // CLOCK_MONOTONIC, the only clock
+#[cfg(test)]
+mod compatibility_testing; // the tables of docs/compatibility
 pub mod config; // settings of the server, checked and with defaults
 pub mod device; // GPUs, found at run time
 pub mod error; // the error type of all parts: code and message

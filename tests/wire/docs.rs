@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use trtserver_tests::polling::polling;
 use trtserver_tests::scheduled::accumulator;
 use trtserver_tests::versions::{Version, model};
-use trtserver_tests::{Server, dist, folder, python, python_v2, root};
+use trtserver_tests::{Running, Server, dist, folder, python, python_v2, root};
 
 fn output_matches(page: &str) {
     let server = Server::new().copy_models("examples/models").start();
@@ -92,22 +92,66 @@ fn batching_md_configurations() {
     assert!(server.start().stop().success());
 }
 
-/// Without a v1 client for this machine its section is left out.
-#[test]
-fn shared_memory_md() {
-    let server =
-        Server::new().copy_models("examples/models").flag("--allow-client-shm=true").start();
+/// The commands of a page with sections for `PYTHON_V1` and `PYTHON_V2`. Without a v1 client for this machine its section is left
+/// out.
+fn output_with_clients_matches(server: &Running, page: &str) {
     let set = |generation: &str| {
         let program = python(generation)?;
         Some(format!("--set=PYTHON_{}={}", generation.to_uppercase(), program.display()))
     };
-    let page = "docs/shared-memory.md";
     let mut arguments: Vec<String> = ["v1", "v2"].into_iter().filter_map(set).collect();
     let whole = arguments.len() == 2;
+    let path = std::env::var("PATH").unwrap_or_default();
+    arguments.push(format!("--set=PATH={}:{path}", dist().join("bin").display()));
     let (_dir, page) = sections(page, |section| whole || !section.contains("PYTHON_V1"));
     arguments.push(page);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    python_v2(&server, "run_docs.py", &arguments);
+    python_v2(server, "run_docs.py", &arguments);
+}
+
+#[test]
+fn shared_memory_md() {
+    let server =
+        Server::new().copy_models("examples/models").flag("--allow-client-shm=true").start();
+    output_with_clients_matches(&server, "docs/shared-memory.md");
+}
+
+/// A server with the flags of the page's start line, whose repository is `/models`.
+fn started_as_shown(page: &str) -> Running {
+    let text = fs::read_to_string(root().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
+    let line = text.lines().find_map(|line| line.strip_prefix("trtserver --model-"));
+    let (_, flags) = line.and_then(|line| line.split_once("=/models ")).expect("a start line");
+    let server = Server::new().copy_models("examples/models");
+    flags.split(' ').fold(server, |server, flag| server.flag(flag)).start()
+}
+
+#[test]
+fn from_trtis_md() {
+    let page = "docs/from-trtis.md";
+    output_with_clients_matches(&started_as_shown(page), page);
+}
+
+#[test]
+fn from_triton_md() {
+    let page = "docs/from-triton.md";
+    output_with_clients_matches(&started_as_shown(page), page);
+}
+
+/// Endpoints that docs/compatibility/v2.md calls not done are refused in words.
+#[test]
+fn endpoints_that_are_not_done_are_refused() {
+    let page = fs::read_to_string(root().join("docs/compatibility/v2.md")).unwrap_or_default();
+    let server = Server::new().copy_model("examples/models/dynamic_shape").start();
+    let rows = page.lines().filter(|line| line.starts_with("| `POST`"));
+    for row in rows.filter(|row| row.contains("| not done |")) {
+        for path in row.split('`').filter(|path| path.starts_with("/v2/")) {
+            let path =
+                path.replace("[/versions/{version}]", "").replace("{model}", "dynamic_shape");
+            let response = server.post(&path, &[], r#"{"log_info":true,"trace_rate":"1"}"#);
+            assert_eq!(response.status, 501, "{path}: {}", response.text());
+            assert!(response.json()["error"].is_string(), "{path}: {}", response.text());
+        }
+    }
 }
 
 #[test]

@@ -66,8 +66,8 @@ impl Context {
     /// # Errors
     /// The device is lost, or has no context.
     pub fn enter(&self) -> Result<Entered<'_>> {
-        if let Some(reason) = self.lost() {
-            return Err(self.lost_error(reason));
+        if let Some(lost) = self.fault() {
+            return Err(lost);
         }
         self.enter_lost()
     }
@@ -140,14 +140,18 @@ impl Context {
         if is_sticky(e.code) {
             self.lose(&e.to_string());
         }
-        match self.lost() {
-            Some(reason) => self.lost_error(reason),
-            None if e.code == OUT_OF_MEMORY => Error::new(
+        self.fault().unwrap_or_else(|| match e.code {
+            OUT_OF_MEMORY => Error::new(
                 Code::ResourceExhausted,
                 format!("GPU {} is out of memory: {e}", self.ordinal),
             ),
-            None => Error::internal(format!("GPU {}: {e}", self.ordinal)),
-        }
+            _ => Error::internal(format!("GPU {}: {e}", self.ordinal)),
+        })
+    }
+
+    /// The error of whatever needs the device, if it is lost.
+    pub fn fault(&self) -> Option<Error> {
+        self.lost().map(|reason| self.lost_error(reason))
     }
 
     fn lost_error(&self, reason: &str) -> Error {

@@ -7,7 +7,7 @@ use super::ipc::IpcMemory;
 use super::pinned::{PinnedMemory, PinnedPool};
 use super::pool::{DeviceMemory, DevicePool};
 use super::stream::Stream;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ledger::MemoryTag;
 use crate::sync::Mutex;
 use cudarc::driver::sys::CUdevice_attribute::*;
@@ -141,6 +141,11 @@ impl Device {
     /// Why the device cannot be used until the process ends; `None` for a usable device.
     pub fn lost(&self) -> Option<&str> {
         self.context.lost()
+    }
+
+    /// The error of whatever needs the device, if it is lost.
+    pub fn fault(&self) -> Option<Error> {
+        self.context.fault()
     }
 
     /// Free and total bytes, of all processes.

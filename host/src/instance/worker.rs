@@ -244,13 +244,10 @@ impl Worker {
 
     /// Executions that may be outstanding when the next one begins.
     fn max_outstanding(&self) -> usize {
-        let facts = &self.model.backend.facts;
-        let most = match self.plan.kind {
-            _ if self.one_at_a_time => 1,
-            Kind::Gpu => facts.gpu_max_in_flight,
-            _ => facts.max_in_flight,
-        };
-        most - 1
+        if self.one_at_a_time {
+            return 0;
+        }
+        self.model.backend.facts.max_in_flight_of(self.plan.kind) - 1
     }
 
     pub(super) fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {

@@ -32,3 +32,7 @@ pub fn text(models: &ModelTable, gpus: Option<&Gpus>, cpu: bool) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::{BackendInfo, instance_kind};
 use trtserver_plugin_api::abi::types::{Str, memory_type};
+use trtserver_proto::v2::model_instance_group::Kind;
 
 /// Stack of an instance's thread in bytes, unless the backend declares another.
 pub const DEFAULT_STACK: usize = 8 << 20;
@@ -44,6 +45,11 @@ impl BackendFacts {
         // SAFETY: backend_info(null) gives a static info, checked when the library was opened.
         let facts = unsafe { facts((table.backend_info)(null_mut())) };
         Self { abi: (table.abi_major, table.abi_minor), ..facts }
+    }
+
+    /// The most batches that an instance of this kind may have accepted and not answered.
+    pub fn max_in_flight_of(&self, kind: Kind) -> usize {
+        if kind == Kind::Gpu { self.gpu_max_in_flight } else { self.max_in_flight }
     }
 
     /// Instances on a GPU take inputs in its memory.

@@ -69,16 +69,12 @@ impl RequestContext {
     /// # Errors
     /// As of [`TensorData::deliver`].
     pub fn deliver(&self, position: usize, data: TensorData, name: &str) -> Result<TensorData> {
-        match (data, self.destination(position)) {
-            (data @ TensorData::Cpu(_), None) => Ok(data),
-            (data, None) if self.stays_on_device(position, &data) => Ok(data),
-            (data, destination) => data.deliver(destination, name),
+        let destination = self.destination(position);
+        let on_device = destination.is_none() && !data.location().is_cpu_accessible();
+        if on_device && self.is_wanted_on_device(position) {
+            return Ok(data);
         }
-    }
-
-    fn stays_on_device(&self, position: usize, data: &TensorData) -> bool {
-        let stays = self.outputs.get(position).is_some_and(RequestedOutput::stays_on_device);
-        stays && !data.location().is_cpu_accessible()
+        data.deliver(destination, name)
     }
 
     /// The requested output at this position is wanted in GPU memory: a step of an ensemble reads it there, or its destination is there.

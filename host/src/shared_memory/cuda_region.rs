@@ -94,12 +94,10 @@ impl MemoryOwner for CudaRegion {
     }
 
     fn fault(&self) -> Option<Error> {
-        let reason = self.device.lost()?;
-        Some(Error::unavailable(format!(
-            "shared memory region '{}' cannot be used any more: GPU {} is lost: {reason}",
-            self.name,
-            self.device_id()
-        )))
+        let lost = self.device.fault()?;
+        let (name, why) = (&self.name, lost.message);
+        let text = format!("shared memory region '{name}' cannot be used any more: {why}");
+        Some(Error::unavailable(text))
     }
 
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {

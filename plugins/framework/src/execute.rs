@@ -108,7 +108,7 @@ fn execute_whole(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), 
 }
 
 /// True: the request was cancelled, and has failed now.
-fn fail_if_cancelled(request: Request<'_>) -> bool {
+pub fn fail_if_cancelled(request: Request<'_>) -> bool {
     let cancelled = request.is_cancelled();
     if cancelled {
         request.fail(Error::cancelled("the request was cancelled before it ran"));

@@ -242,7 +242,7 @@ impl<F: ModelFormat> Instance for EngineInstance<F> {
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         match &mut self.instance {
             OnDevice::Cpu(instance) => execute::execute(&mut **instance, batch),
-            OnDevice::Gpu(instance) => instance.execute(batch),
+            OnDevice::Gpu(instance) => execute::execute(&mut **instance, batch),
         }
     }
 }

@@ -74,17 +74,14 @@ impl Buffers {
                 (tensor.dtype().to_abi(), tensor.shape(), tensor.byte_size());
             let mut buffer = [0; MAX_RANK];
             let shape = accepted(model, slot, rows.is_some(), kind, given, bytes, &mut buffer)?;
-            let mut shape = Shape::new(shape).ok_or_else(|| {
+            let shape = Shape::new(shape).ok_or_else(|| {
                 Fault::invalid(format!(
                     "input '{}' for model '{model}' has {} dimensions, TensorRT allows 8",
                     slot.name,
                     shape.len()
                 ))
             })?;
-            if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
-                *first = rows as i64;
-            }
-            self.shapes[at] = shape;
+            self.shapes[at] = shape.with_rows(rows);
             self.inputs[at] = Input { position, at: None, bytes: 0 };
             if slot.handle.is_shape {
                 self.inputs[at].at = tensor
@@ -131,11 +128,11 @@ impl Buffers {
         &mut self,
         nth: usize,
         bytes: usize,
-        on_host: bool,
+        is_shape: bool,
         device: &Device,
         scope: &Scope,
     ) -> Result<*mut u8, Error> {
-        if on_host {
+        if is_shape {
             let block = &mut self.host_scratch[nth];
             block.resize(block.len().max(bytes.div_ceil(8)).max(1), 0);
             return Ok(block.as_mut_ptr().cast());

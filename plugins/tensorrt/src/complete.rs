@@ -5,6 +5,7 @@ use crate::tensors::EngineTensor;
 use crate::types;
 use std::fmt::Write;
 use trtserver_framework::check::Element;
+use trtserver_framework::complete::escaped;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::types::type_name;
@@ -119,7 +120,8 @@ fn tensor_text(
     };
     let skip = usize::from(skip_first && !tensor.is_shape);
     let dims = tensor.shape.dims().get(skip..).unwrap_or_default();
-    let _ = write!(text, "{field} {{ name: {} data_type: {}", quoted(name), type_name(dtype));
+    let (name, dtype) = (escaped(name), type_name(dtype));
+    let _ = write!(text, "{field} {{ name: \"{name}\" data_type: {dtype}");
     match dims {
         // A configuration has no scalars.
         [] if skip == 0 => text.push_str(" dims: 1"),
@@ -130,20 +132,6 @@ fn tensor_text(
     }
     text.push_str(if tensor.is_shape { " is_shape_tensor: true }\n" } else { " }\n" });
     Ok(())
-}
-
-/// A string of protobuf text.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

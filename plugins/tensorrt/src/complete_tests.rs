@@ -12,7 +12,6 @@ fn tensor(name: &str, is_input: bool, kind: i32, dims: &[i64]) -> EngineTensor {
         is_input,
         kind,
         shape: Shape::new(dims).expect("at most eight dimensions"),
-        on_host: false,
         is_shape: false,
         format: 0,
         binding: 0,

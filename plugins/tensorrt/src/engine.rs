@@ -188,10 +188,9 @@ impl Engine {
         Ok(EngineTensor {
             is_input: of(class.get_tensor_io_mode, "getTensorIOMode")? == INPUT,
             kind: of(class.get_tensor_data_type, "getTensorDataType")?,
-            on_host,
             format: of(class.get_tensor_format, "getTensorFormat")?,
             // The host keeps shape tensors alone in CPU memory.
-            is_shape: is_shape || on_host,
+            is_shape: on_host,
             binding: usize::try_from(binding).unwrap_or(0),
             shape,
             c_name,
@@ -220,7 +219,7 @@ impl Engine {
             };
             Ok((tensor.name.clone(), Range { min: min?, opt: opt?, max: max?, values }))
         });
-        Ok(Profile { index: index as usize, ranges: ranges.collect::<Result<_, String>>()? })
+        Ok(Profile { ranges: ranges.collect::<Result<_, String>>()? })
     }
 
     /// Minimum and maximum of the values of a shape tensor; `None` where the library does not tell.

@@ -8,14 +8,14 @@ use crate::buffers::{copy, free_behind};
 use crate::driver::{self, Graph};
 use crate::instance::TensorRtInstance;
 use crate::model::Loaded;
-use crate::outlet::{Target, bytes_of};
+use crate::outlet::bytes_of;
 use crate::profile::nearest;
 use crate::run::Failed;
 use crate::settings::{CudaOptions, GraphSpec};
 use crate::vtable::Shape;
 use std::ptr::NonNull;
 use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::Output;
+use trtserver_framework::outlet::{Outlet, Output};
 use trtserver_framework::types::shape_text;
 use trtserver_plugin_api::author::{Dtype, Error, HostMemory};
 
@@ -157,7 +157,7 @@ impl TensorRtInstance {
         &mut self,
         chosen: usize,
         rows: Option<usize>,
-        target: &mut Target<'_, '_>,
+        outlet: &mut dyn Outlet,
     ) -> Result<bool, Failed> {
         let Some(at) = self.graphs.entry(&self.buffers.shapes) else { return Ok(false) };
         if matches!(self.graphs.entries[at].state, State::New) {
@@ -167,7 +167,7 @@ impl TensorRtInstance {
         if captured.context != chosen {
             return Ok(false);
         }
-        self.launch(captured, rows, target).map(|()| true)
+        self.launch(captured, rows, outlet).map(|()| true)
     }
 
     /// Captures the graphs for the shapes that the configuration lists.
@@ -250,7 +250,7 @@ impl TensorRtInstance {
         let mut outputs = Vec::new();
         for nth in 0..self.loaded.plan.outputs.len() {
             let slot = &self.loaded.plan.outputs[nth];
-            let shape = self.output_shape_of(chosen, nth, rows);
+            let shape = self.contexts[chosen].output_shape(&self.loaded, nth, rows);
             let shape = shape.ok_or_else(|| {
                 format!("the shape of output '{}' is known only while the engine runs", slot.name)
             })?;
@@ -288,22 +288,11 @@ impl TensorRtInstance {
         Ok(at)
     }
 
-    fn output_shape_of(&self, chosen: usize, nth: usize, rows: Option<usize>) -> Option<Shape> {
-        if self.loaded.engine.implicit_batch.is_none() {
-            return self.contexts[chosen].outputs[nth];
-        }
-        let mut shape = Shape::new(&self.loaded.plan.outputs[nth].dims)?;
-        if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
-            *first = rows as i64;
-        }
-        Some(shape)
-    }
-
     fn launch(
         &self,
         captured: &Captured,
         rows: Option<usize>,
-        target: &mut Target<'_, '_>,
+        outlet: &mut dyn Outlet,
     ) -> Result<(), Failed> {
         let device = &self.device;
         let failed = |error: Error| Failed::Run(error.into());
@@ -315,15 +304,12 @@ impl TensorRtInstance {
         unsafe { captured.graph.launch(device.stream().as_raw()) }
             .map_err(|reason| Failed::Run(Fault::internal(reason)))?;
         for (slot, (shape, from)) in self.loaded.plan.outputs.iter().zip(&captured.outputs) {
-            let mut shape = *shape;
-            if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
-                *first = rows as i64;
-            }
+            let shape = shape.with_rows(rows);
             let bytes = bytes_of(&shape, slot.dtype).unwrap_or(0);
             let kind = Dtype::from_abi(slot.dtype);
             let dims = if slot.scalar { &[1][..] } else { shape.dims() };
             let output = Output { name: &slot.name, kind, shape: dims };
-            let block = target.block(output, bytes, device.memory()).map_err(failed)?;
+            let block = outlet.block_in(output, bytes, device.memory()).map_err(failed)?;
             if !block.ptr.is_null() {
                 copy(device, block.ptr, from.as_ptr(), bytes).map_err(failed)?;
             }

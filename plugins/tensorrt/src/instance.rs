@@ -8,9 +8,8 @@ use crate::model::{Loaded, TensorRtModel};
 use crate::profile::{Range, selected};
 use crate::vtable::Shape;
 use std::sync::Arc;
-use trtserver_plugin_api::author::{
-    Batch, Code, Device, Error, Instance, InstanceContext, Request, Scope,
-};
+use trtserver_framework::execute::fail_if_cancelled;
+use trtserver_plugin_api::author::{Batch, Code, Device, Error, Instance, InstanceContext, Scope};
 
 pub struct TensorRtInstance {
     /// Before the engine, which they hold.
@@ -145,13 +144,14 @@ impl ProfileContext {
             profile,
         })
     }
-}
 
-/// True: the request was cancelled, and has failed now.
-fn fail_if_cancelled(request: Request<'_>) -> bool {
-    let cancelled = request.is_cancelled();
-    if cancelled {
-        request.fail(Error::cancelled("the request was cancelled before it ran"));
+    /// The shape of an output of a run of `rows` rows, once those of the inputs are set; `None` where only the run decides.
+    pub fn output_shape(&self, loaded: &Loaded, nth: usize, rows: Option<usize>) -> Option<Shape> {
+        match loaded.engine.implicit_batch {
+            Some(_) => {
+                Shape::new(&loaded.plan.outputs[nth].dims).map(|shape| shape.with_rows(rows))
+            }
+            None => self.outputs[nth],
+        }
     }
-    cancelled
 }

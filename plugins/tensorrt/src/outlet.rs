@@ -1,22 +1,16 @@
-//! Where a run takes its inputs from and where its outputs go: a whole batch, or one request of it.
+//! Where a run takes its inputs from, a whole batch or one request of it, and how it hands over memory of outputs.
 
 use crate::vtable::Shape;
 use std::mem::ManuallyDrop;
-use trtserver_framework::outlet::Output;
+use trtserver_framework::outlet::{Donation, Outlet, Output};
 use trtserver_plugin_api::abi::types::{Buf, Memory};
-use trtserver_plugin_api::author::{Batch, Error, Event, HostMemory, Request, Response, Tensor};
+use trtserver_plugin_api::author::{Batch, Error, Event, HostMemory, Request, Tensor};
 
 /// Inputs of a run.
 #[derive(Clone, Copy)]
 pub enum Source<'a, 'b> {
     Batch(&'a Batch<'b>),
     Request(Request<'b>),
-}
-
-/// Outputs of a run.
-pub enum Target<'a, 'b> {
-    Batch(&'a Batch<'b>),
-    Response(Response<'b>),
 }
 
 impl<'b> Source<'_, 'b> {
@@ -56,57 +50,22 @@ impl<'b> Source<'_, 'b> {
     }
 }
 
-impl Target<'_, '_> {
-    /// Memory for an output; null if no request asked for it.
-    ///
-    /// # Errors
-    /// There is no memory, or the output does not agree with its declaration.
-    pub fn block(
-        &mut self,
-        output: Output<'_>,
-        bytes: usize,
-        memory: Memory,
-    ) -> Result<Buf, Error> {
-        let Output { name, kind, shape } = output;
-        match self {
-            Target::Batch(batch) => batch.scatter_buf(name, kind, shape, bytes, memory),
-            Target::Response(response) => response.output_buf(name, kind, shape, bytes, memory),
-        }
-    }
-
-    /// Hands over device memory that the run writes, which is freed once `written` is reached and the host has read it.
-    ///
-    /// # Errors
-    /// The output does not agree with its declaration.
-    pub fn adopt(
-        &mut self,
-        output: Output<'_>,
-        bytes: usize,
-        memory: HostMemory,
-        written: Event,
-    ) -> Result<(), Error> {
-        let Output { name, kind, shape } = output;
-        let block = Buf {
-            ptr: memory.as_ptr(),
-            bytes: bytes as u64,
-            memory: memory.memory(),
-            ready: std::ptr::null_mut(),
-            memory_handle: 0,
-        };
-        let owner = Box::new(Adopted(ManuallyDrop::new((memory, written))));
-        let owner = Box::into_raw(owner).cast();
-        // SAFETY: the memory is owned by the box until `release`.
-        unsafe {
-            match self {
-                Target::Batch(batch) => {
-                    batch.scatter_adopt_raw(name, kind, shape, block, release, owner)
-                }
-                Target::Response(response) => {
-                    response.adopt_raw(name, kind, shape, &[block], release, owner)
-                }
-            }
-        }
-    }
+/// Hands over device memory that the run writes, which is freed once `written` is reached and the host has read it.
+///
+/// # Errors
+/// The output does not agree with its declaration.
+pub fn adopt(
+    outlet: &mut dyn Outlet,
+    output: Output<'_>,
+    bytes: usize,
+    memory: HostMemory,
+    written: Event,
+) -> Result<(), Error> {
+    let (data, location) = (memory.as_ptr(), memory.memory());
+    let owner = Box::new(Adopted(ManuallyDrop::new((memory, written))));
+    let owner = Box::into_raw(owner).cast();
+    // SAFETY: the memory is owned by the box until `release`.
+    unsafe { outlet.donate(output, Donation { data, bytes, memory: location, release, owner }) }
 }
 
 fn no_memory(memory: Memory) -> Buf {
@@ -126,7 +85,7 @@ impl Drop for Adopted {
 }
 
 /// # Safety
-/// `owner` is the box of [`Target::adopt`], released once.
+/// `owner` is the box of [`adopt`], released once.
 unsafe extern "C" fn release(owner: *mut u8) {
     // SAFETY: by the caller's promise.
     drop(unsafe { Box::from_raw(owner.cast::<Adopted>()) });

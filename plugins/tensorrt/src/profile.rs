@@ -16,7 +16,6 @@ pub struct Range {
 /// A profile of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    pub index: usize,
     /// By name of the input.
     pub ranges: Vec<(String, Range)>,
 }

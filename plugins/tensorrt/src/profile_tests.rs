@@ -53,7 +53,6 @@ fn values_of_a_shape_tensor_are_limited() {
 #[test]
 fn max_batch_is_that_of_the_tightest_input() {
     let profile = Profile {
-        index: 0,
         ranges: vec![
             ("a".to_owned(), range(&[1, 2], &[4, 2], &[16, 2])),
             ("b".to_owned(), range(&[1], &[4], &[8])),

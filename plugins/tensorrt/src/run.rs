@@ -5,11 +5,11 @@ use crate::callbacks::logger;
 use crate::callbacks::outputs::OutputAllocator;
 use crate::instance::{ProfileContext, TensorRtInstance};
 use crate::model::Loaded;
-use crate::outlet::{Source, Target, bytes_of};
+use crate::outlet::{Source, adopt, bytes_of};
 use crate::vtable::Shape;
 use std::sync::Arc;
 use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::{Output, output_shape};
+use trtserver_framework::outlet::{Outlet, Output, output_shape};
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::shape_text;
 use trtserver_plugin_api::abi::types::code;
@@ -52,7 +52,7 @@ impl TensorRtInstance {
     /// # Errors
     /// An input is invalid, or the run could not be queued.
     pub fn run_batch(&mut self, batch: &Batch<'_>) -> Result<(), Failed> {
-        self.run(Source::Batch(batch), &mut Target::Batch(batch))
+        self.run(Source::Batch(batch), &mut { batch })
     }
 
     /// Queues a run for one request of several.
@@ -60,16 +60,12 @@ impl TensorRtInstance {
     /// # Errors
     /// As [`TensorRtInstance::run_batch`].
     pub fn run_request(&mut self, request: Request<'_>) -> Result<(), Failed> {
-        let response = request.new_response().map_err(Failed::of_error)?;
-        let mut target = Target::Response(response);
-        self.run(Source::Request(request), &mut target)?;
-        match target {
-            Target::Response(response) => response.send().map_err(Failed::of_error),
-            Target::Batch(_) => Ok(()),
-        }
+        let mut response = request.new_response().map_err(Failed::of_error)?;
+        self.run(Source::Request(request), &mut response)?;
+        response.send().map_err(Failed::of_error)
     }
 
-    fn run(&mut self, source: Source<'_, '_>, target: &mut Target<'_, '_>) -> Result<(), Failed> {
+    fn run(&mut self, source: Source<'_, '_>, outlet: &mut dyn Outlet) -> Result<(), Failed> {
         logger::clear_errors();
         let model = &self.model.config.model;
         let rows = self.loaded.plan.batching.then(|| source.rows());
@@ -78,17 +74,17 @@ impl TensorRtInstance {
         let chosen = self.choose().map_err(Failed::Input)?;
         let located = self.buffers.locate_inputs(&self.loaded, source, &self.device, &self.scope);
         located.map_err(Failed::Input)?;
-        if self.graphs.is_enabled() && self.run_graph(chosen, rows, target)? {
+        if self.graphs.is_enabled() && self.run_graph(chosen, rows, outlet)? {
             return Ok(());
         }
         self.set_inputs(chosen)?;
-        self.set_outputs(chosen, rows, target)?;
+        self.set_outputs(chosen, rows, outlet)?;
         // SAFETY: all tensors have addresses: of the host, ordered by the compute stream, or of this instance.
         unsafe { self.enqueue(chosen, rows) }?;
         for (to, from, bytes) in self.buffers.copies.drain(..) {
             copy(&self.device, to, from, bytes).map_err(Failed::of_error)?;
         }
-        self.adopt_outputs(chosen, rows, target)
+        self.adopt_outputs(chosen, rows, outlet)
     }
 
     /// Sets shapes that differ from the run before, and all addresses.
@@ -135,7 +131,7 @@ impl TensorRtInstance {
         &mut self,
         chosen: usize,
         rows: Option<usize>,
-        target: &mut Target<'_, '_>,
+        outlet: &mut dyn Outlet,
     ) -> Result<(), Failed> {
         let Self { contexts, buffers, loaded, device, scope, .. } = self;
         let context = &mut contexts[chosen];
@@ -143,16 +139,7 @@ impl TensorRtInstance {
         buffers.copies.clear();
         for (nth, slot) in loaded.plan.outputs.iter().enumerate() {
             let handle = &slot.handle;
-            let shape = match implicit {
-                true => Shape::new(&slot.dims).map(|mut shape| {
-                    if let (Some(rows), Some(first)) = (rows, shape.dims_mut().first_mut()) {
-                        *first = rows as i64;
-                    }
-                    shape
-                }),
-                false => context.outputs[nth],
-            };
-            let Some(shape) = shape else {
+            let Some(shape) = context.output_shape(loaded, nth, rows) else {
                 let allocator = prepare_allocator(context, nth, loaded, device, scope);
                 allocator.map_err(|reason| Failed::Run(Fault::internal(reason)))?;
                 continue;
@@ -164,17 +151,17 @@ impl TensorRtInstance {
             let mut dims = [0; MAX_RANK];
             let rows = rows.filter(|_| !handle.is_shape);
             let output = described(slot, rows, &shape, &mut dims).map_err(Failed::Run)?;
-            let memory = if handle.on_host { Memory::CPU } else { device.memory() };
-            let block = target.block(output, bytes, memory).map_err(Failed::of_error)?;
+            let memory = if handle.is_shape { Memory::CPU } else { device.memory() };
+            let block = outlet.block_in(output, bytes, memory).map_err(Failed::of_error)?;
             let mut at = block.ptr;
             if at.is_null() || bytes == 0 {
-                let scratch = buffers.scratch(nth, bytes, handle.on_host, device, scope);
+                let scratch = buffers.scratch(nth, bytes, handle.is_shape, device, scope);
                 at = scratch.map_err(Failed::of_error)?;
             } else if block.memory != memory {
                 let text =
                     format!("output '{}' is not in the memory that the engine writes", slot.name);
                 return Err(Failed::Run(Fault::internal(text)));
-            } else if !handle.on_host && !is_aligned(at) {
+            } else if !handle.is_shape && !is_aligned(at) {
                 let scratch = buffers.scratch(nth, bytes, false, device, scope);
                 let scratch = scratch.map_err(Failed::of_error)?;
                 buffers.copies.push((at, scratch, bytes));
@@ -216,7 +203,7 @@ impl TensorRtInstance {
         &mut self,
         chosen: usize,
         rows: Option<usize>,
-        target: &mut Target<'_, '_>,
+        outlet: &mut dyn Outlet,
     ) -> Result<(), Failed> {
         let Self { contexts, loaded, device, .. } = self;
         let context = &mut contexts[chosen];
@@ -248,7 +235,7 @@ impl TensorRtInstance {
             let mut dims = [0; MAX_RANK];
             match described(slot, rows, &shape, &mut dims) {
                 Ok(output) => {
-                    target.adopt(output, bytes, memory, written).map_err(Failed::of_error)?;
+                    adopt(outlet, output, bytes, memory, written).map_err(Failed::of_error)?;
                 }
                 Err(fault) => {
                     memory.free_after(written);

@@ -15,9 +15,7 @@ pub struct EngineTensor {
     pub kind: i32,
     /// -1 = dynamic; without the batch dimension if the engine's is implicit.
     pub shape: Shape,
-    /// In CPU memory: read while the run is enqueued.
-    pub on_host: bool,
-    /// Its values are a shape.
+    /// A shape tensor, in CPU memory: read while the run is enqueued.
     pub is_shape: bool,
     /// TensorRT's `TensorFormat`; 0 = linear.
     pub format: i32,
@@ -48,7 +46,6 @@ impl DeclaredTensor {
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub c_name: CString,
-    pub on_host: bool,
     pub is_shape: bool,
     /// TensorRT's `DataType`.
     pub kind: i32,
@@ -77,7 +74,6 @@ impl Declared for DeclaredTensor {
     fn handle(&self, dtype: u32) -> Option<Handle> {
         (types::element(self.tensor.kind) == Element::Known(dtype)).then(|| Handle {
             c_name: self.tensor.c_name.clone(),
-            on_host: self.tensor.on_host,
             is_shape: self.tensor.is_shape,
             kind: self.tensor.kind,
             binding: self.tensor.binding,

@@ -62,16 +62,12 @@ impl Shape {
         &self.dims[..self.rank]
     }
 
-    pub fn dims_mut(&mut self) -> &mut [i64] {
-        &mut self.dims[..self.rank]
-    }
-
-    /// With one more dimension in front.
-    pub fn with_front(&self, dim: i64) -> Option<Shape> {
-        let mut all = [0; MAX_DIMS];
-        all[0] = dim;
-        all.get_mut(1..=self.rank)?.copy_from_slice(self.dims());
-        Shape::new(&all[..=self.rank])
+    /// With `rows` as batch dimension, if the model has one.
+    pub fn with_rows(mut self, rows: Option<usize>) -> Shape {
+        if let (Some(rows), Some(first)) = (rows, self.dims[..self.rank].first_mut()) {
+            *first = rows as i64;
+        }
+        self
     }
 }
 

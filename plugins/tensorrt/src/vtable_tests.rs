@@ -29,10 +29,15 @@ fn dimension_above_32_bits_is_refused_for_major_8() {
 #[test]
 fn shape_keeps_at_most_eight_dimensions() {
     assert!(Shape::new(&[1; 9]).is_none());
-    let full = Shape::new(&[2; 8]).expect("eight dimensions");
-    assert_eq!(full.with_front(-1), None);
-    let two = Shape::new(&[2, 3]).expect("two dimensions");
-    assert_eq!(two.with_front(-1).map(|s| s.dims().to_vec()), Some(vec![-1, 2, 3]));
+    assert!(Shape::new(&[2; 8]).is_some());
+}
+
+#[test]
+fn rows_replace_the_batch_dimension() {
+    let shape = Shape::new(&[-1, 3]).expect("two dimensions");
+    assert_eq!(shape.with_rows(Some(4)).dims(), [4, 3]);
+    assert_eq!(shape.with_rows(None), shape);
+    assert_eq!(Shape::default().with_rows(Some(4)).dims(), [0; 0]);
 }
 
 #[test]

@@ -7,10 +7,12 @@
 //! The plugin opens CUDA's libraries that lie beside ONNX Runtime, so that a machine with a GPU needs its driver only: one for
 //! CUDA 13. The TensorRT provider needs libraries of TensorRT besides, which PyPI does not have.
 
-use super::release::{Release, link};
+use super::release::{Release, link_all};
 use crate::command::{Result, say};
 use crate::paths::{self, Paths};
-use std::fs;
+
+/// Of the directory in the cache, and of the link to the release.
+const NAME: &str = "onnxruntime-gpu";
 
 const RELEASE: Release = Release {
     framework: "ONNX Runtime for GPUs",
@@ -37,13 +39,10 @@ pub fn fetch(paths: &Paths) -> Result<()> {
     if arch != "x86_64" {
         return Err(format!("no pinned package of ONNX Runtime for GPUs for {arch}"));
     }
-    let cache = paths::user_cache()?.join("onnxruntime-gpu");
+    let cache = paths::user_cache()?.join(NAME);
     let directory = RELEASE.install(paths, &cache)?;
-    let lib = paths.lib();
-    let _lock = paths::lock(&paths.target.join("runtimes.lock"))?;
-    fs::create_dir_all(&lib).map_err(|e| format!("cannot create {}: {e}", lib.display()))?;
-    let linked = lib.join("onnxruntime-gpu");
-    link(&directory, &linked)?;
+    link_all(paths, &[(directory, NAME.into())])?;
+    let linked = paths.lib().join(NAME);
     say(format!("runtimes: use it with --backend-config=onnxruntime,library={}", linked.display()));
     Ok(())
 }

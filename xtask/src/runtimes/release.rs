@@ -99,8 +99,16 @@ fn remove(directory: &Path) -> Result<()> {
     }
 }
 
+/// Links names in `target/dist/lib` to what the cache has.
+pub fn link_all(paths: &Paths, links: &[(PathBuf, PathBuf)]) -> Result<()> {
+    let _lock = paths::lock(&paths.target.join("runtimes.lock"))?;
+    let lib = paths.lib();
+    fs::create_dir_all(&lib).map_err(|e| format!("cannot create {}: {e}", lib.display()))?;
+    links.iter().try_for_each(|(to, name)| link(to, &lib.join(name)))
+}
+
 /// Makes `link` a symbolic link to `to`. A library that an operator copied there is kept.
-pub fn link(to: &Path, link: &Path) -> Result<()> {
+fn link(to: &Path, link: &Path) -> Result<()> {
     let wrap = |e: std::io::Error| format!("cannot link {}: {e}", link.display());
     if fs::read_link(link).is_ok_and(|found| found == to) {
         return Ok(());

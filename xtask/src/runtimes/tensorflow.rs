@@ -4,10 +4,9 @@
 //!     target/dist/lib/libtensorflow_*.so.2       links to the newest release, where the plugin looks
 //!     target/dist/lib/tensorflow-<version>/      links to each release, for servers with both
 
-use super::release::{Release, link};
+use super::release::{Release, link_all};
 use crate::command::Result;
 use crate::paths::{self, Paths};
-use std::fs;
 
 const MEMBERS: &str = "name.startswith('tensorflow/libtensorflow_') and name.endswith('.so.2')";
 
@@ -55,18 +54,12 @@ pub fn fetch(paths: &Paths) -> Result<()> {
         ));
     }
     let cache = paths::user_cache()?.join("tensorflow");
-    let mut directories = Vec::new();
+    let mut links = Vec::new();
     for release in &RELEASES {
-        directories.push(release.install(paths, &cache)?);
+        let directory = release.install(paths, &cache)?;
+        links.push((directory, format!("tensorflow-{}", release.version).into()));
     }
-    let _lock = paths::lock(&paths.target.join("runtimes.lock"))?;
-    let lib = paths.lib();
-    fs::create_dir_all(&lib).map_err(|e| format!("cannot create {}: {e}", lib.display()))?;
-    for (release, directory) in RELEASES.iter().zip(&directories) {
-        link(directory, &lib.join(format!("tensorflow-{}", release.version)))?;
-    }
-    for (name, _) in RELEASES[0].libraries {
-        link(&directories[0].join(name), &lib.join(name))?;
-    }
-    Ok(())
+    let newest = links[0].0.clone();
+    links.extend(RELEASES[0].libraries.iter().map(|(name, _)| (newest.join(name), name.into())));
+    link_all(paths, &links)
 }

@@ -5,10 +5,9 @@
 //!
 //! They run version-compatible plans only, on a machine with a GPU. Without one they serve tests: they are loaded, and refuse.
 
-use super::release::{Release, link};
+use super::release::{Release, link_all};
 use crate::command::Result;
 use crate::paths::{self, Paths};
-use std::fs;
 
 const MEMBERS: &str = "'/libnvinfer_lean.so.' in name or '/libnvinfer_dispatch.so.' in name";
 
@@ -48,12 +47,10 @@ pub fn fetch(paths: &Paths) -> Result<()> {
         ));
     }
     let cache = paths::user_cache()?.join("tensorrt");
-    let lib = paths.lib();
+    let mut links = Vec::new();
     for release in &RELEASES {
         let directory = release.install(paths, &cache)?;
-        let _lock = paths::lock(&paths.target.join("runtimes.lock"))?;
-        fs::create_dir_all(&lib).map_err(|e| format!("cannot create {}: {e}", lib.display()))?;
-        link(&directory, &lib.join(format!("tensorrt-{}", release.version)))?;
+        links.push((directory, format!("tensorrt-{}", release.version).into()));
     }
-    Ok(())
+    link_all(paths, &links)
 }

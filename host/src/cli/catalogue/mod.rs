@@ -41,3 +41,7 @@ pub fn find(name: &str) -> Option<&'static Flag> {
 pub fn all() -> impl Iterator<Item = &'static Flag> {
     SECTIONS.iter().flat_map(|(_, flags)| flags.iter())
 }
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

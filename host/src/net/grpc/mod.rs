@@ -7,3 +7,7 @@ pub mod stream_response; // the responses of a stream
 pub mod unary; // unary calls without tonic: message framing, statuses
 pub mod v1; // docs/protocol/v1.md §4: GRPCService
 pub mod v2; // the inference service of v2 and the health check
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

@@ -117,8 +117,7 @@ impl<B: StreamBody> Reader<B> {
             return Err(unary::too_long(length, limits.message));
         }
         let ctx = Arc::clone(&self.ctx);
-        let memory_of =
-            |model: RequestedModel<'_>| ctx.models.input_memory(model.name, model.version);
+        let memory_of = |model: RequestedModel<'_>| model.input_memory(&ctx.models);
         let mut receiver = MessageReceiver::new(&memory_of);
         let mut left = PREFIX + length;
         loop {

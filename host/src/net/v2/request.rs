@@ -75,6 +75,21 @@ impl UncheckedRequest {
         began.signature.has_same_tensors(&served.signature).then_some(began)
     }
 
+    /// Checks the request and queues it on the version on which its sequence began, see [`Self::begun_on`], else on `served`. Returns
+    /// that version, unless it is `served`.
+    pub fn submit_where_begun(
+        self,
+        ctx: &Context,
+        served: &OpenVersion,
+        exact: bool,
+        received_ns: u64,
+        sink: Sink,
+    ) -> Result<(Weak<Responder>, Option<Arc<OpenVersion>>)> {
+        let began = self.begun_on(served, exact);
+        let executes = began.as_deref().unwrap_or(served);
+        Ok((self.submit(ctx, executes, received_ns, sink)?, began))
+    }
+
     /// Checks the request and queues it. The returned reference is for cancellation; it does not keep the request alive.
     pub fn submit(
         mut self,

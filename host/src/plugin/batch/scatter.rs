@@ -267,14 +267,17 @@ fn is_requested(responder: &Responder, declared: &Declared) -> bool {
         .output
         .as_ref()
         .is_some_and(|(index, _)| responder.context.position(*index).is_some());
-    output || (declared.state.is_some() && responder.implicit_state().is_some())
+    output || is_kept(responder, declared)
+}
+
+/// The output is a state that the request's sequence keeps.
+fn is_kept(responder: &Responder, declared: &Declared) -> bool {
+    declared.state.is_some() && responder.implicit_state().is_some()
 }
 
 /// The request does not need the output in CPU memory: it does not ask for it, or wants it in GPU memory.
 fn is_unread_by_cpu(responder: &Responder, declared: &Declared) -> bool {
-    if declared.dtype == DType::String
-        || (declared.state.is_some() && responder.implicit_state().is_some())
-    {
+    if declared.dtype == DType::String || is_kept(responder, declared) {
         return false;
     }
     let position = declared.output.as_ref().and_then(|(at, _)| responder.context.position(*at));
@@ -289,9 +292,7 @@ fn direct_memory(
     bytes: u64,
     gpu: Option<Location>,
 ) -> Option<PlacedSlice> {
-    if declared.dtype == DType::String
-        || (declared.state.is_some() && responder.implicit_state().is_some())
-    {
+    if declared.dtype == DType::String || is_kept(responder, declared) {
         return None;
     }
     let (index, _) = declared.output.as_ref()?;

@@ -15,7 +15,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
-use trtserver_proto::v2::model_instance_group::Kind;
 
 /// Grace period of closing until an instance has set its own.
 const GRACE: Duration = Duration::from_secs(5);
@@ -114,6 +113,6 @@ impl Drop for IsolatedModel {
 
 /// The most batches that an instance of the model may have accepted and not answered.
 fn max_in_flight(facts: &BackendFacts, config: &ModelConfig) -> usize {
-    let of = |kind| if kind == Kind::Gpu { facts.gpu_max_in_flight } else { facts.max_in_flight };
-    config.instance_group.iter().map(|group| of(group.kind())).max().unwrap_or(facts.max_in_flight)
+    let of_groups = config.instance_group.iter().map(|g| facts.max_in_flight_of(g.kind()));
+    of_groups.max().unwrap_or(facts.max_in_flight)
 }

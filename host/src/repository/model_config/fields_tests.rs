@@ -8,6 +8,7 @@ use trtserver_proto::set_fields::all_fields;
 use super::super::check::unsupported_fields;
 use super::super::testing::parse;
 use super::*;
+use crate::compatibility_testing::{State, rows};
 
 #[test]
 fn table_decides_every_field_of_the_configuration_once() {
@@ -28,9 +29,56 @@ fn fields_that_are_not_supported_are_refused_or_warned_of() {
     let known = unsupported_fields();
     for row in TABLE.iter().filter(|row| matches!(row.used_by, Unsupported)) {
         for path in row.fields.iter().map(|field| row.path(field)) {
-            let below = |field: &&str| path == **field || path.starts_with(&format!("{field}."));
-            assert!(known.iter().any(below), "'{path}'");
+            assert!(known.iter().any(|(field, _)| is_below(&path, field)), "'{path}'");
         }
+    }
+}
+
+/// Whether `field` is the field or a message that has it.
+fn is_below(path: &str, field: &str) -> bool {
+    path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[test]
+fn compatibility_page_has_every_field_in_its_state() {
+    let mut listed = BTreeMap::new();
+    for row in rows("configuration.md") {
+        for field in row.names("fields") {
+            let within = row.names("within").iter();
+            let path: Vec<_> = within.chain([field]).map(String::as_str).collect();
+            let known = listed.insert(path.join("."), (row.state, row.place.clone(), false));
+            assert!(known.is_none(), "{}: {field} has two rows", row.place);
+        }
+    }
+    for row in TABLE {
+        for path in row.fields.iter().map(|field| row.path(field)) {
+            let mut parts: Vec<_> = path.split('.').filter(|part| *part != "value").collect();
+            // The page has a map as one field.
+            if parts.pop_if(|part| *part == "key").is_some() {
+                continue;
+            }
+            let field = parts.join(".");
+            let mut fitting = listed.iter_mut().filter(|(name, _)| is_below(&field, name));
+            let Some((_, (state, place, found))) = fitting.next() else {
+                panic!("docs/compatibility/configuration.md has no row for {field}");
+            };
+            assert!(fitting.next().is_none(), "{place}: {field} has another row");
+            *found = true;
+            let refused = || {
+                let known = unsupported_fields();
+                known.iter().any(|(field, refused)| *refused && is_below(&path, field))
+            };
+            let fits = match row.used_by {
+                Nothing(_) | Backends(&[], _) => *state == State::NoEffect,
+                Unsupported if refused() => *state == State::NotDone,
+                Unsupported => *state == State::NoEffect,
+                _ => matches!(state, State::Works | State::Differs),
+            };
+            assert!(fits, "{place}: {field} is {state:?}");
+        }
+    }
+    for (field, (_, place, found)) in listed {
+        assert!(found, "{place}: there is no field {field}");
     }
 }
 

@@ -107,6 +107,8 @@ impl Ensemble {
 }
 
 #[cfg(test)]
+mod placed_outputs_tests;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 #[path = "mod_tests.rs"]

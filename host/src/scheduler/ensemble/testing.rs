@@ -2,7 +2,7 @@
 
 use super::{Ensemble, Graph, StepModel, StepModels, StepPlan};
 use crate::clock::now_ns;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::request::memory::OutputMemory;
 use crate::request::testing::RecordedResponses;
 use crate::request::{
@@ -225,4 +225,12 @@ pub fn request_to(
         InputTensor { index: 0, dtype: DType::Fp32, shape: shape.into(), data: data.into() };
     let (request, responses) = testing::request_with(context, "r", [input]);
     (request, stats, responses)
+}
+
+/// The single error response.
+pub fn error(responses: &RecordedResponses) -> (Code, String) {
+    let responses = responses.lock();
+    assert_eq!(responses.len(), 1, "{responses:?}");
+    let error = responses[0].0.as_ref().unwrap_err();
+    (error.code, error.message.clone())
 }

@@ -23,7 +23,7 @@ use tensors::Bound;
 use trtserver_framework::execute::Executor;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::outlet::Outlet;
-use trtserver_plugin_api::author::{Batch, Device, Error, Request, Scope};
+use trtserver_plugin_api::author::{Batch, Device, Request, Scope};
 
 pub struct GpuInstance {
     /// Before the session, which its values belong to.
@@ -158,12 +158,6 @@ impl Executor for GpuInstance {
 
     fn clear(&mut self) {
         self.bound.clear(&mut self.session);
-    }
-}
-
-impl GpuInstance {
-    pub fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        trtserver_framework::execute::execute(self, batch)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a session on a GPU has beside the session: which tensors are in device memory, the arena, the options of its runs.
 
 use crate::binding::Binding;
+use crate::check::Slot;
 use crate::model::OnnxModel;
 use crate::runtime::{GPU_API, Runtime, ort};
 use crate::session::{Declared, Session};
@@ -96,22 +97,17 @@ impl GpuSession {
                 )?,
             )
         };
-        let of = |list: &[Declared], on_device: &[bool], name| {
-            // An input with a default in the file is not in the list, and is copied from the CPU by the library.
-            list.iter().position(|tensor| tensor.c_name == name).is_some_and(|at| on_device[at])
+        // In the order of the plan. An input with a default in the file is not in the list of the session, and is copied from the
+        // CPU by the library.
+        let of_plan = |slots: &[Slot], declared: &[Declared], on_device: &[bool]| -> Vec<bool> {
+            let place = |slot: &Slot| {
+                let at = declared.iter().position(|tensor| tensor.c_name == slot.handle.c_name);
+                at.is_some_and(|at| on_device[at])
+            };
+            slots.iter().map(place).collect()
         };
-        let plan = &model.plan;
-        let names = |slots: &[crate::check::Slot]| -> Vec<_> {
-            slots.iter().map(|slot| slot.handle.c_name.clone()).collect()
-        };
-        let inputs_on_device = names(&plan.inputs)
-            .into_iter()
-            .map(|name| of(&signature.inputs, &inputs, name))
-            .collect();
-        let outputs_on_device = names(&plan.outputs)
-            .into_iter()
-            .map(|name| of(&signature.outputs, &outputs, name))
-            .collect();
+        let inputs_on_device = of_plan(&model.plan.inputs, &signature.inputs, &inputs);
+        let outputs_on_device = of_plan(&model.plan.outputs, &signature.outputs, &outputs);
         Ok(Self { binding, handles, inputs_on_device, outputs_on_device, model })
     }
 

@@ -185,47 +185,37 @@ impl Bound {
         memory: Memory,
         preallocate: bool,
     ) -> Result<(), Fault> {
-        let (model, on_gpu) = (&session.model, session.memory());
+        let on_gpu = session.memory();
+        let GpuSession { binding, model, outputs_on_device, .. } = session;
         let runtime = model.session.runtime;
         let rows = model.plan.batching.then_some(rows);
-        let mut blocks = Vec::new();
-        for (at, _) in &self.requested {
+        for (at, in_block) in &mut self.requested {
             let slot = &model.plan.outputs[*at];
+            let (name, on_device) = (&slot.handle.c_name, outputs_on_device[*at]);
             let mut buffer = [0; MAX_RANK];
-            let known = shape::before_run(slot, rows, &mut buffer)
-                .filter(|_| preallocate && session.outputs_on_device[*at]);
-            let Some((shape, bytes)) = known else {
-                blocks.push(None);
-                continue;
+            let known = if preallocate && on_device {
+                shape::before_run(slot, rows, &mut buffer)
+            } else {
+                None
             };
-            let kind = Dtype::from_abi(slot.dtype);
-            let block = outlet.block_in(Output { name: &slot.name, kind, shape }, bytes, memory)?;
-            if block.memory != memory || (block.bytes as usize) < bytes {
-                blocks.push(None);
-                continue;
-            }
-            blocks.push(Some((shape.to_vec(), bytes, block)));
-        }
-        for ((at, in_block), block) in self.requested.iter_mut().zip(blocks) {
-            let slot = &session.model.plan.outputs[*at];
-            let name = &slot.handle.c_name;
-            match block {
-                Some((shape, bytes, block)) => {
+            if let Some((shape, bytes)) = known {
+                let kind = Dtype::from_abi(slot.dtype);
+                let output = Output { name: &slot.name, kind, shape };
+                let block = outlet.block_in(output, bytes, memory)?;
+                if block.memory == memory && block.bytes as usize >= bytes {
                     // SAFETY: the block is exclusive until the response is sent, behind the work on the stream, and aligned.
                     let value = unsafe {
                         let element = slot.handle.element;
-                        Value::over_in(runtime, on_gpu, element, &shape, block.ptr, bytes)?
+                        Value::over_in(runtime, on_gpu, element, shape, block.ptr, bytes)?
                     };
-                    session.binding.output(name, &value)?;
+                    binding.output(name, &value)?;
                     self.values.push(value);
                     *in_block = true;
-                }
-                None => {
-                    let on_device = session.outputs_on_device[*at];
-                    let memory = if on_device { on_gpu } else { runtime.memory.cast_const() };
-                    session.binding.output_in(name, memory)?;
+                    continue;
                 }
             }
+            binding
+                .output_in(name, if on_device { on_gpu } else { runtime.memory.cast_const() })?;
         }
         Ok(())
     }

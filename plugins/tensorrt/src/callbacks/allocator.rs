@@ -1,6 +1,6 @@
 //! `IGpuAllocator`: device memory of engines and contexts comes from the host, under the model in the ledger.
 
-use super::{at, info, logger, versioned_entries};
+use super::{at, info, logger};
 use crate::slots::{self, Version};
 use crate::vtable::{InterfaceInfo, Raw, Table};
 use std::collections::HashMap;
@@ -37,12 +37,7 @@ pub fn table(slots: &slots::Table, version: Version) -> &'static Table {
         (at(class.allocate_async, version), allocate_async as *const ()),
         (at(class.deallocate_async, version), deallocate_async as *const ()),
     ];
-    if !slots.allocators_are_versioned {
-        return Table::new(&methods);
-    }
-    let mut entries = versioned_entries(interface_info).to_vec();
-    entries.extend(methods);
-    Table::new(&entries)
+    super::table(slots.allocators_are_versioned, interface_info, &methods)
 }
 
 impl Allocator {

@@ -1,8 +1,8 @@
 //! `ILogger`: messages of TensorRT in the host's log, and the last error on each thread, for messages of our own.
 
-use super::{at, info, versioned_entries};
+use super::{at, info};
 use crate::slots::{self, Version};
-use crate::vtable::{InterfaceInfo, Raw, Table};
+use crate::vtable::{InterfaceInfo, Raw};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_char;
 use trtserver_framework::log;
@@ -32,12 +32,7 @@ unsafe impl Sync for Logger {}
 impl Logger {
     pub fn new(slots: &slots::Table, version: Version) -> &'static Logger {
         let log = (at(slots.logger.log, version), write as *const ());
-        let table = if slots.logger_is_versioned {
-            let [language, interface] = versioned_entries(interface_info);
-            Table::new(&[language, interface, log])
-        } else {
-            Table::new(&[log])
-        };
+        let table = super::table(slots.logger_is_versioned, interface_info, &[log]);
         Box::leak(Box::new(Logger { table: table.pointer() }))
     }
 

@@ -5,17 +5,21 @@ pub mod logger; // ILogger: the host's log
 pub mod outputs; // IOutputAllocator: outputs whose shape the run decides
 
 use crate::slots::{Version, versioned};
-use crate::vtable::{InterfaceInfo, Raw};
+use crate::vtable::{InterfaceInfo, Raw, Table};
 use std::ffi::CStr;
 
-/// The entries of `IVersionedInterface` for a class of this name.
-fn versioned_entries(
+/// The table of a class with these methods; `versioned`: it is an `IVersionedInterface`, whose methods are added.
+fn table(
+    versioned: bool,
     info: unsafe extern "C" fn(Raw) -> InterfaceInfo,
-) -> [(Option<usize>, *const ()); 2] {
-    [
+    methods: &[(Option<usize>, *const ())],
+) -> &'static Table {
+    let interface = [
         (Some(versioned::GET_API_LANGUAGE), cpp as *const ()),
         (Some(versioned::GET_INTERFACE_INFO), info as *const ()),
-    ]
+    ];
+    let interface = if versioned { &interface[..] } else { &[] };
+    Table::new(&[interface, methods].concat())
 }
 
 /// `APILanguage::kCPP`.

@@ -1,6 +1,6 @@
 //! `IOutputAllocator`: memory for an output whose shape is known only while the engine runs.
 
-use super::{at, info, logger, versioned_entries};
+use super::{at, info, logger};
 use crate::slots::{self, DimsLayout, Version};
 use crate::vtable::{Dims32, Dims64, InterfaceInfo, Raw, Shape, Table};
 use std::ffi::{c_char, c_void};
@@ -27,12 +27,7 @@ pub fn table(slots: &slots::Table, version: Version) -> &'static Table {
         (at(class.reallocate_output_async, version), reallocate_async as *const ()),
         (at(class.notify_shape, version), notify_shape as *const ()),
     ];
-    if !slots.allocators_are_versioned {
-        return Table::new(&methods);
-    }
-    let mut entries = versioned_entries(interface_info).to_vec();
-    entries.extend(methods);
-    Table::new(&entries)
+    super::table(slots.allocators_are_versioned, interface_info, &methods)
 }
 
 impl OutputAllocator {

@@ -30,8 +30,7 @@ impl<B: Body<Data = Bytes> + Unpin> Call<B> {
     /// # Errors
     /// The status for [`refuse`].
     pub async fn receive(&mut self) -> Result<MessageBuf, Status> {
-        let memory_of =
-            |model: RequestedModel<'_>| self.ctx.models.input_memory(model.name, model.version);
+        let memory_of = |model: RequestedModel<'_>| model.input_memory(&self.ctx.models);
         let limits = Limits::of(&self.ctx.settings);
         receive(&self.headers, &mut self.body, &memory_of, limits).await
     }

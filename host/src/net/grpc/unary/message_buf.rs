@@ -2,6 +2,7 @@
 
 use crate::arena::Arena;
 use crate::ledger::MemoryTag;
+use crate::repository::{InputMemory, ModelTable};
 use crate::request::buffer::{AlignedBuf, AllocError};
 use bytes::{Buf, Bytes, BytesMut};
 use prost::encoding::decode_varint;
@@ -41,6 +42,13 @@ pub struct RequestedModel<'a> {
     pub name: &'a str,
     /// `None` if it is not right behind the name.
     pub version: Option<i64>,
+}
+
+impl RequestedModel<'_> {
+    /// The memory that the model's inputs are best received into.
+    pub fn input_memory(self, models: &ModelTable) -> Option<InputMemory> {
+        models.input_memory(self.name, self.version)
+    }
 }
 
 /// The string at the beginning of `bytes`, with its length before it, if it has at most 127 bytes; and what follows.

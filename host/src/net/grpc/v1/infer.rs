@@ -73,8 +73,7 @@ fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
 /// It cannot be decoded.
 fn decode(ctx: &Context, mut frames: MessageBuf) -> Result<InferRequest, Status> {
     if frames.remaining() >= MIN_IN_ARENA
-        && let Some(memory) =
-            frames.model().and_then(|m| ctx.models.input_memory(m.name, m.version))
+        && let Some(memory) = frames.model().and_then(|m| m.input_memory(&ctx.models))
         && let Some(arena) = memory.arena
     {
         frames.copy_into(arena);

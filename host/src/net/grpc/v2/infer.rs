@@ -95,8 +95,7 @@ fn begin(
     received_ns: u64,
 ) -> Result<Result<PendingRequest, Status>, Box<ModelInferRequest>> {
     if frames.remaining() >= unary::MIN_IN_ARENA
-        && let Some(memory) =
-            frames.model().and_then(|m| ctx.models.input_memory(m.name, m.version))
+        && let Some(memory) = frames.model().and_then(|m| m.input_memory(&ctx.models))
         && let Some(arena) = memory.arena
     {
         frames.copy_into(arena);
@@ -186,11 +185,11 @@ fn start(
     .and_then(|()| read(&served))
     .and_then(|(mut unchecked, spec)| {
         unchecked.deadline_ns = deadline_ns;
-        let began = unchecked.begun_on(&served, !version.is_empty());
-        let executes = began.as_ref().unwrap_or(&served);
-        Ok((unchecked.submit(ctx, executes, received_ns, sink)?, spec, began))
+        let exact = !version.is_empty();
+        let queued = unchecked.submit_where_begun(ctx, &served, exact, received_ns, sink)?;
+        Ok((queued, spec))
     });
-    let (responder, spec, began) = submitted.map_err(|e| refused(&served, received_ns, e))?;
+    let ((responder, began), spec) = submitted.map_err(|e| refused(&served, received_ns, e))?;
     let served = began.unwrap_or(served);
     let response = receiver.response_of(responder);
     Ok(PendingRequest { served, spec, response, _in_flight: in_flight })

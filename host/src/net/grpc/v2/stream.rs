@@ -180,13 +180,13 @@ impl Submitter {
                     waits: served.decoupled(),
                 });
                 let sink = sink::channel(number, self.sink.clone(), unread);
-                let began = unchecked.begun_on(&served, !model_version.is_empty());
-                let executes = began.as_ref().unwrap_or(&served);
-                let responder = unchecked.submit(&self.ctx, executes, received_ns, sink)?;
-                Ok((responder, spec, empty_final_response, began))
+                let (ctx, exact) = (&self.ctx, !model_version.is_empty());
+                let queued =
+                    unchecked.submit_where_begun(ctx, &served, exact, received_ns, sink)?;
+                Ok((queued, spec, empty_final_response))
             },
         );
-        let (responder, spec, empty_final_response, began) =
+        let ((responder, began), spec, empty_final_response) =
             submitted.map_err(|e| refused(&served, received_ns, e))?;
         Ok(Accepted {
             served: began.unwrap_or(served),

@@ -1,6 +1,7 @@
 //! Unit tests of `endpoint.rs`.
 
 use super::*;
+use crate::net::http::route_testing::compare;
 
 #[test]
 fn path_selects_the_endpoint() {
@@ -102,4 +103,17 @@ fn query_parameters_are_percent_decoded() {
     ] {
         assert_eq!(query(text, "format").as_deref(), want, "{text:?}");
     }
+}
+
+#[test]
+fn compatibility_page_has_every_route() {
+    compare("v1.md", "/api", include_str!("endpoint.rs"), |method, path| {
+        let endpoint = Endpoint::from_path(path).filter(|endpoint| endpoint.method() == *method);
+        // No model has a slash in its name.
+        let longer = |model: &str| model.contains('/');
+        match endpoint {
+            Some(Endpoint::Control(ControlEndpoint::Status(model))) => !model.is_some_and(longer),
+            found => found.is_some(),
+        }
+    });
 }

@@ -1,6 +1,7 @@
 //! Unit tests of `endpoint.rs`.
 
 use super::*;
+use crate::net::http::route_testing::compare;
 
 #[test]
 fn method_and_path_select_the_endpoint() {
@@ -69,4 +70,11 @@ fn method_and_path_select_the_endpoint() {
             Endpoint::from_request(&method.parse().unwrap(), path).map_err(|(s, _)| s.as_u16());
         assert_eq!(&got, want, "{line}");
     }
+}
+
+#[test]
+fn compatibility_page_has_every_route() {
+    compare("v2.md", "/v2", include_str!("endpoint.rs"), |method, path| {
+        Endpoint::from_request(method, path).is_ok()
+    });
 }

@@ -250,8 +250,6 @@ fn queue(
     received_ns: u64,
 ) -> Result<Submitted> {
     let (sink, receiver) = sink::unary();
-    let began = unchecked.begun_on(served, exact);
-    let executes = began.as_deref().unwrap_or(served);
-    let responder = unchecked.submit(ctx, executes, received_ns, sink)?;
+    let (responder, began) = unchecked.submit_where_begun(ctx, served, exact, received_ns, sink)?;
     Ok((receiver.response_of(responder), spec, began))
 }

@@ -33,8 +33,7 @@ pub fn kept_output(
 
 impl<M: Send + Sync> MemoryOwner for KeptOutput<M> {
     fn fault(&self) -> Option<Error> {
-        let reason = self.device.lost()?;
-        Some(Error::unavailable(format!("GPU {} is lost: {reason}", self.device.ordinal)))
+        self.device.fault()
     }
 
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {

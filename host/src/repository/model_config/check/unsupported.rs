@@ -134,10 +134,10 @@ pub(super) fn check(config: &ModelConfig) -> (Vec<Warning>, Vec<ConfigError>) {
     (warnings, refused)
 }
 
-/// The fields of the table.
+/// The fields of the table, and whether they refuse the model.
 #[cfg(test)]
-pub fn fields() -> Vec<&'static str> {
-    TABLE.iter().map(|row| row.field).collect()
+pub fn fields() -> Vec<(&'static str, bool)> {
+    TABLE.iter().map(|row| (row.field, matches!(row.action, Refuse))).collect()
 }
 
 #[cfg(test)]
