@@ -1,4 +1,4 @@
-/* The legacy custom backend interface, generation B (v0.11 and 0.12): as printed in the 0.12 manual. */
+/* The legacy custom backend interface, generations B11 and B (v0.11 and 0.12): as printed in the 0.12 manual. */
 #ifndef CUSTOM_B_H
 #define CUSTOM_B_H
 

@@ -1,4 +1,4 @@
-/* One library source for every generation: -DGENERATION_A, _B, _C, _V2A or _V2B chooses. A library defines the four
+/* One library source for every generation: -DGENERATION_A, _B11, _B, _C, _V2A or _V2B chooses. A library defines the four
    functions declared here; this file exports them under the symbols of the interface.
 
    -DEXPORT_VERSION=N exports a CustomVersion that returns N. -DWITHOUT_INITIALIZE, _FINALIZE, _ERROR_STRING and
@@ -19,6 +19,9 @@
 #if defined(GENERATION_A)
 #include "custom_a.h"
 #define GENERATION "A"
+#elif defined(GENERATION_B11)
+#include "custom_b.h"
+#define GENERATION "B11"
 #elif defined(GENERATION_B)
 #include "custom_b.h"
 #define GENERATION "B"
@@ -39,6 +42,9 @@
 #endif
 #if defined(GENERATION_C) || defined(IS_V2)
 #define IS_V1_0
+#endif
+#if defined(GENERATION_A) || defined(GENERATION_B11)
+#define WITHOUT_HINTS /* the size of an input is a result only */
 #endif
 
 typedef struct {
@@ -74,7 +80,7 @@ __attribute__((format(printf, 1, 2), unused)) static void trace(const char* form
 
 __attribute__((unused)) static long thread_id(void) { return syscall(SYS_gettid); }
 
-/* One block of an input. On entry `*size` is the hint. */
+/* One block of an input. On entry `*size` is the hint, where the generation has hints. */
 __attribute__((unused)) static bool next_block(CustomGetNextInput get, void* context, const char* name,
                                                const void** content, uint64_t* size) {
 #if defined(GENERATION_V2A)
@@ -85,6 +91,9 @@ __attribute__((unused)) static bool next_block(CustomGetNextInput get, void* con
   int64_t id = 0;
   return get(context, name, content, size, &type, &id) && type == CUSTOM_MEMORY_CPU;
 #else
+#if defined(WITHOUT_HINTS)
+  *size = 0; /* libraries leave it uninitialised */
+#endif
   return get(context, name, content, size);
 #endif
 }
@@ -148,7 +157,7 @@ int CustomInitialize(const char* config, int gpu, void** context) {
   Start start = {{(const uint8_t*)config, strlen(config)}, gpu, NULL, 0, NULL};
   return library_start(&start, context);
 }
-#elif defined(GENERATION_B) && !defined(WITHOUT_INITIALIZE)
+#elif (defined(GENERATION_B11) || defined(GENERATION_B)) && !defined(WITHOUT_INITIALIZE)
 int CustomInitialize(const char* config, size_t size, int gpu, void** context) {
   Start start = {{(const uint8_t*)config, size}, gpu, NULL, 0, NULL};
   return library_start(&start, context);

@@ -61,6 +61,10 @@ static int library_start(const Start* start, void** context) {
   Bytes latest = find_bytes(find_bytes(config, 3, 0), 1, 0);
   say(made, "latest=%d\n", (int)find_number(latest, 1));
 #ifdef IS_V1_0
+  Field parameter;
+  unsigned parameters = 0;
+  while (find_field(config, CONFIG_PARAMETERS, parameters, &parameter)) parameters++;
+  say(made, "settings=%u\n", parameters);
   say_bytes(made, "setting", find_bytes(find_bytes(find_bytes(config, CONFIG_PARAMETERS, 0), 2, 0), 1, 0));
 #endif
   memcpy(made->start, made->report, made->length < sizeof made->start ? made->length : sizeof made->start - 1);

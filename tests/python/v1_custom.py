@@ -10,14 +10,14 @@ from trtis_client import InferContext, InferenceServerException, ProtocolType
 RAW = InferContext.ResultFormat.RAW
 CLASS = InferContext.ResultFormat.CLASS
 NONE, START, END = 0, 1, 2
-GENERATIONS = ("a", "b", "c", "v2a", "v2b")
+GENERATIONS = ("a", "b11", "b", "c", "v2a", "v2b")
 KINDS = {"int32": np.int32, "fp32": np.float32}
 TYPES = {
     "bool": np.bool_, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8,
     "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64, "fp16": np.float16, "fp32": np.float32,
     "fp64": np.float64,
 }
-SEQUENCES = ("sequence_b", "sequence_c", "sequence_v2a", "sequence_v2b", "sequence_two", "sequence_single",
+SEQUENCES = ("sequence_b11", "sequence_b", "sequence_c", "sequence_v2a", "sequence_v2b", "sequence_two", "sequence_single",
              "sequence_oldest")
 ids = itertools.count(1)
 

@@ -9,14 +9,14 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 import checks
 
-GENERATIONS = ("a", "b", "c", "v2a", "v2b")
+GENERATIONS = ("a", "b11", "b", "c", "v2a", "v2b")
 KINDS = {"int32": np.int32, "fp32": np.float32}
 TYPES = {
     "bool": np.bool_, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8,
     "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64, "fp16": np.float16, "fp32": np.float32,
     "fp64": np.float64,
 }
-SEQUENCES = ("sequence_b", "sequence_c", "sequence_v2a", "sequence_v2b", "sequence_two", "sequence_single",
+SEQUENCES = ("sequence_b11", "sequence_b", "sequence_c", "sequence_v2a", "sequence_v2b", "sequence_two", "sequence_single",
              "sequence_oldest")
 ids = itertools.count(10000)
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generation {
     A,
+    B11,
     B,
     C,
     /// Version 2 as of v1.6: callbacks with a memory type.
@@ -19,14 +20,26 @@ pub enum Generation {
     V2b,
 }
 
-pub const GENERATIONS: [Generation; 5] =
-    [Generation::A, Generation::B, Generation::C, Generation::V2a, Generation::V2b];
+pub const GENERATIONS: [Generation; 6] = [
+    Generation::A,
+    Generation::B11,
+    Generation::B,
+    Generation::C,
+    Generation::V2a,
+    Generation::V2b,
+];
 
 impl Generation {
+    /// Up to v0.11 the size that a library passes for an input is not a hint.
+    pub fn has_hints(self) -> bool {
+        !matches!(self, Generation::A | Generation::B11)
+    }
+
     /// In names of models.
     pub fn name(self) -> &'static str {
         match self {
             Generation::A => "a",
+            Generation::B11 => "b11",
             Generation::B => "b",
             Generation::C => "c",
             Generation::V2a => "v2a",
@@ -38,6 +51,7 @@ impl Generation {
     fn parameters(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Generation::A => &[("custom_api", "A")],
+            Generation::B11 => &[("custom_api", "B11")],
             Generation::C => &[("custom_api", "C")],
             Generation::B | Generation::V2a | Generation::V2b => &[],
         }

@@ -45,25 +45,50 @@ unsafe fn text<'a>(name: *const c_char) -> CallbackResult<&'a [u8]> {
     Ok(unsafe { CStr::from_ptr(name) }.to_bytes())
 }
 
+/// # Safety
+/// `name` is null or a C string, `content` and `content_byte_size` null or variables to write; the latter is set if `has_hint`.
+unsafe fn next_input(
+    context: Context,
+    name: *const c_char,
+    content: *mut *const c_void,
+    content_byte_size: *mut u64,
+    has_hint: bool,
+) -> bool {
+    enter("GetNextInput", context, |session, payload| {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let name = text(name)?;
+            if content.is_null() || content_byte_size.is_null() {
+                return Err("the result pointer is null".into());
+            }
+            let hint = if has_hint { Some(*content_byte_size) } else { None };
+            let (block, bytes) = session.next_input(payload, name, hint)?;
+            content.write(block.cast());
+            content_byte_size.write(bytes);
+        }
+        Ok(())
+    })
+}
+
 pub unsafe extern "C" fn get_next_input(
     context: Context,
     name: *const c_char,
     content: *mut *const c_void,
     content_byte_size: *mut u64,
 ) -> bool {
-    enter("GetNextInput", context, |session, payload| {
-        // SAFETY: the library passes a name, and two variables to write, or null.
-        unsafe {
-            let name = text(name)?;
-            if content.is_null() || content_byte_size.is_null() {
-                return Err("the result pointer is null".into());
-            }
-            let (block, bytes) = session.next_input(payload, name, *content_byte_size)?;
-            content.write(block.cast());
-            content_byte_size.write(bytes);
-        }
-        Ok(())
-    })
+    // SAFETY: passed on.
+    unsafe { next_input(context, name, content, content_byte_size, true) }
+}
+
+/// Up to v0.11: the size is a result only, and libraries leave it uninitialised.
+pub unsafe extern "C" fn get_next_input_without_hint(
+    context: Context,
+    name: *const c_char,
+    content: *mut *const c_void,
+    content_byte_size: *mut u64,
+) -> bool {
+    // SAFETY: passed on.
+    unsafe { next_input(context, name, content, content_byte_size, false) }
 }
 
 pub unsafe extern "C" fn get_next_input_v2(

@@ -21,7 +21,7 @@ fn config() -> Vec<u8> {
     );
     let input = message(&[(1, b"IN"), (5, &message(&[(1, &[4])], &[]))], &[(2, 8), (8, 1)]);
     let group = message(&[(1, b"g"), (3, &[0])], &[(4, 3), (7, 1)]);
-    let parameter = message(&[(1, b"k"), (2, &message(&[(1, b"v")], &[]))], &[]);
+    let parameter = |key: &[u8]| message(&[(1, key), (2, &message(&[(1, b"v")], &[]))], &[]);
     let mut all = message(
         &[
             (1, b"m"),
@@ -32,7 +32,9 @@ fn config() -> Vec<u8> {
             (9, &message(&[(1, b"7.0"), (2, b"seventy.so")], &[])),
             (11, &message(&[], &[(2, 1 << 40), (3, 1)])),
             (13, &sequence),
-            (14, &parameter),
+            (14, &parameter(b"k")),
+            (14, &parameter(b"custom_api")),
+            (14, &parameter(b"isolation")),
             (17, b"custom"),
         ],
         &[],

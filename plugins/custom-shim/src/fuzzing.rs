@@ -41,7 +41,8 @@ pub fn custom_config(bytes: &[u8]) {
 }
 
 fn generation_of(byte: u8) -> Generation {
-    [Generation::A, Generation::B, Generation::C, Generation::C2][usize::from(byte % 4)]
+    [Generation::A, Generation::B11, Generation::B, Generation::C, Generation::C2]
+        [usize::from(byte % 5)]
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ pub const SETTING: &str = "api";
 pub enum Generation {
     /// v0.10: the configuration without its length, payloads without shapes.
     A,
-    /// v0.11 and v0.12: the header of the 0.12 manual.
+    /// v0.11: as B, without size hints.
+    B11,
+    /// v0.12: the header of its manual.
     B,
     /// v1.0 and later, version 1: initialised by a structure.
     C,
@@ -23,7 +25,12 @@ pub enum Generation {
 impl Generation {
     /// Outputs that were not requested are an error (v0.x), instead of being skipped (v1.x).
     pub fn strict(self) -> bool {
-        matches!(self, Generation::A | Generation::B)
+        matches!(self, Generation::A | Generation::B11 | Generation::B)
+    }
+
+    /// The size that a library passes for an input is a hint. Up to v0.11 it is not set.
+    pub fn has_hints(self) -> bool {
+        !matches!(self, Generation::A | Generation::B11)
     }
 }
 
@@ -31,7 +38,8 @@ impl fmt::Display for Generation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Generation::A => "A (v0.10)",
-            Generation::B => "B (v0.11, v0.12)",
+            Generation::B11 => "B11 (v0.11)",
+            Generation::B => "B (v0.12)",
             Generation::C => "C (v1.0 and later)",
             Generation::C2 => "C, version 2 (v1.6 and later)",
         })
@@ -42,6 +50,7 @@ impl fmt::Display for Generation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestedGeneration {
     A,
+    B11,
     B,
     C,
 }
@@ -51,11 +60,12 @@ impl RequestedGeneration {
     pub fn read(value: &str, source: fmt::Arguments<'_>) -> Result<RequestedGeneration, Error> {
         match value {
             "A" => Ok(RequestedGeneration::A),
+            "B11" => Ok(RequestedGeneration::B11),
             "B" => Ok(RequestedGeneration::B),
             "C" => Ok(RequestedGeneration::C),
             _ => Err(Error::invalid(format_args!(
-                "{source} is '{value}', but a generation of custom.h is 'A' (v0.10), 'B' (v0.11, v0.12) or \
-                 'C' (v1.0 and later)"
+                "{source} is '{value}', but a generation of custom.h is 'A' (v0.10), 'B11' (v0.11), 'B' (v0.12) \
+                 or 'C' (v1.0 and later)"
             ))),
         }
     }
@@ -71,10 +81,11 @@ pub fn choose(
     match (version, requested) {
         (None, requested) => Ok(match requested.or(default) {
             Some(RequestedGeneration::A) => Generation::A,
+            Some(RequestedGeneration::B11) => Generation::B11,
             Some(RequestedGeneration::B) | None => Generation::B,
             Some(RequestedGeneration::C) => Generation::C,
         }),
-        (Some(1 | 2), Some(requested @ (RequestedGeneration::A | RequestedGeneration::B))) => {
+        (Some(1 | 2), Some(requested)) if requested != RequestedGeneration::C => {
             Err(Error::invalid(format_args!(
                 "unable to load custom library: parameter '{PARAMETER}' is '{requested:?}', but the library \
              exports CustomVersion, which only libraries of generation C do"

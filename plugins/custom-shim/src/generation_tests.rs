@@ -4,10 +4,11 @@ use super::*;
 
 #[test]
 fn generation_is_chosen_from_version_parameter_and_setting() {
-    use RequestedGeneration::{A, B, C};
+    use RequestedGeneration::{A, B, B11, C};
     for (requested, default, version, want) in [
         (None, None, None, Generation::B),
         (Some(A), None, None, Generation::A),
+        (Some(B11), Some(B), None, Generation::B11),
         (Some(C), Some(A), None, Generation::C),
         (None, Some(A), None, Generation::A),
         (None, None, Some(1), Generation::C),
@@ -17,7 +18,7 @@ fn generation_is_chosen_from_version_parameter_and_setting() {
     ] {
         assert_eq!(choose(requested, default, version).unwrap(), want);
     }
-    for requested in [A, B] {
+    for requested in [A, B11, B] {
         let error = choose(Some(requested), None, Some(1)).unwrap_err();
         assert!(error.text().contains("exports CustomVersion"), "{error}");
     }
@@ -30,7 +31,7 @@ fn generation_is_chosen_from_version_parameter_and_setting() {
 
 #[test]
 fn unknown_generations_are_errors() {
-    for value in ["", "a", "D", "C2", "1"] {
+    for value in ["", "a", "D", "B12", "C2", "1"] {
         let error = RequestedGeneration::read(value, format_args!("setting 'api'")).unwrap_err();
         assert!(error.text().starts_with("setting 'api' is '"), "{error}");
     }

@@ -2,7 +2,8 @@
 
 use crate::callback_context::ContextSlot;
 use crate::callbacks::{
-    get_next_input, get_next_input_v2, get_output, get_output_a, get_output_v2,
+    get_next_input, get_next_input_v2, get_next_input_without_hint, get_output, get_output_a,
+    get_output_v2,
 };
 use crate::config;
 use crate::generation::{Generation, choose};
@@ -92,14 +93,14 @@ impl Handle {
     }
 
     /// The library reads `payloads` and calls back through the contexts in them.
-    fn execute(&self, payloads: &mut Payloads, n: u32) -> c_int {
+    fn execute(&self, generation: Generation, payloads: &mut Payloads, n: u32) -> c_int {
+        let next_input =
+            if generation.has_hints() { get_next_input } else { get_next_input_without_hint };
         // SAFETY: as above; the payloads are valid until this returns.
         unsafe {
             match self.entries.execute {
-                Execute::A(f) => {
-                    f(self.context, n, payloads.array_a(), get_next_input, get_output_a)
-                }
-                Execute::B(f) => f(self.context, n, payloads.array(), get_next_input, get_output),
+                Execute::A(f) => f(self.context, n, payloads.array_a(), next_input, get_output_a),
+                Execute::B(f) => f(self.context, n, payloads.array(), next_input, get_output),
                 Execute::V2(f) => {
                     f(self.context, n, payloads.array(), get_next_input_v2, get_output_v2)
                 }
@@ -162,7 +163,7 @@ impl Instance for CustomInstance {
         }
         // SAFETY: the session is not accessed here until the guard is dropped.
         let open = unsafe { self.slot.publish(NonNull::from(&mut session), batch.len()) };
-        let code = self.library.execute(&mut self.payloads, batch.len() as u32);
+        let code = self.library.execute(self.generation, &mut self.payloads, batch.len() as u32);
         drop(open);
         let Session { mut states, cursors, zeros, shape, .. } = session;
         (self.cursors, self.zeros, self.shape) = (cursors, zeros, shape);

@@ -125,7 +125,7 @@ impl Library {
                     Generation::A => {
                         Initialize::A(transmute::<*mut c_void, InitializeA>(initialize))
                     }
-                    Generation::B => {
+                    Generation::B11 | Generation::B => {
                         Initialize::B(transmute::<*mut c_void, InitializeB>(initialize))
                     }
                     Generation::C | Generation::C2 => {
@@ -136,7 +136,7 @@ impl Library {
                 error_string: transmute::<*mut c_void, ErrorString>(error_string),
                 execute: match generation {
                     Generation::A => Execute::A(transmute::<*mut c_void, ExecuteA>(execute)),
-                    Generation::B | Generation::C => {
+                    Generation::B11 | Generation::B | Generation::C => {
                         Execute::B(transmute::<*mut c_void, ExecuteB>(execute))
                     }
                     Generation::C2 => Execute::V2(transmute::<*mut c_void, ExecuteV2>(execute)),

@@ -1,6 +1,6 @@
 //! Which fields of `ModelConfig` a generation knows: the numbers of docs/protocol/v1.md §2.5 that its releases had.
 
-use crate::generation::Generation;
+use crate::generation::{Generation, PARAMETER};
 use trtserver_proto_wire::Fields;
 
 /// How a field is passed to a library.
@@ -22,7 +22,7 @@ use Rule::{Int32, Keep, Message, MessageIf, UpTo};
 pub fn model_config(generation: Generation) -> &'static [(u32, Rule)] {
     match generation {
         Generation::A => &BASE[..BASE.len() - 1],
-        Generation::B => BASE,
+        Generation::B11 | Generation::B => BASE,
         Generation::C | Generation::C2 => V1,
     }
 }
@@ -99,9 +99,17 @@ const V1: &[(u32, Rule)] = &[
         ]),
     ),
     (13, Message(SEQUENCE_V1)),
-    (14, Keep),
+    (
+        14,
+        MessageIf(&[(1, Keep), (2, Keep)], |entry| !is_own_parameter(&Fields::new(entry).text(1))),
+    ),
     (16, Message(&[(1, Keep), (2, Keep), (3, Keep)])),
 ];
+
+/// Parameters that the server reads, which no release passed to a library.
+fn is_own_parameter(key: &str) -> bool {
+    key == PARAMETER || key == "isolation"
+}
 
 const TENSOR_V1: &[(u32, Rule)] =
     &[(1, Keep), (2, Keep), (3, Keep), (4, Keep), (5, Message(ONE)), (6, Keep), (7, Keep)];

@@ -90,7 +90,7 @@ pub struct Session<'a> {
     /// Buffer for one shape.
     pub shape: Vec<i64>,
     pub outputs: &'a [(Name, Output)],
-    /// Whether an output that was not requested is an error, as in generations A and B.
+    /// Whether an output that was not requested is an error, as in v0.x.
     pub strict: bool,
     pub instance: &'a str,
     pub log: &'a Scope,
@@ -114,12 +114,12 @@ impl ZeroBlock {
 const END: (*const u8, u64) = (ptr::null(), 0);
 
 impl Session<'_> {
-    /// The next block of an input: address and size, or null at the end.
+    /// The next block of an input: address and size, or null at the end. `hint`: `None` in generations without.
     pub fn next_input(
         &mut self,
         payload: usize,
         name: &[u8],
-        hint: u64,
+        hint: Option<u64>,
     ) -> CallbackResult<(*const u8, u64)> {
         let Some(state) = self.states.get_mut(payload) else {
             return Err("no such payload".into());
@@ -130,13 +130,15 @@ impl Session<'_> {
         match (found, cursor) {
             (Some((_, input)), Some(cursor)) => {
                 if state.null && !input.is_control() && !input.is_state() {
-                    let max = (input.byte_size() as u64).max(ZeroBlock::BYTES);
-                    return Ok(cursor.zeros.next(hint, max, &mut self.zeros));
+                    let size = input.byte_size() as u64;
+                    let max = size.max(ZeroBlock::BYTES);
+                    return Ok(cursor.zeros.next(hint.unwrap_or(size), max, &mut self.zeros));
                 }
-                Ok(if hint == 0 { END } else { cursor.next(input) })
+                Ok(if hint == Some(0) { END } else { cursor.next(input) })
             }
             _ if state.null => {
-                // A null request has every input that the library names, all zeros.
+                // A null request has every input that the library names, all zeros. The size of an unlisted one is that of the hint.
+                let hint = hint.unwrap_or(0);
                 let known = state.others.iter().position(|(other, _)| other == name);
                 let at = known.unwrap_or_else(|| {
                     state.others.push((name.to_vec(), Zeros::default()));

@@ -98,7 +98,7 @@ impl Instance for ScriptedInstance {
         let generation = running().as_ref().map_or(Generation::B, |running| running.generation);
         let (initialize, execute) = match generation {
             Generation::A => (Initialize::A(initialize_a), Execute::A(execute_a)),
-            Generation::B => (Initialize::B(initialize_b), Execute::B(execute_b)),
+            Generation::B11 | Generation::B => (Initialize::B(initialize_b), Execute::B(execute_b)),
             Generation::C => (Initialize::C(initialize_c), Execute::B(execute_b)),
             Generation::C2 => (Initialize::C(initialize_c), Execute::V2(execute_v2)),
         };
