@@ -119,3 +119,27 @@ fn thousands_of_sequences() {
     python_v1(&server, "v1_many_sequences.py", &[]);
     assert!(server.stop().success());
 }
+
+/// Configurations of 0.12 name the idle limit differently, and 0.12 had none.
+#[test]
+fn name_of_0_12_sets_no_idle_limit() {
+    let scheduling = sequences("1", "direct { }", &start_ready("int32"));
+    let scheduling =
+        scheduling.replace("max_sequence_idle_microseconds", "max_queue_delay_microseconds");
+    let server = Server::new().model("old", accumulator("old", 1, "slot", &scheduling)).start();
+    let status = server.get("/api/status/old").text();
+    assert!(status.contains("max_sequence_idle_microseconds: 18446744073709551615\n"), "{status}");
+    let step = |value: i32, start: bool| {
+        let body = format!(
+            r#"{{"parameters":{{"sequence_id":1,"sequence_start":{start}}},"inputs":[{{"name":"INPUT0","datatype":"INT32","shape":[1,1],"data":[{value}]}}]}}"#
+        );
+        let response = server.post("/v2/models/old/infer", &[], body);
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.json()["outputs"][0]["data"][0].as_i64()
+    };
+    assert_eq!(step(5, true), Some(5));
+    // Longer than the limit of a configuration that names none.
+    std::thread::sleep(std::time::Duration::from_millis(1300));
+    assert_eq!(step(7, false), Some(12));
+    assert!(server.stop().success());
+}

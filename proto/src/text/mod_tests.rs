@@ -115,7 +115,7 @@ fn names_of_older_releases() {
     let Some(SchedulingChoice::SequenceBatching(batching)) = c.scheduling_choice else {
         panic!("no sequence batching")
     };
-    assert_eq!(batching.max_sequence_idle_microseconds, 0);
+    assert_eq!(batching.max_sequence_idle_microseconds, u64::MAX, "0.12 had no idle limit");
     assert!(batching.iterative_sequence);
     // The new name keeps its value as it is.
     assert_eq!(config("platform: 'tensorflow_saved_model'").platform, "tensorflow_saved_model");

@@ -7,6 +7,12 @@ pub(super) enum Now {
     Field(&'static str),
     /// The value is checked and discarded.
     Dropped(Kind),
+    /// The value is checked, and the field gets this number instead.
+    Set {
+        checked: Kind,
+        field: &'static str,
+        value: u64,
+    },
 }
 
 pub(super) struct OldName {
@@ -31,7 +37,12 @@ static OLD_NAMES: &[OldName] = &[
         now: Now::Field("platform"),
         values: &[("tensorflow_saved_model", "tensorflow_savedmodel")],
     },
-    row("ModelSequenceBatching", "max_queue_delay_microseconds", Now::Dropped(Kind::UInt64)),
+    // 0.12 never used the value, and its sequences had no idle limit, which the field sets since v1.0.
+    row(
+        "ModelSequenceBatching",
+        "max_queue_delay_microseconds",
+        Now::Set { checked: Kind::Int32, field: "max_sequence_idle_microseconds", value: u64::MAX },
+    ),
     row("ModelSequenceBatching", "generative_sequence", Now::Field("iterative_sequence")),
 ];
 

@@ -108,10 +108,12 @@ impl<'a> Parser<'a> {
     ) -> Result<(), Fault> {
         let spelled = self.lexer.slice(token);
         let (mut name, mut values): (&str, &[_]) = (spelled, &[]);
+        let mut set = None;
         if let Some(old) = old_names::find(message.name, spelled) {
             match old.now {
                 Now::Field(now) => (name, values) = (now, old.values),
                 Now::Dropped(kind) => return self.dropped(spelled, kind),
+                Now::Set { checked, field, value } => (name, set) = (field, Some((checked, value))),
             }
         }
         let Some((place, field)) = message.field(name) else {
@@ -135,6 +137,12 @@ impl<'a> Parser<'a> {
             *seen |= 1 << place;
         }
 
+        if let Some((checked, value)) = set {
+            self.dropped(spelled, checked)?;
+            put_tag(out, field);
+            put_varint(out, value);
+            return Ok(());
+        }
         let named = Named { field, spelled, at: token.start, values };
         let is_message = matches!(field.kind, Kind::Message(_));
         if !self.lexer.skip(b':')? && !is_message {
