@@ -16,7 +16,7 @@ pub struct Model {
     pub name: Arc<str>,
     /// Normalised; `None` when the configuration itself was refused.
     pub config: Option<Arc<ModelConfig>>,
-    /// Why the configuration was refused; the model then serves no version.
+    /// Why the model was refused; it then serves no version.
     pub refusal: Option<String>,
     /// Ascending. Includes versions that were served before and are no longer selected.
     pub versions: BTreeMap<i64, Arc<Version>>,
@@ -83,10 +83,15 @@ impl Model {
         Arc::new(model)
     }
 
-    /// A model whose configuration was refused. Versions of the `old` entry stay visible.
-    pub(super) fn refused(name: &str, old: Option<&Model>, reason: String) -> Arc<Self> {
+    /// A model that was refused; `config`, if that is not the cause. Versions of the `old` entry stay visible.
+    pub(super) fn refused(
+        name: &str,
+        old: Option<&Model>,
+        config: Option<Arc<ModelConfig>>,
+        reason: String,
+    ) -> Arc<Self> {
         let versions = old.map(Model::unserved_versions).unwrap_or_default();
-        Self::new(name, None, Some(reason), versions)
+        Self::new(name, config, Some(reason), versions)
     }
 
     /// A copy without the refusal: after an unload it no longer matters.

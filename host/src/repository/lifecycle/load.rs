@@ -6,7 +6,7 @@ use super::super::open_instances::Resized;
 use super::super::store::ModelSource;
 use super::super::version_dirs::VersionDirs;
 use super::super::{Model, OpenVersion, Version, VersionState};
-use super::prepare::LoadRequest;
+use super::prepare::{LoadRequest, RefusedModel};
 use super::prepared::PreparedModel;
 use super::{LoadError, ModelControl, Overrides};
 use crate::error::{Error, Result};
@@ -16,6 +16,7 @@ use crate::plugin::backend::Backend;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use trtserver_proto::v2::ModelConfig;
 
 /// Interval at which replaced versions are closed whose sequences have ended.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(20);
@@ -95,7 +96,9 @@ impl ModelControl {
         };
         let by_name = by_name || old.as_ref().is_some_and(was_requested);
         let old_entry = old.clone();
-        let request = LoadRequest { config, old: old_entry, fingerprint, fetch, by_name, cancel };
+        let checked = Arc::default();
+        let request =
+            LoadRequest { config, old: old_entry, fingerprint, fetch, by_name, cancel, checked };
         match self.loader.prepare(name, &files, &self.models, request) {
             Ok(prepared) => match self.open_and_publish(prepared, old.as_deref()) {
                 // The drain closes what was opened.
@@ -103,9 +106,9 @@ impl ModelControl {
                 opened => opened.map(|()| true),
             },
             Err(_) if self.is_stopping() => Err(LoadError::Stopping),
-            Err(e) => {
-                self.publish_refusal(name, old.as_deref(), &e);
-                Err(LoadError::Refused(e))
+            Err(RefusedModel { error, config }) => {
+                self.publish_refusal(name, old.as_deref(), config, &error);
+                Err(LoadError::Refused(error))
             }
         }
     }
@@ -126,7 +129,8 @@ impl ModelControl {
         let is_ensemble = prepared.step_models().is_some();
         let _ensembles = is_ensemble.then(|| self.ensembles.lock());
         if let Some(e) = self.circular_dependency(&prepared) {
-            self.publish_refusal(&prepared.model.name, old, &e);
+            let config = prepared.model.config.clone();
+            self.publish_refusal(&prepared.model.name, old, config, &e);
             return Err(LoadError::Refused(e));
         }
         if old.is_some_and(Model::is_loaded) {
@@ -237,17 +241,23 @@ impl ModelControl {
             (Some(model), failure) => model.set_reload_failure(failure.map(LoadError::to_string)),
             (None, Some(LoadError::NotPolled(e))) => {
                 let old = model.as_deref().filter(|m| !m.load_info.deleted.load(Ordering::Relaxed));
-                self.publish_refusal(name, old, e);
+                self.publish_refusal(name, old, None, e);
             }
             (None, _) => {}
         }
     }
 
     /// Publishes the reason of a refused configuration, unless an older load of the model still serves.
-    fn publish_refusal(&self, name: &str, old: Option<&Model>, e: &Error) {
+    fn publish_refusal(
+        &self,
+        name: &str,
+        old: Option<&Model>,
+        config: Option<Arc<ModelConfig>>,
+        e: &Error,
+    ) {
         if old.is_none_or(|old| !old.is_loaded()) {
             // Fails only while the server stops, when the reason need not be shown.
-            let _ = self.publish(&Model::refused(name, old, e.message.clone()));
+            let _ = self.publish(&Model::refused(name, old, config, e.message.clone()));
         }
     }
 

@@ -31,7 +31,7 @@ use crate::stats::VersionStats;
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use trtserver_proto::v2::ModelConfig;
 
@@ -73,6 +73,21 @@ pub(super) struct LoadRequest {
     /// Requested by name, not as a step of an ensemble.
     pub by_name: bool,
     pub cancel: Arc<LoadCancel>,
+    /// Set to the complete configuration once it was checked.
+    pub checked: Arc<OnceLock<Arc<ModelConfig>>>,
+}
+
+/// A model that no version of can be opened.
+pub(super) struct RefusedModel {
+    pub error: Error,
+    /// Its configuration, if that is not the cause.
+    pub config: Option<Arc<ModelConfig>>,
+}
+
+impl From<Error> for RefusedModel {
+    fn from(error: Error) -> Self {
+        Self { error, config: None }
+    }
 }
 
 /// Why a model is refused, and the part of its configuration that is the cause.
@@ -124,10 +139,14 @@ impl Loader {
         files: &Arc<ModelDir>,
         models: &Arc<ModelTable>,
         request: LoadRequest,
-    ) -> Result<PreparedModel> {
+    ) -> Result<PreparedModel, RefusedModel> {
+        let checked = Arc::clone(&request.checked);
         let mut log = |warning: Warning| tracing::warn!("model '{name}': {}", warning.message);
         let prepared = self.prepare_with(name, files, models, request, &mut log);
-        prepared.map_err(|refusal| refusal.error)
+        prepared.map_err(|refusal| RefusedModel {
+            error: refusal.error,
+            config: checked.get().cloned(),
+        })
     }
 
     /// As [`Loader::prepare`], with the warnings given to `warn`.
@@ -162,6 +181,7 @@ impl Loader {
             Err(reasons) => Refusal::by(reasons)?,
         }
         let config = Arc::new(config);
+        let _ = request.checked.set(Arc::clone(&config));
         let cancel = Arc::clone(&request.cancel);
         let ending = request.old.as_ref().map(|old| Arc::clone(&old.ending)).unwrap_or_default();
         let opening = (request.cancel, Arc::clone(&ending));

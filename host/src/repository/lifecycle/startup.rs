@@ -2,7 +2,7 @@
 
 use super::super::store::{ModelSource, Repositories};
 use super::super::{Model, ModelTable, ensemble};
-use super::prepare::{LoadRequest, Loader};
+use super::prepare::{LoadRequest, Loader, RefusedModel};
 use super::prepared::{PreparedModel, VersionDir};
 use crate::error::{Error, Result};
 use crate::instance::priority::Priority;
@@ -98,7 +98,7 @@ impl Loader {
                 self.prepare_source(name, sources, models, *by_name)
             });
             for ((name, ..), prepared) in wave.iter().zip(prepared) {
-                match prepared.unwrap_or_else(|| Err(Error::internal(PANICKED))) {
+                match prepared.unwrap_or_else(|| Err(Error::internal(PANICKED).into())) {
                     Ok(prepared) => {
                         let steps = prepared.step_models().into_iter().flatten();
                         pending.extend(steps.map(|step| (step, false)));
@@ -117,7 +117,7 @@ impl Loader {
         sources: &[ModelSource],
         models: &Arc<ModelTable>,
         by_name: bool,
-    ) -> Result<PreparedModel> {
+    ) -> Result<PreparedModel, RefusedModel> {
         let source = ModelSource::only(name, sources)?;
         let fingerprint = if self.reloadable { source.fingerprint().ok() } else { None };
         let mut request = LoadRequest { fingerprint, by_name, ..LoadRequest::default() };
@@ -173,10 +173,11 @@ impl Preparation {
         self.missing.push(format!("'{name}': failed to poll from model repository"));
     }
 
-    fn refuse(&mut self, name: &str, e: Error) {
-        tracing::error!("failed to load model '{name}': {e}");
-        self.report.failures.push(format!("'{name}': {e}"));
-        let refused = Model::refused(name, None, e.message);
+    fn refuse(&mut self, name: &str, refused: impl Into<RefusedModel>) {
+        let RefusedModel { error, config } = refused.into();
+        tracing::error!("failed to load model '{name}': {error}");
+        self.report.failures.push(format!("'{name}': {error}"));
+        let refused = Model::refused(name, None, config, error.message);
         self.refused.insert(name.to_owned(), refused);
     }
 

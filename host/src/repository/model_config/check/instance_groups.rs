@@ -59,12 +59,18 @@ fn one(
         }
     }
     if !support.opens(group.kind()) {
-        return refuse(format!(
-            "{subject} has kind {} but backend '{}' opens only instances of {}",
-            group.kind().as_str_name(),
-            support.backend,
-            support.kinds_text()
-        ));
+        let (backend, kinds) = (&support.backend, support.kinds_text());
+        return refuse(match group.kind() {
+            // The beginning is the text of v1.6.
+            Kind::Model => format!(
+                "{subject} has kind KIND_MODEL which is supported only on TensorFlow models and by backends \
+                 that open it: backend '{backend}' opens only instances of {kinds}"
+            ),
+            kind => format!(
+                "{subject} has kind {} but backend '{backend}' opens only instances of {kinds}",
+                kind.as_str_name()
+            ),
+        });
     }
     if !group.secondary_devices.is_empty() && !support.secondary_devices {
         return refuse(format!(

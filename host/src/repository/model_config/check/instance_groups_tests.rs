@@ -112,7 +112,11 @@ fn groups_are_placed_by_machine_and_backend() {
     let no_gpu = "has kind KIND_GPU but no GPUs are available";
     let cannot =
         "has kind KIND_GPU but backend 'b' opens only instances of KIND_CPU and KIND_MODEL";
+    let model_kind = "instance_group { kind: KIND_MODEL }";
+    let no_model = "has kind KIND_MODEL which is supported only on TensorFlow models and by backends that \
+                    open it: backend 'b' opens only instances of KIND_GPU";
     let rows: &[Row] = &[
+        (model_kind, one, gpu_only, Err(no_model)),
         ("", none, both, Ok((Cpu, &[]))),
         ("", one, both, Ok((Gpu, &[0]))),
         ("", two, both, Ok((Gpu, &[0, 1]))),
