@@ -10,6 +10,8 @@ use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorSet};
 use tonic_prost_build::{Builder, Config};
 
 const V1: &str = "nvidia/inferenceserver/grpc_service.proto";
+const STATUS_1804: &str = "nvidia/inferenceserver/status_1804.proto";
+const PLATFORM_CONFIG: &str = "nvidia/inferenceserver/platform_config.proto";
 const V2: &str = "inference/grpc_service.proto";
 const HEALTH: &str = "grpc/health/v1/health.proto";
 
@@ -23,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // v1 uses types of `inference`, which are in `crate::v2`. Types with an extern path are not generated, so the two
     // packages are generated separately. v2 comes last because the first pass leaves an empty file under its name.
     let messages = || builder().build_server(false);
-    generate(&root, &[V1, HEALTH], messages().extern_path(".inference", "crate::v2"), |_, _| true)?;
+    let v1 = messages().extern_path(".inference", "crate::v2");
+    generate(&root, &[V1, STATUS_1804, PLATFORM_CONFIG, HEALTH], v1, |_, _| true)?;
     generate(&root, &[V2], messages(), |_, _| true)?;
 
     // The server side of the services, without the RPCs that the host encodes and decodes itself.
@@ -43,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let by_tonic = |service: &str, method: &str| {
         !matches!(
             (service, method),
-            ("GRPCService", "Infer" | "StreamInfer")
+            ("GRPCService", "Infer" | "StreamInfer" | "InferStream")
                 | ("GRPCInferenceService", "ModelInfer" | "ModelStreamInfer")
         )
     };
@@ -52,13 +55,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The program needs names and numbers at run time, not our comments.
     let mut all = protox::Compiler::new([&root])?
         .include_imports(true)
-        .open_files([V1, V2, HEALTH])?
+        .open_files([V1, STATUS_1804, PLATFORM_CONFIG, V2, HEALTH])?
         .file_descriptor_set();
     for file in &mut all.file {
         file.source_code_info = None;
     }
-    std::fs::write(out.join("descriptors.bin"), all.encode_to_vec())?;
     std::fs::write(out.join("schema.rs"), Tables::of(&all).text()?)?;
+    // What clients ask for is what the services use.
+    all.file.retain(|file| ![STATUS_1804, PLATFORM_CONFIG].contains(&file.name()));
+    std::fs::write(out.join("descriptors.bin"), all.encode_to_vec())?;
     Ok(())
 }
 

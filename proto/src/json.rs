@@ -14,12 +14,17 @@ use crate::v2::ModelConfig;
 /// The configuration in one line: scalars that are not set print their defaults, messages and
 /// members of a oneof that are not set are left out.
 pub fn model_config(config: &ModelConfig) -> String {
-    write(config, Style { defaults: true, number: is_number })
+    write(config, Style { defaults: true, camel_case: false, number: is_number })
 }
 
 /// Any message in one line: only what is set, 64-bit integers as strings.
 pub fn message<M: Described>(message: &M) -> String {
-    write(message, Style { defaults: false, number: |_, _| false })
+    write(message, Style { defaults: false, camel_case: false, number: |_, _| false })
+}
+
+/// As [`message`], with names in lowerCamelCase: the default of protobuf libraries.
+pub fn camel_case<M: Described>(message: &M) -> String {
+    write(message, Style { defaults: false, camel_case: true, number: |_, _| false })
 }
 
 /// 64-bit fields of the configuration that v2 clients read as numbers. All others are strings.
@@ -47,6 +52,8 @@ fn is_number(message: &Message, field: &Field) -> bool {
 #[derive(Clone, Copy)]
 struct Style {
     defaults: bool,
+    /// Names of fields in lowerCamelCase.
+    camel_case: bool,
     /// Whether a 64-bit field prints as a number.
     number: fn(&Message, &Field) -> bool,
 }
@@ -68,7 +75,10 @@ impl Style {
                 continue;
             }
             comma.next(out);
-            quote(out, field.name);
+            match self.camel_case {
+                true => quote(out, &lower_camel_case(field.name)),
+                false => quote(out, field.name),
+            }
             out.push(':');
             if let Some(entry) = field.map() {
                 self.map(out, entry, values);
@@ -144,6 +154,20 @@ impl Style {
             }
         }
     }
+}
+
+/// `ready_state` as `readyState`.
+fn lower_camel_case(name: &str) -> String {
+    let mut upper = false;
+    let letter = |c: char| match c {
+        '_' => {
+            upper = true;
+            None
+        }
+        c if std::mem::take(&mut upper) => Some(c.to_ascii_uppercase()),
+        c => Some(c),
+    };
+    name.chars().filter_map(letter).collect()
 }
 
 /// Opens an object or a list, and puts commas between what it holds.

@@ -1,5 +1,5 @@
 //! Goldens of the JSON forms.
-use super::{message, model_config};
+use super::{camel_case, message, model_config};
 use crate::text::parse;
 use crate::v1::ServerStatus;
 use crate::v2::ModelConfig;
@@ -70,4 +70,15 @@ fn other_messages_print_what_is_set() {
         ..Default::default()
     };
     assert_eq!(message(&handle), r#"{"raw_handle":"AP8="}"#);
+}
+
+#[test]
+fn names_in_camel_case() {
+    let status: ServerStatus = parse(
+        r#"uptime_ns: 5 model_status { key: "a_b" value { version_status { key: 1 value {
+        last_inference_timestamp_milliseconds: 7 } } } }"#,
+    )
+    .unwrap();
+    let want = r#"{"uptimeNs":"5","modelStatus":{"a_b":{"versionStatus":{"1":{"lastInferenceTimestampMilliseconds":"7"}}}}}"#;
+    assert_eq!(camel_case(&status), want);
 }

@@ -11,7 +11,7 @@ pub mod schema;
 pub mod set_fields;
 pub mod text;
 
-/// The descriptors of all files, encoded as a `FileDescriptorSet`.
+/// The descriptors of the services and their messages, encoded as a `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// Generated code follows the generator's taste, not ours.

@@ -110,8 +110,8 @@ impl Server {
     pub fn launch(self) -> Running {
         let process = Process::spawn(self.command());
         let address = |kind: &str| {
-            let off = format!("--allow-{kind}=false");
-            if self.flags.iter().any(|flag| *flag == *off) {
+            let off = [format!("--allow-{kind}=false"), format!("--{kind}-port=-1")];
+            if self.flags.iter().any(|flag| off.iter().any(|off| *flag == **off)) {
                 return None;
             }
             let line = format!("line `listening {kind} …`");

@@ -40,6 +40,7 @@ mod sequence_batching;
 mod shared_memory_regions;
 mod shared_memory_tensors;
 mod tensorrt;
+mod trtis_start;
 mod unread_responses;
 mod v1_grpc;
 mod v1_http;

@@ -242,6 +242,120 @@ fn unknown_paths() {
     }
 }
 
+/// The errors before execution in the order of their checks (docs/protocol/v1.md §3.6): status, headers, no body.
+#[test]
+fn error_ladder() {
+    const A: &str = r#"input { name: "INPUT0" dims: 16 }"#;
+    const B: &str = r#"input { name: "INPUT1" dims: 16 }"#;
+    let both = |more: &str| format!("batch_size: 1 {A} {B} {more}");
+    let one = |input: &str| format!("batch_size: 1 input {{ name: \"INPUT0\" {input} }}");
+    let unknown = |model: &str| format!("Inference request for unknown model '{model}'");
+    let addsub = "addsub_int32";
+    let rows: &[(&str, String, usize, String)] = &[
+        ("absent", both(""), 128, unknown("absent")),
+        ("addsub_int32/99", both(""), 128, unknown(addsub)),
+        ("absent", "garbage".to_owned(), 0, unknown("absent")),
+        (addsub, "garbage".to_owned(), 128, format!("unable to parse request for model '{addsub}'")),
+        (addsub, String::new(), 128, format!("inference request batch-size must be >= 1 for '{addsub}'")),
+        (
+            addsub,
+            both("").replace("batch_size: 1", "batch_size: 9"),
+            9 * 128,
+            format!("inference request batch-size must be <= 8 for '{addsub}'"),
+        ),
+        (
+            addsub,
+            both(r#"output { name: "OUTPUT9" }"#),
+            128,
+            format!("unexpected inference output 'OUTPUT9' for model '{addsub}'"),
+        ),
+        (
+            addsub,
+            both(r#"output { name: "OUTPUT0" } output { name: "OUTPUT0" }"#),
+            128,
+            "output 'OUTPUT0' already requested".to_owned(),
+        ),
+        (addsub, one("dims: 16"), 64, format!("expected 2 inputs but got 1 inputs for model '{addsub}'")),
+        (
+            addsub,
+            format!("batch_size: 1 {A} {A}"),
+            128,
+            "input 'INPUT0' already exists in request".to_owned(),
+        ),
+        (
+            addsub,
+            both("").replace("INPUT1", "INPUT9"),
+            128,
+            format!("unexpected inference input 'INPUT9' for model '{addsub}'"),
+        ),
+        (
+            addsub,
+            both("").replacen("dims: 16", "dims: [ 4, 4 ]", 1),
+            128,
+            format!("unexpected shape for input 'INPUT0' for model '{addsub}'. Expected [16], got [4,4]"),
+        ),
+        (
+            "identity_fp32",
+            one(""),
+            8,
+            "model supports variable-size for input 'INPUT0', request must specify input shape for model \
+             'identity_fp32'"
+                .to_owned(),
+        ),
+        (
+            addsub,
+            both("").replacen("dims: 16", "dims: 16 batch_byte_size: 63", 1),
+            128,
+            format!(
+                "specific batch-byte-size for input 'INPUT0' does not match expected byte-size calculated from shape and \
+                 datatype for model '{addsub}'"
+            ),
+        ),
+        (
+            "identity_string",
+            one("dims: 1"),
+            8,
+            "batch-byte-size must be specified for input 'INPUT0' with non-fixed-size datatype for model \
+             'identity_string'"
+                .to_owned(),
+        ),
+        (
+            addsub,
+            both(""),
+            100,
+            format!("unexpected size for input 'INPUT1', missing expecting 28 bytes for model '{addsub}'"),
+        ),
+        (
+            addsub,
+            both(""),
+            0,
+            format!("unexpected size for input 'INPUT0', missing expecting 64 bytes for model '{addsub}'"),
+        ),
+        (addsub, both(""), 129, format!("unexpected additional input data for model '{addsub}'")),
+    ];
+    for (model, header, bytes, text) in rows {
+        let header: &[(&str, &str)] =
+            if header.is_empty() { &[] } else { &[("NV-InferRequest", header)] };
+        let response = SERVER.post(&format!("/api/infer/{model}"), header, vec![0; *bytes]);
+        assert_eq!((response.status, response.body.len()), (400, 0), "{text}");
+        assert_eq!(response.header("content-type"), Some("application/octet-stream"), "{text}");
+        assert_eq!(response.header("nv-inferresponse"), Some(""), "{text}");
+        let code = if text.contains("unknown model") { "UNAVAILABLE" } else { "INVALID_ARG" };
+        let status = format!("code: {code} msg: \"{text}\" server_id: \"inference:0\"");
+        assert_eq!(response.error_text().replace("\\'", "'"), status);
+    }
+}
+
+/// TRTIS refuses every unknown path with 400; outside of health this server answers 404, as Triton.
+#[test]
+fn health_under_another_path() {
+    for path in ["/anything/health/ready", "/health/live", "/v1/health/ready"] {
+        let response = SERVER.get(path);
+        assert_eq!((response.status, response.header("nv-status")), (400, None), "{path}");
+        assert_eq!(response.text(), "", "{path}");
+    }
+}
+
 #[test]
 fn wrong_methods() {
     for (method, path) in [

@@ -19,8 +19,10 @@ use suggest::suggestion;
 #[derive(Debug)]
 pub enum Invocation {
     Serve(Flags),
-    /// Print this text and exit: `--help` or `--version`.
-    Print(String),
+    /// Print this text and exit.
+    Help(String),
+    /// Print this text and exit.
+    Version(String),
 }
 
 /// Parses a command line, the program's own name first.
@@ -43,8 +45,11 @@ pub fn parse(
             }
             Ok(Invocation::Serve(flags))
         }
-        Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            Ok(Invocation::Print(e.render().to_string()))
+        Err(e) if e.kind() == ErrorKind::DisplayHelp => {
+            Ok(Invocation::Help(e.render().to_string()))
+        }
+        Err(e) if e.kind() == ErrorKind::DisplayVersion => {
+            Ok(Invocation::Version(e.render().to_string()))
         }
         Err(e) => Err(message(&e)),
     }

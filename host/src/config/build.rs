@@ -3,7 +3,8 @@
 use super::backend_config::backend_config;
 use super::values::Values;
 use super::{
-    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings, UnreadLimits,
+    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Program, Settings,
+    UnreadLimits,
 };
 use crate::cli::Flags;
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::time::Duration;
 pub fn build(
     flags: &Flags,
     v: &Values,
+    program: Program,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, String> {
     let mut model_repositories = v.paths("model-repository");
@@ -23,18 +25,22 @@ pub fn build(
         Some(_) => v.text("metrics-address")?,
         None => http_address.clone(),
     };
-    let http_port = v.number("http-port")?;
-    let health_port = v.optional_number("http-health-port")?;
+    let allow_http = v.bool("allow-http")?;
+    let (http_port, grpc_port) = (port(v, "http-port")?, port(v, "grpc-port")?);
+    let health_flag: Option<i64> = v.optional_number("http-health-port")?;
+    let health_port = port(v, "http-health-port")?.filter(|_| allow_http);
     let set = |name: &str| env(name).is_some();
+    let release = env("TENSORRT_SERVER_VERSION").filter(|version| !version.is_empty());
     Ok(Settings {
+        program,
         server_id: v.text("id")?,
-        server_version: env("TENSORRT_SERVER_VERSION")
-            .filter(|version| !version.is_empty())
-            .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+        before_v1_13: release.as_deref().is_some_and(is_before_1_13),
+        server_version: release.unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
         exit_on_error: v.bool("exit-on-error")?,
         exit_timeout: Duration::from_secs(v.number("exit-timeout-secs")?),
         exit_sequence_timeout: Duration::from_secs(v.number("exit-sequence-timeout-secs")?),
         strict_readiness: v.bool("strict-readiness")?,
+        allow_profiling: v.bool("allow-profiling")?,
         log: log(flags, v, env)?,
         model_repositories: without_duplicates(model_repositories),
         model_cache_dir: v
@@ -56,15 +62,16 @@ pub fn build(
         poll_interval: Duration::from_secs(poll_secs(v)?),
         settle_time: v.decimal_seconds("repository-settle-secs")?,
         load_models: v.texts("load-model"),
-        allow_http: v.bool("allow-http")?,
+        allow_http: allow_http && http_port.is_some(),
         http_address,
-        http_port,
+        http_port: http_port.unwrap_or_default(),
         // Two zeros select two different free ports.
-        http_health_port: health_port.filter(|port| *port != http_port || *port == 0),
+        http_health_port: health_port.filter(|port| Some(*port) != http_port || *port == 0),
+        http_health: health_flag.is_none_or(|port| port >= 0),
         http_max_input_size: v.number("http-max-input-size")?,
-        allow_grpc: v.bool("allow-grpc")?,
+        allow_grpc: v.bool("allow-grpc")? && grpc_port.is_some(),
         grpc_address: v.text("grpc-address")?,
-        grpc_port: v.number("grpc-port")?,
+        grpc_port: grpc_port.unwrap_or_default(),
         max_request_memory: v.optional_number("max-request-memory")?,
         unread: UnreadLimits {
             per_stream: v.number("max-unread-per-stream")?,
@@ -84,6 +91,10 @@ pub fn build(
         metrics_interval: v.milliseconds("metrics-interval-ms")?,
         backend_dirs: without_duplicates(v.paths("backend-dir")),
         backend_config: backend_config(flags, v)?,
+        platform_config_file: v
+            .paths("platform-config-file")
+            .pop()
+            .filter(|path| !path.as_os_str().is_empty()),
         min_compute_capability: v.decimal("min-supported-compute-capability")?,
         allow_client_shm: v.bool("allow-client-shm")?,
         pinned_pool: v.number("pinned-memory-pool-byte-size")?,
@@ -107,6 +118,22 @@ fn gpu_pools(flags: &Flags, v: &Values) -> Result<BTreeMap<i32, u64>, String> {
         })
     };
     v.texts(NAME).iter().map(read).collect()
+}
+
+/// A port; `None` without a value and for -1, which means that nothing is served.
+fn port(v: &Values, name: &str) -> Result<Option<u16>, String> {
+    let number: Option<i64> = v.optional_number(name)?;
+    Ok(number.and_then(|port| u16::try_from(port).ok()))
+}
+
+/// A release of TRTIS before v1.13, such as `1.11.0`.
+fn is_before_1_13(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(0), _) => true,
+        (Some(1), minor) => minor.is_some_and(|minor| minor < 13),
+        _ => false,
+    }
 }
 
 fn connections(v: &Values) -> Result<ConnectionSettings, String> {

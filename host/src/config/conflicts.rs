@@ -7,7 +7,7 @@ pub fn check(s: &Settings) -> Result<(), String> {
     let same = |a: u16, b: u16| a == b && a != 0;
     let error = if s.model_repositories.is_empty() {
         "--model-store must be specified"
-    } else if !s.allow_http && !s.allow_grpc {
+    } else if !s.allow_http && !s.allow_grpc && s.http_health_port.is_none() {
         "At least one of the following options must be true: --allow-http, --allow-grpc"
     } else if s.allow_http && s.allow_grpc && same(s.http_port, s.grpc_port) {
         "The server cannot listen to HTTP requests and gRPC requests at the same port"
@@ -16,12 +16,9 @@ pub fn check(s: &Settings) -> Result<(), String> {
             || s.allow_grpc && same(s.metrics_port, s.grpc_port))
     {
         "The server cannot provide metrics on same port used for HTTP or gRPC requests"
-    } else if s.allow_http
-        && s.http_health_port.is_some_and(|health| {
-            s.allow_grpc && same(health, s.grpc_port)
-                || s.allow_metrics && same(health, s.metrics_port)
-        })
-    {
+    } else if s.http_health_port.is_some_and(|health| {
+        s.allow_grpc && same(health, s.grpc_port) || s.allow_metrics && same(health, s.metrics_port)
+    }) {
         "The server cannot serve health on the port used for gRPC requests or metrics"
     } else if s.load_models.len() > 1 && s.load_models.iter().any(|name| name == "*") {
         "--load-model=* loads all models and must be the only --load-model"

@@ -1,16 +1,20 @@
 //! Settings of the server: values of flags read, checked, and with defaults filled in.
 //!
-//! Pure: nothing here exits, prints, binds or reads the model repository. The one file it reads is the `--config` file.
+//! Pure: nothing here exits, prints, binds or reads the model repository. The files it reads are the `--config` file and, when the
+//! server asks for it, the `--platform-config-file`.
 
 mod backend_config; // `--backend-config`
 mod build; // settings from the values of flags
 mod conflicts; // settings that exclude each other
 mod notes; // flags that are refused, ignored or deprecated
+pub mod platform_config; // `--platform-config-file`
+mod program; // the name of the program
 mod settings; // the settings
 mod values; // values of flags, by kind
 
 pub use backend_config::backend_settings;
 pub use notes::Note;
+pub use program::Program;
 pub use settings::{
     ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings, UnreadLimits,
 };
@@ -47,17 +51,25 @@ pub fn from_args(
         stdout: String::new(),
         stderr: format!("{error}\nUsage: {}\ntrtserver --help lists the flags.\n", cli::USAGE),
     };
+    let args: Vec<OsString> = args.into_iter().collect();
+    let program = Program::of(args.first().map(OsString::as_os_str));
+    let print = |code, stdout| Exit { code, stdout, stderr: String::new() };
     let flags = match cli::parse(args, &cli::version_text(abi)).map_err(refuse)? {
         Invocation::Serve(flags) => cli::with_config_file(flags).map_err(refuse)?,
-        Invocation::Print(stdout) => return Err(Exit { code: 0, stdout, stderr: String::new() }),
+        Invocation::Help(text) => return Err(print(program.help_code(), text)),
+        Invocation::Version(text) => return Err(print(0, text)),
     };
-    start(&flags, env).map_err(refuse)
+    start(&flags, program, env).map_err(refuse)
 }
 
-fn start(flags: &Flags, env: &dyn Fn(&str) -> Option<String>) -> Result<Start, String> {
+fn start(
+    flags: &Flags,
+    program: Program,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Start, String> {
     let values = Values::read(flags)?;
     let notes = notes::notes(flags, &values)?;
-    let settings = build::build(flags, &values, env)?;
+    let settings = build::build(flags, &values, program, env)?;
     conflicts::check(&settings)?;
     Ok(Start { settings, notes })
 }

@@ -27,12 +27,15 @@ fn error_of(line: &str) -> String {
 
 fn defaults() -> Settings {
     Settings {
+        program: Program::Trtserver,
         server_id: "inference:0".into(),
         server_version: env!("CARGO_PKG_VERSION").into(),
+        before_v1_13: false,
         exit_on_error: true,
         exit_timeout: Duration::from_secs(30),
         exit_sequence_timeout: Duration::from_secs(5),
         strict_readiness: true,
+        allow_profiling: false,
         log: LogSettings::default(),
         model_repositories: vec!["/m".into()],
         model_cache_dir: None,
@@ -55,6 +58,7 @@ fn defaults() -> Settings {
         http_address: "0.0.0.0".into(),
         http_port: 8000,
         http_health_port: None,
+        http_health: true,
         http_max_input_size: 67108864,
         allow_grpc: true,
         grpc_address: "0.0.0.0".into(),
@@ -90,6 +94,7 @@ fn defaults() -> Settings {
         metrics_interval: Duration::from_secs(2),
         backend_dirs: vec![],
         backend_config: BTreeMap::new(),
+        platform_config_file: None,
         min_compute_capability: 0.0,
         allow_client_shm: false,
         cpu_only: false,
@@ -148,6 +153,16 @@ fn flags_become_settings() {
         ("--model-store=/m --http-health-port=9000 --http-port=8000", |s| {
             s.http_health_port = Some(9000)
         }),
+        ("--model-store=/m --http-port -1 --http-health-port=9000", |s| {
+            (s.allow_http, s.http_port, s.http_health_port) = (false, 0, Some(9000))
+        }),
+        ("--model-store=/m --http-health-port=-1 --grpc-port=-1", |s| {
+            (s.http_health, s.allow_grpc, s.grpc_port) = (false, false, 0)
+        }),
+        ("--model-store=/m --allow-profiling", |s| s.allow_profiling = true),
+        ("--model-store=/m --platform-config-file=/p", |s| {
+            s.platform_config_file = Some("/p".into())
+        }),
         ("--model-store=/m --strict-model-config=false", |s| s.strict_model_config = false),
         ("--model-store=/m --disable-auto-complete-config", |_| {}),
         ("--model-store=/m --http-address=127.0.0.1", |s| {
@@ -191,6 +206,12 @@ fn environment_variables_become_settings() {
     let env = [("TENSORRT_SERVER_VERSION", "19.02"), ("TRITON_SERVER_CPU_ONLY", "")];
     let settings = run_in("--model-store=/m", &env).unwrap().settings;
     assert_eq!((settings.server_version.as_str(), settings.cpu_only), ("19.02", true));
+    for (version, before) in
+        [("1.11.0", true), ("0.12.0dev", true), ("1.13.0", false), ("19.02", false), ("1", false)]
+    {
+        let settings = run_in("--model-store=/m", &[("TENSORRT_SERVER_VERSION", version)]);
+        assert_eq!(settings.unwrap().settings.before_v1_13, before, "{version}");
+    }
     let env = [("TENSORRT_SERVER_VERSION", ""), ("TRITON_SERVER_ESCAPE_LOG_MESSAGES", "0")];
     let settings = run_in("--model-store=/m", &env).unwrap().settings;
     assert_eq!(settings.server_version, env!("CARGO_PKG_VERSION"));
@@ -243,12 +264,12 @@ fn invalid_flags_are_refused() {
         ),
         (
             "--http-port=65536",
-            "Couldn't interpret value 65536 for flag --http-port. It takes a whole number from 0 \
+            "Couldn't interpret value 65536 for flag --http-port. It takes a whole number from -1 \
              to 65535.",
         ),
         (
             "--http-port=",
-            "Couldn't interpret value  for flag --http-port. It takes a whole number from 0 to \
+            "Couldn't interpret value  for flag --http-port. It takes a whole number from -1 to \
              65535.",
         ),
         ("--http-port", "a value is required for '--http-port <N>' but none was supplied"),
@@ -375,7 +396,7 @@ fn flags_without_full_effect_are_noted() {
 #[test]
 fn help_lists_all_flags_and_version_names_the_abi() {
     let help = run("--help").unwrap_err();
-    assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+    assert_eq!((help.code, help.stderr.as_str()), (1, ""));
     let mut from = 0;
     for (section, flags) in cli::catalogue::SECTIONS {
         let heading = format!("\n{section}:\n");
@@ -391,6 +412,18 @@ fn help_lists_all_flags_and_version_names_the_abi() {
     let version = run("--version").unwrap_err();
     let want = format!("trtserver {} (plugin ABI 1.2)\n", env!("CARGO_PKG_VERSION"));
     assert_eq!((version.code, version.stdout, version.stderr), (0, want, String::new()));
+}
+
+#[test]
+fn name_of_the_program_decides_the_exit_status_of_help() {
+    for (name, code) in [
+        ("trtserver", 1),
+        ("/opt/inference_server/bin/inference_server", 1),
+        ("/opt/tritonserver/bin/tritonserver", 0),
+    ] {
+        let args = [name, "--help"].map(OsString::from);
+        assert_eq!(from_args(args, &|_| None, "1").unwrap_err().code, code, "{name}");
+    }
 }
 
 #[test]

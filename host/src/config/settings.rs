@@ -1,5 +1,6 @@
 //! Settings of the server.
 
+use super::Program;
 use super::backend_config::BackendConfig;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,15 +9,21 @@ use std::time::Duration;
 /// Settings of the server, checked and with defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    pub program: Program,
     pub server_id: String,
     /// Server version that clients see.
     pub server_version: String,
+    /// The environment gives a TRTIS release before v1.13 as the server's version: the v1 status has the fields and, in JSON,
+    /// the lowerCamelCase names of that time.
+    pub before_v1_13: bool,
     pub exit_on_error: bool,
     /// Grace period for in-flight requests at shutdown.
     pub exit_timeout: Duration,
     /// Grace period for sequences that have not ended, within `exit_timeout`.
     pub exit_sequence_timeout: Duration,
     pub strict_readiness: bool,
+    /// v1 clients may start and stop the CUDA profiler.
+    pub allow_profiling: bool,
     pub log: LogSettings,
 
     /// Directories and URLs of object stores: at least one, in the order given, without duplicates. Not checked for
@@ -57,6 +64,8 @@ pub struct Settings {
     pub http_port: u16,
     /// Additional port that serves the health endpoint only.
     pub http_health_port: Option<u16>,
+    /// HTTP serves the health endpoints.
+    pub http_health: bool,
     pub http_max_input_size: u64,
 
     pub allow_grpc: bool,
@@ -87,6 +96,8 @@ pub struct Settings {
     pub backend_dirs: Vec<PathBuf>,
     /// Settings by backend name; those for all backends under the empty name.
     pub backend_config: BackendConfig,
+    /// Settings by platform, in the form of TRTIS; `backend_config` takes precedence.
+    pub platform_config_file: Option<PathBuf>,
     /// GPUs with a lower compute capability are not used.
     pub min_compute_capability: f64,
     /// v2 clients may register shared memory; v1 clients always may.

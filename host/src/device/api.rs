@@ -142,6 +142,8 @@ functions! {
         pool_trim ["cuMemPoolTrimTo"] (pool: CuPool, keep: usize);
         pool_alloc ["cuMemAllocFromPoolAsync"] (address: *mut CuPtr, bytes: usize, pool: CuPool, stream: CuStream);
         free_async ["cuMemFreeAsync"] (address: CuPtr, stream: CuStream);
+        profiler_start ["cuProfilerStart"] ();
+        profiler_stop ["cuProfilerStop"] ();
     }
 }
 

@@ -12,6 +12,7 @@ mod gpu; // one device
 mod ipc; // memory of other processes
 mod pinned; // pinned host memory
 mod pool; // device memory
+pub mod profiler; // the CUDA profiler
 mod settings; // sizes of the pools
 mod size_class; // sizes of pooled blocks
 mod stream; // queues of work

@@ -24,12 +24,13 @@ const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
 
 /// The streams: their clients send messages at any time, and their responses are counted as unread one by one.
 const STREAM_V1: &str = "/nvidia.inferenceserver.GRPCService/StreamInfer";
+const STREAM_2018: &str = "/nvidia.inferenceserver.GRPCService/InferStream";
 const STREAM_V2: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 
 /// The response of a listener whose requests are rare enough for a boxed future.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
-/// `/v2…` and `/api…` on the HTTP port.
+/// `/v2…` and `/api…` on the HTTP port, and paths like a health endpoint of v1.
 pub async fn http(
     context: Arc<Context>,
     request: Request<RequestBody>,
@@ -43,7 +44,11 @@ pub async fn http(
             Ok(()) => response,
             Err(error) => http::v2::failure(&error),
         }
-    } else if path.starts_with("/api") {
+    } else if path.starts_with("/api")
+        || path.ends_with("/health/live")
+        || path.ends_with("/health/ready")
+    {
+        // TRTIS answers any other path with 400 too; under `/v2`, Triton with 404.
         let mut response = Box::pin(http::v1::handle(&context, request, received_ns)).await;
         match response.body_mut().count(&unread) {
             Ok(()) => response,
@@ -158,6 +163,11 @@ impl Handler for GrpcRouter {
             STREAM_V1 => {
                 request.body_mut().allow_pauses();
                 let response = grpc::v1::stream(&self.context, request, Arc::clone(&unread));
+                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+            }
+            STREAM_2018 => {
+                request.body_mut().allow_pauses();
+                let response = grpc::v1::infer_stream(&self.context, request, Arc::clone(&unread));
                 (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
             }
             STREAM_V2 => {

@@ -1,6 +1,6 @@
 //! Finds backends and loads models at start.
 
-use crate::config::{ControlMode, Settings};
+use crate::config::{ControlMode, Settings, platform_config};
 use crate::device::{Device, Driver};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
@@ -10,6 +10,7 @@ use crate::repository::load_limits::{LoadLimits, instance_limit};
 use crate::repository::model_config::{Gpu, Machine};
 use crate::repository::poll::Poller;
 use crate::repository::store::{Repositories, StoreSettings};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -66,7 +67,16 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
         [] => default_backend_dirs(),
         dirs => dirs.to_vec(),
     };
-    let backends = Arc::new(Backends::open(&dirs, &settings.backend_config)?);
+    let mut backend_config = match &settings.platform_config_file {
+        Some(file) => {
+            platform_config::read(file, settings.strict_model_config).map_err(Error::invalid)?
+        }
+        None => BTreeMap::new(),
+    };
+    for (backend, more) in &settings.backend_config {
+        backend_config.entry(backend.clone()).or_default().extend(more.clone());
+    }
+    let backends = Arc::new(Backends::open(&dirs, &backend_config)?);
     let machine = Arc::new(machine(settings));
     machine.log();
     Ok(Loader {

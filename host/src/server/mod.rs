@@ -7,6 +7,7 @@ mod listeners; // what each socket serves
 mod load; // backends and models at start
 mod memory_limit; // limit of the memory budget
 mod signals; // end, and re-opening the log
+mod start_lines; // start lines of TRTIS in the log
 
 pub use load::{default_backend_dirs, loader, repositories};
 
@@ -29,6 +30,7 @@ use listeners::{Listener, announce, print_line};
 use load::load;
 use memory_limit::set_memory_limit;
 use signals::Signals;
+use start_lines::Ports;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -89,7 +91,7 @@ struct Server {
 impl Server {
     /// Opens the listeners and serves them, those for health and metrics on a runtime of their own. Models are loaded later.
     fn start(settings: Settings, runtime: &Runtime, health_runtime: &Runtime) -> Result<Self> {
-        tracing::info!("Initializing trtserver {}", env!("CARGO_PKG_VERSION"));
+        start_lines::initializing(&settings);
         set_memory_limit(&settings);
         configure_devices(&settings);
         let settings = Arc::new(settings);
@@ -116,10 +118,14 @@ impl Server {
         let grpc = open(s.allow_grpc, "GRPCService", &s.grpc_address, s.grpc_port)?;
         let http = open(s.allow_http, "HTTPService", &s.http_address, s.http_port)?;
         let health = match s.http_health_port {
-            Some(port) if s.allow_http => Some(bind("HTTP health", &s.http_address, port)?),
-            _ => None,
+            Some(port) => Some(bind("HTTP health", &s.http_address, port)?),
+            None => None,
         };
         announce(&[("http", &http), ("grpc", &grpc), ("metrics", &metrics), ("health", &health)]);
+
+        let port = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.address.port());
+        let ports = Ports { http: port(&http), grpc: port(&grpc), metrics: port(&metrics) };
+        start_lines::listening(s, &ports);
 
         let mut spawn = |bound: Bound, listener: Listener| {
             let (runtime, connections) = match &listener {

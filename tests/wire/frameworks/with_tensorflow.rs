@@ -161,3 +161,30 @@ fn ragged_input_is_served() {
     assert_eq!(stats["model_stats"][0]["execution_count"], 1, "{stats}");
     assert!(server.stop().success());
 }
+
+/// The file names a fraction of GPU memory that the backend refuses, so it has reached the backend; the flag overrides it.
+#[test]
+fn platform_config_file_sets_the_session_of_tensorflow() {
+    let server = || {
+        let text = r#"platform_configs { key: "tensorflow_graphdef" value { source_adapter_config {
+            [type.googleapis.com/nvidia.inferenceserver.GraphDefBundleSourceAdapterConfig] {
+              session_config { gpu_options { per_process_gpu_memory_fraction: 7 } } } } } }"#;
+        let server = Server::new().copy_model("tests/models/graphdef/addsub_fp32");
+        let file = server.models().join("addsub_fp32/platforms");
+        server
+            .file("addsub_fp32/platforms", text)
+            .flag(format!("--platform-config-file={}", file.display()))
+    };
+    let ended = server().refuses_to_start();
+    let refusal = "setting 'gpu-memory-fraction' must be a number from 0 to 1, not '7'";
+    assert!(ended.stderr.contains(refusal), "{}", ended.stderr);
+    let server = server().flag("--tf-gpu-memory-fraction=0.5").start();
+    let ones = json!(vec![1; 16]);
+    let inputs = ["INPUT0", "INPUT1"].map(
+        |name| json!({ "name": name, "datatype": "FP32", "shape": [1, 16], "data": ones.clone() }),
+    );
+    let body = json!({ "inputs": inputs }).to_string();
+    let response = server.post("/v2/models/addsub_fp32/infer", &[], body);
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert!(server.stop().success());
+}

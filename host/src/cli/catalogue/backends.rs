@@ -38,8 +38,13 @@ pub(super) const BACKENDS: &[Flag] = &[
     )
     .repeats()
     .unsupported(&[], "virtual GPUs for TensorFlow"),
-    flag("platform-config-file", Kind::Path("FILE"), "", "Settings per platform")
-        .unsupported(&[""], "platform configuration files (use --backend-config)"),
+    flag(
+        "platform-config-file",
+        Kind::Path("FILE"),
+        "",
+        "Settings of TensorFlow by platform, a PlatformConfigMap of TRTIS in protobuf text; \
+         --backend-config takes precedence",
+    ),
     flag("repoagent-directory", Kind::Path("DIR"), "", "Directory of repository agents")
         .no_effect("the server has no repository agents"),
 ];

@@ -95,6 +95,8 @@ pub(super) const fn flag(
 }
 
 pub(super) const PORT: Kind = Kind::Int { min: 0, max: 65535 };
+/// -1: not served.
+pub(super) const PORT_OR_NONE: Kind = Kind::Int { min: -1, max: 65535 };
 pub(super) const POSITIVE: Kind = Kind::Int { min: 1, max: i64::MAX };
 pub(super) const ANY_INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
 pub(super) const BYTES: Kind = Kind::Int { min: 0, max: i64::MAX };

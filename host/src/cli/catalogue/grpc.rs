@@ -1,6 +1,6 @@
 //! Flags of the gRPC frontends.
 
-use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT, flag};
+use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT_OR_NONE, flag};
 
 const NO_POOL: &str = "the server has no such memory pool";
 const NO_TLS: &str = "gRPC over TLS";
@@ -9,7 +9,12 @@ const NO_KEEPALIVE: &str = "keepalive uses the defaults of the HTTP/2 library";
 pub(super) const GRPC: &[Flag] = &[
     flag("allow-grpc", Kind::Bool, "true", "Serve gRPC"),
     flag("grpc-address", Kind::Text("ADDRESS"), "0.0.0.0", "Address of the gRPC listener"),
-    flag("grpc-port", PORT, "8001", "Port of the gRPC listener; 0 selects a free port"),
+    flag(
+        "grpc-port",
+        PORT_OR_NONE,
+        "8001",
+        "Port of the gRPC listener; 0 selects a free port, -1 does not serve gRPC",
+    ),
     flag(
         "reuse-grpc-port",
         Kind::Bool,

@@ -1,12 +1,22 @@
 //! Flags of the HTTP frontends.
 
-use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT, flag};
+use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT_OR_NONE, flag};
 
 pub(super) const HTTP: &[Flag] = &[
     flag("allow-http", Kind::Bool, "true", "Serve HTTP"),
     flag("http-address", Kind::Text("ADDRESS"), "0.0.0.0", "Address of the HTTP listener"),
-    flag("http-port", PORT, "8000", "Port of the HTTP listener; 0 selects a free port"),
-    flag("http-health-port", PORT, "", "Additional port that serves the health endpoint only"),
+    flag(
+        "http-port",
+        PORT_OR_NONE,
+        "8000",
+        "Port of the HTTP listener; 0 selects a free port, -1 does not serve HTTP",
+    ),
+    flag(
+        "http-health-port",
+        PORT_OR_NONE,
+        "",
+        "Additional port that serves the health endpoint only; -1 serves health over gRPC only",
+    ),
     flag(
         "http-max-input-size",
         Kind::Int { min: 1, max: i64::MAX },

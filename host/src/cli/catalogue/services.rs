@@ -79,6 +79,9 @@ pub(super) const CLOUD: &[Flag] = &[
     .no_effect(UNUSED_VERTEX),
 ];
 
-pub(super) const OLDER: &[Flag] =
-    &[flag("allow-profiling", Kind::Bool, "false", "Allow clients to start and stop a profiler")
-        .unsupported(&["false"], "the profiler")];
+pub(super) const OLDER: &[Flag] = &[flag(
+    "allow-profiling",
+    Kind::Bool,
+    "false",
+    "Allow v1 clients to start and stop the CUDA profiler",
+)];

@@ -1,5 +1,6 @@
 //! Profile, model control, repository index.
 
+use crate::device::profiler::Profiler;
 use crate::error::{Error, Result};
 use crate::net::context::{Context, list};
 use crate::net::v2::repository::no_model_name;
@@ -7,10 +8,26 @@ use crate::repository::lifecycle::{LoadError, Overrides, is_model_name};
 use trtserver_proto::v1::ModelRepositoryIndex;
 use trtserver_proto::v1::model_repository_index::ModelEntry;
 
-/// Profiling is not implemented; the response is that of a TRTIS with profiling disabled.
-pub fn profile(ctx: &Context) -> Result<()> {
+/// Starts or stops the CUDA profiler (docs/protocol/v1.md §3.5).
+pub async fn profile(ctx: &Context, command: &str) -> Result<()> {
     ctx.require_ready()?;
-    Err(Error::unsupported("Profile API not enabled"))
+    if !ctx.settings.allow_profiling {
+        return Err(Error::unsupported("Profile API not enabled"));
+    }
+    let (profiler, done) = match command {
+        "start" => (Profiler::Start, "started"),
+        "stop" => (Profiler::Stop, "stopped"),
+        _ => return Err(Error::invalid(format!("Unknown profile command '{command}'"))),
+    };
+    // The profiling tool may take its time.
+    let gpus = tokio::task::spawn_blocking(move || profiler.apply()).await;
+    match gpus.unwrap_or_else(|e| Err(Error::internal(format!("profiling failed: {e}"))))? {
+        0 => tracing::warn!(
+            "profile {command}: this process uses no GPU, there is nothing to profile"
+        ),
+        gpus => tracing::info!("the CUDA profiler is {done} on {gpus} GPUs"),
+    }
+    Ok(())
 }
 
 /// A change of a model.

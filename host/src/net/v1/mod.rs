@@ -1,5 +1,6 @@
 //! v1 (docs/protocol/v1.md), independent of the wire; the HTTP and gRPC frontends are thin layers on top.
 
+mod config; // the configuration of a model as v1 knows it
 pub mod control; // profile, model control, repository index
 pub mod header_text; // NV-Status and NV-InferResponse
 pub mod health; // live, ready
@@ -11,6 +12,7 @@ pub mod request; // checks a request header: the error ladder
 pub mod request_status; // RequestStatus of a response
 pub mod response; // response header and raw outputs
 pub mod status; // ServerStatus
+pub mod status_1804; // its layout of release 18.04
 
 use crate::clock::now_ns;
 use crate::net::context::{Context, EndpointSpan};

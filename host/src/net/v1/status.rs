@@ -4,6 +4,7 @@
 //! forever, and clients could add them without bound. A model with an invalid configuration is listed without versions; the
 //! messages have no field for the reason, which is logged.
 
+use super::config::known_to_v1;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::repository::{Model, Version};
@@ -59,9 +60,24 @@ pub fn bare(ctx: &Context) -> ServerStatus {
     }
 }
 
+/// Removes the fields that the release which the server says it is does not have. Text parsers of clients refuse them; binary
+/// parsers skip them.
+pub fn without_later_fields(ctx: &Context, status: &mut ServerStatus) {
+    let versions = status.model_status.values_mut().flat_map(|m| m.version_status.values_mut());
+    for version in versions {
+        version.warmup_stats.clear();
+        if ctx.settings.before_v1_13 {
+            for stats in version.infer_stats.values_mut() {
+                (stats.compute_input, stats.compute_infer, stats.compute_output) =
+                    (None, None, None);
+            }
+        }
+    }
+}
+
 fn of_model(model: &Model) -> ModelStatus {
     let config = match &model.config {
-        Some(config) => (**config).clone(),
+        Some(config) => known_to_v1(config),
         None => ModelConfig { name: model.name.to_string(), ..ModelConfig::default() },
     };
     let version_status =

@@ -50,16 +50,18 @@ impl GrpcService for Service {
         })))
     }
 
-    async fn profile(&self, _: Request<ProfileRequest>) -> TonicResult<ProfileResponse> {
-        Ok(Response::new(counted(&self.ctx.endpoints.profile, now_ns(), || {
-            let result = control::profile(&self.ctx);
+    async fn profile(&self, request: Request<ProfileRequest>) -> TonicResult<ProfileResponse> {
+        let call = async {
             // Refused because of the server's state: no request id.
             let request_status = match self.ctx.require_ready() {
-                Ok(()) => self.status_of(&result),
+                Ok(()) => {
+                    self.status_of(&control::profile(&self.ctx, &request.get_ref().cmd).await)
+                }
                 Err(e) => Some(request_status::failure(&self.ctx.settings, &e, 0)),
             };
-            ProfileResponse { request_status }
-        })))
+            Response::new(ProfileResponse { request_status })
+        };
+        Ok(counted_async(&self.ctx.endpoints.profile, now_ns(), call).await)
     }
 
     async fn health(&self, request: Request<HealthRequest>) -> TonicResult<HealthResponse> {

@@ -4,6 +4,7 @@ mod endpoint; // the endpoint of a path, query parameters
 mod infer; // the inference endpoint
 mod response; // status code and headers of a v1 response
 
+use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
@@ -11,7 +12,7 @@ use crate::net::http::collect::{BodySpec, ReceivedBody};
 use crate::net::http::v2::receive::receive;
 use crate::net::shared_memory::CudaMemory;
 use crate::net::v1::regions::RegionControl;
-use crate::net::v1::{control, counted_async, health, regions, request_id, status};
+use crate::net::v1::{control, counted_async, health, regions, request_id, status, status_1804};
 use crate::shared_memory::HANDLE_BYTES;
 use bytes::Bytes;
 use endpoint::{ControlEndpoint, Endpoint};
@@ -48,21 +49,24 @@ pub async fn handle<B: ReceivedBody>(
         Endpoint::Infer { .. } => return refused(),
         Endpoint::Control(call) => call,
     };
-    let form =
-        MessageFormat::of(endpoint::query(uri.query(), "format"), request.headers().get(ACCEPT));
+    let format = endpoint::query(uri.query(), "format");
+    let form = MessageFormat::of(format, request.headers().get(ACCEPT), &ctx.settings);
+    if matches!(call, ControlEndpoint::Health(_)) && !ctx.settings.http_health {
+        return bare(StatusCode::BAD_REQUEST);
+    }
     // Boxed: the futures of inference have no space for it.
     let response = Box::pin(async {
         if !allowed {
             return refused();
         }
         let ControlEndpoint::Regions(RegionControl::RegisterCuda { name, memory }) = call else {
-            return control(ctx, call, form).await.into_response();
+            return control(ctx, call, uri.query(), form).await.into_response();
         };
         match cuda_handle(request.into_body()).await {
             Ok(handle) => {
                 let memory = CudaMemory { handle: &handle, ..memory };
                 let call = ControlEndpoint::Regions(RegionControl::RegisterCuda { name, memory });
-                control(ctx, call, form).await.into_response()
+                control(ctx, call, uri.query(), form).await.into_response()
             }
             Err(e) => V1Response::failure(&ctx.settings, &e, request_id(ctx), TEXT).into_response(),
         }
@@ -87,7 +91,12 @@ async fn cuda_handle<B: ReceivedBody>(body: B) -> Result<Bytes> {
 }
 
 /// Serves all endpoints but inference.
-async fn control(ctx: &Context, call: ControlEndpoint<'_>, form: MessageFormat) -> V1Response {
+async fn control(
+    ctx: &Context,
+    call: ControlEndpoint<'_>,
+    query: Option<&str>,
+    form: MessageFormat,
+) -> V1Response {
     let nothing = |result: Result<()>| result.map(|()| (TEXT, Vec::new()));
     // Profiling requires a server that is ready, everything else one that does not drain.
     let admitted = call != ControlEndpoint::Profile || ctx.require_ready().is_ok();
@@ -103,8 +112,19 @@ async fn control(ctx: &Context, call: ControlEndpoint<'_>, form: MessageFormat) 
             }
             nothing(health.map(|_| ()))
         }
-        ControlEndpoint::Status(model) => status::report(ctx, model).map(|s| form.write(&s)),
-        ControlEndpoint::Profile => nothing(control::profile(ctx)),
+        ControlEndpoint::Status(model) => status::report(ctx, model).map(|mut status| {
+            if form == MessageFormat::Text || ctx.settings.before_v1_13 {
+                status::without_later_fields(ctx, &mut status);
+            }
+            match ctx.settings.era_a {
+                true => form.write(&status_1804::of(status)),
+                false => form.write(&status),
+            }
+        }),
+        ControlEndpoint::Profile => {
+            let command = endpoint::query(query, "cmd").unwrap_or_default();
+            nothing(control::profile(ctx, &command).await)
+        }
         ControlEndpoint::Model(name, change) => nothing(control::model(ctx, name, change).await),
         ControlEndpoint::Regions(call) => {
             regions::control(ctx, call).await.map(|regions| match regions {
@@ -130,16 +150,22 @@ enum MessageFormat {
     Text,
     Binary,
     Json,
+    /// With names in lowerCamelCase, as releases before v1.13 wrote them.
+    CamelCaseJson,
 }
 
 impl MessageFormat {
     /// The query parameter `format` takes precedence over `Accept`.
-    fn of(format: Option<String>, accept: Option<&HeaderValue>) -> Self {
+    fn of(format: Option<String>, accept: Option<&HeaderValue>, settings: &Settings) -> Self {
+        let json = match settings.before_v1_13 {
+            true => MessageFormat::CamelCaseJson,
+            false => MessageFormat::Json,
+        };
         match format.as_deref() {
             Some("binary") => MessageFormat::Binary,
-            Some("json") => MessageFormat::Json,
+            Some("json") => json,
             Some(_) => MessageFormat::Text,
-            None if accept.is_some_and(|a| a == "application/json") => MessageFormat::Json,
+            None if accept.is_some_and(|a| a == "application/json") => json,
             None => MessageFormat::Text,
         }
     }
@@ -149,6 +175,7 @@ impl MessageFormat {
             MessageFormat::Text => (TEXT, text::print(message).into_bytes()),
             MessageFormat::Binary => (BINARY, Message::encode_to_vec(message)),
             MessageFormat::Json => (JSON, json::message(message).into_bytes()),
+            MessageFormat::CamelCaseJson => (JSON, json::camel_case(message).into_bytes()),
         }
     }
 }

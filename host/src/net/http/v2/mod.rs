@@ -87,6 +87,9 @@ async fn serve(
     body: Bytes,
 ) -> Result<Response<ResponseBody>> {
     Ok(match endpoint {
+        Endpoint::Live | Endpoint::Ready if !ctx.settings.http_health => {
+            with_status(StatusCode::NOT_FOUND, plain(management_json::error("Not Found")))
+        }
         Endpoint::Live => health(metadata::live(ctx)?),
         Endpoint::Ready => health(metadata::ready(ctx)?),
         Endpoint::Backends => json(backends::respond(ctx)),
