@@ -154,7 +154,7 @@ fn tensor_text<T: Declared>(
 }
 
 /// Inside the quotes of protobuf text.
-fn escaped(name: &str) -> String {
+pub fn escaped(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte {
