@@ -9,6 +9,7 @@ mod exchange;
 mod floor;
 mod histogram;
 mod load;
+mod metrics;
 mod options;
 mod pairs; // A B B A
 mod plot;
@@ -64,6 +65,7 @@ fn measure(options: &Options) -> Result<()> {
     tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
     tables.extend(scaling::measure(options)?);
+    tables.push(metrics::measure(options)?);
     tables.retain(|table| !table.is_empty());
     if tables.is_empty() {
         return Err("no row has that text in its name".into());

@@ -36,7 +36,8 @@ pub struct HeapUsage {
     pub mapped: u64,
 }
 
-/// What the allocator uses. Takes the locks of its arenas one after another, each for some microseconds.
+/// What the allocator uses. Takes the locks of its arenas one after another and counts their free blocks, which may take
+/// milliseconds.
 pub fn usage() -> Option<HeapUsage> {
     #[cfg(target_env = "gnu")]
     {

@@ -6,6 +6,7 @@ import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
 import checks
+from v2_stream import metric
 
 
 def numbers(module, *values):
@@ -73,6 +74,30 @@ class Stream(checks.Case):
         self.send("many", 1, 2, parameters={"fail": "not today"})
         [(_, error)] = self.mailbox.take(1)
         self.assertEqual(error.message(), "not today")
+
+    def test_responses_are_counted_by_position(self):
+        """`response_stats` over both wires, and the time to the first response."""
+        self.send("counted", 1, 3)
+        self.take(3)
+        self.send("counted", 2, 1, parameters={"detach": True})
+        self.take(1)
+        self.send("counted", 3, 0, enable_empty_final_response=True)
+        self.take(1)
+        self.send("counted", 4, 2, parameters={"fail": "not today"})
+        self.mailbox.take(1)
+        kinds = ("compute_infer", "compute_output", "success", "fail", "empty_response", "cancel")
+        expected = {"0": (3, 3, 2, 1, 1, 0), "1": (1, 1, 1, 0, 0, 0), "2": (1, 1, 1, 0, 0, 0)}
+        with tritonclient.http.InferenceServerClient(checks.HTTP) as http:
+            for client, more in ((http, {}), (self.client, {"as_json": True})):
+                [model] = client.get_inference_statistics("counted", **more)["model_stats"]
+                got = {
+                    index: tuple(int(stats[kind].get("count", 0)) for kind in kinds)
+                    for index, stats in model["response_stats"].items()
+                }
+                self.assertEqual(got, expected)
+                self.assertGreater(int(model["response_stats"]["0"]["success"]["ns"]), 0)
+        family = 'nv_inference_first_response_histogram_ms_bucket{model="counted",version="1",le='
+        self.assertEqual([metric(family + f'"{le}"}}') for le in ("1", "60000", "+Inf")][1:], [3, 3])
 
     def test_after_warmup(self):
         self.send("warm", 1, 1)

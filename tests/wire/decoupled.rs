@@ -4,11 +4,16 @@ use trtserver_tests::{Server, probe, python_v2};
 
 const DECOUPLED: &str = "model_transaction_policy { decoupled: true }\n";
 
+/// Other buckets for the time to the first response.
+const BUCKETS: &str = "model_metrics { metric_control { metric_identifier { \
+    family: \"nv_inference_first_response_histogram_ms\" } histogram_options { buckets: [ 1, 60000 ] } } }\n";
+
 #[test]
 fn decoupled_models() {
     let decoupled = |name: &str| probe(name, &[]) + DECOUPLED;
     let server = Server::new()
         .model("many", decoupled("many"))
+        .model("counted", decoupled("counted") + BUCKETS)
         .model("ordered", decoupled("ordered") + "dynamic_batching { preserve_ordering: true }\n")
         .model("warm", decoupled("warm") + "model_warmup { name: \"w\" batch_size: 1 inputs { key: \"INPUT0\" \
             value { data_type: TYPE_FP32 dims: 2 zero_data: true } } }\nparameters { key: \"responses\" value \

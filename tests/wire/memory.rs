@@ -314,7 +314,7 @@ fn metrics_show_process_pool_allocator_and_machine() {
     let utilization = server.metrics("nv_cpu_utilization");
     assert!(utilization.is_some_and(|rate| (0.0..=1.0).contains(&rate)), "{utilization:?}");
     // Without a driver there is no pinned memory.
-    assert_eq!(server.metrics("nv_pinned_memory_pool_total_bytes"), None);
+    assert_eq!(server.metrics("nv_pinned_memory_pool_total_bytes"), Some(0.0));
     let without = Server::new().flag("--allow-cpu-metrics=false").start();
     assert_eq!(without.metrics("nv_cpu_memory_total_bytes"), None);
 }

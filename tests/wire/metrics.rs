@@ -2,7 +2,7 @@
 
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::http1::request;
-use trtserver_tests::{Connection, Running, Server, probe};
+use trtserver_tests::{Connection, Latch, Running, Server, probe, python_v2};
 
 fn server() -> Running {
     Server::new()
@@ -104,6 +104,131 @@ fn text_format_of_prometheus() {
     once.sort();
     once.dedup();
     assert_eq!(once.len(), families.len(), "{families:?}");
+}
+
+#[test]
+fn page_passes_the_parsers_of_prometheus() {
+    let queue =
+        "dynamic_batching { default_queue_policy { default_timeout_microseconds: 60000000 } }\n";
+    let tag = r#"metric_tags: { key: "team" value: "blue \"\\ \n" }"#;
+    let server = Server::new()
+        .model("echo", probe("echo", &[]) + queue + tag)
+        .model("unused", probe("unused", &[]))
+        .flag("--metrics-config=summary_latencies=true")
+        .start();
+    assert_eq!(server.infer("echo", "").status, 200);
+    assert_eq!(server.infer("echo", "").status, 200);
+    python_v2(&server, "metrics_page.py", &[]);
+}
+
+#[test]
+fn latency_metrics_are_selected_by_flags() {
+    let page = |settings: &[&str]| {
+        let mut server = Server::new().model("echo", probe("echo", &[]));
+        for setting in settings {
+            server = server.flag(&format!("--metrics-config={setting}"));
+        }
+        let server = server.start();
+        assert_eq!(server.infer("echo", "").status, 200);
+        let get = request("GET", "/metrics", &[], b"");
+        Connection::open(server.metrics_address()).send(get).response().text().to_owned()
+    };
+    let default = page(&[]);
+    let labels = r#"{model="echo",version="1"}"#;
+    for sample in [
+        &format!("nv_inference_request_duration_us{labels} "),
+        &format!("trtserver_request_duration_seconds_count{labels} 1\n"),
+    ] {
+        assert!(default.contains(sample.as_str()), "{default}");
+    }
+    assert!(!default.contains("_summary_us"), "{default}");
+    // Only decoupled models have it.
+    assert!(!default.contains("nv_inference_first_response_histogram_ms"), "{default}");
+    let other = page(&[
+        "counter_latencies=false",
+        "histogram_latencies=false",
+        "summary_latencies=true",
+        "summary_quantiles=0.5:0.05,1:0",
+    ]);
+    assert!(!other.contains("_duration_us") && !other.contains("_duration_seconds"), "{other}");
+    assert!(other.contains(&format!("nv_inference_request_success{labels} 1\n")), "{other}");
+    for part in ["request", "queue", "compute_input", "compute_infer", "compute_output"] {
+        let name = format!("nv_inference_{part}_summary_us");
+        assert!(other.contains(&format!("{name}_count{labels} 1\n")), "{other}");
+        for quantile in ["0.5", "1"] {
+            let sample = format!(r#"{name}{{model="echo",version="1",quantile="{quantile}"}} "#);
+            let line = other.lines().find_map(|line| line.strip_prefix(&sample)).unwrap_or("none");
+            assert!(line.parse::<f64>().is_ok_and(|us| us >= 0.0), "{sample}{line}");
+        }
+    }
+}
+
+#[test]
+fn refused_requests_are_no_failures() {
+    let server = server();
+    let bad_shape =
+        r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,1,1],"data":[1]}]}"#;
+    for body in [bad_shape, "{"] {
+        let response = server.post("/v2/models/echo/infer", &[], body.as_bytes());
+        assert_ne!(response.status, 200);
+    }
+    let page = |name: &str, labels: &str| server.metrics(&format!("{name}{{{labels}}}"));
+    for reason in ["REJECTED", "CANCELED", "BACKEND", "OTHER"] {
+        let labels = format!(r#"_team="blue",model="echo",reason="{reason}",version="1""#);
+        assert_eq!(page("nv_inference_request_failure", &labels), Some(0.0), "{reason}");
+    }
+    let labels = r#"_team="blue",model="echo",version="1""#;
+    assert_eq!(page("trtserver_request_refused_total", labels), Some(2.0));
+    let statistics = server.get("/v2/models/echo/stats").text();
+    assert!(statistics.contains(r#""fail":{"count":0,"ns":0}"#), "{statistics}");
+    // v1 counts them.
+    let header = r#"batch_size: 3 input { name: "INPUT0" dims: 2 } output { name: "NONE" }"#;
+    let response = server.post("/api/infer/echo", &[("NV-InferRequest", header)], [0; 24]);
+    assert_eq!(response.status, 400, "{}", response.error_text());
+    let status = server.get("/api/status/echo").text();
+    assert!(status.contains("failed"), "{status}");
+    assert_eq!(page("trtserver_request_refused_total", labels), Some(3.0));
+}
+
+#[test]
+fn page_waits_for_no_model() {
+    let latch = Latch::new();
+    let held = |name: &str, isolation: &str| {
+        probe(name, &[("until_file", &latch.path()), ("isolation", isolation)])
+            + "instance_group { kind: KIND_CPU count: 1 }\n"
+    };
+    let server = explicit()
+        .model("executing", held("executing", "none"))
+        .model("isolated", held("isolated", "process"))
+        .model("loading", probe("loading", &[("open_until_file", &latch.path())]))
+        .start();
+    assert_ok(server.load("executing"));
+    assert_ok(server.load("isolated"));
+    std::thread::scope(|scope| {
+        let busy = ["executing", "isolated"];
+        for model in busy {
+            // One executes, one waits.
+            for _ in 0..2 {
+                scope.spawn(|| assert_eq!(server.infer(model, "").status, 200));
+            }
+        }
+        scope.spawn(|| assert_ok(server.load("loading")));
+        server.poll_until("all are held", |server| {
+            let page = server.metrics_text();
+            let has = |model: &str, name: &str, value: u32| {
+                page.contains(&format!("{name}{{model=\"{model}\",version=\"1\"}} {value}\n"))
+            };
+            busy.iter().all(|model| {
+                has(model, "trtserver_requests_in_flight", 2)
+                    && has(model, "nv_inference_pending_request_count", 1)
+            }) && page.contains("trtserver_model_versions{state=\"LOADING\"} 1\n")
+        });
+        latch.open();
+    });
+    for model in ["executing", "isolated"] {
+        let sample = format!(r#"trtserver_requests_in_flight{{model="{model}",version="1"}}"#);
+        assert_eq!(server.metrics(&sample), Some(0.0));
+    }
 }
 
 #[test]

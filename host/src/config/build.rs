@@ -1,6 +1,7 @@
 //! Settings from the values of flags.
 
 use super::backend_config::backend_config;
+use super::metrics_config::latency_metrics;
 use super::values::Values;
 use super::{
     ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Program, Settings,
@@ -89,6 +90,7 @@ pub fn build(
         allow_gpu_metrics: v.bool("allow-gpu-metrics")?,
         allow_cpu_metrics: v.bool("allow-cpu-metrics")?,
         metrics_interval: v.milliseconds("metrics-interval-ms")?,
+        latency_metrics: latency_metrics(flags, v)?,
         backend_dirs: without_duplicates(v.paths("backend-dir")),
         backend_config: backend_config(flags, v)?,
         platform_config_file: v

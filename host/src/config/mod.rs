@@ -6,6 +6,7 @@
 mod backend_config; // `--backend-config`
 mod build; // settings from the values of flags
 mod conflicts; // settings that exclude each other
+mod metrics_config; // `--metrics-config`
 mod notes; // flags that are refused, ignored or deprecated
 pub mod platform_config; // `--platform-config-file`
 mod program; // the name of the program

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cli::catalogue::Status;
+use crate::stats::LatencySettings;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -92,6 +93,7 @@ fn defaults() -> Settings {
         allow_gpu_metrics: true,
         allow_cpu_metrics: true,
         metrics_interval: Duration::from_secs(2),
+        latency_metrics: LatencySettings::default(),
         backend_dirs: vec![],
         backend_config: BTreeMap::new(),
         platform_config_file: None,
@@ -488,5 +490,31 @@ fn memory_pools_by_gpu() {
         let error = error_of(&format!("--model-repository=/m --cuda-memory-pool-byte-size={text}"));
         let expected = "expected GPU:BYTES, such as 0:67108864";
         assert_eq!(error, format!("--cuda-memory-pool-byte-size={text}: {expected}"));
+    }
+}
+
+#[test]
+fn latency_metrics_by_key() {
+    let with = |text: &str| format!("--model-repository=/m --metrics-config={text}");
+    let line = with("summary_latencies=true --metrics-config counter_latencies=FALSE ")
+        + "--metrics-config histogram_latencies=0 --metrics-config summary_quantiles=0.5:0.05,1:0";
+    let expected = LatencySettings {
+        counters: false,
+        histograms: false,
+        summaries: true,
+        quantiles: vec![0.5, 1.0],
+    };
+    assert_eq!(run(&line).unwrap().settings.latency_metrics, expected);
+    for (text, needed) in [
+        ("summary_latencies", "KEY=VALUE"),
+        ("summary_latencies=maybe", "true or false"),
+        ("summary_quantiles=0.5", "QUANTILE:ERROR,…"),
+        ("summary_quantiles=2:0.1", "QUANTILE:ERROR,…"),
+        ("summary_quantiles=", "QUANTILE:ERROR,…"),
+        ("latency=true", "one of the keys counter_latencies, histogram_latencies"),
+    ] {
+        let error = error_of(&with(text));
+        let start = format!("--metrics-config={text}: expected {needed}");
+        assert!(error.starts_with(&start), "{error}");
     }
 }

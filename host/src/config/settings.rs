@@ -2,6 +2,7 @@
 
 use super::Program;
 use super::backend_config::BackendConfig;
+use crate::stats::LatencySettings;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,6 +92,7 @@ pub struct Settings {
     pub allow_gpu_metrics: bool,
     pub allow_cpu_metrics: bool,
     pub metrics_interval: Duration,
+    pub latency_metrics: LatencySettings,
 
     /// Directories to search for plugins; empty if none was given.
     pub backend_dirs: Vec<PathBuf>,

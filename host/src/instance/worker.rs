@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::plugin::load_priority::{self, LowPriority};
 use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
+use crate::request::response_times::TimedSink;
 use crate::request::{InferRequest, Signature};
 use crate::scheduler::inline::{Executor, SharedInstance};
 use crate::scheduler::{Batch, Queue};
@@ -48,6 +49,8 @@ pub struct Worker {
     pub stats: Arc<VersionStats>,
     /// A batch waits for all responses of the one before, since it may contain the next requests of the same sequences.
     pub one_at_a_time: bool,
+    /// Requests get any number of responses, whose times are counted.
+    pub decoupled: bool,
     /// How long a closing instance waits for outstanding requests.
     pub drain: Duration,
     /// Dropped last, after the instance, its model and its streams, as the signal that all are closed.
@@ -233,7 +236,8 @@ impl Worker {
     /// Executes what was taken from the queue.
     fn run_batch(&self, instance: &mut Instance, context: &mut BatchContext, batch: &mut Batch) {
         if let Some(closed) = batch.close_reason {
-            self.stats.batch(self.ordinal, closed as usize, rows(&batch.requests));
+            let (requests, rows) = counted(&batch.requests);
+            self.stats.batch(self.ordinal, closed as usize, requests, rows);
         }
         let requests = &mut batch.requests;
         let execute = || self.execute(instance, context, requests);
@@ -276,11 +280,25 @@ impl Worker {
         for request in requests.iter() {
             request.responder.executed_in(Arc::clone(&execution));
         }
+        if self.decoupled {
+            requests.iter().for_each(|request| self.time_responses(request, execution.start_ns));
+        }
         let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
         match instance {
             Instance::Local(here) => self.runner().execute(here, hold, id, requests, &execution),
             Instance::Isolated(remote) => remote.execute(id, requests),
         }
+    }
+
+    fn time_responses(&self, request: &InferRequest, start_ns: u64) {
+        if !request.context().is_counted() {
+            return;
+        }
+        request.responder.wrap_sink(|sink| {
+            let (stats, shard) = (Arc::clone(&self.stats), self.ordinal);
+            let received_ns = request.context().received_ns;
+            TimedSink { sink, stats, shard, received_ns, last_ns: start_ns, index: 0 }.into()
+        });
     }
 
     fn runner(&self) -> Runner<'_> {
@@ -335,7 +353,8 @@ impl Drop for PanicGuard {
     }
 }
 
-/// Rows without those of null and warm-up requests.
-fn rows(requests: &[InferRequest]) -> u32 {
-    requests.iter().filter(|r| r.context().is_counted()).map(|r| r.context().batch).sum()
+/// Requests and their rows, without null and warm-up requests.
+fn counted(requests: &[InferRequest]) -> (u32, u32) {
+    let counted = requests.iter().filter(|r| r.context().is_counted());
+    counted.fold((0, 0), |(requests, rows), r| (requests + 1, rows + r.context().batch))
 }

@@ -7,13 +7,9 @@ use prometheus::proto::MetricFamily;
 /// Bytes in use, their peak and limit, and refused requests by reason.
 pub fn families() -> Vec<MetricFamily> {
     let budget = request_memory();
-    let gauge = |name: &str, help: &str, bytes: usize| {
-        let mut family = Family::gauge(name, help);
-        family.put(&Vec::new(), bytes as f64);
-        family.done()
-    };
+    let gauge = |name, help, bytes: usize| Family::single_gauge(name, help, bytes as f64);
     let mut refusals = Family::counter(
-        "trtserver_request_refusals",
+        "trtserver_request_refusals_total",
         "Number of requests refused for lack of memory or for their size",
     );
     for reason in Refusal::ALL {

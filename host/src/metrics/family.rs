@@ -1,7 +1,8 @@
 //! Builds metric families of the prometheus crate from counters kept outside of it.
 
 use prometheus::proto::{
-    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType, Quantile,
+    Summary,
 };
 
 /// Names and values; printed sorted by name.
@@ -24,6 +25,17 @@ impl Family {
 
     pub fn histogram(name: &str, help: &str) -> Self {
         Self::new(name, help, MetricType::HISTOGRAM)
+    }
+
+    pub fn summary(name: &str, help: &str) -> Self {
+        Self::new(name, help, MetricType::SUMMARY)
+    }
+
+    /// A gauge with one series, which has no labels.
+    pub fn single_gauge(name: &str, help: &str, value: f64) -> MetricFamily {
+        let mut family = Self::gauge(name, help);
+        family.put(&Labels::new(), value);
+        family.done()
     }
 
     fn new(name: &str, help: &str, kind: MetricType) -> Self {
@@ -65,6 +77,28 @@ impl Family {
         histogram.set_sample_sum(sum);
         let mut metric = labelled(labels);
         metric.set_histogram(histogram);
+        self.family.mut_metric().push(metric);
+    }
+
+    /// Adds a series of a summary: pairs of a quantile and its value.
+    pub fn put_quantiles(
+        &mut self,
+        labels: &Labels,
+        quantiles: impl Iterator<Item = (f64, f64)>,
+        (count, sum): (u64, f64),
+    ) {
+        let quantiles = quantiles.map(|(at, value)| {
+            let mut quantile = Quantile::default();
+            quantile.set_quantile(at);
+            quantile.set_value(value);
+            quantile
+        });
+        let mut summary = Summary::default();
+        summary.set_quantile(quantiles.collect());
+        summary.set_sample_count(count);
+        summary.set_sample_sum(sum);
+        let mut metric = labelled(labels);
+        metric.set_summary(summary);
         self.family.mut_metric().push(metric);
     }
 

@@ -1,21 +1,20 @@
 //! GPU metrics through NVML, loaded at run time: of the GPUs that the CUDA driver shows to this process.
 
+use super::cached::Cached;
 use super::family::{Family, Labels};
-use crate::sync::Mutex;
 use nvml_wrapper::Nvml;
 use prometheus::proto::MetricFamily;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A quantity that fails this often in a row is no longer read (docs/protocol/v1.md §10).
 const MAX_FAILURES: u32 = 3;
 
-/// NVML with its devices. Values are at most `interval` old.
+/// NVML with its devices. Values are read once per interval.
 pub struct Gpus {
     nvml: Nvml,
     devices: Vec<Device>,
-    interval: Duration,
-    last: Mutex<Option<(Instant, Vec<MetricFamily>)>>,
+    families: Cached<Vec<MetricFamily>>,
 }
 
 struct Device {
@@ -87,19 +86,11 @@ impl Gpus {
             tracing::info!("  GPU {}: {name}", device.ordinal);
         }
         let devices = devices.into_iter().map(|(_, device)| device).collect();
-        Some(Self { nvml, devices, interval, last: Mutex::new(None) })
+        Some(Self { nvml, devices, families: Cached::new(interval) })
     }
 
     pub fn families(&self) -> Vec<MetricFamily> {
-        let mut last = self.last.lock();
-        match &*last {
-            Some((at, families)) if at.elapsed() < self.interval => families.clone(),
-            _ => {
-                let families = self.read();
-                *last = Some((Instant::now(), families.clone()));
-                families
-            }
-        }
+        self.families.get(|| self.read())
     }
 
     fn read(&self) -> Vec<MetricFamily> {

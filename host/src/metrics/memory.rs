@@ -1,15 +1,20 @@
-//! Metrics of the memory report, of the machine's memory and of its CPUs.
+//! Metrics of the memory report, and of the pinned pool.
 
+use super::cached::Cached;
 use super::family::{Family, Labels};
 use crate::device::Driver;
+use crate::heap::{self, HeapUsage};
 use crate::repository::ModelTable;
 use crate::repository::memory::{Entry, MemoryReport};
-use crate::sync::Mutex;
 use prometheus::proto::MetricFamily;
+use std::time::Duration;
+
+/// The allocator counts its blocks for some milliseconds when there are many.
+static HEAP: Cached<Option<HeapUsage>> = Cached::new(Duration::from_secs(1));
 
 /// Families of the report that `GET /v2/trtserver/memory` shows.
 pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
-    let report = MemoryReport::new(models);
+    let report = MemoryReport::new(models, HEAP.get(heap::usage));
     let mut of_models = Family::gauge(
         "trtserver_model_memory_bytes",
         "Bytes that a model version holds, by what they are used for",
@@ -73,94 +78,20 @@ fn label(name: &str, value: &str) -> Labels {
     vec![(name.to_owned(), value.to_owned())]
 }
 
-fn gauge(name: &str, help: &str, value: f64) -> MetricFamily {
-    let mut family = Family::gauge(name, help);
-    family.put(&Labels::new(), value);
-    family.done()
-}
-
-/// Where there is a CUDA driver.
-fn pinned() -> Vec<MetricFamily> {
-    let Ok(driver) = Driver::get() else { return Vec::new() };
-    let pool = driver.pinned();
-    let gauge = |name, help, bytes: u64| gauge(name, help, bytes as f64);
-    vec![
-        gauge(
+/// Without a CUDA driver there is no pinned memory, which dashboards see as 0.
+fn pinned() -> [MetricFamily; 2] {
+    let pool = Driver::get().ok().map(|driver| driver.pinned());
+    let (total, used) = pool.map_or((0, 0), |pool| (pool.limit(), pool.bytes().used));
+    [
+        Family::single_gauge(
             "nv_pinned_memory_pool_total_bytes",
             "Pinned memory pool total memory size, in bytes",
-            pool.limit(),
+            total as f64,
         ),
-        gauge(
+        Family::single_gauge(
             "nv_pinned_memory_pool_used_bytes",
             "Pinned memory pool used memory size, in bytes",
-            pool.bytes().used,
+            used as f64,
         ),
     ]
 }
-
-/// Memory and use of the machine's CPUs (`--allow-cpu-metrics`).
-pub fn cpu_families() -> Vec<MetricFamily> {
-    let mut families = Vec::new();
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    if let Some((total, available)) = machine_memory(&memory) {
-        let used = total.saturating_sub(available);
-        families.push(gauge(
-            "nv_cpu_memory_total_bytes",
-            "CPU total memory (RAM), in bytes",
-            total as f64,
-        ));
-        families.push(gauge(
-            "nv_cpu_memory_used_bytes",
-            "CPU used memory (RAM), in bytes",
-            used as f64,
-        ));
-    }
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    if let Some(now) = CpuTimes::parse(&stat) {
-        let last = std::mem::replace(&mut *LAST.lock(), now);
-        let help = "CPU utilization rate [0.0 - 1.0]";
-        families.push(gauge("nv_cpu_utilization", help, now.utilization_since(last)));
-    }
-    families
-}
-
-/// The CPU times at the last scrape.
-static LAST: Mutex<CpuTimes> = Mutex::new(CpuTimes { idle: 0, total: 0 });
-
-/// Time of all CPUs since the machine was started, in ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CpuTimes {
-    idle: u64,
-    total: u64,
-}
-
-impl CpuTimes {
-    /// From `/proc/stat`.
-    fn parse(stat: &str) -> Option<Self> {
-        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let ticks: Vec<u64> = line.split_whitespace().map_while(|n| n.parse().ok()).collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; guest times are part of user and nice.
-        let total = ticks.iter().take(8).sum();
-        Some(Self { idle: ticks.get(3)? + ticks.get(4)?, total })
-    }
-
-    fn utilization_since(self, last: Self) -> f64 {
-        let total = self.total.saturating_sub(last.total);
-        let idle = self.idle.saturating_sub(last.idle).min(total);
-        if total == 0 { 0.0 } else { (total - idle) as f64 / total as f64 }
-    }
-}
-
-/// Total and available bytes of the machine, from `/proc/meminfo`.
-fn machine_memory(meminfo: &str) -> Option<(u64, u64)> {
-    let field = |name: &str| {
-        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
-        Some(kib << 10)
-    };
-    Some((field("MemTotal")?, field("MemAvailable")?))
-}
-
-#[cfg(test)]
-#[path = "memory_tests.rs"]
-mod tests;

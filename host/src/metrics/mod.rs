@@ -1,36 +1,59 @@
-//! Prometheus text for the metrics endpoint, gathered per scrape.
+//! The metrics page for Prometheus, gathered per scrape. A scrape waits for no load, execution or process of a model: what it reads is
+//! behind locks that are held for a few instructions.
 
 mod budget; // the memory budget
+mod cached; // values that are read at most once per interval
+mod cpu; // the machine's memory and CPUs
 mod family; // builds metric families of the prometheus crate
 mod gpu; // GPU metrics through NVML
-mod memory; // the memory report, and the machine's memory and CPUs
+mod latency; // latency histograms and summaries
+mod load; // requests in flight and the predicted wait
+mod memory; // the memory report
 mod model; // inference metrics per model version
+mod process; // the process of the server
+mod repository; // model versions by state, the model cache
+mod text; // the text format and OpenMetrics
 
 pub use gpu::Gpus;
+pub use text::Format;
 
 use crate::plugin::host_api::metric;
 use crate::repository::ModelTable;
-use prometheus::TextEncoder;
+use cpu::Cpus;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// All metrics in text format 0.0.4. Families without series are omitted. `cpu`: with those of the
-/// machine's CPUs and memory.
-pub fn text(models: &ModelTable, gpus: Option<&Gpus>, cpu: bool) -> String {
-    let mut families = model::families(models);
-    families.extend(budget::families());
-    families.extend(memory::families(models));
-    if cpu {
-        families.extend(memory::cpu_families());
+/// What the page shows.
+pub struct Page {
+    models: Arc<ModelTable>,
+    gpus: Option<Gpus>,
+    cpus: Option<Cpus>,
+}
+
+impl Page {
+    /// `cpus`: with the machine's memory and CPUs, which are read once in `interval`.
+    pub fn new(
+        models: Arc<ModelTable>,
+        gpus: Option<Gpus>,
+        cpus: bool,
+        interval: Duration,
+    ) -> Self {
+        Self { models, gpus, cpus: cpus.then(|| Cpus::new(interval)) }
     }
-    if let Some(gpus) = gpus {
-        families.extend(gpus.families());
+
+    /// All metrics. Families without series are omitted.
+    pub fn text(&self, format: Format) -> String {
+        let mut families = model::families(&self.models);
+        families.extend(budget::families());
+        families.extend(memory::families(&self.models));
+        families.extend(process::families());
+        families.extend(repository::families(&self.models));
+        families.extend(self.cpus.iter().flat_map(Cpus::families));
+        families.extend(self.gpus.iter().flat_map(Gpus::families));
+        families.extend(metric::gather());
+        families.retain(|f| !f.get_metric().is_empty());
+        text::encode(&families, format)
     }
-    families.extend(metric::gather());
-    families.retain(|f| !f.get_metric().is_empty());
-    let mut text = String::new();
-    if let Err(e) = TextEncoder::new().encode_utf8(&families, &mut text) {
-        tracing::error!("cannot encode metrics: {e}");
-    }
-    text
 }
 
 #[cfg(test)]

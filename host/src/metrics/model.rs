@@ -1,15 +1,18 @@
 //! Inference metrics per model version: those of docs/protocol/v1.md §10 and of docs/protocol/v2.md §5.1.
 
 use super::family::{Family, Labels};
+use super::latency::LatencyFamilies;
+use super::load::LoadFamilies;
 use crate::repository::{Model, ModelTable, Version};
 use crate::stats::{
-    CLOSE_REASONS, Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, RequestCounters, Span,
+    CLOSE_REASONS, Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, RequestCounters, Span, settings,
 };
 use prometheus::proto::MetricFamily;
 use std::collections::BTreeMap;
 
 /// Name, help and value of a counter.
-type CounterRow = (&'static str, &'static str, fn(&Counters, &RequestCounters) -> f64);
+type CounterRow = (&'static str, &'static str, CounterValue);
+type CounterValue = fn(&Counters, &RequestCounters) -> f64;
 
 fn us(span: Span) -> f64 {
     (span.ns / 1000) as f64
@@ -23,20 +26,22 @@ const COUNTERS: [CounterRow; 9] = [
     ),
     (
         "nv_inference_count",
-        "Number of inferences performed: the sum of the batch sizes of successful requests",
+        "Number of inferences performed (does not include cached requests)",
         |c, _| c.inference_count as f64,
     ),
-    ("nv_inference_exec_count", "Number of model executions performed", |c, _| {
-        c.execution_count as f64
-    }),
+    (
+        "nv_inference_exec_count",
+        "Number of model executions performed (does not include cached requests)",
+        |c, _| c.execution_count as f64,
+    ),
     (
         "nv_inference_request_duration_us",
-        "Cumulative inference request duration in microseconds",
+        "Cumulative inference request duration in microseconds (includes cached requests)",
         |_, t| us(t.success),
     ),
     (
         "nv_inference_queue_duration_us",
-        "Cumulative inference queuing duration in microseconds",
+        "Cumulative inference queuing duration in microseconds (includes cached requests)",
         |_, t| us(t.queue),
     ),
     (
@@ -46,17 +51,17 @@ const COUNTERS: [CounterRow; 9] = [
     ),
     (
         "nv_inference_compute_input_duration_us",
-        "Cumulative compute input duration in microseconds",
+        "Cumulative compute input duration in microseconds (does not include cached requests)",
         |_, t| us(t.compute_input),
     ),
     (
         "nv_inference_compute_infer_duration_us",
-        "Cumulative compute inference duration in microseconds",
+        "Cumulative compute inference duration in microseconds (does not include cached requests)",
         |_, t| us(t.compute_infer),
     ),
     (
         "nv_inference_compute_output_duration_us",
-        "Cumulative compute output duration in microseconds",
+        "Cumulative inference compute output duration in microseconds (does not include cached requests)",
         |_, t| us(t.compute_output),
     ),
 ];
@@ -64,11 +69,20 @@ const COUNTERS: [CounterRow; 9] = [
 /// Families with one series per version that is loaded or should be, and per GPU of its instances; versions that were
 /// unloaded have none.
 pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
-    let mut rows: Vec<Family> =
-        COUNTERS.iter().map(|(name, help, _)| Family::counter(name, help)).collect();
+    // Without `counter_latencies` those of durations are missing, as in Triton, and the others count.
+    let shown = |(name, ..): &&CounterRow| settings().counters || !name.ends_with("_duration_us");
+    let (mut rows, values): (Vec<Family>, Vec<CounterValue>) = COUNTERS
+        .iter()
+        .filter(shown)
+        .map(|(name, help, value)| (Family::counter(name, help), *value))
+        .unzip();
     let mut failures = Family::counter(
         "nv_inference_request_failure",
         "Number of failed inference requests, all batch sizes",
+    );
+    let mut refused = Family::counter(
+        "trtserver_request_refused_total",
+        "Number of requests refused before they were queued, e.g. for the shape of an input",
     );
     let mut cancelled = Family::counter(
         "trtserver_request_cancelled_total",
@@ -84,10 +98,6 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
     );
     let mut rows_of =
         Family::histogram("trtserver_batch_rows", "Rows per executed batch, without null requests");
-    let mut pending = Family::gauge(
-        "nv_inference_pending_request_count",
-        "Instantaneous number of pending requests awaiting execution per-model.",
-    );
     let mut warmup = Family::gauge(
         "trtserver_model_warmup_duration_us",
         "Total duration of a warm-up sample on the slowest instance in microseconds",
@@ -100,7 +110,8 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
         "trtserver_model_load_failed",
         "1 for each model whose files could not be loaded as they are now, labelled with the reason",
     );
-    let mut load = Family::gauge("nv_model_load_duration_secs", "Model load time in seconds");
+    let mut load_times = Family::gauge("nv_model_load_duration_secs", "Model load time in seconds");
+    let (mut latencies, mut load) = (LatencyFamilies::new(), LoadFamilies::new());
     for model in models.all().values() {
         if let Some(reason) = model.load_failure() {
             let labels =
@@ -110,6 +121,8 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
         for version in model.versions.values().filter(|v| !v.is_fully_unloaded()) {
             let labels = labels(model, version);
             let by_gpu = version.stats.by_gpu();
+            let served = version.served();
+            let decoupled = served.as_ref().is_some_and(|served| served.decoupled());
             let on_gpu = by_gpu.keys().any(Option::is_some);
             for (gpu, counters) in &by_gpu {
                 let mut labels = labels.clone();
@@ -120,11 +133,12 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
                     None => {}
                 }
                 let total = counters.total();
-                for (family, (_, _, value)) in rows.iter_mut().zip(&COUNTERS) {
+                for (family, value) in rows.iter_mut().zip(&values) {
                     family.put(&labels, value(counters, &total));
                 }
                 let (counts, sum) = (&counters.load_ratio, counters.load_ratio_sum);
                 ratio.put_buckets(&labels, &LOAD_RATIO_BOUNDS, counts, sum);
+                latencies.put(&labels, counters, decoupled);
             }
             let counters = version.stats.snapshot();
             for (count, (_, reason)) in counters.failures.iter().zip(FAILURE_REASONS) {
@@ -132,6 +146,7 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
                 labels.push(("reason".into(), reason.into()));
                 failures.put(&labels, *count as f64);
             }
+            refused.put(&labels, counters.refused.count as f64);
             for (count, when) in counters.cancelled.iter().zip(["queued", "executing"]) {
                 let mut labels = labels.clone();
                 labels.push(("when".into(), when.into()));
@@ -150,10 +165,10 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
             let (counts, sum) = buckets(&counters.batch_rows);
             rows_of.put_buckets(&labels, &BATCH_ROWS_BOUNDS, &counts, sum);
             if let Some(times) = version.load_times() {
-                load.put(&labels, times.total().as_secs_f64());
+                load_times.put(&labels, times.total().as_secs_f64());
             }
-            if let Some(served) = version.served() {
-                pending.put(&labels, served.scheduler.waiting() as f64);
+            if let Some(served) = served {
+                load.put(&labels, &served, &counters);
                 if let Some(used) = &served.backend {
                     let isolation = if used.isolated { "process" } else { "none" };
                     let mut labels = labels.clone();
@@ -167,17 +182,18 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
     }
     rows.extend([
         failures,
+        refused,
         cancelled,
         ratio,
         closed,
         rows_of,
-        pending,
         warmup,
         backends,
         load_failed,
-        load,
+        load_times,
     ]);
-    rows.into_iter().map(Family::done).collect()
+    let rows = rows.into_iter().map(Family::done);
+    rows.chain(latencies.done()).chain(load.done()).collect()
 }
 
 /// Upper bounds of the batch-size histogram; +Inf follows.

@@ -129,7 +129,7 @@ pub fn no_explicit_control() -> Error {
 pub fn refusal(error: &Error) -> FailureReason {
     match error.code {
         Code::Cancelled => FailureReason::Canceled,
-        _ => FailureReason::Other,
+        _ => FailureReason::Refused,
     }
 }
 

@@ -8,7 +8,7 @@ use super::http::body::ResponseBody;
 use super::listener::Handler;
 use super::unread::ConnectionUnread;
 use super::{grpc, http, status_code};
-use crate::metrics::{self, Gpus};
+use crate::metrics::{Format, Page};
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
 use std::future::Future;
@@ -200,13 +200,10 @@ impl Handler for GrpcRouter {
     }
 }
 
-/// Prometheus text; any other path is an empty page (docs/protocol/v2.md §5).
-pub fn metrics(
-    context: Arc<Context>,
-    gpus: Arc<Option<Gpus>>,
-) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
+/// The metrics page; any other path is an empty page (docs/protocol/v2.md §5).
+pub fn metrics(page: Arc<Page>) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
     move |request, _| {
-        let (context, gpus) = (Arc::clone(&context), Arc::clone(&gpus));
+        let page = Arc::clone(&page);
         Box::pin(async move {
             if request.method() != Method::GET {
                 let mut refused =
@@ -214,17 +211,10 @@ pub fn metrics(
                 refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
                 return refused;
             }
-            let text = match request.uri().path() {
-                "/metrics" | "/metrics/" => {
-                    // NVML may take milliseconds, which would hold up a network thread.
-                    let cpu = context.settings.allow_cpu_metrics;
-                    let gather =
-                        move || metrics::text(&context.models, gpus.as_ref().as_ref(), cpu);
-                    tokio::task::spawn_blocking(gather).await.unwrap_or_default()
-                }
-                _ => String::new(),
-            };
-            plain(StatusCode::OK, "text/plain; charset=utf-8", text)
+            match request.uri().path() {
+                "/metrics" | "/metrics/" => http::metrics::respond(page, request.headers()).await,
+                _ => plain(StatusCode::OK, Format::Text.content_type(), String::new()),
+            }
         })
     }
 }

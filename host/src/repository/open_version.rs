@@ -45,7 +45,7 @@ impl OpenVersion {
         if self.arena.is_some()
             && let Err(e) = check_metadata_size(&request)
         {
-            let _ = request.responder.fail(e, FailureReason::Other);
+            let _ = request.responder.fail(e, FailureReason::Refused);
             return;
         }
         self.scheduler.submit(request);

@@ -17,6 +17,7 @@ pub mod pool; // pool of large blocks
 pub mod responder; // context, cancel token and response channel of a request
 pub mod response; // responses and parameters
 mod response_channel; // ordered delivery, one final response
+pub mod response_times; // times of the responses of a decoupled model
 pub mod sequence; // sequence of a request
 pub mod shared_region; // placed memory that other processes open
 pub mod signature; // declared tensors of a model

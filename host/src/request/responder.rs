@@ -137,7 +137,10 @@ impl Responder {
                 stats.success(*batch, *received_ns, self.queued_ns(), now, execution);
             }
             (true, None) => {}
-            (false, _) => stats.failure(*batch, now.saturating_sub(*received_ns), reason),
+            (false, execution) => {
+                let ns = now.saturating_sub(*received_ns);
+                stats.failure(*batch, ns, reason, execution.is_some());
+            }
         }
         if self.cancel_token.is_cancelled() {
             stats.cancelled(execution.is_some());

@@ -71,6 +71,14 @@ impl Scheduler {
         }
     }
 
+    /// Instances that take its requests; `None`: those of the steps' models do.
+    pub fn instances(&self) -> Option<usize> {
+        match self {
+            Scheduler::Queue(queue) => Some(queue.instances()),
+            Scheduler::Ensemble(_) => None,
+        }
+    }
+
     /// Calls `visit`, which must be quick, with each request that is accepted and not yet executing.
     pub fn visit_waiting(&self, visit: &mut dyn FnMut(&InferRequest)) {
         match self {

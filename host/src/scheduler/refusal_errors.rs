@@ -41,13 +41,13 @@ pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, Failur
                 "inference request to model '{m}' must specify batch-size 1 due to requirements of \
                  sequence batcher"
             )),
-            FailureReason::Other,
+            FailureReason::Refused,
         ),
         Refusal::NoCorrelationId => (
             Error::invalid(format!(
                 "inference request to model '{m}' must specify a non-zero or non-empty correlation ID"
             )),
-            FailureReason::Other,
+            FailureReason::Refused,
         ),
         Refusal::NoStart => (
             Error::invalid(format!(
@@ -55,7 +55,7 @@ pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, Failur
                  first request of the sequence",
                 request.sequence.id
             )),
-            FailureReason::Other,
+            FailureReason::Refused,
         ),
     }
 }

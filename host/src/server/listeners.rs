@@ -1,6 +1,6 @@
 //! Listeners: what each socket serves, and the lines on standard output that name their addresses.
 
-use crate::metrics::Gpus;
+use crate::metrics::Page;
 use crate::net;
 use crate::net::connections::Connections;
 use crate::net::context::Context;
@@ -14,7 +14,7 @@ pub enum Listener {
     Http,
     Health,
     Grpc,
-    Metrics(Arc<Option<Gpus>>),
+    Metrics(Arc<Page>),
 }
 
 impl Listener {
@@ -43,9 +43,8 @@ impl Listener {
             Self::Grpc => {
                 serve(bound, http2, net::router::grpc(context), connections, unread, stop).await
             }
-            Self::Metrics(gpus) => {
-                let metrics = net::router::metrics(context, gpus);
-                serve(bound, http1, metrics, connections, unread, stop).await
+            Self::Metrics(page) => {
+                serve(bound, http1, net::router::metrics(page), connections, unread, stop).await
             }
         };
         if let Err(e) = served {

@@ -15,7 +15,7 @@ use crate::config::Settings;
 use crate::device::{self, DeviceSettings, Driver};
 use crate::error::{Error, Result};
 use crate::heap;
-use crate::metrics::Gpus;
+use crate::metrics::{Gpus, Page};
 use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, bind};
 use crate::net::{decode_workers, threads};
@@ -24,6 +24,7 @@ use crate::reclaim;
 use crate::repository::ModelTable;
 use crate::repository::lifecycle::StartupReport;
 use crate::state::{Phase, ServerState};
+use crate::stats;
 use connections::ListenerConnections;
 use descriptor_limit::raise_descriptor_limit;
 use listeners::{Listener, announce, print_line};
@@ -94,6 +95,7 @@ impl Server {
         start_lines::initializing(&settings);
         set_memory_limit(&settings);
         configure_devices(&settings);
+        stats::configure(settings.latency_metrics.clone());
         let settings = Arc::new(settings);
         let context = Arc::new(Context {
             settings: Arc::clone(&settings),
@@ -142,9 +144,11 @@ impl Server {
             let devices = Driver::get().ok().filter(|_| s.allow_gpu_metrics);
             let gpus = devices.and_then(|driver| {
                 let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
-                Gpus::open(s.metrics_interval, uuids.collect())
+                Gpus::open(s.metrics_interval / 2, uuids.collect())
             });
-            spawn(bound, Listener::Metrics(Arc::new(gpus)));
+            let models = Arc::clone(&context.models);
+            let page = Page::new(models, gpus, s.allow_cpu_metrics, s.metrics_interval / 2);
+            spawn(bound, Listener::Metrics(Arc::new(page)));
         }
         if let Some(bound) = grpc {
             tracing::info!("Started GRPCService at {}", bound.address);

@@ -1,5 +1,6 @@
 //! What is counted for a model version.
 
+use super::latency::{Latencies, Summaries};
 use std::collections::BTreeMap;
 
 /// Names of the scheduler's `CloseReason`s in metrics and statistics, in the same order.
@@ -48,6 +49,18 @@ pub struct ExecutionCounters {
     pub compute_output: Span,
 }
 
+/// Counters of the responses at one position of their stream.
+#[derive(Clone, Debug, Default)]
+pub struct ResponseCounters {
+    pub compute_infer: Span,
+    pub compute_output: Span,
+    pub success: Span,
+    pub fail: Span,
+    /// The final response, if it has no data.
+    pub empty: Span,
+    pub cancel: Span,
+}
+
 /// Everything counted for one version.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
@@ -57,6 +70,12 @@ pub struct Counters {
     pub executions: BTreeMap<u32, ExecutionCounters>,
     pub inference_count: u64,
     pub execution_count: u64,
+    /// Requests that were handed to an instance.
+    pub started: u64,
+    /// Those of them that failed.
+    pub failed_executing: u64,
+    /// Requests refused before they were queued, e.g. for a wrong shape; `requests` has them as failed ones, too.
+    pub refused: Span,
     /// Milliseconds since the epoch, 0 = never.
     pub last_inference_ms: u64,
     /// In the order of [`super::FAILURE_REASONS`].
@@ -69,9 +88,19 @@ pub struct Counters {
     /// Request time over compute time: counts per bucket (+Inf last), and their sum.
     pub load_ratio: [u64; LOAD_RATIO_BOUNDS.len() + 1],
     pub load_ratio_sum: f64,
+    /// Of decoupled models, by position in the stream.
+    pub responses: BTreeMap<u32, ResponseCounters>,
+    pub latencies: Option<Box<Latencies>>,
+    pub summaries: Option<Box<Summaries>>,
 }
 
 impl Counters {
+    /// Requests that were handed to an instance and have no final response.
+    pub fn executing(&self) -> u64 {
+        let ended = self.total().success.count + self.failed_executing;
+        self.started.saturating_sub(ended)
+    }
+
     /// The sum over all batch sizes.
     pub fn total(&self) -> RequestCounters {
         let mut total = RequestCounters::default();
@@ -91,6 +120,9 @@ impl Counters {
         }
         self.inference_count += other.inference_count;
         self.execution_count += other.execution_count;
+        self.started += other.started;
+        self.failed_executing += other.failed_executing;
+        self.refused.merge(&other.refused);
         self.last_inference_ms = self.last_inference_ms.max(other.last_inference_ms);
         self.failures.iter_mut().zip(other.failures).for_each(|(a, b)| *a += b);
         self.cancelled.iter_mut().zip(other.cancelled).for_each(|(a, b)| *a += b);
@@ -101,6 +133,30 @@ impl Counters {
         }
         self.load_ratio.iter_mut().zip(other.load_ratio).for_each(|(a, b)| *a += b);
         self.load_ratio_sum += other.load_ratio_sum;
+        for (index, responses) in &other.responses {
+            self.responses.entry(*index).or_default().merge(responses);
+        }
+        merge_boxed(&mut self.latencies, &other.latencies, Latencies::merge);
+        merge_boxed(&mut self.summaries, &other.summaries, Summaries::merge);
+    }
+}
+
+fn merge_boxed<T: Clone>(ours: &mut Option<Box<T>>, other: &Option<Box<T>>, merge: fn(&mut T, &T)) {
+    match (ours, other) {
+        (Some(ours), Some(other)) => merge(ours, other),
+        (ours @ None, other) => ours.clone_from(other),
+        (Some(_), None) => {}
+    }
+}
+
+impl ResponseCounters {
+    fn merge(&mut self, other: &ResponseCounters) {
+        self.compute_infer.merge(&other.compute_infer);
+        self.compute_output.merge(&other.compute_output);
+        self.success.merge(&other.success);
+        self.fail.merge(&other.fail);
+        self.empty.merge(&other.empty);
+        self.cancel.merge(&other.cancel);
     }
 }
 

@@ -5,17 +5,29 @@
 
 mod counters; // what is counted
 mod execution; // one execution of a batch
+mod histogram; // durations by bucket
+mod latency; // which histograms and summaries there are, and which are recorded
+mod quantiles; // durations of the last minute
+mod service_time; // how long an instance takes for a request
 
 pub use counters::{
-    CLOSE_REASONS, Counters, ExecutionCounters, LOAD_RATIO_BOUNDS, RequestCounters, Span,
+    CLOSE_REASONS, Counters, ExecutionCounters, LOAD_RATIO_BOUNDS, RequestCounters,
+    ResponseCounters, Span,
 };
 pub use execution::{Execution, OutstandingExecutions};
+pub use histogram::{Histogram, MAX_BOUNDS};
+pub use latency::{
+    FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, Summaries, configure, settings,
+};
 
-use crate::clock::wall_ms;
+use crate::clock::{now_ns, wall_ms};
 use crate::sync::{Mutex, MutexGuard};
+use latency::Latencies;
+use service_time::ServiceTime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Why a request failed, as the metrics name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +37,33 @@ pub enum FailureReason {
     Canceled,
     /// An error during execution.
     Backend,
-    /// Everything else, e.g. invalid requests.
+    /// Everything else.
     Other,
+    /// Refused before it was queued, e.g. for a wrong shape. Not a failure for metrics and v2 statistics, as in Triton; one for
+    /// v1, as in TRTIS.
+    Refused,
 }
 
+/// Those that the metrics show as failures.
 pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
     (FailureReason::Rejected, "REJECTED"),
     (FailureReason::Canceled, "CANCELED"),
     (FailureReason::Backend, "BACKEND"),
     (FailureReason::Other, "OTHER"),
 ];
+
+/// What became of a response of a decoupled model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseOutcome {
+    Success,
+    Fail,
+    /// The end of the stream, without data.
+    Empty,
+    Cancel,
+}
+
+/// Responses at this position of a stream and behind it are counted together, since a stream may be of any length.
+pub const MAX_RESPONSE_INDEX: u32 = 999;
 
 /// Runs of warm-up samples by name.
 pub type WarmupSpans = BTreeMap<Arc<str>, Span>;
@@ -47,14 +76,36 @@ pub struct VersionStats {
     gpus: Mutex<Vec<Option<Arc<str>>>>,
     /// Of the slowest instance, sample by sample.
     warmup: Mutex<WarmupSpans>,
+    buckets: HistogramBuckets,
+    service_time: ServiceTime,
     /// The counters of the time when the model had fewer instances, which may still write them.
     before: Option<Arc<VersionStats>>,
 }
 
 impl VersionStats {
     pub fn new(instances: usize) -> Self {
-        let shards = (0..=instances).map(|_| Mutex::default()).collect();
-        Self { shards, gpus: Mutex::default(), warmup: Mutex::default(), before: None }
+        Self::with_buckets(instances, HistogramBuckets::default())
+    }
+
+    pub fn with_buckets(instances: usize, buckets: HistogramBuckets) -> Self {
+        let settings = latency::settings();
+        let shard = |i: usize| {
+            let counters = Counters {
+                latencies: (settings.histograms && i > 0)
+                    .then(|| Box::new(Latencies::new(&buckets))),
+                summaries: (settings.summaries && i > 0).then(Box::default),
+                ..Counters::default()
+            };
+            Mutex::new(counters)
+        };
+        Self {
+            shards: (0..=instances).map(shard).collect(),
+            gpus: Mutex::default(),
+            warmup: Mutex::default(),
+            buckets,
+            service_time: ServiceTime::default(),
+            before: None,
+        }
     }
 
     /// Instances with counters of their own.
@@ -62,14 +113,20 @@ impl VersionStats {
         self.shards.len() - 1
     }
 
-    /// The counters of a version that is loaded again with this number of instances: these, or new ones with more shards
-    /// that include these.
-    pub fn continued(self: &Arc<Self>, instances: usize) -> Arc<Self> {
-        if instances < self.shards.len() {
+    /// The counters of a version that is loaded again with this number of instances and these buckets: these, or new ones that
+    /// include these.
+    pub fn continued(self: &Arc<Self>, instances: usize, buckets: HistogramBuckets) -> Arc<Self> {
+        if instances < self.shards.len() && self.buckets == buckets {
             return Arc::clone(self);
         }
         let gpus = Mutex::new(self.gpus.lock().clone());
-        Arc::new(Self { gpus, before: Some(Arc::clone(self)), ..Self::new(instances) })
+        let before = Some(Arc::clone(self));
+        Arc::new(Self { gpus, before, ..Self::with_buckets(instances, buckets) })
+    }
+
+    /// [`VersionStats::continued`] with the buckets as they are.
+    pub fn resized(self: &Arc<Self>, instances: usize) -> Arc<Self> {
+        self.continued(instances, self.buckets.clone())
     }
 
     /// A request of `batch` rows succeeded at `end_ns`.
@@ -86,13 +143,14 @@ impl VersionStats {
         let request = end_ns.saturating_sub(received_ns);
         let credit = !execution.credited.swap(true, Ordering::Relaxed);
         let ratio = request as f64 / compute.max(1) as f64;
-        let bucket =
-            LOAD_RATIO_BOUNDS.iter().position(|b| ratio <= *b).unwrap_or(LOAD_RATIO_BOUNDS.len());
+        let queue = execution.start_ns.saturating_sub(queued_ns);
+        // Counted, not searched: all comparisons at once, without branches.
+        let bucket = LOAD_RATIO_BOUNDS.iter().filter(|bound| ratio > **bound).count();
 
         let mut counters = self.shard(execution.shard + 1);
         let r = counters.requests.entry(batch).or_default();
         r.success.add(request);
-        r.queue.add(execution.start_ns.saturating_sub(queued_ns));
+        r.queue.add(queue);
         r.compute.add(compute);
         r.compute_input.add(input);
         r.compute_infer.add(infer);
@@ -108,23 +166,83 @@ impl VersionStats {
         counters.last_inference_ms = wall_ms();
         counters.load_ratio[bucket] += 1;
         counters.load_ratio_sum += ratio;
+        if let Some(latencies) = &mut counters.latencies {
+            latencies.add_request(request, queue, compute);
+        }
+        if let Some(summaries) = &mut counters.summaries {
+            summaries.add(end_ns, [request, queue, input, infer, output]);
+        }
     }
 
-    /// A batch of `rows` rows goes to instance `shard`; `close_reason` is an index of [`CLOSE_REASONS`].
-    pub fn batch(&self, shard: usize, close_reason: usize, rows: u32) {
+    /// A batch of `requests` requests with `rows` rows goes to instance `shard`; `close_reason` is an index of [`CLOSE_REASONS`].
+    pub fn batch(&self, shard: usize, close_reason: usize, requests: u32, rows: u32) {
         let mut counters = self.shard(shard + 1);
+        counters.started += u64::from(requests);
         counters.batches_closed[close_reason] += 1;
         *counters.batch_rows.entry(rows).or_default() += 1;
     }
 
-    /// A request failed after `ns`. `batch` 0 = not known yet.
-    pub fn failure(&self, batch: u32, ns: u64, reason: FailureReason) {
+    /// A request begins to be executed without an instance: the steps of an ensemble.
+    pub fn started(&self) {
+        self.shard(1).started += 1;
+    }
+
+    /// A request failed after `ns`. `batch` 0 = not known yet. `executing`: it had been handed to an instance.
+    pub fn failure(&self, batch: u32, ns: u64, reason: FailureReason, executing: bool) {
         let mut counters = self.shard(0);
         counters.requests.entry(batch).or_default().failed.add(ns);
         counters.last_inference_ms = wall_ms();
-        if let Some(i) = FAILURE_REASONS.iter().position(|(r, _)| *r == reason) {
-            counters.failures[i] += 1;
+        counters.failed_executing += u64::from(executing);
+        match FAILURE_REASONS.iter().position(|(r, _)| *r == reason) {
+            Some(i) => counters.failures[i] += 1,
+            None => counters.refused.add(ns),
         }
+    }
+
+    /// The first response of a decoupled model, `ns` after the first byte of its request.
+    pub fn first_response(&self, shard: usize, ns: u64) {
+        if let Some(latencies) = &mut self.shard(shard + 1).latencies {
+            latencies.add_first_response(ns);
+        }
+    }
+
+    /// Response number `index` of a request to a decoupled model, `ns` after the one before it or the start of the execution.
+    pub fn response(&self, shard: usize, index: u32, ns: u64, outcome: ResponseOutcome) {
+        let mut counters = self.shard(shard + 1);
+        let responses = counters.responses.entry(index.min(MAX_RESPONSE_INDEX)).or_default();
+        match outcome {
+            ResponseOutcome::Empty => responses.empty.add(ns),
+            ResponseOutcome::Cancel => responses.cancel.add(ns),
+            ResponseOutcome::Success | ResponseOutcome::Fail => {
+                responses.compute_infer.add(ns);
+                responses.compute_output.add(0);
+                match outcome {
+                    ResponseOutcome::Success => responses.success.add(ns),
+                    _ => responses.fail.add(ns),
+                }
+            }
+        }
+    }
+
+    /// The delivery of that response took `ns`. Counted apart, because a client that has the response finds it in the statistics.
+    pub fn response_delivered(&self, shard: usize, index: u32, ns: u64) {
+        let mut counters = self.shard(shard + 1);
+        if let Some(responses) = counters.responses.get_mut(&index.min(MAX_RESPONSE_INDEX)) {
+            responses.compute_output.ns += ns;
+            responses.success.ns += ns;
+        }
+    }
+
+    /// How long a request that is queued now will wait behind `waiting` requests.
+    pub fn predicted_wait(
+        &self,
+        counters: &Counters,
+        waiting: usize,
+        instances: usize,
+    ) -> Duration {
+        let request = self.service_time.of_request(now_ns(), counters);
+        let ns = request * waiting as f64 / instances.max(1) as f64;
+        Duration::from_nanos(ns as u64)
     }
 
     /// A cancelled request ended, before or during its execution.

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use trtserver_tests::control::{Control, assert_ok};
 use trtserver_tests::fake_gcs::{FakeGcs, Fault};
-use trtserver_tests::{Signal, compile, folder, probe};
+use trtserver_tests::{Running, Signal, compile, folder, probe};
 
 #[test]
 fn restart_and_second_server_download_nothing_again() {
@@ -17,6 +17,15 @@ fn restart_and_second_server_download_nothing_again() {
     let second = server(&gcs, &cache).start();
     assert_ok(second.load("m"));
     assert!(first.serves("m") && second.serves("m"));
+    let lookups = |server: &Running| {
+        ["hits", "misses"]
+            .map(|kind| server.metrics(&format!("trtserver_model_cache_{kind}_total")))
+    };
+    let [hits, misses] = lookups(&first).map(Option::unwrap_or_default);
+    assert!(misses > 0.0, "{hits} hits");
+    assert_eq!(lookups(&second), [Some(hits + misses), Some(0.0)]);
+    let bytes = second.metrics("trtserver_model_cache_bytes");
+    assert!(bytes > Some(0.0), "{bytes:?}");
     assert!(first.stop().success() && second.stop().success());
     let third = server(&gcs, &cache).start();
     assert_ok(third.load("m"));

@@ -52,7 +52,7 @@ fn expansions_beyond_the_budget_are_refused() {
     let text = refused[0].error_text();
     assert!(text.contains("--max-request-memory") && text.contains("25165824"), "{text}");
     assert!(after < before + (40 << 10), "resident memory grew from {before} KiB to {after} KiB");
-    let counted = server.metrics(r#"trtserver_request_refusals{reason="memory_budget"}"#);
+    let counted = server.metrics(r#"trtserver_request_refusals_total{reason="memory_budget"}"#);
     assert_eq!(counted, Some(refused.len() as f64));
     assert_serves(&server);
 }

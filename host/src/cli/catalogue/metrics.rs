@@ -17,9 +17,14 @@ pub(super) const METRICS: &[Flag] = &[
         "metrics-interval-ms",
         Kind::Float,
         "2000",
-        "Interval of GPU measurements in milliseconds",
+        "Interval of measurements of GPUs and CPUs in milliseconds: the page shows values of at most half this age",
     ),
-    flag("metrics-config", Kind::Text("KEY=VALUE"), "", "Select latency metrics and their type")
-        .repeats()
-        .unsupported(&[], "metric selection"),
+    flag(
+        "metrics-config",
+        Kind::Text("KEY=VALUE"),
+        "",
+        "Latency metrics, each true or false: counter_latencies (true), histogram_latencies (true), \
+         summary_latencies (false); and summary_quantiles=QUANTILE:ERROR,... of the summaries",
+    )
+    .repeats(),
 ];

@@ -105,7 +105,7 @@ impl<C: Deref<Target = Context>> AcceptedRequest<C> {
     pub fn refuse(&self, error: Error) -> Failure {
         let batch = request::counted_batch(&self.served.signature, &self.header);
         let ns = now_ns().saturating_sub(self.received_ns);
-        self.served.stats.failure(batch, ns, refusal(&error));
+        self.served.stats.failure(batch, ns, refusal(&error), false);
         Failure { error, id: self.header.id, request_id: 0 }
     }
 

@@ -26,7 +26,7 @@ fn status_text_of_server_and_models() {
     ctx.endpoints.status.add(20);
     ctx.endpoints.health.add(3);
     let served = ctx.models.find("m", None).unwrap();
-    served.stats.failure(0, 7, FailureReason::Other);
+    served.stats.failure(0, 7, FailureReason::Other, false);
     let model = "model_status {\n  key: \"m\"\n  value {\n    config {\n      name: \"m\"\n    }\n    \
                  version_status {\n      key: 3\n      value {\n        ready_state: MODEL_READY\n        \
                  infer_stats {\n          key: 0\n          value {\n            failed {\n              \

@@ -136,6 +136,6 @@ impl UncheckedRequest {
 /// Counts a request that was refused after its model was found.
 pub fn refused(served: &OpenVersion, received_ns: u64, error: Error) -> Error {
     let ns = now_ns().saturating_sub(received_ns);
-    served.stats.failure(0, ns, refusal(&error));
+    served.stats.failure(0, ns, refusal(&error), false);
     error
 }

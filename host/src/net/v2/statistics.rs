@@ -5,10 +5,11 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::repository::memory::{OwnerMemory, of_version};
 use crate::repository::{Model, Version};
-use crate::stats::{CLOSE_REASONS, Counters, Span, WarmupSpans};
+use crate::stats::{CLOSE_REASONS, Counters, ResponseCounters, Span, WarmupSpans};
 use std::sync::Arc;
 use trtserver_proto::v2::{
-    InferBatchStatistics, InferStatistics, MemoryUsage, ModelStatistics, StatisticDuration,
+    InferBatchStatistics, InferResponseStatistics, InferStatistics, MemoryUsage, ModelStatistics,
+    StatisticDuration,
 };
 
 /// The statistics of one version, of all READY versions of a model, or of all models for an empty name.
@@ -61,7 +62,11 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
         execution_count: counters.execution_count,
         inference_stats: Some(InferStatistics {
             success: duration(&total.success),
-            fail: duration(&total.failed),
+            // Those refused before they were queued are failures in v1 only.
+            fail: duration(&Span {
+                count: total.failed.count.saturating_sub(counters.refused.count),
+                ns: total.failed.ns.saturating_sub(counters.refused.ns),
+            }),
             queue: duration(&total.queue),
             compute_input: duration(&total.compute_input),
             compute_infer: duration(&total.compute_infer),
@@ -69,6 +74,7 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
             cache_hit: duration(&Span::default()),
             cache_miss: duration(&Span::default()),
         }),
+        response_stats: counters.responses.iter().map(response).collect(),
         batch_stats: batches.collect(),
         warmup_stats: warmup
             .iter()
@@ -77,6 +83,19 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
         batch_closed: closed.collect(),
         ..Default::default()
     }
+}
+
+/// By the position of the response in its stream.
+fn response((index, counters): (&u32, &ResponseCounters)) -> (String, InferResponseStatistics) {
+    let statistics = InferResponseStatistics {
+        compute_infer: duration(&counters.compute_infer),
+        compute_output: duration(&counters.compute_output),
+        success: duration(&counters.success),
+        fail: duration(&counters.fail),
+        empty_response: duration(&counters.empty),
+        cancel: duration(&counters.cancel),
+    };
+    (index.to_string(), statistics)
 }
 
 /// The sums of the memory report.

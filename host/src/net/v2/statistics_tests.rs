@@ -9,7 +9,7 @@ fn compute_counts_agree() {
     let execution = Execution::new(0, 2, 3, 100, &Default::default());
     stats.success(1, 50, 60, 200, &execution);
     stats.success(2, 50, 60, 200, &execution);
-    stats.failure(0, 9, FailureReason::Other);
+    stats.failure(0, 9, FailureReason::Other, false);
     stats.warmed_up([("s".into(), Span { count: 2, ns: 9 })].into());
     let got = message("m", 3, &stats.snapshot(), &stats.warmup());
     assert_eq!(got.warmup_stats["s"], StatisticDuration { count: 2, ns: 9 });

@@ -202,9 +202,11 @@ impl Loader {
                 kept.push(number);
                 continue;
             }
+            let (instances, buckets) =
+                (builder.instances(), model_config::histogram_buckets(&config));
             let stats = match before {
-                Some(before) => before.stats.continued(builder.instances()),
-                None => Arc::new(VersionStats::new(builder.instances())),
+                Some(before) => before.stats.continued(instances, buckets),
+                None => Arc::new(VersionStats::with_buckets(instances, buckets)),
             };
             let version = Version::new(number, stats);
             by_number.insert(number, Arc::clone(&version));

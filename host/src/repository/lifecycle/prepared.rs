@@ -59,7 +59,7 @@ impl Builder {
         }
         let stats = match resized {
             // Until the change is completed there are the instances of before and the new ones.
-            true => version.stats.continued(version.stats.instances() + self.instances()),
+            true => version.stats.resized(version.stats.instances() + self.instances()),
             false => Arc::clone(&version.stats),
         };
         let open = builder.kept(&open, &stats)?;

@@ -212,6 +212,8 @@ impl VersionBuilder {
         progress.expects(count);
         let (opened, results) = channel();
         let (mut numbers, mut failed) = (Vec::new(), None);
+        let policy = self.config.model_transaction_policy.as_ref();
+        let decoupled = policy.is_some_and(|policy| policy.decoupled);
         for (plan, reserved) in plans.into_iter().zip(reserved.split()) {
             // For the log: a model without a file is described by its backend.
             let file = if plan.file.is_empty() { &self.config.backend } else { &plan.file };
@@ -238,6 +240,7 @@ impl VersionBuilder {
                 progress: Some(Arc::clone(progress)),
                 stats: Arc::clone(&version.stats),
                 one_at_a_time: self.scheduling.one_at_a_time(),
+                decoupled,
                 drain: self.drain,
                 // A backend may read the model's files at any time.
                 open: Arc::new((Arc::clone(usage), reserved, Arc::clone(dir), alive)),

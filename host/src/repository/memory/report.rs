@@ -4,7 +4,7 @@ use super::entry::{Entry, OwnerMemory, Totals, totals};
 use super::{measured, owner};
 use crate::budget::{model_memory, request_memory};
 use crate::device::{Driver, PoolBytes};
-use crate::heap::{self, HeapUsage};
+use crate::heap::HeapUsage;
 use crate::ledger::{self, Holder, OwnerName, ProcessMemory};
 use crate::plugin::{ReportedMemory, reported_memory};
 use crate::repository::{ModelTable, VersionState};
@@ -43,15 +43,15 @@ pub struct MemoryReport {
 }
 
 impl MemoryReport {
-    /// Reads all counters. They change meanwhile: sums are exact while no request is in progress.
-    pub fn new(models: &ModelTable) -> Self {
+    /// Reads all counters but those of the allocator, which may take milliseconds to read. They change meanwhile: sums are exact while no request is in progress.
+    pub fn new(models: &ModelTable, heap: Option<HeapUsage>) -> Self {
         let budget = request_memory();
         let reported = reported_memory();
         let mut server = owner::of_server(&reported);
         add_device_pools(&mut server);
         Self {
             process: ProcessMemory::own(),
-            heap: heap::usage(),
+            heap,
             pool: pool::usage(),
             limit: budget.limit() as u64,
             in_use: budget.in_use() as u64,

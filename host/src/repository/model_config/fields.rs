@@ -229,7 +229,7 @@ const TABLE: &[Row] = &[
     ),
     row(Unsupported, "", &["response_cache.enable", "runtime"]),
     row(
-        Unsupported,
+        Server,
         "model_metrics.metric_control",
         &["metric_identifier.family", "histogram_options.buckets"],
     ),

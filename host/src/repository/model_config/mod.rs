@@ -18,8 +18,8 @@ mod read; // config.pbtxt from disk
 #[cfg(test)]
 mod testing; // set-up of the unit tests
 
-pub use check::check;
 pub(super) use check::stays_inside;
+pub use check::{check, histogram_buckets};
 pub use complete::complete;
 pub use detect::{Candidate, Probe, VersionListing};
 pub use error::{ConfigError, Fault, Part, Warning};

@@ -2,7 +2,7 @@
 //!
 //! What comes after a store sees a plain local directory for each model.
 
-mod cache; // local cache of objects
+pub mod cache; // local cache of objects
 mod credentials; // credentials for object stores
 mod local; // directories on local disk
 mod location; // paths and URLs

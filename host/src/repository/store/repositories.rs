@@ -1,6 +1,6 @@
 //! The model repositories of a server: which models there are, and in which repositories each is.
 
-use super::cache::Cache;
+use super::cache::{self, Cache};
 use super::location::Location;
 use super::object::{ObjectRepository, StoreRuntime};
 use super::{LocalStore, ModelSource, Store, StoreSettings};
@@ -96,6 +96,7 @@ fn open_shared(settings: &StoreSettings) -> Result<(Arc<Cache>, Arc<StoreRuntime
     let dir = settings.cache_dir().map_err(Error::invalid)?;
     tracing::info!("model cache: '{}'", dir.display());
     let cache = Cache::open(&dir, settings.cache_size).map_err(Error::invalid)?;
+    cache::register(&cache);
     let runtime = StoreRuntime::start()
         .map_err(|e| Error::internal(format!("cannot start the threads of object stores: {e}")))?;
     Ok((cache, Arc::new(runtime)))

@@ -57,6 +57,7 @@ impl EnsembleRun {
         // An ensemble is executed once for each request, from its first step to its last.
         let execution = Execution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
         request.responder.executed_in(Arc::new(execution));
+        request.context().stats.iter().for_each(|stats| stats.started());
         let state = State { pool, executing: 0, submitted: Vec::new(), ended: false };
         let run = Arc::new(Self { graph, models, request, state: Mutex::new(state) });
         let waiting: Weak<dyn CancelObserver> =

@@ -110,6 +110,10 @@ impl Instances {
         self.all[instance].retired
     }
 
+    pub(super) fn in_service(&self) -> usize {
+        self.all.iter().filter(|instance| !instance.retired).count()
+    }
+
     pub(super) fn any_in_service(&self) -> bool {
         self.all.iter().any(|instance| !instance.retired)
     }

@@ -142,6 +142,11 @@ impl Queue {
         self.lock().batcher.waiting()
     }
 
+    /// Instances in service.
+    pub fn instances(&self) -> usize {
+        self.lock().instances.in_service()
+    }
+
     /// Calls `visit`, which must be quick, with each request that is not yet executing.
     pub fn visit_waiting(&self, visit: &mut dyn FnMut(&InferRequest)) {
         self.lock().batcher.visit_waiting(visit);

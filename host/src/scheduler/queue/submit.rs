@@ -15,7 +15,7 @@ impl Queue {
     /// response whatever happens.
     pub fn submit(&self, request: InferRequest) {
         if let Err(error) = self.assembler.check(&request) {
-            let _ = request.responder.fail(error, FailureReason::Other);
+            let _ = request.responder.fail(error, FailureReason::Refused);
             return;
         }
         let now = now_ns();

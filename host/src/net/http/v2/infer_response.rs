@@ -8,12 +8,13 @@ use crate::ledger::{Holder, MemoryTag};
 use crate::net::chunks::{self, Chunks};
 use crate::net::compression::Coding;
 use crate::net::decode_workers::{self, MAX_INLINE};
+use crate::net::http::accept::accepted_coding;
 use crate::net::http::body::ResponseBody;
 use crate::net::v2::classes;
 use crate::repository::OpenVersion;
 use crate::request::{InferResponse, OutputTensor};
 use bytes::{Buf, Bytes};
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use smallvec::SmallVec;
 use std::io::Read;
@@ -228,28 +229,6 @@ fn output(
     }
     object.end();
     Ok(())
-}
-
-/// The coding of the highest weight in `Accept-Encoding`, the first of equals; `None` is identity.
-fn accepted_coding(headers: &HeaderMap) -> Option<Coding> {
-    const NAMES: [(&str, Option<Coding>); 3] =
-        [("identity", None), ("gzip", Some(Coding::Gzip)), ("deflate", Some(Coding::Deflate))];
-    let mut best = (0.0, None);
-    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
-    for item in values.flat_map(|v| v.split(',')) {
-        let mut parts = item.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let Some((_, coding)) = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
-        else {
-            continue;
-        };
-        let weight = parts.find_map(|p| p.strip_prefix("q="));
-        let weight = weight.map_or(1.0, |q| q.trim().parse::<f64>().unwrap_or(0.0));
-        if weight > best.0 {
-            best = (weight, *coding);
-        }
-    }
-    best.1
 }
 
 async fn compress(chunks: Chunks, coding: Coding, tag: MemoryTag) -> Result<Bytes> {

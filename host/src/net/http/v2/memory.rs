@@ -3,6 +3,7 @@
 use super::json::write::{Object, array};
 use super::management_json::{nested, object};
 use crate::error::{Error, Result};
+use crate::heap;
 use crate::ledger::ProcessMemory;
 use crate::net::context::Context;
 use crate::repository::memory::{Entry, MemoryReport, ModelMemory, OwnerMemory, Totals};
@@ -11,7 +12,8 @@ use std::sync::Arc;
 /// The response, as JSON. The counters of the kernel and the allocator take some time to read.
 pub async fn respond(ctx: &Context) -> Result<Vec<u8>> {
     let models = Arc::clone(&ctx.models);
-    let made = tokio::task::spawn_blocking(move || text(&MemoryReport::new(&models)));
+    let made =
+        tokio::task::spawn_blocking(move || text(&MemoryReport::new(&models, heap::usage())));
     made.await.map_err(|e| Error::internal(format!("the memory report failed: {e}")))
 }
 

@@ -1,17 +1,13 @@
-//! Checks of warm-up, response cache and metrics.
+//! Checks of warm-up and response cache.
 
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
-use trtserver_proto::v2::model_metrics::metric_control::MetricOptions;
 
 use super::super::ConfigError;
 use super::refuse;
 
-/// The only metric whose buckets a model can configure.
-const CUSTOMIZABLE: &str = "nv_inference_first_response_histogram_ms";
-
 pub(super) fn check(config: &ModelConfig) -> Vec<ConfigError> {
-    let checks = [warmup, cache, metrics];
+    let checks = [warmup, cache];
     checks.iter().filter_map(|check| check(config).err()).collect()
 }
 
@@ -49,36 +45,6 @@ fn cache(config: &ModelConfig) -> Result<(), ConfigError> {
          response cache.",
         config.name
     ))
-}
-
-fn metrics(config: &ModelConfig) -> Result<(), ConfigError> {
-    let model = &config.name;
-    for control in config.model_metrics.iter().flat_map(|metrics| &metrics.metric_control) {
-        let Some(identifier) = &control.metric_identifier else {
-            return refuse(format!("metric control must specify 'metric_identifier' for {model}"));
-        };
-        let family = &identifier.family;
-        if family.is_empty() {
-            return refuse(format!(
-                "metric identifier must specify non-empty 'family' for {model}"
-            ));
-        }
-        if family != CUSTOMIZABLE {
-            return refuse(format!(
-                "Metric family '{family}' in 'metric_identifier' is not a customizable metric in \
-                 Triton core. The only one is '{CUSTOMIZABLE}', for {model}"
-            ));
-        }
-        let Some(MetricOptions::HistogramOptions(histogram)) = &control.metric_options else {
-            return refuse(format!("metric control must specify 'histogram_options' for {model}"));
-        };
-        if histogram.buckets.is_empty() {
-            return refuse(format!(
-                "histogram options must specify non-empty 'buckets' for {model}"
-            ));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -52,27 +52,3 @@ fn response_cache_rules() {
         ),
     ]);
 }
-
-#[test]
-fn metric_control_rules() {
-    let family = format!("metric_identifier {{ family: '{CUSTOMIZABLE}' }}");
-    let control = |fields: &str| format!("model_metrics {{ metric_control {{ {fields} }} }}");
-    check_errors(&[
-        (&control(&format!("{family} histogram_options {{ buckets: [ 1, 2 ] }}")), ""),
-        (&control(""), "metric control must specify 'metric_identifier' for m"),
-        (
-            &control("metric_identifier {}"),
-            "metric identifier must specify non-empty 'family' for m",
-        ),
-        (
-            &control("metric_identifier { family: 'f' }"),
-            "Metric family 'f' in 'metric_identifier' is not a customizable metric in Triton \
-             core. The only one is 'nv_inference_first_response_histogram_ms', for m",
-        ),
-        (&control(&family), "metric control must specify 'histogram_options' for m"),
-        (
-            &control(&format!("{family} histogram_options {{}}")),
-            "histogram options must specify non-empty 'buckets' for m",
-        ),
-    ]);
-}

@@ -7,8 +7,9 @@ mod accelerators; // execution accelerators against what the backend reads
 mod batch_io; // batch inputs and outputs
 mod batching; // dynamic batching and its queues
 mod ensemble; // steps of an ensemble and their tensors
-mod extras; // warm-up, response cache, metrics
+mod extras; // warm-up, response cache
 mod instance_groups; // instance groups against the GPUs of this machine
+mod metrics; // buckets of histograms
 mod sequence; // sequence batching: strategy and control inputs
 mod states; // implicit states of sequence batching
 mod tensors; // declared inputs and outputs
@@ -23,6 +24,8 @@ use super::{ConfigError, InstanceSupport, Machine, Part, Warning, fields};
 
 #[cfg(test)]
 pub(super) use unsupported::fields as unsupported_fields;
+
+pub use metrics::histogram_buckets;
 
 /// Checks a normalised configuration. Returns warnings of settings without effect, and of unsupported settings that
 /// do not change the responses. `support` is that of the model's backend; `max_instances` is `--max-instances-per-model`.
@@ -62,6 +65,7 @@ pub fn check(
     refuse_each("optimization.execution_accelerators", found);
     refuse_each("", errors(batch_io::check(config, support)));
     refuse_each("", extras::check(config));
+    refuse_each("model_metrics", errors(metrics::check(config)));
     let (mut warnings, unsupported) = unsupported::check(config);
     refuse_each("", unsupported);
     if !refused.is_empty() {

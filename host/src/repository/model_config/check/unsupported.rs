@@ -112,12 +112,6 @@ const TABLE: &[Row] = &[
         action: Warn,
         consequence: "the plugin is found by the backend's name",
     },
-    Row {
-        field: "model_metrics",
-        is_set: |c| c.model_metrics.as_ref().is_some_and(|m| !m.metric_control.is_empty()),
-        action: Warn,
-        consequence: "histograms are not reported",
-    },
 ];
 
 /// A warning or an error for each row that applies.

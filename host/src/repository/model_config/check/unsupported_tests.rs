@@ -39,7 +39,6 @@ fn each_unsupported_field_is_refused_or_warned_about() {
         ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
         ("instance_group.host_policy", false, "instance_group { host_policy: 'p' }"),
         ("runtime", false, "runtime: 'r.so'"),
-        ("model_metrics", false, "model_metrics { metric_control {} }"),
     ] {
         let start = format!("'{field}' of model 'm' is not supported yet: ");
         let message = match check(&parse(&format!("name: 'm' {text}"))) {
@@ -63,6 +62,6 @@ fn disabled_features_are_accepted() {
     assert_eq!(check(&parse(text)), (vec![], vec![]));
     let decoupled = "name: 'm' model_transaction_policy { decoupled: true }";
     assert_eq!(check(&parse(decoupled)), (vec![], vec![]));
-    let two = "name: 'm' runtime: 'r.so' model_metrics { metric_control {} }";
+    let two = "name: 'm' runtime: 'r.so' instance_group { rate_limiter {} }";
     assert_eq!(check(&parse(two)).0.len(), 2);
 }

@@ -1,6 +1,7 @@
 //! The directory of the cache, as one server uses it.
 
 use super::leftovers;
+use super::lookups::Lookups;
 use crate::sync::Mutex;
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -23,6 +24,7 @@ pub struct Cache {
     trees_lock: PathBuf,
     _lock: File,
     pub(super) next_tree: AtomicU64,
+    pub lookups: Lookups,
 }
 
 impl Cache {
@@ -45,6 +47,7 @@ impl Cache {
             trees_lock,
             _lock: lock,
             next_tree: AtomicU64::new(0),
+            lookups: Lookups::default(),
         }))
     }
 

@@ -17,10 +17,6 @@ impl Cache {
         let failed = |e: io::Error| format!("model cache '{}': {e}", self.root.display());
         let blobs = self.files("blobs").map_err(failed)?;
         let partial = self.files("partial").map_err(failed)?;
-        let size = |files: &[(DirEntry, Metadata)]| -> u64 {
-            // Space that is allocated: a partial download has its full length from the beginning.
-            files.iter().map(|(_, m)| m.len().min(m.blocks() * 512)).sum()
-        };
         let mut used = size(&blobs) + size(&partial);
         let (mut unused, in_use): (Vec<_>, Vec<_>) =
             blobs.into_iter().partition(|(_, metadata)| metadata.nlink() == 1);
@@ -46,6 +42,11 @@ impl Cache {
         ))
     }
 
+    /// Space that the cache takes, with unfinished downloads.
+    pub(super) fn bytes(&self) -> io::Result<u64> {
+        Ok(size(&self.files("blobs")?) + size(&self.files("partial")?))
+    }
+
     fn files(&self, dir: &str) -> io::Result<Vec<(DirEntry, Metadata)>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.root.join(dir))? {
@@ -57,4 +58,9 @@ impl Cache {
         }
         Ok(files)
     }
+}
+
+/// Space that is allocated: a partial download has its full length from the beginning.
+fn size(files: &[(DirEntry, Metadata)]) -> u64 {
+    files.iter().map(|(_, m)| m.len().min(m.blocks() * 512)).sum()
 }

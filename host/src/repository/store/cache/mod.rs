@@ -16,13 +16,16 @@ mod evict; // the size limit
 mod files; // atomic writes
 mod leftovers; // of servers that have ended
 mod lock; // exclusive use of a path
+mod lookups; // found or downloaded
 mod partial; // downloads that are not complete
 mod tree; // model directories
+mod usage; // for the metrics page
 
 pub use blobs::{Blob, ObjectKey};
 pub use dir::Cache;
 pub use partial::Partial;
 pub use tree::Tree;
+pub use usage::{CacheUsage, register, usage};
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

@@ -90,6 +90,7 @@ impl Download {
             }
             tokio::time::sleep(WAIT).await;
         };
+        self.cache.lookups.count(false);
         let partial = Arc::new(partial);
         let downloaded = Arc::clone(&self).chunks(&partial).await;
         let partial = Arc::into_inner(partial).ok_or("a part of the download goes on")?;
@@ -112,6 +113,7 @@ impl Download {
         let found = block_in_place(|| self.cache.find(key, size)).map_err(|e| cache_error(&e))?;
         if found.is_some() {
             self.progress.add_cached(size);
+            self.cache.lookups.count(true);
         }
         Ok(found)
     }

@@ -1,4 +1,4 @@
-//! Unit tests of `memory.rs`.
+//! Unit tests of `cpu.rs`.
 
 use super::*;
 

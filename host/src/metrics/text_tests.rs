@@ -1,0 +1,71 @@
+//! Unit tests of `text.rs`.
+
+use super::super::family::{Family, Labels};
+use super::*;
+
+fn labels(value: &str) -> Labels {
+    vec![("l".to_owned(), value.to_owned())]
+}
+
+fn families() -> Vec<MetricFamily> {
+    let mut old = Family::counter("nv_old", "a \"quoted\" \\ help");
+    old.put(&labels("x\"\\\n"), 3.0);
+    let mut new = Family::counter("new_total", "h");
+    new.put(&Labels::new(), 0.5);
+    let mut histogram = Family::histogram("h", "h");
+    histogram.put_buckets(&labels("v"), &[0.25, 2.0], &[1, 0, 2], 7.5);
+    let mut summary = Family::summary("s", "h");
+    summary.put_quantiles(&Labels::new(), [(0.5, f64::NAN), (1.0, 4.0)].into_iter(), (2, 6.0));
+    [old, new, histogram, summary].map(Family::done).into()
+}
+
+#[test]
+fn text_format() {
+    let expected = r#"# HELP nv_old a "quoted" \\ help
+# TYPE nv_old counter
+nv_old{l="x\"\\\n"} 3
+# HELP new_total h
+# TYPE new_total counter
+new_total 0.5
+# HELP h h
+# TYPE h histogram
+h_bucket{l="v",le="0.25"} 1
+h_bucket{l="v",le="2"} 1
+h_bucket{l="v",le="+Inf"} 3
+h_sum{l="v"} 7.5
+h_count{l="v"} 3
+# HELP s h
+# TYPE s summary
+s{quantile="0.5"} NaN
+s{quantile="1"} 4
+s_sum 6
+s_count 2
+"#;
+    assert_eq!(encode(&families(), Format::Text), expected);
+}
+
+#[test]
+fn open_metrics_keeps_the_names_of_samples() {
+    let expected = r#"# HELP nv_old a \"quoted\" \\ help
+# TYPE nv_old unknown
+nv_old{l="x\"\\\n"} 3
+# HELP new h
+# TYPE new counter
+new_total 0.5
+# HELP h h
+# TYPE h histogram
+h_bucket{l="v",le="0.25"} 1
+h_bucket{l="v",le="2.0"} 1
+h_bucket{l="v",le="+Inf"} 3
+h_sum{l="v"} 7.5
+h_count{l="v"} 3
+# HELP s h
+# TYPE s summary
+s{quantile="0.5"} NaN
+s{quantile="1.0"} 4
+s_sum 6
+s_count 2
+# EOF
+"#;
+    assert_eq!(encode(&families(), Format::OpenMetrics), expected);
+}

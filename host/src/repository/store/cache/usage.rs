@@ -1,0 +1,36 @@
+//! Use of the cache, for the metrics page.
+
+use super::Cache;
+use crate::sync::Mutex;
+use std::sync::{Arc, Weak};
+
+/// See [`usage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheUsage {
+    /// On disk, with unfinished downloads.
+    pub bytes: u64,
+    /// `None` = no limit.
+    pub limit: Option<u64>,
+    /// Contents that were found, and those that had to be downloaded.
+    pub hits: u64,
+    pub misses: u64,
+}
+
+/// The cache of this server, if it has one.
+static CURRENT: Mutex<Weak<Cache>> = Mutex::new(Weak::new());
+
+/// `cache` is the one of this server.
+pub fn register(cache: &Arc<Cache>) {
+    *CURRENT.lock() = Arc::downgrade(cache);
+}
+
+/// Use of the cache; `None`: this server has no repository in an object store. Lists the files.
+pub fn usage() -> Option<CacheUsage> {
+    let cache = CURRENT.lock().upgrade()?;
+    Some(CacheUsage {
+        bytes: cache.bytes().ok()?,
+        limit: cache.limit,
+        hits: cache.lookups.hits(),
+        misses: cache.lookups.misses(),
+    })
+}

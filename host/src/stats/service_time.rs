@@ -1,0 +1,43 @@
+//! How long an instance takes for a request, from what was counted since the last time it was asked for. Predicts the time that
+//! requests wait.
+
+use super::counters::Counters;
+use crate::sync::Mutex;
+
+/// The time is that of at least this period, if requests were executed in it.
+const PERIOD_NS: u64 = 1_000_000_000;
+
+#[derive(Default)]
+pub struct ServiceTime(Mutex<Last>);
+
+#[derive(Default)]
+struct Last {
+    at_ns: u64,
+    /// Time of all executions until then, and their requests.
+    busy_ns: u64,
+    requests: u64,
+    /// Nanoseconds of an instance for one request.
+    request_ns: f64,
+}
+
+impl ServiceTime {
+    /// Nanoseconds of an instance for one request: less than the execution takes if batches have several. 0 before the first one.
+    pub fn of_request(&self, now_ns: u64, counters: &Counters) -> f64 {
+        let executions = counters.executions.values();
+        let busy_ns: u64 =
+            executions.map(|e| e.compute_input.ns + e.compute_infer.ns + e.compute_output.ns).sum();
+        let requests = counters.total().success.count;
+        let mut last = self.0.lock();
+        let due = now_ns.saturating_sub(last.at_ns) >= PERIOD_NS;
+        if due && requests > last.requests {
+            let busy = busy_ns.saturating_sub(last.busy_ns);
+            let request_ns = busy as f64 / (requests - last.requests) as f64;
+            *last = Last { at_ns: now_ns, busy_ns, requests, request_ns };
+        }
+        last.request_ns
+    }
+}
+
+#[cfg(test)]
+#[path = "service_time_tests.rs"]
+mod tests;
