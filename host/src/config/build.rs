@@ -55,6 +55,7 @@ pub fn build(
         model_load_thread_count: v.number("model-load-thread-count")?,
         model_load_retries: v.number("model-load-retry-count")?,
         model_config_name: model_config_name(v)?,
+        model_namespacing: v.bool("model-namespacing")?,
         max_instances: v.optional_number("max-instances")?,
         max_instances_per_model: v.number("max-instances-per-model")?,
         max_load_memory: v.number("max-load-memory")?,

@@ -47,6 +47,7 @@ fn defaults() -> Settings {
         model_load_thread_count: 4,
         model_load_retries: 0,
         model_config_name: None,
+        model_namespacing: false,
         max_instances: None,
         max_instances_per_model: 1024,
         max_load_memory: 256 << 20,
@@ -383,7 +384,7 @@ fn flags_without_full_effect_are_noted() {
         ("--model-control-mode=poll --repository-poll-secs=0", vec![Note::Warning("--repository-poll-secs=0 disables polling: models are loaded at start only".into())]),
         ("--repository-poll-secs=-1 --allow-poll-model-repository=false", vec![]),
         ("--grpc-keepalive-time=7200000", vec![]),
-        ("--model-namespacing=false", vec![]),
+        ("--model-namespacing=true", vec![]),
         ("--load-model=a", vec![Note::Warning("--load-model has no effect without --model-control-mode=explicit: all models are loaded".into())]),
         (
             "--model-control-mode=none --allow-model-control=0",

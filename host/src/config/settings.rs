@@ -44,6 +44,7 @@ pub struct Settings {
     pub model_load_retries: u64,
     /// Use `configs/NAME.pbtxt` of the models that have it.
     pub model_config_name: Option<String>,
+    pub model_namespacing: bool,
     /// `None`: derived from the limits of the system.
     pub max_instances: Option<usize>,
     pub max_instances_per_model: usize,

@@ -216,6 +216,9 @@ fn labels(model: &Model, version: &Version) -> Labels {
         ("model".to_owned(), model.name.to_string()),
         ("version".to_owned(), version.number.to_string()),
     ];
+    if !model.namespace().is_empty() {
+        labels.push(("namespace".to_owned(), model.namespace().to_owned()));
+    }
     if let Some(config) = &model.config {
         labels.extend(tags(config.metric_tags.iter()));
     }

@@ -111,7 +111,7 @@ impl Context {
 pub async fn list(ctx: &Context) -> Result<Vec<IndexEntry>, Error> {
     let explicit = ctx.settings.control_mode == ControlMode::Explicit;
     let Some(control) = ctx.control.load_full().filter(|_| explicit) else {
-        let of = |(name, model)| IndexEntry { name, ambiguous: false, model: Some(model) };
+        let of = |(id, model)| IndexEntry { id, ambiguous: false, model: Some(model) };
         return Ok(ctx.models.all().into_iter().map(of).collect());
     };
     // Reading directories may block.

@@ -14,6 +14,7 @@ pub mod load_limits; // memory and instances of one load
 pub mod memory; // memory by model, version and use
 mod model; // a model: configuration and versions
 pub mod model_config; // a model's configuration, from file to effective
+mod model_id; // name, or namespace and name
 mod open_instances; // the instances of an open version
 mod open_version; // an open version: queue, instances, signature
 mod platforms; // platforms of the installed backends

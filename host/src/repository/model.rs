@@ -4,15 +4,18 @@ use super::OpenVersion;
 use super::ending::EndingVersions;
 use super::ensemble::EnsembleBuilder;
 use super::lifecycle::{Fingerprint, Version, VersionState};
+use super::model_id::split;
 use crate::instance::priority::Priority;
 use arc_swap::ArcSwapOption;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_proto::v2::ModelConfig;
 
 /// A model: its effective configuration and its versions.
 pub struct Model {
+    /// Its name, with `--model-namespacing` preceded by its repository.
+    pub id: Arc<str>,
     pub name: Arc<str>,
     /// Normalised; `None` when the configuration itself was refused.
     pub config: Option<Arc<ModelConfig>>,
@@ -48,36 +51,36 @@ pub(super) struct LoadInfo {
 
 impl Model {
     pub fn new(
-        name: &str,
+        id: &str,
         config: Option<Arc<ModelConfig>>,
         refusal: Option<String>,
         versions: BTreeMap<i64, Arc<Version>>,
     ) -> Arc<Self> {
-        Self::loaded_by(name, config, refusal, versions, Arc::default(), LoadInfo::default())
+        Self::loaded_by(id, config, refusal, versions, Arc::default(), LoadInfo::default())
     }
 
     pub(super) fn prepared(
-        name: &str,
+        id: &str,
         config: Arc<ModelConfig>,
         versions: BTreeMap<i64, Arc<Version>>,
         ending: Arc<EndingVersions>,
         load_info: LoadInfo,
     ) -> Arc<Self> {
-        Self::loaded_by(name, Some(config), None, versions, ending, load_info)
+        Self::loaded_by(id, Some(config), None, versions, ending, load_info)
     }
 
     fn loaded_by(
-        name: &str,
+        id: &str,
         config: Option<Arc<ModelConfig>>,
         refusal: Option<String>,
         versions: BTreeMap<i64, Arc<Version>>,
         ending: Arc<EndingVersions>,
         load_info: LoadInfo,
     ) -> Arc<Self> {
-        let (name, latest) = (name.into(), ArcSwapOption::empty());
+        let (id, name, latest) = (id.into(), split(id).1.into(), ArcSwapOption::empty());
         let reload_failure = ArcSwapOption::empty();
         let model =
-            Self { name, config, refusal, versions, latest, ending, reload_failure, load_info };
+            Self { id, name, config, refusal, versions, latest, ending, reload_failure, load_info };
         // Versions that a reload leaves open are READY.
         model.refresh_latest();
         Arc::new(model)
@@ -85,23 +88,33 @@ impl Model {
 
     /// A model that was refused; `config`, if that is not the cause. Versions of the `old` entry stay visible.
     pub(super) fn refused(
-        name: &str,
+        id: &str,
         old: Option<&Model>,
         config: Option<Arc<ModelConfig>>,
         reason: String,
     ) -> Arc<Self> {
         let versions = old.map(Model::unserved_versions).unwrap_or_default();
-        Self::new(name, config, Some(reason), versions)
+        Self::new(id, config, Some(reason), versions)
     }
 
     /// A copy without the refusal: after an unload it no longer matters.
     pub(super) fn without_refusal(&self) -> Arc<Self> {
-        Self::new(&self.name, self.config.clone(), None, self.unserved_versions())
+        Self::new(&self.id, self.config.clone(), None, self.unserved_versions())
     }
 
     fn unserved_versions(&self) -> BTreeMap<i64, Arc<Version>> {
         let copy = |(number, version): (&i64, &Arc<Version>)| (*number, version.unserved_copy());
         self.versions.iter().map(copy).collect()
+    }
+
+    /// Its repository with `--model-namespacing`, else empty.
+    pub fn namespace(&self) -> &str {
+        split(&self.id).0
+    }
+
+    /// Loaded and not unloaded since, though it may have failed.
+    pub(super) fn should_serve(&self) -> bool {
+        self.load_info.should_serve.load(Ordering::Relaxed)
     }
 
     pub(super) fn priority(&self) -> Priority {

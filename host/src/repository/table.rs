@@ -3,7 +3,7 @@
 //! A reloaded model gets a new entry. Its versions are opened first; one write then replaces the old entry. The old
 //! entry is not changed, so a request that looked it up before the write is still served by it.
 
-use super::{Model, OpenVersion};
+use super::{Model, OpenVersion, model_id};
 use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::ledger::Owner;
@@ -16,9 +16,47 @@ use std::sync::Arc;
 /// See the module text.
 #[derive(Default)]
 pub struct ModelTable {
-    models: ArcSwap<HashMap<String, Arc<Model>>>,
+    models: ArcSwap<Models>,
     /// The installed backends, for `/v2/backends`.
     pub(super) backends: ArcSwapOption<Backends>,
+}
+
+#[derive(Default)]
+struct Models {
+    by_id: HashMap<String, Arc<Model>>,
+    /// Those whose id is not their name, with `--model-namespacing`.
+    by_name: HashMap<String, Vec<Arc<Model>>>,
+}
+
+impl Models {
+    fn new(by_id: HashMap<String, Arc<Model>>) -> Self {
+        let mut by_name: HashMap<String, Vec<Arc<Model>>> = HashMap::new();
+        for model in by_id.values().filter(|model| model.id != model.name) {
+            by_name.entry(model.name.to_string()).or_default().push(Arc::clone(model));
+        }
+        Self { by_id, by_name }
+    }
+
+    /// The model of this id or, if only one of them is to be served, of this name.
+    fn get(&self, name: &str) -> Result<&Arc<Model>, LookupError> {
+        match self.by_id.get(name) {
+            Some(model) => Ok(model),
+            None => self.named(name),
+        }
+    }
+
+    #[cold]
+    fn named(&self, name: &str) -> Result<&Arc<Model>, LookupError> {
+        let unknown = || LookupError::UnknownModel(name.to_owned());
+        let all = self.by_name.get(name).ok_or_else(unknown)?;
+        let served: Vec<_> = all.iter().filter(|model| model.should_serve()).collect();
+        match served.as_slice() {
+            [only] => Ok(only),
+            // Neither is served, whichever is meant.
+            [] => all.first().ok_or_else(unknown),
+            several => Err(LookupError::Ambiguous(name.to_owned(), several.len())),
+        }
+    }
 }
 
 /// Memory for the inputs of a model.
@@ -33,6 +71,8 @@ pub struct InputMemory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupError {
     UnknownModel(String),
+    /// So many repositories have a model of this name.
+    Ambiguous(String, usize),
     NoReadyVersion(String),
     UnknownVersion(String, i64),
     VersionNotReady(String, i64),
@@ -40,8 +80,15 @@ pub enum LookupError {
 
 impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Ambiguous(m, count) = self {
+            return write!(
+                f,
+                "There are {count} identifiers of model '{m}' in global map, model namespace must be provided to resolve ambiguity."
+            );
+        }
         f.write_str("Request for unknown model: ")?;
         match self {
+            Self::Ambiguous(..) => Ok(()),
             Self::UnknownModel(m) => write!(f, "'{m}' is not found"),
             Self::NoReadyVersion(m) => write!(f, "'{m}' has no available versions"),
             Self::UnknownVersion(m, v) => write!(f, "'{m}' version {v} is not found"),
@@ -51,10 +98,11 @@ impl fmt::Display for LookupError {
 }
 
 impl LookupError {
-    /// NOT_FOUND, or UNAVAILABLE for a version that exists.
+    /// NOT_FOUND, UNAVAILABLE for a version that exists, INVALID_ARG for an ambiguous name.
     pub fn error(&self) -> Error {
         let code = match self {
             Self::VersionNotReady(..) => Code::Unavailable,
+            Self::Ambiguous(..) => Code::InvalidArg,
             _ => Code::NotFound,
         };
         Error::new(code, self.to_string())
@@ -62,22 +110,39 @@ impl LookupError {
 }
 
 impl ModelTable {
-    /// The model called `name`, served or not.
+    /// The model called `name`, or with that id, served or not.
     pub fn get(&self, name: &str) -> Option<Arc<Model>> {
-        self.models.load().get(name).cloned()
+        self.models.load().get(name).ok().cloned()
     }
 
-    /// All models, by name.
+    /// The models called `name`.
+    pub(super) fn named(&self, name: &str) -> Vec<Arc<Model>> {
+        let models = self.models.load();
+        let by_id = models.by_id.get(name).into_iter();
+        by_id.chain(models.by_name.get(name).into_iter().flatten()).cloned().collect()
+    }
+
+    /// The id of the model that a step of the ensemble `ensemble` names.
+    pub(super) fn of_step(&self, ensemble: &str, step: &str) -> String {
+        let models = self.models.load();
+        let served = |model: &&Arc<Model>| model.should_serve();
+        let exists = |id: &str| models.by_id.get(id).as_ref().is_some_and(served);
+        let named = |name: &str| -> Vec<String> {
+            let all = models.by_name.get(name).into_iter().flatten().filter(served);
+            all.map(|model| model.id.to_string()).collect()
+        };
+        model_id::of_step(ensemble, step, exists, named)
+    }
+
+    /// All models, by id.
     pub fn all(&self) -> BTreeMap<String, Arc<Model>> {
-        self.models.load().iter().map(|(k, v)| (k.clone(), Arc::clone(v))).collect()
+        self.models.load().by_id.iter().map(|(k, v)| (k.clone(), Arc::clone(v))).collect()
     }
 
     /// What serves `version` of `name`; without a version the highest READY one.
     pub fn find(&self, name: &str, version: Option<i64>) -> Result<Arc<OpenVersion>, LookupError> {
         let models = self.models.load();
-        let Some(model) = models.get(name) else {
-            return Err(LookupError::UnknownModel(name.to_owned()));
-        };
+        let model = models.get(name)?;
         let Some(number) = version else {
             let latest = model.latest.load_full().and_then(|s| s.with_pinned_steps().ok());
             return latest.ok_or_else(|| LookupError::NoReadyVersion(name.to_owned()));
@@ -95,7 +160,8 @@ impl ModelTable {
     pub fn is_ready(&self, name: &str, version: Option<i64>) -> bool {
         let Ok(served) = self.find(name, version) else { return false };
         let models = self.models.load();
-        let version = models.get(name).and_then(|model| model.versions.get(&served.version));
+        let model = models.get(name).ok();
+        let version = model.and_then(|model| model.versions.get(&served.version));
         version.is_none_or(|version| version.is_ready())
     }
 
@@ -103,7 +169,7 @@ impl ModelTable {
     /// latest.
     pub fn input_memory(&self, name: &str, version: Option<i64>) -> Option<InputMemory> {
         let models = self.models.load();
-        let model = models.get(name)?;
+        let model = models.get(name).ok()?;
         let memory = |served: &OpenVersion| InputMemory {
             arena: served.arena.clone(),
             owner: served.signature.owner,
@@ -118,13 +184,13 @@ impl ModelTable {
     /// The model's latest version has an input of strings, which takes long to check.
     pub fn takes_strings(&self, name: &str) -> bool {
         let models = self.models.load();
-        let latest = models.get(name).and_then(|model| model.latest.load_full());
+        let latest = models.get(name).ok().and_then(|model| model.latest.load_full());
         latest.is_some_and(|served| served.signature.takes_strings())
     }
 
     /// Strict readiness: every version of every model is served, or was unloaded by request.
     pub fn all_ready(&self) -> bool {
-        self.models.load().values().all(|m| {
+        self.models.load().by_id.values().all(|m| {
             m.refusal.is_none()
                 && !m.versions.is_empty()
                 && m.versions.values().all(|v| v.is_ready() || v.is_unloaded_by_request())
@@ -134,15 +200,15 @@ impl ModelTable {
     /// Number of sequences of all models that have not ended.
     pub fn sequences(&self) -> usize {
         let models = self.models.load();
-        let versions = models.values().flat_map(|model| model.versions.values());
+        let versions = models.by_id.values().flat_map(|model| model.versions.values());
         let served = versions.filter_map(|version| version.served());
-        let ending = models.values().map(|model| model.ending.sequences());
+        let ending = models.by_id.values().map(|model| model.ending.sequences());
         served.map(|served| served.scheduler.active_sequences()).chain(ending).sum()
     }
 
     /// Takes every loaded version out of service. Requests in flight keep the versions that they use.
     pub fn unload_all(&self) {
-        for model in self.models.load().values() {
+        for model in self.models.load().by_id.values() {
             model.ending.close_all();
             // An ensemble is loaded, though not ready, when a model of its steps was unloaded just before.
             for version in model.versions.values().filter(|v| v.is_loaded()) {
@@ -155,14 +221,14 @@ impl ModelTable {
     /// Changes the table in one write. `change` may be called more than once.
     pub(super) fn update(&self, change: impl Fn(&mut HashMap<String, Arc<Model>>)) {
         self.models.rcu(|models| {
-            let mut models = HashMap::clone(models);
-            change(&mut models);
-            models
+            let mut by_id = models.by_id.clone();
+            change(&mut by_id);
+            Models::new(by_id)
         });
     }
 
     /// Replaces the whole table.
     pub fn replace_all(&self, models: HashMap<String, Arc<Model>>) {
-        self.models.store(Arc::new(models));
+        self.models.store(Arc::new(Models::new(models)));
     }
 }

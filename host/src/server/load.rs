@@ -55,7 +55,7 @@ pub fn repositories(settings: &Settings) -> Result<Repositories> {
         cache_size: settings.model_cache_size,
         timeout: settings.store_timeout,
     };
-    Repositories::open(&settings.model_repositories, &stores)
+    Repositories::open(&settings.model_repositories, &stores, settings.model_namespacing)
 }
 
 /// What models are loaded with: the installed backends, the GPUs of this machine, limits.

@@ -18,6 +18,7 @@ const FLAGS: &[&str] = &[
     "strict-model-config",
     "disable-auto-complete-config",
     "model-config-name",
+    "model-namespacing",
     "backend-dir",
     "backend-config",
     "max-instances",

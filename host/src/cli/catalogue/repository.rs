@@ -2,9 +2,6 @@
 
 use super::flag::{BYTES, Flag, Kind, POSITIVE, flag};
 
-const ONE_NAMESPACE: &str = "all repositories share one namespace: a model that several of them have is refused, and a \
-                             step of an ensemble cannot name a namespace";
-
 pub(super) const REPOSITORY: &[Flag] = &[
     flag(
         "model-repository",
@@ -129,7 +126,6 @@ pub(super) const REPOSITORY: &[Flag] = &[
         "model-namespacing",
         Kind::Bool,
         "false",
-        "Allow models of the same name in different repositories",
-    )
-    .warns(&["false"], ONE_NAMESPACE),
+        "Load models of the same name from different repositories; each is identified by its repository and name",
+    ),
 ];

@@ -71,6 +71,7 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
 /// All models of the repositories, including unserved ones and those with an invalid configuration.
 pub async fn index(ctx: &Context) -> Result<ModelRepositoryIndex> {
     ctx.refuse_when_exiting()?;
-    let models = list(ctx).await?.into_iter().map(|listed| ModelEntry { name: listed.name });
+    let models =
+        list(ctx).await?.into_iter().map(|listed| ModelEntry { name: listed.name().to_owned() });
     Ok(ModelRepositoryIndex { models: models.collect() })
 }

@@ -10,6 +10,7 @@ use crate::net::context::Context;
 use crate::repository::{Model, Version};
 use crate::stats::{RequestCounters, Span};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use trtserver_proto::v1::{
     HealthRequestStats, InferRequestStats, ModelControlRequestStats, ModelReadyStateReason,
     ModelStatus, ModelVersionStatus, ProfileRequestStats, RepositoryRequestStats, ServerStatus,
@@ -17,13 +18,20 @@ use trtserver_proto::v1::{
 };
 use trtserver_proto::v2::ModelConfig;
 
+/// Key of a model in the status: its name; its id if repositories have several models of that name.
+fn key(ctx: &Context, id: &str, model: &Arc<Model>) -> String {
+    let of_name = ctx.models.get(&model.name);
+    let unique = of_name.is_some_and(|found| Arc::ptr_eq(&found, model));
+    if unique { model.name.to_string() } else { id.to_owned() }
+}
+
 /// The status of the server, or of one `model` without the counters of endpoints.
 pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
     ctx.refuse_when_exiting()?;
     let Some(name) = model else {
         let models = ctx.models.all();
         return Ok(ServerStatus {
-            model_status: models.iter().map(|(name, m)| (name.clone(), of_model(m))).collect(),
+            model_status: models.iter().map(|(id, m)| (key(ctx, id, m), of_model(m))).collect(),
             status_stats: duration(ctx.endpoints.status.get())
                 .map(|success| StatusRequestStats { success: Some(success) }),
             profile_stats: duration(ctx.endpoints.profile.get())

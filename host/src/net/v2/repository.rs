@@ -137,8 +137,9 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
 }
 
 fn entries(listed: &IndexEntry, only_ready: bool) -> Vec<ModelIndex> {
+    let name = listed.name().to_owned();
     let unavailable = |reason: &str| ModelIndex {
-        name: listed.name.clone(),
+        name: name.clone(),
         state: "UNAVAILABLE".into(),
         reason: reason.into(),
         ..Default::default()
@@ -147,7 +148,7 @@ fn entries(listed: &IndexEntry, only_ready: bool) -> Vec<ModelIndex> {
         return match (listed.ambiguous, only_ready) {
             (true, _) => vec![unavailable("model appears in two or more repositories")],
             (false, true) => vec![],
-            (false, false) => vec![ModelIndex { name: listed.name.clone(), ..Default::default() }],
+            (false, false) => vec![ModelIndex { name, ..Default::default() }],
         };
     };
     if let Some(refusal) = &model.refusal {

@@ -21,15 +21,16 @@ pub struct EnsembleBuilder {
 impl EnsembleBuilder {
     /// The models of the steps are looked up in `models`.
     pub fn new(
+        id: &str,
         config: &Arc<ModelConfig>,
         signature: Arc<Signature>,
         models: &Arc<ModelTable>,
     ) -> Self {
-        let dependencies = Arc::new(Dependencies::new(&config.name, steps(config), models));
+        let dependencies = Arc::new(Dependencies::new(id, steps(config), models));
         Self { config: Arc::clone(config), signature, dependencies }
     }
 
-    /// Names of the models of its steps.
+    /// The models of its steps, as the configuration names them.
     pub fn step_models(&self) -> Vec<String> {
         self.dependencies.steps.iter().map(|step| step.model.clone()).collect()
     }

@@ -1,35 +1,46 @@
 //! Dependencies of an ensemble: the models of its steps, and whether they are served.
 
-use super::super::{Model, ModelTable, OpenVersion, Version};
+use super::super::{Model, ModelTable, OpenVersion, Version, model_id};
 use super::load_order::not_available;
 use crate::error::{Error, Result};
 use crate::request::{InferRequest, Sequence, Signature};
 use crate::scheduler::Scheduler;
 use crate::scheduler::ensemble::{StepModel, StepModels, StepPlan};
 use crate::stats::VersionStats;
+use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
 /// The models of an ensemble's steps.
 pub struct Dependencies {
-    ensemble: String,
+    /// Id of the ensemble.
+    id: String,
     pub(super) steps: Vec<StepPlan>,
     /// Weak, because the table holds the ensemble.
     models: Weak<ModelTable>,
 }
 
 impl Dependencies {
-    pub fn new(ensemble: &str, steps: Vec<StepPlan>, models: &Arc<ModelTable>) -> Self {
-        Self { ensemble: ensemble.to_owned(), steps, models: Arc::downgrade(models) }
+    pub fn new(id: &str, steps: Vec<StepPlan>, models: &Arc<ModelTable>) -> Self {
+        Self { id: id.to_owned(), steps, models: Arc::downgrade(models) }
+    }
+
+    /// The id of the model of a step.
+    fn of_step<'a>(&self, models: &ModelTable, step: &'a str) -> Cow<'a, str> {
+        match model_id::split(&self.id).0 {
+            "" => Cow::Borrowed(step),
+            _ => Cow::Owned(models.of_step(&self.id, step)),
+        }
     }
 
     /// Why the ensemble cannot be served now; `None` if all its steps are.
     pub fn unmet(&self) -> Option<String> {
         let models = self.models.upgrade()?;
-        let subject = format!("ensemble '{}' depends on", self.ensemble);
+        let (_, ensemble) = model_id::split(&self.id);
+        let subject = format!("ensemble '{ensemble}' depends on");
         self.steps.iter().find_map(|step| {
             let name = &step.model;
-            let Some(model) = models.get(name) else {
-                return Some(not_available(&self.ensemble, &[name]));
+            let Some(model) = models.get(&self.of_step(&models, name)) else {
+                return Some(not_available(ensemble, &[name]));
             };
             if let Some(refusal) = &model.refusal {
                 return Some(format!("{subject} '{name}' which is not valid: {refusal}"));
@@ -51,7 +62,7 @@ impl Dependencies {
     /// Whether every step that is not served was unloaded by request.
     pub fn unloaded_by_request(&self) -> bool {
         let Some(models) = self.models.upgrade() else { return false };
-        self.steps.iter().all(|step| match models.get(&step.model) {
+        self.steps.iter().all(|step| match models.get(&self.of_step(&models, &step.model)) {
             Some(model) => {
                 let number = required_version(&model, step.version);
                 let required = |v: &&Arc<Version>| number.is_none_or(|n| n == v.number);
@@ -72,11 +83,12 @@ impl Dependencies {
         let Some(models) = self.models.upgrade() else {
             return Err(Error::unavailable("the model table no longer exists: the server stops"));
         };
-        let version = match models.get(name) {
+        let id = self.of_step(&models, name);
+        let version = match models.get(&id) {
             Some(model) => required_version(&model, version),
             None => version,
         };
-        models.find(name, version).map_err(|e| e.error())
+        models.find(&id, version).map_err(|e| e.error())
     }
 }
 

@@ -9,10 +9,19 @@ pub use builder::EnsembleBuilder;
 pub use dependencies::Dependencies;
 pub use load_order::{EnsembleSteps, load_order};
 
+use super::model_id;
 use crate::scheduler::ensemble::StepPlan;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_ensembling::Step;
+
+/// Whether a step names the namespace of its model.
+pub fn names_namespace(config: &ModelConfig) -> bool {
+    let Some(SchedulingChoice::EnsembleScheduling(ensemble)) = &config.scheduling_choice else {
+        return false;
+    };
+    ensemble.step.iter().any(|step| !step.model_namespace.is_empty())
+}
 
 /// The steps of an ensemble's configuration; empty for other models.
 pub fn steps(config: &ModelConfig) -> Vec<StepPlan> {
@@ -20,7 +29,10 @@ pub fn steps(config: &ModelConfig) -> Vec<StepPlan> {
         return Vec::new();
     };
     let step = |s: &Step| StepPlan {
-        model: s.model_name.clone(),
+        model: match s.model_namespace.as_str() {
+            "" => s.model_name.clone(),
+            namespace => model_id::join(namespace, &s.model_name),
+        },
         version: (s.model_version >= 0).then_some(s.model_version),
         inputs: s.input_map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
         outputs: s.output_map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),

@@ -74,7 +74,7 @@ fn table_of(models: Vec<Arc<Model>>) -> Arc<ModelTable> {
 fn builder(config: &str, models: &Arc<ModelTable>) -> EnsembleBuilder {
     let config = parse(config);
     let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
-    EnsembleBuilder::new(&config, signature, models)
+    EnsembleBuilder::new(&config.name, &config, signature, models)
 }
 
 /// `a` and `b`, each from I to O.

@@ -9,7 +9,7 @@
 use super::super::disk::is_entry;
 use super::super::poll::Wake;
 use super::super::store::{Listing, Repositories};
-use super::super::{Model, ModelTable};
+use super::super::{Model, ModelTable, model_id};
 use super::model_locks::ModelLocks;
 use super::overrides::Overrides;
 use super::prepare::Loader;
@@ -91,11 +91,17 @@ impl LoadError {
 
 /// One model of the index: it is in a repository, or was loaded before.
 pub struct IndexEntry {
-    pub name: String,
+    pub id: String,
     /// More than one repository has the model.
     pub ambiguous: bool,
     /// `None` if it was never loaded.
     pub model: Option<Arc<Model>>,
+}
+
+impl IndexEntry {
+    pub fn name(&self) -> &str {
+        model_id::split(&self.id).1
+    }
 }
 
 impl ModelControl {
@@ -128,9 +134,25 @@ impl ModelControl {
     ///
     /// # Errors
     /// The load failed. Versions that served before still do.
+    /// With namespaces, all models of that name.
     pub async fn load(self: &Arc<Self>, name: &str, overrides: Overrides) -> Result<(), LoadError> {
         let (this, name) = (Arc::clone(self), name.to_owned());
-        self.run_to_completion(async move { this.load_with_steps(name, overrides).await }).await?
+        self.run_to_completion(async move {
+            let mut ids = vec![name.clone()];
+            if overrides.files.is_empty() {
+                let control = Arc::clone(&this);
+                let named = blocking(move || control.repositories.named(&name)).await?;
+                let named = named.map_err(LoadError::NotPolled)?;
+                ids = if named.is_empty() { ids } else { named };
+            }
+            let mut failed = Ok(());
+            for id in ids {
+                let loaded = Arc::clone(&this).load_with_steps(id, overrides.clone()).await;
+                failed = failed.and(loaded);
+            }
+            failed
+        })
+        .await?
     }
 
     /// Loads a model whose files were found to have changed, without the models of its steps.
@@ -169,12 +191,23 @@ impl ModelControl {
     /// # Errors
     /// The server is shutting down. An unknown model is not an error.
     pub async fn unload(self: &Arc<Self>, name: &str, dependents: bool) -> Result<(), LoadError> {
-        if let Some(load) = self.loading.lock().get(name) {
-            break_off(name, load);
+        // With namespaces, all models of that name.
+        for (id, load) in &*self.loading.lock() {
+            if model_id::split(id).1 == name {
+                break_off(name, load);
+            }
         }
         let (this, name) = (Arc::clone(self), name.to_owned());
-        self.run_to_completion(async move { this.unload_with_steps(name, dependents).await })
-            .await?
+        self.run_to_completion(async move {
+            let named = this.models.named(&name);
+            let ids = named.iter().map(|model| model.id.to_string());
+            let ids: Vec<String> = if named.is_empty() { vec![name] } else { ids.collect() };
+            for id in ids {
+                Arc::clone(&this).unload_with_steps(id, dependents).await?;
+            }
+            Ok(())
+        })
+        .await?
     }
 
     /// All models in the repositories as they are now, and all models in the table, by name. Of a repository that
@@ -191,11 +224,11 @@ impl ModelControl {
             .into_iter()
             .map(|(name, sources)| {
                 let ambiguous = sources.len() > 1;
-                (name.clone(), IndexEntry { name, ambiguous, model: None })
+                (name.clone(), IndexEntry { id: name, ambiguous, model: None })
             })
             .collect();
         for (name, model) in self.models.all() {
-            let deleted = IndexEntry { name: name.clone(), ambiguous: false, model: None };
+            let deleted = IndexEntry { id: name.clone(), ambiguous: false, model: None };
             entries.entry(name).or_insert(deleted).model = Some(model);
         }
         match failures.into_iter().next() {

@@ -37,7 +37,7 @@ impl ModelControl {
                 continue;
             }
             let steps = match config {
-                Some(config) if next == name => step_models(config),
+                Some(config) if next == name => self.ids_of_steps(&next, config),
                 // An invalid configuration is reported by the load of that model.
                 _ => self.steps_in_repository(&next).unwrap_or_default(),
             };
@@ -67,8 +67,14 @@ impl ModelControl {
     fn steps_in_repository(&self, name: &str) -> Result<Vec<String>, Error> {
         let Ok(source) = self.repositories.only(name) else { return Ok(Vec::new()) };
         let files = source.materialise(&CancelFlag::default())?;
-        let config = self.loader.read_config(name, files.path())?;
-        Ok(step_models(&config))
+        let config = self.loader.read_config(&source.name, files.path())?;
+        Ok(self.ids_of_steps(name, &config))
+    }
+
+    /// The ids of the models of an ensemble's steps; empty for other models.
+    fn ids_of_steps(&self, id: &str, config: &ModelConfig) -> Vec<String> {
+        let steps = ensemble::steps(config).into_iter();
+        steps.map(|step| self.repositories.of_step(id, &step.model)).collect()
     }
 
     /// Reopens all loaded ensembles that have `name` as a step, directly or through other ensembles: its tensors may
@@ -93,7 +99,7 @@ impl ModelControl {
 
     fn reopen(&self, name: &str) {
         let _ensembles = self.ensembles.lock();
-        let Some(model) = self.models.get(name).filter(|m| should_serve(m)) else { return };
+        let Some(model) = self.models.get(name).filter(|m| m.should_serve()) else { return };
         let Some(builder) = &model.load_info.ensemble else { return };
         for version in model.versions.values().filter(|v| !v.is_unloaded()) {
             match builder.open(version) {
@@ -125,7 +131,8 @@ impl ModelControl {
             let ensemble = model.and_then(|m| m.load_info.ensemble.clone());
             if let Some(ensemble) = ensemble.filter(|_| dependents) {
                 let steps = ensemble.step_models().into_iter();
-                pending.extend(steps.filter(|step| self.is_unneeded(step)));
+                let ids = steps.map(|step| self.models.of_step(&name, &step));
+                pending.extend(ids.filter(|step| self.is_unneeded(step)));
             }
         }
         Ok(())
@@ -143,18 +150,10 @@ impl ModelControl {
         let models = self.models.all().into_iter();
         let has = |model: &Model| {
             let ensemble = model.load_info.ensemble.as_ref();
-            let has = |e: &Arc<EnsembleBuilder>| e.step_models().iter().any(|step| step == name);
-            should_serve(model) && ensemble.is_some_and(has)
+            let is_it = |step: &String| self.models.of_step(&model.id, step) == name;
+            let has = |e: &Arc<EnsembleBuilder>| e.step_models().iter().any(is_it);
+            model.should_serve() && ensemble.is_some_and(has)
         };
         models.filter(|(_, model)| has(model)).map(|(name, _)| name).collect()
     }
-}
-
-fn should_serve(model: &Model) -> bool {
-    model.load_info.should_serve.load(Ordering::Relaxed)
-}
-
-/// The models of an ensemble's steps; empty for other models.
-fn step_models(config: &ModelConfig) -> Vec<String> {
-    ensemble::steps(config).into_iter().map(|step| step.model).collect()
 }

@@ -8,7 +8,7 @@ pub use finding::{CheckedModel, Finding, RepositoryFindings, Severity};
 
 use super::super::model_config::{self, Part, Warning};
 use super::super::store::{ModelDir, ModelSource, Repositories};
-use super::super::{Model, ModelTable, ensemble};
+use super::super::{Model, ModelTable, ensemble, model_id};
 use super::prepare::{LoadRequest, Loader, Refusal};
 use super::prepared::{Builder, PreparedModel};
 use crate::error::Result;
@@ -46,18 +46,20 @@ impl Loader {
             for name in names {
                 let root = store.local_root().unwrap_or(Path::new(store.location()));
                 let dir = root.join(&name);
-                let source = ModelSource { store: Arc::clone(store), name: name.clone() };
-                sources.entry(name).or_default().push((dir, source));
+                let id = repositories.id(&**store, &name);
+                let source = ModelSource { store: Arc::clone(store), name };
+                sources.entry(id).or_default().push((dir, source));
             }
         }
         let models = Arc::new(ModelTable::default());
         let mut checked: BTreeMap<String, Checking> = BTreeMap::new();
-        for (name, sources) in sources {
+        for (id, sources) in sources {
             let (dirs, sources): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
-            let found = CheckedModel { name: name.clone(), dirs, findings: Vec::new() };
+            let name = model_id::split(&id).1.to_owned();
+            let found = CheckedModel { name, dirs, findings: Vec::new() };
             let mut model = Checking { found, files: None, prepared: None };
-            self.check_model(&mut model, &sources, &models);
-            checked.insert(name, model);
+            self.check_model(&id, &mut model, &sources, &models);
+            checked.insert(id, model);
         }
         self.check_ensembles(&mut checked);
         for model in checked.values_mut().filter(|_| open) {
@@ -72,8 +74,14 @@ impl Loader {
     }
 
     /// The steps of one load, without opening a version.
-    fn check_model(&self, model: &mut Checking, sources: &[ModelSource], models: &Arc<ModelTable>) {
-        let CheckedModel { name, dirs, findings } = &mut model.found;
+    fn check_model(
+        &self,
+        id: &str,
+        model: &mut Checking,
+        sources: &[ModelSource],
+        models: &Arc<ModelTable>,
+    ) {
+        let CheckedModel { dirs, findings, .. } = &mut model.found;
         let dir = dirs.first().cloned().unwrap_or_default();
         let [source] = sources else {
             let found: Vec<_> = dirs.iter().map(|dir| format!("'{}'", dir.display())).collect();
@@ -102,7 +110,7 @@ impl Loader {
         let mut warnings: Vec<Warning> = Vec::new();
         let request = LoadRequest { config: config.clone(), ..LoadRequest::default() };
         let prepared =
-            self.prepare_with(name, files, models, request, &mut |warning| warnings.push(warning));
+            self.prepare_with(id, files, models, request, &mut |warning| warnings.push(warning));
         model.prepared = match prepared {
             Ok(prepared) => Some(prepared),
             Err(Refusal { error, part, others }) => {
@@ -157,8 +165,16 @@ impl Loader {
     /// Ensembles whose steps form a cycle, are missing, or do not fit.
     fn check_ensembles(&self, checked: &mut BTreeMap<String, Checking>) {
         let prepared = |name: &str| checked.get(name)?.prepared.as_ref();
-        let steps = checked.iter().filter_map(|(name, model)| {
-            Some((name.clone(), model.prepared.as_ref()?.step_models()?))
+        let named = |name: &str| -> Vec<String> {
+            let ids = checked.keys().filter(|id| model_id::split(id).1 == name);
+            ids.cloned().collect()
+        };
+        let of_step = |ensemble: &str, step: &str| {
+            model_id::of_step(ensemble, step, |id| checked.contains_key(id), named)
+        };
+        let steps = checked.iter().filter_map(|(id, model)| {
+            let steps = model.prepared.as_ref()?.step_models()?;
+            Some((id.clone(), steps.iter().map(|step| of_step(id, step)).collect()))
         });
         let unique = |name: &str| checked.get(name).is_some_and(|m| m.found.dirs.len() == 1);
         let order = ensemble::load_order(&steps.collect(), unique);
@@ -173,7 +189,7 @@ impl Loader {
                 continue;
             };
             let tensors = |step: &str| {
-                let step = prepared(step)?;
+                let step = prepared(&of_step(name, step))?;
                 Some((Arc::clone(signature(step)), decoupled(&step.model)))
             };
             if let Err(e) = builder.check_steps(tensors) {

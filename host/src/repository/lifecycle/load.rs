@@ -130,7 +130,7 @@ impl ModelControl {
         let _ensembles = is_ensemble.then(|| self.ensembles.lock());
         if let Some(e) = self.circular_dependency(&prepared) {
             let config = prepared.model.config.clone();
-            self.publish_refusal(&prepared.model.name, old, config, &e);
+            self.publish_refusal(&prepared.model.id, old, config, &e);
             return Err(LoadError::Refused(e));
         }
         if old.is_some_and(Model::is_loaded) {
@@ -186,7 +186,7 @@ impl ModelControl {
             return Err(LoadError::Versions(failed));
         }
         opened.into_iter().for_each(|(version, served)| prepared.model.set_ready(version, served));
-        let old = self.models.get(&prepared.model.name);
+        let old = self.models.get(&prepared.model.id);
         let until = Instant::now() + self.loader.sequence_drain;
         let replaced = |version: &&Arc<Version>| {
             version.is_loaded() && !prepared.kept.contains(&version.number)
@@ -267,22 +267,27 @@ impl ModelControl {
         if *stopping {
             return Err(LoadError::Stopping);
         }
-        self.models.update(|models| drop(models.insert(model.name.to_string(), model.clone())));
+        self.models.update(|models| drop(models.insert(model.id.to_string(), model.clone())));
         Ok(())
     }
 
     /// Why the ensemble cannot be loaded, if it closes a cycle with loaded ensembles.
     fn circular_dependency(&self, prepared: &PreparedModel) -> Option<Error> {
-        let own = prepared.step_models()?;
+        let own = &prepared.model;
+        let ids = |ensemble: &str, steps: Vec<String>| {
+            steps.iter().map(|step| self.models.of_step(ensemble, step)).collect::<Vec<_>>()
+        };
+        let own_steps = ids(&own.id, prepared.step_models()?);
         let loaded = self.models.all().into_iter().filter(|(_, model)| model.is_loaded());
         let mut steps: EnsembleSteps = loaded
-            .filter_map(|(name, model)| {
-                Some((name, model.load_info.ensemble.as_ref()?.step_models()))
+            .filter_map(|(id, model)| {
+                let steps = model.load_info.ensemble.as_ref()?.step_models();
+                Some((id.clone(), ids(&id, steps)))
             })
             .collect();
-        steps.insert(prepared.model.name.to_string(), own);
+        steps.insert(own.id.to_string(), own_steps);
         let mut order = ensemble::load_order(&steps, |_| true);
-        order.refused.remove(&*prepared.model.name).map(Error::invalid)
+        order.refused.remove(&*own.id).map(Error::invalid)
     }
 
     /// After a panic: versions that were being opened become UNAVAILABLE.

@@ -14,7 +14,7 @@ use super::super::scheduling::Scheduling;
 use super::super::store::ModelDir;
 use super::super::version_dirs::VersionDirs;
 use super::super::version_policy::{SelectedVersions, select_versions};
-use super::super::{Model, ModelTable, warmup};
+use super::super::{Model, ModelTable, ensemble, model_id, warmup};
 use super::autocomplete::autocomplete;
 use super::kept::Unchanged;
 use super::prepared::{Builder, PreparedModel};
@@ -135,14 +135,15 @@ impl Loader {
     /// Its configuration is refused, or a file cannot be read.
     pub(super) fn prepare(
         &self,
-        name: &str,
+        id: &str,
         files: &Arc<ModelDir>,
         models: &Arc<ModelTable>,
         request: LoadRequest,
     ) -> Result<PreparedModel, RefusedModel> {
         let checked = Arc::clone(&request.checked);
+        let (_, name) = model_id::split(id);
         let mut log = |warning: Warning| tracing::warn!("model '{name}': {}", warning.message);
-        let prepared = self.prepare_with(name, files, models, request, &mut log);
+        let prepared = self.prepare_with(id, files, models, request, &mut log);
         prepared.map_err(|refusal| RefusedModel {
             error: refusal.error,
             config: checked.get().cloned(),
@@ -152,13 +153,14 @@ impl Loader {
     /// As [`Loader::prepare`], with the warnings given to `warn`.
     pub(super) fn prepare_with(
         &self,
-        name: &str,
+        id: &str,
         files: &Arc<ModelDir>,
         models: &Arc<ModelTable>,
         request: LoadRequest,
         warn: &mut dyn FnMut(Warning),
     ) -> Result<PreparedModel, Refusal> {
         let begin = Instant::now();
+        let (namespace, name) = model_id::split(id);
         let dir = files.path();
         let found = VersionDirs::read(dir)?;
         for warning in found.warnings.iter().cloned().chain(batch_strategy(dir, &found)) {
@@ -180,12 +182,19 @@ impl Loader {
             Ok(warnings) => warnings.into_iter().for_each(warn),
             Err(reasons) => Refusal::by(reasons)?,
         }
+        if namespace.is_empty() && ensemble::names_namespace(&config) {
+            let why = "is used only with --model-namespacing=true";
+            let field = "ensemble_scheduling.step.model_namespace";
+            let e = ConfigError::invalid(format!("'{field}' of model '{name}' {why}"));
+            return Err(e.about(Part::Field(field)).into());
+        }
         let config = Arc::new(config);
         let _ = request.checked.set(Arc::clone(&config));
         let cancel = Arc::clone(&request.cancel);
         let ending = request.old.as_ref().map(|old| Arc::clone(&old.ending)).unwrap_or_default();
         let opening = (request.cancel, Arc::clone(&ending));
-        let builder = self.builder(&config, files, backend.clone(), completed, models, opening)?;
+        let table = (id, models);
+        let builder = self.builder(&config, files, backend.clone(), completed, table, opening)?;
         let old = request.old.as_deref();
         let newest = backend.as_ref().filter(|_| !self.polls);
         let unchanged = Unchanged::between(old, request.fingerprint.as_ref(), &config, newest);
@@ -230,7 +239,7 @@ impl Loader {
             requested_by_name: request.by_name.into(),
             deleted: false.into(),
         };
-        let model = Model::prepared(name, config, by_number, ending, load_info);
+        let model = Model::prepared(id, config, by_number, ending, load_info);
         let parse = begin.elapsed().saturating_sub(fetched);
         let (retries, fetch) = (self.retries, request.fetch + fetched);
         Ok(PreparedModel { builder, model, versions, kept, resized, retries, cancel, fetch, parse })
@@ -282,7 +291,7 @@ impl Loader {
         files: &Arc<ModelDir>,
         backend: Option<Arc<Backend>>,
         completed: Option<CompletedVersion>,
-        models: &Arc<ModelTable>,
+        (id, models): (&str, &Arc<ModelTable>),
         (cancel, ending): (Arc<LoadCancel>, Arc<EndingVersions>),
     ) -> Result<Builder, Refusal> {
         let dir = files.path();
@@ -308,7 +317,7 @@ impl Loader {
         };
         let Some(backend) = backend else {
             return Ok(Builder::Ensemble(Arc::new(EnsembleBuilder::new(
-                config, signature, models,
+                id, config, signature, models,
             ))));
         };
         Ok(Builder::Backend(Box::new(VersionBuilder {

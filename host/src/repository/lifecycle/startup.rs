@@ -1,7 +1,7 @@
 //! Loads the model repository at start: all models, or those that `--load-model` names and the steps of ensembles.
 
 use super::super::store::{ModelSource, Repositories};
-use super::super::{Model, ModelTable, ensemble};
+use super::super::{Model, ModelTable, ensemble, model_id};
 use super::prepare::{LoadRequest, Loader, RefusedModel};
 use super::prepared::{PreparedModel, VersionDir};
 use crate::error::{Error, Result};
@@ -77,7 +77,10 @@ impl Loader {
         only: Option<&[String]>,
     ) -> Preparation {
         let mut preparation = Preparation::default();
-        let requested = only.map_or_else(|| sources.keys().cloned().collect(), <[String]>::to_vec);
+        let requested: Vec<String> = match only {
+            None => sources.keys().cloned().collect(),
+            Some(names) => names.iter().flat_map(|name| ids_named(sources, name)).collect(),
+        };
         let mut pending: Vec<(String, bool)> =
             requested.into_iter().map(|name| (name, true)).collect();
         let mut seen = BTreeSet::new();
@@ -100,8 +103,8 @@ impl Loader {
             for ((name, ..), prepared) in wave.iter().zip(prepared) {
                 match prepared.unwrap_or_else(|| Err(Error::internal(PANICKED).into())) {
                     Ok(prepared) => {
-                        let steps = prepared.step_models().into_iter().flatten();
-                        pending.extend(steps.map(|step| (step, false)));
+                        let steps = ids_of_steps(sources, name, &prepared).unwrap_or_default();
+                        pending.extend(steps.into_iter().map(|step| (step, false)));
                         preparation.prepared.insert((*name).clone(), prepared);
                     }
                     Err(e) => preparation.refuse(name, e),
@@ -184,7 +187,8 @@ impl Preparation {
     /// The order in which ensembles are loaded. Refuses those that no order can serve.
     fn order_ensembles(&mut self, sources: &BTreeMap<String, Vec<ModelSource>>) -> Vec<String> {
         let prepared = self.prepared.iter();
-        let steps = prepared.filter_map(|(name, m)| m.step_models().map(|s| (name.clone(), s)));
+        let steps =
+            prepared.filter_map(|(id, m)| Some((id.clone(), ids_of_steps(sources, id, m)?)));
         let unique = |name: &str| sources.get(name).is_some_and(|sources| sources.len() == 1);
         let order = ensemble::load_order(&steps.collect(), unique);
         for (name, reason) in order.refused {
@@ -193,6 +197,25 @@ impl Preparation {
         }
         order.names
     }
+}
+
+/// The ids of the models called `name`; the name itself if there is none.
+fn ids_named(sources: &BTreeMap<String, Vec<ModelSource>>, name: &str) -> Vec<String> {
+    let named: Vec<String> =
+        sources.keys().filter(|id| model_id::split(id).1 == name).cloned().collect();
+    if named.is_empty() { vec![name.to_owned()] } else { named }
+}
+
+/// The ids of the models of the steps, if it is an ensemble.
+fn ids_of_steps(
+    sources: &BTreeMap<String, Vec<ModelSource>>,
+    ensemble: &str,
+    prepared: &PreparedModel,
+) -> Option<Vec<String>> {
+    let exists = |id: &str| sources.contains_key(id);
+    let id =
+        |step: String| model_id::of_step(ensemble, &step, exists, |name| ids_named(sources, name));
+    Some(prepared.step_models()?.into_iter().map(id).collect())
 }
 
 impl StartupReport {

@@ -73,10 +73,8 @@ impl ModelControl {
     /// Removes models from the table that are neither loaded nor in any repository.
     fn remove_deleted_models(&self) {
         let is_open = |v: &Arc<Version>| v.status().0 != VersionState::Unavailable;
-        let unserved = |model: &Arc<Model>| {
-            !model.load_info.should_serve.load(Ordering::Relaxed)
-                && !model.versions.values().any(is_open)
-        };
+        let unserved =
+            |model: &Arc<Model>| !model.should_serve() && !model.versions.values().any(is_open);
         // A repository that cannot be listed may have the model. Repositories are asked without the lock.
         let deleted = |name: &str| self.repositories.find(name).is_ok_and(|found| found.is_empty());
         let models = self.models.all().into_iter();

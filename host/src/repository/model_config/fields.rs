@@ -195,9 +195,10 @@ const TABLE: &[Row] = &[
             "input_map.value",
             "output_map.key",
             "output_map.value",
+            "model_namespace",
         ],
     ),
-    row(Unsupported, "ensemble_scheduling", &["step.model_namespace", "max_inflight_requests"]),
+    row(Unsupported, "ensemble_scheduling", &["max_inflight_requests"]),
     row(Unless(no_batch_strategy), "parameters", &["key", "value.string_value"]),
     row(
         Server,

@@ -2,6 +2,7 @@
 
 use super::super::disk::is_ignored;
 use super::super::lifecycle::Fingerprint;
+use super::super::model_id;
 use super::super::store::{Repositories, Store};
 use super::tree::Tree;
 use super::watch::{Hints, Owner, Watches};
@@ -18,6 +19,9 @@ pub type ModelFiles = Vec<(usize, std::result::Result<Arc<Fingerprint>, String>)
 /// See the module text.
 pub struct RepositoryFiles {
     repositories: Vec<Repository>,
+    /// Makes ids of models.
+    all: Repositories,
+    /// By id.
     models: BTreeMap<String, Model>,
     /// `None` where the system gives no more watches.
     watches: Option<Watches>,
@@ -100,8 +104,9 @@ impl RepositoryFiles {
             listing: Listing::None,
             watched: false,
         };
+        let all = repositories.clone();
         let repositories = repositories.stores().iter().map(repository).collect();
-        Self { repositories, models: BTreeMap::new(), watches: watches.ok() }
+        Self { repositories, all, models: BTreeMap::new(), watches: watches.ok() }
     }
 
     pub fn watches(&self) -> Option<&Watches> {
@@ -123,33 +128,34 @@ impl RepositoryFiles {
                 let before = repository.names.clone();
                 repository.list(self.watches.as_mut());
                 listed = true;
-                gone.extend(before.difference(&repository.names).cloned());
+                let names = before.difference(&repository.names);
+                gone.extend(names.map(|name| self.all.id(&*repository.store, name)));
             }
         }
         let watched = extent == Extent::Hinted || self.models.values().all(Model::is_watched);
         if !all && !listed && hints.models.is_empty() && watched {
             return Vec::new();
         }
-        let mut names: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut ids: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (index, repository) in self.repositories.iter().enumerate() {
             for name in &repository.names {
-                names.entry(name).or_default().push(index);
+                ids.entry(self.all.id(&*repository.store, name)).or_default().push(index);
             }
         }
         let mut looked_at = Vec::new();
-        for (name, repositories) in names {
-            gone.remove(name);
-            let model = match self.models.get_mut(name) {
+        for (id, repositories) in ids {
+            gone.remove(&id);
+            let model = match self.models.get_mut(&id) {
                 Some(model) => model,
-                None => self.models.entry(name.to_owned()).or_default(),
+                None => self.models.entry(id.clone()).or_default(),
             };
             let moved = !model.dirs.iter().map(|dir| &dir.repository).eq(&repositories);
             let unwatched = extent != Extent::Hinted && !model.is_watched();
-            if all || moved || unwatched || hints.models.contains(name) {
+            if all || moved || unwatched || hints.models.contains(&id) {
                 let repositories = repositories.iter().map(|i| (*i, &self.repositories[*i]));
-                let read = model.read(name, repositories, &mut self.watches);
+                let read = model.read(&id, repositories, &mut self.watches);
                 let look = if read { Look::Files(model.files()) } else { Look::Failed };
-                looked_at.push((name.to_owned(), look));
+                looked_at.push((id, look));
             }
         }
         for name in gone {
@@ -254,10 +260,11 @@ impl Model {
     /// False if a repository that is not on local disk could not be read: its files are those of the last look.
     fn read<'a>(
         &mut self,
-        name: &str,
+        id: &str,
         repositories: impl Iterator<Item = (usize, &'a Repository)>,
         watches: &mut Option<Watches>,
     ) -> bool {
+        let (_, name) = model_id::split(id);
         let mut before = std::mem::take(&mut self.dirs);
         let mut complete = true;
         for (index, repository) in repositories {
@@ -266,7 +273,7 @@ impl Model {
             let dir = match (known, repository.store.local_root()) {
                 (Some(dir), _) if dir.is_current() => Some(dir),
                 (_, Some(root)) => {
-                    Some(ModelDir::read(index, name, &root.join(name), watches.as_mut()))
+                    Some(ModelDir::read(index, id, &root.join(name), watches.as_mut()))
                 }
                 (known, None) => match repository.files_of(name) {
                     Some(files) => Some(ModelDir::listed(index, files)),
@@ -308,11 +315,11 @@ impl ModelDir {
     }
 
     /// On local disk.
-    fn read(repository: usize, name: &str, path: &Path, watches: Option<&mut Watches>) -> Self {
+    fn read(repository: usize, id: &str, path: &Path, watches: Option<&mut Watches>) -> Self {
         let mut tree = Tree::read(path).map_err(|e| e.to_string());
         let mut watched = false;
         if let (Some(watches), Ok(first)) = (watches, &tree) {
-            let owner = Owner::Model(name.to_owned());
+            let owner = Owner::Model(id.to_owned());
             let added: Vec<_> =
                 first.directories().map(|dir| watches.add(dir, owner.clone())).collect();
             let reliable = !first.has_links() && Watches::is_reliable(path);

@@ -5,7 +5,7 @@ use super::*;
 
 fn open(paths: &[&Path]) -> Repositories {
     let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).to_owned()).collect();
-    Repositories::open(&paths, &StoreSettings::default()).unwrap()
+    Repositories::open(&paths, &StoreSettings::default(), false).unwrap()
 }
 
 fn names(looked_at: &[(String, Look)]) -> Vec<String> {

@@ -6,18 +6,23 @@ use super::object::{ObjectRepository, StoreRuntime};
 use super::{LocalStore, ModelSource, Store, StoreSettings};
 use crate::error::{Error, Result};
 use crate::repository::disk::{is_entry, is_ignored};
+use crate::repository::model_id;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The model repositories of a server, in the order given.
 #[derive(Clone)]
-pub struct Repositories(Vec<Arc<dyn Store>>);
+pub struct Repositories {
+    stores: Vec<Arc<dyn Store>>,
+    /// Models of equal names in different repositories are different models.
+    namespaces: bool,
+}
 
 /// Model directories of several repositories.
 #[derive(Default)]
 pub struct Listing {
-    /// By name. A model in several repositories has several sources.
+    /// By id. Without namespaces a model in several repositories has several sources.
     pub models: BTreeMap<String, Vec<ModelSource>>,
     /// Errors of the repositories that cannot be listed.
     pub failures: Vec<Error>,
@@ -28,7 +33,7 @@ impl Repositories {
     ///
     /// # Errors
     /// A local repository is not a directory, a URL is invalid, or there are no credentials for it.
-    pub fn open(locations: &[PathBuf], settings: &StoreSettings) -> Result<Self> {
+    pub fn open(locations: &[PathBuf], settings: &StoreSettings, namespaces: bool) -> Result<Self> {
         let mut stores: Vec<Arc<dyn Store>> = Vec::new();
         let mut shared = None;
         for location in locations {
@@ -43,23 +48,49 @@ impl Repositories {
                 }
             });
         }
-        Ok(Self(stores))
+        Ok(Self { stores, namespaces })
     }
 
     /// The repositories, in the order given.
     pub fn stores(&self) -> &[Arc<dyn Store>] {
-        &self.0
+        &self.stores
+    }
+
+    /// The id of model `name` in `store`.
+    pub fn id(&self, store: &dyn Store, name: &str) -> String {
+        match self.namespaces {
+            true => model_id::join(store.location(), name),
+            false => name.to_owned(),
+        }
+    }
+
+    /// The ids of the models called `name`.
+    ///
+    /// # Errors
+    /// As for `find`.
+    pub fn named(&self, name: &str) -> Result<Vec<String>> {
+        match self.namespaces {
+            true => Ok(self.find(name)?.iter().map(|found| self.id(&*found.store, name)).collect()),
+            false => Ok(vec![name.to_owned()]),
+        }
+    }
+
+    /// The id of the model that a step of the ensemble `ensemble` names.
+    pub fn of_step(&self, ensemble: &str, step: &str) -> String {
+        let exists = |id: &str| self.only(id).is_ok();
+        model_id::of_step(ensemble, step, exists, |name| self.named(name).unwrap_or_default())
     }
 
     /// All model directories.
     pub fn list(&self) -> Listing {
         let mut listing = Listing::default();
-        for store in &self.0 {
+        for store in &self.stores {
             match store.models() {
                 Ok(names) => {
                     for name in names {
-                        let source = ModelSource { store: Arc::clone(store), name: name.clone() };
-                        listing.models.entry(name).or_default().push(source);
+                        let id = self.id(&**store, &name);
+                        let source = ModelSource { store: Arc::clone(store), name };
+                        listing.models.entry(id).or_default().push(source);
                     }
                 }
                 Err(e) => listing.failures.push(e),
@@ -68,13 +99,19 @@ impl Repositories {
         listing
     }
 
-    /// The directories of the model `name`.
+    /// The directories of the model `id`; of all models of that name if it is a name.
     ///
     /// # Errors
     /// A repository cannot be listed, so that it is unknown whether it has one.
-    pub fn find(&self, name: &str) -> Result<Vec<ModelSource>> {
+    pub fn find(&self, id: &str) -> Result<Vec<ModelSource>> {
         let mut found = Vec::new();
-        for store in self.0.iter().filter(|_| is_entry(name) && !is_ignored(name)) {
+        let (namespace, name) = if self.namespaces { model_id::split(id) } else { ("", id) };
+        let may_have = |store: &&Arc<dyn Store>| {
+            (namespace.is_empty() || namespace == store.location())
+                && is_entry(name)
+                && !is_ignored(name)
+        };
+        for store in self.stores.iter().filter(may_have) {
             if store.has(name)? {
                 found.push(ModelSource { store: Arc::clone(store), name: name.to_owned() });
             }
@@ -82,12 +119,12 @@ impl Repositories {
         Ok(found)
     }
 
-    /// The one directory of the model `name`.
+    /// The one directory of the model `id`.
     ///
     /// # Errors
     /// As for `find`; there is none, or more than one.
-    pub fn only(&self, name: &str) -> Result<ModelSource> {
-        ModelSource::only(name, &self.find(name)?).cloned()
+    pub fn only(&self, id: &str) -> Result<ModelSource> {
+        ModelSource::only(id, &self.find(id)?).cloned()
     }
 }
 

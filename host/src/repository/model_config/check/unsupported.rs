@@ -59,14 +59,6 @@ const TABLE: &[Row] = &[
         consequence: "a step is submitted as soon as its input tensors are available",
     },
     Row {
-        field: "ensemble_scheduling.step.model_namespace",
-        is_set: |c| {
-            ensemble(c).is_some_and(|e| e.step.iter().any(|s| !s.model_namespace.is_empty()))
-        },
-        action: Refuse,
-        consequence: "model names are unique across repositories",
-    },
-    Row {
         field: "response_cache",
         is_set: |c| c.response_cache.as_ref().is_some_and(|cache| cache.enable),
         // As Triton without --cache-config.

@@ -23,11 +23,6 @@ fn each_unsupported_field_is_refused_or_warned_about() {
             false,
             "ensemble_scheduling { max_inflight_requests: 1 }",
         ),
-        (
-            "ensemble_scheduling.step.model_namespace",
-            true,
-            "ensemble_scheduling { step { model_namespace: 'n' } }",
-        ),
         ("response_cache", false, "response_cache { enable: true }"),
         (
             "model_transaction_policy.decoupled",

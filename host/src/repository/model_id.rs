@@ -1,0 +1,39 @@
+//! What identifies a model: its name, or with `--model-namespacing` its repository and its name.
+
+/// The id of model `name` in the repository `namespace`.
+pub fn join(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// Namespace, empty without `--model-namespacing`, and name.
+pub fn split(id: &str) -> (&str, &str) {
+    // Names have no slashes.
+    id.rsplit_once('/').unwrap_or(("", id))
+}
+
+/// The id of the model that a step of the ensemble `ensemble` names: the one that it names with its namespace, else the one
+/// in the namespace of the ensemble, else the only one of that name. The name itself if there is none. `exists` is asked about
+/// ids; `named` returns those with a name.
+pub fn of_step(
+    ensemble: &str,
+    step: &str,
+    exists: impl Fn(&str) -> bool,
+    named: impl Fn(&str) -> Vec<String>,
+) -> String {
+    let (namespace, _) = split(ensemble);
+    if namespace.is_empty() || !split(step).0.is_empty() {
+        return step.to_owned();
+    }
+    let own = join(namespace, step);
+    if exists(&own) {
+        return own;
+    }
+    match <[String; 1]>::try_from(named(step)) {
+        Ok([only]) => only,
+        Err(_) => step.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "model_id_tests.rs"]
+mod tests;
