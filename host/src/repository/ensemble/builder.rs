@@ -2,14 +2,14 @@
 
 use super::super::{ModelTable, OpenVersion, Version};
 use super::check_steps::{self, StepTensors};
-use super::{Dependencies, steps};
+use super::{Dependencies, max_inflight, steps};
 use crate::error::{Error, Result};
 use crate::ledger::Owner;
 use crate::request::Signature;
 use crate::scheduler::Scheduler;
 use crate::scheduler::ensemble::{Ensemble, Graph, StepModels};
 use std::sync::Arc;
-use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::{ModelConfig, ModelTransactionPolicy};
 
 /// Everything the versions of one ensemble are opened with.
 pub struct EnsembleBuilder {
@@ -53,10 +53,24 @@ impl EnsembleBuilder {
             let (signature, decoupled) = model(&plan.model)?;
             Some(StepTensors { plan, signature, decoupled })
         });
-        match steps.collect::<Option<Vec<_>>>() {
-            Some(steps) => check_steps::check(&self.signature, &steps),
-            None => Ok(()),
+        let Some(steps) = steps.collect::<Option<Vec<_>>>() else { return Ok(()) };
+        check_steps::check(&self.signature, &steps)?;
+        self.graph(&self.signature, &steps).map(drop)
+    }
+
+    fn graph(&self, signature: &Arc<Signature>, steps: &[StepTensors<'_>]) -> Result<Graph> {
+        let decoupled: Vec<bool> = steps.iter().map(|step| step.decoupled).collect();
+        Graph::new(signature, &self.dependencies.steps, &decoupled)
+    }
+
+    /// The configuration as clients see it: an ensemble with a decoupled step is decoupled.
+    fn config_with_policy(&self, graph: &Graph) -> Arc<ModelConfig> {
+        let mut config = Arc::clone(&self.config);
+        if graph.is_decoupled() {
+            let policy = ModelTransactionPolicy { decoupled: true };
+            Arc::make_mut(&mut config).model_transaction_policy = Some(policy);
         }
+        config
     }
 
     /// Opens `version`. The models of the steps must be served.
@@ -78,17 +92,19 @@ impl EnsembleBuilder {
         check_steps::check(&self.signature, &steps)?;
         let labelled = check_steps::with_labels(&self.signature, &steps);
         let signature = labelled.of_version(Owner::version(&self.config.name, number));
-        let graph = Graph::new(&signature, plans)?;
+        let graph = self.graph(&signature, &steps)?;
+        let config = self.config_with_policy(&graph);
+        let max_inflight = max_inflight(&self.config);
         let models = Arc::clone(&self.dependencies) as Arc<dyn StepModels>;
         Ok(Arc::new(OpenVersion {
             name: self.config.name.as_str().into(),
             version: number,
             version_text: number.to_string().into(),
-            config: Arc::clone(&self.config),
+            config,
             signature,
             stats: Arc::clone(&version.stats),
             usage: version.start_use(),
-            scheduler: Scheduler::Ensemble(Ensemble::new(graph, models)),
+            scheduler: Scheduler::Ensemble(Ensemble::new(graph, models, max_inflight)),
             instances: None,
             backend: None,
             ending: Arc::default(),

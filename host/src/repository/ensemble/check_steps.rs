@@ -51,11 +51,6 @@ pub fn check(ensemble: &Signature, steps: &[StepTensors<'_>]) -> Result<()> {
                 ensemble.max_batch_size, model.max_batch_size
             ));
         }
-        if step.decoupled {
-            return refuse(format!(
-                "in ensemble {name}, model {step_model} is decoupled: a step must send exactly one response"
-            ));
-        }
         inputs(ensemble, step, &mut tensors)?;
         for (output, tensor) in &step.plan.outputs {
             let Some(index) = model.output(output) else {

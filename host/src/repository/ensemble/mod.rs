@@ -40,6 +40,16 @@ pub fn steps(config: &ModelConfig) -> Vec<StepPlan> {
     ensemble.step.iter().map(step).collect()
 }
 
+/// `max_inflight_requests` of an ensemble's configuration.
+fn max_inflight(config: &ModelConfig) -> usize {
+    match &config.scheduling_choice {
+        Some(SchedulingChoice::EnsembleScheduling(ensemble)) => {
+            usize::try_from(ensemble.max_inflight_requests).unwrap_or(usize::MAX)
+        }
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 #[path = "mod_tests.rs"]
 mod tests;

@@ -198,7 +198,7 @@ const TABLE: &[Row] = &[
             "model_namespace",
         ],
     ),
-    row(Unsupported, "ensemble_scheduling", &["max_inflight_requests"]),
+    row(Server, "ensemble_scheduling", &["max_inflight_requests"]),
     row(Unless(no_batch_strategy), "parameters", &["key", "value.string_value"]),
     row(
         Server,

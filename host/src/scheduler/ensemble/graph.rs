@@ -40,12 +40,25 @@ pub struct Graph {
     pub outputs: Vec<usize>,
     /// The step that writes a tensor; none for the ensemble's inputs.
     pub writer: Vec<Option<usize>>,
+    /// Whether the model of a step is decoupled.
+    pub decoupled: Vec<bool>,
+    /// The decoupled step for each of whose responses a step is executed, and for each of whose responses there is a value of a
+    /// tensor.
+    pub step_source: Vec<Option<usize>>,
+    pub tensor_source: Vec<Option<usize>>,
 }
 
 impl Graph {
+    /// `decoupled`: whether the model of each step is.
+    ///
     /// # Errors
-    /// Two steps write one tensor, which the checks of the configuration exclude.
-    pub fn new<'a>(signature: &'a Arc<Signature>, plans: &'a [StepPlan]) -> Result<Self> {
+    /// Two steps write one tensor, which the checks of the configuration exclude. A step, or a response, takes tensors that depend on
+    /// different decoupled steps.
+    pub fn new<'a>(
+        signature: &'a Arc<Signature>,
+        plans: &'a [StepPlan],
+        decoupled: &[bool],
+    ) -> Result<Self> {
         let mut numbers: HashMap<&'a str, usize> = HashMap::new();
         let mut number = |name: &'a str| {
             let next = numbers.len();
@@ -76,9 +89,83 @@ impl Graph {
                 }
             }
         }
-        let name = Arc::clone(&signature.model);
-        let signature = Arc::clone(signature);
-        Ok(Self { name, steps, signature, tensors, inputs, outputs, writer })
+        let none = vec![None; steps.len()];
+        let mut graph = Self {
+            name: Arc::clone(&signature.model),
+            steps,
+            signature: Arc::clone(signature),
+            tensors,
+            inputs,
+            outputs,
+            writer,
+            decoupled: decoupled.to_vec(),
+            step_source: none,
+            tensor_source: vec![None; tensors],
+        };
+        if graph.is_decoupled() {
+            graph.find_sources()?;
+        }
+        Ok(graph)
+    }
+
+    /// The ensemble may send any number of responses.
+    pub fn is_decoupled(&self) -> bool {
+        self.decoupled.contains(&true)
+    }
+
+    fn find_sources(&mut self) -> Result<()> {
+        // Each round settles at least one step more, because steps form no circle.
+        for _ in 0..self.steps.len() {
+            for step in 0..self.steps.len() {
+                let reads = self.steps[step].reads.iter().map(|(_, tensor)| *tensor);
+                let source = self.one_source(reads).map_err(|[a, b]| {
+                    Error::invalid(format!(
+                        "in ensemble {}, step of model '{}' receives inputs originated from different decoupled \
+                         models '{}' and '{}'",
+                        self.name, self.steps[step].model, self.steps[a].model, self.steps[b].model
+                    ))
+                })?;
+                self.step_source[step] = source;
+                let written = if self.decoupled[step] { Some(step) } else { source };
+                for (_, tensor) in &self.steps[step].writes {
+                    self.tensor_source[*tensor] = written;
+                }
+            }
+        }
+        let outputs = self.one_source(self.outputs.iter().copied());
+        outputs.map(drop).map_err(|[a, b]| {
+            Error::invalid(format!(
+                "in ensemble {}, outputs originate from different decoupled models '{}' and '{}'",
+                self.name, self.steps[a].model, self.steps[b].model
+            ))
+        })
+    }
+
+    /// The decoupled step that these tensors depend on, or two of them.
+    fn one_source(
+        &self,
+        tensors: impl Iterator<Item = usize>,
+    ) -> std::result::Result<Option<usize>, [usize; 2]> {
+        let mut found = None;
+        for source in tensors.filter_map(|tensor| self.tensor_source[tensor]) {
+            match found {
+                Some(other) if other != source => return Err([other, source]),
+                _ => found = Some(source),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The decoupled step for each of whose responses there is a response of the ensemble with these tensors.
+    pub fn response_source(&self, tensors: impl Iterator<Item = usize>) -> Option<usize> {
+        self.one_source(tensors).unwrap_or(None)
+    }
+
+    /// The steps that read what `step` writes, directly.
+    pub fn readers(&self, step: usize) -> Vec<usize> {
+        let writes = |tensor: usize| self.writer[tensor] == Some(step);
+        let reads = |reader: &Step| reader.reads.iter().any(|(_, tensor)| writes(*tensor));
+        (0..self.steps.len()).filter(|reader| reads(&self.steps[*reader])).collect()
     }
 
     /// All steps that read a tensor take it in GPU memory; `models` are those of the steps.

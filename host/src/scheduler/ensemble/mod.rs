@@ -5,8 +5,10 @@
 //! steps, by the thread that delivers the last missing tensor for the others.
 
 pub mod graph; // which step reads and writes what
+mod inflight; // max_inflight_requests
 mod run; // one request on its way through the steps
 mod step_model; // the models of steps, as ensembles need them
+mod step_responses; // responses of decoupled steps
 mod tensors; // the tensors of one request, and which steps can run
 
 pub use graph::{Graph, StepPlan};
@@ -16,6 +18,7 @@ use crate::clock::now_ns;
 use crate::error::Result;
 use crate::request::{InferRequest, Sequence};
 use crate::stats::FailureReason;
+use inflight::InflightLimit;
 use std::sync::Arc;
 use step_model::in_ensemble;
 
@@ -23,6 +26,7 @@ use step_model::in_ensemble;
 pub struct Ensemble {
     graph: Arc<Graph>,
     steps: Steps,
+    limit: Option<Arc<InflightLimit>>,
 }
 
 enum Steps {
@@ -33,8 +37,10 @@ enum Steps {
 }
 
 impl Ensemble {
-    pub fn new(graph: Graph, models: Arc<dyn StepModels>) -> Self {
-        Self { graph: Arc::new(graph), steps: Steps::LookedUp(models) }
+    /// `max_inflight`: requests of each step at a time, 0 = no limit.
+    pub fn new(graph: Graph, models: Arc<dyn StepModels>, max_inflight: usize) -> Self {
+        let limit = InflightLimit::new(max_inflight, graph.steps.len());
+        Self { graph: Arc::new(graph), steps: Steps::LookedUp(models), limit }
     }
 
     /// The same with the models that serve its steps now, for a request that must complete although models are unloaded
@@ -43,7 +49,8 @@ impl Ensemble {
     /// # Errors
     /// A step's model is not served.
     pub fn pinned(&self) -> Result<Self> {
-        Ok(Self { graph: Arc::clone(&self.graph), steps: Steps::Pinned(self.models()?) })
+        let steps = Steps::Pinned(self.models()?);
+        Ok(Self { graph: Arc::clone(&self.graph), steps, limit: self.limit.clone() })
     }
 
     fn models(&self) -> Result<Vec<Arc<dyn StepModel>>> {
@@ -99,7 +106,8 @@ impl Ensemble {
                         *model = began;
                     }
                 }
-                run::EnsembleRun::start(Arc::clone(&self.graph), models, request);
+                let (graph, limit) = (Arc::clone(&self.graph), self.limit.clone());
+                run::EnsembleRun::start(graph, models, limit, request);
             }
             Err(e) => drop(request.responder.fail(e, FailureReason::Other)),
         }

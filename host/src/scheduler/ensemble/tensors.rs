@@ -43,8 +43,10 @@ enum TensorState {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StepState {
-    /// No requested output depends on it.
+    /// No requested output depends on it, or it belongs to another pool.
     Unneeded,
+    /// It is executed for each response of a decoupled step.
+    PerResponse,
     Waiting,
     Taken,
 }
@@ -52,8 +54,11 @@ enum StepState {
 /// The inputs of a step: name and tensor.
 pub type StepInputs = SmallVec<[(Arc<str>, Tensor); 4]>;
 
-/// See the module text.
+/// See the module text. A request has one pool; if steps are decoupled, another one for each of their responses, which takes the tensors
+/// that depend on no decoupled step from the first.
 pub struct TensorPool {
+    /// The decoupled step whose response the pool is for.
+    source: Option<usize>,
     tensors: Vec<TensorState>,
     /// How often each tensor will still be read, by steps and by the response.
     uses: Vec<usize>,
@@ -71,14 +76,19 @@ impl TensorPool {
         let needed = graph.needed(requested.iter().copied());
         let mut uses = vec![0; graph.tensors];
         let mut steps = Vec::with_capacity(graph.steps.len());
-        for (step, needed) in graph.steps.iter().zip(needed) {
-            steps.push(if needed { StepState::Waiting } else { StepState::Unneeded });
+        for ((step, needed), source) in graph.steps.iter().zip(needed).zip(&graph.step_source) {
+            steps.push(match (needed, source) {
+                (false, _) => StepState::Unneeded,
+                (true, None) => StepState::Waiting,
+                (true, Some(_)) => StepState::PerResponse,
+            });
             if needed {
                 step.reads.iter().for_each(|(_, tensor)| uses[*tensor] += 1);
             }
         }
         requested.iter().for_each(|tensor| uses[*tensor] += 1);
-        let mut pool = Self { tensors: vec![TensorState::Pending; graph.tensors], uses, steps };
+        let tensors = vec![TensorState::Pending; graph.tensors];
+        let mut pool = Self { source: None, tensors, uses, steps };
         for (index, (spec, tensor)) in signature.inputs.iter().zip(&graph.inputs).enumerate() {
             let given = inputs.iter().find(|i| i.index == index).map(|input| Tensor {
                 dtype: input.dtype,
@@ -89,6 +99,58 @@ impl TensorPool {
             pool.put(*tensor, given);
         }
         pool
+    }
+
+    /// A pool for a response of the decoupled step `source`. `uses`: those of the request's pool when it was new.
+    pub fn of_response(&self, graph: &Graph, source: usize, uses: &[usize]) -> Self {
+        let state = |(state, of): (&StepState, &Option<usize>)| match state {
+            StepState::PerResponse if *of == Some(source) => StepState::Waiting,
+            _ => StepState::Unneeded,
+        };
+        Self {
+            source: Some(source),
+            tensors: vec![TensorState::Pending; graph.tensors],
+            uses: uses.to_vec(),
+            steps: self.steps.iter().zip(&graph.step_source).map(state).collect(),
+        }
+    }
+
+    /// How often each tensor will be read.
+    pub fn uses(&self) -> &[usize] {
+        &self.uses
+    }
+
+    /// All of these tensors have a value, or never get one; `root` is the request's pool.
+    pub fn has(&self, graph: &Graph, tensors: &[usize], root: &Self) -> bool {
+        let settled =
+            |t: &usize| !matches!(self.state(graph, *t, Some(root)), TensorState::Pending);
+        tensors.iter().all(settled)
+    }
+
+    /// A tensor of this pool, or of the request's pool `root`.
+    fn state<'p>(
+        &'p self,
+        graph: &Graph,
+        tensor: usize,
+        root: Option<&'p Self>,
+    ) -> &'p TensorState {
+        match root {
+            Some(root) if graph.tensor_source[tensor] != self.source => &root.tensors[tensor],
+            _ => &self.tensors[tensor],
+        }
+    }
+
+    /// Reads a tensor of this pool, or of the request's pool `root`, where it stays.
+    pub fn take(&mut self, graph: &Graph, tensor: usize, root: Option<&Self>) -> Option<Tensor> {
+        match root {
+            Some(root) if graph.tensor_source[tensor] != self.source => {
+                match &root.tensors[tensor] {
+                    TensorState::Present(tensor) => Some(tensor.clone()),
+                    TensorState::Pending | TensorState::Absent => None,
+                }
+            }
+            _ => self.read(tensor),
+        }
     }
 
     /// Sets a tensor that will be read.
@@ -131,27 +193,35 @@ impl TensorPool {
         }
     }
 
-    /// Takes the steps that can run now, with their inputs. `optional` returns whether a step's input may be absent.
+    /// Takes the steps that can run now. `optional` returns whether a step's input may be absent; `root` is the request's pool, if
+    /// this is another one.
     pub fn take_ready(
         &mut self,
         graph: &Graph,
         optional: impl Fn(usize, &str) -> bool,
-    ) -> Vec<(usize, StepInputs)> {
-        let mut ready = Vec::new();
+        root: Option<&Self>,
+        mut take: impl FnMut(usize, StepInputs),
+    ) {
         for (index, step) in graph.steps.iter().enumerate() {
-            let available = |(name, tensor): &(Arc<str>, usize)| match self.tensors[*tensor] {
-                TensorState::Pending => false,
-                TensorState::Present(_) => true,
-                TensorState::Absent => optional(index, name),
-            };
+            let available =
+                |(name, tensor): &(Arc<str>, usize)| match self.state(graph, *tensor, root) {
+                    TensorState::Pending => false,
+                    TensorState::Present(_) => true,
+                    TensorState::Absent => optional(index, name),
+                };
             if self.steps[index] == StepState::Waiting && step.reads.iter().all(available) {
                 self.steps[index] = StepState::Taken;
-                let read = step.reads.iter();
-                let read = read.filter_map(|(name, t)| Some((Arc::clone(name), self.read(*t)?)));
-                ready.push((index, read.collect()));
+                let read = step.reads.iter().filter_map(|(name, tensor)| {
+                    Some((Arc::clone(name), self.take(graph, *tensor, root)?))
+                });
+                take(index, read.collect());
             }
         }
-        ready
+    }
+
+    /// No step waits for its inputs.
+    pub fn is_done(&self) -> bool {
+        !self.steps.contains(&StepState::Waiting)
     }
 
     /// Reads a tensor. The last read removes it, so that its memory is freed before the request ends.

@@ -185,8 +185,9 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
         outputs: vec![spec("out", dims), spec("out2", dims)],
         ..Default::default()
     };
-    let (models, graph) = (Arc::new(models), Graph::new(&Arc::new(signature), &plans).unwrap());
-    (Ensemble::new(graph, Arc::clone(&models) as Arc<dyn StepModels>), models)
+    let graph = Graph::new(&Arc::new(signature), &plans, &vec![false; plans.len()]).unwrap();
+    let models = Arc::new(models);
+    (Ensemble::new(graph, Arc::clone(&models) as Arc<dyn StepModels>, 0), models)
 }
 
 /// A request with a tensor of this shape in `in` for the named outputs, with its statistics and responses.

@@ -1,7 +1,7 @@
 //! Table of configuration fields that this server does not support yet. A change that adds the feature deletes its row.
 
-use trtserver_proto::v2::model_config::SchedulingChoice::{EnsembleScheduling, SequenceBatching};
-use trtserver_proto::v2::{ModelConfig, ModelEnsembling, ModelSequenceBatching};
+use trtserver_proto::v2::model_config::SchedulingChoice::SequenceBatching;
+use trtserver_proto::v2::{ModelConfig, ModelSequenceBatching};
 
 use super::super::{ConfigError, Part, Warning};
 
@@ -32,13 +32,6 @@ fn sequence(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
 }
 
 /// The steps of an ensemble's configuration.
-fn ensemble(config: &ModelConfig) -> Option<&ModelEnsembling> {
-    match &config.scheduling_choice {
-        Some(EnsembleScheduling(ensemble)) => Some(ensemble),
-        _ => None,
-    }
-}
-
 const TABLE: &[Row] = &[
     Row {
         field: "sequence_batching.iterative_sequence",
@@ -53,26 +46,11 @@ const TABLE: &[Row] = &[
         consequence: "states are kept in host memory, not in CUDA virtual memory",
     },
     Row {
-        field: "ensemble_scheduling.max_inflight_requests",
-        is_set: |c| ensemble(c).is_some_and(|e| e.max_inflight_requests > 0),
-        action: Warn,
-        consequence: "a step is submitted as soon as its input tensors are available",
-    },
-    Row {
         field: "response_cache",
         is_set: |c| c.response_cache.as_ref().is_some_and(|cache| cache.enable),
         // As Triton without --cache-config.
         action: Warn,
         consequence: "every request is executed",
-    },
-    Row {
-        field: "model_transaction_policy.decoupled",
-        is_set: |c| {
-            ensemble(c).is_some()
-                && c.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
-        },
-        action: Refuse,
-        consequence: "an ensemble sends exactly one response",
     },
     Row {
         field: "model_repository_agents",

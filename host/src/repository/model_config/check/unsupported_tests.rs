@@ -18,17 +18,7 @@ fn each_unsupported_field_is_refused_or_warned_about() {
             true,
             "sequence_batching { state { use_growable_memory: true } }",
         ),
-        (
-            "ensemble_scheduling.max_inflight_requests",
-            false,
-            "ensemble_scheduling { max_inflight_requests: 1 }",
-        ),
         ("response_cache", false, "response_cache { enable: true }"),
-        (
-            "model_transaction_policy.decoupled",
-            true,
-            "ensemble_scheduling {} model_transaction_policy { decoupled: true }",
-        ),
         ("model_repository_agents", true, "model_repository_agents { agents {} }"),
         ("instance_group.passive", true, "instance_group { passive: true }"),
         ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
