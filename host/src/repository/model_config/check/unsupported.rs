@@ -31,7 +31,6 @@ fn sequence(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
     }
 }
 
-/// The steps of an ensemble's configuration.
 const TABLE: &[Row] = &[
     Row {
         field: "sequence_batching.iterative_sequence",
