@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use trtserver::config::{self, Note};
+use trtserver::config::{self, LogSettings, Note};
 use trtserver::{log, plugin, server, tool};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
@@ -27,16 +27,19 @@ fn main() -> ExitCode {
             return ExitCode::from(exit.code);
         }
     };
-    if let Err(e) = log::init(&start.settings.log) {
-        let _ = writeln!(std::io::stderr(), "cannot open the log: {e}");
-        return ExitCode::from(1);
-    }
-    plugin::set_log_level(start.settings.log.plugin_level());
+    let backends = |settings: &LogSettings| plugin::set_log_level(settings.plugin_level());
+    let log = match log::init(&start.settings.log, backends) {
+        Ok(log) => log,
+        Err(e) => {
+            let _ = writeln!(std::io::stderr(), "cannot open the log: {e}");
+            return ExitCode::from(1);
+        }
+    };
     for note in start.notes {
         match note {
             Note::Info(text) => tracing::info!("{text}"),
             Note::Warning(text) => tracing::warn!("{text}"),
         }
     }
-    ExitCode::from(server::run(start.settings))
+    ExitCode::from(server::run(start.settings, log))
 }

@@ -51,9 +51,9 @@ class Control(v1_checks.Protocol):
 
     def test_unknown_models(self):
         self.control.unload("unknown")
-        for model in ("unknown", "broken"):
-            text = f"failed to load '{model}', failed to poll from model repository"
-            with self.refusal(InferenceServerException, text):
+        for model, reason in (("unknown", "failed to poll from model repository"),
+                              ("broken", "no version is available")):
+            with self.refusal(InferenceServerException, f"failed to load '{model}', {reason}"):
                 self.control.load(model)
         self.control.unload("broken")
 

@@ -19,7 +19,7 @@ TYPES = {
 NUMBERS = [name for name in TYPES if name != "bool"]
 EXTENSIONS = [
     "classification", "sequence", "model_repository", "model_repository(unload_dependents)", "schedule_policy",
-    "model_configuration", "binary_tensor_data", "parameters", "statistics", "trace", "logging",
+    "model_configuration", "binary_tensor_data", "parameters", "statistics", "logging",
 ]
 
 
@@ -104,7 +104,7 @@ class Server(Protocol):
 
     def test_server_metadata(self):
         metadata = self.json(self.client.get_server_metadata)
-        self.assertEqual(metadata["name"], "inference:0")
+        self.assertEqual(metadata["name"], "triton")
         self.assertTrue(metadata["version"])
         self.assertEqual(metadata["extensions"], EXTENSIONS)
 

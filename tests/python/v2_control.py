@@ -101,6 +101,11 @@ class Control(checks.Case):
         with self.refusal(InferenceServerException, "Invalid config override: model 'm', parameter 'config':2:",
                           whole=False):
             self.client.load_model("m", config='{"name": "m",\n"no": 1}')
+        # Kept until the directory changes or the model is unloaded.
+        self.client.load_model("m")
+        with self.refusal(InferenceServerException, "as the request has it"):
+            self.run_model("m")
+        self.client.unload_model("m")
         self.client.load_model("m")
         self.run_model("m")
         self.client.unload_model("m")
@@ -109,12 +114,14 @@ class Control(checks.Case):
         self.client.unload_model("unknown")
         with self.refusal(InferenceServerException, "failed to load 'unknown', failed to poll from model repository"):
             self.client.load_model("unknown")
-        with self.refusal(InferenceServerException, "load failed for model 'broken': ", whole=False) as caught:
+        with self.refusal(InferenceServerException, "failed to load 'broken', failed to poll from model repository"):
             self.client.load_model("broken")
-        self.assertIn("config.pbtxt:1:", caught.exception.message())
-        self.assertFalse(self.client.is_server_ready())
-        self.client.unload_model("broken")
+        [reason] = [reason for name, _, reason in self.index() if name == "broken"]
+        self.assertIn("config.pbtxt:1:", reason)
+        # A configuration that cannot be read does not make the server unready.
         self.assertTrue(self.client.is_server_ready())
+        self.client.unload_model("broken")
+        self.assertIn(("broken", "", ""), self.index())
 
 
 class Http(Control):

@@ -1,6 +1,7 @@
 //! Wire tests: the real server binary, tested through its sockets, its command line and its files. One test binary, so that
 //! the test kit is linked once; `cargo test -p trtserver-tests --test wire v2_http::` runs one file.
 
+mod administration;
 mod backends;
 mod cancellation;
 mod check_command;

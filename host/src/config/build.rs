@@ -1,13 +1,15 @@
 //! Settings from the values of flags.
 
 use super::backend_config::backend_config;
+use super::header_pattern::HeaderPattern;
 use super::metrics_config::latency_metrics;
+use super::restrictions::Restrictions;
 use super::values::Values;
 use super::{
     ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Program, Settings,
     UnreadLimits,
 };
-use crate::cli::Flags;
+use crate::cli::{Flags, Origin};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,9 +20,7 @@ pub fn build(
     program: Program,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, String> {
-    let mut model_repositories = v.paths("model-repository");
-    model_repositories.extend(v.paths("model_base_path"));
-    model_repositories.retain(|path| !path.as_os_str().is_empty());
+    let model_repositories = model_repositories(flags, v);
     let http_address = v.text("http-address")?;
     let metrics_address = match flags.get("metrics-address") {
         Some(_) => v.text("metrics-address")?,
@@ -34,7 +34,8 @@ pub fn build(
     let release = env("TENSORRT_SERVER_VERSION").filter(|version| !version.is_empty());
     Ok(Settings {
         program,
-        server_id: v.text("id")?,
+        server_id: v.texts("id").pop().unwrap_or_else(|| "inference:0".to_owned()),
+        server_name: v.texts("id").pop().unwrap_or_else(|| "triton".to_owned()),
         before_v1_13: release.as_deref().is_some_and(is_before_1_13),
         server_version: release.unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
         exit_on_error: v.bool("exit-on-error")?,
@@ -71,6 +72,21 @@ pub fn build(
         http_health_port: health_port.filter(|port| Some(*port) != http_port || *port == 0),
         http_health: health_flag.is_none_or(|port| port >= 0),
         http_max_input_size: v.number("http-max-input-size")?,
+        http_header_forward: header_forward("http-header-forward-pattern", v)?,
+        grpc_header_forward: header_forward("grpc-header-forward-pattern", v)?,
+        http_restricted: restrictions("http-restricted-api", "api", "", v)?,
+        grpc_restricted: restrictions(
+            "grpc-restricted-protocol",
+            "protocol",
+            "triton-grpc-protocol-",
+            v,
+        )?,
+        grpc_compression: match v.text("grpc-infer-response-compression-level")?.as_str() {
+            "low" => Some(1),
+            "medium" => Some(6),
+            "high" => Some(9),
+            _ => None,
+        },
         allow_grpc: v.bool("allow-grpc")? && grpc_port.is_some(),
         grpc_address: v.text("grpc-address")?,
         grpc_port: grpc_port.unwrap_or_default(),
@@ -104,6 +120,19 @@ pub fn build(
         gpu_pools: gpu_pools(flags, v)?,
         cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
     })
+}
+
+fn header_forward(flag: &str, v: &Values) -> Result<Option<HeaderPattern>, String> {
+    HeaderPattern::parse(flag, &v.texts(flag).pop().unwrap_or_default())
+}
+
+fn restrictions(
+    flag: &str,
+    what: &str,
+    prefix: &str,
+    v: &Values,
+) -> Result<Option<Restrictions>, String> {
+    Restrictions::parse(flag, what, prefix, &v.texts(flag))
 }
 
 /// Bytes by GPU; of several values for a GPU the last one counts.
@@ -231,12 +260,30 @@ fn model_config_name(v: &Values) -> Result<Option<String>, String> {
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
+/// Repositories of the flag's three spellings. Those of the command line replace those of the `--config` file.
+fn model_repositories(flags: &Flags, v: &Values) -> Vec<PathBuf> {
+    let names = REPOSITORY_FLAGS.into_iter().filter(|name| flags.get(name).is_some());
+    let typed = |name: &&str| flags.get(name).is_some_and(|g| g.origin == Origin::CommandLine);
+    let any_typed = names.clone().any(|name| typed(&name));
+    let used = names.filter(|name| !any_typed || typed(name));
+    let paths = used.flat_map(|name| v.paths(name));
+    paths.filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+const REPOSITORY_FLAGS: [&str; 3] = ["model-repository", "model-store", "model_base_path"];
+
+/// Without a flag that says it, the spelling of the repository's flag decides: a start line of Triton completes configurations, one
+/// of TRTIS does not.
 fn strict_model_config(flags: &Flags, v: &Values) -> Result<bool, String> {
-    let strict = v.bool("strict-model-config")?;
+    let given = flags.get("strict-model-config").is_some();
+    let strict = match given {
+        true => v.bool("strict-model-config")?,
+        false => flags.get("model-repository").is_none(),
+    };
     if !v.bool("disable-auto-complete-config")? {
         return Ok(strict);
     }
-    if flags.get("strict-model-config").is_some() && !strict {
+    if given && !strict {
         return Err("--disable-auto-complete-config and --strict-model-config=false contradict \
                     each other"
             .to_owned());

@@ -6,16 +6,20 @@
 mod backend_config; // `--backend-config`
 mod build; // settings from the values of flags
 mod conflicts; // settings that exclude each other
+mod header_pattern; // names of headers that are forwarded
 mod metrics_config; // `--metrics-config`
 mod notes; // flags that are refused, ignored or deprecated
 pub mod platform_config; // `--platform-config-file`
 mod program; // the name of the program
+mod restrictions; // groups of endpoints that require a header
 mod settings; // the settings
 mod values; // values of flags, by kind
 
 pub use backend_config::backend_settings;
+pub use header_pattern::HeaderPattern;
 pub use notes::Note;
 pub use program::Program;
+pub use restrictions::{ApiGroup, Restriction, Restrictions};
 pub use settings::{
     ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings, UnreadLimits,
 };

@@ -2,6 +2,8 @@
 
 use super::Program;
 use super::backend_config::BackendConfig;
+use super::header_pattern::HeaderPattern;
+use super::restrictions::Restrictions;
 use crate::stats::LatencySettings;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +13,10 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub program: Program,
+    /// In v1 status and responses.
     pub server_id: String,
+    /// In v2 metadata.
+    pub server_name: String,
     /// Server version that clients see.
     pub server_version: String,
     /// The environment gives a TRTIS release before v1.13 as the server's version: the v1 status has the fields and, in JSON,
@@ -69,6 +74,14 @@ pub struct Settings {
     /// HTTP serves the health endpoints.
     pub http_health: bool,
     pub http_max_input_size: u64,
+    /// Headers that are forwarded to models as parameters.
+    pub http_header_forward: Option<HeaderPattern>,
+    pub grpc_header_forward: Option<HeaderPattern>,
+    /// Endpoints that require a header; `None` if none does.
+    pub http_restricted: Option<Restrictions>,
+    pub grpc_restricted: Option<Restrictions>,
+    /// Level of flate2 at which inference responses are compressed for clients that accept it.
+    pub grpc_compression: Option<u32>,
 
     pub allow_grpc: bool,
     pub grpc_address: String,

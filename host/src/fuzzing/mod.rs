@@ -3,6 +3,7 @@
 //!
 //! Not part of the server: compiled for tests and with the feature `fuzzing`.
 
+mod administration; // log settings, header patterns, restrictions
 mod block_on; // waits for a response
 mod config; // model configurations and v1 headers in protobuf's text format
 mod grpc; // ModelInfer: the fast path, and whole calls
@@ -12,6 +13,7 @@ mod isolation_work; // its responses
 mod region_request; // shared-memory requests of v1 gRPC
 mod wire_format; // the protobuf wire format
 
+pub use administration::{access_flags, v2_log_settings};
 pub use config::{model_config, v1_header};
 pub use grpc::{grpc_v2_call, grpc_v2_fast_path};
 pub use http::{v1_infer, v2_binary, v2_generate, v2_json};
@@ -25,6 +27,7 @@ pub type Oracle = fn(&[u8]);
 
 /// All oracles by the names of their fuzz targets and seed folders.
 pub const ORACLES: &[(&str, Oracle)] = &[
+    ("access_flags", access_flags),
     ("grpc_v2_call", grpc_v2_call),
     ("grpc_v2_fast_path", grpc_v2_fast_path),
     ("isolation_control", isolation_control),
@@ -36,6 +39,7 @@ pub const ORACLES: &[(&str, Oracle)] = &[
     ("v2_binary", v2_binary),
     ("v2_generate", v2_generate),
     ("v2_json", v2_json),
+    ("v2_log_settings", v2_log_settings),
     ("wire_format", wire_format),
 ];
 

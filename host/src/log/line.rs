@@ -56,7 +56,7 @@ impl Record {
         let Utc { year, month, day, hour, minute, second, micros } = time;
         match format {
             LogFormat::Default => {
-                let text = if escape { escaped(&self.text()) } else { self.text() };
+                let text = if escape { quoted(&self.text()) } else { self.text() };
                 format!(
                     "{letter}{month:02}{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06} \
                      {pid} {file}:{line}] {text}\n"

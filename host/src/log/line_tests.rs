@@ -20,7 +20,10 @@ fn record(message: &str) -> Record {
 fn three_formats() {
     let mut r = record("Model \"a\" is ready");
     let table = [
-        (LogFormat::Default, "I0215 17:04:05.012345 42 server.rs:500] Model \"a\" is ready\n"),
+        (
+            LogFormat::Default,
+            "I0215 17:04:05.012345 42 server.rs:500] \"Model \\\"a\\\" is ready\"\n",
+        ),
         (
             LogFormat::Iso8601,
             "2019-02-15T17:04:05Z I 42 server.rs:500] \"Model \\\"a\\\" is ready\"\n",
@@ -50,7 +53,7 @@ fn fields_follow_the_message() {
     r.fields.push(("version".into(), 3.into()));
     r.fields.push(("why".into(), "two words".into()));
     let line = r.line(LogFormat::Default, true);
-    assert!(line.ends_with("] loaded model=a version=3 why=\"two words\"\n"), "{line}");
+    assert!(line.ends_with("] \"loaded model=a version=3 why=\\\"two words\\\"\"\n"), "{line}");
     let line = r.line(LogFormat::Json, true);
     assert!(line.contains("\"fields\":{\"model\":\"a\",\"version\":3,\"why\":\"two words\"}"));
 }
@@ -59,7 +62,8 @@ fn fields_follow_the_message() {
 fn message_cannot_forge_a_line() {
     let r = record("bad\nE0215 00:00:00.000000 1 x.rs:1] forged\r\u{1b}[2J\u{85}\u{2028}\u{202e}");
     let head = "I0215 17:04:05.012345 42 server.rs:500] ";
-    let want = "bad\\nE0215 00:00:00.000000 1 x.rs:1] forged\\r\\u001b[2J\\u0085\\u2028\\u202e\n";
+    let want =
+        "\"bad\\nE0215 00:00:00.000000 1 x.rs:1] forged\\r\\u001b[2J\\u0085\\u2028\\u202e\"\n";
     assert_eq!(r.line(LogFormat::Default, true), format!("{head}{want}"));
     for format in [LogFormat::Default, LogFormat::Iso8601, LogFormat::Json] {
         let line = r.line(format, true);

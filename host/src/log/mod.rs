@@ -5,6 +5,9 @@
 //! comparison.
 
 mod line; // formats one event
+mod request_id; // ids of requests in their lines
+
+pub use request_id::{Entered, RequestId};
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -20,10 +23,14 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::config::{LogFormat, LogSettings};
+use crate::sync::Mutex;
 
 /// Reads and changes log settings at run time.
 #[derive(Clone, Debug)]
 pub struct LogControl(Arc<CurrentSettings>);
+
+/// Is called with new settings, for logs that this one does not filter: those of backends.
+pub type OnChange = fn(&LogSettings);
 
 #[derive(Debug)]
 struct CurrentSettings {
@@ -34,10 +41,14 @@ struct CurrentSettings {
     format: AtomicU8,
     escape: bool,
     file: Option<PathBuf>,
+    on_change: OnChange,
+    /// One change at a time.
+    change: Mutex<()>,
 }
 
-/// Starts logging for the process. Fails if the file cannot be opened or logging was already started.
-pub fn init(settings: &LogSettings) -> io::Result<LogControl> {
+/// Starts logging for the process, and calls `on_change` with the settings. Fails if the file cannot be opened or logging was
+/// already started.
+pub fn init(settings: &LogSettings, on_change: OnChange) -> io::Result<LogControl> {
     let sink = match &settings.file {
         None => Sink::Stderr,
         Some(path) => {
@@ -45,10 +56,11 @@ pub fn init(settings: &LogSettings) -> io::Result<LogControl> {
             Sink::File(FILE.get_or_init(|| file))
         }
     };
-    let control = LogControl::new(settings);
+    let control = LogControl::new(settings, on_change);
     let lines = LineLayer { settings: Arc::clone(&control.0), sink, pid: std::process::id() };
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines))
         .map_err(io::Error::other)?;
+    on_change(settings);
     Ok(control)
 }
 
@@ -83,7 +95,8 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl LogControl {
-    fn new(settings: &LogSettings) -> LogControl {
+    /// Settings that no log reads yet.
+    pub fn new(settings: &LogSettings, on_change: OnChange) -> LogControl {
         LogControl(Arc::new(CurrentSettings {
             info: settings.info.into(),
             warning: settings.warning.into(),
@@ -92,6 +105,8 @@ impl LogControl {
             format: (settings.format as u8).into(),
             escape: settings.escape,
             file: settings.file.clone(),
+            on_change,
+            change: Mutex::new(()),
         }))
     }
 
@@ -109,9 +124,12 @@ impl LogControl {
         }
     }
 
-    /// Takes levels and format from `settings`. The destination does not change.
-    pub fn change(&self, settings: &LogSettings) {
+    /// Changes levels and format as `edit` does. The destination does not change.
+    pub fn change(&self, edit: impl FnOnce(&mut LogSettings)) {
         let current = &*self.0;
+        let _one = current.change.lock();
+        let mut settings = self.settings();
+        edit(&mut settings);
         current.info.store(settings.info, Relaxed);
         current.warning.store(settings.warning, Relaxed);
         current.error.store(settings.error, Relaxed);
@@ -119,6 +137,7 @@ impl LogControl {
         current.format.store(settings.format as u8, Relaxed);
         // tracing caches per call site whether it is enabled.
         tracing::callsite::rebuild_interest_cache();
+        (current.on_change)(&settings);
     }
 }
 
@@ -202,7 +221,10 @@ impl<S: Subscriber> Layer<S> for LineLayer {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let record = line::Record::new(event, SystemTime::now(), self.pid);
+        let mut record = line::Record::new(event, SystemTime::now(), self.pid);
+        if let Some(id) = request_id::current() {
+            record.fields.push(("request_id".to_owned(), (&*id).into()));
+        }
         self.sink.write(&record.line(self.settings.format(), self.settings.escape));
     }
 }

@@ -1,18 +1,18 @@
 //! Unit tests of `mod.rs`.
 
 use super::*;
-use crate::sync::Mutex;
 
 /// Runs `body` with its own log and returns level letter and message of each line.
 fn logged(settings: &LogSettings, body: impl FnOnce(&LogControl)) -> Vec<String> {
     let bytes = Arc::new(Mutex::new(Vec::new()));
-    let control = LogControl::new(settings);
+    let control = LogControl::new(settings, |_| {});
     let sink = Sink::Memory(Arc::clone(&bytes));
     let lines = LineLayer { settings: Arc::clone(&control.0), sink, pid: 7 };
     let subscriber = tracing_subscriber::registry().with(lines);
     tracing::subscriber::with_default(subscriber, || body(&control));
     let text = String::from_utf8(bytes.lock().clone()).unwrap();
-    text.lines().map(|l| format!("{} {}", &l[..1], l.split_once("] ").unwrap().1)).collect()
+    let message = |line: &str| line.split_once("] ").unwrap().1.trim_matches('"').to_owned();
+    text.lines().map(|line| format!("{} {}", &line[..1], message(line))).collect()
 }
 
 fn one_of_each() {
@@ -38,7 +38,7 @@ fn levels_switch_independently_at_run_time() {
     let all = LogSettings { verbose: 3, ..on.clone() };
     let changed = logged(&only, |control| {
         one_of_each();
-        control.change(&all);
+        control.change(|settings| *settings = all.clone());
         assert_eq!(control.settings(), all);
         one_of_each();
     });

@@ -87,7 +87,17 @@ impl Coding {
         len: u64,
         tag: MemoryTag,
     ) -> Result<Bytes, CodingError> {
-        let level = Compression::default();
+        self.compress_at(Compression::default(), data, len, tag).await
+    }
+
+    /// As [`Coding::compress`], at another level.
+    pub async fn compress_at(
+        self,
+        level: Compression,
+        data: impl Read + Send + 'static,
+        len: u64,
+        tag: MemoryTag,
+    ) -> Result<Bytes, CodingError> {
         let output: Box<dyn Read + Send> = match self {
             Coding::Gzip => Box::new(GzEncoder::new(data, level)),
             Coding::Deflate => Box::new(ZlibEncoder::new(data, level)),

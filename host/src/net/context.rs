@@ -2,6 +2,7 @@
 
 use crate::config::{ControlMode, Settings};
 use crate::error::{Code, Error};
+use crate::log::LogControl;
 use crate::repository::lifecycle::{IndexEntry, ModelControl};
 use crate::repository::{LookupError, ModelTable, OpenVersion};
 use crate::request::Sequence;
@@ -22,6 +23,7 @@ pub struct Context {
     pub shared_memory: Arc<Registry>,
     /// Loading and unloading on request, where the mode allows it. `None` until the first models are loaded.
     pub control: ArcSwapOption<ModelControl>,
+    pub log: LogControl,
 }
 
 /// Counters of the v1 endpoints, for the status endpoint (docs/protocol/v1.md §9.2).

@@ -4,6 +4,7 @@ use super::connections::{Connections, CountStreams, Guarded, PrefaceWatch, Wire}
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
+use super::request_id::TracedRequest;
 use super::unread::ConnectionUnread;
 use crate::clock::now_ns;
 use crate::config::UnreadLimits;
@@ -107,6 +108,16 @@ pin_project_lite::pin_project! {
         response: F,
         // Of a connection over HTTP/1.
         watch: Option<DisconnectWatch>,
+        // After `response`, whose drop may log.
+        traced: Option<Box<TracedRequest>>,
+    }
+
+    impl<F> PinnedDrop for InfallibleResponse<F> {
+        fn drop(this: Pin<&mut Self>) {
+            if let Some(traced) = this.project().traced {
+                traced.enter_for_drop();
+            }
+        }
     }
 }
 
@@ -115,9 +126,14 @@ impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
+        let _entered = this.traced.as_ref().map(|traced| traced.enter());
         let mut response = ready!(this.response.poll(cx));
         if this.watch.as_ref().is_some_and(DisconnectWatch::responded) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if let Some(traced) = this.traced {
+            traced.add_to(response.headers_mut());
+            tracing::trace!("response: {}", response.status().as_u16());
         }
         Poll::Ready(Ok(response))
     }
@@ -209,9 +225,10 @@ fn connection(
                     seen.set_http10();
                 }
                 seen.head_arrived();
+                let traced = trace(&request);
                 let body = |body| RequestBody::http1(body, &seen, &unread);
                 let response = handler.handle(request.map(body), now_ns());
-                InfallibleResponse { response, watch: Some(seen) }
+                InfallibleResponse { response, watch: Some(seen), traced }
             });
             let io = TokioIo::new(disconnect::Connection::new(stream, watch.clone()));
             // `half_close`: hyper must not detect disconnects, `DisconnectWatch` does.
@@ -242,8 +259,10 @@ fn connection(
                 builder.keep_alive_interval(ping.interval).keep_alive_timeout(ping.timeout);
             }
             let service = service_fn(move |request: Request<Incoming>| {
+                let traced = trace(&request);
                 let request = request.map(|body| RequestBody::http2(body, &state, &unread));
-                InfallibleResponse { response: handler.handle(request, now_ns()), watch: None }
+                let response = handler.handle(request, now_ns());
+                InfallibleResponse { response, watch: None, traced }
             });
             let connection = builder
                 .auto_date_header(false)
@@ -265,6 +284,16 @@ fn connection(
             });
         }
     }
+}
+
+/// Logs the arrival of a request. Returns its id, if it has one.
+fn trace(request: &Request<Incoming>) -> Option<Box<TracedRequest>> {
+    let traced = TracedRequest::of(request.headers());
+    if tracing::enabled!(tracing::Level::TRACE) {
+        let _entered = traced.as_ref().map(|traced| traced.enter());
+        tracing::trace!("request: {} {}", request.method(), request.uri().path());
+    }
+    traced
 }
 
 /// The system then notices a peer that has vanished without closing its connection.

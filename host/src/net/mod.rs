@@ -10,6 +10,8 @@ pub mod grpc; // gRPC frontends
 pub mod http; // HTTP frontends
 pub mod listener; // accepts and serves connections
 pub mod repoll; // bounded re-polling of a connection that wakes itself
+mod request_id; // X-Request-Id, in responses and log lines
+mod restricted; // endpoints that require a header
 pub mod router; // picks the frontend and endpoint of a path
 pub mod shared_memory; // parts of regions that requests name
 pub mod sink; // response sinks of connections, cancellation on drop

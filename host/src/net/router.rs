@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::disconnect::RequestBody;
 use super::grpc::body::GrpcBody;
+use super::grpc::gate::{Gate, Verdict};
 use super::grpc::unary;
 use super::http::body::ResponseBody;
 use super::listener::Handler;
@@ -79,7 +80,11 @@ pub fn grpc(context: Arc<Context>) -> GrpcRouter {
     builder.add_service(grpc::v1::service(Arc::clone(&context)));
     builder.add_service(inference);
     builder.add_service(health);
-    GrpcRouter { context, routes: builder.routes().prepare() }
+    if let Err(e) = grpc::reflection::add_services(&mut builder) {
+        tracing::error!("gRPC reflection is not served: {e}");
+    }
+    let gate = Gate::new(&context, &|name| std::env::var(name).ok()).map(Arc::new);
+    GrpcRouter { context, routes: builder.routes().prepare(), gate }
 }
 
 pin_project_lite::pin_project! {
@@ -140,18 +145,18 @@ impl<F: Future<Output = Response<GrpcBody>>> Future for Counted<F> {
 pub struct GrpcRouter {
     context: Arc<Context>,
     routes: Routes,
+    gate: Option<Arc<Gate>>,
 }
 
-impl Handler for GrpcRouter {
-    type Body = GrpcBody;
-
-    fn handle(
+impl GrpcRouter {
+    /// The call, and whether it waits while the connection has too many unread responses.
+    fn route(
         &self,
         mut request: Request<RequestBody>,
         received_ns: u64,
-    ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
+    ) -> (bool, Routed<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
         let unread = Arc::clone(request.body().unread());
-        let (waits, call) = match request.uri().path() {
+        match request.uri().path() {
             INFER_V2 => {
                 let response = grpc::v2::infer(&self.context, request, received_ns);
                 (true, Routed::ModelInfer { response })
@@ -162,7 +167,7 @@ impl Handler for GrpcRouter {
             }
             STREAM_V1 => {
                 request.body_mut().allow_pauses();
-                let response = grpc::v1::stream(&self.context, request, Arc::clone(&unread));
+                let response = grpc::v1::stream(&self.context, request, unread);
                 (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
             }
             STREAM_2018 => {
@@ -172,15 +177,20 @@ impl Handler for GrpcRouter {
             }
             STREAM_V2 => {
                 request.body_mut().allow_pauses();
-                let response = grpc::v2::stream(&self.context, request, Arc::clone(&unread));
+                let response = grpc::v2::stream(&self.context, request, unread);
                 (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
             }
-            _ => {
+            path => {
+                // The requests of reflection are a stream.
+                let reflection = path.starts_with(grpc::reflection::PATH);
                 let mut routes = self.routes.clone();
+                if reflection {
+                    request.body_mut().allow_pauses();
+                }
                 let response = async move {
                     // tonic refuses what is no call.
                     let call = unary::check_call(request.method(), request.headers());
-                    let served = if call.is_ok() {
+                    let served = if call.is_ok() && !reflection {
                         match unary::receive_control(request).await {
                             Ok(request) => routes.call(request).await,
                             Err(status) => return unary::refuse(&status),
@@ -194,6 +204,34 @@ impl Handler for GrpcRouter {
                     }
                 };
                 (false, Routed::Boxed { response: Box::pin(response) })
+            }
+        }
+    }
+}
+
+impl Handler for GrpcRouter {
+    type Body = GrpcBody;
+
+    fn handle(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
+        let unread = Arc::clone(request.body().unread());
+        let verdict = self.gate.as_ref().and_then(|gate| {
+            let path = request.uri().path();
+            let is_inference = [INFER_V1, INFER_V2, STREAM_V1, STREAM_V2].contains(&path);
+            gate.verdict(path, is_inference, request.headers())
+        });
+        let (waits, call) = match verdict.map(|verdict| *verdict) {
+            None => self.route(request, received_ns),
+            Some(Verdict::Refused(status)) => {
+                let refused = unary::refuse(&status);
+                (false, Routed::Boxed { response: Box::pin(std::future::ready(refused)) })
+            }
+            Some(Verdict::Delayed(delays)) => {
+                let (waits, call) = self.route(request, received_ns);
+                (waits, Routed::Boxed { response: Box::pin(delays.around(Box::pin(call))) })
             }
         };
         Counted { call, unread, waits, below_half: None }

@@ -13,19 +13,25 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::sync::mpsc;
 
-/// A sink for exactly one response, and its receiver.
-pub fn unary() -> (Sink, UnaryReceiver) {
-    new_unary(None)
+/// A sink for exactly one response, and its receiver. `handler` names the endpoint in the log line of a cancellation.
+pub fn unary(handler: &'static &'static str) -> (Sink, UnaryReceiver) {
+    new_unary(None, handler)
 }
 
 /// The same for a response that is encoded only once the client reads: it is counted as unread until then.
-pub fn counted_unary(unread: &Arc<ConnectionUnread>) -> (Sink, UnaryReceiver) {
-    new_unary(Some(Arc::clone(unread)))
+pub fn counted_unary(
+    unread: &Arc<ConnectionUnread>,
+    handler: &'static &'static str,
+) -> (Sink, UnaryReceiver) {
+    new_unary(Some(Arc::clone(unread)), handler)
 }
 
-fn new_unary(unread: Option<Arc<ConnectionUnread>>) -> (Sink, UnaryReceiver) {
+fn new_unary(
+    unread: Option<Arc<ConnectionUnread>>,
+    handler: &'static &'static str,
+) -> (Sink, UnaryReceiver) {
     let stage = Mutex::new(Stage::Empty(SingleResponse::default(), None));
-    let unary = Arc::new(Unary { stage, unread });
+    let unary = Arc::new(Unary { stage, unread, handler });
     (Sink::shared(Arc::clone(&unary) as _), UnaryReceiver(unary))
 }
 
@@ -33,6 +39,8 @@ fn new_unary(unread: Option<Arc<ConnectionUnread>>) -> (Sink, UnaryReceiver) {
 struct Unary {
     stage: Mutex<Stage>,
     unread: Option<Arc<ConnectionUnread>>,
+    /// A reference to keep the allocation small.
+    handler: &'static &'static str,
 }
 
 enum Stage {
@@ -123,6 +131,19 @@ impl Future for PendingResponse {
     }
 }
 
+impl Drop for PendingResponse {
+    fn drop(&mut self) {
+        if self.guard.is_armed() {
+            log_cancellation(self.unary.handler);
+        }
+    }
+}
+
+/// The line of a request or stream that its client cancelled. Triton's test suites count it.
+pub fn log_cancellation(handler: &str) {
+    tracing::debug!("Cancellation notification received for {handler}");
+}
+
 /// One response of a channel sink.
 pub struct StreamItem {
     /// Number of the request on its stream.
@@ -186,6 +207,10 @@ impl CancelGuard {
     /// A guard for a responder with another owner.
     pub fn of(responder: &Arc<Responder>) -> Self {
         Self::new(Arc::downgrade(responder))
+    }
+
+    fn is_armed(&self) -> bool {
+        self.0.is_some()
     }
 
     pub fn disarm(&mut self) {

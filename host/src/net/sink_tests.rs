@@ -31,7 +31,7 @@ async fn unary_sink_passes_exactly_one_response() {
         ),
     ];
     for (responses, ended, want) in table {
-        let (sink, receiver) = unary();
+        let (sink, receiver) = unary(&"test");
         let responder = responder(sink);
         let weak = Arc::downgrade(&responder);
         for _ in 0..responses {
@@ -48,7 +48,7 @@ async fn unary_sink_passes_exactly_one_response() {
 
 #[tokio::test]
 async fn client_disconnect_cancels_the_request() {
-    let (sink, receiver) = unary();
+    let (sink, receiver) = unary(&"test");
     let responder = responder(sink);
     let mut response = receiver.response_of(Arc::downgrade(&responder));
     let first = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut response).poll(cx)));

@@ -2,6 +2,7 @@
 
 use crate::clock::now_ns;
 use crate::config::Settings;
+use crate::log::LogControl;
 use crate::net::context::Context;
 use crate::repository::{Model, ModelTable, OpenInstances, OpenVersion, Opened, Version};
 use crate::request::{InferRequest, Signature};
@@ -22,6 +23,7 @@ pub fn context(
     table.replace_all(models.into_iter().map(|model| (model.name.to_string(), model)).collect());
     let state = ServerState::new();
     state.set_phase(Phase::Ready);
+    let log = LogControl::new(&settings.log, |_| {});
     Arc::new(Context {
         settings: Arc::new(settings),
         models: Arc::new(table),
@@ -29,6 +31,7 @@ pub fn context(
         endpoints: Default::default(),
         shared_memory: Default::default(),
         control: Default::default(),
+        log,
     })
 }
 

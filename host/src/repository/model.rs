@@ -45,6 +45,8 @@ pub(super) struct LoadInfo {
     pub should_serve: AtomicBool,
     /// Loaded by name, not only as a step of an ensemble.
     pub requested_by_name: AtomicBool,
+    /// Its configuration file is missing or cannot be read: the model does not count for strict readiness.
+    pub unreadable: AtomicBool,
     /// Its directory was removed: a model that is added under this name later is another one.
     pub deleted: AtomicBool,
 }

@@ -12,6 +12,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// See the module text.
 #[derive(Default)]
@@ -188,12 +189,14 @@ impl ModelTable {
         latest.is_some_and(|served| served.signature.takes_strings())
     }
 
-    /// Strict readiness: every version of every model is served, or was unloaded by request.
+    /// Strict readiness: every version of every model is served, or was unloaded by request. A model whose configuration file is
+    /// missing or cannot be read does not count.
     pub fn all_ready(&self) -> bool {
         self.models.load().by_id.values().all(|m| {
-            m.refusal.is_none()
-                && !m.versions.is_empty()
-                && m.versions.values().all(|v| v.is_ready() || v.is_unloaded_by_request())
+            m.load_info.unreadable.load(Ordering::Relaxed)
+                || m.refusal.is_none()
+                    && !m.versions.is_empty()
+                    && m.versions.values().all(|v| v.is_ready() || v.is_unloaded_by_request())
         })
     }
 

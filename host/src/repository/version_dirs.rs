@@ -49,7 +49,7 @@ impl VersionDirs {
                         found.versions.insert(version, name.to_owned());
                     }
                     Some(taken) => found.warnings.push(format!(
-                        "ignoring version directory '{name}': version {version} is '{taken}'"
+                        "ignore version directory '{name}': version {version} is '{taken}'"
                     )),
                 },
             }
@@ -66,18 +66,23 @@ pub fn is_version(name: &str) -> bool {
 /// A directory whose name starts with digits is the version of that number.
 fn classify(name: &str, is_dir: bool) -> Entry {
     let digits = &name[..name.bytes().take_while(u8::is_ascii_digit).count()];
-    if !is_dir || RESERVED.contains(&name) || digits.is_empty() {
+    if !is_dir || RESERVED.contains(&name) || name.is_empty() || name.starts_with('.') {
         return Entry::Other;
+    }
+    if digits.is_empty() {
+        return Entry::Ignored(format!(
+            "ignore version directory '{name}' which fails to convert to integral number"
+        ));
     }
     if name.len() > 1 && name.starts_with('0') {
         return Entry::Ignored(format!(
-            "ignoring version directory '{name}' which contains leading zeros"
+            "ignore version directory '{name}' which contains leading zeros in its directory name"
         ));
     }
     match digits.parse() {
         Ok(version) => Entry::Version(version),
         Err(_) => Entry::Ignored(format!(
-            "ignoring version directory '{name}' whose number is out of range"
+            "ignore version directory '{name}' whose number is out of range"
         )),
     }
 }

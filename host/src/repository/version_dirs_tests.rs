@@ -14,23 +14,20 @@ fn leading_digits_make_a_directory_a_version() {
         ("warmup", Other),
         ("initial_state", Other),
         ("configs", Other),
-        ("abc3", Other),
-        ("-1", Other),
-        ("+1", Other),
-        (" 1", Other),
         (".git", Other),
         ("", Other),
-        ("\u{661}", Other),
     ] {
         assert_eq!(classify(name, true), entry, "{name:?}");
         assert_eq!(classify(name, false), Other, "{name:?} as a file");
     }
     for (name, why) in [
-        ("01", "ignoring version directory '01' which contains leading zeros"),
-        ("0x", "ignoring version directory '0x' which contains leading zeros"),
+        ("01", "ignore version directory '01' which contains leading zeros in its directory name"),
+        ("abc3", "ignore version directory 'abc3' which fails to convert to integral number"),
+        ("-1", "ignore version directory '-1' which fails to convert to integral number"),
+        ("0x", "ignore version directory '0x' which contains leading zeros in its directory name"),
         (
             "9223372036854775808",
-            "ignoring version directory '9223372036854775808' whose number is out of range",
+            "ignore version directory '9223372036854775808' whose number is out of range",
         ),
     ] {
         assert_eq!(classify(name, true), Entry::Ignored(why.to_owned()));
@@ -52,8 +49,8 @@ fn bare_number_takes_precedence_among_directories_of_one_version() {
     assert_eq!(
         found.warnings,
         [
-            "ignoring version directory '02' which contains leading zeros",
-            "ignoring version directory '3abc': version 3 is '3'",
+            "ignore version directory '02' which contains leading zeros in its directory name",
+            "ignore version directory '3abc': version 3 is '3'",
         ]
     );
 }

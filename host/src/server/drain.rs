@@ -73,8 +73,8 @@ impl Server {
             if logged != Some(left.as_secs()) {
                 logged = Some(left.as_secs());
                 tracing::info!(
-                    "Timeout {}: Found {models} live models, {requests} in-flight requests and \
-                     {sequences} sequences that have not ended",
+                    "Timeout {}: Found {models} live models and {requests} in-flight requests; \
+                     {sequences} sequences have not ended",
                     left.as_secs() + 1
                 );
             }

@@ -77,6 +77,13 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
         backend_config.entry(backend.clone()).or_default().extend(more.clone());
     }
     let backends = Arc::new(Backends::open(&dirs, &backend_config)?);
+    if settings.strict_model_config {
+        tracing::info!("Model configurations must be complete (--strict-model-config=true)");
+    } else {
+        tracing::info!(
+            "Incomplete model configurations are completed (--strict-model-config=false)"
+        );
+    }
     let machine = Arc::new(machine(settings));
     machine.log();
     Ok(Loader {

@@ -15,6 +15,7 @@ use crate::config::Settings;
 use crate::device::{self, DeviceSettings, Driver};
 use crate::error::{Error, Result};
 use crate::heap;
+use crate::log::LogControl;
 use crate::metrics::{Gpus, Page};
 use crate::net::context::{Context, EndpointStats};
 use crate::net::listener::{Bound, bind};
@@ -39,7 +40,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Runs the server until a signal stops it. Returns the exit status of the process.
-pub fn run(settings: Settings) -> u8 {
+pub fn run(settings: Settings, log: LogControl) -> u8 {
     heap::configure();
     raise_descriptor_limit();
     if let Err(e) = decode_workers::start(settings.decode_thread_count) {
@@ -59,7 +60,7 @@ pub fn run(settings: Settings) -> u8 {
             return 1;
         }
     };
-    let code = match Server::start(settings, &runtime, &health) {
+    let code = match Server::start(settings, log, &runtime, &health) {
         Ok(server) => runtime.block_on(server.serve()),
         Err(e) => {
             tracing::error!("{e}");
@@ -91,7 +92,12 @@ struct Server {
 
 impl Server {
     /// Opens the listeners and serves them, those for health and metrics on a runtime of their own. Models are loaded later.
-    fn start(settings: Settings, runtime: &Runtime, health_runtime: &Runtime) -> Result<Self> {
+    fn start(
+        settings: Settings,
+        log: LogControl,
+        runtime: &Runtime,
+        health_runtime: &Runtime,
+    ) -> Result<Self> {
         start_lines::initializing(&settings);
         set_memory_limit(&settings);
         configure_devices(&settings);
@@ -104,6 +110,7 @@ impl Server {
             endpoints: EndpointStats::default(),
             shared_memory: Default::default(),
             control: Default::default(),
+            log,
         });
         let (stop, stopped) = watch::channel(false);
         let _guard = runtime.enter();
@@ -151,6 +158,8 @@ impl Server {
             spawn(bound, Listener::Metrics(Arc::new(page)));
         }
         if let Some(bound) = grpc {
+            // v2's service and v1's: tools wait for either line.
+            tracing::info!("Started GRPCInferenceService at {}", bound.address);
             tracing::info!("Started GRPCService at {}", bound.address);
             spawn(bound, Listener::Grpc);
         }

@@ -95,7 +95,8 @@ fn server_arguments(matches: &ArgMatches) -> Vec<OsString> {
         arguments.push(argument);
     };
     for dir in matches.get_many("repository").unwrap_or_default() {
-        add("model-repository", dir);
+        // The spelling that requires complete configurations unless a flag says otherwise.
+        add("model-store", dir);
     }
     for name in FLAGS {
         for value in matches.get_many(name).unwrap_or_default() {

@@ -66,11 +66,14 @@ fn output_and_metrics_of_the_child_are_collected() {
         .flag("--log-verbose=1")
         .start();
     let sample = r#"probe_calls{at="noisy_0_cpu"}"#;
-    server.wait_for_log_with(&["probe instance noisy_0_cpu is open", "process=\"model noisy:1\""]);
+    server.wait_for_log_with(&[
+        "probe instance noisy_0_cpu is open",
+        "process=\\\"model noisy:1\\\"",
+    ]);
     for _ in 0..3 {
         assert_eq!(server.infer("noisy", r#""say":"so it goes""#).status, 200);
     }
-    server.wait_for_log_with(&["so it goes", "process=\"model noisy:1\""]);
+    server.wait_for_log_with(&["so it goes", "process=\\\"model noisy:1\\\""]);
     server.poll_until("they are counted", |server| server.metrics(sample) == Some(3.0));
     kill_process(process(&server, "noisy"), Signal::KILL).unwrap();
     wait_until_served(&server, "noisy");

@@ -80,6 +80,39 @@ fn missing_config_needs_autocomplete() {
 }
 
 #[test]
+fn start_line_of_triton_completes_configurations() {
+    let dir = folder();
+    fs::create_dir_all(dir.path().join("mine/1")).expect("a model");
+    let model = root().join("tests/models/addsub_fp32/1/model.onnx");
+    fs::copy(model, dir.path().join("mine/1/model.onnx")).expect("a model");
+    let mut flag = std::ffi::OsString::from("--model-repository=");
+    flag.push(dir.path());
+    let server = Server::new().flag(flag).start();
+    server.wait_for_log("Incomplete model configurations are completed");
+    assert_eq!(server.get("/v2/models/mine/ready").status, 200);
+}
+
+#[test]
+fn unreadable_configurations_leave_the_server_ready() {
+    let server = Server::new()
+        .model("echo", probe("echo", &[]))
+        .model("broken", "nonsense")
+        .file("bare/1/file", "")
+        .flag("--exit-on-error=false")
+        .start();
+    assert_eq!(server.get("/v2/health/ready").status, 200);
+    assert_eq!(server.get("/v2/models/broken/ready").status, 400);
+    let index = server.post("/v2/repository/index", &[], "").json();
+    let reason = |name: &str| {
+        let entries = index.as_array().expect("an index");
+        let entry = entries.iter().find(|entry| entry["name"] == name).expect(name);
+        entry["reason"].as_str().expect("a reason").to_owned()
+    };
+    assert!(reason("broken").contains("config.pbtxt:1:"), "{index}");
+    assert!(reason("bare").contains("does not exist"), "{index}");
+}
+
+#[test]
 fn invalid_model_file_is_refused() {
     let server = || {
         Server::new()

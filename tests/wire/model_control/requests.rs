@@ -343,6 +343,32 @@ fn unload_dependents_keeps_shared_steps() {
 }
 
 #[test]
+fn unreadable_configuration_is_not_polled() {
+    let server = explicit().model("m", "nonsense").start();
+    let text = "failed to load 'm', failed to poll from model repository";
+    refused(server.load("m"), 500, text);
+    let v1 = server.v1_error("load", "m");
+    assert!(v1.contains("failed to load 'm', no version is available"), "{v1}");
+    assert_eq!(server.get("/v2/health/ready").status, 200);
+    server.models().model("m", &probe("m", &[]));
+    assert_ok(server.unload("m"));
+    assert_eq!(server.index(), json!([{"name": "m"}]));
+    assert_ok(server.load("m"));
+    assert_eq!(server.index(), json!([ready("m")]));
+}
+
+#[test]
+fn unload_with_an_unreadable_body_unloads() {
+    let server = explicit().model("m", probe("m", &[])).flag("--load-model=m").start();
+    for body in ["{", "[]", r#"{"parameters":{"unload_dependents":"x"}}"#, r#"{"parameters":7}"#] {
+        assert_ok(server.load("m"));
+        assert_ok(server.post("/v2/repository/models/m/unload", &[], body));
+        assert!(!server.serves("m"), "{body}");
+    }
+    server.wait_for_log("unload of model 'm': the request body is ignored");
+}
+
+#[test]
 fn config_override_in_load_request() {
     let server = explicit().model("m", probe("m", &[])).flag("--load-model=m").start();
     let with = |config: Value| server.control("m", "load", json!({"config": config.to_string()}));
@@ -360,11 +386,19 @@ fn config_override_in_load_request() {
         server.get("/v2/models/m/config").json()["parameters"]["fail"]["string_value"],
         "other text"
     );
-    // The same override reloads again; without one the unchanged file is used.
+    // Another override reloads; a load without one keeps it until the directory changes.
     assert_ok(with(config("more text")));
     refused(server.infer("m", ""), 500, "more text");
     assert_ok(server.load("m"));
-    assert!(server.serves("m"));
+    refused(server.infer("m", ""), 500, "more text");
+    server.models().file("m/config.pbtxt", probe("m", &[("fail", "the file's text")]));
+    assert_ok(server.load("m"));
+    refused(server.infer("m", ""), 500, "the file's text");
+    // After an unload the file counts, too.
+    assert_ok(with(config("other text")));
+    assert_ok(server.unload("m"));
+    assert_ok(server.load("m"));
+    refused(server.infer("m", ""), 500, "the file's text");
 
     let override_of = |text: &str| server.control("m", "load", json!({"config": text}));
     let start = "Invalid config override: model 'm', parameter 'config':";
@@ -394,12 +428,8 @@ fn config_override_in_load_request() {
     let unknown = server.control("m", "load", json!({"else": "x"}));
     refused(unknown, 500, "unexpected error on creating Triton parameter");
     let json_layer = "attempt to access JSON non-";
-    for (parameters, act) in [
-        (json!({"config": 7}), "load"),
-        (json!([]), "load"),
-        (json!({"unload_dependents": "x"}), "unload"),
-    ] {
-        let response = server.control("m", act, parameters);
+    for parameters in [json!({"config": 7}), json!([])] {
+        let response = server.control("m", "load", parameters);
         assert_eq!(response.status, 500, "{}", response.text());
         assert!(response.error_text().contains(json_layer), "{}", response.text());
     }
@@ -419,7 +449,7 @@ fn config_override_in_load_request() {
     let named = server.post("/v2/repository/r/models/m/load", &[], "");
     refused(named, 501, "'repository_name' specification is not supported");
     assert_eq!(server.v1("load", "a/b").status, 400);
-    assert!(server.serves("m"));
+    refused(server.infer("m", ""), 500, "the file's text");
     assert_eq!(server.index(), json!([ready("m")]));
 }
 

@@ -37,7 +37,10 @@ pub(super) const BACKENDS: &[Flag] = &[
         "Split a GPU into virtual GPUs for TensorFlow",
     )
     .repeats()
-    .unsupported(&[], "virtual GPUs for TensorFlow"),
+    .unsupported(
+        &[],
+        "virtual GPUs for TensorFlow: several instances of a group share a GPU, and --tf-gpu-memory-fraction limits its memory",
+    ),
     flag(
         "platform-config-file",
         Kind::Path("FILE"),
@@ -88,7 +91,10 @@ pub(super) const DEVICES: &[Flag] = &[
         "Refuse model loads when a GPU's memory use is above the limit",
     )
     .repeats()
-    .unsupported(&[], "a GPU memory limit for model loads"),
+    .unsupported(
+        &[],
+        "a limit of GPU memory for loads: a load is refused only when the GPU has too little memory left",
+    ),
     flag(
         "host-policy",
         Kind::Text("NAME,KEY=VALUE"),
@@ -96,7 +102,10 @@ pub(super) const DEVICES: &[Flag] = &[
         "CPU cores and memory nodes of instances",
     )
     .repeats()
-    .unsupported(&[], "host policies"),
+    .unsupported(
+        &[],
+        "host policies: instances run on all CPU cores of the process, which taskset or numactl can restrict",
+    ),
     flag(
         "allow-client-shm",
         Kind::Bool,

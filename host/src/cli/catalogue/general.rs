@@ -10,7 +10,12 @@ pub(super) const GENERAL: &[Flag] = &[
         "Read flags from a TOML file: keys are flag names, repeatable flags take a list. The \
          command line takes precedence",
     ),
-    flag("id", Kind::Text("NAME"), "inference:0", "Server name in server metadata and status"),
+    flag(
+        "id",
+        Kind::Text("NAME"),
+        "",
+        "Server name in server metadata and status; by default triton for v2 clients and inference:0 for v1 clients",
+    ),
     flag("exit-on-error", Kind::Bool, "true", "Exit if the server or a model fails to start"),
     flag(
         "exit-timeout-secs",

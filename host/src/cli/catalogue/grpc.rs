@@ -26,9 +26,9 @@ pub(super) const GRPC: &[Flag] = &[
         "grpc-header-forward-pattern",
         Kind::Text("REGEX"),
         "",
-        "Forward request metadata that matches to models as parameters",
-    )
-    .unsupported(&[""], "header forwarding"),
+        "Forward request metadata whose name matches to models as string parameters; ignores case unless the pattern begins \
+         with (?-i)",
+    ),
     flag("grpc-infer-thread-count", ANY_INT, "", "Number of threads for ModelInfer")
         .no_effect(OWN_THREADS),
     flag("grpc-stream-infer-thread-count", ANY_INT, "", "Number of threads for ModelStreamInfer")
@@ -67,9 +67,8 @@ pub(super) const GRPC: &[Flag] = &[
         "grpc-infer-response-compression-level",
         Kind::Choice(&["none", "low", "medium", "high"]),
         "none",
-        "Compression level of responses",
-    )
-    .unsupported(&["none"], "response compression that the client did not request"),
+        "Compress inference responses for clients that accept gzip or deflate",
+    ),
     flag(
         "grpc-keepalive-time",
         Kind::Count,
@@ -126,8 +125,7 @@ pub(super) const GRPC: &[Flag] = &[
         "grpc-restricted-protocol",
         Kind::Text("APIS:KEY=VALUE"),
         "",
-        "Restrict RPCs to requests with a header",
+        "Refuse RPCs of these groups without the metadata triton-grpc-protocol-KEY: VALUE; groups as for --http-restricted-api",
     )
-    .repeats()
-    .unsupported(&[], "restricted endpoints"),
+    .repeats(),
 ];

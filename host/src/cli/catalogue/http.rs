@@ -35,15 +35,16 @@ pub(super) const HTTP: &[Flag] = &[
         "http-header-forward-pattern",
         Kind::Text("REGEX"),
         "",
-        "Forward request headers that match to models as parameters",
-    )
-    .unsupported(&[""], "header forwarding"),
+        "Forward request headers whose name matches to models as string parameters; ignores case unless the pattern begins \
+         with (?-i), and names are in lower case",
+    ),
     flag(
         "http-restricted-api",
         Kind::Text("APIS:KEY=VALUE"),
         "",
-        "Restrict endpoints to requests with a header",
+        "Refuse requests without the header KEY: VALUE for these groups of endpoints, separated by commas: health, metadata, \
+         inference, shared-memory, model-config, model-repository, statistics, trace, logging. v1 endpoints belong to \
+         the same groups",
     )
-    .repeats()
-    .unsupported(&[], "restricted endpoints"),
+    .repeats(),
 ];

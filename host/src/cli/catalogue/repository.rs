@@ -8,9 +8,17 @@ pub(super) const REPOSITORY: &[Flag] = &[
         Kind::Path("DIR"),
         "",
         "Model repository: a directory with one directory per model, or its URL in an object store: \
-         gs://BUCKET/PATH, s3://BUCKET/PATH, s3://HOST:PORT/BUCKET/PATH, as://ACCOUNT/CONTAINER/PATH. Required",
+         gs://BUCKET/PATH, s3://BUCKET/PATH, s3://HOST:PORT/BUCKET/PATH, as://ACCOUNT/CONTAINER/PATH. Required. \
+         With this spelling, Triton's, configurations may be incomplete, see --strict-model-config",
     )
-    .also(&["model-store", "modelstore"])
+    .repeats(),
+    flag(
+        "model-store",
+        Kind::Path("DIR"),
+        "",
+        "Same as --model-repository, in the spelling of TRTIS: configurations must be complete",
+    )
+    .also(&["modelstore"])
     .repeats(),
     flag(
         "model_base_path",
@@ -43,9 +51,9 @@ pub(super) const REPOSITORY: &[Flag] = &[
     flag(
         "strict-model-config",
         Kind::Bool,
-        "true",
+        "",
         "Require a complete configuration file for every model; with false the backend completes \
-         missing fields",
+         missing fields. The default is false with --model-repository, as in Triton, and true with --model-store, as in TRTIS",
     ),
     flag("disable-auto-complete-config", Kind::Bool, "false", "Same as --strict-model-config=true"),
     flag("model-load-thread-count", POSITIVE, "4", "Number of models loaded in parallel"),

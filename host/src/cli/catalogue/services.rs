@@ -58,15 +58,19 @@ pub(super) const TRACING: &[Flag] = &[
 ];
 
 pub(super) const CLOUD: &[Flag] = &[
-    flag("allow-sagemaker", Kind::Bool, "false", "Serve the SageMaker endpoints")
-        .unsupported(&["false"], "the SageMaker frontend"),
+    flag("allow-sagemaker", Kind::Bool, "false", "Serve the SageMaker endpoints").unsupported(
+        &["false"],
+        "the SageMaker frontend: clients use the v2 endpoints of the HTTP port",
+    ),
     flag("sagemaker-port", PORT, "", "Port of the SageMaker frontend").no_effect(UNUSED_SAGEMAKER),
     flag("sagemaker-safe-port-range", Kind::Text("A-B"), "", "Ports that other frontends may use")
         .no_effect(UNUSED_SAGEMAKER),
     flag("sagemaker-thread-count", ANY_INT, "", "Number of threads of the SageMaker frontend")
         .no_effect(UNUSED_SAGEMAKER),
-    flag("allow-vertex-ai", Kind::Bool, "false", "Serve the Vertex AI endpoints")
-        .unsupported(&["false"], "the Vertex AI frontend"),
+    flag("allow-vertex-ai", Kind::Bool, "false", "Serve the Vertex AI endpoints").unsupported(
+        &["false"],
+        "the Vertex AI frontend: clients use the v2 endpoints of the HTTP port",
+    ),
     flag("vertex-ai-port", PORT, "", "Port of the Vertex AI frontend").no_effect(UNUSED_VERTEX),
     flag("vertex-ai-thread-count", ANY_INT, "", "Number of threads of the Vertex AI frontend")
         .no_effect(UNUSED_VERTEX),

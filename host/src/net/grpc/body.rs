@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pub const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+pub const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// See the module text.
 pub struct GrpcBody(Kind);
@@ -32,6 +33,17 @@ impl GrpcBody {
     /// The body of a successful unary call.
     pub fn message(message: Chunks) -> Self {
         Self(Kind::Message(message.finish().0.into_iter()))
+    }
+
+    /// The chunks of the message, if there is one. The body is empty afterwards.
+    pub fn take_message(&mut self) -> Option<impl Iterator<Item = Chunk> + use<>> {
+        match std::mem::replace(&mut self.0, Kind::Empty) {
+            Kind::Message(chunks) => Some(chunks),
+            other => {
+                self.0 = other;
+                None
+            }
+        }
     }
 
     /// Counts the body as unread; see [`chunks::count`].

@@ -1,7 +1,10 @@
 //! gRPC frontends.
 pub mod body; // response bodies: a message and its trailers
+pub mod compression; // compressed responses
 pub mod deadline; // grpc-timeout
 pub mod first_poll; // polls streams that arrived together in one task
+pub mod gate; // restricted groups, delay hooks
+pub mod reflection; // the services, described to tools
 pub mod stream_messages; // the requests of a stream
 pub mod stream_response; // the responses of a stream
 pub mod unary; // unary calls without tonic: message framing, statuses

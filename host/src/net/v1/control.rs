@@ -58,7 +58,7 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
             "failed to poll from model repository".to_owned()
         }
         LoadError::Internal(why) => why,
-        LoadError::NoVersion => "no version is available".to_owned(),
+        LoadError::NoVersion | LoadError::Unreadable(_) => "no version is available".to_owned(),
         LoadError::Versions(failed) => {
             let numbers: Vec<String> = failed.iter().map(|(n, _)| n.to_string()).collect();
             format!("versions that are not available: {}", numbers.join(","))

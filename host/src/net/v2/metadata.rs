@@ -9,8 +9,8 @@ use trtserver_proto::v2::{
     ModelMetadataResponse, ServerMetadataResponse, model_metadata_response::TensorMetadata,
 };
 
-/// In Triton's order.
-const EXTENSIONS: [&str; 13] = [
+/// In Triton's order, without `trace`, whose settings cannot be changed.
+const EXTENSIONS: [&str; 12] = [
     "classification",
     "sequence",
     "model_repository",
@@ -22,7 +22,6 @@ const EXTENSIONS: [&str; 13] = [
     "binary_tensor_data",
     "parameters",
     "statistics",
-    "trace",
     "logging",
 ];
 
@@ -51,7 +50,7 @@ pub fn server(ctx: &Context) -> ServerMetadataResponse {
         _ => true,
     };
     ServerMetadataResponse {
-        name: ctx.settings.server_id.clone(),
+        name: ctx.settings.server_name.clone(),
         version: ctx.settings.server_version.clone(),
         extensions: EXTENSIONS.into_iter().filter(|e| offered(e)).map(str::to_owned).collect(),
     }

@@ -114,7 +114,7 @@ fn only_repository(name: &str) -> Result<()> {
 
 fn not_loaded(name: &str, e: LoadError) -> Error {
     let lines = match e {
-        LoadError::NotPolled(_) => {
+        LoadError::NotPolled(_) | LoadError::Unreadable(_) => {
             let why = "failed to poll from model repository";
             return Error::internal(format!("failed to load '{name}', {why}"));
         }

@@ -54,6 +54,8 @@ pub enum LoadError {
     NotPolled(Error),
     /// Its directory has no version.
     NoVersion,
+    /// The configuration file of a model that is not loaded is missing or cannot be read.
+    Unreadable(Error),
     /// The configuration, or the steps of an ensemble, are invalid.
     Refused(Error),
     /// Versions that could not be opened, and why.
@@ -69,7 +71,7 @@ impl fmt::Display for LoadError {
         match self {
             Self::Internal(reason) => f.write_str(reason),
             Self::NoVersion => f.write_str("no version is available"),
-            Self::NotPolled(e) | Self::Refused(e) => f.write_str(&e.message),
+            Self::NotPolled(e) | Self::Unreadable(e) | Self::Refused(e) => f.write_str(&e.message),
             Self::Versions(failed) => {
                 for (i, (number, e)) in failed.iter().enumerate() {
                     let separator = if i == 0 { "" } else { "; " };
@@ -315,7 +317,7 @@ impl ModelControl {
             self.abandon_after_panic(&name);
         }
         let loaded = flatten(loaded);
-        if let Err(LoadError::Refused(e)) = &loaded {
+        if let Err(LoadError::Unreadable(e) | LoadError::Refused(e)) = &loaded {
             tracing::error!("failed to load '{name}': {e}");
         }
         drop((lock, permit));

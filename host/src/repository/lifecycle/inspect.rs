@@ -113,7 +113,7 @@ impl Loader {
             self.prepare_with(id, files, models, request, &mut |warning| warnings.push(warning));
         model.prepared = match prepared {
             Ok(prepared) => Some(prepared),
-            Err(Refusal { error, part, others }) => {
+            Err(Refusal { error, part, others, .. }) => {
                 let reasons = std::iter::once((error, part)).chain(others);
                 findings.extend(reasons.map(|(error, part)| at.refused(&error.message, part)));
                 // The checks ended before these.

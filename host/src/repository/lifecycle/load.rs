@@ -106,9 +106,13 @@ impl ModelControl {
                 opened => opened.map(|()| true),
             },
             Err(_) if self.is_stopping() => Err(LoadError::Stopping),
-            Err(RefusedModel { error, config }) => {
-                self.publish_refusal(name, old.as_deref(), config, &error);
-                Err(LoadError::Refused(error))
+            Err(RefusedModel { error, config, unreadable }) => {
+                self.publish_refusal(name, old.as_deref(), config, &error, unreadable);
+                // A loaded model goes on to serve, and its client is told why it was not replaced.
+                Err(match unreadable && !old.is_some_and(|old| old.is_loaded()) {
+                    true => LoadError::Unreadable(error),
+                    false => LoadError::Refused(error),
+                })
             }
         }
     }
@@ -130,7 +134,7 @@ impl ModelControl {
         let _ensembles = is_ensemble.then(|| self.ensembles.lock());
         if let Some(e) = self.circular_dependency(&prepared) {
             let config = prepared.model.config.clone();
-            self.publish_refusal(&prepared.model.id, old, config, &e);
+            self.publish_refusal(&prepared.model.id, old, config, &e, false);
             return Err(LoadError::Refused(e));
         }
         if old.is_some_and(Model::is_loaded) {
@@ -241,7 +245,7 @@ impl ModelControl {
             (Some(model), failure) => model.set_reload_failure(failure.map(LoadError::to_string)),
             (None, Some(LoadError::NotPolled(e))) => {
                 let old = model.as_deref().filter(|m| !m.load_info.deleted.load(Ordering::Relaxed));
-                self.publish_refusal(name, old, None, e);
+                self.publish_refusal(name, old, None, e, false);
             }
             (None, _) => {}
         }
@@ -254,10 +258,13 @@ impl ModelControl {
         old: Option<&Model>,
         config: Option<Arc<ModelConfig>>,
         e: &Error,
+        unreadable: bool,
     ) {
         if old.is_none_or(|old| !old.is_loaded()) {
             // Fails only while the server stops, when the reason need not be shown.
-            let _ = self.publish(&Model::refused(name, old, config, e.message.clone()));
+            let refused = Model::refused(name, old, config, e.message.clone());
+            refused.load_info.unreadable.store(unreadable, Ordering::Relaxed);
+            let _ = self.publish(&refused);
         }
     }
 

@@ -82,11 +82,13 @@ pub(super) struct RefusedModel {
     pub error: Error,
     /// Its configuration, if that is not the cause.
     pub config: Option<Arc<ModelConfig>>,
+    /// See [`Refusal`].
+    pub unreadable: bool,
 }
 
 impl From<Error> for RefusedModel {
     fn from(error: Error) -> Self {
-        Self { error, config: None }
+        Self { error, config: None, unreadable: false }
     }
 }
 
@@ -96,18 +98,20 @@ pub(super) struct Refusal {
     pub part: Part,
     /// Further reasons, of which the first one is not the cause.
     pub others: Vec<(Error, Part)>,
+    /// The configuration file is missing or cannot be read.
+    pub unreadable: bool,
 }
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self { error, part: Part::Unknown, others: Vec::new() }
+        Self { error, part: Part::Unknown, others: Vec::new(), unreadable: false }
     }
 }
 
 impl From<ConfigError> for Refusal {
     fn from(e: ConfigError) -> Self {
         let part = e.part;
-        Self { error: config_error(e), part, others: Vec::new() }
+        Self { error: config_error(e), part, others: Vec::new(), unreadable: false }
     }
 }
 
@@ -147,6 +151,7 @@ impl Loader {
         prepared.map_err(|refusal| RefusedModel {
             error: refusal.error,
             config: checked.get().cloned(),
+            unreadable: refusal.unreadable,
         })
     }
 
@@ -169,7 +174,9 @@ impl Loader {
         let configured_by_request = request.config.is_some();
         let mut config = match request.config {
             Some(config) => config,
-            None => self.read_config(name, dir)?,
+            None => self
+                .read_config(name, dir)
+                .map_err(|error| Refusal { unreadable: true, ..error.into() })?,
         };
         let fetching = Instant::now();
         files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
@@ -237,6 +244,7 @@ impl Loader {
             },
             should_serve: true.into(),
             requested_by_name: request.by_name.into(),
+            unreadable: false.into(),
             deleted: false.into(),
         };
         let model = Model::prepared(id, config, by_number, ending, load_info);

@@ -177,10 +177,11 @@ impl Preparation {
     }
 
     fn refuse(&mut self, name: &str, refused: impl Into<RefusedModel>) {
-        let RefusedModel { error, config } = refused.into();
+        let RefusedModel { error, config, unreadable } = refused.into();
         tracing::error!("failed to load model '{name}': {error}");
         self.report.failures.push(format!("'{name}': {error}"));
         let refused = Model::refused(name, None, config, error.message);
+        refused.load_info.unreadable.store(unreadable, Ordering::Relaxed);
         self.refused.insert(name.to_owned(), refused);
     }
 

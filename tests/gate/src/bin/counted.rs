@@ -116,11 +116,14 @@ fn main() -> ExitCode {
                 return ExitCode::from(stop.code);
             }
         };
-    if let Err(e) = log::init(&start.settings.log) {
-        eprintln!("trtserver-counted: the log cannot be opened: {e}");
-        return ExitCode::FAILURE;
-    }
-    ExitCode::from(server::run(start.settings))
+    let log = match log::init(&start.settings.log, |_| {}) {
+        Ok(log) => log,
+        Err(e) => {
+            eprintln!("trtserver-counted: the log cannot be opened: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    ExitCode::from(server::run(start.settings, log))
 }
 
 fn serve_counts() -> io::Result<()> {

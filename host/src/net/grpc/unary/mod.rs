@@ -13,7 +13,7 @@ pub use control::receive_control;
 pub use message_buf::{MessageBuf, RequestedModel};
 pub use receive::{Limits, decode, is_heavy, open, reserve_decoded, too_long};
 pub use receiver::MessageReceiver;
-pub use respond::{refuse, respond, respond_with};
+pub use respond::{percent_encode, refuse, respond, respond_with};
 pub use sizes::{MAX_MESSAGE, MIN_IN_ARENA, PREFIX};
 
 #[cfg(test)]

@@ -2,14 +2,13 @@
 
 use super::sizes::{MAX_MESSAGE, PREFIX};
 use crate::net::chunks::{self, Chunks};
-use crate::net::grpc::body::{GrpcBody, STATUS};
+use crate::net::grpc::body::{GrpcBody, MESSAGE, STATUS};
 use bytes::{BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use tonic::Status;
 
-const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
@@ -84,7 +83,7 @@ pub fn refuse(status: &Status) -> http::Response<GrpcBody> {
 }
 
 /// Percent-encodes everything but printable ASCII, and `%` itself.
-fn percent_encode(text: &str) -> String {
+pub fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

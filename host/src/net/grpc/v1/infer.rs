@@ -90,8 +90,9 @@ fn read_or_defer(
     deadline_ns: u64,
 ) -> OrDeferred<Result<Begun, Status>> {
     if !is_heavy(ctx, &frames) {
-        let begun = decode(ctx, frames)
-            .map(|request| begin_or_defer(ctx, request, received_ns, deadline_ns, sink::unary()));
+        let begun = decode(ctx, frames).map(|request| {
+            begin_or_defer(ctx, request, received_ns, deadline_ns, sink::unary(&"InferHandler"))
+        });
         return match begun {
             Ok(Ok(begun)) => Ok(Ok(begun)),
             Ok(Err(deferred)) => Err(Box::pin(async { Ok(deferred.await) })),
@@ -103,7 +104,7 @@ fn read_or_defer(
         let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
         let read = move || {
             let request = decode(&ctx, frames)?;
-            Ok(begin(&ctx, request, received_ns, deadline_ns, sink::unary()))
+            Ok(begin(&ctx, request, received_ns, deadline_ns, sink::unary(&"InferHandler")))
         };
         decode_workers::run(read).await.map_err(status_code::status)?
     }))

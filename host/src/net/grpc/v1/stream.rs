@@ -134,7 +134,7 @@ async fn read<S>(
                 return;
             }
             Some(Ok(request)) => {
-                let sink = sink::counted_unary(&unread);
+                let sink = sink::counted_unary(&unread, &"StreamInferHandler");
                 let begun = infer::begin_or_defer(&ctx, request, now_ns(), deadline_ns, sink);
                 let begun = match begun {
                     Ok(begun) => begun,

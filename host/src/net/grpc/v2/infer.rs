@@ -7,9 +7,12 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::decode_workers::{self, MAX_INLINE, OrDeferred};
 use crate::net::grpc::body::GrpcBody;
+use crate::net::grpc::compression::Compression;
 use crate::net::grpc::unary::{self, MessageBuf};
 use crate::net::sink::PendingResponse;
-use crate::net::v2::{Regions, UncheckedRequest, find_for_inference, refused, require_unary};
+use crate::net::v2::{
+    ForwardedHeaders, Regions, UncheckedRequest, find_for_inference, refused, require_unary,
+};
 use crate::net::{sink, status_code};
 use crate::repository::OpenVersion;
 use crate::request::InferResponse;
@@ -33,7 +36,13 @@ pub fn infer<B: Body<Data = Bytes> + Unpin>(
 ) -> impl Future<Output = Response<GrpcBody>> + use<B> {
     unary::serve(ctx, request, move |mut call| async move {
         let message = call.receive().await?;
-        let pending = match begin_or_defer(&call.ctx, message, call.deadline_ns, received_ns) {
+        let settings = &call.ctx.settings;
+        let forwarded = ForwardedHeaders::of(settings.grpc_header_forward.as_ref(), &call.headers);
+        let forwarded = forwarded.map_err(status_code::status)?;
+        let compression =
+            settings.grpc_compression.and_then(|level| Compression::of(&call.headers, level));
+        let arrival = Arrival { received_ns, deadline_ns: call.deadline_ns, forwarded };
+        let pending = match begin_or_defer(&call.ctx, message, arrival) {
             Ok(pending) => pending?,
             Err(deferred) => deferred.await?,
         };
@@ -45,8 +54,18 @@ pub fn infer<B: Body<Data = Bytes> + Unpin>(
             },
             Err(error) => Err(error),
         };
-        encoded.map_err(status_code::status)
+        match (encoded, compression) {
+            (Ok(response), Some(compression)) => Ok(Box::pin(compression.compress(response)).await),
+            (encoded, _) => encoded.map_err(status_code::status),
+        }
     })
+}
+
+/// When a call arrived, its deadline (0 = none), and its metadata for the model.
+struct Arrival {
+    received_ns: u64,
+    deadline_ns: u64,
+    forwarded: Option<Box<ForwardedHeaders>>,
 }
 
 /// Reading or checking the message takes long.
@@ -60,19 +79,18 @@ fn is_heavy(ctx: &Context, message: &MessageBuf) -> bool {
 fn begin_or_defer(
     ctx: &Arc<Context>,
     frames: MessageBuf,
-    deadline_ns: u64,
-    received_ns: u64,
+    arrival: Arrival,
 ) -> OrDeferred<Result<PendingRequest, Status>> {
     if !is_heavy(ctx, &frames) {
-        return match begin(ctx, frames, deadline_ns, received_ns) {
+        return match begin(ctx, frames, &arrival) {
             Ok(pending) => Ok(pending),
             Err(request) if fallback::copies_much(&request) => {
                 let ctx = Arc::clone(ctx);
-                let begin = move || begin_decoded(&ctx, *request, deadline_ns, received_ns);
+                let begin = move || begin_decoded(&ctx, *request, &arrival);
                 let work = async { decode_workers::run(begin).await.map_err(status_code::status)? };
                 Err(Box::pin(work))
             }
-            Err(request) => Ok(begin_decoded(ctx, *request, deadline_ns, received_ns)),
+            Err(request) => Ok(begin_decoded(ctx, *request, &arrival)),
         };
     }
     let ctx = Arc::clone(ctx);
@@ -80,8 +98,8 @@ fn begin_or_defer(
         let (frames, _reservation) =
             unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
         let begin = move || {
-            begin(&ctx, frames, deadline_ns, received_ns)
-                .unwrap_or_else(|request| begin_decoded(&ctx, *request, deadline_ns, received_ns))
+            begin(&ctx, frames, &arrival)
+                .unwrap_or_else(|request| begin_decoded(&ctx, *request, &arrival))
         };
         decode_workers::run(begin).await.map_err(status_code::status)?
     }))
@@ -91,8 +109,7 @@ fn begin_or_defer(
 fn begin(
     ctx: &Arc<Context>,
     mut frames: MessageBuf,
-    deadline_ns: u64,
-    received_ns: u64,
+    arrival: &Arrival,
 ) -> Result<Result<PendingRequest, Status>, Box<ModelInferRequest>> {
     if frames.remaining() >= unary::MIN_IN_ARENA
         && let Some(memory) = frames.model().and_then(|m| m.input_memory(&ctx.models))
@@ -110,7 +127,7 @@ fn begin(
                 .map_err(|status| Error::internal(status.message()))
                 .and_then(|request| fallback::read(served, request, Regions::of(ctx))),
         };
-        let pending = start(ctx, model, version, deadline_ns, received_ns, read);
+        let pending = start(ctx, model, version, arrival, read);
         return Ok(pending.map_err(status_code::status));
     }
     match unary::decode(ModelInferRequest::schema(), frames) {
@@ -123,12 +140,11 @@ fn begin(
 fn begin_decoded(
     ctx: &Arc<Context>,
     request: ModelInferRequest,
-    deadline_ns: u64,
-    received_ns: u64,
+    arrival: &Arrival,
 ) -> Result<PendingRequest, Status> {
     let (model, version) = (request.model_name.clone(), request.model_version.clone());
     let read = |served: &OpenVersion| fallback::read(served, request, Regions::of(ctx));
-    start(ctx, &model, &version, deadline_ns, received_ns, read).map_err(status_code::status)
+    start(ctx, &model, &version, arrival, read).map_err(status_code::status)
 }
 
 /// A request that was queued.
@@ -171,25 +187,28 @@ fn start(
     ctx: &Arc<Context>,
     model: &str,
     version: &str,
-    deadline_ns: u64,
-    received_ns: u64,
+    arrival: &Arrival,
     read: impl FnOnce(&OpenVersion) -> Result<(UncheckedRequest, ResponseSpec)>,
 ) -> Result<PendingRequest> {
     let in_flight = ctx.state.begin_request();
     let served = find(ctx, model, version)?;
-    let (sink, receiver) = sink::unary();
+    let (sink, receiver) = sink::unary(&"ModelInferHandler");
     let submitted = require_unary(
         &served,
         "ModelInfer RPC doesn't support models with decoupled transaction policy",
     )
     .and_then(|()| read(&served))
     .and_then(|(mut unchecked, spec)| {
-        unchecked.deadline_ns = deadline_ns;
-        let exact = !version.is_empty();
+        unchecked.deadline_ns = arrival.deadline_ns;
+        if let Some(forwarded) = &arrival.forwarded {
+            forwarded.add_to(&mut unchecked.parameters);
+        }
+        let (exact, received_ns) = (!version.is_empty(), arrival.received_ns);
         let queued = unchecked.submit_where_begun(ctx, &served, exact, received_ns, sink)?;
         Ok((queued, spec))
     });
-    let ((responder, began), spec) = submitted.map_err(|e| refused(&served, received_ns, e))?;
+    let ((responder, began), spec) =
+        submitted.map_err(|e| refused(&served, arrival.received_ns, e))?;
     let served = began.unwrap_or(served);
     let response = receiver.response_of(responder);
     Ok(PendingRequest { served, spec, response, _in_flight: in_flight })

@@ -177,7 +177,8 @@ fn decoded(message: &Encoded) -> ModelStreamInferResponse {
 /// The responses of a stream, each as `id:final:outputs`, `id!error`, or `status`.
 async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
     let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
-    let mut responses = super::stream::serve(context(), incoming, true_status, 0, unread());
+    let mut responses =
+        super::stream::serve(context(), incoming, stream_call(true_status), unread());
     let mut got = Vec::new();
     while let Some(response) = responses.next().await {
         got.push(match response {
@@ -243,7 +244,7 @@ async fn dropped_stream_cancels_its_requests() {
         tokio_stream::iter([Ok(request("stuck", "0"))]),
         tokio_stream::pending(),
     );
-    let responses = super::stream::serve(Arc::clone(&ctx), incoming, false, 0, unread());
+    let responses = super::stream::serve(Arc::clone(&ctx), incoming, stream_call(false), unread());
     while ctx.state.in_flight() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
@@ -262,4 +263,8 @@ fn futures_can_move(ctx: &Arc<Context>, request: http::Request<hyper::body::Inco
     fn check(_: impl Send) {}
     check(infer(ctx, request, 0));
     check(services(Arc::clone(ctx)));
+}
+
+fn stream_call(true_status: bool) -> super::stream::StreamCall {
+    super::stream::StreamCall { true_status, deadline_ns: 0, forwarded: None }
 }

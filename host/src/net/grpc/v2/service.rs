@@ -5,8 +5,9 @@ use crate::net::context::Context;
 use crate::net::grpc::unary;
 use crate::net::shared_memory::CudaMemory;
 use crate::net::status_code::status;
+use crate::net::v2::log_settings::{self, Kind as LogKind, Value as LogValue};
 use crate::net::v2::repository::{self, CONFIG, DEPENDENTS, FILE, LoadParameters};
-use crate::net::v2::{find_ready, metadata, regions, settings, statistics};
+use crate::net::v2::{find_ready, metadata, regions, statistics, trace_settings};
 use crate::shared_memory::Kind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,6 +71,37 @@ fn load_parameters(r: &RepositoryModelLoadRequest) -> Result<LoadParameters, Err
         }
     }
     Ok(read)
+}
+
+/// The changes in a request for log settings.
+fn log_changes(
+    settings: &BTreeMap<String, log_settings_request::SettingValue>,
+) -> Result<Vec<(String, LogValue)>, Error> {
+    use log_settings_request::setting_value::ParameterChoice::{
+        BoolParam, StringParam, Uint32Param,
+    };
+    let change = |(key, value): (&String, &log_settings_request::SettingValue)| {
+        let value = match (log_settings::kind(key)?, &value.parameter_choice) {
+            (LogKind::Switch, Some(BoolParam(on))) => LogValue::Switch(*on),
+            (LogKind::Switch, _) => {
+                return Err(Error::invalid(format!("expect boolean for '{key}'")));
+            }
+            (LogKind::Level, Some(Uint32Param(level))) => LogValue::Level(*level),
+            (LogKind::Level, _) => {
+                return Err(Error::invalid(format!("expect int32 for '{key}'")));
+            }
+            (LogKind::Format, Some(StringParam(name))) => {
+                let format = log_settings::format(name);
+                let unknown = || Error::invalid(format!("invalid argument for {key}, got: {name}"));
+                LogValue::Format(format.ok_or_else(unknown)?)
+            }
+            (LogKind::Format, _) => {
+                return Err(Error::invalid(format!("expect string for '{key}'")));
+            }
+        };
+        Ok((key.clone(), value))
+    };
+    settings.iter().map(change).collect()
 }
 
 /// `inference.GRPCInferenceService`.
@@ -227,9 +259,9 @@ impl GrpcInferenceService for Service {
         r: Request<TraceSettingRequest>,
     ) -> TonicResult<TraceSettingResponse> {
         let r = r.get_ref();
-        let known = settings::trace(&self.0, &r.model_name).map_err(status)?;
+        let known = trace_settings::of(&self.0, &r.model_name).map_err(status)?;
         if !r.settings.is_empty() {
-            return Err(status(settings::cannot_change("trace")));
+            return Err(status(trace_settings::cannot_change()));
         }
         let value = |values: &[&str]| trace_setting_response::SettingValue {
             value: values.iter().map(|v| (*v).to_owned()).collect(),
@@ -243,10 +275,9 @@ impl GrpcInferenceService for Service {
         &self,
         r: Request<LogSettingsRequest>,
     ) -> TonicResult<LogSettingsResponse> {
-        if !r.get_ref().settings.is_empty() {
-            return Err(status(settings::cannot_change("log")));
-        }
-        let settings = settings::log(&self.0).into_iter().map(|(key, value)| {
+        let changes = log_changes(&r.get_ref().settings).map_err(status)?;
+        log_settings::change(&self.0, &changes);
+        let settings = log_settings::current(&self.0).into_iter().map(|(key, value)| {
             let value = log_settings_response::SettingValue { parameter_choice: Some(value) };
             (key.to_owned(), value)
         });

@@ -11,12 +11,13 @@ use crate::error::Error;
 use crate::net::context::Context;
 use crate::net::decode_workers;
 use crate::net::grpc::body::GrpcBody;
+use crate::net::grpc::compression::Compression;
 use crate::net::grpc::stream_messages::{StreamBody, StreamRequest};
-use crate::net::grpc::{deadline, stream_response};
+use crate::net::grpc::{deadline, stream_response, unary};
 use crate::net::sink::{self, CancelGuard, StreamItem};
 use crate::net::status_code;
 use crate::net::unread::{ConnectionUnread, StreamUnread};
-use crate::net::v2::{Regions, refused};
+use crate::net::v2::{ForwardedHeaders, Regions, refused};
 use crate::repository::OpenVersion;
 use crate::request::context::RequestStream;
 use crate::request::{InferResponse, StreamLimit};
@@ -54,25 +55,48 @@ pub fn stream(
 ) -> Response<GrpcBody> {
     let true_status = request.headers().get("triton_grpc_error");
     let true_status = true_status.is_some_and(|value| value.as_bytes() == b"true");
-    stream_response::respond(ctx, request, |requests, deadline_ns| {
-        serve(Arc::clone(ctx), requests, true_status, deadline_ns, unread)
-    })
+    let settings = &ctx.settings;
+    let forwarded = ForwardedHeaders::of(settings.grpc_header_forward.as_ref(), request.headers());
+    let forwarded = match forwarded {
+        Ok(forwarded) => forwarded,
+        Err(error) => return unary::refuse(&status_code::status(error)),
+    };
+    let compression = settings.grpc_compression;
+    let compression = compression.and_then(|level| Compression::of(request.headers(), level));
+    let serve = |requests, deadline_ns| {
+        let call = StreamCall { true_status, deadline_ns, forwarded };
+        serve(Arc::clone(ctx), requests, call, unread)
+    };
+    match compression {
+        None => stream_response::respond(ctx, request, serve),
+        Some(compression) => stream_response::respond_compressed(ctx, request, compression, serve),
+    }
 }
 
-/// Serves the requests of `incoming`. With `true_status`, the first error ends the stream with its own status instead of
-/// being sent in-band. `deadline_ns` is the deadline of the whole call, 0 = none.
+/// What the head of a stream says.
+pub struct StreamCall {
+    /// The first error ends the stream with its own status instead of being sent in-band.
+    pub true_status: bool,
+    /// Of the whole call, 0 = none.
+    pub deadline_ns: u64,
+    pub forwarded: Option<Box<ForwardedHeaders>>,
+}
+
+/// Serves the requests of `incoming`.
 pub fn serve(
     ctx: Arc<Context>,
     incoming: impl Stream<Item = Result<ModelInferRequest, Status>> + Send + Unpin + 'static,
-    true_status: bool,
-    deadline_ns: u64,
+    call: StreamCall,
     connection: Arc<ConnectionUnread>,
 ) -> ReceiverStream<Message> {
+    let StreamCall { true_status, deadline_ns, forwarded } = call;
+    let forwarded = forwarded.map(Arc::from);
     let (out, responses) = mpsc::channel(MAX_UNREAD);
     let (sink, items) = mpsc::unbounded_channel();
     let unread = StreamUnread::new(connection);
-    let submitter = Submitter { ctx, sink, unread: Arc::clone(&unread), deadline_ns };
-    let pending = PendingRequests { submitter, unread, slots: BTreeMap::new(), next: 0 };
+    let submitter = Submitter { ctx, sink, unread: Arc::clone(&unread), deadline_ns, forwarded };
+    let pending =
+        PendingRequests { submitter, unread, slots: BTreeMap::new(), next: 0, complete: false };
     tokio::spawn(async move {
         let work = async {
             drive(pending, incoming, items, &out, true_status).await;
@@ -102,6 +126,7 @@ async fn drive(
                 Some(Ok(request)) => pending.begin(request).await,
                 // Malformed, too large, or the stream broke.
                 Some(Err(status)) => {
+                    pending.complete = true;
                     let _ = out.send(Err(status)).await;
                     return;
                 }
@@ -117,10 +142,12 @@ async fn drive(
                 Outgoing::Response(message) | Outgoing::Error(_, message) => (Ok(message), false),
             };
             if out.send(message).await.is_err() || failed {
+                pending.complete = failed;
                 return;
             }
         }
     }
+    pending.complete = true;
 }
 
 enum Outgoing {
@@ -136,12 +163,17 @@ struct PendingRequests {
     /// By number, which is the order of arrival.
     slots: BTreeMap<u64, Slot>,
     next: u64,
+    /// The stream has ended; its client did not cancel it.
+    complete: bool,
 }
 
 impl Drop for PendingRequests {
     /// Cancels the newest first: if the oldest, which may be executing, ended first, its instance could begin the next one
     /// before that is cancelled, too.
     fn drop(&mut self) {
+        if !self.complete {
+            sink::log_cancellation("ModelStreamInferHandler");
+        }
         while self.slots.pop_last().is_some() {}
         // Wakes backends that wait for the client. If it came first, such a request could end before it is cancelled, and would
         // be counted as failed only.
@@ -156,6 +188,7 @@ struct Submitter {
     sink: mpsc::UnboundedSender<StreamItem>,
     unread: Arc<StreamUnread>,
     deadline_ns: u64,
+    forwarded: Option<Arc<ForwardedHeaders>>,
 }
 
 impl Submitter {
@@ -173,6 +206,9 @@ impl Submitter {
             |(mut unchecked, spec)| {
                 unchecked.streaming = true;
                 unchecked.deadline_ns = self.deadline_ns;
+                if let Some(forwarded) = &self.forwarded {
+                    forwarded.add_to(&mut unchecked.parameters);
+                }
                 let empty_final_response = unchecked.parameters.empty_final_response;
                 let unread = Arc::clone(&self.unread);
                 unchecked.stream = Some(RequestStream {

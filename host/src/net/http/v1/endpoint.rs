@@ -1,5 +1,7 @@
 //! The endpoint of a v1 path (docs/protocol/v1.md §3.1). Paths are not percent-decoded, slashes are not merged.
 
+use crate::config::ApiGroup;
+use crate::net::restricted::STATUS_V1;
 use crate::net::shared_memory::CudaMemory;
 use crate::net::v1::control::Change;
 use crate::net::v1::regions::RegionControl;
@@ -60,6 +62,20 @@ impl<'a> Endpoint<'a> {
             _ => return None,
         };
         Some(Endpoint::Control(control))
+    }
+
+    /// The groups for restrictions.
+    pub fn groups(&self) -> &'static [ApiGroup] {
+        match self {
+            Endpoint::Infer { .. } => &[ApiGroup::Inference],
+            Endpoint::Control(call) => match call {
+                ControlEndpoint::Health(_) => &[ApiGroup::Health],
+                ControlEndpoint::Status(_) => STATUS_V1,
+                ControlEndpoint::Profile => &[ApiGroup::Trace],
+                ControlEndpoint::Model(..) | ControlEndpoint::Index => &[ApiGroup::ModelRepository],
+                ControlEndpoint::Regions(_) => &[ApiGroup::SharedMemory],
+            },
+        }
     }
 
     /// The only method that the endpoint accepts.

@@ -93,7 +93,7 @@ async fn run<B: ReceivedBody>(
         }
     };
     let parts = parts.map_err(|e| call.refuse(e))?;
-    let started = match call.start_or_defer(ctx, plan, parts, 0, sink::unary()) {
+    let started = match call.start_or_defer(ctx, plan, parts, 0, sink::unary(&"HTTP inference")) {
         Ok(started) => started,
         Err(deferred) => deferred.await,
     };

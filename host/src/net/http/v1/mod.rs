@@ -9,7 +9,9 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::{BodySpec, ReceivedBody};
-use crate::net::http::v2::receive::receive;
+use crate::net::http::drain::drain;
+use crate::net::http::v2::receive::{MAX_DRAINED, receive};
+use crate::net::restricted::missing_header;
 use crate::net::shared_memory::CudaMemory;
 use crate::net::v1::regions::RegionControl;
 use crate::net::v1::{control, counted_async, health, regions, request_id, status, status_1804};
@@ -40,6 +42,11 @@ pub async fn handle<B: ReceivedBody>(
     let Some(endpoint) = Endpoint::from_path(uri.path()) else {
         return bare(StatusCode::BAD_REQUEST);
     };
+    if let Some(restrictions) = &ctx.settings.http_restricted
+        && let Some(header) = missing_header(restrictions, endpoint.groups(), request.headers())
+    {
+        return restricted(ctx, header, request.into_body()).await;
+    }
     let allowed = endpoint.method() == *request.method();
     let refused = || bare(StatusCode::METHOD_NOT_ALLOWED);
     let call = match endpoint {
@@ -80,6 +87,19 @@ pub async fn handle<B: ReceivedBody>(
         ControlEndpoint::Index => &ctx.endpoints.repository,
     };
     counted_async(endpoint, received_ns, response).await
+}
+
+/// Refuses a request without the header of a restricted endpoint.
+async fn restricted<B: ReceivedBody>(
+    ctx: &Context,
+    header: &str,
+    body: B,
+) -> Response<ResponseBody> {
+    drain(std::pin::pin!(body), MAX_DRAINED).await;
+    let why = format!("This API is restricted, expecting header '{header}'");
+    let mut response = V1Response::failure(&ctx.settings, &Error::unavailable(why), 0, TEXT);
+    response.code = StatusCode::FORBIDDEN;
+    response.into_response()
 }
 
 /// The body of a registration of GPU memory. One of another size is refused with the registration.

@@ -1,5 +1,6 @@
 //! The endpoint of a v2 method and path. Paths match as a whole: no trailing slash, no percent-decoding.
 
+use crate::config::ApiGroup;
 use crate::shared_memory::Kind;
 use http::{Method, StatusCode};
 
@@ -86,6 +87,30 @@ impl<'a> Endpoint<'a> {
             self,
             Live | Ready | Model { call: ModelEndpoint::Ready | ModelEndpoint::Infer, .. }
         )
+    }
+}
+
+/// The group for restrictions.
+impl Endpoint<'_> {
+    pub fn group(&self) -> ApiGroup {
+        match self {
+            Endpoint::Live | Endpoint::Ready => ApiGroup::Health,
+            Endpoint::Server | Endpoint::Backends => ApiGroup::Metadata,
+            Endpoint::Loads | Endpoint::Index { .. } | Endpoint::Control { .. } => {
+                ApiGroup::ModelRepository
+            }
+            Endpoint::Memory | Endpoint::AllStatistics => ApiGroup::Statistics,
+            Endpoint::Model { call, .. } => match call {
+                ModelEndpoint::Metadata => ApiGroup::Metadata,
+                ModelEndpoint::Ready => ApiGroup::Health,
+                ModelEndpoint::Infer | ModelEndpoint::Generate { .. } => ApiGroup::Inference,
+                ModelEndpoint::Config => ApiGroup::ModelConfig,
+                ModelEndpoint::Statistics => ApiGroup::Statistics,
+            },
+            Endpoint::Trace { .. } => ApiGroup::Trace,
+            Endpoint::Logging { .. } => ApiGroup::Logging,
+            Endpoint::SharedMemory { .. } => ApiGroup::SharedMemory,
+        }
     }
 }
 

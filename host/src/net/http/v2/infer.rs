@@ -10,7 +10,9 @@ use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::{BodySpec, ReceivedBody};
 use crate::net::http::drain::drain;
 use crate::net::sink::{self, PendingResponse};
-use crate::net::v2::{Regions, UncheckedRequest, find_for_inference, refused, require_unary};
+use crate::net::v2::{
+    ForwardedHeaders, Regions, UncheckedRequest, find_for_inference, refused, require_unary,
+};
 use crate::repository::OpenVersion;
 use crate::request::InferResponse;
 use bytes::Bytes;
@@ -32,7 +34,7 @@ where
 {
     let _in_flight = ctx.state.begin_request();
     let found = find_for_inference(ctx, name, version).and_then(|served| {
-        match Head::read(&served, &headers, !version.is_empty()) {
+        match Head::read(ctx, &served, &headers, !version.is_empty()) {
             Ok(head) => Ok((served, head)),
             Err(error) => Err(refused(&served, received_ns, error)),
         }
@@ -117,7 +119,6 @@ type Submitted = (PendingResponse, ResponseSpec, Option<Arc<OpenVersion>>);
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
 
 /// The headers that describe the body.
-#[derive(Clone, Copy)]
 struct Head {
     length: Option<u64>,
     compressed: bool,
@@ -125,10 +126,11 @@ struct Head {
     json: Option<i64>,
     /// The request names the version.
     exact: bool,
+    forwarded: Option<Box<ForwardedHeaders>>,
 }
 
 impl Head {
-    fn read(served: &OpenVersion, headers: &HeaderMap, exact: bool) -> Result<Self> {
+    fn read(ctx: &Context, served: &OpenVersion, headers: &HeaderMap, exact: bool) -> Result<Self> {
         require_unary(
             served,
             "HTTP end point doesn't support models with decoupled transaction policy",
@@ -141,7 +143,8 @@ impl Head {
         };
         let json = headers.get(HEADER_LENGTH).map(|value| leading_number(value.as_bytes()));
         let length = receive::content_length(headers)?;
-        Ok(Self { length, compressed, json, exact })
+        let forwarded = ForwardedHeaders::of(ctx.settings.http_header_forward.as_ref(), headers)?;
+        Ok(Self { length, compressed, json, exact, forwarded })
     }
 
     /// The body, decompressed if necessary.
@@ -214,7 +217,7 @@ impl Head {
         body: Bytes,
     ) -> Result<(UncheckedRequest, ResponseSpec)> {
         let (limit, regions) = (ctx.settings.http_max_input_size, Regions::of(ctx));
-        match self.json {
+        let read = match self.json {
             Some(0) => infer_request::raw(&served.signature, body),
             // An empty body counts as raw binary.
             None if body.is_empty() => infer_request::raw(&served.signature, body),
@@ -226,6 +229,13 @@ impl Head {
                     body.len()
                 ))),
             },
+        };
+        match &self.forwarded {
+            None => read,
+            Some(forwarded) => read.map(|(mut unchecked, spec)| {
+                forwarded.add_to(&mut unchecked.parameters);
+                (unchecked, spec)
+            }),
         }
     }
 }
@@ -249,7 +259,7 @@ fn queue(
     spec: ResponseSpec,
     received_ns: u64,
 ) -> Result<Submitted> {
-    let (sink, receiver) = sink::unary();
+    let (sink, receiver) = sink::unary(&"HTTP inference");
     let (responder, began) = unchecked.submit_where_begun(ctx, served, exact, received_ns, sink)?;
     Ok((receiver.response_of(responder), spec, began))
 }

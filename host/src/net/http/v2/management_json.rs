@@ -1,7 +1,7 @@
 //! Responses of all endpoints but inference as JSON, with keys in the order of the protocol text.
 
 use super::json::write::{Object, array, shape, string};
-use crate::net::v2::settings::TraceSetting;
+use crate::net::v2::trace_settings::TraceSetting;
 use trtserver_proto::v2::log_settings_response::setting_value::ParameterChoice as Log;
 use trtserver_proto::v2::{
     ModelMetadataResponse, ModelStatistics, ServerMetadataResponse, StatisticDuration,

@@ -9,6 +9,7 @@ mod infer_response; // the JSON of inference responses
 mod input; // inputs of inference requests
 mod json; // JSON reader and writer
 mod loads; // GET /v2/trtserver/loads
+mod log_settings; // POST /v2/logging
 mod management_json; // responses of all endpoints but inference, as JSON
 mod memory; // GET /v2/trtserver/memory
 mod parameters; // request parameters
@@ -24,7 +25,9 @@ use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::{BodySpec, ReceivedBody};
-use crate::net::v2::{self, find_ready, metadata, settings, statistics};
+use crate::net::http::drain::drain;
+use crate::net::restricted::missing_header;
+use crate::net::v2::{self, find_ready, metadata, statistics, trace_settings};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
 use http::{Request, Response, StatusCode};
@@ -48,6 +51,11 @@ where
             return with_status(status, if is_json { json(text) } else { plain(text) });
         }
     };
+    if let Some(restrictions) = &ctx.settings.http_restricted
+        && let Some(header) = missing_header(restrictions, &[endpoint.group()], &parts.headers)
+    {
+        return Box::pin(restricted(header, body)).await;
+    }
     if let Endpoint::Model { name, version, call: ModelEndpoint::Infer } = endpoint {
         return infer::infer(ctx, (name, version), parts.headers, body, received_ns).await;
     }
@@ -60,6 +68,14 @@ where
     let response =
         Box::pin(async { serve(ctx, endpoint, small_body(&endpoint, body).await?).await });
     response.await.unwrap_or_else(|error| failure(&error))
+}
+
+/// Refuses a request without the header of a restricted endpoint. Its body is drained, because clients read the response only
+/// after they have sent it.
+async fn restricted<B: ReceivedBody>(header: &str, body: B) -> Response<ResponseBody> {
+    drain(std::pin::pin!(body), receive::MAX_DRAINED).await;
+    let why = format!("This API is restricted, expecting header '{header}'");
+    with_status(StatusCode::FORBIDDEN, json(management_json::error(&why)))
 }
 
 /// Longest body of a request that is not inference.
@@ -121,17 +137,17 @@ async fn serve(
             json(management_json::statistics(&statistics::collect(ctx, "", "")?))
         }
         Endpoint::Trace { model, change } => {
-            let known = settings::trace(ctx, model)?;
+            let known = trace_settings::of(ctx, model)?;
             if change && !is_empty(&body) {
-                return Err(settings::cannot_change("trace"));
+                return Err(trace_settings::cannot_change());
             }
             json(management_json::trace(known))
         }
         Endpoint::Logging { change } => {
-            if change && !is_empty(&body) {
-                return Err(settings::cannot_change("log"));
+            if change {
+                v2::log_settings::change(ctx, &log_settings::read(&body)?);
             }
-            json(management_json::log(&settings::log(ctx)))
+            json(management_json::log(&v2::log_settings::current(ctx)))
         }
         Endpoint::Index { repository } => {
             json(management_json::index(&repository::index(ctx, repository, &body).await?))

@@ -29,7 +29,11 @@ pub async fn control(
         let parameters = decode_workers::run_if(heavy, read).await??;
         repository::load(&control, name, parameters).await
     } else {
-        let dependents = read(&body, dependents)?;
+        // As in Triton, a body that cannot be read does not keep the model loaded.
+        let dependents = read(&body, dependents).unwrap_or_else(|e| {
+            tracing::warn!("unload of model '{name}': the request body is ignored: {}", e.message);
+            false
+        });
         repository::unload(&control, name, dependents).await
     }
 }

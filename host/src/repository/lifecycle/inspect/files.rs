@@ -69,7 +69,7 @@ pub fn walk(dir: &Path, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Directories whose names are numbers, but not as a version is named.
+/// Directories of which only a part of the name is a version.
 fn version_names(dir: &Path, findings: &mut Vec<Finding>) {
     for path in entries(dir, &mut Vec::new()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
@@ -77,10 +77,7 @@ fn version_names(dir: &Path, findings: &mut Vec<Finding>) {
             continue;
         }
         let digits = name.trim_start_matches(|c: char| c.is_ascii_digit());
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let signed = name.strip_prefix(['-', '+']).is_some_and(is_number);
         let message = match digits {
-            _ if signed => format!("'{name}' is no version: a version is a number without a sign"),
             "" => continue,
             rest if rest.len() < name.len() && !name.starts_with('0') => {
                 let number = &name[..name.len() - rest.len()];

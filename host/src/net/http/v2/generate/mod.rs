@@ -17,7 +17,7 @@ use crate::net::http::collect::{BodySpec, ReceivedBody, StreamConnection};
 use crate::net::http::drain::drain;
 use crate::net::sink;
 use crate::net::unread::{ConnectionUnread, StreamUnread};
-use crate::net::v2::{find_for_inference, refused};
+use crate::net::v2::{ForwardedHeaders, find_for_inference, refused};
 use crate::repository::OpenVersion;
 use crate::request::context::RequestStream;
 use crate::state::InFlightGuard;
@@ -41,13 +41,12 @@ pub async fn generate<B: ReceivedBody>(
 ) -> Response<ResponseBody> {
     let in_flight = ctx.state.begin_request();
     let connection = body.connection();
-    let found = find_for_inference(ctx, name, version).and_then(|served| {
-        match require_identity(&headers).and_then(|()| receive::content_length(&headers)) {
-            Ok(length) => Ok((served, length)),
+    let found =
+        find_for_inference(ctx, name, version).and_then(|served| match read_head(ctx, &headers) {
+            Ok(head) => Ok((served, head)),
             Err(error) => Err(refused(&served, received_ns, error)),
-        }
-    });
-    let (served, length) = match found {
+        });
+    let (served, (length, forwarded)) = match found {
         Ok(found) => found,
         Err(error) => {
             drain(std::pin::pin!(body), receive::MAX_DRAINED).await;
@@ -64,6 +63,7 @@ pub async fn generate<B: ReceivedBody>(
         streams,
         received_ns,
         in_flight,
+        forwarded,
     };
     let submitted = match collect(ctx, &served, length, body).await {
         Ok(body) => call.submit_or_defer(body).await,
@@ -75,6 +75,17 @@ pub async fn generate<B: ReceivedBody>(
         Err(error) => Err(refused(&served, received_ns, error)),
     };
     result.unwrap_or_else(|error| http_response::failure(&error))
+}
+
+/// The length of the body, if it is known, and the headers for the model.
+fn read_head(
+    ctx: &Context,
+    headers: &HeaderMap,
+) -> Result<(Option<u64>, Option<Box<ForwardedHeaders>>)> {
+    require_identity(headers)?;
+    let length = receive::content_length(headers)?;
+    let forwarded = ForwardedHeaders::of(ctx.settings.http_header_forward.as_ref(), headers)?;
+    Ok((length, forwarded))
 }
 
 /// Compressed bodies are refused, as in Triton.
@@ -112,6 +123,7 @@ struct Call {
     streams: bool,
     received_ns: u64,
     in_flight: InFlightGuard,
+    forwarded: Option<Box<ForwardedHeaders>>,
 }
 
 impl Call {
@@ -124,6 +136,9 @@ impl Call {
         let Self { ctx, served, unread, .. } = self;
         let mut unchecked =
             request::read(&served.signature, body, ctx.settings.http_max_input_size)?;
+        if let Some(forwarded) = &self.forwarded {
+            forwarded.add_to(&mut unchecked.parameters);
+        }
         unchecked.streaming = self.streams;
         let limit = Arc::clone(&unread) as _;
         unchecked.stream = Some(RequestStream { limit, waits: served.decoupled() });
