@@ -20,7 +20,7 @@ fn keys_are_flags_and_values_have_their_type() {
     let want = [
         ("exit-timeout-secs", vec!["-1"], 9),
         ("log-verbose", vec!["true"], 6),
-        ("model-repository", vec!["/a", "/b"], 4),
+        ("model-store", vec!["/a", "/b"], 4),
         ("model_base_path", vec!["/c"], 8),
         ("http-port", vec!["8080"], 1),
         ("allow-grpc", vec!["false"], 2),
@@ -48,8 +48,8 @@ fn error_names_file_and_line() {
         ("id = [\"a\"]", "t.toml:1: id takes a string in quotes"),
         ("model-store = [1]", "t.toml:1: model-store takes a string in quotes, or a list of these"),
         (
-            "model-store = \"a\"\nmodel-repository = \"b\"",
-            "t.toml:2: model-store and line 1 set the same flag, model-repository",
+            "model-store = \"a\"\nmodelstore = \"b\"",
+            "t.toml:2: modelstore and line 1 set the same flag, model-store",
         ),
     ];
     for (text, want) in table {

@@ -29,7 +29,9 @@ pub fn groups_of_rpc(path: &str) -> &'static [ApiGroup] {
         }
         (_, "Check" | "ServerLive" | "ServerReady" | "ModelReady" | "Health") => &[Health],
         (_, "ServerMetadata" | "ModelMetadata") => &[Metadata],
-        (_, "ModelInfer" | "ModelStreamInfer" | "Infer" | "StreamInfer") => &[Inference],
+        (_, "ModelInfer" | "ModelStreamInfer" | "Infer" | "StreamInfer" | "InferStream") => {
+            &[Inference]
+        }
         (_, "ModelConfig") => &[ModelConfig],
         (_, "ModelStatistics") => &[Statistics],
         (_, "Status") => STATUS_V1,

@@ -220,7 +220,8 @@ impl Handler for GrpcRouter {
         let unread = Arc::clone(request.body().unread());
         let verdict = self.gate.as_ref().and_then(|gate| {
             let path = request.uri().path();
-            let is_inference = [INFER_V1, INFER_V2, STREAM_V1, STREAM_V2].contains(&path);
+            let is_inference =
+                [INFER_V1, INFER_V2, STREAM_V1, STREAM_2018, STREAM_V2].contains(&path);
             gate.verdict(path, is_inference, request.headers())
         });
         let (waits, call) = match verdict.map(|verdict| *verdict) {
