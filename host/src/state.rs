@@ -1,5 +1,7 @@
 //! Server state: lifecycle phase, and the number of requests in flight.
 
+use crate::clock::now_ns;
+use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
@@ -14,9 +16,25 @@ pub enum Phase {
     FailedToInitialize = 10,
 }
 
+impl Phase {
+    /// For clients.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Initializing => "INITIALIZING",
+            Self::Ready => "READY",
+            Self::Exiting => "EXITING",
+            Self::FailedToInitialize => "FAILED_TO_INITIALIZE",
+        }
+    }
+}
+
 /// See the module text.
 pub struct ServerState {
     phase: AtomicU8,
+    /// When the phase began, CLOCK_MONOTONIC.
+    phase_since_ns: AtomicU64,
+    /// Why the server failed to initialize; empty if it did not.
+    failure: Mutex<String>,
     started: Instant,
     in_flight: AtomicU64,
     /// v1 request ids: one counter for the whole server, starting at 1.
@@ -27,6 +45,8 @@ impl ServerState {
     pub fn new() -> Self {
         Self {
             phase: AtomicU8::new(Phase::Initializing as u8),
+            phase_since_ns: AtomicU64::new(now_ns()),
+            failure: Mutex::default(),
             started: Instant::now(),
             in_flight: AtomicU64::new(0),
             next_request: AtomicU64::new(1),
@@ -43,7 +63,29 @@ impl ServerState {
     }
 
     pub fn set_phase(&self, phase: Phase) {
+        self.phase_since_ns.store(now_ns(), Ordering::Relaxed);
         self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Enters the phase of a server that could not initialize.
+    pub fn fail(&self, reason: String) {
+        *self.failure.lock() = reason;
+        self.set_phase(Phase::FailedToInitialize);
+    }
+
+    /// When the phase began, in nanoseconds of CLOCK_MONOTONIC.
+    pub fn phase_since_ns(&self) -> u64 {
+        self.phase_since_ns.load(Ordering::Relaxed)
+    }
+
+    /// Why the server failed to initialize.
+    pub fn failure(&self) -> String {
+        self.failure.lock().clone()
+    }
+
+    /// The load at start has ended.
+    pub fn is_started(&self) -> bool {
+        matches!(self.phase(), Phase::Ready | Phase::Exiting)
     }
 
     /// True while initializing and serving (docs/protocol/v1.md §3.3 for base: live before ready).

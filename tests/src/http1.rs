@@ -1,6 +1,7 @@
 //! HTTP/1.1 on a plain socket: sends exactly the given bytes, so that malformed requests arrive as they are.
 
 use crate::process::TIMEOUT;
+use crate::socket::connect;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -21,12 +22,11 @@ pub struct Response {
 impl Connection {
     #[track_caller]
     pub fn open(address: &str) -> Self {
-        let stream = TcpStream::connect(address)
-            .unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
+        let stream =
+            connect(address).unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"));
         let set = stream
             .set_read_timeout(Some(TIMEOUT))
-            .and_then(|()| stream.set_write_timeout(Some(TIMEOUT)))
-            .and_then(|()| stream.set_nodelay(true));
+            .and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
         set.unwrap_or_else(|e| panic!("cannot set up the socket: {e}"));
         Connection { stream: BufReader::new(stream) }
     }

@@ -1,6 +1,7 @@
 //! Minimal HTTP/2 on a plain socket, for malformed gRPC calls that no client library would send.
 
 use crate::process::TIMEOUT;
+use crate::socket::connect;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -135,9 +136,8 @@ impl Client {
 
     /// Sends these settings, as pairs of identifier and value. A read fails after `timeout`.
     pub fn try_open(address: &str, timeout: Duration, settings: &[(u16, u32)]) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        let stream = connect(address)?;
         stream.set_read_timeout(Some(timeout))?;
-        stream.set_nodelay(true)?;
         let mut client = Client { stream, next: 1, kept: None };
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         let settings: Vec<u8> = settings

@@ -43,6 +43,7 @@ mod server; // the builder and the running server
 mod set_on_drop; // a flag that ends threads
 mod shared_memory; // a client's shared memory
 pub mod soak; // the soak test
+pub mod socket; // connects to TCP and Unix sockets
 pub mod tensorflow_files; // GraphDef and SavedModel files, encoded by hand
 pub mod versions; // backends in several versions
 
@@ -54,7 +55,7 @@ pub use install::{azurite, backends, dist, python, root, tensorflow, tensorrt};
 pub use latch::Latch;
 pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};
-pub use python::{python_v1, python_v2};
+pub use python::{python_kserve, python_v1, python_v2};
 pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
 pub use set_on_drop::SetOnDrop;

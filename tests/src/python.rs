@@ -21,6 +21,12 @@ pub fn python_v2(server: &Running, script: &str, arguments: &[&str]) {
     run("v2", server, script, arguments);
 }
 
+/// Runs a script with the clients of KServe and MLServer.
+#[track_caller]
+pub fn python_kserve(server: &Running, script: &str, arguments: &[&str]) {
+    run("kserve", server, script, arguments);
+}
+
 #[track_caller]
 fn run(generation: &str, server: &Running, script: &str, arguments: &[&str]) {
     let Some(program) = python(generation) else {

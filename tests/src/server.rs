@@ -93,7 +93,12 @@ impl Server {
                 command
             }
         };
-        command.args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]);
+        for flag in ["--http-address=", "--grpc-address="] {
+            let is_given = |given: &OsString| given.as_encoded_bytes().starts_with(flag.as_bytes());
+            if !self.flags.iter().any(is_given) {
+                command.arg(format!("{flag}127.0.0.1"));
+            }
+        }
         command.args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
         command.arg(joined("--model-store=", self.models.path()));
         if self.backends.is_empty() {
@@ -187,7 +192,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// `127.0.0.1:PORT`.
+    /// `127.0.0.1:PORT`, unless the server has other flags.
     pub fn http(&self) -> &str {
         self.http.as_deref().unwrap_or_else(|| panic!("HTTP is disabled"))
     }
@@ -205,6 +210,13 @@ impl Running {
     pub fn listening(&self, kind: &str) -> String {
         let line = format!("line `listening {kind} …`");
         self.process.stdout_until(&line, |out| listening(out, kind))
+    }
+
+    /// The addresses in all lines `listening KIND ADDRESS`.
+    pub fn addresses(&self, kind: &str) -> Vec<String> {
+        let prefix = format!("listening {kind} ");
+        let out = self.process.stdout();
+        out.lines().filter_map(|line| line.strip_prefix(&prefix)).map(str::to_owned).collect()
     }
 
     pub fn models(&self) -> &Repository {

@@ -75,6 +75,7 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
         }
         Some(("python", _)) => python::environment(paths, &python::V1)
             .and_then(|_| python::environment(paths, &python::V2))
+            .and_then(|_| python::environment(paths, &python::KSERVE))
             .and_then(|_| python::environment(paths, &python::S3))
             .and_then(|_| azurite::install(paths))
             .map(|_| ()),

@@ -1,7 +1,7 @@
 //! Python interpreters, and the environments of the tests.
 //!
-//! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's; `s3` has a server with the interface of
-//! S3. Each is in `target/python/`
+//! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's; `kserve` has the clients of KServe and
+//! MLServer; `s3` has a server with the interface of S3. Each is in `target/python/`
 //! with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
@@ -47,6 +47,15 @@ pub const V2: Environment = Environment {
     oldest: 11,
     newest: 13,
     proof: "import tritonclient.http.aio, tritonclient.grpc.aio, tritonclient.utils.shared_memory",
+    x86_64_only: false,
+};
+
+/// The clients of KServe and MLServer, without the packages that only their servers need.
+pub const KSERVE: Environment = Environment {
+    name: "kserve",
+    oldest: 11,
+    newest: 13,
+    proof: "import clients, kserve.inference_client",
     x86_64_only: false,
 };
 

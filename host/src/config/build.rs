@@ -1,16 +1,17 @@
 //! Settings from the values of flags.
 
+use super::address::{addresses, beside};
 use super::backend_config::backend_config;
 use super::header_pattern::HeaderPattern;
 use super::metrics_config::latency_metrics;
 use super::restrictions::Restrictions;
 use super::values::Values;
 use super::{
-    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Program, Settings,
-    UnreadLimits,
+    ConnectionSettings, ControlMode, ListenAddress, LogFormat, LogSettings, MaxConnections,
+    Program, Settings, UnreadLimits,
 };
 use crate::cli::{Flags, Origin};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,15 +22,15 @@ pub fn build(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, String> {
     let model_repositories = model_repositories(flags, v);
-    let http_address = v.text("http-address")?;
-    let metrics_address = match flags.get("metrics-address") {
-        Some(_) => v.text("metrics-address")?,
-        None => http_address.clone(),
+    let http_addresses = addresses(v, "http-address")?;
+    let metrics_addresses = match flags.get("metrics-address") {
+        Some(_) => addresses(v, "metrics-address")?,
+        None => beside(&http_addresses),
     };
     let allow_http = v.bool("allow-http")?;
     let (http_port, grpc_port) = (port(v, "http-port")?, port(v, "grpc-port")?);
     let health_flag: Option<i64> = v.optional_number("http-health-port")?;
-    let health_port = port(v, "http-health-port")?.filter(|_| allow_http);
+    let (health_addresses, http_health_port) = health(flags, v, &http_addresses, http_port)?;
     let set = |name: &str| env(name).is_some();
     let release = env("TENSORRT_SERVER_VERSION").filter(|version| !version.is_empty());
     Ok(Settings {
@@ -43,6 +44,7 @@ pub fn build(
         exit_sequence_timeout: Duration::from_secs(v.number("exit-sequence-timeout-secs")?),
         strict_readiness: v.bool("strict-readiness")?,
         allow_profiling: v.bool("allow-profiling")?,
+        ready_models: ready_models(flags, v)?,
         log: log(flags, v, env)?,
         model_repositories: without_duplicates(model_repositories),
         model_cache_dir: v
@@ -66,10 +68,11 @@ pub fn build(
         settle_time: v.decimal_seconds("repository-settle-secs")?,
         load_models: v.texts("load-model"),
         allow_http: allow_http && http_port.is_some(),
-        http_address,
+        http_addresses,
         http_port: http_port.unwrap_or_default(),
-        // Two zeros select two different free ports.
-        http_health_port: health_port.filter(|port| Some(*port) != http_port || *port == 0),
+        reuse_http_port: v.bool("reuse-http-port")?,
+        health_addresses: if allow_http { health_addresses } else { Vec::new() },
+        http_health_port: http_health_port.filter(|_| allow_http),
         http_health: health_flag.is_none_or(|port| port >= 0),
         http_max_input_size: v.number("http-max-input-size")?,
         http_header_forward: header_forward("http-header-forward-pattern", v)?,
@@ -88,8 +91,9 @@ pub fn build(
             _ => None,
         },
         allow_grpc: v.bool("allow-grpc")? && grpc_port.is_some(),
-        grpc_address: v.text("grpc-address")?,
+        grpc_addresses: addresses(v, "grpc-address")?,
         grpc_port: grpc_port.unwrap_or_default(),
+        reuse_grpc_port: v.bool("reuse-grpc-port")?,
         max_request_memory: v.optional_number("max-request-memory")?,
         unread: UnreadLimits {
             per_stream: v.number("max-unread-per-stream")?,
@@ -102,7 +106,7 @@ pub fn build(
         decode_thread_count: v.optional_number("decode-thread-count")?,
         connections: connections(v)?,
         allow_metrics: v.bool("allow-metrics")?,
-        metrics_address,
+        metrics_addresses,
         metrics_port: v.number("metrics-port")?,
         allow_gpu_metrics: v.bool("allow-gpu-metrics")?,
         allow_cpu_metrics: v.bool("allow-cpu-metrics")?,
@@ -133,6 +137,29 @@ fn restrictions(
     v: &Values,
 ) -> Result<Option<Restrictions>, String> {
     Restrictions::parse(flag, what, prefix, &v.texts(flag))
+}
+
+/// Addresses and port of the additional listener for health. It exists where one of its two flags is given; a port that is
+/// HTTP's needs no listener of its own.
+fn health(
+    flags: &Flags,
+    v: &Values,
+    http: &[ListenAddress],
+    http_port: Option<u16>,
+) -> Result<(Vec<ListenAddress>, Option<u16>), String> {
+    let port = port(v, "http-health-port")?;
+    if flags.get("http-health-address").is_none() {
+        // Two zeros select two different free ports.
+        let port = port.filter(|port| Some(*port) != http_port || *port == 0);
+        return Ok((port.map(|_| beside(http)).unwrap_or_default(), port));
+    }
+    let addresses = addresses(v, "http-health-address")?;
+    match addresses.iter().find(|address| address.is_host()) {
+        Some(host) if port.is_none() => {
+            Err(format!("--http-health-address={host} requires --http-health-port"))
+        }
+        _ => Ok((addresses, port)),
+    }
 }
 
 /// Bytes by GPU; of several values for a GPU the last one counts.
@@ -271,6 +298,28 @@ fn model_repositories(flags: &Flags, v: &Values) -> Vec<PathBuf> {
 }
 
 const REPOSITORY_FLAGS: [&str; 3] = ["model-repository", "model-store", "model_base_path"];
+
+/// Names of models, each value of the flag a list with commas.
+fn ready_models(flags: &Flags, v: &Values) -> Result<Vec<String>, String> {
+    if flags.get("ready-models").is_none() {
+        return Ok(Vec::new());
+    }
+    let values = v.texts("ready-models");
+    let names = values.iter().flat_map(|text| text.split(',')).map(str::trim);
+    let names: BTreeSet<String> = names.map(str::to_owned).collect();
+    if names.is_empty() || names.contains("") {
+        return Err(format!(
+            "--ready-models={}: expected names of models, separated by commas",
+            values.join(",")
+        ));
+    }
+    if !v.bool("strict-readiness")? {
+        return Err("--ready-models and --strict-readiness=false contradict each other: without strict readiness no \
+                    model matters"
+            .to_owned());
+    }
+    Ok(names.into_iter().collect())
+}
 
 /// Without a flag that says it, the spelling of the repository's flag decides: a start line of Triton completes configurations, one
 /// of TRTIS does not.

@@ -1,29 +1,52 @@
 //! Settings that exclude each other.
 
-use super::Settings;
+use super::{ListenAddress, Settings};
 
 /// Refuses settings that are each valid but exclude each other. The first four texts are those of Triton.
 pub fn check(s: &Settings) -> Result<(), String> {
-    let same = |a: u16, b: u16| a == b && a != 0;
+    // Listeners on Unix sockets only have no port.
+    let port = |on: bool, addresses: &[ListenAddress], port: Option<u16>| {
+        port.filter(|port| on && *port != 0 && addresses.iter().any(ListenAddress::is_host))
+    };
+    let http = port(s.allow_http, &s.http_addresses, Some(s.http_port));
+    let health = port(true, &s.health_addresses, s.http_health_port);
+    let grpc = port(s.allow_grpc, &s.grpc_addresses, Some(s.grpc_port));
+    let metrics = port(s.allow_metrics, &s.metrics_addresses, Some(s.metrics_port));
+    let same = |a: Option<u16>, b: Option<u16>| a.is_some() && a == b;
     let error = if s.model_repositories.is_empty() {
         "--model-store must be specified"
-    } else if !s.allow_http && !s.allow_grpc && s.http_health_port.is_none() {
+    } else if !s.allow_http && !s.allow_grpc && s.health_addresses.is_empty() {
         "At least one of the following options must be true: --allow-http, --allow-grpc"
-    } else if s.allow_http && s.allow_grpc && same(s.http_port, s.grpc_port) {
+    } else if same(http, grpc) {
         "The server cannot listen to HTTP requests and gRPC requests at the same port"
-    } else if s.allow_metrics
-        && (s.allow_http && same(s.metrics_port, s.http_port)
-            || s.allow_grpc && same(s.metrics_port, s.grpc_port))
-    {
+    } else if same(metrics, http) || same(metrics, grpc) {
         "The server cannot provide metrics on same port used for HTTP or gRPC requests"
-    } else if s.http_health_port.is_some_and(|health| {
-        s.allow_grpc && same(health, s.grpc_port) || s.allow_metrics && same(health, s.metrics_port)
-    }) {
+    } else if same(health, grpc) || same(health, metrics) {
         "The server cannot serve health on the port used for gRPC requests or metrics"
     } else if s.load_models.len() > 1 && s.load_models.iter().any(|name| name == "*") {
         "--load-model=* loads all models and must be the only --load-model"
+    } else if let Some(socket) = shared_socket(s) {
+        return Err(format!("{socket} is given to two listeners: each needs a socket of its own"));
     } else {
         return Ok(());
     };
     Err(error.to_owned())
+}
+
+/// A Unix socket that two listeners would open.
+fn shared_socket(s: &Settings) -> Option<&ListenAddress> {
+    let listeners = [
+        (s.allow_http, &s.http_addresses),
+        (true, &s.health_addresses),
+        (s.allow_grpc, &s.grpc_addresses),
+        (s.allow_metrics, &s.metrics_addresses),
+    ];
+    let served = listeners.into_iter().filter(|(on, _)| *on).flat_map(|(_, addresses)| addresses);
+    let mut sockets: Vec<_> = served.filter(|address| !address.is_host()).collect();
+    while let Some(socket) = sockets.pop() {
+        if sockets.contains(&socket) {
+            return Some(socket);
+        }
+    }
+    None
 }

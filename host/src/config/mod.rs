@@ -3,6 +3,7 @@
 //! Pure: nothing here exits, prints, binds or reads the model repository. The files it reads are the `--config` file and, when the
 //! server asks for it, the `--platform-config-file`.
 
+mod address; // addresses of listeners
 mod backend_config; // `--backend-config`
 mod build; // settings from the values of flags
 mod conflicts; // settings that exclude each other
@@ -15,6 +16,7 @@ mod restrictions; // groups of endpoints that require a header
 mod settings; // the settings
 mod values; // values of flags, by kind
 
+pub use address::ListenAddress;
 pub use backend_config::backend_settings;
 pub use header_pattern::HeaderPattern;
 pub use notes::Note;

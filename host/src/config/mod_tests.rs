@@ -26,6 +26,10 @@ fn error_of(line: &str) -> String {
     text.strip_suffix('\n').unwrap().to_owned()
 }
 
+fn hosts(hosts: &[&str]) -> Vec<ListenAddress> {
+    hosts.iter().map(|host| ListenAddress::Host((*host).to_owned())).collect()
+}
+
 fn defaults() -> Settings {
     Settings {
         program: Program::Trtserver,
@@ -38,6 +42,7 @@ fn defaults() -> Settings {
         exit_sequence_timeout: Duration::from_secs(5),
         strict_readiness: true,
         allow_profiling: false,
+        ready_models: vec![],
         log: LogSettings::default(),
         model_repositories: vec!["/m".into()],
         model_cache_dir: None,
@@ -58,14 +63,17 @@ fn defaults() -> Settings {
         settle_time: Duration::from_secs(1),
         load_models: vec![],
         allow_http: true,
-        http_address: "0.0.0.0".into(),
+        http_addresses: hosts(&["0.0.0.0"]),
         http_port: 8000,
+        reuse_http_port: false,
+        health_addresses: vec![],
         http_health_port: None,
         http_health: true,
         http_max_input_size: 67108864,
         allow_grpc: true,
-        grpc_address: "0.0.0.0".into(),
+        grpc_addresses: hosts(&["0.0.0.0"]),
         grpc_port: 8001,
+        reuse_grpc_port: false,
         max_request_memory: None,
         unread: UnreadLimits {
             per_stream: 16 << 20,
@@ -95,7 +103,7 @@ fn defaults() -> Settings {
         grpc_restricted: None,
         grpc_compression: None,
         allow_metrics: true,
-        metrics_address: "0.0.0.0".into(),
+        metrics_addresses: hosts(&["0.0.0.0"]),
         metrics_port: 8002,
         allow_gpu_metrics: true,
         allow_cpu_metrics: true,
@@ -169,10 +177,12 @@ fn flags_become_settings() {
         ("--model-store=/m --log-file=/l", |s| s.log.file = Some("/l".into())),
         ("--model-store=/m --http-health-port=8000", |_| {}),
         ("--model-store=/m --http-health-port=9000 --http-port=8000", |s| {
-            s.http_health_port = Some(9000)
+            s.http_health_port = Some(9000);
+            s.health_addresses = hosts(&["0.0.0.0"])
         }),
         ("--model-store=/m --http-port -1 --http-health-port=9000", |s| {
-            (s.allow_http, s.http_port, s.http_health_port) = (false, 0, Some(9000))
+            (s.allow_http, s.http_port, s.http_health_port) = (false, 0, Some(9000));
+            s.health_addresses = hosts(&["0.0.0.0"])
         }),
         ("--model-store=/m --http-health-port=-1 --grpc-port=-1", |s| {
             (s.http_health, s.allow_grpc, s.grpc_port) = (false, false, 0)
@@ -184,8 +194,32 @@ fn flags_become_settings() {
         ("--model-store=/m --strict-model-config=false", |s| s.strict_model_config = false),
         ("--model-store=/m --disable-auto-complete-config", |_| {}),
         ("--model-store=/m --http-address=127.0.0.1", |s| {
-            s.http_address = "127.0.0.1".into();
-            s.metrics_address = "127.0.0.1".into()
+            s.http_addresses = hosts(&["127.0.0.1"]);
+            s.metrics_addresses = hosts(&["127.0.0.1"])
+        }),
+        (
+            "--model-store=/m --http-address=127.0.0.1,[::1] --http-address=unix:/s,::1 --reuse-http-port \
+             --grpc-address=unix:/g --reuse-grpc-port=true",
+            |s| {
+                s.http_addresses = hosts(&["127.0.0.1", "::1"]);
+                s.http_addresses.push(ListenAddress::Unix("/s".into()));
+                s.metrics_addresses = hosts(&["127.0.0.1", "::1"]);
+                s.grpc_addresses = vec![ListenAddress::Unix("/g".into())];
+                (s.reuse_http_port, s.reuse_grpc_port) = (true, true);
+            },
+        ),
+        // Nothing is open to other machines, and ports of Unix sockets do not collide.
+        ("--model-store=/m --http-address=unix:/s --http-port=8001 --http-health-port=9", |s| {
+            s.http_addresses = vec![ListenAddress::Unix("/s".into())];
+            s.metrics_addresses = hosts(&["127.0.0.1"]);
+            (s.http_port, s.http_health_port) = (8001, Some(9));
+            s.health_addresses = hosts(&["127.0.0.1"])
+        }),
+        ("--model-store=/m --ready-models=b,a --ready-models=b", |s| {
+            s.ready_models = vec!["a".into(), "b".into()]
+        }),
+        ("--model-store=/m --http-health-address=unix:/h", |s| {
+            s.health_addresses = vec![ListenAddress::Unix("/h".into())]
         }),
         ("--model-store=/m --backend-dir=/p --backend-directory=/q --backend-dir=/p", |s| {
             s.backend_dirs = vec!["/p".into(), "/q".into()]
@@ -261,6 +295,23 @@ fn invalid_flags_are_refused() {
             "--model-store=/m --http-health-port=8001",
             "The server cannot serve health on the port used for gRPC requests or metrics",
         ),
+        (
+            "--model-store=/m --http-health-address=::1,unix:/h",
+            "--http-health-address=::1 requires --http-health-port",
+        ),
+        (
+            "--model-store=/m --http-address=unix:/s --grpc-address=::,unix:/s",
+            "unix:/s is given to two listeners: each needs a socket of its own",
+        ),
+        (
+            "--model-store=/m --ready-models=a,",
+            "--ready-models=a,: expected names of models, separated by commas",
+        ),
+        (
+            "--model-store=/m --ready-models=a --strict-readiness=false",
+            "--ready-models and --strict-readiness=false contradict each other: without strict readiness no model matters",
+        ),
+        ("--model-store=/m --grpc-address=::1,", "--grpc-address=: an address is empty"),
         ("--http-prot=80", "Unrecognized option: --http-prot\nDid you mean --http-port?"),
         ("--zzzzzzz", "Unrecognized option: --zzzzzzz"),
         (

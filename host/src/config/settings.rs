@@ -1,6 +1,7 @@
 //! Settings of the server.
 
 use super::Program;
+use super::address::ListenAddress;
 use super::backend_config::BackendConfig;
 use super::header_pattern::HeaderPattern;
 use super::restrictions::Restrictions;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub strict_readiness: bool,
     /// v1 clients may start and stop the CUDA profiler.
     pub allow_profiling: bool,
+    /// The models that strict readiness looks at; empty: all.
+    pub ready_models: Vec<String>,
     pub log: LogSettings,
 
     /// Directories and URLs of object stores: at least one, in the order given, without duplicates. Not checked for
@@ -66,10 +69,13 @@ pub struct Settings {
     pub load_models: Vec<String>,
 
     pub allow_http: bool,
-    pub http_address: String,
-    /// 0 selects a free port, here and below.
+    pub http_addresses: Vec<ListenAddress>,
+    /// 0 selects a free port for each address, here and below.
     pub http_port: u16,
-    /// Additional port that serves the health endpoint only.
+    /// Other processes may listen on the port, too (SO_REUSEPORT).
+    pub reuse_http_port: bool,
+    /// Of the additional listener that serves the health endpoints only; empty: none.
+    pub health_addresses: Vec<ListenAddress>,
     pub http_health_port: Option<u16>,
     /// HTTP serves the health endpoints.
     pub http_health: bool,
@@ -84,8 +90,9 @@ pub struct Settings {
     pub grpc_compression: Option<u32>,
 
     pub allow_grpc: bool,
-    pub grpc_address: String,
+    pub grpc_addresses: Vec<ListenAddress>,
     pub grpc_port: u16,
+    pub reuse_grpc_port: bool,
 
     /// Bytes that requests and responses may hold; `None`: a share of the memory that the process may use.
     pub max_request_memory: Option<u64>,
@@ -101,7 +108,7 @@ pub struct Settings {
     pub connections: ConnectionSettings,
 
     pub allow_metrics: bool,
-    pub metrics_address: String,
+    pub metrics_addresses: Vec<ListenAddress>,
     pub metrics_port: u16,
     pub allow_gpu_metrics: bool,
     pub allow_cpu_metrics: bool,

@@ -55,7 +55,8 @@ impl Context {
     /// Readiness as both generations report it (docs/protocol/v1.md §3.3, v2 §1.6).
     pub fn is_ready(&self) -> bool {
         self.state.phase() == Phase::Ready
-            && (!self.settings.strict_readiness || self.models.all_ready())
+            && (!self.settings.strict_readiness
+                || self.models.all_ready(&self.settings.ready_models))
     }
 
     /// What loads and unloads models by request.

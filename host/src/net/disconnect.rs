@@ -10,6 +10,7 @@
 
 use super::connections::{BodyProgress, ConnectionState};
 use super::repoll::Repoll;
+use super::socket::Stream;
 use super::unread::ConnectionUnread;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -24,7 +25,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes of pipelined requests that are buffered while a request is executed.
@@ -41,7 +41,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The stream that hyper reads and writes.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     watch: DisconnectWatch,
     /// Bytes that arrived while a request was executed.
     buffered: Vec<u8>,
@@ -115,7 +115,7 @@ impl DisconnectWatch {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, watch: DisconnectWatch) -> Self {
+    pub fn new(stream: Stream, watch: DisconnectWatch) -> Self {
         Self { stream, watch, buffered: Vec::new(), consumed: 0, half_closed: None }
     }
 
@@ -175,7 +175,7 @@ impl Connection {
             }
             self.consumed = 0;
         }
-        match ready!(self.stream.poll_peek(cx, &mut ReadBuf::new(&mut [0]))) {
+        match ready!(self.stream.poll_peek(cx)) {
             Ok(0) => Poll::Ready(Ok(())),
             Err(e) => Poll::Ready(Err(e)),
             Ok(_) => Poll::Pending,

@@ -1,10 +1,12 @@
-//! Listeners: sockets are bound before models load, each connection is a task, and shutdown is graceful.
+//! Listeners: accept connections, each of which is a task, and shut down gracefully. `bind` opens their sockets.
 
+use super::bind::Bound;
 use super::connections::{Connections, CountStreams, Guarded, PrefaceWatch, Wire};
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
 use super::request_id::TracedRequest;
+use super::socket::Stream;
 use super::unread::ConnectionUnread;
 use crate::clock::now_ns;
 use crate::config::UnreadLimits;
@@ -18,23 +20,16 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{Domain, Protocol as SocketProtocol, SockRef, Socket, TcpKeepalive, Type};
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Connections that wait to be accepted, as in TRTIS.
-const BACKLOG: i32 = 1024;
 /// Grace period of a shutdown, after which idle connections and unsent responses are dropped.
 const GRACE: Duration = Duration::from_secs(1);
-/// Probes of a connection whose peer does not answer, before the system closes it.
-const KEEPALIVE_PROBES: u32 = 3;
 /// Failures to accept come in floods: one log line per this time.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Flow-control windows of HTTP/2: a tensor of some megabytes is sent without waiting for window updates.
@@ -52,10 +47,11 @@ const LIMIT: &str = "closed at a timeout or at the limit of connections";
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// `keepalive`: interval of TCP keep-alive probes.
-    Http1 { keepalive: Option<Duration> },
+    Http1,
     /// HTTP/2 without TLS, for gRPC.
-    Http2 { keepalive: Option<Duration>, ping: Option<Ping> },
+    Http2 {
+        ping: Option<Ping>,
+    },
 }
 
 /// HTTP/2 keep-alive pings.
@@ -66,10 +62,12 @@ pub struct Ping {
     pub timeout: Duration,
 }
 
-/// A listening socket that is not served yet: connections wait in its backlog.
-pub struct Bound {
-    listener: std::net::TcpListener,
-    pub address: SocketAddr,
+/// Limits of one connection.
+#[derive(Clone, Copy)]
+pub struct ConnectionLimits {
+    /// Interval of TCP keep-alive probes.
+    pub tcp_keepalive: Option<Duration>,
+    pub unread: UnreadLimits,
 }
 
 /// Serves the requests of a listener.
@@ -139,42 +137,17 @@ impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
     }
 }
 
-/// Binds `address:port`; port 0 takes any free one.
-///
-/// # Errors
-/// Names the address and the system's reason.
-pub fn bind(what: &str, address: &str, port: u16) -> Result<Bound> {
-    let fail = |e: std::io::Error| {
-        Error::unavailable(format!("Failed to start {what} at {address}:{port}: {e}"))
-    };
-    let resolved = (address, port).to_socket_addrs().map_err(fail)?.next().ok_or_else(|| {
-        Error::unavailable(format!("Failed to start {what}: '{address}' has no address"))
-    })?;
-    let open = || -> std::io::Result<Bound> {
-        let domain = Domain::for_address(resolved);
-        let socket = Socket::new(domain, Type::STREAM, Some(SocketProtocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        socket.set_nonblocking(true)?;
-        socket.bind(&resolved.into())?;
-        socket.listen(BACKLOG)?;
-        let listener: std::net::TcpListener = socket.into();
-        let address = listener.local_addr()?;
-        Ok(Bound { listener, address })
-    };
-    open().map_err(fail)
-}
-
 /// Serves a listener until `stop` turns true, then lets connections complete their requests within the grace period.
 pub async fn serve(
     bound: Bound,
     protocol: Protocol,
     handler: impl Handler,
     connections: Arc<Connections>,
-    unread: UnreadLimits,
+    limits: ConnectionLimits,
     mut stop: watch::Receiver<bool>,
 ) -> Result<()> {
-    let listener = TcpListener::from_std(bound.listener)
-        .map_err(|e| Error::internal(format!("{}: {e}", bound.address)))?;
+    let address = bound.address.clone();
+    let listener = bound.into_listener().map_err(|e| Error::internal(format!("{address}: {e}")))?;
     let mut warned = None;
     loop {
         let accept = async {
@@ -186,12 +159,12 @@ pub async fn serve(
             _ = stop.changed() => break,
         };
         match accepted {
-            Ok((stream, _)) => connection(stream, protocol, handler.clone(), &connections, unread),
+            Ok(stream) => connection(stream, protocol, handler.clone(), &connections, limits),
             Err(e) => {
                 // Most likely out of file descriptors: close an idle connection, and wait for others to close.
                 connections.evict();
                 if warned.is_none_or(|at: Instant| at.elapsed() > WARN_EVERY) {
-                    tracing::warn!("{}: failed to accept a connection: {e}", bound.address);
+                    tracing::warn!("{address}: failed to accept a connection: {e}");
                     warned = Some(Instant::now());
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -204,18 +177,16 @@ pub async fn serve(
 }
 
 fn connection(
-    stream: TcpStream,
+    stream: Stream,
     protocol: Protocol,
     handler: impl Handler,
     connections: &Arc<Connections>,
-    unread: UnreadLimits,
+    limits: ConnectionLimits,
 ) {
-    let unread = ConnectionUnread::new(unread);
-    // Responses are written in one piece, so Nagle's algorithm would only delay them.
-    let _ = stream.set_nodelay(true);
+    let unread = ConnectionUnread::new(limits.unread);
+    stream.configure(limits.tcp_keepalive);
     match protocol {
-        Protocol::Http1 { keepalive } => {
-            detect_lost_peer(&stream, keepalive);
+        Protocol::Http1 => {
             let entry = connections.add(Wire::Http1);
             let watch = DisconnectWatch::new(entry.state());
             let seen = watch.clone();
@@ -244,8 +215,7 @@ fn connection(
                 heap::trim_soon();
             });
         }
-        Protocol::Http2 { keepalive, ping } => {
-            detect_lost_peer(&stream, keepalive);
+        Protocol::Http2 { ping } => {
             let entry = connections.add(Wire::Http2);
             let state = Arc::clone(entry.state());
             let io = PrefaceWatch::new(stream, Arc::clone(&state));
@@ -294,13 +264,4 @@ fn trace(request: &Request<Incoming>) -> Option<Box<TracedRequest>> {
         tracing::trace!("request: {} {}", request.method(), request.uri().path());
     }
     traced
-}
-
-/// The system then notices a peer that has vanished without closing its connection.
-fn detect_lost_peer(stream: &TcpStream, interval: Option<Duration>) {
-    if let Some(interval) = interval {
-        let probes = TcpKeepalive::new().with_time(interval).with_interval(interval);
-        // Without it the idle timeout applies.
-        let _ = SockRef::from(stream).set_tcp_keepalive(&probes.with_retries(KEEPALIVE_PROBES));
-    }
 }

@@ -60,13 +60,14 @@ pub async fn http(
     }
 }
 
-/// Only the health endpoints of both generations, on `--http-health-port`.
+/// Only the health endpoints of both generations and the health report, on the additional listener for health.
 pub fn health(
     context: Arc<Context>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
     move |request, received_ns| {
         let path = request.uri().path();
-        if path.starts_with("/v2/health/") || path.starts_with("/api/health") {
+        let served = ["/v2/health/", "/v2/trtserver/health", "/api/health"];
+        if served.iter().any(|prefix| path.starts_with(prefix)) {
             return Box::pin(http(Arc::clone(&context), request, received_ns));
         }
         Box::pin(async { not_found() })

@@ -19,6 +19,7 @@ mod open_instances; // the instances of an open version
 mod open_version; // an open version: queue, instances, signature
 mod platforms; // platforms of the installed backends
 pub mod poll; // changes of files, while the server runs
+mod readiness; // models that are not ready, why and since when
 mod scheduling; // queue policy, and the inputs the host adds for sequences
 pub mod store; // where model directories come from
 mod table; // name and version to open version
@@ -30,4 +31,5 @@ pub use lifecycle::{Version, VersionState};
 pub use model::Model;
 pub use open_instances::{OpenInstances, Opened};
 pub use open_version::OpenVersion;
+pub use readiness::Unready;
 pub use table::{InputMemory, LookupError, ModelTable};

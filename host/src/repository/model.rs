@@ -5,6 +5,7 @@ use super::ending::EndingVersions;
 use super::ensemble::EnsembleBuilder;
 use super::lifecycle::{Fingerprint, Version, VersionState};
 use super::model_id::split;
+use crate::clock::now_ns;
 use crate::instance::priority::Priority;
 use arc_swap::ArcSwapOption;
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct Model {
     pub(super) ending: Arc<EndingVersions>,
     /// Why the files as they are now were not loaded, while the versions of an earlier load serve.
     reload_failure: ArcSwapOption<String>,
+    /// When this entry was created, CLOCK_MONOTONIC.
+    created_ns: u64,
     pub(super) load_info: LoadInfo,
 }
 
@@ -81,8 +84,19 @@ impl Model {
     ) -> Arc<Self> {
         let (id, name, latest) = (id.into(), split(id).1.into(), ArcSwapOption::empty());
         let reload_failure = ArcSwapOption::empty();
-        let model =
-            Self { id, name, config, refusal, versions, latest, ending, reload_failure, load_info };
+        let created_ns = now_ns();
+        let model = Self {
+            id,
+            name,
+            config,
+            refusal,
+            versions,
+            latest,
+            ending,
+            reload_failure,
+            created_ns,
+            load_info,
+        };
         // Versions that a reload leaves open are READY.
         model.refresh_latest();
         Arc::new(model)
@@ -157,6 +171,11 @@ impl Model {
             Some(failure) => (state, format!("not reloaded: {failure}")),
             None => (state, reason),
         }
+    }
+
+    /// When this entry was created, in nanoseconds of CLOCK_MONOTONIC.
+    pub(super) fn created_ns(&self) -> u64 {
+        self.created_ns
     }
 
     /// Numbers of the READY versions, ascending.

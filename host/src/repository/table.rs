@@ -12,7 +12,6 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// See the module text.
 #[derive(Default)]
@@ -189,15 +188,17 @@ impl ModelTable {
         latest.is_some_and(|served| served.signature.takes_strings())
     }
 
-    /// Strict readiness: every version of every model is served, or was unloaded by request. A model whose configuration file is
-    /// missing or cannot be read does not count.
-    pub fn all_ready(&self) -> bool {
-        self.models.load().by_id.values().all(|m| {
-            m.load_info.unreadable.load(Ordering::Relaxed)
-                || m.refusal.is_none()
-                    && !m.versions.is_empty()
-                    && m.versions.values().all(|v| v.is_ready() || v.is_unloaded_by_request())
-        })
+    /// Strict readiness: every version of every model is served, or was unloaded by request. A model whose
+    /// configuration file is missing or cannot be read does not count. With `required` models: of
+    /// these, each of which must have a version that is served.
+    pub fn all_ready(&self, required: &[String]) -> bool {
+        let models = self.models.load();
+        match required {
+            [] => models.by_id.values().all(|model| model.is_strictly_ready()),
+            names => names
+                .iter()
+                .all(|name| models.get(name).is_ok_and(|model| model.is_ready_as_required())),
+        }
     }
 
     /// Number of sequences of all models that have not ended.

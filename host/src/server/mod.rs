@@ -11,14 +11,14 @@ mod start_lines; // start lines of TRTIS in the log
 
 pub use load::{default_backend_dirs, loader, repositories};
 
-use crate::config::Settings;
+use crate::config::{ControlMode, Settings};
 use crate::device::{self, DeviceSettings, Driver};
 use crate::error::{Error, Result};
 use crate::heap;
 use crate::log::LogControl;
 use crate::metrics::{Gpus, Page};
+use crate::net::bind::{Bound, SocketFile};
 use crate::net::context::{Context, EndpointStats};
-use crate::net::listener::{Bound, bind};
 use crate::net::{decode_workers, threads};
 use crate::plugin::DEFAULT_STACK;
 use crate::reclaim;
@@ -28,11 +28,10 @@ use crate::state::{Phase, ServerState};
 use crate::stats;
 use connections::ListenerConnections;
 use descriptor_limit::raise_descriptor_limit;
-use listeners::{Listener, announce, print_line};
+use listeners::{Listener, Opened, print_line};
 use load::load;
 use memory_limit::set_memory_limit;
 use signals::Signals;
-use start_lines::Ports;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -88,6 +87,8 @@ struct Server {
     connections: ListenerConnections,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
+    /// Removed when the server is dropped.
+    socket_files: Vec<SocketFile>,
 }
 
 impl Server {
@@ -115,62 +116,45 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let _guard = runtime.enter();
         let connections = ListenerConnections::new(&settings.connections);
-        let tasks = Vec::new();
-        let mut server = Self { context: Arc::clone(&context), connections, stop, tasks };
+        let (tasks, socket_files) = (Vec::new(), Vec::new());
+        let mut server =
+            Self { context: Arc::clone(&context), connections, stop, tasks, socket_files };
 
-        // Binds all sockets before one is served, so that a port in use is reported before any request is accepted.
-        let open = |on: bool, what: &str, address: &str, port: u16| {
-            if on { bind(what, address, port).map(Some) } else { Ok(None) }
-        };
-        let s = &settings;
-        let metrics = open(s.allow_metrics, "Metrics Service", &s.metrics_address, s.metrics_port)?;
-        let grpc = open(s.allow_grpc, "GRPCService", &s.grpc_address, s.grpc_port)?;
-        let http = open(s.allow_http, "HTTPService", &s.http_address, s.http_port)?;
-        let health = match s.http_health_port {
-            Some(port) => Some(bind("HTTP health", &s.http_address, port)?),
-            None => None,
-        };
-        announce(&[("http", &http), ("grpc", &grpc), ("metrics", &metrics), ("health", &health)]);
-
-        let port = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.address.port());
-        let ports = Ports { http: port(&http), grpc: port(&grpc), metrics: port(&metrics) };
-        start_lines::listening(s, &ports);
-
-        let mut spawn = |bound: Bound, listener: Listener| {
+        let opened = Opened::new(&settings)?;
+        opened.announce();
+        start_lines::listening(&settings, &opened.ports());
+        let mut spawn = |sockets: Vec<Bound>, name: &str, listener: Listener| {
             let (runtime, connections) = match &listener {
                 Listener::Http | Listener::Grpc => (runtime, &server.connections.requests),
                 Listener::Health => (health_runtime, &server.connections.health),
                 Listener::Metrics(_) => (health_runtime, &server.connections.metrics),
             };
-            let connections = Arc::clone(connections);
-            let task = listener.serve(bound, Arc::clone(&context), connections, stopped.clone());
-            server.tasks.push(runtime.spawn(task));
+            for mut bound in sockets {
+                if matches!(listener, Listener::Grpc) {
+                    // v2's service and v1's: tools wait for either line.
+                    tracing::info!("Started GRPCInferenceService at {}", bound.address);
+                }
+                tracing::info!("Started {name} at {}", bound.address);
+                server.socket_files.extend(bound.file.take());
+                let (listener, context) = (listener.clone(), Arc::clone(&context));
+                let task = listener.serve(bound, context, Arc::clone(connections), stopped.clone());
+                server.tasks.push(runtime.spawn(task));
+            }
         };
-        if let Some(bound) = metrics {
-            tracing::info!("Started Metrics Service at {}", bound.address);
-            let devices = Driver::get().ok().filter(|_| s.allow_gpu_metrics);
+        if !opened.metrics.is_empty() {
+            let devices = Driver::get().ok().filter(|_| settings.allow_gpu_metrics);
             let gpus = devices.and_then(|driver| {
                 let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
-                Gpus::open(s.metrics_interval / 2, uuids.collect())
+                Gpus::open(settings.metrics_interval / 2, uuids.collect())
             });
             let models = Arc::clone(&context.models);
-            let page = Page::new(models, gpus, s.allow_cpu_metrics, s.metrics_interval / 2);
-            spawn(bound, Listener::Metrics(Arc::new(page)));
+            let interval = settings.metrics_interval / 2;
+            let page = Page::new(models, gpus, settings.allow_cpu_metrics, interval);
+            spawn(opened.metrics, "Metrics Service", Listener::Metrics(Arc::new(page)));
         }
-        if let Some(bound) = grpc {
-            // v2's service and v1's: tools wait for either line.
-            tracing::info!("Started GRPCInferenceService at {}", bound.address);
-            tracing::info!("Started GRPCService at {}", bound.address);
-            spawn(bound, Listener::Grpc);
-        }
-        if let Some(bound) = http {
-            tracing::info!("Started HTTPService at {}", bound.address);
-            spawn(bound, Listener::Http);
-        }
-        if let Some(bound) = health {
-            tracing::info!("Started HTTP health service at {}", bound.address);
-            spawn(bound, Listener::Health);
-        }
+        spawn(opened.grpc, "GRPCService", Listener::Grpc);
+        spawn(opened.http, "HTTPService", Listener::Http);
+        spawn(opened.health, "HTTP health service", Listener::Health);
         Ok(server)
     }
 
@@ -206,16 +190,33 @@ impl Server {
         }
     }
 
+    /// Models of `--ready-models` that are in no repository: a failure where none can be added, else the server waits for them.
+    fn check_ready_models(&self, report: &mut StartupReport) {
+        let settings = &self.context.settings;
+        let names = settings.ready_models.iter();
+        for name in names.filter(|name| self.context.models.get(name).is_none()) {
+            match settings.control_mode {
+                ControlMode::None => report.failures.push(format!(
+                    "model '{name}', which --ready-models names, is in no repository"
+                )),
+                _ => tracing::warn!(
+                    "not ready until model '{name}', which --ready-models names, is loaded"
+                ),
+            }
+        }
+    }
+
     /// Enters the phase that follows from the load at start. False if the server must exit.
     fn finish_loading(&self, report: Result<StartupReport>) -> bool {
         let exit_on_error = self.context.settings.exit_on_error;
         match report {
             Err(e) => {
                 tracing::error!("{e}");
-                self.context.state.set_phase(Phase::FailedToInitialize);
+                self.context.state.fail(e.to_string());
                 !exit_on_error
             }
-            Ok(report) => {
+            Ok(mut report) => {
+                self.check_ready_models(&mut report);
                 if !report.failures.is_empty() {
                     tracing::error!("failed to load all models: {}", report.failures.join("; "));
                     if exit_on_error {

@@ -35,6 +35,14 @@ pub(super) const GENERAL: &[Flag] = &[
         "true",
         "Report the server as ready only while all model versions are ready",
     ),
+    flag(
+        "ready-models",
+        Kind::Text("NAME"),
+        "",
+        "Models that strict readiness requires, separated by commas, instead of all: the server is ready while each of them \
+         is served, whatever the others do",
+    )
+    .repeats(),
     flag("api-version", Kind::Int { min: 1, max: 2 }, "", "Protocol generation to serve")
         .no_effect("the server always serves both generations"),
 ];

@@ -4,24 +4,32 @@ use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT_OR_NONE, flag};
 
 const NO_POOL: &str = "the server has no such memory pool";
 const NO_TLS: &str = "gRPC over TLS";
-const NO_KEEPALIVE: &str = "keepalive uses the defaults of the HTTP/2 library";
+const PINGS_ALWAYS: &str = "with --grpc-keepalive-time, connections without calls are pinged, too: the HTTP/2 library cannot leave them out";
+const PINGS_UNLIMITED: &str =
+    "keep-alive pings are sent at any number between data frames: the HTTP/2 library has no limit";
+const PINGS_ANSWERED: &str = "pings of clients are always answered and never close a connection: the HTTP/2 library does not count them";
 
 pub(super) const GRPC: &[Flag] = &[
     flag("allow-grpc", Kind::Bool, "true", "Serve gRPC"),
-    flag("grpc-address", Kind::Text("ADDRESS"), "0.0.0.0", "Address of the gRPC listener"),
+    flag(
+        "grpc-address",
+        Kind::Text("ADDRESS"),
+        "0.0.0.0",
+        "Addresses of the gRPC listener, as for --http-address",
+    )
+    .repeats(),
     flag(
         "grpc-port",
         PORT_OR_NONE,
         "8001",
-        "Port of the gRPC listener; 0 selects a free port, -1 does not serve gRPC",
+        "Port of the gRPC listener; 0 selects a free port for each address, -1 does not serve gRPC",
     ),
     flag(
         "reuse-grpc-port",
         Kind::Bool,
         "false",
-        "Share the gRPC port with other processes (SO_REUSEPORT)",
-    )
-    .unsupported(&["false"], "SO_REUSEPORT"),
+        "Share the gRPC port with other servers that have this flag (SO_REUSEPORT): the system distributes connections",
+    ),
     flag(
         "grpc-header-forward-pattern",
         Kind::Text("REGEX"),
@@ -84,31 +92,31 @@ pub(super) const GRPC: &[Flag] = &[
     flag(
         "grpc-keepalive-permit-without-calls",
         Kind::Bool,
-        "false",
-        "Send keepalive pings without active calls",
+        "true",
+        "Send keep-alive pings without active calls",
     )
-    .warns(&["false"], NO_KEEPALIVE),
+    .warns(&["true"], PINGS_ALWAYS),
     flag(
         "grpc-http2-max-pings-without-data",
         Kind::Count,
-        "2",
+        "0",
         "Maximum number of pings between two data frames",
     )
-    .warns(&["2"], NO_KEEPALIVE),
+    .warns(&["0"], PINGS_UNLIMITED),
     flag(
         "grpc-http2-min-recv-ping-interval-without-data",
         Kind::Count,
-        "300000",
+        "0",
         "Minimum interval of client pings in milliseconds",
     )
-    .warns(&["300000"], NO_KEEPALIVE),
+    .warns(&["0"], PINGS_ANSWERED),
     flag(
         "grpc-http2-max-ping-strikes",
         Kind::Count,
-        "2",
+        "0",
         "Number of client pings above the limit before the connection is closed",
     )
-    .warns(&["2"], NO_KEEPALIVE),
+    .warns(&["0"], PINGS_ANSWERED),
     flag(
         "grpc-max-connection-age",
         Kind::Count,

@@ -4,19 +4,33 @@ use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT_OR_NONE, flag};
 
 pub(super) const HTTP: &[Flag] = &[
     flag("allow-http", Kind::Bool, "true", "Serve HTTP"),
-    flag("http-address", Kind::Text("ADDRESS"), "0.0.0.0", "Address of the HTTP listener"),
+    flag(
+        "http-address",
+        Kind::Text("ADDRESS"),
+        "0.0.0.0",
+        "Addresses of the HTTP listener, separated by commas: IPv4, IPv6, a host name, or unix:PATH for a Unix socket",
+    )
+    .repeats(),
     flag(
         "http-port",
         PORT_OR_NONE,
         "8000",
-        "Port of the HTTP listener; 0 selects a free port, -1 does not serve HTTP",
+        "Port of the HTTP listener; 0 selects a free port for each address, -1 does not serve HTTP",
     ),
     flag(
         "http-health-port",
         PORT_OR_NONE,
         "",
-        "Additional port that serves the health endpoint only; -1 serves health over gRPC only",
+        "Additional port that serves the health endpoints only; -1 serves health over gRPC only",
     ),
+    flag(
+        "http-health-address",
+        Kind::Text("ADDRESS"),
+        "",
+        "Addresses of the additional listener for health, as for --http-address; by default those of --http-address that \
+         are not Unix sockets",
+    )
+    .repeats(),
     flag(
         "http-max-input-size",
         Kind::Int { min: 1, max: i64::MAX },
@@ -28,9 +42,8 @@ pub(super) const HTTP: &[Flag] = &[
         "reuse-http-port",
         Kind::Bool,
         "false",
-        "Share the HTTP port with other processes (SO_REUSEPORT)",
-    )
-    .unsupported(&["false"], "SO_REUSEPORT"),
+        "Share the HTTP port with other servers that have this flag (SO_REUSEPORT): the system distributes connections",
+    ),
     flag(
         "http-header-forward-pattern",
         Kind::Text("REGEX"),

@@ -8,9 +8,16 @@ pub(super) const METRICS: &[Flag] = &[
         "metrics-address",
         Kind::Text("ADDRESS"),
         "",
-        "Address of the metrics listener; by default that of --http-address",
+        "Addresses of the metrics listener, as for --http-address; by default those of --http-address that are not Unix \
+         sockets, or 127.0.0.1",
+    )
+    .repeats(),
+    flag(
+        "metrics-port",
+        PORT,
+        "8002",
+        "Port of the metrics listener; 0 selects a free port for each address",
     ),
-    flag("metrics-port", PORT, "8002", "Port of the metrics listener; 0 selects a free port"),
     flag("allow-gpu-metrics", Kind::Bool, "true", "Export GPU metrics"),
     flag("allow-cpu-metrics", Kind::Bool, "true", "Export use and memory of the machine's CPUs"),
     flag(

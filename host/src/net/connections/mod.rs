@@ -12,6 +12,7 @@ mod progress; // progress of one body on HTTP/2
 mod state; // what one connection does
 mod streams; // counts the streams of an HTTP/2 connection
 mod timeouts; // which connections exceed a timeout
+mod unix_authority; // gRPC's `:authority` on Unix sockets
 
 pub use guarded::Guarded;
 pub use preface::PrefaceWatch;

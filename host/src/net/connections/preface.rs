@@ -1,26 +1,30 @@
-//! Detects that the preface of an HTTP/2 connection has arrived.
+//! What is read on an HTTP/2 connection: detects that the preface has arrived, and rewrites `:authority` on Unix sockets.
 
 use super::ConnectionState;
+use super::unix_authority::UnixAuthority;
+use crate::net::socket::Stream;
 use std::io::{IoSlice, Result};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// Bytes of the preface: `PRI * HTTP/2.0…`, and the header of a SETTINGS frame.
 const PREFACE: usize = 24 + 9;
 
 /// The stream that hyper reads and writes.
 pub struct PrefaceWatch {
-    stream: TcpStream,
+    stream: Stream,
     state: Arc<ConnectionState>,
     missing: usize,
+    /// `None` on TCP.
+    authority: Option<UnixAuthority>,
 }
 
 impl PrefaceWatch {
-    pub fn new(stream: TcpStream, state: Arc<ConnectionState>) -> Self {
-        Self { stream, state, missing: PREFACE }
+    pub fn new(stream: Stream, state: Arc<ConnectionState>) -> Self {
+        let authority = matches!(stream, Stream::Unix(_)).then(UnixAuthority::default);
+        Self { stream, state, missing: PREFACE, authority }
     }
 }
 
@@ -32,6 +36,9 @@ impl AsyncRead for PrefaceWatch {
     ) -> Poll<Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if let Some(authority) = &mut self.authority {
+            authority.rewrite(&mut buf.filled_mut()[before..]);
+        }
         if self.missing > 0 {
             let arrived = buf.filled().len() - before;
             self.missing = self.missing.saturating_sub(arrived);

@@ -7,6 +7,7 @@ pub mod log_settings; // log settings, changed at run time
 pub mod lookup; // the open version of a name and version text
 pub mod metadata; // server and model metadata, readiness
 pub mod parameters; // request parameters
+pub mod readiness; // why the server or a model is not ready, and since when
 pub mod regions; // shared memory: registering, unregistering, status
 pub mod repository; // repository index, loading and unloading
 pub mod request; // checks a request and submits it

@@ -153,7 +153,7 @@ impl Shared {
             live.process.kill(KillReason::Closing);
         }
         state.phase = Phase::Running(Arc::clone(live));
-        self.failure.store(None);
+        self.failure.clear();
         drop(state);
         self.changed.notify_all();
     }
@@ -177,7 +177,7 @@ impl Shared {
                 None if state.unloading => tracing::error!("{failure}"),
                 None => tracing::error!("{failure}; it is restarted"),
                 Some(pause) => {
-                    self.failure.store(Some(Arc::new(failure.clone())));
+                    self.failure.set(failure.clone());
                     tracing::error!("{failure}; it is restarted in {} s", pause.as_secs_f64());
                 }
             }

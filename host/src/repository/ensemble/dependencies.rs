@@ -34,28 +34,37 @@ impl Dependencies {
 
     /// Why the ensemble cannot be served now; `None` if all its steps are.
     pub fn unmet(&self) -> Option<String> {
+        self.unmet_step().map(|(reason, _)| reason)
+    }
+
+    /// Since when the first step that is not served is not, in nanoseconds of CLOCK_MONOTONIC; `None` if its model is gone.
+    pub fn unmet_since_ns(&self) -> Option<u64> {
+        self.unmet_step().and_then(|(_, model)| model).map(|model| model.unready_since_ns())
+    }
+
+    /// Why the ensemble cannot be served now, and the model of that step.
+    fn unmet_step(&self) -> Option<(String, Option<Arc<Model>>)> {
         let models = self.models.upgrade()?;
         let (_, ensemble) = model_id::split(&self.id);
         let subject = format!("ensemble '{ensemble}' depends on");
         self.steps.iter().find_map(|step| {
             let name = &step.model;
             let Some(model) = models.get(&self.of_step(&models, name)) else {
-                return Some(not_available(ensemble, &[name]));
+                return Some((not_available(ensemble, &[name]), None));
             };
-            if let Some(refusal) = &model.refusal {
-                return Some(format!("{subject} '{name}' which is not valid: {refusal}"));
-            }
             let ready = model.ready_versions();
-            if ready.is_empty() {
-                return Some(format!(
-                    "{subject} '{name}' which has no loaded version{}",
-                    reasons(&model)
-                ));
-            }
-            let version = required_version(&model, step.version)?;
-            (!ready.contains(&version)).then(|| {
+            let reason = if let Some(refusal) = &model.refusal {
+                format!("{subject} '{name}' which is not valid: {refusal}")
+            } else if ready.is_empty() {
+                format!("{subject} '{name}' which has no loaded version{}", reasons(&model))
+            } else {
+                let version = required_version(&model, step.version)?;
+                if ready.contains(&version) {
+                    return None;
+                }
                 format!("{subject} '{name}' whose required version {version} is not loaded")
-            })
+            };
+            Some((reason, Some(model)))
         })
     }
 

@@ -273,7 +273,7 @@ fn ensemble_is_ready_only_while_its_steps_are() {
     let outer = E.replacen("'e'", "'outer'", 1).replacen("'a'", "'e'", 1);
     let outer = outer.replacen("key: 'I'", "key: 'in'", 1).replacen("key: 'O'", "key: 'out'", 1);
     let outer = open(&models, &outer);
-    assert!(models.all_ready());
+    assert!(models.all_ready(&[]));
     let unload = |name: &str, version: i64| {
         let model = models.get(name).unwrap();
         let served = model.versions[&version].served().unwrap();
@@ -288,9 +288,9 @@ fn ensemble_is_ready_only_while_its_steps_are() {
     let lost = "ensemble 'e' depends on 'b' which has no loaded version: version 1: unloaded; version 2: unloaded";
     assert_eq!(*e.versions[&1].status(), (VersionState::Unavailable, lost.to_owned()));
     // A version that was unloaded by request does not affect readiness of the server; one that failed does.
-    assert!(!e.versions[&1].is_ready() && models.all_ready());
+    assert!(!e.versions[&1].is_ready() && models.all_ready(&[]));
     b.set_unavailable(&b.versions[&1], "broken");
-    assert!(!models.all_ready());
+    assert!(!models.all_ready(&[]));
     b.set_unavailable(&b.versions[&1], "unloaded");
     assert_eq!(models.find("e", None).err(), Some(LookupError::NoReadyVersion("e".into())));
     assert_eq!(models.find("e", Some(1)).err(), Some(LookupError::VersionNotReady("e".into(), 1)));

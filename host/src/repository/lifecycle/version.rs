@@ -5,10 +5,12 @@ use super::super::ending::EndingVersion;
 use super::super::ensemble::Dependencies;
 use super::super::memory::UnloadReport;
 use super::usage::{UsageGuard, UsageTracker};
+use crate::clock::now_ns;
 use crate::instance::load_progress::LoadTimes;
 use crate::plugin::isolated::{Health, IsolatedMemory};
 use crate::stats::VersionStats;
 use arc_swap::{ArcSwap, ArcSwapOption};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -42,6 +44,8 @@ pub struct Version {
     pub stats: Arc<VersionStats>,
     /// State and, when the version is not served, the reason.
     status: ArcSwap<(VersionState, String)>,
+    /// When the state was set, CLOCK_MONOTONIC.
+    since_ns: AtomicU64,
     served: ArcSwapOption<OpenVersion>,
     /// Models of an ensemble's steps; set when the ensemble is loaded.
     dependencies: OnceLock<Arc<Dependencies>>,
@@ -66,9 +70,20 @@ impl Version {
         usage: Arc<UsageTracker>,
     ) -> Arc<Self> {
         let status = ArcSwap::from_pointee((state, String::new()));
+        let since_ns = AtomicU64::new(now_ns());
         let (served, dependencies) = (ArcSwapOption::empty(), OnceLock::new());
         let (health, load_times) = (ArcSwap::default(), OnceLock::new());
-        Arc::new(Self { number, stats, status, served, dependencies, health, usage, load_times })
+        Arc::new(Self {
+            number,
+            stats,
+            status,
+            since_ns,
+            served,
+            dependencies,
+            health,
+            usage,
+            load_times,
+        })
     }
 
     /// This version for a new entry that does not serve it. It shares the usage tracker: a version that the old entry
@@ -82,6 +97,9 @@ impl Version {
         if state == VersionState::Unavailable {
             copy.set_unavailable(UNLOADED.to_owned());
         }
+        if !self.is_loaded() {
+            copy.since_ns.store(self.since_ns.load(Relaxed), Relaxed);
+        }
         copy
     }
 
@@ -90,6 +108,7 @@ impl Version {
         let usage = Arc::clone(&self.usage);
         let copy = Self::with(self.number, stats, VersionState::Ready, usage);
         copy.served.store(Some(open));
+        copy.since_ns.store(self.since_ns.load(Relaxed), Relaxed);
         copy.health.store(self.health.load_full());
         self.load_times().into_iter().for_each(|times| copy.set_load_times(times));
         copy
@@ -97,19 +116,35 @@ impl Version {
 
     pub(in super::super) fn set_ready(&self, served: Arc<OpenVersion>) {
         self.served.store(Some(served));
-        self.status.store(Arc::new((VersionState::Ready, String::new())));
+        self.set_state(VersionState::Ready, String::new());
     }
 
     pub(in super::super) fn set_unavailable(&self, reason: String) {
-        self.status.store(Arc::new((VersionState::Unavailable, reason)));
+        self.set_state(VersionState::Unavailable, reason);
         self.served.store(None);
     }
 
     pub(in super::super) fn set_unloading(&self, model: &str) {
-        self.status.store(Arc::new((VersionState::Unloading, String::new())));
+        self.set_state(VersionState::Unloading, String::new());
         self.log_unload(model);
         self.retire();
         self.served.store(None);
+    }
+
+    fn set_state(&self, state: VersionState, reason: String) {
+        self.since_ns.store(now_ns(), Relaxed);
+        self.status.store(Arc::new((state, reason)));
+    }
+
+    /// Since when it is in the state that [`Version::status`] returns, in nanoseconds of CLOCK_MONOTONIC.
+    pub fn since_ns(&self) -> u64 {
+        let own = self.since_ns.load(Relaxed);
+        if !self.is_loaded() {
+            return own;
+        }
+        let steps = self.dependencies.get().and_then(|steps| steps.unmet_since_ns());
+        let failed = || self.health.load().iter().find_map(|health| health.failed_since_ns());
+        steps.or_else(failed).unwrap_or(own).max(own)
     }
 
     /// Logs that the version is unloaded when its last user is gone.

@@ -27,7 +27,10 @@ impl<'a> Source<'a> {
     pub fn take(&mut self, tensor: &InferInputTensor, dtype: DType) -> Result<Bytes> {
         let (name, model) = (&tensor.name, self.model);
         if self.is_raw {
-            if tensor.contents.is_some() {
+            // MLServer's client sets a message without elements.
+            let is_set =
+                |contents: &InferTensorContents| *contents != InferTensorContents::default();
+            if tensor.contents.as_ref().is_some_and(is_set) {
                 return Err(Error::invalid(format!(
                     "contents field must not be specified when using raw_input_contents for '{name}' \
                      for model '{model}'"

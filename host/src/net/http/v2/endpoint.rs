@@ -8,10 +8,12 @@ use http::{Method, StatusCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     Server,
-    /// An extension of this server, as are `Loads` and `Memory`.
+    /// An extension of this server, as are the next four.
     Backends,
+    Health,
     Loads,
     Memory,
+    Started,
     Live,
     Ready,
     /// `version` is empty when the path has none.
@@ -80,7 +82,7 @@ impl<'a> Endpoint<'a> {
         if fits { Ok(endpoint) } else { Err((StatusCode::METHOD_NOT_ALLOWED, endpoint.is_json())) }
     }
 
-    /// Health has no body, and the body of an inference is not always JSON.
+    /// The body of an inference is not always JSON, and a refused method on a health endpoint has Triton's content type.
     fn is_json(&self) -> bool {
         use Endpoint::*;
         !matches!(
@@ -94,7 +96,9 @@ impl<'a> Endpoint<'a> {
 impl Endpoint<'_> {
     pub fn group(&self) -> ApiGroup {
         match self {
-            Endpoint::Live | Endpoint::Ready => ApiGroup::Health,
+            Endpoint::Live | Endpoint::Ready | Endpoint::Started | Endpoint::Health => {
+                ApiGroup::Health
+            }
             Endpoint::Server | Endpoint::Backends => ApiGroup::Metadata,
             Endpoint::Loads | Endpoint::Index { .. } | Endpoint::Control { .. } => {
                 ApiGroup::ModelRepository
@@ -128,6 +132,8 @@ fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["health", "live"] => (Endpoint::Live, true, false),
         ["health", "ready"] => (Endpoint::Ready, true, false),
         ["trtserver", "backends"] => (Endpoint::Backends, true, false),
+        ["trtserver", "health"] => (Endpoint::Health, true, false),
+        ["trtserver", "health", "started"] => (Endpoint::Started, true, false),
         ["trtserver", "loads"] => (Endpoint::Loads, true, false),
         ["trtserver", "memory"] => (Endpoint::Memory, true, false),
         ["models", "stats"] => (Endpoint::AllStatistics, true, false),

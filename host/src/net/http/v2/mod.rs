@@ -3,6 +3,7 @@
 mod backends; // GET /v2/trtserver/backends
 mod endpoint; // the endpoint of a path
 mod generate; // generate and generate_stream
+mod health; // health, and GET /v2/trtserver/health
 mod infer; // the inference endpoint
 mod infer_request; // the JSON of inference requests
 mod infer_response; // the JSON of inference responses
@@ -27,11 +28,11 @@ use crate::net::http::body::ResponseBody;
 use crate::net::http::collect::{BodySpec, ReceivedBody};
 use crate::net::http::drain::drain;
 use crate::net::restricted::missing_header;
-use crate::net::v2::{self, find_ready, metadata, statistics, trace_settings};
+use crate::net::v2::{self, find_ready, metadata, readiness, statistics, trace_settings};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
 use http::{Request, Response, StatusCode};
-use response::{health, json, plain, with_status};
+use response::{json, plain, with_status};
 use std::sync::Arc;
 
 /// Serves a request for a path under `/v2`. Dropping the future cancels an inference request.
@@ -106,17 +107,26 @@ async fn serve(
         Endpoint::Live | Endpoint::Ready if !ctx.settings.http_health => {
             with_status(StatusCode::NOT_FOUND, plain(management_json::error("Not Found")))
         }
-        Endpoint::Live => health(metadata::live(ctx)?),
-        Endpoint::Ready => health(metadata::ready(ctx)?),
+        Endpoint::Live => {
+            health::respond("live", metadata::live(ctx)?, || readiness::not_live(ctx))
+        }
+        Endpoint::Ready => {
+            health::respond("ready", metadata::ready(ctx)?, || readiness::not_ready(ctx))
+        }
+        Endpoint::Started => {
+            health::respond("started", ctx.state.is_started(), || readiness::not_started(ctx))
+        }
+        Endpoint::Health => json(health::report(ctx)),
         Endpoint::Backends => json(backends::respond(ctx)),
         Endpoint::Loads => json(loads::respond(ctx)),
         Endpoint::Memory => json(memory::respond(ctx).await?),
         Endpoint::Server => json(management_json::server(&metadata::server(ctx))),
         Endpoint::Model { name, version, call } => match call {
-            ModelEndpoint::Ready if metadata::model_ready(ctx, name, version)? => health(true),
             ModelEndpoint::Ready => {
-                let why = management_json::error("Model version not ready");
-                with_status(StatusCode::BAD_REQUEST, plain(why))
+                let ready = metadata::model_ready(ctx, name, version)?;
+                health::respond_model(name, ready, || {
+                    readiness::model_not_ready(ctx, name, version)
+                })
             }
             ModelEndpoint::Metadata => {
                 json(management_json::model(&metadata::model(ctx, name, version)?))

@@ -37,13 +37,22 @@ async fn metadata_endpoints() {
     let error = |text: &str| format!("{{\"error\":\"{text}\"}}");
     let meta = r#"[{"name":"FP","datatype":"FP32","shape":[-1,-1]},{"name":"TEXT","datatype":"BYTES","shape":[-1,-1]}]"#;
     let table = [
-        ("GET /v2/health/live", 200, String::new()),
-        ("GET /v2/health/ready", 200, String::new()),
+        ("GET /v2/health/live", 200, r#"{"live":true}"#.into()),
+        ("GET /v2/health/ready", 200, r#"{"ready":true}"#.into()),
+        ("GET /v2/trtserver/health/started", 200, r#"{"started":true}"#.into()),
         ("GET /v2/", 404, error("Not Found")),
         ("POST /v2", 405, error("Method Not Allowed")),
-        ("GET /v2/models/echo/ready", 200, String::new()),
-        ("GET /v2/models/echo/versions/2/ready", 400, error("Model version not ready")),
-        ("GET /v2/models/absent/ready", 400, error("Model version not ready")),
+        ("GET /v2/models/echo/ready", 200, r#"{"name":"echo","ready":true}"#.into()),
+        (
+            "GET /v2/models/echo/versions/2/ready",
+            400,
+            r#"{"error":"Model version not ready","name":"echo","ready":false,"reason":"Request for unknown model: 'echo' version 2 is not found"}"#.into(),
+        ),
+        (
+            "GET /v2/models/absent/ready",
+            400,
+            r#"{"error":"Model version not ready","name":"absent","ready":false,"reason":"Request for unknown model: 'absent' is not found"}"#.into(),
+        ),
         (
             "GET /v2/models/echo",
             200,

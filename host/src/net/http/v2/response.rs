@@ -7,12 +7,6 @@ use crate::net::http::body::ResponseBody;
 use crate::net::status_code;
 use http::{HeaderValue, Response, StatusCode, header};
 
-/// Health responses have no body.
-pub fn health(good: bool) -> Response<ResponseBody> {
-    let status = if good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    with_status(status, plain(Vec::new()))
-}
-
 pub fn json(text: Vec<u8>) -> Response<ResponseBody> {
     typed(text, "application/json")
 }

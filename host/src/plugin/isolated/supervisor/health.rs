@@ -2,6 +2,7 @@
 
 use super::shared::{Phase, Shared};
 use super::unload;
+use crate::clock::now_ns;
 use crate::ledger::ProcessMemory;
 use arc_swap::ArcSwapOption;
 use std::sync::{Arc, Weak};
@@ -16,10 +17,35 @@ pub struct IsolatedMemory {
     pub outputs: u64,
 }
 
+/// Why a model does not serve, and since when.
+#[derive(Debug, Default)]
+pub struct CurrentFailure(ArcSwapOption<(String, u64)>);
+
+impl CurrentFailure {
+    /// Sets the reason. Of several failures without success between them, the time of the first one stays.
+    pub fn set(&self, reason: String) {
+        let since = self.since_ns().unwrap_or_else(now_ns);
+        self.0.store(Some(Arc::new((reason, since))));
+    }
+
+    pub fn clear(&self) {
+        self.0.store(None);
+    }
+
+    fn reason(&self) -> Option<String> {
+        self.0.load().as_deref().map(|(reason, _)| reason.clone())
+    }
+
+    /// Of CLOCK_MONOTONIC.
+    fn since_ns(&self) -> Option<u64> {
+        self.0.load().as_deref().map(|(_, since)| *since)
+    }
+}
+
 /// See the module text.
 #[derive(Default)]
 pub struct Health {
-    failure: Arc<ArcSwapOption<String>>,
+    failure: Arc<CurrentFailure>,
     model: Weak<Shared>,
 }
 
@@ -31,7 +57,12 @@ impl Health {
 
     /// Why it does not serve at the moment; `None` = it serves.
     pub fn failure(&self) -> Option<String> {
-        self.failure.load().as_deref().cloned()
+        self.failure.reason()
+    }
+
+    /// Since when it does not serve, in nanoseconds of CLOCK_MONOTONIC.
+    pub fn failed_since_ns(&self) -> Option<u64> {
+        self.failure.since_ns()
     }
 
     /// What an isolated model takes beside the memory of the host; `None` for a local one.
@@ -51,7 +82,7 @@ impl Health {
 
     /// It does not serve from now on.
     pub fn fail(&self, reason: String) {
-        self.failure.store(Some(Arc::new(reason)));
+        self.failure.set(reason);
     }
 
     /// No further request will be sent. From here on the response deadline is at most the drain time.

@@ -1,5 +1,6 @@
 //! What the supervisor, the instances and the watch over the unloading of an isolated model share.
 
+use super::health::CurrentFailure;
 use super::instance_session::InstanceSession;
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};
@@ -11,7 +12,6 @@ use crate::plugin::isolated::limits::Limits;
 use crate::plugin::isolated::messages::{self, ControlResponse, Handshake};
 use crate::plugin::isolated::process::{PendingResponse, Process, ProcessGone};
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub struct Shared {
     pub one_batch_at_a_time: bool,
     pub inputs: Arc<Arena>,
     /// Why it does not serve at the moment.
-    pub failure: Arc<ArcSwapOption<String>>,
+    pub failure: Arc<CurrentFailure>,
     pub state: Mutex<State>,
     pub changed: Condvar,
     /// Drain time: how long the model may take to close.

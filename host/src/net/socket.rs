@@ -1,0 +1,122 @@
+//! Sockets of listeners and connections: TCP or Unix.
+
+use rustix::net::{RecvFlags, recv};
+use socket2::{SockRef, TcpKeepalive};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Probes of a connection whose peer does not answer, before the system closes it.
+const KEEPALIVE_PROBES: u32 = 3;
+
+/// A listening socket.
+pub enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    pub async fn accept(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Tcp(listener) => Stream::Tcp(listener.accept().await?.0),
+            Self::Unix(listener) => Stream::Unix(listener.accept().await?.0),
+        })
+    }
+}
+
+/// The socket of a connection.
+pub enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Options of a new connection. `keepalive`: interval of the probes with which the system notices a peer that has
+    /// vanished without closing its connection; on a Unix socket the system notices that anyway.
+    pub fn configure(&self, keepalive: Option<Duration>) {
+        let Self::Tcp(stream) = self else { return };
+        // Responses are written in one piece, so Nagle's algorithm would only delay them.
+        let _ = stream.set_nodelay(true);
+        if let Some(interval) = keepalive {
+            let probes = TcpKeepalive::new().with_time(interval).with_interval(interval);
+            // Without it the idle timeout applies.
+            let _ = SockRef::from(stream).set_tcp_keepalive(&probes.with_retries(KEEPALIVE_PROBES));
+        }
+    }
+
+    /// The error that the system has for the socket, such as a reset.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        match self {
+            Self::Tcp(stream) => stream.take_error(),
+            Self::Unix(stream) => stream.take_error(),
+        }
+    }
+
+    /// Ready when bytes can be read, with 0 at the end of file. Reads none.
+    pub fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_peek(cx, &mut ReadBuf::new(&mut [0])),
+            Self::Unix(stream) => loop {
+                ready!(stream.poll_read_ready(cx))?;
+                let peek = || Ok(recv(stream, &mut [0], RecvFlags::PEEK)?.0);
+                match stream.try_io(Interest::READABLE, peek) {
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    peeked => return Poll::Ready(peeked),
+                }
+            },
+        }
+    }
+}
+
+/// Calls a method of the stream inside.
+macro_rules! inner {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Stream::Tcp($stream) => $call,
+            Stream::Unix($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        inner!(self, stream => Pin::new(stream).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        inner!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        inner!(self, stream => Pin::new(stream).poll_write_vectored(cx, bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        inner!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        inner!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}
