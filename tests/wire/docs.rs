@@ -120,7 +120,9 @@ fn shared_memory_md() {
 fn started_as_shown(page: &str) -> Running {
     let text = fs::read_to_string(root().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
     let line = text.lines().find_map(|line| line.strip_prefix("trtserver --model-"));
-    let (_, flags) = line.and_then(|line| line.split_once("=/models ")).expect("a start line");
+    let Some((_, flags)) = line.and_then(|line| line.split_once("=/models ")) else {
+        panic!("{page} has no start line");
+    };
     let server = Server::new().copy_models("examples/models");
     flags.split(' ').fold(server, |server, flag| server.flag(flag)).start()
 }

@@ -126,7 +126,7 @@ fn latency_metrics_are_selected_by_flags() {
     let page = |settings: &[&str]| {
         let mut server = Server::new().model("echo", probe("echo", &[]));
         for setting in settings {
-            server = server.flag(&format!("--metrics-config={setting}"));
+            server = server.flag(format!("--metrics-config={setting}"));
         }
         let server = server.start();
         assert_eq!(server.infer("echo", "").status, 200);

@@ -12,17 +12,17 @@ fn broken() -> String {
 /// The models that are not ready, with the parts that do not depend on the time.
 fn not_ready(report: &Value) -> Vec<(String, Option<String>, bool, String)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let models = report["not_ready"].as_array().expect("a list");
+    let models = report["not_ready"].as_array().into_iter().flatten();
     let parts = |m: &Value| {
-        let required = m["required"].as_bool().expect("a flag");
+        let required = m["required"].as_bool().unwrap_or_else(|| panic!("{m}"));
         (
-            text(&m["name"]).expect("a name"),
+            text(&m["name"]).unwrap_or_else(|| panic!("{m}")),
             text(&m["version"]),
             required,
-            text(&m["state"]).expect("a state"),
+            text(&m["state"]).unwrap_or_else(|| panic!("{m}")),
         )
     };
-    models.iter().map(parts).collect()
+    models.map(parts).collect()
 }
 
 #[test]

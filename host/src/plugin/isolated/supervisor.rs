@@ -9,6 +9,7 @@
 //! While it is Restarting, instances and with them their requests wait; in Backoff requests are refused.
 
 mod connect; // opens instances in the child
+mod current_failure; // why a model does not serve
 mod health; // whether the model serves
 mod instance_session; // an instance across restarts
 mod shared; // what the threads of a model share

@@ -1,10 +1,9 @@
 //! Whether a model serves, for lookups that do not keep it open: an isolated one, or one whose instances may become broken.
 
+use super::current_failure::CurrentFailure;
 use super::shared::{Phase, Shared};
 use super::unload;
-use crate::clock::now_ns;
 use crate::ledger::ProcessMemory;
-use arc_swap::ArcSwapOption;
 use std::sync::{Arc, Weak};
 
 /// Memory of an isolated model.
@@ -15,31 +14,6 @@ pub struct IsolatedMemory {
     /// Bytes of the arenas that are in memory.
     pub inputs: u64,
     pub outputs: u64,
-}
-
-/// Why a model does not serve, and since when.
-#[derive(Debug, Default)]
-pub struct CurrentFailure(ArcSwapOption<(String, u64)>);
-
-impl CurrentFailure {
-    /// Sets the reason. Of several failures without success between them, the time of the first one stays.
-    pub fn set(&self, reason: String) {
-        let since = self.since_ns().unwrap_or_else(now_ns);
-        self.0.store(Some(Arc::new((reason, since))));
-    }
-
-    pub fn clear(&self) {
-        self.0.store(None);
-    }
-
-    fn reason(&self) -> Option<String> {
-        self.0.load().as_deref().map(|(reason, _)| reason.clone())
-    }
-
-    /// Of CLOCK_MONOTONIC.
-    fn since_ns(&self) -> Option<u64> {
-        self.0.load().as_deref().map(|(_, since)| *since)
-    }
 }
 
 /// See the module text.

@@ -1,6 +1,6 @@
 //! What the supervisor, the instances and the watch over the unloading of an isolated model share.
 
-use super::health::CurrentFailure;
+use super::current_failure::CurrentFailure;
 use super::instance_session::InstanceSession;
 use crate::arena::{Arena, Reader};
 use crate::error::{Error, Result};

@@ -22,7 +22,10 @@ fn signature(batching: bool) -> Signature {
     }
 }
 
-fn shapes(batching: bool, json: &str) -> Result<Vec<(usize, Vec<i64>, Vec<u8>)>> {
+/// Index, shape and bytes of an input.
+type Input = (usize, Vec<i64>, Vec<u8>);
+
+fn shapes(batching: bool, json: &str) -> Result<Vec<Input>> {
     let request = read(&signature(batching), json.as_bytes(), LIMIT)?;
     let inputs = request.inputs.iter();
     Ok(inputs.map(|i| (i.index, i.shape.to_vec(), i.data.payload().to_vec())).collect())
