@@ -122,6 +122,21 @@ pub fn azurite() -> PathBuf {
     script
 }
 
+/// The folder of perf_analyzer and its library; none where it has no build.
+pub fn perf_analyzer() -> Option<PathBuf> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return None;
+    }
+    let folder = target().join("perf_analyzer");
+    let program = folder.join("perf_analyzer");
+    assert!(
+        program.is_file(),
+        "no perf_analyzer at {}\n  `cargo xtask python` downloads it",
+        program.display()
+    );
+    Some(folder)
+}
+
 /// Prints to the terminal, past the harness, which captures the output of passing tests.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "tests: {text}");

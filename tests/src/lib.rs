@@ -51,7 +51,9 @@ pub use compile::{compile, compile_c, compiled, folder};
 pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
-pub use install::{azurite, backends, dist, python, root, tensorflow, tensorrt};
+pub use install::{
+    azurite, backends, dist, perf_analyzer, python, root, say, tensorflow, tensorrt,
+};
 pub use latch::Latch;
 pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};

@@ -34,6 +34,7 @@ mod model_control;
 mod object_stores;
 mod onnx_gpu;
 mod overload;
+mod perf_analyzer;
 mod plugin_command;
 mod queue_policy;
 mod ragged_batching;

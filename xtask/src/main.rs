@@ -78,7 +78,7 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             .and_then(|_| python::environment(paths, &python::KSERVE))
             .and_then(|_| python::environment(paths, &python::S3))
             .and_then(|_| azurite::install(paths))
-            .map(|_| ()),
+            .and_then(|_| perf_analyzer::install(paths)),
         // clap refuses other commands.
         _ => Ok(()),
     }
@@ -186,6 +186,6 @@ fn cli() -> Command {
         )
         .subcommand(
             Command::new("python")
-                .about("Create the Python environments of the tests in target/python, and install Azurite in target/azurite"),
+                .about("Create the Python environments of the tests in target/python, and install Azurite and perf_analyzer in target"),
         )
 }

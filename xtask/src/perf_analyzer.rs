@@ -1,5 +1,5 @@
-//! Downloads perf_analyzer, the load generator of Triton's clients, for `cargo xtask bench`: two files of two pinned
-//! wheels, in `target/perf_analyzer`.
+//! Downloads perf_analyzer, the load generator of Triton's clients, for the wire tests and `cargo xtask bench`: two files of
+//! two pinned wheels, in `target/perf_analyzer`.
 
 use crate::command::{Result, say};
 use crate::paths::Paths;
@@ -16,14 +16,17 @@ pub fn folder(paths: &Paths) -> PathBuf {
 
 /// Without perf_analyzer the benchmarks leave out its rows.
 pub fn fetch(paths: &Paths) {
-    if cfg!(not(target_arch = "x86_64")) {
-        say("perf_analyzer: no package for this architecture; its rows are left out");
-    } else if let Err(e) = try_fetch(paths) {
+    if let Err(e) = install(paths) {
         say(format!("perf_analyzer: download failed, its rows are left out: {e}"));
     }
 }
 
-fn try_fetch(paths: &Paths) -> Result<()> {
+/// Does nothing where perf_analyzer has no package.
+pub fn install(paths: &Paths) -> Result<()> {
+    if cfg!(not(target_arch = "x86_64")) {
+        say("perf_analyzer: no package for this architecture; what needs it is left out");
+        return Ok(());
+    }
     let (folder, list) = (folder(paths), paths.root.join(LIST));
     let (program, stamp) = (folder.join("perf_analyzer"), folder.join("made-from.txt"));
     let expected = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;

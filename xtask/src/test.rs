@@ -6,6 +6,7 @@ use crate::command::{Result, cargo, output, run, say};
 use crate::deny;
 use crate::gate;
 use crate::paths::Paths;
+use crate::perf_analyzer;
 use crate::python::{self, Environment};
 use crate::runtimes::{self, tensorflow, tensorrt};
 use crate::tidy;
@@ -162,6 +163,7 @@ fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
         }
     }
     made.push(("TRTSERVER_AZURITE", azurite::install(paths)?));
+    perf_analyzer::install(paths)?;
     Ok(made)
 }
 

@@ -86,7 +86,8 @@ fn outputs_are_completed_and_inputs_are_not() {
     };
     let mut spec = fully_connected(&dir, 8);
     spec.outputs.clear();
-    assert_eq!(complete(&spec), "output { name: \"y\" data_type: TYPE_FP32 dims: [ 2 ] }\n");
+    let output = "output { name: \"y\" data_type: TYPE_FP32 dims: [ 2 ] }\n";
+    assert_eq!(complete(&spec), format!("dynamic_batching {{ }}\n{output}"));
     spec.inputs.clear();
     assert_eq!(complete(&spec), "");
 }

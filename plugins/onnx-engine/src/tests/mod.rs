@@ -369,7 +369,8 @@ fn autocomplete_adds_missing_fields() {
     let inputs = io("16", "input", ["INPUT0", "INPUT1"]);
     let all = format!("max_batch_size: 4\ndynamic_batching {{ }}\n{inputs}{outputs}");
     assert_eq!(complete("addsub.onnx", 0, vec![]).unwrap(), all);
-    assert_eq!(complete("addsub.onnx", 2, vec![]).unwrap(), format!("{inputs}{outputs}"));
+    let batching = format!("dynamic_batching {{ }}\n{inputs}{outputs}");
+    assert_eq!(complete("addsub.onnx", 2, vec![]).unwrap(), batching);
     let unbatched = vec![decl("INPUT0", dtype::FP32, &[-1, 16])];
     let patch = complete("addsub.onnx", 0, unbatched).unwrap();
     assert_eq!(patch, io("-1, 16", "output", ["OUTPUT0", "OUTPUT1"]));
