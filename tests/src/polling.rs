@@ -76,7 +76,7 @@ impl Polled for Running {
     #[track_caller]
     fn wait_until_opened<const N: usize>(&self, model: &str, times: [usize; N]) {
         let opened = |log: &str, version: usize| {
-            let line = |action: &str| format!(" {action}: {model}:{version}");
+            let line = |action: &str| format!("\"{action}: {model}:{version}\"");
             let (first, more) = (line("loading"), line("re-loading"));
             log.lines().filter(|text| text.ends_with(&first) || text.ends_with(&more)).count()
         };

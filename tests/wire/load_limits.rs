@@ -29,6 +29,16 @@ fn is_refused(server: &Running, model: &str, text: &str) {
     assert!(server.serves("echo"));
 }
 
+/// The configuration cannot be read: the index has the reason, and the response that of Triton.
+fn is_unreadable(server: &Running, model: &str, reason: &str) {
+    is_refused(server, model, "failed to poll from model repository");
+    let index = server.index();
+    let mut entries = index.as_array().into_iter().flatten();
+    let entry = entries.find(|entry| entry["name"] == model);
+    let shown = entry.and_then(|entry| entry["reason"].as_str());
+    assert!(shown.is_some_and(|shown| shown.contains(reason)), "{model}: {index}");
+}
+
 fn with_echo() -> Server {
     explicit().model("echo", probe("echo", &[])).flag("--load-model=echo")
 }
@@ -122,7 +132,8 @@ fn only_regular_files_are_read() {
             } else {
                 symlink("/dev/zero", &path).unwrap();
             }
-            is_refused(&server, model, "not a regular file");
+            let refused = if model == "config" { is_unreadable } else { is_refused };
+            refused(&server, model, "not a regular file");
         }
     }
 }
@@ -149,7 +160,7 @@ fn warmup_has_a_time_limit() {
 fn is_refused_by_parser(server: &Running) {
     let negative = probe("negative", &[]) + &warmup("batch_size: 1 count: -5", "2");
     server.models().model("negative", &negative);
-    is_refused(server, "negative", "count");
+    is_unreadable(server, "negative", "count");
 }
 
 /// A load by request of a model whose warm-up takes very long, begun on a connection of its own.

@@ -30,12 +30,15 @@ fn name_of_the_program_decides_help_and_start_lines() {
         assert_eq!(server.infer("echo", "").status, 200, "{name}");
         let log = server.log();
         let (http, grpc) = (port(server.http()), port(server.grpc()));
-        let era_a = format!("] Starting server listening on :{http}\n");
+        let era_a = format!("] \"Starting server listening on :{http}\"\n");
         let base = [
-            format!("] Reporting prometheus metrics on port {}\n", port(server.metrics_address())),
-            "] Starting server 'inference:0' listening on\n".to_owned(),
-            format!("]  localhost:{grpc} for gRPC requests\n"),
-            format!("]  localhost:{http} for HTTP requests\n"),
+            format!(
+                "] \"Reporting prometheus metrics on port {}\"\n",
+                port(server.metrics_address())
+            ),
+            "] \"Starting server 'inference:0' listening on\"\n".to_owned(),
+            format!("] \" localhost:{grpc} for gRPC requests\"\n"),
+            format!("] \" localhost:{http} for HTTP requests\"\n"),
         ];
         assert_eq!(log.contains(&era_a), name == "inference_server", "{name}: {log}");
         for line in &base {

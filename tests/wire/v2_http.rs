@@ -1,5 +1,6 @@
 //! v2 (Open Inference Protocol) over HTTP: the current client, and exact bytes.
 
+use serde_json::json;
 use std::sync::LazyLock;
 use trtserver_tests::http1::request;
 use trtserver_tests::{Response, Running, every_model, python_v2};
@@ -28,7 +29,7 @@ fn refused_early(response: &Response, status: u16, text: &str) {
 fn refused_as(response: &Response, status: u16, text: &str, kind: &str) {
     assert_eq!(response.status, status, "{}", response.text());
     assert_eq!(response.header("content-type"), Some(kind));
-    assert_eq!(response.json(), serde_json::json!({ "error": text }));
+    assert_eq!(response.json(), json!({ "error": text }));
 }
 
 #[test]
@@ -141,18 +142,22 @@ fn raw_binary_request() {
 }
 
 #[test]
-fn health_has_no_body() {
-    for path in [
-        "/v2/health/live",
-        "/v2/health/ready",
-        "/v2/models/echo/ready",
-        "/v2/models/versions/versions/3/ready",
+fn health_is_json() {
+    for (path, body) in [
+        ("/v2/health/live", json!({"live": true})),
+        ("/v2/health/ready", json!({"ready": true})),
+        ("/v2/models/echo/ready", json!({"name": "echo", "ready": true})),
+        ("/v2/models/versions/versions/3/ready", json!({"name": "versions", "ready": true})),
     ] {
         let response = SERVER.get(path);
-        assert_eq!((response.status, response.text().as_str()), (200, ""), "{path}");
+        assert_eq!((response.status, response.json()), (200, body), "{path}");
     }
     for path in ["/v2/models/absent/ready", "/v2/models/versions/versions/2/ready"] {
-        refused_early(&SERVER.get(path), 400, "Model version not ready");
+        let response = SERVER.get(path);
+        assert_eq!(
+            (response.status, response.error_text().as_str()),
+            (400, "Model version not ready")
+        );
     }
 }
 

@@ -40,8 +40,6 @@ pub struct Model {
 pub(super) struct LoadInfo {
     /// State of the directory when it was read; `None` when the files came with the load request.
     pub fingerprint: Option<Fingerprint>,
-    /// The configuration came with the load request.
-    pub configured_by_request: bool,
     /// Set for an ensemble, which is reopened when the model of a step is reloaded.
     pub ensemble: Option<Arc<EnsembleBuilder>>,
     /// Loaded and not unloaded since.

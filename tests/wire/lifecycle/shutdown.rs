@@ -121,7 +121,7 @@ fn drain_lets_open_sequences_end() {
             |value, start, end| client.send(in_sequence(v2, model, value, start, end)).response();
         assert_eq!(sum(v2, &step(1, true, false)), 1);
         server.signal(Signal::TERM);
-        server.wait_for_log("1 sequences that have not ended");
+        server.wait_for_log("1 sequences have not ended");
         assert_eq!(sum(v2, &step(10, false, false)), 11);
         // New requests and sequences are refused.
         let other = server.post(

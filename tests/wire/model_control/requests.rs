@@ -162,7 +162,7 @@ fn failed_reload_keeps_the_old_version() {
     server.wait_for_index(&json!([unloaded("m")]));
     assert_eq!(server.get("/v2/health/ready").status, 200);
     config("nonsense".into());
-    assert_eq!(server.load("m").status, 400);
+    assert_eq!(server.load("m").status, 500);
     assert!(server.index()[0]["reason"].as_str().is_some_and(|r| r.contains("config.pbtxt:1:")));
     assert_ok(server.unload("m"));
     server.wait_for_index(&json!([unloaded("m")]));

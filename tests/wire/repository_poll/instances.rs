@@ -105,9 +105,11 @@ fn with_count(server: &Running, model: &str, count: usize) -> Value {
 
 #[test]
 fn load_request_changes_the_instances_of_local_and_isolated_models() {
+    let here = probe("here", &[]) + ALL + &group(1);
+    let there = isolated("there", &[]) + ALL + &group(2);
     let server = explicit()
-        .model("here", probe("here", &[]) + ALL + &group(1))
-        .model("there", isolated("there", &[]) + ALL + &group(2))
+        .model("here", here.clone())
+        .model("there", there.clone())
         .file("here/2/file", "")
         .file("there/2/file", "")
         .flag("--load-model=*")
@@ -115,8 +117,8 @@ fn load_request_changes_the_instances_of_local_and_isolated_models() {
     // Each version has its process.
     let child = || processes(&server, "there:2");
     let [at_first_child] = child()[..] else { panic!("{:?}", child()) };
-    for (model, pid, at_first) in
-        [("here", server.process().pid(), 1), ("there", at_first_child, 2)]
+    for (model, config, pid, at_first) in
+        [("here", here, server.process().pid(), 1), ("there", there, at_first_child, 2)]
     {
         let version = format!("{model}/2");
         for count in [3, 1] {
@@ -126,7 +128,10 @@ fn load_request_changes_the_instances_of_local_and_isolated_models() {
             });
             executes_at_once(&server, model, count);
         }
-        // Back to the file.
+        // The request's configuration is kept until the file changes.
+        assert_ok(server.load(model));
+        assert_eq!(instances(pid, &version), 1);
+        server.models().file(format!("{model}/config.pbtxt"), config + "# changed\n");
         assert_ok(server.load(model));
         server.poll_until("the file counts", |_| instances(pid, &version) == at_first);
     }

@@ -68,7 +68,6 @@ impl ModelControl {
         if let Some(old) = &old
             && overrides.config.is_none()
             && fingerprint.is_some()
-            && !old.load_info.configured_by_request
             && old.load_info.fingerprint == fingerprint
             && old.versions.values().all(|v| v.is_sound() || v.is_unloaded())
             && old.is_loaded()

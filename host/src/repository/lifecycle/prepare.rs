@@ -171,7 +171,6 @@ impl Loader {
         for warning in found.warnings.iter().cloned().chain(batch_strategy(dir, &found)) {
             warn(Warning { field: String::new(), message: warning });
         }
-        let configured_by_request = request.config.is_some();
         let mut config = match request.config {
             Some(config) => config,
             None => self
@@ -237,7 +236,6 @@ impl Loader {
         }
         let load_info = LoadInfo {
             fingerprint: request.fingerprint,
-            configured_by_request,
             ensemble: match &builder {
                 Builder::Backend(_) => None,
                 Builder::Ensemble(builder) => Some(Arc::clone(builder)),

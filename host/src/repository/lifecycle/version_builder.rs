@@ -119,6 +119,7 @@ impl VersionBuilder {
     ) -> Result<Arc<OpenVersion>> {
         let (number, usage, plans) = (version.number, version.start_use(), self.plans());
         let count = plans.len();
+        progress.expects(count);
         let reserved = self.instance_limit.reserve(count, &self.subject(number))?;
         let signature = self.signature.of_version(Owner::version(&self.config.name, number));
         let models = self.open_models(&signature, number, dir_name, &plans)?;
