@@ -4,6 +4,7 @@ use super::cached::Cached;
 use super::family::{Family, Labels};
 use prometheus::proto::MetricFamily;
 use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{Resource, getrlimit};
 use std::time::Duration;
 
 static FAMILIES: Cached<Vec<MetricFamily>> = Cached::new(Duration::from_secs(1));
@@ -54,7 +55,7 @@ fn read() -> Vec<MetricFamily> {
             open.count().saturating_sub(1) as f64,
         ));
     }
-    if let Some(max) = max_fds(&file("/proc/self/limits")) {
+    if let Some(max) = getrlimit(Resource::Nofile).current {
         families.push(Family::single_gauge(
             "process_max_fds",
             "Maximum number of open file descriptors",
@@ -96,12 +97,6 @@ impl ProcessStat {
 /// Seconds since the epoch, from `/proc/stat`.
 fn boot_time(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
-}
-
-/// The soft limit, from `/proc/self/limits`.
-fn max_fds(limits: &str) -> Option<u64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
