@@ -70,7 +70,7 @@ impl UncheckedRequest {
 
     /// The version that executes the request if not `served`: its sequence began there, and `served` has replaced it. One with
     /// other tensors cannot, because the request was read for `served`.
-    pub fn begun_on(&self, served: &OpenVersion, exact: bool) -> Option<Arc<OpenVersion>> {
+    fn begun_on(&self, served: &OpenVersion, exact: bool) -> Option<Arc<OpenVersion>> {
         let began = served.begun_on(&self.parameters.sequence, exact)?;
         began.signature.has_same_tensors(&served.signature).then_some(began)
     }
@@ -91,7 +91,7 @@ impl UncheckedRequest {
     }
 
     /// Checks the request and queues it. The returned reference is for cancellation; it does not keep the request alive.
-    pub fn submit(
+    fn submit(
         mut self,
         ctx: &Context,
         served: &OpenVersion,

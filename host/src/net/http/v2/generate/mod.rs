@@ -145,9 +145,8 @@ impl Call {
         let id = unchecked.id.clone();
         let (sender, receiver) = mpsc::unbounded_channel();
         let sink = sink::channel(0, sender, Arc::clone(&unread));
-        let began = unchecked.begun_on(&served, self.exact);
-        let executes = began.as_ref().unwrap_or(&served);
-        let responder = unchecked.submit(&ctx, executes, self.received_ns, sink)?;
+        let (responder, began) =
+            unchecked.submit_where_begun(&ctx, &served, self.exact, self.received_ns, sink)?;
         let served = began.unwrap_or(served);
         Ok(Responses::new(served, id, receiver, responder, unread, self.in_flight))
     }
