@@ -177,6 +177,8 @@ impl Server {
             }
         };
         if !self.finish_loading(report) {
+            // Models that were loaded, and those whose load failed last, are closed before the process ends.
+            self.drain().await;
             return 1;
         }
         let number = signals.end().await;

@@ -4,6 +4,7 @@
 #include "plan.h"
 #include <algorithm>
 #include <memory>
+#include <unistd.h>
 
 struct Engine : Object {
     Plan plan;
@@ -117,6 +118,7 @@ static void destroy(Object *object) {
     Engine *e = static_cast<Engine *>(object);
     if (e->contexts) die("an engine is deleted before its %ld contexts", e->contexts);
     e->weights.free();
+    usleep(e->plan.close_us);
     count(&Counts::engines, -1);
 }
 

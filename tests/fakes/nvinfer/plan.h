@@ -15,6 +15,7 @@
 //   format N                            of all tensors; 0 is linear
 //   OUT = identity IN | add A B | sub A B | scale IN FACTOR-OR-WEIGHTS | resize IN SHAPE | nonzero IN | shape IN
 //   sleep MICROSECONDS | fail | fault   per execution
+//   slow-close MICROSECONDS             how long the engine takes to be deleted
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -64,7 +65,7 @@ struct Plan {
     std::vector<Tensor> tensors;
     std::vector<Step> steps;
     int profiles = 1;
-    uint64_t weights = 0, scratch = 0, sleep_us = 0;
+    uint64_t weights = 0, scratch = 0, sleep_us = 0, close_us = 0;
     std::vector<std::string> stripped, plugins;
     int format = 0;
     bool host_code = false, shared_profiles = false, fails = false, faults = false;
@@ -120,6 +121,8 @@ inline std::string parse_statement(Plan &plan, std::istringstream &line, const s
         line >> plan.scratch;
     } else if (word == "sleep") {
         line >> plan.sleep_us;
+    } else if (word == "slow-close") {
+        line >> plan.close_us;
     } else if (word == "stripped") {
         line >> name;
         plan.stripped.push_back(name);

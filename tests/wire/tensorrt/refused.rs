@@ -185,3 +185,14 @@ fn tensors_in_a_format_that_is_not_linear_are_refused() {
     let reason = reason(&fakes, 10, &scale_config("bad", ""), &plan, same);
     says(&reason, &["X", "linear"]);
 }
+
+/// The process ends after the models are closed, the one that was loaded and the one whose load failed.
+#[test]
+fn refused_start_closes_models() {
+    let fakes = Fakes::with_tensorrt(&[10]);
+    let plan = Plan::scale(10).line("slow-close 400000");
+    let server = model(fakes.server(), "m", scale_config("m", ""), &plan);
+    let too_large = scale_config("bad", "").replace("max_batch_size: 8", "max_batch_size: 16");
+    model(server, "bad", too_large, &plan).refuses_to_start();
+    leaks_nothing(&fakes);
+}
