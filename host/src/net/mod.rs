@@ -23,6 +23,7 @@ mod unix_socket; // the file of a listening Unix socket
 pub mod unread; // responses that clients have not read, limited
 pub mod v1; // what HTTP and gRPC share in v1
 pub mod v2; // what HTTP and gRPC share in v2
+mod yields; // a busy network thread yields its processor
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod testing; // a server whose models execute on threads

@@ -2,6 +2,7 @@
 //! for the sockets of health and metrics, which nothing else may occupy.
 
 use super::grpc::first_poll::FirstPolls;
+use super::yields;
 use crate::scheduler::inline::Permits;
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
@@ -41,6 +42,7 @@ pub fn runtime(stack: usize) -> Result<Runtime> {
             permits.register_thread();
             registered.register_thread();
         })
+        .on_thread_park(yields::before_sleep)
         .enable_all()
         .thread_name("net")
         .build()?;

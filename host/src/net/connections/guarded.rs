@@ -2,6 +2,7 @@
 
 use super::Entry;
 use super::state::{Order, Wire};
+use crate::net::yields;
 use hyper_util::server::graceful::GracefulConnection;
 use std::future::Future;
 use std::pin::Pin;
@@ -29,6 +30,7 @@ impl<C: GracefulConnection> Future for Guarded<C> {
     type Output = Option<C::Output>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        yields::before_poll();
         let mut this = self.project();
         let state = this.entry.state();
         if !*this.registered {
