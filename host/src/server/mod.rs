@@ -8,6 +8,7 @@ mod load; // backends and models at start
 mod memory_limit; // limit of the memory budget
 mod signals; // end, and re-opening the log
 mod start_lines; // start lines of TRTIS in the log
+mod start_pages; // code that only the start used
 
 pub use load::{default_backend_dirs, loader, repositories};
 
@@ -226,6 +227,7 @@ impl Server {
                         return false;
                     }
                 }
+                start_pages::release();
                 self.context.state.set_phase(Phase::Ready);
                 tracing::info!("ready: {} model versions loaded", report.loaded);
                 print_line("ready");
