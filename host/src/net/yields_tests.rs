@@ -1,3 +1,5 @@
+//! When yields are due, and how much time they may lose.
+
 use super::{LONG_NS, LOST_SHARE, MAX_CREDIT_NS, POLLS, Yields};
 
 #[test]

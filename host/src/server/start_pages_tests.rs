@@ -1,3 +1,5 @@
+//! Which mappings are released.
+
 use super::code;
 
 const MAPS: &str = "\
