@@ -1,0 +1,623 @@
+/* C interface of libtrtserver_client: a client of inference servers that speak the TRTIS protocol ("v1") or the Open
+ * Inference Protocol as Triton extends it ("v2"), over HTTP or gRPC. C11; also usable from C++11 and from ctypes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Errors. A function that can fail returns `trtc_error *`: NULL is success, anything else is owned by the caller and
+ * released with trtc_error_free. After an error, outputs of the function are unchanged.
+ *
+ * Handles. Each object is a handle, released by the `_free` function of its type, in any order: a context or a result
+ * stays valid after the client that made it was released. A handle is not an address: NULL, a released handle and the
+ * handle of another type are refused with an error (TRTC_KIND_ARGUMENT). Releasing NULL or a released handle does nothing.
+ *
+ * Memory. Strings that are passed in are UTF-8, end with NUL and are copied, as are the arrays and structures that describe
+ * a request. Tensor data is not copied: it stays valid and unchanged until the call returns, or, for an asynchronous call,
+ * until its callback is called; TRTC_COPY_INPUTS lifts that. What a function returns by pointer belongs to the handle it
+ * was taken from and is valid until that handle is released.
+ *
+ * Threads. All functions may be called from any thread. Calls on one client run concurrently. A v1 context sends its
+ * requests in the order of its calls; its inputs and options are changed by one thread at a time.
+ * Callbacks are called by a thread of the library, for one context, stream or client one at a time; they may call any
+ * function of this header, blocking ones too.
+ *
+ * Deadlines. `deadline_us` is the time in microseconds that the call may take: 0 is the deadline of the settings, whose
+ * default is 60 s; TRTC_NO_DEADLINE is none. When it passes, the call fails with TRTC_KIND_DEADLINE and the request is
+ * cancelled.
+ *
+ * Structures that begin with `struct_size` may grow: set it to sizeof the structure and zero what you do not use. */
+#ifndef TRTSERVER_CLIENT_H
+#define TRTSERVER_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRTC_NO_DEADLINE UINT64_MAX
+
+/* Version of the library, "0.1.0". Static. */
+const char *trtc_version(void);
+
+/* Number of handles that exist. A program that released all it got reads 0: for tests of leaks. */
+size_t trtc_live_handles(void);
+
+/* The FileDescriptorSet of the protobuf messages of both protocols, serialized. Static. */
+const void *trtc_descriptors(size_t *size);
+
+/* ---- Errors ---- */
+
+typedef struct trtc_error trtc_error;
+
+/* `RequestStatusCode` of v1. Errors of v2 servers and of the client itself have the nearest of these. */
+enum {
+  TRTC_CODE_INVALID = 0,
+  TRTC_CODE_SUCCESS = 1,
+  TRTC_CODE_UNKNOWN = 2,
+  TRTC_CODE_INTERNAL = 3,
+  TRTC_CODE_NOT_FOUND = 4,
+  TRTC_CODE_INVALID_ARG = 5,
+  TRTC_CODE_UNAVAILABLE = 6,
+  TRTC_CODE_UNSUPPORTED = 7,
+  TRTC_CODE_ALREADY_EXISTS = 8
+};
+
+/* What failed. */
+enum {
+  /* The server refused or failed the request: message, server id and request id are the server's. */
+  TRTC_KIND_SERVER = 0,
+  /* No connection, or it was lost. */
+  TRTC_KIND_CONNECTION = 1,
+  TRTC_KIND_DEADLINE = 2,
+  /* The call was cancelled, or its client, context or stream was released. */
+  TRTC_KIND_CANCELLED = 3,
+  /* The server's response is not what the protocol prescribes. */
+  TRTC_KIND_RESPONSE = 4,
+  /* An argument is invalid; nothing was sent. */
+  TRTC_KIND_ARGUMENT = 5,
+  /* A file cannot be read or is no picture. */
+  TRTC_KIND_FILE = 6,
+  /* A defect of the library. */
+  TRTC_KIND_INTERNAL = 7
+};
+
+typedef struct trtc_error_info {
+  int32_t code;
+  int32_t kind;
+  /* HTTP status or gRPC status code of the response; 0 if there was none. */
+  int32_t status;
+  /* Of v1 servers; 0 if there is none. */
+  uint64_t request_id;
+  const char *message;
+  /* Of v1 servers; empty if there is none. */
+  const char *server_id;
+  /* What was asked of whom: method and URL; empty for errors of arguments. */
+  const char *asked;
+  /* Id that the inference request had, for errors on streams; otherwise empty. */
+  const char *id;
+} trtc_error_info;
+
+/* All of the error. `info` is zeroed for an invalid handle. */
+void trtc_error_get(const trtc_error *error, trtc_error_info *info);
+/* Parts of trtc_error_info: TRTC_CODE_SUCCESS and "" for NULL. */
+int32_t trtc_error_code(const trtc_error *error);
+const char *trtc_error_message(const trtc_error *error);
+/* Name of a code: "INVALID_ARG". Static; "UNKNOWN" for other numbers. */
+const char *trtc_code_name(int32_t code);
+void trtc_error_free(trtc_error *error);
+
+/* ---- Settings of a connection ---- */
+
+enum { TRTC_HTTP = 0, TRTC_GRPC = 1 };
+enum { TRTC_COMPRESSION_NONE = 0, TRTC_COMPRESSION_DEFLATE = 1, TRTC_COMPRESSION_GZIP = 2 };
+
+/* An HTTP header, or an entry of gRPC metadata. */
+typedef struct trtc_header {
+  const char *name;
+  const char *value;
+} trtc_header;
+
+typedef struct trtc_settings {
+  size_t struct_size;
+  /* "localhost:8000", "http://host:8000", "https://host:8000/prefix", "grpcs://host:8001", "unix:/run/server". */
+  const char *url;
+  /* TRTC_HTTP or TRTC_GRPC. */
+  int32_t protocol;
+  /* Of v2 over HTTP, and of gRPC. */
+  int32_t compression;
+  /* Sent with every request. */
+  const trtc_header *headers;
+  size_t header_count;
+  /* Of calls that give none. */
+  uint64_t deadline_us;
+  /* Prints requests and responses, without tensors, to standard error. */
+  bool verbose;
+  /* TLS without a scheme in the URL. */
+  bool tls;
+  /* Accepts any certificate. */
+  bool tls_insecure;
+  /* PEM files: certificate authorities instead of the system's, the client's certificate and key; may be NULL. */
+  const char *tls_ca_file;
+  const char *tls_certificate_file;
+  const char *tls_key_file;
+} trtc_settings;
+
+/* ---- Bytes that a call returns ---- */
+
+typedef struct trtc_owner trtc_owner;
+
+typedef struct trtc_buffer {
+  /* A NUL follows the last byte. */
+  const void *data;
+  size_t size;
+  trtc_owner *owner;
+} trtc_buffer;
+
+/* Releases and zeroes the buffer. */
+void trtc_buffer_free(trtc_buffer *buffer);
+
+/* ---- v1: server ---- */
+
+typedef struct trtc_v1_client trtc_v1_client;
+
+/* Connects when the first call needs it. */
+trtc_error *trtc_v1_client_new(const trtc_settings *settings, trtc_v1_client **client);
+void trtc_v1_client_free(trtc_v1_client *client);
+
+trtc_error *trtc_v1_live(trtc_v1_client *client, uint64_t deadline_us, bool *live);
+trtc_error *trtc_v1_ready(trtc_v1_client *client, uint64_t deadline_us, bool *ready);
+/* `status` is a serialized ServerStatus; of one model, or of all if `model` is NULL. */
+trtc_error *trtc_v1_status(trtc_v1_client *client, const char *model, uint64_t deadline_us, trtc_buffer *status);
+/* `index` is a serialized ModelRepositoryIndex. */
+trtc_error *trtc_v1_repository_index(trtc_v1_client *client, uint64_t deadline_us, trtc_buffer *index);
+/* Starts or stops the server's CUDA profiler. */
+trtc_error *trtc_v1_profile(trtc_v1_client *client, bool start, uint64_t deadline_us);
+trtc_error *trtc_v1_load_model(trtc_v1_client *client, const char *model, uint64_t deadline_us);
+trtc_error *trtc_v1_unload_model(trtc_v1_client *client, const char *model, uint64_t deadline_us);
+trtc_error *trtc_v1_register_system_memory(trtc_v1_client *client, const char *name, const char *key, uint64_t offset,
+                                           uint64_t byte_size, uint64_t deadline_us);
+/* `handle` is a CUDA IPC handle. */
+trtc_error *trtc_v1_register_cuda_memory(trtc_v1_client *client, const char *name, const void *handle,
+                                         size_t handle_size, uint64_t byte_size, int64_t device_id,
+                                         uint64_t deadline_us);
+/* All regions if `name` is NULL. */
+trtc_error *trtc_v1_unregister_memory(trtc_v1_client *client, const char *name, uint64_t deadline_us);
+/* `status` is a serialized SharedMemoryStatus. */
+trtc_error *trtc_v1_memory_status(trtc_v1_client *client, uint64_t deadline_us, trtc_buffer *status);
+/* Request id of the last response of the server to this client; 0 before the first. */
+uint64_t trtc_v1_client_last_request_id(const trtc_v1_client *client);
+
+/* ---- v1: inference context of a model ---- */
+
+typedef struct trtc_v1_context trtc_v1_context;
+typedef struct trtc_v1_result trtc_v1_result;
+
+/* `DataType` of v1 and of model configurations. */
+enum {
+  TRTC_TYPE_INVALID = 0,
+  TRTC_TYPE_BOOL = 1,
+  TRTC_TYPE_UINT8 = 2,
+  TRTC_TYPE_UINT16 = 3,
+  TRTC_TYPE_UINT32 = 4,
+  TRTC_TYPE_UINT64 = 5,
+  TRTC_TYPE_INT8 = 6,
+  TRTC_TYPE_INT16 = 7,
+  TRTC_TYPE_INT32 = 8,
+  TRTC_TYPE_INT64 = 9,
+  TRTC_TYPE_FP16 = 10,
+  TRTC_TYPE_FP32 = 11,
+  TRTC_TYPE_FP64 = 12,
+  TRTC_TYPE_STRING = 13,
+  TRTC_TYPE_BF16 = 14
+};
+
+/* Request flags of v1. */
+enum { TRTC_V1_SEQUENCE_START = 1, TRTC_V1_SEQUENCE_END = 2 };
+
+/* Flags of a call. */
+enum {
+  /* Tensor data is copied before the call returns. */
+  TRTC_COPY_INPUTS = 1,
+  /* v2 streams: the last response of a decoupled model is sent also if it is empty. */
+  TRTC_EMPTY_FINAL_RESPONSE = 2
+};
+
+/* Makes a context: asks the server for the status of the model, from which it knows inputs and outputs.
+ * `version` -1 is the latest. `streaming` sends all requests over one gRPC stream. `correlation_id` 0 is none. */
+trtc_error *trtc_v1_context_new(const trtc_settings *settings, const char *model, int64_t version,
+                                uint64_t correlation_id, bool streaming, uint64_t deadline_us,
+                                trtc_v1_context **context);
+/* Cancels what runs: when it returns, every callback has been called. From within a callback of the context it does not
+ * wait for that callback. */
+void trtc_v1_context_free(trtc_v1_context *context);
+
+/* A tensor in the configuration of the model. Dimensions are without the batch; -1 is variable. */
+typedef struct trtc_v1_tensor {
+  const char *name;
+  const int64_t *dims;
+  size_t dim_count;
+  int32_t data_type;
+  /* `ModelInput.Format`: 0 none, 1 NHWC, 2 NCHW. */
+  int32_t format;
+  bool is_shape_tensor;
+  /* Bytes of one batch entry; -1 if type or shape is variable. */
+  int64_t byte_size;
+} trtc_v1_tensor;
+
+typedef struct trtc_v1_model {
+  const char *name;
+  /* As given to trtc_v1_context_new. */
+  int64_t version;
+  uint64_t correlation_id;
+  /* 0 if the model does not batch. */
+  uint64_t max_batch_size;
+  const trtc_v1_tensor *inputs;
+  size_t input_count;
+  const trtc_v1_tensor *outputs;
+  size_t output_count;
+  /* The serialized ModelConfig. */
+  const void *config;
+  size_t config_size;
+} trtc_v1_model;
+
+trtc_error *trtc_v1_context_model(const trtc_v1_context *context, const trtc_v1_model **model);
+
+/* A requested output. */
+typedef struct trtc_v1_output {
+  const char *name;
+  /* 0 asks for the tensor, k for its k highest classes. */
+  uint64_t class_count;
+  /* The region that receives the tensor; NULL if the response carries it. */
+  const char *region;
+  uint64_t region_offset;
+  uint64_t region_byte_size;
+} trtc_v1_output;
+
+typedef struct trtc_v1_options {
+  size_t struct_size;
+  /* 0 is 1. */
+  uint64_t batch_size;
+  /* TRTC_V1_SEQUENCE_START, TRTC_V1_SEQUENCE_END. */
+  uint32_t flags;
+  uint32_t priority;
+  uint64_t timeout_us;
+  /* 0 keeps the context's; another replaces it for this request and later ones. */
+  uint64_t correlation_id;
+  const trtc_v1_output *outputs;
+  size_t output_count;
+} trtc_v1_options;
+
+/* Stateful form. Options and inputs stay set from request to request; an input is named by its index in the model.
+ * An input is reset, then given its shape if that is variable, then its data: one call for each batch entry, or one
+ * shared-memory region. Messages of errors are those of the original client library. */
+trtc_error *trtc_v1_set_options(trtc_v1_context *context, const trtc_v1_options *options);
+trtc_error *trtc_v1_input_reset(trtc_v1_context *context, size_t input);
+trtc_error *trtc_v1_input_set_shape(trtc_v1_context *context, size_t input, const int64_t *dims, size_t count);
+trtc_error *trtc_v1_input_add_data(trtc_v1_context *context, size_t input, const void *data, size_t size);
+/* One batch entry of a STRING input from `count` strings, which are copied. */
+trtc_error *trtc_v1_input_add_strings(trtc_v1_context *context, size_t input, const char *const *strings,
+                                      const size_t *sizes, size_t count);
+trtc_error *trtc_v1_input_set_region(trtc_v1_context *context, size_t input, const char *region, uint64_t offset,
+                                     uint64_t byte_size);
+/* Bytes of one batch entry in the shape that is set, -1 if unknown; and bytes of the data given since the reset. */
+trtc_error *trtc_v1_input_sizes(const trtc_v1_context *context, size_t input, int64_t *byte_size, uint64_t *total);
+
+/* Sends what is set and waits for the response. `flags` are flags of a call. */
+trtc_error *trtc_v1_run(trtc_v1_context *context, uint32_t flags, uint64_t deadline_us, trtc_v1_result **result);
+
+/* Called once for each request. The callee owns `error` or `result`; the other is NULL. */
+typedef void (*trtc_v1_callback)(void *user, uint64_t id, trtc_error *error, trtc_v1_result *result);
+
+/* Sends what is set; `id` numbers the requests of the context from 1. Inputs may be set again at once. Without a callback
+ * the result waits for trtc_v1_take. Callbacks are called in the order in which responses arrive. */
+trtc_error *trtc_v1_run_async(trtc_v1_context *context, uint32_t flags, uint64_t deadline_us, trtc_v1_callback callback,
+                              void *user, uint64_t *id);
+
+/* One-call form: a whole request in one structure. Neither reads nor changes what the stateful form has set. */
+typedef struct trtc_v1_input {
+  const char *name;
+  /* Shape without the batch; NULL is that of the model's configuration. */
+  const int64_t *dims;
+  size_t dim_count;
+  /* One buffer for each batch entry. */
+  const void *const *data;
+  const size_t *sizes;
+  size_t count;
+  /* Or a region that holds the whole batch; otherwise NULL. */
+  const char *region;
+  uint64_t region_offset;
+  uint64_t region_byte_size;
+} trtc_v1_input;
+
+typedef struct trtc_v1_request {
+  size_t struct_size;
+  trtc_v1_options options;
+  const trtc_v1_input *inputs;
+  size_t input_count;
+  /* Flags of a call. */
+  uint32_t flags;
+  uint64_t deadline_us;
+} trtc_v1_request;
+
+trtc_error *trtc_v1_infer(trtc_v1_context *context, const trtc_v1_request *request, trtc_v1_result **result);
+trtc_error *trtc_v1_infer_async(trtc_v1_context *context, const trtc_v1_request *request, trtc_v1_callback callback,
+                                void *user, uint64_t *id);
+
+/* Results of requests without a callback. `id` 0 takes that which completed first. With `wait` the call waits for the
+ * request; without, and if it has not completed, `result` becomes NULL. If the request failed, its error is returned.
+ * Fails if no such request was sent, or its result was taken. `taken` receives the id; it may be NULL. */
+trtc_error *trtc_v1_take(trtc_v1_context *context, uint64_t id, bool wait, uint64_t *taken, trtc_v1_result **result);
+/* The id of a completed request whose result was not taken, 0 if there is none and `wait` is false. */
+trtc_error *trtc_v1_next_completed(trtc_v1_context *context, bool wait, uint64_t *id);
+/* Cancels a request: its callback is called with TRTC_KIND_CANCELLED, unless it has completed. */
+trtc_error *trtc_v1_cancel(trtc_v1_context *context, uint64_t id);
+
+typedef struct trtc_v1_statistics {
+  uint64_t completed_request_count;
+  uint64_t total_request_time_ns;
+  uint64_t send_time_ns;
+  uint64_t receive_time_ns;
+} trtc_v1_statistics;
+
+trtc_error *trtc_v1_context_statistics(const trtc_v1_context *context, trtc_v1_statistics *statistics);
+
+/* ---- v1: result of a request ---- */
+
+typedef struct trtc_class {
+  uint64_t index;
+  float value;
+  /* Empty if the model has no label for it. */
+  const char *label;
+} trtc_class;
+
+/* Data or classes of one batch entry. */
+typedef struct trtc_v1_entry {
+  const void *data;
+  size_t size;
+  const trtc_class *classes;
+  size_t class_count;
+} trtc_v1_entry;
+
+typedef struct trtc_v1_result_output {
+  const char *name;
+  int32_t data_type;
+  /* The response carries classes, not the tensor. */
+  bool is_class;
+  /* The tensor is in the region that the request named. */
+  bool in_region;
+  /* Shape without the batch. */
+  const int64_t *dims;
+  size_t dim_count;
+  /* The tensor of the whole batch, in place. */
+  const void *data;
+  size_t size;
+  /* One for each batch entry. */
+  const trtc_v1_entry *entries;
+  size_t entry_count;
+} trtc_v1_result_output;
+
+typedef struct trtc_v1_result_info {
+  const char *model_name;
+  int64_t model_version;
+  uint64_t batch_size;
+  const char *server_id;
+  uint64_t request_id;
+  /* In the order of the request. */
+  const trtc_v1_result_output *outputs;
+  size_t output_count;
+} trtc_v1_result_info;
+
+trtc_error *trtc_v1_result_get(const trtc_v1_result *result, const trtc_v1_result_info **info);
+void trtc_v1_result_free(trtc_v1_result *result);
+
+/* ---- v2: server ---- */
+
+typedef struct trtc_v2_client trtc_v2_client;
+
+/* Connects when the first call needs it. */
+trtc_error *trtc_v2_client_new(const trtc_settings *settings, trtc_v2_client **client);
+/* Cancels asynchronous calls: when it returns, every callback of them has been called. Streams stay. */
+void trtc_v2_client_free(trtc_v2_client *client);
+
+trtc_error *trtc_v2_live(trtc_v2_client *client, uint64_t deadline_us, bool *live);
+trtc_error *trtc_v2_ready(trtc_v2_client *client, uint64_t deadline_us, bool *ready);
+/* `version` NULL is the server's choice, here and below. */
+trtc_error *trtc_v2_model_ready(trtc_v2_client *client, const char *model, const char *version, uint64_t deadline_us,
+                                bool *ready);
+/* Replies as JSON, with the names of the HTTP endpoints, over gRPC too. */
+trtc_error *trtc_v2_server_metadata(trtc_v2_client *client, uint64_t deadline_us, trtc_buffer *json);
+trtc_error *trtc_v2_model_metadata(trtc_v2_client *client, const char *model, const char *version, uint64_t deadline_us,
+                                   trtc_buffer *json);
+trtc_error *trtc_v2_model_config(trtc_v2_client *client, const char *model, const char *version, uint64_t deadline_us,
+                                 trtc_buffer *json);
+/* All models if `model` is NULL. */
+trtc_error *trtc_v2_statistics(trtc_v2_client *client, const char *model, const char *version, uint64_t deadline_us,
+                               trtc_buffer *json);
+trtc_error *trtc_v2_repository_index(trtc_v2_client *client, bool ready_only, uint64_t deadline_us, trtc_buffer *json);
+
+/* A file of a model that is loaded from the request: "1/model.onnx". */
+typedef struct trtc_v2_file {
+  const char *path;
+  const void *data;
+  size_t size;
+} trtc_v2_file;
+
+/* `config` is the model's configuration as JSON, or NULL for that of the repository. Files need a configuration. */
+trtc_error *trtc_v2_load_model(trtc_v2_client *client, const char *model, const char *config, const trtc_v2_file *files,
+                               size_t file_count, uint64_t deadline_us);
+trtc_error *trtc_v2_unload_model(trtc_v2_client *client, const char *model, bool unload_dependents,
+                                 uint64_t deadline_us);
+
+trtc_error *trtc_v2_register_system_memory(trtc_v2_client *client, const char *name, const char *key, uint64_t offset,
+                                           uint64_t byte_size, uint64_t deadline_us);
+trtc_error *trtc_v2_register_cuda_memory(trtc_v2_client *client, const char *name, const void *handle,
+                                         size_t handle_size, int64_t device_id, uint64_t byte_size,
+                                         uint64_t deadline_us);
+/* All regions of the kind if `name` is NULL. */
+trtc_error *trtc_v2_unregister_system_memory(trtc_v2_client *client, const char *name, uint64_t deadline_us);
+trtc_error *trtc_v2_unregister_cuda_memory(trtc_v2_client *client, const char *name, uint64_t deadline_us);
+trtc_error *trtc_v2_system_memory_status(trtc_v2_client *client, const char *name, uint64_t deadline_us,
+                                         trtc_buffer *json);
+trtc_error *trtc_v2_cuda_memory_status(trtc_v2_client *client, const char *name, uint64_t deadline_us,
+                                       trtc_buffer *json);
+
+/* `changes` is a JSON object of the settings to change, or NULL to read. `json` receives the settings after it. */
+trtc_error *trtc_v2_trace_settings(trtc_v2_client *client, const char *model, const char *changes, uint64_t deadline_us,
+                                   trtc_buffer *json);
+trtc_error *trtc_v2_log_settings(trtc_v2_client *client, const char *changes, uint64_t deadline_us, trtc_buffer *json);
+
+/* ---- v2: inference ---- */
+
+typedef struct trtc_v2_result trtc_v2_result;
+typedef struct trtc_v2_stream trtc_v2_stream;
+
+/* Types of a parameter's value. */
+enum {
+  TRTC_PARAMETER_BOOL = 0,
+  TRTC_PARAMETER_INT64 = 1,
+  TRTC_PARAMETER_STRING = 2,
+  TRTC_PARAMETER_DOUBLE = 3,
+  TRTC_PARAMETER_UINT64 = 4
+};
+
+typedef struct trtc_parameter {
+  const char *name;
+  int32_t type;
+  /* Of bool, int64 and, converted, uint64. */
+  int64_t int_value;
+  double double_value;
+  const char *string_value;
+} trtc_parameter;
+
+typedef struct trtc_v2_input {
+  const char *name;
+  /* "FP32", "BYTES", and so on. */
+  const char *datatype;
+  const int64_t *shape;
+  size_t rank;
+  /* Little-endian and row-major; elements of BYTES have their length in 4 bytes before them. */
+  const void *data;
+  size_t size;
+  /* Or a region that holds the tensor; otherwise NULL. */
+  const char *region;
+  uint64_t region_offset;
+  uint64_t region_byte_size;
+} trtc_v2_input;
+
+typedef struct trtc_v2_output {
+  const char *name;
+  /* 0 asks for the tensor, k for its k highest classes. */
+  uint64_t class_count;
+  /* The region that receives the tensor; NULL if the response carries it. */
+  const char *region;
+  uint64_t region_offset;
+  uint64_t region_byte_size;
+} trtc_v2_output;
+
+typedef struct trtc_v2_request {
+  size_t struct_size;
+  const char *model;
+  const char *version;
+  /* May be NULL. */
+  const char *id;
+  const trtc_v2_input *inputs;
+  size_t input_count;
+  /* All outputs of the model if there are none. */
+  const trtc_v2_output *outputs;
+  size_t output_count;
+  const trtc_parameter *parameters;
+  size_t parameter_count;
+  /* A sequence is named by a number or a text; 0 and NULL are none. */
+  uint64_t sequence_id;
+  const char *sequence_id_text;
+  bool sequence_start;
+  bool sequence_end;
+  /* 0 is the server's default. */
+  uint64_t priority;
+  /* The server's limit for the time in its queue; 0 is none. */
+  uint64_t timeout_us;
+  /* Sent with this request, beside those of the settings; not by streams. */
+  const trtc_header *headers;
+  size_t header_count;
+  /* Flags of a call. */
+  uint32_t flags;
+  /* Not used by streams. */
+  uint64_t deadline_us;
+} trtc_v2_request;
+
+trtc_error *trtc_v2_infer(trtc_v2_client *client, const trtc_v2_request *request, trtc_v2_result **result);
+
+/* Called once for each request, for a stream once for each response and error. The callee owns `error` or `result`. */
+typedef void (*trtc_v2_callback)(void *user, uint64_t call, trtc_error *error, trtc_v2_result *result);
+
+/* `call` numbers the asynchronous calls of the client from 1; it may be NULL. */
+trtc_error *trtc_v2_infer_async(trtc_v2_client *client, const trtc_v2_request *request, trtc_v2_callback callback,
+                                void *user, uint64_t *call);
+/* Cancels a call: its callback is called with TRTC_KIND_CANCELLED, unless it has completed. */
+trtc_error *trtc_v2_cancel(trtc_v2_client *client, uint64_t call);
+
+/* Opens a stream (gRPC only), over which a request can have any number of responses. Responses go to the callback (`call`
+ * is 0), or, if it is NULL, to trtc_v2_stream_next. A call of the callback with neither error nor result is the last: the
+ * stream has ended. `deadline_us` limits the whole stream; 0 is none. */
+trtc_error *trtc_v2_stream_open(trtc_v2_client *client, trtc_v2_callback callback, void *user, uint64_t deadline_us,
+                                trtc_v2_stream **stream);
+/* Waits while the send buffer of the stream is full. */
+trtc_error *trtc_v2_stream_send(trtc_v2_stream *stream, const trtc_v2_request *request);
+/* The next response, for at most `deadline_us`. An error of one request is returned as an error, and the stream goes on
+ * unless `*ended` is true. `result` NULL without error: the stream has ended. */
+trtc_error *trtc_v2_stream_next(trtc_v2_stream *stream, uint64_t deadline_us, trtc_v2_result **result, bool *ended);
+/* No more requests; the server completes those it has. */
+trtc_error *trtc_v2_stream_close(trtc_v2_stream *stream);
+/* Cancels what runs. When it returns the callback is not called any more, unless it was called from within it. */
+void trtc_v2_stream_free(trtc_v2_stream *stream);
+
+typedef struct trtc_v2_result_output {
+  const char *name;
+  const char *datatype;
+  const int64_t *shape;
+  size_t rank;
+  /* The tensor in place; NULL if it is in a region. */
+  const void *data;
+  size_t size;
+  bool in_region;
+} trtc_v2_result_output;
+
+typedef struct trtc_v2_result_info {
+  const char *model_name;
+  const char *model_version;
+  const char *id;
+  /* Of a stream: no more responses to this request follow. Otherwise true. */
+  bool is_final;
+  const trtc_v2_result_output *outputs;
+  size_t output_count;
+  const trtc_parameter *parameters;
+  size_t parameter_count;
+} trtc_v2_result_info;
+
+trtc_error *trtc_v2_result_get(const trtc_v2_result *result, const trtc_v2_result_info **info);
+void trtc_v2_result_free(trtc_v2_result *result);
+
+/* ---- Pictures ---- */
+
+/* Pixels in rows from the top, three bytes each: red, green, blue. */
+typedef struct trtc_image {
+  uint32_t width;
+  uint32_t height;
+  const uint8_t *pixels;
+  trtc_owner *owner;
+} trtc_image;
+
+/* Reads a PNG or JPEG file. Grey pictures become grey RGB; transparency is dropped. */
+trtc_error *trtc_image_read(const char *path, trtc_image *image);
+/* Scales with bilinear interpolation between pixel centres, rounded to the nearest value. */
+trtc_error *trtc_image_resize(const trtc_image *image, uint32_t width, uint32_t height, trtc_image *resized);
+/* Releases and zeroes the picture. */
+void trtc_image_free(trtc_image *image);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
