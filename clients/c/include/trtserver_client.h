@@ -333,7 +333,7 @@ typedef struct trtc_v1_input {
 
 typedef struct trtc_v1_request {
   size_t struct_size;
-  trtc_v1_options options;
+  const trtc_v1_options *options;
   const trtc_v1_input *inputs;
   size_t input_count;
   /* Flags of a call. */
