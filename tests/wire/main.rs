@@ -5,6 +5,7 @@ mod administration;
 mod backends;
 mod cancellation;
 mod check_command;
+mod clients;
 mod command_line;
 mod completion;
 mod connections;

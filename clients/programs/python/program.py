@@ -1,0 +1,49 @@
+"""What all programs share: flags that say where the server is, and the way to fail."""
+
+import argparse
+import sys
+
+from tensorrtserver.api import InferenceServerException, ProtocolType
+
+
+class Refused(Exception):
+    """A flag, a model or a picture that a program cannot use."""
+
+
+def parser(description, url="localhost:8000"):
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("-v", "--verbose", action="store_true", help="Enable verbose output")
+    made.add_argument("-u", "--url", default=url, help="Inference server URL. Default is %(default)s.")
+    return made
+
+
+def add_protocol(made):
+    made.add_argument("-i", "--protocol", default="http", help='Protocol ("http"/"grpc"). Default is "http".')
+
+
+def add_headers(made):
+    made.add_argument("-H", dest="http_headers", metavar="HTTP_HEADER", action="append", default=[],
+                      help='HTTP header to add to requests: -H"Header:Value". Repeatable; ignored with gRPC.')
+
+
+def protocol_of(flags):
+    """The protocol; HTTP headers are of no use with gRPC."""
+    if flags.protocol.lower() not in ("http", "grpc"):
+        raise Refused(f"unexpected protocol: {flags.protocol}, expecting HTTP or gRPC")
+    protocol = ProtocolType.from_str(flags.protocol)
+    if protocol != ProtocolType.HTTP and getattr(flags, "http_headers", []):
+        print("WARNING: HTTP headers specified with -H are ignored when using non-HTTP protocol.", file=sys.stderr)
+        flags.http_headers = []
+    return protocol
+
+
+def run(main, *errors):
+    """Runs a program: an error becomes a message and exit code 1."""
+    try:
+        main()
+    except (Refused, InferenceServerException, OSError, *errors) as error:
+        sys.stdout.flush()
+        # An error of gRPC's own package has its text in a method.
+        details = getattr(error, "details", None)
+        print(f"error: {details() if details else error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,3 @@
+//! The clients of this repository, against the real server.
+
+mod programs;
