@@ -63,7 +63,7 @@ const PLUGINS: &[Plugin] = &[
 ];
 
 const PROGRAMS: &[(&str, &str)] =
-    &[("trtserver", "trtserver"), ("trtserver-client", "trtserver-classify")];
+    &[("trtserver", "trtserver"), ("trtserver-classify", "trtserver-classify")];
 
 /// Builds and installs; returns the directory of the install. The debug install includes the test backends.
 pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {

@@ -23,7 +23,7 @@ fn size_not_divisible_by_eight_is_refused() {
 
 #[test]
 fn sample_pictures_can_be_read() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/digits/pictures");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/digits/pictures");
     for file in folder.read_dir().unwrap() {
         assert_eq!(read(&file.unwrap().path()).unwrap().len(), 64 * 4);
     }

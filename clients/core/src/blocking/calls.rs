@@ -1,0 +1,134 @@
+//! Calls that run in the background: cancellation, and the thread that callbacks run on.
+//!
+//! Callbacks may block and make calls of their own, so they do not run on the runtime. One thread for each client calls them
+//! one after the other, in the order of completion.
+
+use super::background;
+use crate::error::{Error, Kind, Result};
+use crate::sync::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, mpsc};
+use std::thread::{JoinHandle, ThreadId};
+use tokio::sync::oneshot;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The running calls of one client. Dropping it cancels them and returns after the last callback, except on the thread of the
+/// callbacks itself.
+#[derive(Default)]
+pub(super) struct Calls {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    cancels: BTreeMap<u64, oneshot::Sender<()>>,
+    /// Calls whose callback has not returned.
+    outstanding: usize,
+    next: u64,
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<ThreadId>,
+}
+
+/// A call in the background.
+#[derive(Clone)]
+pub struct Call {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Call {
+    /// The callback gets an error of the kind `Cancelled`, unless the call has completed.
+    pub fn cancel(&self) {
+        let cancel = self.shared.state.lock().cancels.remove(&self.number);
+        drop(cancel);
+    }
+}
+
+impl Calls {
+    /// Runs `call` in the background, then `after`, also if the call was cancelled, then the callback on its thread.
+    pub fn start<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T>> + Send + 'static,
+        after: impl Future<Output = ()> + Send + 'static,
+        callback: impl FnOnce(Result<T>) + Send + 'static,
+    ) -> Result<Call> {
+        let runtime = background()?;
+        self.start_thread()?;
+        let (cancel, cancelled) = oneshot::channel::<()>();
+        let number = {
+            let mut state = self.shared.state.lock();
+            state.next += 1;
+            state.outstanding += 1;
+            let number = state.next;
+            state.cancels.insert(number, cancel);
+            number
+        };
+        let shared = self.shared.clone();
+        runtime.spawn(async move {
+            let result = tokio::select! {
+                result = call => result,
+                _ = cancelled => Err(Error::new(Kind::Cancelled, "the request was cancelled")),
+            };
+            after.await;
+            let mut state = shared.state.lock();
+            state.cancels.remove(&number);
+            let done = shared.clone();
+            let job = Box::new(move || {
+                // A panic of one callback must not end the thread of the others.
+                let call = std::panic::AssertUnwindSafe(|| callback(result));
+                let _ = std::panic::catch_unwind(call);
+                done.state.lock().outstanding -= 1;
+                done.changed.notify_all();
+            });
+            if let Some(jobs) = &state.jobs {
+                let _ = jobs.send(job);
+            }
+        });
+        Ok(Call { shared: self.shared.clone(), number })
+    }
+
+    fn start_thread(&self) -> Result<()> {
+        let mut thread = self.thread.lock();
+        if thread.is_some() {
+            return Ok(());
+        }
+        let (jobs, queue) = mpsc::channel::<Job>();
+        let run = move || queue.into_iter().for_each(|job| job());
+        let started = std::thread::Builder::new().name("trtserver-callback".to_owned()).spawn(run);
+        let started = started.map_err(|e| {
+            Error::new(Kind::Internal, format!("the thread of callbacks cannot be started: {e}"))
+        })?;
+        let mut state = self.shared.state.lock();
+        state.jobs = Some(jobs);
+        state.thread = Some(started.thread().id());
+        *thread = Some(started);
+        Ok(())
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.lock().take() else { return };
+        let mut state = self.shared.state.lock();
+        state.cancels.clear();
+        if thread.thread().id() == std::thread::current().id() {
+            // The callbacks that follow still run; the thread ends with the last sender.
+            return;
+        }
+        while state.outstanding > 0 {
+            state = self.shared.changed.wait(state);
+        }
+        state.jobs = None;
+        drop(state);
+        let _ = thread.join();
+    }
+}

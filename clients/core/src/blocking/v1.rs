@@ -1,0 +1,284 @@
+//! The client and the inference contexts of v1 without async.
+
+use super::calls::{Call, Calls};
+use super::{Driver, forward, wait_for};
+use crate::error::{Error, Kind, Result};
+use crate::settings::{Protocol, Settings};
+use crate::sync::{Condvar, Mutex};
+use crate::v1;
+use crate::v1::messages::{ModelRepositoryIndex, ServerStatus, SharedMemoryStatus};
+use crate::v1::{
+    ContextOptions, InferRequest, InferResponse, Model, Response, Run, RunResults, Statistics,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// See [`v1::Client`]. May be used by several threads at the same time.
+pub struct Client {
+    driver: Driver,
+    inner: v1::Client,
+}
+
+impl Client {
+    /// Connects at the first call.
+    ///
+    /// # Errors
+    /// The settings contradict each other or cannot be read.
+    pub fn new(settings: &Settings) -> Result<Self> {
+        Ok(Self { driver: Driver::new()?, inner: v1::Client::new(settings)? })
+    }
+
+    /// The server as errors name it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.inner.url()
+    }
+
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.inner.protocol()
+    }
+
+    /// Runs any call with a deadline of its own: `client.within(limit, async |c| c.is_ready().await)`.
+    pub fn within<T>(
+        &self,
+        deadline: Option<Duration>,
+        call: impl AsyncFnOnce(v1::Client) -> Result<T>,
+    ) -> Result<T> {
+        self.driver.run(call(self.inner.with_deadline(deadline)))
+    }
+
+    forward! {
+        is_live() -> Response<bool>;
+        is_ready() -> Response<bool>;
+        /// The status of one model, or with `None` of all models and the server.
+        status(model: Option<&str>) -> Response<ServerStatus>;
+        start_profile() -> Response<()>;
+        stop_profile() -> Response<()>;
+        repository_index() -> Response<ModelRepositoryIndex>;
+        /// Loads or reloads a model. The deadline must leave time for it.
+        load(model: &str) -> Response<()>;
+        unload(model: &str) -> Response<()>;
+        /// `key` names the POSIX object, `offset` is where the region begins in it.
+        register_system_shared_memory(name: &str, key: &str, offset: u64, byte_size: u64) -> Response<()>;
+        /// `raw_handle` is a CUDA IPC handle of 64 bytes.
+        register_cuda_shared_memory(name: &str, raw_handle: &[u8], byte_size: u64, device_id: i64) -> Response<()>;
+        unregister_shared_memory(name: &str) -> Response<()>;
+        unregister_all_shared_memory() -> Response<()>;
+        shared_memory_status() -> Response<SharedMemoryStatus>;
+        /// Sends one inference request as it is.
+        infer(request: &InferRequest) -> InferResponse;
+    }
+}
+
+/// See [`v1::Context`]. May be used by several threads at the same time.
+///
+/// [`run`](Self::run) waits for the results. [`run_async`](Self::run_async) calls a callback, or keeps the results until they
+/// are taken. Dropping the context cancels what runs and returns after the last callback, except in a callback itself.
+pub struct Context {
+    // Dropped first: it waits for the callbacks.
+    calls: Calls,
+    /// `None` for streams, which are in the background as a whole.
+    driver: Option<Driver>,
+    inner: Arc<v1::Context>,
+    /// For asynchronous runs.
+    background: Arc<v1::Context>,
+    kept: Arc<Kept>,
+}
+
+/// Asynchronous runs without a callback.
+#[derive(Default)]
+struct Kept {
+    state: Mutex<KeptState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct KeptState {
+    /// `None` until the run has completed.
+    runs: BTreeMap<u64, Option<Result<RunResults>>>,
+    /// In the order of completion.
+    completed: VecDeque<u64>,
+    /// All calls that can be cancelled, also those with a callback.
+    calls: BTreeMap<u64, Option<Call>>,
+    /// Runs with a callback that has not been called.
+    with_callback: usize,
+}
+
+/// Called with the number of the run and its results.
+pub type Callback = Box<dyn FnOnce(u64, Result<RunResults>) + Send>;
+
+impl Context {
+    /// Asks the server for the status of the model.
+    ///
+    /// # Errors
+    /// The settings are wrong, the server does not respond or does not know the model.
+    pub fn new(settings: &Settings, options: &ContextOptions) -> Result<Self> {
+        let (driver, inner, background) = if options.streaming {
+            let inner = Arc::new(wait_for(v1::Context::new(settings, options))?);
+            (None, inner.clone(), inner)
+        } else {
+            let driver = Driver::new()?;
+            let inner = Arc::new(driver.run(v1::Context::new(settings, options))?);
+            let background = Arc::new(inner.sibling(settings)?);
+            (Some(driver), inner, background)
+        };
+        Ok(Self { calls: Calls::default(), driver, inner, background, kept: Arc::default() })
+    }
+
+    /// The server as errors name it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.inner.client().url()
+    }
+
+    #[must_use]
+    pub fn model(&self) -> &Arc<Model> {
+        self.inner.model()
+    }
+
+    #[must_use]
+    pub fn correlation_id(&self) -> u64 {
+        self.inner.correlation_id()
+    }
+
+    /// A request to fill in. It may be sent several times, and changed in between.
+    #[must_use]
+    pub fn new_run(&self) -> Run {
+        self.inner.new_run()
+    }
+
+    /// Of all completed runs.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let one = self.inner.statistics();
+        if Arc::ptr_eq(&self.inner, &self.background) {
+            return one;
+        }
+        let other = self.background.statistics();
+        Statistics {
+            completed_request_count: one.completed_request_count + other.completed_request_count,
+            cumulative_total_request_time_ns: one.cumulative_total_request_time_ns
+                + other.cumulative_total_request_time_ns,
+            cumulative_send_time_ns: one.cumulative_send_time_ns + other.cumulative_send_time_ns,
+            cumulative_receive_time_ns: one.cumulative_receive_time_ns
+                + other.cumulative_receive_time_ns,
+        }
+    }
+
+    /// Sends what the run holds and waits for the results.
+    pub fn run(&self, run: &Run) -> Result<RunResults> {
+        match &self.driver {
+            Some(driver) => driver.run(self.inner.run(run)),
+            None => wait_for(self.inner.run(run)),
+        }
+    }
+
+    /// Sends what the run holds in the background and returns the number of the run, from 1. The run may be changed at once.
+    /// Without a callback the results are kept for [`take`](Self::take). The callback may make calls of its own.
+    pub fn run_async(&self, run: &Run, callback: Option<Callback>) -> Result<u64> {
+        let id = self.background.next_id();
+        let prepared = run.prepare(id)?;
+        let kept = self.kept.clone();
+        {
+            let mut state = kept.state.lock();
+            state.calls.insert(id, None);
+            match callback {
+                Some(_) => state.with_callback += 1,
+                None => drop(state.runs.insert(id, None)),
+            }
+        }
+        let context = self.background.clone();
+        // `send` waits itself until borrowed memory is released; after a cancellation that remains to be done.
+        let (settling, borrow) = (self.background.clone(), prepared.borrow());
+        let after = async move { settling.client().settle(&borrow).await };
+        let call = async move { context.send(prepared).await };
+        let done = move |results: Result<RunResults>| {
+            let mut state = kept.state.lock();
+            state.calls.remove(&id);
+            match callback {
+                Some(callback) => {
+                    state.with_callback -= 1;
+                    drop(state);
+                    callback(id, results);
+                }
+                None => {
+                    state.runs.insert(id, Some(results));
+                    state.completed.push_back(id);
+                    kept.changed.notify_all();
+                }
+            }
+        };
+        let started = self.calls.start(call, after, done);
+        let mut state = self.kept.state.lock();
+        match started {
+            Ok(call) => {
+                // Nothing is listed if it has completed already.
+                if let Some(slot) = state.calls.get_mut(&id) {
+                    *slot = Some(call);
+                }
+                Ok(id)
+            }
+            Err(error) => {
+                state.runs.remove(&id);
+                state.calls.remove(&id);
+                Err(error)
+            }
+        }
+    }
+
+    /// The results of a run without a callback; `None` if it has not completed and `wait` is false.
+    pub fn take(&self, id: u64, wait: bool) -> Result<Option<RunResults>> {
+        let mut state = self.kept.state.lock();
+        if state.runs.is_empty() {
+            return Err(Error::invalid("No asynchronous requests have been sent"));
+        }
+        loop {
+            match state.runs.get_mut(&id) {
+                None => return Err(Error::invalid("No matched asynchronous request found.")),
+                Some(results @ Some(_)) => {
+                    let results = results.take();
+                    state.runs.remove(&id);
+                    state.completed.retain(|completed| *completed != id);
+                    return results.transpose();
+                }
+                Some(None) if !wait => return Ok(None),
+                Some(None) => state = self.kept.changed.wait(state),
+            }
+        }
+    }
+
+    /// The number of a run without a callback that has completed, first come, first served; `None` if there is none and `wait`
+    /// is false. It stays until it is taken.
+    pub fn next_completed(&self, wait: bool) -> Result<Option<u64>> {
+        let mut state = self.kept.state.lock();
+        if state.runs.is_empty() {
+            let text = match state.with_callback {
+                0 => "No asynchronous requests have been sent",
+                _ => {
+                    "No asynchronous requests can be returned, all outstanding requests will signal completion via \
+                     their callback function"
+                }
+            };
+            return Err(Error::new(Kind::Unavailable, text));
+        }
+        loop {
+            if let Some(id) = state.completed.front() {
+                return Ok(Some(*id));
+            }
+            if !wait {
+                return Ok(None);
+            }
+            state = self.kept.changed.wait(state);
+        }
+    }
+
+    /// Cancels an asynchronous run: its result is an error of the kind `Cancelled`, unless it has completed.
+    pub fn cancel(&self, id: u64) {
+        let call = self.kept.state.lock().calls.remove(&id);
+        if let Some(Some(call)) = call {
+            call.cancel();
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Client library for inference servers: v2 (Open Inference Protocol, Triton) and v1 (TRTIS), over HTTP and gRPC.
+//!
+//! ```no_run
+//! use trtserver_client::Settings;
+//! use trtserver_client::blocking::v2::Client;
+//! use trtserver_client::v2::{InferRequest, Input};
+//!
+//! let client = Client::new(&Settings::new("localhost:8000"))?;
+//! let image = vec![0_u8; 64 * 4];
+//! let request = InferRequest::new("digits").input(Input::new("IMAGE", "FP32", [1, 1, 8, 8], image));
+//! let response = client.infer(&request)?;
+//! println!("{:?}", response.output("SCORES")?.shape);
+//! # Ok::<(), trtserver_client::Error>(())
+//! ```
+//!
+//! [`v1`] and [`v2`] are asynchronous and run on tokio, [`blocking`] has the same calls without. A call is limited by the
+//! deadline of its [`Settings`], cancelled by dropping its future, and never sent twice if the server may have seen it.
+
+mod address;
+pub mod blocking;
+mod borrowed;
+mod error;
+mod message;
+mod percent;
+mod settings;
+pub mod shared_memory;
+mod sync;
+pub mod tensor;
+mod transport;
+pub mod v1;
+pub mod v2;
+
+pub use borrowed::Borrow;
+pub use bytes::Bytes;
+pub use error::{Error, Kind, Result};
+pub use settings::{
+    Compression, DEFAULT_CONNECT_TIMEOUT, DEFAULT_DEADLINE, DEFAULT_MAX_RESPONSE_BYTES, Protocol,
+    Settings, Tls,
+};

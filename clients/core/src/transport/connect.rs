@@ -1,0 +1,96 @@
+//! Opens connections: TCP, Unix sockets, TLS.
+
+use super::tls::{Encryption, encryption};
+use crate::address::{Address, Target};
+use crate::error::{Error, Kind, Result, innermost};
+use crate::settings::Settings;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LONGEST_RETRY: Duration = Duration::from_secs(2);
+
+pub(crate) struct Connector {
+    target: Target,
+    encryption: Option<Encryption>,
+    timeout: Duration,
+    retries: u32,
+    pub authority: String,
+}
+
+impl Connector {
+    pub fn new(address: &Address, settings: &Settings) -> Result<Self> {
+        Ok(Self {
+            target: address.target.clone(),
+            encryption: encryption(address, settings)?,
+            timeout: settings.connect_timeout,
+            retries: settings.connect_retries,
+            authority: address.authority.clone(),
+        })
+    }
+
+    pub fn is_encrypted(&self) -> bool {
+        self.encryption.is_some()
+    }
+
+    /// A new connection. Nothing was sent if this fails, so trying again is safe.
+    pub async fn connect(&self) -> Result<Box<dyn Io>> {
+        let mut pause = FIRST_RETRY;
+        let mut attempts = 0;
+        loop {
+            let attempt = tokio::time::timeout(self.timeout, self.connect_once()).await;
+            let error = match attempt {
+                Ok(Ok(io)) => return Ok(io),
+                Ok(Err(error)) => error,
+                Err(_) => {
+                    let limit = self.timeout.as_secs_f64();
+                    Error::new(
+                        Kind::Connect,
+                        format!("cannot connect: no connection within {limit} seconds"),
+                    )
+                }
+            };
+            if attempts == self.retries {
+                return Err(error);
+            }
+            attempts += 1;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_RETRY);
+        }
+    }
+
+    async fn connect_once(&self) -> Result<Box<dyn Io>> {
+        let refused = |e: &io::Error| {
+            Error::new(Kind::Connect, format!("cannot connect: {}", innermost_io(e)))
+        };
+        let (host, port) = match &self.target {
+            Target::Unix(path) => {
+                let stream = UnixStream::connect(path).await.map_err(|e| refused(&e))?;
+                return Ok(Box::new(stream));
+            }
+            Target::Tcp { host, port } => (host.as_str(), *port),
+        };
+        let stream = TcpStream::connect((host, port)).await.map_err(|e| refused(&e))?;
+        stream.set_nodelay(true).map_err(|e| refused(&e))?;
+        let Some(encryption) = &self.encryption else { return Ok(Box::new(stream)) };
+        match encryption.connector.connect(encryption.server_name.clone(), stream).await {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(e) => {
+                let why = innermost_io(&e);
+                Err(Error::new(Kind::Connect, format!("the TLS handshake failed: {why}")))
+            }
+        }
+    }
+}
+
+/// "Connection refused" without "(os error 111)".
+fn innermost_io(error: &io::Error) -> String {
+    let text = innermost(error);
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,157 @@
+//! Connections to one server and the exchange of whole requests and responses over them: HTTP/1.1 and gRPC.
+
+pub(crate) mod body;
+pub(crate) mod compress;
+mod connect;
+pub(crate) mod grpc;
+pub(crate) mod http;
+mod http2;
+mod tls;
+mod verbose;
+
+use crate::address::Address;
+use crate::borrowed::Borrow;
+use crate::error::{Error, Kind, Result};
+use crate::settings::{Protocol, Settings};
+use crate::sync::Mutex;
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+use connect::Connector;
+use http::Pool;
+use http2::Http2;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::AbortHandle;
+
+/// How long a connection may hold on to the memory of a request that has ended.
+const RELEASE_LIMIT: Duration = Duration::from_millis(500);
+
+/// The connections of a client. They belong to the tokio runtime that first used them.
+pub(crate) struct Transport {
+    pub address: Address,
+    pub max_response_bytes: usize,
+    headers: HeaderMap,
+    verbose: bool,
+    connections: Connections,
+}
+
+enum Connections {
+    Http(Pool),
+    Grpc(Http2),
+}
+
+/// When the parts of an exchange happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timing {
+    pub start: Instant,
+    /// The last byte of the request was handed to the socket.
+    pub sent: Instant,
+    /// The head of the response was there.
+    pub first_byte: Instant,
+    pub end: Instant,
+}
+
+impl Transport {
+    pub fn new(settings: &Settings) -> Result<Self> {
+        let address = Address::parse(settings)?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &settings.headers {
+            let refuse = || Error::invalid(format!("`{name}: {value}` is not a header"));
+            let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| refuse())?;
+            headers.append(name, HeaderValue::from_str(value.trim()).map_err(|_| refuse())?);
+        }
+        let connector = Connector::new(&address, settings)?;
+        let connections = match address.protocol {
+            Protocol::Http => Connections::Http(Pool::new(connector)),
+            Protocol::Grpc => Connections::Grpc(Http2::new(connector)),
+        };
+        Ok(Self {
+            address,
+            max_response_bytes: settings.max_response_bytes,
+            headers,
+            verbose: settings.verbose,
+            connections,
+        })
+    }
+
+    pub fn protocol(&self) -> Protocol {
+        self.address.protocol
+    }
+
+    /// Ends every connection, also in the middle of a request: no task reads a request's memory afterwards, once the aborted
+    /// tasks have run.
+    pub fn abort(&self) {
+        match &self.connections {
+            Connections::Http(pool) => pool.abort(),
+            Connections::Grpc(http2) => http2.abort(),
+        }
+    }
+
+    /// Waits until no connection reads borrowed memory any more. A connection that holds on to it, because the server does not
+    /// read, is ended.
+    pub async fn settle(&self, borrow: &Borrow) {
+        if borrow.is_released() {
+            return;
+        }
+        if tokio::time::timeout(RELEASE_LIMIT, borrow.released()).await.is_err() {
+            self.abort();
+            borrow.released().await;
+        }
+    }
+
+    fn no_http() -> Error {
+        Error::new(Kind::Unsupported, "this call needs HTTP, the client was made for gRPC")
+    }
+
+    fn no_grpc() -> Error {
+        Error::new(Kind::Unsupported, "this call needs gRPC, the client was made for HTTP")
+    }
+}
+
+/// The tasks of all connections of a client. As an executor it runs those that hyper starts.
+#[derive(Clone, Default)]
+struct Tasks(Arc<Mutex<Vec<AbortHandle>>>);
+
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
+    fn execute(&self, future: F) {
+        self.spawn(future);
+    }
+}
+
+impl Tasks {
+    fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let task = tokio::spawn(future).abort_handle();
+        let mut tasks = self.0.lock();
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task.clone());
+        task
+    }
+
+    fn abort(&self) {
+        self.0.lock().drain(..).for_each(|task| task.abort());
+    }
+}
+
+/// The point in time that a call with this limit must not pass.
+pub(crate) fn deadline_of(limit: Option<Duration>) -> Option<Instant> {
+    limit.and_then(|limit| Instant::now().checked_add(limit))
+}
+
+/// Runs a call, at most until its deadline.
+pub(crate) async fn within<T>(
+    deadline: Option<Instant>,
+    call: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let Some(at) = deadline else { return call.await };
+    let begun = Instant::now();
+    match tokio::time::timeout_at(at.into(), call).await {
+        Ok(result) => result,
+        Err(_) => {
+            let waited = begun.elapsed().as_secs_f64();
+            Err(Error::new(
+                Kind::DeadlineExceeded,
+                format!("deadline exceeded: no complete response after {waited:.3} seconds"),
+            ))
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! TLS settings made into a rustls connector.
+
+use crate::address::{Address, Target};
+use crate::error::{Error, Result};
+use crate::settings::{Protocol, Settings, Tls};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+
+pub(crate) struct Encryption {
+    pub connector: TlsConnector,
+    pub server_name: ServerName<'static>,
+}
+
+/// `None` for plain connections.
+pub(crate) fn encryption(address: &Address, settings: &Settings) -> Result<Option<Encryption>> {
+    let Target::Tcp { host, .. } = &address.target else { return Ok(None) };
+    if !address.tls {
+        return Ok(None);
+    }
+    let default = Tls::default();
+    let tls = settings.tls.as_ref().unwrap_or(&default);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|e| wrong("versions", e))?;
+    let builder = if tls.insecure {
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+    } else {
+        builder.with_root_certificates(roots(tls)?)
+    };
+    let mut config = match (&tls.certificate, &tls.key) {
+        (Some(certificate), Some(key)) => {
+            let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| wrong("key", e))?;
+            builder
+                .with_client_auth_cert(certificates("certificate", certificate)?, key)
+                .map_err(|e| wrong("certificate", e))?
+        }
+        (None, None) => builder.with_no_client_auth(),
+        _ => return Err(wrong("certificate", "a certificate and its key belong together")),
+    };
+    config.alpn_protocols = vec![match address.protocol {
+        Protocol::Http => b"http/1.1".to_vec(),
+        Protocol::Grpc => b"h2".to_vec(),
+    }];
+    let name = tls.server_name.as_ref().unwrap_or(host).clone();
+    let server_name = ServerName::try_from(name).map_err(|e| wrong("server name", e))?;
+    Ok(Some(Encryption { connector: TlsConnector::from(Arc::new(config)), server_name }))
+}
+
+fn wrong(what: &str, why: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("TLS {what}: {why}"))
+}
+
+fn certificates(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
+    let all: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let all = all.map_err(|e| wrong(what, e))?;
+    if all.is_empty() {
+        return Err(wrong(what, "no certificate in the PEM text"));
+    }
+    Ok(all)
+}
+
+fn roots(tls: &Tls) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    if let Some(pem) = &tls.authorities {
+        for certificate in certificates("authorities", pem)? {
+            roots.add(certificate).map_err(|e| wrong("authorities", e))?;
+        }
+        return Ok(roots);
+    }
+    let system = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(system.certs);
+    if roots.is_empty() {
+        return Err(wrong("authorities", "this system has none; name a file of certificates"));
+    }
+    Ok(roots)
+}
+
+/// Verifies signatures, but not whose certificate it is.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

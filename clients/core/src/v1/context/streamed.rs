@@ -1,0 +1,115 @@
+//! The gRPC stream of a context: requests in order, responses matched by their id.
+
+use crate::error::{Error, Kind, Result};
+use crate::settings::DEFAULT_DEADLINE;
+use crate::sync::Mutex;
+use crate::transport::{Timing, deadline_of, within};
+use crate::v1::{Client, InferRequest, InferResponse, StreamReceiver, StreamSender};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+pub(super) struct Streamed {
+    sender: Option<StreamSender>,
+    pending: Arc<Pending>,
+}
+
+#[derive(Default)]
+struct Pending(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    requests: BTreeMap<u64, oneshot::Sender<Result<InferResponse>>>,
+    /// Why the stream has ended.
+    ended: Option<Error>,
+    /// The context was dropped.
+    closing: bool,
+}
+
+impl Streamed {
+    /// Opens the stream and starts the task that receives its responses.
+    pub async fn open(client: &Client) -> Result<Self> {
+        let (sender, receiver) = client.stream().await?.split();
+        let pending = Arc::new(Pending::default());
+        tokio::spawn(receive(receiver, pending.clone()));
+        Ok(Self { sender, pending })
+    }
+
+    /// Sends one request and waits for its response, at most until the deadline.
+    pub async fn run(&self, client: &Client, request: &InferRequest) -> Result<InferResponse> {
+        let id = request.header.id;
+        let (complete, completed) = oneshot::channel();
+        {
+            let mut state = self.pending.0.lock();
+            if let Some(error) = &state.ended {
+                return Err(error.clone());
+            }
+            state.requests.insert(id, complete);
+        }
+        let limit = request.deadline.or(client.deadline);
+        let start = Instant::now();
+        let call = async {
+            let closed = || Error::new(Kind::Connection, "Stream has been closed.");
+            let sender = self.sender.as_ref().ok_or_else(closed)?;
+            let written = sender.send(request).await;
+            let sent = Instant::now();
+            // If the stream broke, the receiving task knows why.
+            let response = completed.await.unwrap_or_else(|_| Err(closed()))?;
+            written?;
+            Ok((response, sent))
+        };
+        let result = within(deadline_of(limit), call).await;
+        self.pending.0.lock().requests.remove(&id);
+        let (mut response, sent) = result.map_err(|e| {
+            e.asked_of(|| format!("{}, stream, model '{}'", client.url(), request.model))
+        })?;
+        let end = Instant::now();
+        response.timing = Some(Timing { start, sent, first_byte: end, end });
+        Ok(response)
+    }
+}
+
+/// Outstanding requests still complete at the server: the task goes on receiving until the stream ends.
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        self.pending.0.lock().closing = true;
+        self.sender = None;
+    }
+}
+
+async fn receive(mut receiver: StreamReceiver, pending: Arc<Pending>) {
+    loop {
+        let closing = pending.0.lock().closing;
+        let next = match closing {
+            false => receiver.next().await,
+            true => match tokio::time::timeout(DEFAULT_DEADLINE, receiver.next()).await {
+                Ok(next) => next,
+                Err(_) => return,
+            },
+        };
+        let (id, result) = match next {
+            Some(Ok(response)) => (response.header.id, Ok(response)),
+            Some(Err(error)) => match error.id().parse() {
+                Ok(id) => (id, Err(error)),
+                Err(_) => return end(&pending, error),
+            },
+            None => {
+                let text = "Stream has been closed.";
+                return end(&pending, Error::new(Kind::Connection, text));
+            }
+        };
+        // Requests whose deadline has passed are no longer listed.
+        if let Some(complete) = pending.0.lock().requests.remove(&id) {
+            let _ = complete.send(result);
+        }
+    }
+}
+
+fn end(pending: &Pending, error: Error) {
+    let mut state = pending.0.lock();
+    state.ended = Some(error.clone());
+    for (_, complete) in std::mem::take(&mut state.requests) {
+        let _ = complete.send(Err(error.clone()));
+    }
+}

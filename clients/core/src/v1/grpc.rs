@@ -1,0 +1,217 @@
+//! The calls of v1 over gRPC. The RPC succeeds also if the request fails; `request_status` says which.
+
+use super::infer::{InferRequest, InferResponse};
+use super::stream::Stream;
+use super::{Client, RegionCall, Response, check_status};
+use crate::error::{Error, Kind, Result};
+use crate::message::decode;
+use crate::settings::Protocol;
+use crate::transport::body::Segments;
+use crate::transport::grpc::{self, Rpc};
+use crate::transport::{Timing, within};
+use bytes::Bytes;
+use prost::Message;
+use std::time::Instant;
+use trtserver_proto::schema::Described;
+use trtserver_proto::v1::model_control_request::Type;
+use trtserver_proto::v1::repository_request::RequestType;
+use trtserver_proto::v1::repository_response::ResponseType;
+use trtserver_proto::v1::shared_memory_control_request::register::{
+    CudaSharedMemoryIdentifier, SharedMemoryTypes, SystemSharedMemoryIdentifier,
+};
+use trtserver_proto::v1::shared_memory_control_request::{
+    Register, SharedMemoryControl, Status, Unregister, UnregisterAll,
+};
+use trtserver_proto::v1::shared_memory_control_response::SharedMemoryControl as RegionResponse;
+use trtserver_proto::v1::{
+    HealthRequest, HealthResponse, ModelControlRequest, ModelControlResponse, ModelRepositoryIndex,
+    ProfileRequest, ProfileResponse, RepositoryRequest, RepositoryResponse, RequestStatus,
+    RequestStatusCode, ServerStatus, SharedMemoryControlRequest, SharedMemoryControlResponse,
+    SharedMemoryStatus, StatusRequest, StatusResponse,
+};
+use trtserver_proto_wire::{WireType, put_bytes, put_number, put_tag, put_varint};
+
+const INFER: &str = "/nvidia.inferenceserver.GRPCService/Infer";
+const STREAM: &str = "/nvidia.inferenceserver.GRPCService/StreamInfer";
+
+impl Client {
+    pub(super) async fn grpc_health(&self, mode: &str) -> Result<Response<bool>> {
+        let request = HealthRequest { mode: mode.to_owned() };
+        let response: HealthResponse = self.rpc("Health", &request).await?;
+        let status = self.status_of("Health", response.request_status)?;
+        Ok(Response::new(response.health, status))
+    }
+
+    pub(super) async fn grpc_status(&self, model: Option<&str>) -> Result<Response<ServerStatus>> {
+        let request = StatusRequest { model_name: model.unwrap_or_default().to_owned() };
+        let response: StatusResponse = self.rpc("Status", &request).await?;
+        let status = self.status_of("Status", response.request_status)?;
+        Ok(Response::new(response.server_status.unwrap_or_default(), status))
+    }
+
+    pub(super) async fn grpc_profile(&self, command: &str) -> Result<Response<()>> {
+        let request = ProfileRequest { cmd: command.to_owned() };
+        let response: ProfileResponse = self.rpc("Profile", &request).await?;
+        Ok(Response::new((), self.status_of("Profile", response.request_status)?))
+    }
+
+    pub(super) async fn grpc_index(&self) -> Result<Response<ModelRepositoryIndex>> {
+        let request = RepositoryRequest { request_type: Some(RequestType::Index(true)) };
+        let response: RepositoryResponse = self.rpc("Repository", &request).await?;
+        let status = self.status_of("Repository", response.request_status)?;
+        let index = match response.response_type {
+            Some(ResponseType::Index(index)) => index,
+            None => ModelRepositoryIndex::default(),
+        };
+        Ok(Response::new(index, status))
+    }
+
+    pub(super) async fn grpc_model_control(&self, model: &str, load: bool) -> Result<Response<()>> {
+        let action = if load { Type::Load } else { Type::Unload };
+        let request = ModelControlRequest { model_name: model.to_owned(), r#type: action.into() };
+        let response: ModelControlResponse = self.rpc("ModelControl", &request).await?;
+        Ok(Response::new((), self.status_of("ModelControl", response.request_status)?))
+    }
+
+    pub(super) async fn grpc_regions(
+        &self,
+        call: RegionCall<'_>,
+    ) -> Result<Response<SharedMemoryStatus>> {
+        let control = match call {
+            RegionCall::RegisterSystem { name, key, offset, byte_size } => {
+                let shared_memory_key = key.to_owned();
+                let memory = SystemSharedMemoryIdentifier { shared_memory_key, offset };
+                SharedMemoryControl::Register(Register {
+                    name: name.to_owned(),
+                    byte_size,
+                    shared_memory_types: Some(SharedMemoryTypes::SystemSharedMemory(memory)),
+                })
+            }
+            RegionCall::RegisterCuda { name, raw_handle, byte_size, device_id } => {
+                let raw_handle = Bytes::copy_from_slice(raw_handle);
+                let memory = CudaSharedMemoryIdentifier { raw_handle, device_id };
+                SharedMemoryControl::Register(Register {
+                    name: name.to_owned(),
+                    byte_size,
+                    shared_memory_types: Some(SharedMemoryTypes::CudaSharedMemory(memory)),
+                })
+            }
+            RegionCall::Unregister { name } => {
+                SharedMemoryControl::Unregister(Unregister { name: name.to_owned() })
+            }
+            RegionCall::UnregisterAll => SharedMemoryControl::UnregisterAll(UnregisterAll {}),
+            RegionCall::Status => SharedMemoryControl::Status(Status {}),
+        };
+        let request = SharedMemoryControlRequest { shared_memory_control: Some(control) };
+        let response: SharedMemoryControlResponse =
+            self.rpc("SharedMemoryControl", &request).await?;
+        let status = self.status_of("SharedMemoryControl", response.request_status)?;
+        let regions = match response.shared_memory_control {
+            // Servers send the list at another field number than the message declares.
+            Some(RegionResponse::SharedMemoryStatus(regions)) => {
+                match regions.shared_memory_region_as_sent.is_empty() {
+                    false => regions.shared_memory_region_as_sent,
+                    true => regions.shared_memory_region,
+                }
+            }
+            None => Vec::new(),
+        };
+        Ok(Response::new(SharedMemoryStatus { shared_memory_region: regions }, status))
+    }
+
+    pub(super) async fn grpc_infer(
+        &self,
+        request: &InferRequest,
+        deadline: Option<Instant>,
+    ) -> Result<InferResponse> {
+        let rpc = Rpc { path: INFER, headers: &[], compression: self.compression, deadline };
+        let start = Instant::now();
+        let message = encode(request);
+        let sent = Instant::now();
+        let asked = || format!("{}, model '{}'", self.transport.asked_grpc(INFER), request.model);
+        let received = self.transport.unary(rpc, message).await.map_err(client_failed)?;
+        let first_byte = Instant::now();
+        let mut response = response(received).map_err(|e| e.asked_of(asked))?;
+        response.timing = Some(Timing { start, sent, first_byte, end: Instant::now() });
+        Ok(response)
+    }
+
+    pub(super) async fn grpc_stream(&self) -> Result<Stream> {
+        if self.protocol() == Protocol::Http {
+            return Err(Error::new(Kind::Unsupported, "streams need gRPC, the client uses HTTP")
+                .asked_of(|| self.url().to_owned()));
+        }
+        let rpc = Rpc { path: STREAM, headers: &[], compression: self.compression, deadline: None };
+        let opening = within(self.deadline_now(), self.transport.open(rpc));
+        let (sender, receiver) = opening.await.map_err(client_failed)?;
+        Ok(Stream::new(sender, receiver))
+    }
+
+    async fn rpc<R: Described>(&self, method: &str, request: &impl Message) -> Result<R> {
+        let path = format!("/nvidia.inferenceserver.GRPCService/{method}");
+        let mut message = grpc::message(0);
+        message.put(&request.encode_to_vec());
+        let deadline = self.deadline_now();
+        let rpc = Rpc { path: &path, headers: &[], compression: self.compression, deadline };
+        let received = self.transport.unary(rpc, message).await;
+        received
+            .and_then(decode)
+            .map_err(|e| client_failed(e.asked_of(|| self.transport.asked_grpc(&path))))
+    }
+
+    fn status_of(&self, method: &str, status: Option<RequestStatus>) -> Result<RequestStatus> {
+        let path = format!("/nvidia.inferenceserver.GRPCService/{method}");
+        check_status(status.unwrap_or_default())
+            .map_err(|e| e.asked_of(|| self.transport.asked_grpc(&path)))
+    }
+}
+
+/// What the original library says if the RPC itself failed.
+pub(super) fn client_failed(error: Error) -> Error {
+    if !error.is_from_server() && matches!(error.kind(), Kind::InvalidArgument | Kind::Unsupported)
+    {
+        return error;
+    }
+    let code = error.code();
+    error
+        .map_message(|text| format!("GRPC client failed: {code}: {text}"))
+        .with_v1_code(RequestStatusCode::Internal)
+}
+
+/// `nvidia.inferenceserver.InferRequest`, framed later.
+pub(super) fn encode(request: &InferRequest) -> Segments {
+    let header = request.header.encode_to_vec();
+    let mut message = grpc::message(header.len() + request.model.len() + 64);
+    let mut head = Vec::with_capacity(header.len() + request.model.len() + 32);
+    put_bytes(&mut head, 1, request.model.as_bytes());
+    put_number(&mut head, 2, request.version as u64);
+    put_bytes(&mut head, 3, &header);
+    message.put(&head);
+    for input in &request.inputs {
+        head.clear();
+        put_tag(&mut head, 4, WireType::Bytes);
+        put_varint(&mut head, input.iter().map(|slice| slice.len() as u64).sum());
+        message.put(&head);
+        input.iter().for_each(|slice| message.put_shared(slice));
+    }
+    message
+}
+
+/// Decodes a response. The error of a failed request has the id of the request.
+pub(super) fn response(message: Bytes) -> Result<InferResponse> {
+    let message: trtserver_proto::v1::InferResponse = decode(message)?;
+    let header = message.meta_data.unwrap_or_default();
+    let status = check_status(message.request_status.unwrap_or_default())
+        .map_err(|e| e.with_id(header.id.to_string()))?;
+    if let Some(missing) = header.output.get(message.raw_output.len()) {
+        let text = format!("Expected RAW output for result '{}'", missing.name);
+        return Err(Error::protocol(text).with_id(header.id.to_string()));
+    }
+    Ok(InferResponse {
+        server_id: status.server_id,
+        request_id: status.request_id,
+        header,
+        outputs: message.raw_output,
+        timing: None,
+    })
+}

@@ -1,0 +1,219 @@
+//! The calls of v1 over HTTP.
+
+use super::infer::{InferRequest, InferResponse};
+use super::{Client, RegionCall, Response, check_status};
+use crate::error::{Error, Kind, Result};
+use crate::message::decode;
+use crate::percent::path;
+use crate::transport::body::Segments;
+use crate::transport::http::{Exchange, Received, put_header};
+use ::http::Method;
+use bytes::Bytes;
+use std::time::Instant;
+use trtserver_proto::text;
+use trtserver_proto::v1::infer_response_header::Output;
+use trtserver_proto::v1::{
+    InferResponseHeader, ModelRepositoryIndex, RequestStatus, ServerStatus, SharedMemoryStatus,
+};
+
+impl Client {
+    /// The answer is the HTTP status alone.
+    pub(super) async fn http_health(&self, mode: &str) -> Result<Response<bool>> {
+        let path = format!("/api/health/{mode}");
+        let received = self.send(Exchange::get(&path, self.deadline_now())).await?;
+        let status = status_of(&received).unwrap_or_default();
+        Ok(Response::new(received.status == 200, status))
+    }
+
+    pub(super) async fn http_status(&self, model: Option<&str>) -> Result<Response<ServerStatus>> {
+        let path = match model {
+            Some(model) => format!("/api/status/{}?format=binary", path(model)),
+            None => "/api/status?format=binary".to_owned(),
+        };
+        let (body, status) = self.call("status", Exchange::get(&path, self.deadline_now())).await?;
+        let value = decode(body).map_err(|e| {
+            e.map_message(|text| format!("failed to parse server status: {text}"))
+                .asked_of(|| self.transport.asked_http(&Method::GET, &path))
+        })?;
+        Ok(Response::new(value, status))
+    }
+
+    pub(super) async fn http_profile(&self, command: &str) -> Result<Response<()>> {
+        let path = format!("/api/profile?cmd={command}");
+        let exchange = Exchange::get(&path, self.deadline_now());
+        let (_, status) = self.call("profile", exchange).await?;
+        Ok(Response::new((), status))
+    }
+
+    pub(super) async fn http_index(&self) -> Result<Response<ModelRepositoryIndex>> {
+        let path = "/api/repository/index?format=binary";
+        let exchange = Exchange::get(path, self.deadline_now());
+        let (body, status) = self.call("repository", exchange).await?;
+        let value = decode(body).map_err(|e| {
+            e.map_message(|text| format!("failed to parse model repository index: {text}"))
+                .asked_of(|| self.transport.asked_http(&Method::GET, path))
+        })?;
+        Ok(Response::new(value, status))
+    }
+
+    pub(super) async fn http_model_control(&self, model: &str, load: bool) -> Result<Response<()>> {
+        let action = if load { "load" } else { "unload" };
+        let path = format!("/api/modelcontrol/{action}/{}", path(model));
+        let exchange = Exchange::post(&path, Segments::default(), self.deadline_now());
+        let (_, status) = self.call("modelcontrol", exchange).await?;
+        Ok(Response::new((), status))
+    }
+
+    pub(super) async fn http_regions(
+        &self,
+        call: RegionCall<'_>,
+    ) -> Result<Response<SharedMemoryStatus>> {
+        let mut body = Segments::default();
+        let action = match call {
+            // The key begins with a slash, so the path has two.
+            RegionCall::RegisterSystem { name, key, offset, byte_size } => {
+                format!("register/{}/{}/{offset}/{byte_size}", path(name), path(key))
+            }
+            RegionCall::RegisterCuda { name, raw_handle, byte_size, device_id } => {
+                body.put(raw_handle);
+                format!("cudaregister/{}/{byte_size}/{device_id}", path(name))
+            }
+            RegionCall::Unregister { name } => format!("unregister/{}", path(name)),
+            RegionCall::UnregisterAll => "unregisterall".to_owned(),
+            RegionCall::Status => "status".to_owned(),
+        };
+        let path = format!("/api/sharedmemorycontrol/{action}?format=binary");
+        let is_status = matches!(call, RegionCall::Status);
+        let exchange = if is_status {
+            Exchange::get(&path, self.deadline_now())
+        } else {
+            Exchange::post(&path, body, self.deadline_now())
+        };
+        let (body, status) = self.call("sharedmemorycontrol", exchange).await?;
+        if !is_status {
+            return Ok(Response::new(SharedMemoryStatus::default(), status));
+        }
+        let value = decode(body).map_err(|e| {
+            e.map_message(|text| format!("failed to parse shared memory status: {text}"))
+                .asked_of(|| self.transport.asked_http(&Method::GET, &path))
+        })?;
+        Ok(Response::new(value, status))
+    }
+
+    pub(super) async fn http_infer(
+        &self,
+        request: &InferRequest,
+        deadline: Option<Instant>,
+    ) -> Result<InferResponse> {
+        let version = match request.version {
+            0.. => format!("/{}", request.version),
+            _ => String::new(),
+        };
+        let path = format!("/api/infer/{}{version}?format=binary", path(&request.model));
+        let mut body = Segments::default();
+        request.inputs.iter().flatten().for_each(|slice| body.put_shared(slice));
+        let mut exchange = Exchange::post(&path, body, deadline);
+        exchange.content_type = Some("application/octet-stream");
+        let header = text::print_line(&request.header);
+        put_header(&mut exchange.headers, "nv-inferrequest", &header)?;
+        let received = self.send(exchange).await?;
+        let asked = || {
+            let asked = self.transport.asked_http(&Method::POST, &path);
+            format!("{asked}, HTTP {}", received.status)
+        };
+        self.inferred(request, &received).map_err(|e| e.asked_of(asked))
+    }
+
+    fn inferred(&self, request: &InferRequest, received: &Received) -> Result<InferResponse> {
+        let status = self.status_or_error("infer", received)?;
+        let outputs: InferResponseHeader = received
+            .header("nv-inferresponse")
+            .and_then(|header| text::parse(header).ok())
+            .filter(|header: &InferResponseHeader| !header.model_name.is_empty())
+            .ok_or_else(|| Error::protocol("infer request did not return response header"))?;
+        let mut rest = received.body.clone();
+        let mut raw = Vec::with_capacity(outputs.output.len());
+        for output in &outputs.output {
+            let len = match request.is_shared_output(&output.name) {
+                true => 0,
+                false => raw_len(output, outputs.batch_size),
+            };
+            if len > rest.len() as u64 {
+                return Err(Error::protocol(format!(
+                    "output '{}' for model '{}' has {len} bytes by its header, the response has {} left",
+                    output.name,
+                    request.model,
+                    rest.len()
+                )));
+            }
+            raw.push(rest.split_to(len as usize));
+        }
+        if rest.is_empty() {
+            return Err(Error::protocol("infer request did not return result header"));
+        }
+        let header: InferResponseHeader = decode(rest)?;
+        if header.output.len() != raw.len() {
+            return Err(Error::protocol(format!(
+                "the result header for model '{}' has {} outputs, the response header {}",
+                request.model,
+                header.output.len(),
+                raw.len()
+            )));
+        }
+        Ok(InferResponse {
+            server_id: status.server_id,
+            request_id: status.request_id,
+            header,
+            outputs: raw,
+            timing: Some(received.timing),
+        })
+    }
+
+    /// A call whose success is in its status: the body and the status.
+    async fn call(&self, what: &str, exchange: Exchange<'_>) -> Result<(Bytes, RequestStatus)> {
+        let (method, path) = (exchange.method.clone(), exchange.path);
+        let received = self.send(exchange).await?;
+        let status = self.status_or_error(what, &received).map_err(|e| {
+            e.asked_of(|| {
+                let asked = self.transport.asked_http(&method, path);
+                format!("{asked}, HTTP {}", received.status)
+            })
+        })?;
+        Ok((received.body, status))
+    }
+
+    fn status_or_error(&self, what: &str, received: &Received) -> Result<RequestStatus> {
+        let Some(status) = status_of(received) else {
+            let text = format!("{what} request did not return status");
+            return Err(Error::protocol(text));
+        };
+        let status = check_status(status)?;
+        if received.status == 200 {
+            return Ok(status);
+        }
+        let text = format!("the status is SUCCESS, but HTTP {}", received.status);
+        Err(Error::protocol(text).with_server(&status.server_id, status.request_id))
+    }
+
+    async fn send(&self, exchange: Exchange<'_>) -> Result<Received> {
+        self.transport.exchange(exchange).await.map_err(|e| match e.kind() {
+            Kind::InvalidArgument | Kind::Unsupported => e,
+            _ => e.map_message(|text| format!("HTTP client failed: {text}")),
+        })
+    }
+}
+
+/// Bytes of a raw output in the body; 0 for classes.
+fn raw_len(output: &Output, batch_size: u32) -> u64 {
+    let Some(raw) = &output.raw else { return 0 };
+    if raw.batch_byte_size > 0 {
+        return raw.batch_byte_size;
+    }
+    // Servers before v0.11 send the size of one item.
+    raw.byte_size.saturating_mul(u64::from(batch_size))
+}
+
+fn status_of(received: &Received) -> Option<RequestStatus> {
+    let status: RequestStatus = text::parse(received.header("nv-status")?).ok()?;
+    (status.code != 0).then_some(status)
+}

@@ -1,0 +1,282 @@
+//! The client of v1 (TRTIS 2018 to 2020) over HTTP and gRPC.
+//!
+//! [`Client`] makes single calls. [`Context`] runs inferences the way the original C++ library does: it learns the model's
+//! tensors from the server's status, checks what it is given, and keeps statistics.
+
+mod context;
+mod grpc;
+mod http;
+mod infer;
+mod stream;
+
+pub use context::{
+    Class, Context, ContextOptions, Input, Model, OutputFormat, OutputResult, Prepared, Run,
+    RunOptions, RunResults, Statistics,
+};
+pub use infer::{InferRequest, InferResponse};
+pub use stream::{Stream, StreamReceiver, StreamSender};
+pub use trtserver_proto::v1 as messages;
+pub use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, model_input};
+
+use crate::borrowed::Borrow;
+use crate::error::{Error, Kind, Result};
+use crate::settings::{Compression, Protocol, Settings};
+use crate::transport::{Transport, deadline_of};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use trtserver_proto::text;
+use trtserver_proto::v1::{
+    ModelRepositoryIndex, RequestStatus, RequestStatusCode, ServerStatus, SharedMemoryStatus,
+};
+
+/// Result of a call with the server's id and its number of the request.
+#[derive(Clone, Debug, Default)]
+pub struct Response<T> {
+    pub value: T,
+    pub server_id: String,
+    pub request_id: u64,
+}
+
+impl<T> Response<T> {
+    fn new(value: T, status: RequestStatus) -> Self {
+        Self { value, server_id: status.server_id, request_id: status.request_id }
+    }
+}
+
+impl<T> Deref for Response<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// A client of one server. Clones share its connections, which belong to the tokio runtime that first used them.
+///
+/// A call is cancelled by dropping its future; the server is informed.
+#[derive(Clone)]
+pub struct Client {
+    transport: Arc<Transport>,
+    deadline: Option<Duration>,
+    compression: Option<Compression>,
+    verbose: bool,
+}
+
+/// What a shared-memory call asks for.
+enum RegionCall<'a> {
+    RegisterSystem { name: &'a str, key: &'a str, offset: u64, byte_size: u64 },
+    RegisterCuda { name: &'a str, raw_handle: &'a [u8], byte_size: u64, device_id: i64 },
+    Unregister { name: &'a str },
+    UnregisterAll,
+    Status,
+}
+
+impl Client {
+    /// Connects at the first call.
+    ///
+    /// # Errors
+    /// The settings contradict each other or cannot be read; v1 over HTTP has no compression.
+    pub fn new(settings: &Settings) -> Result<Self> {
+        let transport = Arc::new(Transport::new(settings)?);
+        if transport.protocol() == Protocol::Http && settings.compression.is_some() {
+            let text = "v1 over HTTP has no compression";
+            return Err(Error::new(Kind::Unsupported, text));
+        }
+        for (name, _) in &settings.headers {
+            if name.eq_ignore_ascii_case("NV-InferRequest") {
+                return Err(Error::invalid(format!("HTTP header '{name}' cannot be set")));
+            }
+        }
+        Ok(Self {
+            transport,
+            deadline: settings.deadline,
+            compression: settings.compression,
+            verbose: settings.verbose,
+        })
+    }
+
+    /// The same client with another deadline for every call.
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Option<Duration>) -> Self {
+        Self { deadline, ..self.clone() }
+    }
+
+    /// The server as errors name it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.transport.address.shown
+    }
+
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.transport.protocol()
+    }
+
+    /// Ends every connection, also in the middle of a request.
+    pub fn close_connections(&self) {
+        self.transport.abort();
+    }
+
+    pub async fn is_live(&self) -> Result<Response<bool>> {
+        self.health("live").await
+    }
+
+    pub async fn is_ready(&self) -> Result<Response<bool>> {
+        self.health("ready").await
+    }
+
+    async fn health(&self, mode: &str) -> Result<Response<bool>> {
+        match self.protocol() {
+            Protocol::Http => self.http_health(mode).await,
+            Protocol::Grpc => {
+                let health = self.grpc_health(mode).await?;
+                if self.verbose {
+                    println!("{mode}: {}", u8::from(health.value));
+                }
+                Ok(health)
+            }
+        }
+    }
+
+    /// The status of one model, or with `None` of all models and the server.
+    pub async fn status(&self, model: Option<&str>) -> Result<Response<ServerStatus>> {
+        let status = match self.protocol() {
+            Protocol::Http => self.http_status(model).await?,
+            Protocol::Grpc => self.grpc_status(model).await?,
+        };
+        if self.verbose {
+            println!("{}", text::print(&status.value));
+        }
+        Ok(status)
+    }
+
+    pub async fn start_profile(&self) -> Result<Response<()>> {
+        self.profile("start").await
+    }
+
+    pub async fn stop_profile(&self) -> Result<Response<()>> {
+        self.profile("stop").await
+    }
+
+    async fn profile(&self, command: &str) -> Result<Response<()>> {
+        match self.protocol() {
+            Protocol::Http => self.http_profile(command).await,
+            Protocol::Grpc => self.grpc_profile(command).await,
+        }
+    }
+
+    pub async fn repository_index(&self) -> Result<Response<ModelRepositoryIndex>> {
+        let index = match self.protocol() {
+            Protocol::Http => self.http_index().await?,
+            Protocol::Grpc => self.grpc_index().await?,
+        };
+        if self.verbose {
+            println!("{}", text::print(&index.value));
+        }
+        Ok(index)
+    }
+
+    /// Loads or reloads a model. The deadline must leave time for it.
+    pub async fn load(&self, model: &str) -> Result<Response<()>> {
+        self.model_control(model, true).await
+    }
+
+    pub async fn unload(&self, model: &str) -> Result<Response<()>> {
+        self.model_control(model, false).await
+    }
+
+    async fn model_control(&self, model: &str, load: bool) -> Result<Response<()>> {
+        match self.protocol() {
+            Protocol::Http => self.http_model_control(model, load).await,
+            Protocol::Grpc => self.grpc_model_control(model, load).await,
+        }
+    }
+
+    /// `key` names the POSIX object, `offset` is where the region begins in it.
+    pub async fn register_system_shared_memory(
+        &self,
+        name: &str,
+        key: &str,
+        offset: u64,
+        byte_size: u64,
+    ) -> Result<Response<()>> {
+        self.region_control(RegionCall::RegisterSystem { name, key, offset, byte_size }).await
+    }
+
+    /// `raw_handle` is a CUDA IPC handle of 64 bytes.
+    pub async fn register_cuda_shared_memory(
+        &self,
+        name: &str,
+        raw_handle: &[u8],
+        byte_size: u64,
+        device_id: i64,
+    ) -> Result<Response<()>> {
+        let call = RegionCall::RegisterCuda { name, raw_handle, byte_size, device_id };
+        self.region_control(call).await
+    }
+
+    pub async fn unregister_shared_memory(&self, name: &str) -> Result<Response<()>> {
+        self.region_control(RegionCall::Unregister { name }).await
+    }
+
+    pub async fn unregister_all_shared_memory(&self) -> Result<Response<()>> {
+        self.region_control(RegionCall::UnregisterAll).await
+    }
+
+    async fn region_control(&self, call: RegionCall<'_>) -> Result<Response<()>> {
+        let response = self.regions(call).await?;
+        let (server_id, request_id) = (response.server_id, response.request_id);
+        Ok(Response { value: (), server_id, request_id })
+    }
+
+    pub async fn shared_memory_status(&self) -> Result<Response<SharedMemoryStatus>> {
+        let status = self.regions(RegionCall::Status).await?;
+        if self.verbose {
+            println!("{}", text::print(&status.value));
+        }
+        Ok(status)
+    }
+
+    async fn regions(&self, call: RegionCall<'_>) -> Result<Response<SharedMemoryStatus>> {
+        match self.protocol() {
+            Protocol::Http => self.http_regions(call).await,
+            Protocol::Grpc => self.grpc_regions(call).await,
+        }
+    }
+
+    /// Sends one inference request as it is.
+    pub async fn infer(&self, request: &InferRequest) -> Result<InferResponse> {
+        request.check()?;
+        let deadline = deadline_of(request.deadline.or(self.deadline));
+        match self.protocol() {
+            Protocol::Http => self.http_infer(request, deadline).await,
+            Protocol::Grpc => self.grpc_infer(request, deadline).await,
+        }
+    }
+
+    /// Opens a stream of inference requests; gRPC only. It has no deadline; the one of the client limits the opening.
+    pub async fn stream(&self) -> Result<Stream> {
+        self.grpc_stream().await
+    }
+
+    pub(crate) async fn settle(&self, borrow: &Borrow) {
+        self.transport.settle(borrow).await;
+    }
+
+    fn deadline_now(&self) -> Option<Instant> {
+        deadline_of(self.deadline)
+    }
+}
+
+/// The error of a status that is not SUCCESS.
+fn check_status(status: RequestStatus) -> Result<RequestStatus> {
+    let code = status.code();
+    if code == RequestStatusCode::Success {
+        return Ok(status);
+    }
+    Err(Error::new(Kind::from_v1(code), status.msg)
+        .refused_by_server(status.code)
+        .with_v1_code(code)
+        .with_server(&status.server_id, status.request_id))
+}

@@ -1,0 +1,396 @@
+//! The client of v2, the Open Inference Protocol with Triton's extensions, over HTTP and gRPC.
+
+mod encode;
+mod http;
+mod json;
+mod request;
+mod response;
+mod settings;
+mod stream;
+mod values;
+
+pub use request::{
+    Data, InferRequest, Input, Parameter, Parameters, RequestedOutput, Sequence, SequenceId,
+    SharedMemory,
+};
+pub use response::{InferResponse, Output};
+pub use settings::{LoadOptions, LogSettings, LogValue, TraceSettings};
+pub use stream::{Stream, StreamReceiver, StreamSender};
+pub use trtserver_proto::v2 as messages;
+
+use crate::borrowed::Borrow;
+use crate::error::{Error, Kind, Result};
+use crate::message::decode;
+use crate::settings::{Compression, Protocol, Settings};
+use crate::transport::grpc::{self, Rpc};
+use crate::transport::{Transport, deadline_of, within};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use trtserver_proto::schema::Described;
+use trtserver_proto::v2::{
+    CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse,
+    CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse,
+    CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse, LogSettingsRequest,
+    LogSettingsResponse, ModelConfig, ModelConfigRequest, ModelConfigResponse, ModelInferResponse,
+    ModelMetadataRequest, ModelMetadataResponse, ModelReadyRequest, ModelReadyResponse,
+    ModelStatisticsRequest, ModelStatisticsResponse, RepositoryIndexRequest,
+    RepositoryIndexResponse, RepositoryModelLoadRequest, RepositoryModelLoadResponse,
+    RepositoryModelUnloadRequest, RepositoryModelUnloadResponse, ServerLiveRequest,
+    ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse, ServerReadyRequest,
+    ServerReadyResponse, SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse,
+    SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse,
+    SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse, TraceSettingRequest,
+    TraceSettingResponse,
+};
+
+/// A client of one server. Clones share its connections, which belong to the tokio runtime that first used them.
+///
+/// A call is cancelled by dropping its future; the server is informed.
+#[derive(Clone)]
+pub struct Client {
+    transport: Arc<Transport>,
+    deadline: Option<Duration>,
+    compression: Option<Compression>,
+}
+
+impl Client {
+    /// Connects at the first call.
+    ///
+    /// # Errors
+    /// The settings contradict each other or cannot be read.
+    pub fn new(settings: &Settings) -> Result<Self> {
+        Ok(Self {
+            transport: Arc::new(Transport::new(settings)?),
+            deadline: settings.deadline,
+            compression: settings.compression,
+        })
+    }
+
+    /// The same client with another deadline for every call.
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Option<Duration>) -> Self {
+        Self { deadline, ..self.clone() }
+    }
+
+    /// The server as errors name it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.transport.address.shown
+    }
+
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.transport.protocol()
+    }
+
+    /// Ends every connection, also in the middle of a request.
+    pub fn close_connections(&self) {
+        self.transport.abort();
+    }
+
+    pub async fn is_live(&self) -> Result<bool> {
+        match self.protocol() {
+            Protocol::Http => self.get_health("/v2/health/live").await,
+            Protocol::Grpc => {
+                let live: ServerLiveResponse = self.rpc("ServerLive", ServerLiveRequest {}).await?;
+                Ok(live.live)
+            }
+        }
+    }
+
+    pub async fn is_ready(&self) -> Result<bool> {
+        match self.protocol() {
+            Protocol::Http => self.get_health("/v2/health/ready").await,
+            Protocol::Grpc => {
+                let ready: ServerReadyResponse =
+                    self.rpc("ServerReady", ServerReadyRequest {}).await?;
+                Ok(ready.ready)
+            }
+        }
+    }
+
+    /// False also if the server does not have the model.
+    pub async fn is_model_ready(&self, model: &str, version: &str) -> Result<bool> {
+        if self.protocol() == Protocol::Http {
+            return self.get_health(&http::model_path(model, version, "/ready")).await;
+        }
+        let request = ModelReadyRequest { name: model.to_owned(), version: version.to_owned() };
+        match self.rpc::<_, ModelReadyResponse>("ModelReady", request).await {
+            Ok(response) => Ok(response.ready),
+            Err(e)
+                if e.is_from_server() && matches!(e.kind(), Kind::NotFound | Kind::Unavailable) =>
+            {
+                Ok(false)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    pub async fn server_metadata(&self) -> Result<ServerMetadataResponse> {
+        match self.protocol() {
+            Protocol::Http => self.get("/v2").await,
+            Protocol::Grpc => self.rpc("ServerMetadata", ServerMetadataRequest {}).await,
+        }
+    }
+
+    pub async fn model_metadata(
+        &self,
+        model: &str,
+        version: &str,
+    ) -> Result<ModelMetadataResponse> {
+        if self.protocol() == Protocol::Http {
+            return self.get(&http::model_path(model, version, "")).await;
+        }
+        let request = ModelMetadataRequest { name: model.to_owned(), version: version.to_owned() };
+        self.rpc("ModelMetadata", request).await
+    }
+
+    pub async fn model_config(&self, model: &str, version: &str) -> Result<ModelConfig> {
+        if self.protocol() == Protocol::Http {
+            return self.get(&http::model_path(model, version, "/config")).await;
+        }
+        let request = ModelConfigRequest { name: model.to_owned(), version: version.to_owned() };
+        let response: ModelConfigResponse = self.rpc("ModelConfig", request).await?;
+        response.config.ok_or_else(|| {
+            Error::protocol(format!("the response has no configuration of model '{model}'"))
+        })
+    }
+
+    /// Of one model, or with an empty name of all.
+    pub async fn statistics(&self, model: &str, version: &str) -> Result<ModelStatisticsResponse> {
+        match (self.protocol(), model) {
+            (Protocol::Http, "") => self.get("/v2/models/stats").await,
+            (Protocol::Http, _) => self.get(&http::model_path(model, version, "/stats")).await,
+            (Protocol::Grpc, _) => {
+                let (name, version) = (model.to_owned(), version.to_owned());
+                self.rpc("ModelStatistics", ModelStatisticsRequest { name, version }).await
+            }
+        }
+    }
+
+    /// Models in the repository; `ready` leaves out those that are not ready.
+    pub async fn repository_index(&self, ready: bool) -> Result<RepositoryIndexResponse> {
+        if self.protocol() == Protocol::Http {
+            return self.post_index(ready).await;
+        }
+        let request = RepositoryIndexRequest { ready, ..RepositoryIndexRequest::default() };
+        self.rpc("RepositoryIndex", request).await
+    }
+
+    /// Loads or reloads a model. The deadline must leave time for it.
+    pub async fn load(&self, model: &str, options: &LoadOptions) -> Result<()> {
+        if self.protocol() == Protocol::Http {
+            return self.post_load(model, options).await;
+        }
+        let request = RepositoryModelLoadRequest {
+            model_name: model.to_owned(),
+            parameters: options.parameters(),
+            ..RepositoryModelLoadRequest::default()
+        };
+        self.rpc::<_, RepositoryModelLoadResponse>("RepositoryModelLoad", request).await?;
+        Ok(())
+    }
+
+    /// `dependents`: unloads also the models that an ensemble loaded.
+    pub async fn unload(&self, model: &str, dependents: bool) -> Result<()> {
+        if self.protocol() == Protocol::Http {
+            return self.post_unload(model, dependents).await;
+        }
+        let request = RepositoryModelUnloadRequest {
+            model_name: model.to_owned(),
+            parameters: settings::unload_parameters(dependents),
+            ..RepositoryModelUnloadRequest::default()
+        };
+        self.rpc::<_, RepositoryModelUnloadResponse>("RepositoryModelUnload", request).await?;
+        Ok(())
+    }
+
+    /// `key` names the POSIX object, `offset` is where the region begins in it.
+    pub async fn register_system_shared_memory(
+        &self,
+        name: &str,
+        key: &str,
+        offset: u64,
+        byte_size: u64,
+    ) -> Result<()> {
+        if self.protocol() == Protocol::Http {
+            return self.post_system_region(name, key, offset, byte_size).await;
+        }
+        let request = SystemSharedMemoryRegisterRequest {
+            name: name.to_owned(),
+            key: key.to_owned(),
+            offset,
+            byte_size,
+        };
+        let method = "SystemSharedMemoryRegister";
+        self.rpc::<_, SystemSharedMemoryRegisterResponse>(method, request).await?;
+        Ok(())
+    }
+
+    /// `raw_handle` is a CUDA IPC handle of 64 bytes.
+    pub async fn register_cuda_shared_memory(
+        &self,
+        name: &str,
+        raw_handle: &[u8],
+        device_id: i64,
+        byte_size: u64,
+    ) -> Result<()> {
+        if self.protocol() == Protocol::Http {
+            return self.post_cuda_region(name, raw_handle, device_id, byte_size).await;
+        }
+        let request = CudaSharedMemoryRegisterRequest {
+            name: name.to_owned(),
+            raw_handle: Bytes::copy_from_slice(raw_handle),
+            device_id,
+            byte_size,
+        };
+        let method = "CudaSharedMemoryRegister";
+        self.rpc::<_, CudaSharedMemoryRegisterResponse>(method, request).await?;
+        Ok(())
+    }
+
+    /// One region, or with an empty name all system regions.
+    pub async fn unregister_system_shared_memory(&self, name: &str) -> Result<()> {
+        if self.protocol() == Protocol::Http {
+            return self.post_unregister("systemsharedmemory", name).await;
+        }
+        let request = SystemSharedMemoryUnregisterRequest { name: name.to_owned() };
+        let method = "SystemSharedMemoryUnregister";
+        self.rpc::<_, SystemSharedMemoryUnregisterResponse>(method, request).await?;
+        Ok(())
+    }
+
+    /// One region, or with an empty name all CUDA regions.
+    pub async fn unregister_cuda_shared_memory(&self, name: &str) -> Result<()> {
+        if self.protocol() == Protocol::Http {
+            return self.post_unregister("cudasharedmemory", name).await;
+        }
+        let request = CudaSharedMemoryUnregisterRequest { name: name.to_owned() };
+        let method = "CudaSharedMemoryUnregister";
+        self.rpc::<_, CudaSharedMemoryUnregisterResponse>(method, request).await?;
+        Ok(())
+    }
+
+    /// One region, or with an empty name all system regions.
+    pub async fn system_shared_memory_status(
+        &self,
+        name: &str,
+    ) -> Result<SystemSharedMemoryStatusResponse> {
+        if self.protocol() == Protocol::Http {
+            return self.get_regions("systemsharedmemory", name).await;
+        }
+        let request = SystemSharedMemoryStatusRequest { name: name.to_owned() };
+        self.rpc("SystemSharedMemoryStatus", request).await
+    }
+
+    /// One region, or with an empty name all CUDA regions.
+    pub async fn cuda_shared_memory_status(
+        &self,
+        name: &str,
+    ) -> Result<CudaSharedMemoryStatusResponse> {
+        if self.protocol() == Protocol::Http {
+            return self.get_regions("cudasharedmemory", name).await;
+        }
+        let request = CudaSharedMemoryStatusRequest { name: name.to_owned() };
+        self.rpc("CudaSharedMemoryStatus", request).await
+    }
+
+    /// Changes the settings that are listed (an empty list clears one), and returns all. With an empty model name the global
+    /// settings.
+    pub async fn trace_settings(
+        &self,
+        model: &str,
+        changes: &TraceSettings,
+    ) -> Result<TraceSettings> {
+        if self.protocol() == Protocol::Http {
+            return self.http_trace_settings(model, changes).await;
+        }
+        let request = TraceSettingRequest {
+            settings: settings::trace_request(changes),
+            model_name: model.to_owned(),
+        };
+        let response: TraceSettingResponse = self.rpc("TraceSetting", request).await?;
+        Ok(response.settings.into_iter().map(|(name, setting)| (name, setting.value)).collect())
+    }
+
+    /// Changes the settings that are listed, and returns all.
+    pub async fn log_settings(&self, changes: &LogSettings) -> Result<LogSettings> {
+        if self.protocol() == Protocol::Http {
+            return self.http_log_settings(changes).await;
+        }
+        let request = LogSettingsRequest { settings: settings::log_request(changes) };
+        let response: LogSettingsResponse = self.rpc("LogSettings", request).await?;
+        Ok(settings::log_response(response))
+    }
+
+    /// Sends an inference request and waits for its only response.
+    pub async fn infer(&self, request: &InferRequest) -> Result<InferResponse> {
+        request.check()?;
+        let deadline = deadline_of(request.deadline.or(self.deadline));
+        let mut response = match self.protocol() {
+            Protocol::Http => self.http_infer(request, deadline).await?,
+            Protocol::Grpc => {
+                let rpc = Rpc {
+                    path: "/inference.GRPCInferenceService/ModelInfer",
+                    headers: &request.headers,
+                    compression: self.compression,
+                    deadline,
+                };
+                let asked = || {
+                    format!("{}, model '{}'", self.transport.asked_grpc(rpc.path), request.model)
+                };
+                let message = encode::request(request, false);
+                let asked_later = asked();
+                let received = self.transport.unary(rpc, message).await;
+                received
+                    .and_then(decode::<ModelInferResponse>)
+                    .and_then(encode::response)
+                    .map_err(|e| e.asked_of(|| asked_later))?
+            }
+        };
+        response.mark_shared(request);
+        response.check().map_err(|e| e.asked_of(|| self.url().to_owned()))?;
+        Ok(response)
+    }
+
+    /// Opens a stream of inference requests; gRPC only. It has no deadline; the one of the client limits the opening.
+    pub async fn stream(&self) -> Result<Stream> {
+        if self.protocol() == Protocol::Http {
+            return Err(Error::new(Kind::Unsupported, "streams need gRPC, the client uses HTTP")
+                .asked_of(|| self.url().to_owned()));
+        }
+        let deadline = deadline_of(self.deadline);
+        let rpc = Rpc {
+            path: "/inference.GRPCInferenceService/ModelStreamInfer",
+            headers: &[],
+            compression: self.compression,
+            deadline: None,
+        };
+        let (sender, receiver) = within(deadline, self.transport.open(rpc)).await?;
+        Ok(Stream::new(sender, receiver))
+    }
+
+    async fn rpc<Q: prost::Message, R: Described>(&self, method: &str, request: Q) -> Result<R> {
+        let path = format!("/inference.GRPCInferenceService/{method}");
+        let mut message = grpc::message(0);
+        message.put(&request.encode_to_vec());
+        let rpc = Rpc {
+            path: &path,
+            headers: &[],
+            compression: self.compression,
+            deadline: self.deadline_now(),
+        };
+        let received = self.transport.unary(rpc, message).await?;
+        decode(received).map_err(|e| e.asked_of(|| self.transport.asked_grpc(&path)))
+    }
+
+    /// Waits until no connection reads borrowed memory any more; ends connections that hold on to it.
+    pub async fn settle(&self, borrow: &Borrow) {
+        self.transport.settle(borrow).await;
+    }
+
+    fn deadline_now(&self) -> Option<Instant> {
+        deadline_of(self.deadline)
+    }
+}
