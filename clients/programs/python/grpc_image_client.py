@@ -30,10 +30,10 @@ def requests(flags, model, batches):
 
 
 def main():
-    parser = program.parser(__doc__, url="localhost:8001")
+    parser = program.parser(__doc__, url="localhost:8001", protocol=False)
     classification.flags_of_model(parser)
     classification.flags_of_pictures(parser)
-    flags = parser.parse_args()
+    flags = program.parse(parser)
 
     stub = grpc_service_pb2_grpc.GRPCServiceStub(grpc.insecure_channel(flags.url))
     status = stub.Status(grpc_service_pb2.StatusRequest(model_name=flags.model_name), timeout=DEADLINE)

@@ -10,21 +10,18 @@ from tensorrtserver.api import InferContext, ProtocolType, ServerStatusContext
 
 
 def main():
-    parser = program.parser(__doc__)
-    program.add_protocol(parser)
-    program.add_headers(parser)
+    parser = program.parser(__doc__, headers=True)
     classification.flags_of_model(parser)
     classification.flags_of_pictures(parser)
-    flags = parser.parse_args()
-    protocol, headers = program.protocol_of(flags), flags.http_headers
-    if flags.streaming and protocol != ProtocolType.GRPC:
+    flags = program.parse(parser)
+    if flags.streaming and flags.protocol != ProtocolType.GRPC:
         raise program.Refused("Streaming is only allowed with gRPC protocol")
 
-    status = ServerStatusContext(flags.url, protocol, flags.model_name, flags.verbose, headers)
+    status = ServerStatusContext(flags.url, flags.protocol, flags.model_name, flags.verbose, flags.http_headers)
     config = classification.config_in(status.get_server_status(), flags.model_name)
     model = classification.Model(config, flags.batch_size)
-    context = InferContext(flags.url, protocol, flags.model_name, flags.model_version, flags.verbose, 0,
-                           flags.streaming, headers)
+    context = InferContext(flags.url, flags.protocol, flags.model_name, flags.model_version, flags.verbose, 0,
+                           flags.streaming, flags.http_headers)
 
     filenames = classification.filenames_in(flags.image_filename)
     pictures = [(name, classification.picture(name, model, flags.scaling)) for name in filenames]

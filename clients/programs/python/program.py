@@ -10,31 +10,31 @@ class Refused(Exception):
     """A flag, a model or a picture that a program cannot use."""
 
 
-def parser(description, url="localhost:8000"):
+def parser(description, url="localhost:8000", protocol=True, headers=False):
     made = argparse.ArgumentParser(description=description)
     made.add_argument("-v", "--verbose", action="store_true", help="Enable verbose output")
     made.add_argument("-u", "--url", default=url, help="Inference server URL. Default is %(default)s.")
+    if protocol:
+        made.add_argument("-i", "--protocol", default="http", help='Protocol ("http"/"grpc"). Default is "http".')
+    made.set_defaults(http_headers=[])
+    if headers:
+        made.add_argument("-H", dest="http_headers", metavar="HTTP_HEADER", action="append",
+                          help='HTTP header to add to requests: -H"Header:Value". Repeatable; ignored with gRPC.')
     return made
 
 
-def add_protocol(made):
-    made.add_argument("-i", "--protocol", default="http", help='Protocol ("http"/"grpc"). Default is "http".')
-
-
-def add_headers(made):
-    made.add_argument("-H", dest="http_headers", metavar="HTTP_HEADER", action="append", default=[],
-                      help='HTTP header to add to requests: -H"Header:Value". Repeatable; ignored with gRPC.')
-
-
-def protocol_of(flags):
-    """The protocol; HTTP headers are of no use with gRPC."""
+def parse(made):
+    """The flags, with the protocol as the library has it; HTTP headers are of no use with gRPC."""
+    flags = made.parse_args()
+    if "protocol" not in flags:
+        return flags
     if flags.protocol.lower() not in ("http", "grpc"):
         raise Refused(f"unexpected protocol: {flags.protocol}, expecting HTTP or gRPC")
-    protocol = ProtocolType.from_str(flags.protocol)
-    if protocol != ProtocolType.HTTP and getattr(flags, "http_headers", []):
+    flags.protocol = ProtocolType.from_str(flags.protocol)
+    if flags.http_headers and flags.protocol != ProtocolType.HTTP:
         print("WARNING: HTTP headers specified with -H are ignored when using non-HTTP protocol.", file=sys.stderr)
         flags.http_headers = []
-    return protocol
+    return flags
 
 
 def run(main, *errors):

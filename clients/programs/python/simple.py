@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+from tensorrtserver.api import InferContext, ServerHealthContext, ServerStatusContext
 
 
 def inputs():
@@ -31,9 +32,16 @@ def check(input0, input1, sums, differences, show=True):
             sys.exit(1)
 
 
-def show_server(health, status, model):
+def show_server(flags, model):
+    health = ServerHealthContext(flags.url, flags.protocol, flags.verbose, flags.http_headers)
     print(f"Health for model {model}")
     print(f"Live: {health.is_live()}")
     print(f"Ready: {health.is_ready()}")
+    status = ServerStatusContext(flags.url, flags.protocol, model, flags.verbose, flags.http_headers)
     print(f"Status for model {model}")
     print(status.get_server_status())
+
+
+def context(flags, model):
+    """A context for the latest version of a model."""
+    return InferContext(flags.url, flags.protocol, model, -1, flags.verbose, http_headers=flags.http_headers)

@@ -16,11 +16,8 @@ def announce(completed, index, context, request_id):
 
 
 def main():
-    parser = program.parser(__doc__)
-    program.add_protocol(parser)
-    flags = parser.parse_args()
-
-    context = InferContext(flags.url, program.protocol_of(flags), "simple", -1, flags.verbose)
+    flags = program.parse(program.parser(__doc__))
+    context = simple.context(flags, "simple")
     input0, input1 = simple.inputs()
     completed = queue.Queue()
     requests = 2

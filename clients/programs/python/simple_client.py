@@ -5,23 +5,14 @@ import sys
 
 import program
 import simple
-from tensorrtserver.api import InferContext, ServerHealthContext, ServerStatusContext
+from tensorrtserver.api import InferContext
 
 
 def main():
-    parser = program.parser(__doc__)
-    program.add_protocol(parser)
-    program.add_headers(parser)
-    flags = parser.parse_args()
-    protocol = program.protocol_of(flags)
-    options = {"http_headers": flags.http_headers, "verbose": flags.verbose}
+    flags = program.parse(program.parser(__doc__, headers=True))
+    simple.show_server(flags, "simple")
 
-    health = ServerHealthContext(flags.url, protocol, **options)
-    status = ServerStatusContext(flags.url, protocol, "simple", **options)
-    simple.show_server(health, status, "simple")
-
-    # Version -1 is the latest.
-    context = InferContext(flags.url, protocol, "simple", -1, **options)
+    context = simple.context(flags, "simple")
     input0, input1 = simple.inputs()
     # One array for each item of the batch.
     result = context.run(

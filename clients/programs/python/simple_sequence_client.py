@@ -44,12 +44,12 @@ def run_interleaved(context, ids, sequences):
 
 
 def main():
-    parser = program.parser(__doc__, url="localhost:8001")
+    parser = program.parser(__doc__, url="localhost:8001", protocol=False)
     parser.add_argument("-a", "--async", dest="at_once", action="store_true", help="Enable asynchronous inference")
     parser.add_argument("-r", "--reverse", action="store_true", help="Run non-streaming context first")
     parser.add_argument("-d", "--dyna", action="store_true", help="Use the dynamic sequence model")
     parser.add_argument("-o", "--offset", type=int, default=0, help="Add twice this number to the correlation ids")
-    flags = parser.parse_args()
+    flags = program.parse(parser)
 
     model = "simple_dyna_sequence" if flags.dyna else "simple_sequence"
     # Zero is no correlation id.

@@ -4,23 +4,15 @@
 import program
 import simple
 from shared_regions import registered
-from tensorrtserver.api import InferContext, ServerHealthContext, ServerStatusContext, SharedMemoryControlContext
+from tensorrtserver.api import InferContext, SharedMemoryControlContext
 
 
 def main():
-    parser = program.parser(__doc__)
-    program.add_protocol(parser)
-    program.add_headers(parser)
-    flags = parser.parse_args()
-    protocol = program.protocol_of(flags)
-    options = {"http_headers": flags.http_headers, "verbose": flags.verbose}
+    flags = program.parse(program.parser(__doc__, headers=True))
+    simple.show_server(flags, "simple")
 
-    health = ServerHealthContext(flags.url, protocol, **options)
-    status = ServerStatusContext(flags.url, protocol, "simple", **options)
-    simple.show_server(health, status, "simple")
-
-    context = InferContext(flags.url, protocol, "simple", -1, **options)
-    control = SharedMemoryControlContext(flags.url, protocol, **options)
+    context = simple.context(flags, "simple")
+    control = SharedMemoryControlContext(flags.url, flags.protocol, flags.verbose, flags.http_headers)
     input0, input1 = simple.inputs()
     with registered(control, (input0, input1), output_size=input0.nbytes) as region:
         raw = InferContext.ResultFormat.RAW

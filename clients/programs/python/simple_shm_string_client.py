@@ -8,14 +8,9 @@ from tensorrtserver.api import InferContext, SharedMemoryControlContext, seriali
 
 
 def main():
-    parser = program.parser(__doc__)
-    program.add_protocol(parser)
-    program.add_headers(parser)
-    flags = parser.parse_args()
-    protocol = program.protocol_of(flags)
-
-    context = InferContext(flags.url, protocol, "simple_string", -1, flags.verbose, http_headers=flags.http_headers)
-    control = SharedMemoryControlContext(flags.url, protocol, flags.verbose, flags.http_headers)
+    flags = program.parse(program.parser(__doc__, headers=True))
+    context = simple.context(flags, "simple_string")
+    control = SharedMemoryControlContext(flags.url, flags.protocol, flags.verbose, flags.http_headers)
     input0, input1 = map(simple.strings, simple.inputs())
     # Each string with its length; a result may be a digit longer than the longest input.
     serialized = [serialize_string_tensor(strings) for strings in (input0, input1)]

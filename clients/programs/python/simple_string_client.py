@@ -7,11 +7,8 @@ from tensorrtserver.api import InferContext
 
 
 def main():
-    parser = program.parser(__doc__)
-    program.add_protocol(parser)
-    flags = parser.parse_args()
-
-    context = InferContext(flags.url, program.protocol_of(flags), "simple_string", -1, flags.verbose)
+    flags = program.parse(program.parser(__doc__))
+    context = simple.context(flags, "simple_string")
     input0, input1 = map(simple.strings, simple.inputs())
     result = context.run(
         {"INPUT0": [input0], "INPUT1": [input1]},
