@@ -8,6 +8,7 @@ mod cores;
 mod exchange;
 mod floor;
 mod histogram;
+mod json; // reading and writing tensors as JSON
 mod load;
 mod metrics;
 mod options;
@@ -66,6 +67,7 @@ fn measure(options: &Options) -> Result<()> {
     tables.extend(schedulers::measure(options)?);
     tables.extend(scaling::measure(options)?);
     tables.push(metrics::measure(options)?);
+    tables.push(json::measure(options)?);
     tables.retain(|table| !table.is_empty());
     if tables.is_empty() {
         return Err("no row has that text in its name".into());

@@ -1,7 +1,8 @@
 //! Reads an inference request: JSON with or without binary sections, or the raw bytes of a single tensor.
 
 use super::json::access::{array, as_unsigned, member, text, wrong_type};
-use super::json::{self, Array, Picked, Spans, Value};
+use super::json::inputs::pick_with_inputs;
+use super::json::{Array, Picked, Tensors, Value};
 use super::{input, parameters, shared_memory};
 use crate::error::{Error, Result};
 use crate::ledger::Holder;
@@ -44,8 +45,10 @@ pub fn request(
     if header as u64 > limit {
         return Err(too_large_json(header as u64, limit));
     }
-    let ([id, parameters, inputs, outputs], spans) =
-        json::pick(&body[..header], ["id", "parameters", "inputs", "outputs"])?;
+    let mut tensors = Tensors::new(signature, limit);
+    let names = ["inputs", "id", "parameters", "outputs"];
+    let ([inputs, id, parameters, outputs], read) =
+        pick_with_inputs(&body[..header], names, &mut tensors)?;
     let mut unchecked = UncheckedRequest::default();
     if let Some(id) = id {
         unchecked.id = text("id", &id)?.into_owned();
@@ -60,7 +63,7 @@ pub fn request(
     }
     let mut sections = body.slice(header..);
     let inputs = array("inputs", member(&inputs, "inputs")?)?;
-    for members in inputs.picks(input::MEMBERS, &spans) {
+    for members in read.each(inputs) {
         let members = members?;
         let input = input::read(&members, &mut sections, signature)?;
         let Some(index) = signature.input(&input.name) else {
@@ -68,10 +71,10 @@ pub fn request(
                 signature,
                 &unchecked.id,
                 &input.name,
-                &names(inputs, &spans),
+                &self::names(inputs),
             ));
         };
-        let tensor = input.tensor(index, signature, limit, regions)?;
+        let tensor = input.tensor(index, signature, &mut tensors, limit, regions)?;
         unchecked.inputs.push(tensor);
     }
     if !sections.is_empty() {
@@ -86,7 +89,7 @@ pub fn request(
         ..Default::default()
     };
     if let Some(outputs) = outputs {
-        for members in array("outputs", &outputs)?.picks(["name", "parameters"], &spans) {
+        for members in array("outputs", &outputs)?.picks(["name", "parameters"]) {
             let [name, parameters] = members?;
             let name = text("name", member(&name, "name")?)?;
             let (binary, classes, slice) = output_form(parameters)?;
@@ -121,8 +124,8 @@ pub fn too_large_raw(bytes: u64, limit: u64) -> Error {
 }
 
 /// The names of all inputs, for an error message.
-fn names<'a>(inputs: Array<'a>, spans: &Spans<'a>) -> Vec<String> {
-    let names = inputs.picks(["name"], spans).filter_map(Result::ok).map(|[name]| {
+fn names(inputs: Array<'_>) -> Vec<String> {
+    let names = inputs.picks(["name"]).filter_map(Result::ok).map(|[name]| {
         let text = name.as_ref().and_then(|name| text("name", name).ok());
         text.unwrap_or_default().into_owned()
     });

@@ -1,7 +1,7 @@
 //! Encodes an inference response: JSON, then the binary sections, and compresses it on request.
 
 use super::infer_request::ResponseSpec;
-use super::json::{data, write};
+use super::json::{encode, write};
 use crate::budget::{self, Exhausted, Reservation, out_of_memory, request_memory};
 use crate::error::{Error, Result};
 use crate::ledger::{Holder, MemoryTag};
@@ -57,7 +57,7 @@ pub async fn encode_on_worker(
     headers: HeaderMap,
 ) -> Result<EncodedResponse> {
     let outputs = converted(&served, &spec, &response);
-    let text = outputs.map(|o| data::max_text(o.dtype, o.data.payload().len())).sum();
+    let text = outputs.map(|o| encode::max_text(o.dtype, o.data.payload().len())).sum();
     let reservation = request_memory().reserve(text, tag(&served)).await;
     let reservation = reservation.map_err(Exhausted::refuse)?;
     let encode = move || EncodedResponse::encode(&served, &spec, response, headers, reservation);
@@ -225,7 +225,7 @@ fn output(
         parameters.end();
         sections.push(output.data.payload().clone());
     } else {
-        data::encode(object.key("data"), &output.name, output.dtype, output.data.payload())?;
+        encode::encode(object.key("data"), &output.name, output.dtype, output.data.payload())?;
     }
     object.end();
     Ok(())

@@ -1,7 +1,7 @@
 //! Reads one input of an inference request: name, shape, datatype, and its bytes in JSON or in a binary section.
 
 use super::json::access::{array, member, text, unsigned};
-use super::json::{Picked, Value, data};
+use super::json::{Picked, Tensors, Value, data};
 use super::shared_memory;
 use crate::error::{Error, Result};
 use crate::ledger::Holder;
@@ -26,10 +26,7 @@ enum Source<'o, 'a> {
     Shared(RegionSlice),
 }
 
-/// The members of an input.
-pub const MEMBERS: [&str; 5] = ["name", "shape", "datatype", "data", "parameters"];
-
-/// Reads an input, given its [`MEMBERS`], and takes its bytes off the binary `sections`.
+/// Reads an input, given its [members](super::json::inputs::MEMBERS), and takes its bytes off the binary `sections`.
 pub fn read<'o, 'a>(
     [name, shape, datatype, json, parameters]: &'o Picked<'a, 5>,
     sections: &mut Bytes,
@@ -79,11 +76,12 @@ pub fn read<'o, 'a>(
 }
 
 impl Input<'_, '_> {
-    /// The tensor of the declared input number `index`.
+    /// The tensor of the declared input number `index`, which `read` may hold.
     pub fn tensor(
         self,
         index: usize,
         signature: &Signature,
+        read: &mut Tensors<'_, '_>,
         limit: u64,
         regions: Regions<'_>,
     ) -> Result<InputTensor> {
@@ -99,8 +97,12 @@ impl Input<'_, '_> {
             Source::Json(json) => match elements(&name, &shape, dtype)? {
                 0 => Bytes::new(),
                 elements => {
+                    let array = array("data", json)?;
                     let tag = signature.owner.tag(Holder::Input);
-                    data::decode(array("data", json)?, dtype, elements, &name, limit, tag)?
+                    match read.take(array, dtype, elements) {
+                        Some(data) => data,
+                        None => data::decode(array, dtype, elements, &name, limit, tag)?,
+                    }
                 }
             },
         };

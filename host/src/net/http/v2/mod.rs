@@ -8,7 +8,7 @@ mod infer; // the inference endpoint
 mod infer_request; // the JSON of inference requests
 mod infer_response; // the JSON of inference responses
 mod input; // inputs of inference requests
-mod json; // JSON reader and writer
+pub mod json; // JSON reader and writer
 mod loads; // GET /v2/trtserver/loads
 mod log_settings; // POST /v2/logging
 mod management_json; // responses of all endpoints but inference, as JSON

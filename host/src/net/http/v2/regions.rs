@@ -25,7 +25,7 @@ pub async fn register(ctx: &Context, kind: Kind, name: &str, body: &[u8]) -> Res
     if kind == Kind::Cuda {
         return register_cuda(ctx, name, body).await;
     }
-    let ([key, offset, byte_size], _) = json::pick(body, ["key", "offset", "byte_size"])?;
+    let [key, offset, byte_size] = json::pick(body, ["key", "offset", "byte_size"])?;
     let key = text("key", member(&key, "key")?)?;
     let offset = offset.map_or(Ok(0), |offset| unsigned("offset", &offset))?;
     let byte_size = unsigned("byte_size", member(&byte_size, "byte_size")?)?;
@@ -35,7 +35,7 @@ pub async fn register(ctx: &Context, kind: Kind, name: &str, body: &[u8]) -> Res
 async fn register_cuda(ctx: &Context, name: &str, body: &[u8]) -> Result<()> {
     let (handle, device_id, byte_size) = {
         let fields = ["raw_handle", "device_id", "byte_size"];
-        let ([raw_handle, device_id, byte_size], _) = json::pick(body, fields)?;
+        let [raw_handle, device_id, byte_size] = json::pick(body, fields)?;
         let b64 = match member(&raw_handle, "raw_handle")? {
             Value::Object(object) => object.pick(["b64"])?,
             _ => [None],

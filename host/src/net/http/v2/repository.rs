@@ -87,7 +87,7 @@ fn only_ready(body: &[u8]) -> Result<bool> {
         return Ok(false);
     }
     let wrong = || Error::invalid("Invalid value for 'ready': expected a boolean");
-    let ([ready], _) = json::pick(body, ["ready"])?;
+    let [ready] = json::pick(body, ["ready"])?;
     match ready {
         None => Ok(false),
         Some(Value::Bool(ready)) => Ok(ready),

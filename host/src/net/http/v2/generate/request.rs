@@ -3,10 +3,12 @@
 use crate::error::{Error, Result};
 use crate::ledger::Holder;
 use crate::net::http::v2::infer_request::too_large_json;
-use crate::net::http::v2::json::{self, Object, Value, access, data};
+use crate::net::http::v2::json::inputs::{Member, members};
+use crate::net::http::v2::json::{Tensors, Value, access, data};
 use crate::net::http::v2::parameters;
 use crate::net::v2::UncheckedRequest;
 use crate::request::{DType, InputTensor, Shape, Signature, TensorSpec};
+use bytes::Bytes;
 
 /// The member whose members are taken as if they were members of the request.
 const NESTED: &str = "parameters";
@@ -19,27 +21,34 @@ pub fn read(signature: &Signature, body: &[u8], limit: u64) -> Result<UncheckedR
     if body.len() as u64 > limit {
         return Err(too_large_json(body.len() as u64, limit));
     }
-    let Value::Object(object) = json::parse(body)? else {
+    let mut tensors = Tensors::new(signature, limit);
+    let Some(members) = members(body, &mut tensors)? else {
         return Err(Error::internal(
             "failed to read the generate request: attempt to get members for non-object",
         ));
     };
-    let mut mapping = Mapping { signature, limit, bytes: 0, request: UncheckedRequest::default() };
-    mapping.members(object, true)?;
+    let request = UncheckedRequest::default();
+    let mut mapping = Mapping { signature, limit, bytes: 0, tensors, request };
+    mapping.members(members.into_iter().map(Ok), true)?;
     Ok(mapping.request)
 }
 
-struct Mapping<'s> {
+struct Mapping<'a, 's> {
     signature: &'s Signature,
     limit: u64,
     /// Of all tensors so far.
     bytes: u64,
+    tensors: Tensors<'a, 's>,
     request: UncheckedRequest,
 }
 
-impl Mapping<'_> {
-    fn members(&mut self, object: Object<'_>, top: bool) -> Result<()> {
-        for member in object.members() {
+impl Mapping<'_, '_> {
+    fn members<'m>(
+        &mut self,
+        members: impl Iterator<Item = Result<Member<'m>>>,
+        top: bool,
+    ) -> Result<()> {
+        for member in members {
             let (key, value) = member?;
             let key = String::from_utf8_lossy(&key);
             match (&*key, self.signature.input(&key)) {
@@ -54,7 +63,7 @@ impl Mapping<'_> {
                             "Expected JSON object for keyword: '{NESTED}'"
                         )));
                     };
-                    self.members(nested, false)?;
+                    self.members(nested.members(), false)?;
                 }
                 (_, Some(index)) => self.input(index, &value)?,
                 (key, None) => {
@@ -80,12 +89,24 @@ impl Mapping<'_> {
 
     fn input(&mut self, index: usize, value: &Value<'_>) -> Result<()> {
         match value {
-            Value::Array(array) => self.tensor(index, array.elements().count(), *array),
-            scalar => self.tensor(index, 1, scalar),
+            Value::Array(array) => {
+                let read = self.tensors.elements(*array);
+                let count = read.unwrap_or_else(|| array.elements().count());
+                let data = self.tensors.take(*array, self.signature.inputs[index].dtype, count);
+                self.tensor(index, count, *array, data)
+            }
+            scalar => self.tensor(index, 1, scalar, None),
         }
     }
 
-    fn tensor(&mut self, index: usize, count: usize, values: impl data::Values) -> Result<()> {
+    /// `read`: the tensor, if the first walk converted it.
+    fn tensor(
+        &mut self,
+        index: usize,
+        count: usize,
+        values: impl data::Values,
+        read: Option<Bytes>,
+    ) -> Result<()> {
         let spec = &self.signature.inputs[index];
         let shape = shape(self.signature, spec, count)?;
         let bytes = byte_size(spec.dtype, count, &values)?;
@@ -98,7 +119,10 @@ impl Mapping<'_> {
             )));
         }
         let tag = self.signature.owner.tag(Holder::Input);
-        let data = data::decode(values, spec.dtype, count, &spec.name, self.limit, tag)?;
+        let data = match read {
+            Some(data) => data,
+            None => data::decode(values, spec.dtype, count, &spec.name, self.limit, tag)?,
+        };
         self.request.inputs.push(InputTensor {
             index,
             dtype: spec.dtype,

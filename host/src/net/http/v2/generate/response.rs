@@ -5,7 +5,7 @@ use crate::budget::{self, Exhausted, Reservation, out_of_memory, request_memory}
 use crate::error::Result;
 use crate::ledger::Holder;
 use crate::net::decode_workers::{self, MAX_INLINE};
-use crate::net::http::v2::json::{data, write};
+use crate::net::http::v2::json::{encode, write};
 use crate::net::http::v2::management_json;
 use crate::repository::OpenVersion;
 use crate::request::tensor::element_count;
@@ -44,7 +44,7 @@ pub async fn encode(of: &Responses, response: InferResponse, form: Form) -> Resu
     if response.byte_size() <= MAX_INLINE {
         return text(&of.served, &of.id, &response, form, 0).map(Bytes::from);
     }
-    let long = |o: &OutputTensor| data::max_text(o.dtype, o.data.payload().len());
+    let long = |o: &OutputTensor| encode::max_text(o.dtype, o.data.payload().len());
     let long = response.outputs.iter().map(long).sum();
     let tag = of.served.signature.owner.tag(Holder::Encode);
     let reserved = request_memory().reserve(long, tag).await;
@@ -107,7 +107,7 @@ fn text(
 /// A flat array; a single element without its brackets.
 fn output(out: &mut Vec<u8>, output: &OutputTensor) -> Result<()> {
     let start = out.len();
-    data::encode(out, &output.name, output.dtype, output.data.payload())?;
+    encode::encode(out, &output.name, output.dtype, output.data.payload())?;
     if element_count(&output.shape) == Some(1) {
         out.remove(start);
         out.pop();

@@ -1,8 +1,9 @@
-//! Converts `data` arrays to little-endian tensor bytes, and back.
+//! Converts `data` arrays whose syntax was checked to little-endian tensor bytes.
 
 use super::access::{as_signed, as_unsigned, real, wrong_type};
-use super::half::{BF16, FP16, Half};
-use super::{Array, Value, write};
+use super::half::{BF16, FP16};
+use super::read::MAX_DEPTH;
+use super::{Array, Value, numbers};
 use crate::budget::{self, Exhausted, out_of_memory, request_memory};
 use crate::error::{Error, Result};
 use crate::ledger::MemoryTag;
@@ -17,6 +18,11 @@ pub trait Values {
 
     /// Calls `each` with every value that is not an array, at any depth.
     fn each(&self, each: impl FnMut(&Value<'_>) -> Result<()>) -> Result<()>;
+
+    /// Converts the values at once, if they are numbers that fill `out`.
+    fn numbers(&self, _dtype: DType, _out: &mut [u8]) -> bool {
+        false
+    }
 }
 
 impl Values for Array<'_> {
@@ -26,6 +32,10 @@ impl Values for Array<'_> {
 
     fn each(&self, mut each: impl FnMut(&Value<'_>) -> Result<()>) -> Result<()> {
         self.flat(|value| each(&value))
+    }
+
+    fn numbers(&self, dtype: DType, out: &mut [u8]) -> bool {
+        numbers::read(self.text(), MAX_DEPTH, dtype, out).is_some()
     }
 }
 
@@ -69,25 +79,14 @@ pub fn decode(
     // Every value takes at least a byte and a comma.
     let capacity = elements.min(values.text_len() / 2 + 1);
     let bytes = if let Some(size) = dtype.size() {
-        let mut count = 0;
         let bytes = (elements as u64).saturating_mul(size as u64);
         if bytes > limit {
             return Err(too_large(bytes));
         }
-        let buf = AlignedBuf::zeroed(capacity * size, tag);
+        let buf = AlignedBuf::unwritten(capacity * size, tag);
         let mut buf = buf.map_err(|e| e.refuse("a JSON tensor"))?;
-        let mut slots = buf.as_mut().chunks_exact_mut(size);
-        values.each(|value| {
-            let Some(slot) = slots.next().filter(|_| count < elements) else {
-                return Err(Error::internal(
-                    "Unable to parse 'data': Shape does not match true shape of 'data' field",
-                ));
-            };
-            count += 1;
-            number(dtype, value, slot)
-        })?;
-        if count < elements {
-            return Err(too_few());
+        if capacity < elements || !values.numbers(dtype, buf.as_mut()) {
+            one_by_one(&values, dtype, elements, buf.as_mut())?;
         }
         buf.into_bytes()
     } else {
@@ -118,6 +117,27 @@ pub fn decode(
         budget::charged(out, reservation)
     };
     Ok(bytes)
+}
+
+/// Fills the beginning of `out` with exactly `elements` values.
+pub(super) fn one_by_one(
+    values: &impl Values,
+    dtype: DType,
+    elements: usize,
+    out: &mut [u8],
+) -> Result<()> {
+    let mut count = 0;
+    let mut slots = out.chunks_exact_mut(dtype.size().unwrap_or(1));
+    values.each(|value| {
+        let Some(slot) = slots.next().filter(|_| count < elements) else {
+            return Err(Error::internal(
+                "Unable to parse 'data': Shape does not match true shape of 'data' field",
+            ));
+        };
+        count += 1;
+        number(dtype, value, slot)
+    })?;
+    if count < elements { Err(too_few()) } else { Ok(()) }
 }
 
 fn too_few() -> Error {
@@ -151,75 +171,4 @@ fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
 fn put(slot: &mut [u8], value: u64) {
     let size = slot.len();
     slot.copy_from_slice(&value.to_le_bytes()[..size]);
-}
-
-/// The most text that [`encode`] writes for `bytes` of tensor.
-pub fn max_text(dtype: DType, bytes: usize) -> usize {
-    let per_byte = match dtype {
-        // `\u0000`; the four bytes of a length pay for quotation marks and comma.
-        DType::String => 6,
-        DType::Bool => 6,
-        DType::Int8 => 5,
-        DType::Uint8 | DType::Int16 | DType::Fp64 => 4,
-        // `-0.0000012345678901234567,`
-        DType::Fp32 | DType::Fp16 => 7,
-        // `-123000000000000000000.0,`
-        DType::Bf16 => 13,
-        _ => 3,
-    };
-    bytes.saturating_mul(per_byte).saturating_add(2)
-}
-
-fn halves(out: &mut Vec<u8>, format: &Half, data: &[u8]) {
-    write::array(out, data.chunks_exact(2), |out, e| {
-        format.write(out, u16::from_le_bytes(e.try_into().unwrap_or_default()));
-    });
-}
-
-/// Writes output `name` as a flat array.
-///
-/// # Errors
-/// Strings that are not UTF-8, which would make the response invalid JSON.
-pub fn encode(out: &mut Vec<u8>, name: &str, dtype: DType, data: &[u8]) -> Result<()> {
-    macro_rules! numbers {
-        ($t:ty) => {
-            write::array(out, data.chunks_exact(size_of::<$t>()), |out, e| {
-                let value = <$t>::from_le_bytes(e.try_into().unwrap_or_default());
-                // Writing a number into a vector cannot fail.
-                let _ = serde_json::to_writer(out, &value);
-            })
-        };
-    }
-    match dtype {
-        DType::Bool => write::array(out, data, |out, b| {
-            out.extend_from_slice(if *b != 0 { b"true" } else { b"false" });
-        }),
-        DType::Uint8 => numbers!(u8),
-        DType::Uint16 => numbers!(u16),
-        DType::Uint32 => numbers!(u32),
-        DType::Uint64 => numbers!(u64),
-        DType::Int8 => numbers!(i8),
-        DType::Int16 => numbers!(i16),
-        DType::Int32 => numbers!(i32),
-        DType::Int64 => numbers!(i64),
-        DType::Fp32 => write::array(out, data.chunks_exact(4), |out, e| {
-            write::double(out, f32::from_le_bytes(e.try_into().unwrap_or_default()).into());
-        }),
-        DType::Fp64 => write::array(out, data.chunks_exact(8), |out, e| {
-            write::double(out, f64::from_le_bytes(e.try_into().unwrap_or_default()));
-        }),
-        DType::String => {
-            if let Some(at) = strings::elements(data).position(|e| std::str::from_utf8(e).is_err())
-            {
-                return Err(Error::invalid(format!(
-                    "output '{name}': element {at} is not UTF-8 and cannot be sent via JSON. Please use the \
-                     binary data format for output"
-                )));
-            }
-            write::array(out, strings::elements(data), write::string);
-        }
-        DType::Fp16 => halves(out, &FP16, data),
-        DType::Bf16 => halves(out, &BF16, data),
-    }
-    Ok(())
 }

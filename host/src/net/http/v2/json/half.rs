@@ -1,6 +1,6 @@
 //! FP16 and BF16 as JSON numbers: nearest value when read, shortest digits that read back as the same value when written.
 
-use super::write;
+use super::text::Number;
 use std::io::{Cursor, Write};
 
 /// A binary floating-point format of 16 bits.
@@ -53,10 +53,11 @@ impl Half {
         if bits >> 15 == 1 { -magnitude } else { magnitude }
     }
 
-    /// Writes a value in the layout of [`write::double`].
+    /// Writes a value in the layout of FP64.
     pub fn write(&self, out: &mut Vec<u8>, bits: u16) {
         let value = self.widen(bits);
-        write::double(out, if value.is_finite() { self.shortest(bits, value) } else { value });
+        let shortest = if value.is_finite() { self.shortest(bits, value) } else { value };
+        shortest.write(out);
     }
 
     /// The decimal number with the fewest digits that is read as `bits`.

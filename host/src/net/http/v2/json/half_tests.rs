@@ -20,7 +20,7 @@ fn every_value_reads_back_from_its_text() {
             }
             text.len() + 1
         });
-        // `data::max_text` allows so many bytes for a value and its comma.
+        // `encode::max_text` allows so many bytes for a value and its comma.
         let most = if format.fraction_bits == 10 { 14 } else { 26 };
         assert!(longest.max().unwrap() <= most);
     }

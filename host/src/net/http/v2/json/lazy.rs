@@ -1,6 +1,6 @@
 //! Elements of arrays and members of objects, read when they are used. The syntax was checked when the value was read.
 
-use super::read::{Reader, Spans};
+use super::read::Reader;
 use super::value::{Array, Object, Picked, Value};
 use crate::error::Result;
 use std::borrow::Cow;
@@ -12,25 +12,32 @@ impl<'a> Array<'a> {
     }
 
     pub fn elements(self) -> impl Iterator<Item = Result<Value<'a>>> {
-        self.each(None, |reader| reader.value(1))
+        self.each(1, |reader| reader.value(1))
     }
 
-    /// The members `names` of every element. Arrays of `spans` are not scanned a second time.
-    pub fn picks<'s, const N: usize>(
+    /// The members `names` of every element.
+    pub fn picks<const N: usize>(
         self,
         names: [&str; N],
-        spans: &'s Spans<'a>,
     ) -> impl Iterator<Item = Result<Picked<'a, N>>> {
-        self.each(Some(spans), move |reader| reader.pick(1, names))
+        self.picks_from(1, names)
     }
 
-    fn each<'s, T>(
+    /// The members `names` of the elements from the position `at` of its text on.
+    pub fn picks_from<const N: usize>(
         self,
-        known: Option<&'s Spans<'a>>,
-        mut read: impl FnMut(&mut Reader<'a, 's>) -> Result<T>,
+        at: usize,
+        names: [&str; N],
+    ) -> impl Iterator<Item = Result<Picked<'a, N>>> {
+        self.each(at, move |reader| reader.pick(1, names))
+    }
+
+    fn each<T>(
+        self,
+        at: usize,
+        mut read: impl FnMut(&mut Reader<'a>) -> Result<T>,
     ) -> impl Iterator<Item = Result<T>> {
-        let mut reader = Reader::new(&self.0[1..]);
-        reader.known = known;
+        let mut reader = Reader::new(&self.0[at..]);
         std::iter::from_fn(move || {
             if reader.peek() == Some(b',') {
                 reader.at += 1;

@@ -1,43 +1,17 @@
 //! Reads JSON lazily: the syntax of a text is checked once, values are read when they are used (`lazy.rs`). A tensor is never
 //! expanded into a tree.
-//!
-//! The first walk keeps the spans of `data` arrays, so that reading the members of an input does not scan its tensor a
-//! second time.
 
 mod number; // number tokens
 mod text; // strings
 
 use super::value::{Array, Object, Picked, Value};
 use crate::error::{Error, Result};
-use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// Nesting of arrays and objects.
-const MAX_DEPTH: usize = 100;
+pub const MAX_DEPTH: usize = 100;
 /// Members of all objects outside of arrays: bounds the memory that the parameters of a hostile text take.
 const MAX_MEMBERS: usize = 1 << 16;
-/// Depth of `data`: in an object, in the array `inputs`, in the root object.
-const SPAN_DEPTH: usize = 3;
-/// Spans of shorter arrays are not kept; those arrays are scanned a second time.
-const MIN_SPAN: usize = 32;
-/// Spans kept of one text. Arrays of further inputs are scanned a second time.
-const MAX_SPANS: usize = 8;
-
-/// The long arrays that the first walk over a text found.
-#[derive(Default)]
-pub struct Spans<'a>(SmallVec<[&'a [u8]; 4]>);
-
-impl<'a> Spans<'a> {
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The span of the array that `text` starts with.
-    fn of(&self, text: &[u8]) -> Option<&'a [u8]> {
-        self.0.iter().copied().find(|span| std::ptr::eq(span.as_ptr(), text.as_ptr()))
-    }
-}
 
 /// Reads a whole text.
 ///
@@ -47,18 +21,16 @@ pub fn parse(text: &[u8]) -> Result<Value<'_>> {
     whole(text, |reader| reader.value(0))
 }
 
-/// Reads a whole text and picks its members `names`. The spans are for [`Array::picks`].
+/// Reads a whole text and picks its members `names`.
 ///
 /// # Errors
 /// As of [`parse`].
-pub fn pick<'a, const N: usize>(
-    text: &'a [u8],
-    names: [&str; N],
-) -> Result<(Picked<'a, N>, Spans<'a>)> {
-    whole(text, |reader| Ok((reader.pick(0, names)?, std::mem::take(&mut reader.found))))
+pub fn pick<'a, const N: usize>(text: &'a [u8], names: [&str; N]) -> Result<Picked<'a, N>> {
+    whole(text, |reader| reader.pick(0, names))
 }
 
-fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a, '_>) -> Result<T>) -> Result<T> {
+/// Reads a whole text, whose root `read` reads.
+pub fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a>) -> Result<T>) -> Result<T> {
     let mut reader = Reader::new(text);
     if text.starts_with(b"\xef\xbb\xbf") {
         reader.at = 3;
@@ -74,20 +46,21 @@ fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a, '_>) -> Result
     }
 }
 
-/// A position in a text, and the spans found up to there.
-pub struct Reader<'a, 's> {
+/// A position in a text.
+pub struct Reader<'a> {
     text: &'a [u8],
     pub at: usize,
     members: usize,
-    /// Spans of an earlier walk over the same text.
-    pub known: Option<&'s Spans<'a>>,
-    /// Spans that this walk found.
-    found: Spans<'a>,
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> Reader<'a> {
     pub fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, members: 0, known: None, found: Spans::default() }
+        Self { text, at: 0, members: 0 }
+    }
+
+    /// The text from the position on.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.text[self.at..]
     }
 
     #[cold]
@@ -116,15 +89,7 @@ impl<'a> Reader<'a, '_> {
                 self.members(depth, |reader, _| reader.counted(depth + 1).map(drop))?;
                 Value::Object(Object(&self.text[start..self.at]))
             }
-            Some(b'[') => {
-                let start = self.at;
-                if let Some(span) = self.known.and_then(|known| known.of(&self.text[start..])) {
-                    self.at += span.len();
-                    return Ok(Value::Array(Array(span)));
-                }
-                self.skip(depth)?;
-                Value::Array(Array(&self.text[start..self.at]))
-            }
+            Some(b'[') => Value::Array(self.array(depth, |reader| reader.skip(depth + 1))?),
             Some(b'"') => Value::String(self.string()?),
             Some(b't') => self.literal("true").map(|()| Value::Bool(true))?,
             Some(b'f') => self.literal("false").map(|()| Value::Bool(false))?,
@@ -140,14 +105,27 @@ impl<'a> Reader<'a, '_> {
         depth: usize,
         names: [&str; N],
     ) -> Result<Picked<'a, N>> {
+        self.pick_by(depth, names, |reader, _, _| reader.counted(depth + 1))
+    }
+
+    /// Reads the next value and picks its members `names`, whose values `read` reads. It gets the number of the name (`None` for
+    /// members that are not picked), and what was picked before.
+    pub fn pick_by<const N: usize>(
+        &mut self,
+        depth: usize,
+        names: [&str; N],
+        mut read: impl FnMut(&mut Self, Option<usize>, &Picked<'a, N>) -> Result<Value<'a>>,
+    ) -> Result<Picked<'a, N>> {
         let mut picked = [const { None }; N];
         if self.peek() != Some(b'{') {
             return self.value(depth).map(|_| picked);
         }
         self.members(depth, |reader, key| {
-            let value = reader.counted(depth + 1)?;
-            if let Some(i) = names.iter().position(|name| name.as_bytes() == key.as_ref()) {
-                picked[i].get_or_insert(value);
+            let name = names.iter().position(|name| name.as_bytes() == key.as_ref());
+            let name = name.filter(|name| picked[*name].is_none());
+            let value = read(reader, name, &picked)?;
+            if let Some(name) = name {
+                picked[name] = Some(value);
             }
             Ok(())
         })?;
@@ -155,7 +133,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Reads the value of a member that counts against [`MAX_MEMBERS`].
-    fn counted(&mut self, depth: usize) -> Result<Value<'a>> {
+    pub fn counted(&mut self, depth: usize) -> Result<Value<'a>> {
         self.members += 1;
         if self.members > MAX_MEMBERS {
             return self.fault("Too many object members.");
@@ -164,37 +142,34 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Checks a value and skips it.
-    fn skip(&mut self, depth: usize) -> Result<()> {
+    pub fn skip(&mut self, depth: usize) -> Result<()> {
         match self.peek() {
             Some(b'{') => self.members(depth, |reader, _| reader.skip(depth + 1)),
-            Some(b'[') => {
-                let start = self.at;
-                self.enter(depth)?;
-                if self.peek() == Some(b']') {
-                    self.at += 1;
-                    return Ok(());
-                }
-                loop {
-                    self.skip(depth + 1)?;
-                    match self.peek() {
-                        Some(b',') => self.at += 1,
-                        Some(b']') => break,
-                        _ => {
-                            return self.fault("Missing a comma or ']' after an array element.");
-                        }
-                    }
-                }
-                self.at += 1;
-                if depth == SPAN_DEPTH
-                    && self.at - start >= MIN_SPAN
-                    && self.found.0.len() < MAX_SPANS
-                {
-                    self.found.0.push(&self.text[start..self.at]);
-                }
-                Ok(())
-            }
-            _ => self.value(depth).map(|_| ()),
+            Some(b'[') => self.array(depth, |reader| reader.skip(depth + 1)).map(drop),
+            _ => self.value(depth).map(drop),
         }
+    }
+
+    /// Reads an array from its bracket on; `each` reads its elements.
+    pub fn array(
+        &mut self,
+        depth: usize,
+        mut each: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<Array<'a>> {
+        let start = self.at;
+        self.enter(depth)?;
+        if self.peek() != Some(b']') {
+            loop {
+                each(self)?;
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(b']') => break,
+                    _ => return self.fault("Missing a comma or ']' after an array element."),
+                }
+            }
+        }
+        self.at += 1;
+        Ok(Array(&self.text[start..self.at]))
     }
 
     fn enter(&mut self, depth: usize) -> Result<()> {
@@ -207,8 +182,8 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    /// Reads an object; `each` reads the value of every key.
-    fn members(
+    /// Reads an object from its brace on; `each` reads the value of every key.
+    pub fn members(
         &mut self,
         depth: usize,
         mut each: impl FnMut(&mut Self, Cow<'a, [u8]>) -> Result<()>,

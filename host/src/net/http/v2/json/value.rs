@@ -18,6 +18,13 @@ pub enum Value<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a>(pub(super) &'a [u8]);
 
+impl Array<'_> {
+    /// The same array of the same text.
+    pub(super) fn is(self, other: Array<'_>) -> bool {
+        std::ptr::eq(self.0.as_ptr(), other.0.as_ptr())
+    }
+}
+
 /// The text of a well-formed object.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a>(pub(super) &'a [u8]);

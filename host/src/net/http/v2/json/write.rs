@@ -1,5 +1,6 @@
 //! Writes compact JSON with keys in the given order. The bytes of strings are not checked.
 
+use super::text::Number;
 use crate::request::Parameter;
 use serde::Serialize;
 
@@ -66,7 +67,7 @@ pub fn parameter(out: &mut Vec<u8>, value: &Parameter) {
         Parameter::String(text) => string(out, text.as_bytes()),
         Parameter::Int(n) => plain(out, n),
         Parameter::Bool(b) => plain(out, b),
-        Parameter::Double(d) => double(out, *d),
+        Parameter::Double(d) => d.write(out),
     }
 }
 
@@ -100,53 +101,4 @@ pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     }
     out.extend_from_slice(&bytes[start..]);
     out.push(b'"');
-}
-
-/// The shortest digits that read back as the same number, in Triton's layout: no exponent for up to 21 digits before the point
-/// and five zeros after it, an exponent without `+`, `.0` for whole numbers. NaN and infinities are unquoted tokens.
-pub fn double(out: &mut Vec<u8>, value: f64) {
-    if value.is_nan() {
-        out.extend_from_slice(b"NaN");
-    } else if value.is_infinite() {
-        out.extend_from_slice(if value < 0.0 { b"-Infinity" } else { b"Infinity" });
-    } else {
-        let start = out.len();
-        // Writing a number into a vector cannot fail.
-        let _ = serde_json::to_writer(&mut *out, &value);
-        if let Some(e) = out[start..].iter().position(|b| *b == b'e') {
-            relayout(out, start, start + e);
-        }
-    }
-}
-
-/// Rewrites the number at `start`, whose exponent follows `e`.
-#[cold]
-fn relayout(out: &mut Vec<u8>, start: usize, e: usize) {
-    let text = out.split_off(start);
-    let (number, exponent) = text.split_at(e - start);
-    let exponent = std::str::from_utf8(&exponent[1..]).ok().and_then(|t| t.parse::<i32>().ok());
-    let Some(exponent) = exponent else { return out.extend_from_slice(&text) };
-    let digits: Vec<u8> = number.iter().copied().filter(u8::is_ascii_digit).collect();
-    // Digits before the point.
-    let point = exponent + 1;
-    if number[0] == b'-' && (-5..=21).contains(&point) {
-        out.push(b'-');
-    }
-    match point {
-        1..=21 => {
-            let point = point as usize;
-            out.extend((0..point).map(|i| digits.get(i).copied().unwrap_or(b'0')));
-            out.push(b'.');
-            out.extend_from_slice(digits.get(point..).filter(|d| !d.is_empty()).unwrap_or(b"0"));
-        }
-        -5..=0 => {
-            out.extend_from_slice(b"0.");
-            out.extend((point..0).map(|_| b'0'));
-            out.extend_from_slice(&digits);
-        }
-        _ => {
-            out.extend_from_slice(number);
-            out.extend_from_slice(format!("e{exponent}").as_bytes());
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Reader, Result};
 
-impl<'a> Reader<'a, '_> {
+impl<'a> Reader<'a> {
     /// Checks a number and returns its token, `NaN` and infinities included.
     pub fn number(&mut self) -> Result<&'a [u8]> {
         let start = self.at;
@@ -43,8 +43,8 @@ impl<'a> Reader<'a, '_> {
             self.at += exponent;
         }
         let token = &self.text[start..self.at];
-        // Shorter tokens cannot be out of range.
-        if (exponent > 2 || token.len() > 300) && !is_finite(token) {
+        // Two hundred digits with an exponent of two digits are in range.
+        if (exponent > 2 || token.len() > 200) && !is_finite(token) {
             self.at = start;
             return self.fault("Number too big to be stored in double.");
         }

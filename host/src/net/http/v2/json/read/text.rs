@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// Longest character of an escape sequence, in UTF-8.
 const MAX_ESCAPED: usize = 4;
 
-impl<'a> Reader<'a, '_> {
+impl<'a> Reader<'a> {
     /// Reads a string from its opening quotation mark on.
     pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
         self.at += 1;
