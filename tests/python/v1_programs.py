@@ -1,6 +1,7 @@
-"""The client programs (clients/programs): outputs, exit codes and errors, in Python and, with PROGRAMS set, in C++.
+"""The client programs (clients/programs): outputs, exit codes and errors, in Python and C++, which are compared.
 
-PROGRAMS is the folder of the C++ programs. A Python program runs in this process, so that packages are imported once.
+`--programs FOLDER` names the folder of the C++ programs; without it Python is checked alone. A Python program runs in this
+process, so that packages are imported once.
 """
 
 import contextlib
@@ -21,7 +22,11 @@ import checks
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "clients" / "programs" / "python"
-PROGRAMS = os.environ.get("PROGRAMS")
+PROGRAMS = None
+if "--programs" in sys.argv:
+    at = sys.argv.index("--programs")
+    _, PROGRAMS = sys.argv[at:at + 2]
+    del sys.argv[at:at + 2]
 sys.path.insert(0, str(SCRIPTS))
 
 from PIL import Image  # noqa: E402
@@ -189,9 +194,10 @@ class Images(Programs):
 
     def alike(self, got, expected):
         """The same classes, with values as close as two ways to print and to scale them are."""
-        for (size, images), (expected_size, expected_images) in zip(got, expected, strict=True):
+        self.assertEqual(len(got), len(expected))
+        for (size, images), (expected_size, expected_images) in zip(got, expected):
             self.assertEqual((size, [name for name, _ in images]), (expected_size, [name for name, _ in expected_images]))
-            for (name, classes), (_, others) in zip(images, expected_images, strict=True):
+            for (name, classes), (_, others) in zip(images, expected_images):
                 self.assertEqual(len(classes), len(others))
                 self.assertEqual(classes[0][0], others[0][0], name)
                 self.assertAlmostEqual(classes[0][1], others[0][1], delta=0.05 * others[0][1], msg=name)
@@ -245,6 +251,14 @@ class Images(Programs):
                 got = np.fromfile(dump, np.float32).reshape(3, 224, 224)
                 dump.unlink()
                 np.testing.assert_array_equal(got, expected.transpose(2, 0, 1).astype(np.float32))
+
+    @checks.needs("ensemble")
+    def test_ensemble_image_client(self):
+        inputs = ["-s", "INCEPTION", "-m", "resnet50_netdef", "-b", "5", "-c", "2"]
+        expected = self.requests(self.succeeds(RUNNERS[-1], "image_client", "-u", checks.HTTP, *inputs, str(self.folder)))
+        for run, server in self.each("ensemble_image_client"):
+            out = self.succeeds(run, "ensemble_image_client", *server, "-c", "2", str(self.folder))
+            self.alike(self.requests("Request 0, batch size 5\n" + out), expected)
 
 
 class BadInput(Programs):
@@ -302,6 +316,12 @@ class BadInput(Programs):
                 self.fails(run, "simple_client", ["-i", "ftp"], "ftp")
                 self.fails(run, "simple_client", ["--no-such-flag"], code=usage)
 
+    def test_url_that_is_none(self):
+        for run in RUNNERS:
+            for protocol in ("http", "grpc"):
+                with self.subTest(language=run.__name__, protocol=protocol):
+                    self.fails(run, "simple_string_client", ["-u", "not a url", "-i", protocol], "^error: .*not a url")
+
     def test_server_that_refuses_connections(self):
         with socket.socket() as unused:
             # Bound and not listening: connections are refused, and no other program gets the port.
@@ -313,11 +333,12 @@ class BadInput(Programs):
                 for program in simple:
                     for protocol in ("http", "grpc"):
                         with self.subTest(program, language=run.__name__, protocol=protocol):
-                            self.fails(run, program, ["-u", url, "-i", protocol], "^error: ")
+                            self.fails(run, program, ["-u", url, "-i", protocol], f"^error: .*{url}")
                 with self.subTest(language=run.__name__):
-                    self.fails(run, "simple_sequence_client", ["-u", url], "^error: ")
-                    self.fails(run, "image_client", ["-u", url, "-m", "m", "p"], "^error: ")
-            self.fails(run_python, "grpc_image_client", ["-u", url, "-m", "m", "p"], "^error: ")
+                    self.fails(run, "simple_sequence_client", ["-u", url], f"^error: .*{url}")
+                    self.fails(run, "image_client", ["-u", url, "-m", "m", "p"], f"^error: .*{url}")
+                    self.fails(run, "ensemble_image_client", ["-u", url, "p"], f"^error: .*{url}")
+            self.fails(run_python, "grpc_image_client", ["-u", url, "-m", "m", "p"], f"^error: .*{url}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@ import sys
 from tensorrtserver.api import InferenceServerException, ProtocolType
 
 
+# The server's URL, for messages.
+asked = ""
+
+
 class Refused(Exception):
     """A flag, a model or a picture that a program cannot use."""
 
@@ -25,7 +29,9 @@ def parser(description, url="localhost:8000", protocol=True, headers=False):
 
 def parse(made):
     """The flags, with the protocol as the library has it; HTTP headers are of no use with gRPC."""
+    global asked
     flags = made.parse_args()
+    asked = flags.url
     if "protocol" not in flags:
         return flags
     if flags.protocol.lower() not in ("http", "grpc"):
@@ -41,9 +47,15 @@ def run(main, *errors):
     """Runs a program: an error becomes a message and exit code 1."""
     try:
         main()
-    except (Refused, InferenceServerException, OSError, *errors) as error:
-        sys.stdout.flush()
+    except (Refused, OSError) as error:
+        fail(str(error))
+    except (InferenceServerException, *errors) as error:
         # An error of gRPC's own package has its text in a method.
-        details = getattr(error, "details", None)
-        print(f"error: {details() if details else error}", file=sys.stderr)
-        sys.exit(1)
+        text = error.details() if hasattr(error, "details") else str(error)
+        fail(text if asked in text else f"{text} (server {asked})")
+
+
+def fail(text):
+    sys.stdout.flush()
+    print(f"error: {text}", file=sys.stderr)
+    sys.exit(1)

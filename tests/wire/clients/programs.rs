@@ -27,7 +27,7 @@ fn make_models(repository: &Path, flags: &[&str]) {
 
 #[test]
 fn python_programs_with_the_client_of_2020() {
-    python_v1(&SERVER, "v1_programs.py", &["--without", "graphdef"]);
+    python_v1(&SERVER, "v1_programs.py", &["--without", "graphdef", "--without", "ensemble"]);
 }
 
 #[test]
