@@ -238,3 +238,31 @@ fn model_waits_for_the_client_of_a_stream() {
     }
     assert!(server.stop().success());
 }
+
+/// ORCA: the header of the response shows the KV cache as a backend for language models reports it.
+#[test]
+fn load_metrics_are_in_the_response_header() {
+    let gauges =
+        "nv_trt_llm_kv_cache_block_metrics kv_cache_block_type tokens_per=64 used=3 max=12";
+    let server = Server::new().model("llm", probe("llm", &[("gauges", gauges)])).start();
+    let text =
+        "TEXT named_metrics.kv_cache_utilization=0.250000, named_metrics.max_token_capacity=768";
+    let json = r#"JSON {"named_metrics":{"kv_cache_utilization":0.25,"max_token_capacity":768}}"#;
+    let header = |server: &Running, endpoint: &str, format: &str| {
+        let headers = [("endpoint-load-metrics-format", format)];
+        let path = format!("/v2/models/llm/{endpoint}");
+        let response = server.post(&path, &headers, r#"{"INPUT0":[1,2]}"#);
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.header("endpoint-load-metrics").map(str::to_owned)
+    };
+    for endpoint in ["generate", "generate_stream"] {
+        for (format, expected) in [("text", Some(text)), ("json", Some(json)), ("xml", None)] {
+            assert_eq!(header(&server, endpoint, format).as_deref(), expected, "{endpoint}");
+        }
+    }
+    assert!(server.stop().success());
+    // Without the metrics there is no header.
+    let server = Server::new().model("llm", probe("llm", &[])).start();
+    assert_eq!(header(&server, "generate", "text"), None);
+    assert!(server.stop().success());
+}

@@ -56,6 +56,11 @@ impl Page {
     }
 }
 
+/// The values of the family `name` of backends, with the value that `label` has in their series.
+pub fn of_backends(name: &str, label: &str) -> Vec<(String, f64)> {
+    metric::by_label(name, label)
+}
+
 #[cfg(test)]
 #[path = "mod_tests.rs"]
 mod tests;

@@ -42,6 +42,18 @@ pub fn gather() -> Vec<MetricFamily> {
     families
 }
 
+/// The values of the family `name`, with the value that `label` has in their series.
+pub fn by_label(name: &str, label: &str) -> Vec<(String, f64)> {
+    let vector = FAMILIES.lock().get(name).map(|family| family.vector.clone());
+    let families = vector.map(|vector| vector.collect()).unwrap_or_default();
+    let labelled = |metric: &prometheus::proto::Metric| {
+        let pair = metric.get_label().iter().find(|pair| pair.name() == label)?;
+        let value = metric.get_gauge().get_value() + metric.get_counter().get_value();
+        Some((pair.value().to_owned(), value))
+    };
+    families.iter().flat_map(|family| family.get_metric()).filter_map(labelled).collect()
+}
+
 /// Names that begin so are the server's. A second family of such a name would make its page invalid.
 const RESERVED: [&str; 4] = ["nv_inference_", "nv_gpu_", "nv_energy_", "trtserver_"];
 

@@ -130,6 +130,17 @@ fn base(path: &Path) -> Result<i32, Error> {
     number.map_err(|e| wrong(&e.to_string()))?.ok_or_else(|| wrong("not a whole number"))
 }
 
+/// Executes the command `gauges`.
+fn set_gauges(scope: &Scope, text: &str) -> Result<(), Error> {
+    let mut words = text.split_whitespace();
+    let (name, label) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    for (value, number) in words.filter_map(|word| word.split_once('=')) {
+        let number = number.parse().map_err(|_| Error::invalid(format!("gauges: '{number}'")))?;
+        scope.gauge(name, "Set by a test", &[(label, value)])?.set(number);
+    }
+    Ok(())
+}
+
 struct Worker {
     model: Arc<Echo>,
     log: Scope,
@@ -153,6 +164,7 @@ impl Instance for Worker {
         let label = commands.count_label.as_deref().unwrap_or("at");
         let count = |name: &String| log.counter(name, "Requests", &[(label, context.name())]);
         let counter = commands.count.as_ref().map(count).transpose()?;
+        commands.gauges.iter().try_for_each(|gauges| set_gauges(&log, gauges))?;
         Ok(Worker {
             model: model.clone(),
             log,

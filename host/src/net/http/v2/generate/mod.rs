@@ -2,6 +2,7 @@
 //! events (docs/protocol/v2.md §2.19).
 
 mod events; // the body of /generate_stream
+mod load_metrics; // ORCA load reports in response headers
 mod request; // JSON members to tensors and parameters
 mod response; // responses as JSON objects
 mod responses; // the responses to one request
@@ -25,6 +26,7 @@ use bytes::Bytes;
 use events::Events;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
+use load_metrics::LoadMetrics;
 use responses::Responses;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -41,6 +43,7 @@ pub async fn generate<B: ReceivedBody>(
 ) -> Response<ResponseBody> {
     let in_flight = ctx.state.begin_request();
     let connection = body.connection();
+    let load_metrics = LoadMetrics::requested(&headers);
     let found =
         find_for_inference(ctx, name, version).and_then(|served| match read_head(ctx, &headers) {
             Ok(head) => Ok((served, head)),
@@ -74,7 +77,11 @@ pub async fn generate<B: ReceivedBody>(
         Ok(responses) => single(responses).await,
         Err(error) => Err(refused(&served, received_ns, error)),
     };
-    result.unwrap_or_else(|error| http_response::failure(&error))
+    let mut response = result.unwrap_or_else(|error| http_response::failure(&error));
+    if let Some(load_metrics) = load_metrics {
+        load_metrics.add_to(response.headers_mut());
+    }
+    response
 }
 
 /// The length of the body, if it is known, and the headers for the model.
