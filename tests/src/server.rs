@@ -18,6 +18,7 @@ pub struct Server {
     environment: Vec<(&'static str, OsString)>,
     backends: Vec<PathBuf>,
     program: Vec<OsString>,
+    triton_start_line: bool,
 }
 
 impl Server {
@@ -61,6 +62,12 @@ impl Server {
         self
     }
 
+    /// Gives the repository by `--model-repository`, not by `--model-store`: the rules of TRTIS for configurations do not hold.
+    pub fn triton_start_line(mut self) -> Self {
+        self.triton_start_line = true;
+        self
+    }
+
     pub fn env(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.environment.push((name, value.into()));
         self
@@ -100,7 +107,8 @@ impl Server {
             }
         }
         command.args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
-        command.arg(joined("--model-store=", self.models.path()));
+        let flag = if self.triton_start_line { "--model-repository=" } else { "--model-store=" };
+        command.arg(joined(flag, self.models.path()));
         if self.backends.is_empty() {
             command.arg(joined("--backend-dir=", &backends()));
         }

@@ -44,11 +44,36 @@ fn operator_tests_with_empty_tensors_are_served() {
     assert!(server.stop().success());
 }
 
+fn addsub() -> Vec<u8> {
+    let path = root().join("tests/models/addsub_fp32/1/model.onnx");
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// As in v1.x: a model that can batch gets a batch size of 1, and no scheduler.
+#[test]
+fn start_line_of_trtis_completes_a_batch_size_of_1() {
+    let complete = || {
+        let server = Server::new().flag("--strict-model-config=false");
+        server.model("none", "").file("none/1/model.onnx", addsub())
+    };
+    for (flags, size) in [
+        (&[][..], 1),
+        (&["--backend-config=default-max-batch-size=3"], 3),
+        (&["--backend-config=onnxruntime,default-max-batch-size=6"], 6),
+    ] {
+        let server = flags.iter().fold(complete(), |server, flag| server.flag(*flag)).start();
+        let config = server.get("/v2/models/none/config").json();
+        assert_eq!(config["max_batch_size"], size, "{flags:?}: {config}");
+        assert_eq!(config["dynamic_batching"].is_null(), size == 1, "{flags:?}: {config}");
+        assert!(server.stop().success());
+    }
+}
+
 /// As Triton: a model that batches gets dynamic batching, unless its tensors or a scheduler are configured.
 #[test]
 fn models_that_batch_get_dynamic_batching() {
-    let addsub = std::fs::read(root().join("tests/models/addsub_fp32/1/model.onnx")).unwrap();
-    let mut server = Server::new().flag("--strict-model-config=false");
+    let addsub = addsub();
+    let mut server = Server::new().triton_start_line();
     for (model, config) in [
         ("none", ""),
         ("size_given", "max_batch_size: 16"),

@@ -45,7 +45,7 @@ fn with_file(server: Server, model: &str, config: String, file: &str) -> Server 
 fn requests_of_different_shapes_are_one_run() {
     let zero = "ACCUMULATED_ELEMENT_COUNT_WITH_ZERO";
     let isolated = parameters(&[("isolation", "process")]);
-    let mut server = Server::new();
+    let mut server = Server::new().triton_start_line();
     for (model, first, second, dims, more) in [
         ("flat", "ELEMENT_COUNT", zero, "-1", BATCHED),
         ("element_count", "ELEMENT_COUNT", zero, "-1", BATCHED),
@@ -86,7 +86,7 @@ fn requests_of_different_shapes_are_one_run() {
 
 /// The error of a server that is started with one such model.
 fn refusal(config: String, file: &str) -> String {
-    with_file(Server::new(), "bad", config, file).refuses_to_start().stderr
+    with_file(Server::new().triton_start_line(), "bad", config, file).refuses_to_start().stderr
 }
 
 #[test]

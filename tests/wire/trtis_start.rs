@@ -248,3 +248,34 @@ fn model_without_versions_keeps_its_configuration_in_the_status() {
     assert!(!status.contains("version_status"), "{status}");
     assert!(server.stop().success());
 }
+
+/// Of v1.x: KIND_MODEL is for TensorFlow, ragged inputs are for custom models. A start line of Triton allows both, see
+/// `ragged_batching.rs`.
+#[test]
+fn start_line_of_trtis_refuses_what_v1_did_not_have() {
+    let with = |from: &str, to: &str| {
+        let server = echo().copy_model("tests/models/identity_fp32");
+        let path = server.models().join("identity_fp32/config.pbtxt");
+        let config = std::fs::read_to_string(path).unwrap();
+        server.file("identity_fp32/config.pbtxt", config.replacen(from, to, 1))
+    };
+    let group = ("max_batch_size", "instance_group { kind: KIND_MODEL }\nmax_batch_size");
+    let ragged = ("dims: [ -1 ]", "dims: [ -1 ] allow_ragged_batch: true");
+    for ((from, to), text) in [
+        (
+            group,
+            "instance group identity_fp32_0 of model identity_fp32 has kind KIND_MODEL which is supported only on \
+             TensorFlow models (",
+        ),
+        (
+            ragged,
+            "ragged-batch input tensors are only supported for custom platform for identity_fp32 (",
+        ),
+    ] {
+        let ended = with(from, to).refuses_to_start();
+        assert!(ended.stderr.contains(text), "{to}: {}", ended.stderr);
+    }
+    let server = with(group.0, group.1).triton_start_line().start();
+    assert_eq!(server.get("/v2/models/identity_fp32/ready").status, 200);
+    assert!(server.stop().success());
+}

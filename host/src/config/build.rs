@@ -54,6 +54,7 @@ pub fn build(
         model_cache_size: v.optional_number("model-cache-size")?,
         store_timeout: Duration::from_secs(v.number("store-timeout-secs")?),
         era_a: flags.get("model_base_path").is_some(),
+        trtis_rules: is_trtis_start_line(flags),
         strict_model_config: strict_model_config(flags, v)?,
         model_load_thread_count: v.number("model-load-thread-count")?,
         model_load_retries: v.number("model-load-retry-count")?,
@@ -287,7 +288,7 @@ fn model_config_name(v: &Values) -> Result<Option<String>, String> {
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
-/// Repositories of the flag's three spellings. Those of the command line replace those of the `--config` file.
+/// Repositories of the flag's three spellings. The command line replaces the repositories of the `--config` file.
 fn model_repositories(flags: &Flags, v: &Values) -> Vec<PathBuf> {
     let names = REPOSITORY_FLAGS.into_iter().filter(|name| flags.get(name).is_some());
     let typed = |name: &&str| flags.get(name).is_some_and(|g| g.origin == Origin::CommandLine);
@@ -321,13 +322,18 @@ fn ready_models(flags: &Flags, v: &Values) -> Result<Vec<String>, String> {
     Ok(names.into_iter().collect())
 }
 
+/// The repository is given by a flag of TRTIS, such as `--model-store`, not by Triton's `--model-repository`.
+fn is_trtis_start_line(flags: &Flags) -> bool {
+    flags.get("model-repository").is_none()
+}
+
 /// Without a flag that says it, the spelling of the repository's flag decides: a start line of Triton completes configurations, one
 /// of TRTIS does not.
 fn strict_model_config(flags: &Flags, v: &Values) -> Result<bool, String> {
     let given = flags.get("strict-model-config").is_some();
     let strict = match given {
         true => v.bool("strict-model-config")?,
-        false => flags.get("model-repository").is_none(),
+        false => is_trtis_start_line(flags),
     };
     if !v.bool("disable-auto-complete-config")? {
         return Ok(strict);
@@ -349,3 +355,7 @@ fn without_duplicates(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     }
     unique
 }
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;

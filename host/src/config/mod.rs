@@ -14,10 +14,12 @@ pub mod platform_config; // `--platform-config-file`
 mod program; // the name of the program
 mod restrictions; // groups of endpoints that require a header
 mod settings; // the settings
+#[cfg(test)]
+mod testing;
 mod values; // values of flags, by kind
 
 pub use address::ListenAddress;
-pub use backend_config::backend_settings;
+pub use backend_config::{BackendConfig, backend_settings};
 pub use header_pattern::HeaderPattern;
 pub use notes::Note;
 pub use program::Program;

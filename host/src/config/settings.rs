@@ -46,6 +46,8 @@ pub struct Settings {
     pub model_cache_size: Option<u64>,
     /// How long an object store may send nothing.
     pub store_timeout: Duration,
+    /// The repository was given by a flag of TRTIS: configurations follow the rules of v1.x.
+    pub trtis_rules: bool,
     pub strict_model_config: bool,
     pub model_load_thread_count: usize,
     /// How often the opening of a version is tried again.

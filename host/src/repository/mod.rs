@@ -8,6 +8,7 @@ pub mod backends; // which loaded model versions use which backend
 pub(crate) mod disk; // entries of a directory
 pub mod ending; // replaced versions whose sequences have not ended
 pub mod ensemble; // ensembles and the models of their steps
+mod in_flight; // requests in flight by version
 pub mod labels; // class label files
 pub mod lifecycle; // load, replace, unload
 pub mod load_limits; // memory and instances of one load
@@ -27,6 +28,7 @@ pub(crate) mod version_dirs; // which directories of a model are versions
 pub mod version_policy; // which version directories are served
 mod warmup; // `model_warmup` samples
 
+pub use in_flight::VersionInFlight;
 pub use lifecycle::{Version, VersionState};
 pub use model::Model;
 pub use open_instances::{OpenInstances, Opened};

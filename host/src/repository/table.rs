@@ -3,7 +3,7 @@
 //! A reloaded model gets a new entry. Its versions are opened first; one write then replaces the old entry. The old
 //! entry is not changed, so a request that looked it up before the write is still served by it.
 
-use super::{Model, OpenVersion, model_id};
+use super::{Model, OpenVersion, VersionInFlight, model_id};
 use crate::arena::Arena;
 use crate::error::{Code, Error, Result};
 use crate::ledger::Owner;
@@ -24,7 +24,7 @@ pub struct ModelTable {
 #[derive(Default)]
 struct Models {
     by_id: HashMap<String, Arc<Model>>,
-    /// Those whose id is not their name, with `--model-namespacing`.
+    /// Models whose id is not their name, with `--model-namespacing`.
     by_name: HashMap<String, Vec<Arc<Model>>>,
 }
 
@@ -112,7 +112,15 @@ impl LookupError {
 impl ModelTable {
     /// The model called `name`, or with that id, served or not.
     pub fn get(&self, name: &str) -> Option<Arc<Model>> {
-        self.models.load().get(name).ok().cloned()
+        self.model(name).ok()
+    }
+
+    /// As [`ModelTable::get`].
+    ///
+    /// # Errors
+    /// There is none, or several repositories have one.
+    pub fn model(&self, name: &str) -> Result<Arc<Model>, LookupError> {
+        self.models.load().get(name).cloned()
     }
 
     /// The models called `name`.
@@ -208,6 +216,14 @@ impl ModelTable {
         let served = versions.filter_map(|version| version.served());
         let ending = models.by_id.values().map(|model| model.ending.sequences());
         served.map(|served| served.scheduler.active_sequences()).chain(ending).sum()
+    }
+
+    /// What counts the requests in flight of each served version.
+    pub fn in_flight(&self) -> Vec<VersionInFlight> {
+        let models = self.models.load();
+        let versions = models.by_id.values().flat_map(|model| model.versions.values());
+        let served = versions.filter_map(|version| version.served());
+        served.map(|served| VersionInFlight::of(&served)).collect()
     }
 
     /// Takes every loaded version out of service. Requests in flight keep the versions that they use.

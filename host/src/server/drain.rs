@@ -8,7 +8,9 @@
 //! Requests that have not arrived completely are ended after [`INCOMPLETE_GRACE`]: they were not accepted.
 
 use super::Server;
+use crate::config::Program;
 use crate::plugin::model::live_models;
+use crate::repository::VersionInFlight;
 use crate::state::Phase;
 use std::time::{Duration, Instant};
 
@@ -29,7 +31,12 @@ impl Server {
         if let Some(control) = &control {
             control.stop();
         }
-        tracing::info!("Waiting for in-flight inferences to complete.");
+        let what = match self.context.settings.program {
+            Program::Tritonserver => "requests",
+            Program::InferenceServer | Program::Trtserver => "inferences",
+        };
+        tracing::info!("Waiting for in-flight {what} to complete.");
+        let by_version = self.context.models.in_flight();
         let limit = self.context.settings.exit_timeout;
         let sequence_limit = self.context.settings.exit_sequence_timeout.min(limit / 2);
         let incomplete_grace = INCOMPLETE_GRACE.min(limit / 2);
@@ -72,10 +79,11 @@ impl Server {
             }
             if logged != Some(left.as_secs()) {
                 logged = Some(left.as_secs());
+                let timeout = left.as_secs() + 1;
+                log_in_flight(timeout, &by_version);
                 tracing::info!(
-                    "Timeout {}: Found {models} live models and {requests} in-flight requests; \
-                     {sequences} sequences have not ended",
-                    left.as_secs() + 1
+                    "Timeout {timeout}: Found {models} live models and {requests} in-flight requests; \
+                     {sequences} sequences have not ended"
                 );
             }
             tokio::time::sleep(INTERVAL.min(left)).await;
@@ -85,5 +93,18 @@ impl Server {
             let _ = task.await;
         }
         code
+    }
+}
+
+/// Logs which model versions have requests in flight, in Triton's words.
+fn log_in_flight(timeout: u64, versions: &[VersionInFlight]) {
+    let counted = versions.iter().map(|version| (version, version.count()));
+    let busy: Vec<_> = counted.filter(|(_, count)| *count > 0).collect();
+    let number = busy.len();
+    tracing::info!(
+        "Timeout {timeout}: Found {number} model versions that have in-flight inferences"
+    );
+    for (VersionInFlight { name, version, .. }, count) in busy {
+        tracing::info!("Model '{name}' (version {version}) has {count} in-flight inferences");
     }
 }

@@ -1,6 +1,6 @@
 //! Finds backends and loads models at start.
 
-use crate::config::{ControlMode, Settings, platform_config};
+use crate::config::{BackendConfig, ControlMode, Settings, platform_config};
 use crate::device::{Device, Driver};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
@@ -73,6 +73,9 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
         }
         None => BTreeMap::new(),
     };
+    if settings.trtis_rules {
+        v1_batch_size(&settings.backend_config, &mut backend_config);
+    }
     for (backend, more) in &settings.backend_config {
         backend_config.entry(backend.clone()).or_default().extend(more.clone());
     }
@@ -90,6 +93,7 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
         backends,
         machine,
         strict: settings.strict_model_config,
+        trtis_rules: settings.trtis_rules,
         config_name: settings.model_config_name.clone(),
         retries: settings.model_load_retries,
         limits: LoadLimits {
@@ -104,6 +108,14 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
         reloadable: settings.control_mode != ControlMode::None,
         polls: settings.control_mode == ControlMode::Poll,
     })
+}
+
+/// The batch size that v1.x gave to ONNX models which can batch, unless `given` has another one for all backends.
+fn v1_batch_size(given: &BackendConfig, config: &mut BackendConfig) {
+    const KEY: &str = "default-max-batch-size";
+    if given.get("").is_none_or(|for_all| !for_all.contains_key(KEY)) {
+        config.entry("onnxruntime".into()).or_default().insert(KEY.into(), "1".into());
+    }
 }
 
 /// The GPUs that instances may be placed on.

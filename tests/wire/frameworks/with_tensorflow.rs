@@ -142,6 +142,7 @@ fn ragged_input_is_served() {
                   batch_output { target_name: \"OUTPUT0\" source_input: \"INPUT0\" } \
                   dynamic_batching { max_queue_delay_microseconds: 600000000 }";
     let server = Server::new().copy_model("tests/models/savedmodel/identity_fp32_nobatch");
+    let server = server.triton_start_line();
     let server = server.file("identity_fp32_nobatch/config.pbtxt", config).start();
     let mut connections = [server.connect(), server.connect()];
     let rows = [json!([1.0, 2.0]), json!([3.0, 4.0, 5.0])];

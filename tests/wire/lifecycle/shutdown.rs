@@ -40,6 +40,12 @@ fn drain_completes_executing_and_queued_requests() {
         assert_eq!(ended.code(), 0, "{}", ended.stderr);
         assert!(ended.stderr.contains("Waiting for in-flight inferences to complete."));
         assert!(ended.stderr.contains("in-flight requests"), "{}", ended.stderr);
+        for line in [
+            "Found 1 model versions that have in-flight inferences",
+            "Model 'slow' (version 1) has 2 in-flight inferences",
+        ] {
+            assert!(ended.stderr.contains(line), "no {line:?} in {}", ended.stderr);
+        }
     }
 }
 
@@ -122,6 +128,7 @@ fn drain_lets_open_sequences_end() {
         assert_eq!(sum(v2, &step(1, true, false)), 1);
         server.signal(Signal::TERM);
         server.wait_for_log("1 sequences have not ended");
+        server.wait_for_log("Model 'summing' (version 1) has 1 in-flight inferences");
         assert_eq!(sum(v2, &step(10, false, false)), 11);
         // New requests and sequences are refused.
         let other = server.post(

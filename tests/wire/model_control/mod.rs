@@ -1,8 +1,10 @@
 //! Loading and unloading models by request.
 
+mod ensembles;
 mod load_flags;
 mod namespaces;
 mod overrides;
+mod reloads;
 mod requests;
 mod timeline;
 mod traffic;

@@ -33,7 +33,16 @@ fn is_ambiguous(server: &Running, model: &str) {
         "There are 2 identifiers of model '{model}' in global map, model namespace must be provided to resolve \
          ambiguity."
     );
-    assert_eq!((response.status, response.error_text()), (400, text));
+    assert_eq!((response.status, response.error_text()), (400, text.clone()));
+    let statistics = server.get(&format!("/v2/models/{model}/stats"));
+    assert_eq!((statistics.status, statistics.error_text()), (400, text.clone()));
+    let status = server.get(&format!("/api/status/{model}"));
+    let quoted = text.replace('\'', "\\'");
+    assert!(
+        status.status == 400 && status.error_text().contains(&quoted),
+        "{}",
+        status.error_text()
+    );
 }
 
 #[test]

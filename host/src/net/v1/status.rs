@@ -7,7 +7,7 @@
 use super::config::known_to_v1;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::repository::{Model, Version};
+use crate::repository::{LookupError, Model, Version};
 use crate::stats::{RequestCounters, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,10 +47,10 @@ pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
             ..bare(ctx)
         });
     };
-    let model = ctx
-        .models
-        .get(name)
-        .ok_or_else(|| Error::invalid(format!("no status available for unknown model '{name}'")))?;
+    let model = ctx.models.model(name).map_err(|e| match e {
+        LookupError::Ambiguous(..) => e.error(),
+        _ => Error::invalid(format!("no status available for unknown model '{name}'")),
+    })?;
     Ok(ServerStatus {
         model_status: BTreeMap::from([(name.to_owned(), of_model(&model))]),
         ..bare(ctx)

@@ -4,7 +4,7 @@ use super::lookup::parse_version;
 use crate::error::{Error, Result};
 use crate::net::context::Context;
 use crate::repository::memory::{OwnerMemory, of_version};
-use crate::repository::{Model, Version};
+use crate::repository::{LookupError, Model, Version};
 use crate::stats::{CLOSE_REASONS, Counters, ResponseCounters, Span, WarmupSpans};
 use std::sync::Arc;
 use trtserver_proto::v2::{
@@ -19,8 +19,10 @@ pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStat
         let models = ctx.models.all();
         return Ok(models.values().flat_map(|m| of_model(m, None)).collect());
     }
-    let Some(model) = ctx.models.get(name).filter(|m| !m.ready_versions().is_empty()) else {
-        return Err(Error::invalid(format!("requested model '{name}' is not available")));
+    let model = match ctx.models.model(name) {
+        Ok(model) if !model.ready_versions().is_empty() => model,
+        Err(ambiguous @ LookupError::Ambiguous(..)) => return Err(ambiguous.error()),
+        _ => return Err(Error::invalid(format!("requested model '{name}' is not available"))),
     };
     let found = of_model(&model, number);
     if number.is_some() && found.is_empty() {
@@ -62,7 +64,7 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
         execution_count: counters.execution_count,
         inference_stats: Some(InferStatistics {
             success: duration(&total.success),
-            // Those refused before they were queued are failures in v1 only.
+            // Requests refused before they were queued are failures in v1 only.
             fail: duration(&Span {
                 count: total.failed.count.saturating_sub(counters.refused.count),
                 ns: total.failed.ns.saturating_sub(counters.refused.ns),

@@ -41,6 +41,8 @@ pub struct Loader {
     pub machine: Arc<Machine>,
     /// Refuse incomplete configurations instead of asking the backend to complete them.
     pub strict: bool,
+    /// Configurations follow the rules of v1.x ([`model_config::check_trtis_rules`]).
+    pub trtis_rules: bool,
     /// Use `configs/NAME.pbtxt` of the models that have it.
     pub config_name: Option<String>,
     /// How often the opening of a version is tried again.
@@ -187,6 +189,9 @@ impl Loader {
         match checked {
             Ok(warnings) => warnings.into_iter().for_each(warn),
             Err(reasons) => Refusal::by(reasons)?,
+        }
+        if self.trtis_rules {
+            Refusal::by(model_config::check_trtis_rules(&config))?;
         }
         if namespace.is_empty() && ensemble::names_namespace(&config) {
             let why = "is used only with --model-namespacing=true";

@@ -19,7 +19,7 @@ mod read; // config.pbtxt from disk
 mod testing; // set-up of the unit tests
 
 pub(super) use check::stays_inside;
-pub use check::{check, histogram_buckets};
+pub use check::{check, check_trtis_rules, histogram_buckets};
 pub use complete::complete;
 pub use detect::{Candidate, Probe, VersionListing};
 pub use error::{ConfigError, Fault, Part, Warning};

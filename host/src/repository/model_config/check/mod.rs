@@ -13,6 +13,7 @@ mod metrics; // buckets of histograms
 mod sequence; // sequence batching: strategy and control inputs
 mod states; // implicit states of sequence batching
 mod tensors; // declared inputs and outputs
+mod trtis_rules; // what v1.x refused
 mod unsupported; // fields that this server does not support
 
 use trtserver_proto::v2::ModelConfig;
@@ -26,13 +27,14 @@ use super::{ConfigError, InstanceSupport, Machine, Part, Warning, fields};
 pub(super) use unsupported::fields as unsupported_fields;
 
 pub use metrics::histogram_buckets;
+pub use trtis_rules::check as check_trtis_rules;
 
 /// Checks a normalised configuration. Returns warnings of settings without effect, and of unsupported settings that
 /// do not change the responses. `support` is that of the model's backend; `max_instances` is `--max-instances-per-model`.
 ///
 /// # Errors
 /// The configuration is invalid, or uses features that this server does not support: every reason that does not follow from
-/// another. The first is the one that a load reports.
+/// another. A load reports the first.
 pub fn check(
     config: &ModelConfig,
     machine: &Machine,

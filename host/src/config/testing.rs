@@ -1,0 +1,23 @@
+//! Start lines for unit tests.
+
+use super::{Exit, Start, from_args};
+use crate::cli;
+use std::ffi::OsString;
+
+pub(super) fn run_in(line: &str, env: &[(&str, &str)]) -> Result<Start, Exit> {
+    let args = std::iter::once("trtserver").chain(line.split_whitespace()).map(OsString::from);
+    let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+    from_args(args, &env, "1.2")
+}
+
+pub(super) fn run(line: &str) -> Result<Start, Exit> {
+    run_in(line, &[])
+}
+
+pub(super) fn error_of(line: &str) -> String {
+    let stop = run(line).expect_err(line);
+    assert_eq!((stop.code, stop.stdout.as_str()), (1, ""), "{line}");
+    let hint = format!("Usage: {}\ntrtserver --help lists the flags.\n", cli::USAGE);
+    let text = stop.stderr.strip_suffix(&hint).unwrap_or_else(|| panic!("{line}: {}", stop.stderr));
+    text.strip_suffix('\n').unwrap().to_owned()
+}
