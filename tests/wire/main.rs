@@ -37,6 +37,7 @@ mod onnx_gpu;
 mod overload;
 mod perf_analyzer;
 mod plugin_command;
+mod protocol_rows;
 mod queue_policy;
 mod ragged_batching;
 mod readiness;
