@@ -86,8 +86,8 @@ pub fn addresses(v: &Values, name: &str) -> Result<Vec<ListenAddress>, String> {
     Ok(all)
 }
 
-/// The addresses of a listener without a flag of its own: those of HTTP on the network. A server that serves HTTP on Unix
-/// sockets only opens nothing to other machines, so these listeners use the loopback address then.
+/// The addresses of a listener without a flag of its own: the TCP addresses of HTTP. If HTTP has only Unix sockets, the loopback
+/// address, so that nothing is open to other machines.
 pub fn beside(http: &[ListenAddress]) -> Vec<ListenAddress> {
     let hosts: Vec<_> = http.iter().filter(|address| address.is_host()).cloned().collect();
     if hosts.is_empty() { vec![ListenAddress::Host("127.0.0.1".to_owned())] } else { hosts }

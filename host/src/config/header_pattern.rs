@@ -27,7 +27,7 @@ impl HeaderPattern {
         builder.case_insensitive(true).unicode(false);
         builder.size_limit(MAX_COMPILED).dfa_size_limit(MAX_COMPILED);
         let regex = builder.build().map_err(|e| {
-            // The last line has the reason; those before it show the pattern.
+            // The last line has the reason; the lines before it show the pattern.
             let text = e.to_string();
             let reason = text.lines().last().unwrap_or_default();
             format!("--{flag}: the pattern is not valid: {}", reason.trim_start_matches("error: "))

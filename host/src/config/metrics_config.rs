@@ -6,7 +6,7 @@ use crate::stats::LatencySettings;
 
 const KEYS: &str = "counter_latencies, histogram_latencies, summary_latencies, summary_quantiles";
 
-/// Settings from texts `KEY=VALUE`; of several values for a key the last one counts.
+/// Settings from texts `KEY=VALUE`; the last value of a key is used.
 pub fn latency_metrics(flags: &Flags, v: &Values) -> Result<LatencySettings, String> {
     const NAME: &str = "metrics-config";
     let origin = flags.get(NAME).map(|given| given.origin.to_string()).unwrap_or_default();
@@ -37,7 +37,7 @@ fn switch(value: &str) -> Option<bool> {
     }
 }
 
-/// The quantiles. Their errors are checked only: ours are below those that users ask for.
+/// The quantiles. Their errors are only checked: the buckets of the histogram decide how exact a value is.
 fn quantiles(text: &str) -> Option<Vec<f64>> {
     let share = |text: &str| {
         let share = text.trim().parse::<f64>().ok()?;

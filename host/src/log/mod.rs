@@ -29,7 +29,7 @@ use crate::sync::Mutex;
 #[derive(Clone, Debug)]
 pub struct LogControl(Arc<CurrentSettings>);
 
-/// Is called with new settings, for logs that this one does not filter: those of backends.
+/// Is called with new settings, for the logs of backends, which are not filtered here.
 pub type OnChange = fn(&LogSettings);
 
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! The metrics page for Prometheus, gathered per scrape. A scrape waits for no load, execution or process of a model: what it reads is
-//! behind locks that are held for a few instructions.
+//! The metrics page for Prometheus, gathered per scrape. A scrape waits for no load, execution or process of a model: every lock that
+//! it takes is held for a few instructions.
 
 mod budget; // the memory budget
 mod cached; // values that are read at most once per interval

@@ -69,7 +69,7 @@ const COUNTERS: [CounterRow; 9] = [
 /// Families with one series per version that is loaded or should be, and per GPU of its instances; versions that were
 /// unloaded have none.
 pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
-    // Without `counter_latencies` those of durations are missing, as in Triton, and the others count.
+    // Without `counter_latencies` counters of durations are missing, as in Triton; the other counters go on.
     let shown = |(name, ..): &&CounterRow| settings().counters || !name.ends_with("_duration_us");
     let (mut rows, values): (Vec<Family>, Vec<CounterValue>) = COUNTERS
         .iter()

@@ -51,7 +51,7 @@ fn read() -> Vec<MetricFamily> {
         families.push(Family::single_gauge(
             "process_open_fds",
             "Number of open file descriptors",
-            // Without the one of the listing.
+            // Without the descriptor of this listing.
             open.count().saturating_sub(1) as f64,
         ));
     }

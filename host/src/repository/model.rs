@@ -28,14 +28,14 @@ pub struct Model {
     pub(super) latest: ArcSwapOption<OpenVersion>,
     /// Replaced versions whose sequences have not ended; shared with the entries before and after.
     pub(super) ending: Arc<EndingVersions>,
-    /// Why the files as they are now were not loaded, while the versions of an earlier load serve.
+    /// Why the current files were not loaded, while the versions of an earlier load serve.
     reload_failure: ArcSwapOption<String>,
     /// When this entry was created, CLOCK_MONOTONIC.
     created_ns: u64,
     pub(super) load_info: LoadInfo,
 }
 
-/// How a model was loaded, for the decision what a later load or unload has to do.
+/// How a model was loaded. Later loads and unloads depend on it.
 #[derive(Default)]
 pub(super) struct LoadInfo {
     /// State of the directory when it was read; `None` when the files came with the load request.
@@ -48,7 +48,7 @@ pub(super) struct LoadInfo {
     pub requested_by_name: AtomicBool,
     /// Its configuration file is missing or cannot be read: the model does not count for strict readiness.
     pub unreadable: AtomicBool,
-    /// Its directory was removed: a model that is added under this name later is another one.
+    /// Its directory was removed: a model that is added under this name later has new counters.
     pub deleted: AtomicBool,
 }
 

@@ -11,9 +11,9 @@ pub fn split(id: &str) -> (&str, &str) {
     id.rsplit_once('/').unwrap_or(("", id))
 }
 
-/// The id of the model that a step of the ensemble `ensemble` names: the one that it names with its namespace, else the one
-/// in the namespace of the ensemble, else the only one of that name. The name itself if there is none. `exists` is asked about
-/// ids; `named` returns those with a name.
+/// The id of the model that a step of the ensemble `ensemble` names. Precedence, highest first: the namespace that the step names,
+/// the namespace of the ensemble, the only model of that name, the name itself. `exists` is asked about ids; `named` returns the ids
+/// of the models with a name.
 pub fn of_step(
     ensemble: &str,
     step: &str,

@@ -1,5 +1,5 @@
-//! The instances of an open version: which there are, and what further ones are opened with. A change of the instance groups
-//! opens and closes instances while the others go on serving.
+//! The instances of an open version, and what is needed to open more of them. A change of the instance groups opens and closes
+//! instances while the unchanged instances serve.
 
 use super::store::ModelDir;
 use crate::instance::group::InstancePlan;
@@ -51,8 +51,8 @@ impl OpenInstances {
         Arc::new(Self { queue, signature, names, opened, all: Mutex::default() })
     }
 
-    /// Takes a number for a further instance: that of one whose thread has ended, or the next. The result is to be dropped
-    /// when the thread ends.
+    /// Takes a number for a further instance: the number of an instance whose thread has ended, else the next. The result must be
+    /// dropped when the thread ends.
     pub(super) fn add(&self, plan: InstancePlan) -> (usize, Arc<()>) {
         let mut all = self.all();
         let ended = |of: &OpenInstance| of.removed && of.thread.strong_count() == 0;
@@ -76,7 +76,7 @@ impl OpenInstances {
         self.queue.remove_instance(number);
     }
 
-    /// How many there are.
+    /// Number of instances.
     pub(super) fn count(&self) -> usize {
         self.all().iter().filter(|instance| !instance.removed).count()
     }
@@ -93,8 +93,8 @@ impl OpenInstances {
         InstanceChange { open, close }
     }
 
-    /// Whether `change` is possible while the version serves: only instances on the CPU come and go, and no sequence belongs
-    /// to an instance.
+    /// Whether `change` is possible while the version serves: it concerns only instances on the CPU, and the model has no
+    /// sequences, which belong to instances.
     pub(super) fn can(&self, change: &InstanceChange) -> bool {
         let all = self.all();
         let close = change.close.iter().filter_map(|number| Some(&all.get(*number)?.plan));
@@ -131,7 +131,7 @@ impl Drop for OpenInstances {
     }
 }
 
-/// Instances that were opened beside those of a serving version. Unless the change is completed they are closed.
+/// A change of the instances of a serving version: the new instances are open. They are closed unless the change is completed.
 pub struct Resized {
     pub(super) instances: Arc<OpenInstances>,
     pub(super) opened: Vec<usize>,
@@ -139,7 +139,7 @@ pub struct Resized {
 }
 
 impl Resized {
-    /// Closes the instances that the version is to have no longer.
+    /// Closes the surplus instances.
     pub(super) fn complete(mut self) {
         self.opened.clear();
         self.close.iter().for_each(|number| self.instances.remove(*number));

@@ -1,5 +1,4 @@
-//! Readiness of models: the rules of strict readiness and of `--ready-models`, and which model keeps the server from being
-//! ready, why and since when.
+//! Readiness of models: the rules of strict readiness and of `--ready-models`; models that are not ready, with reason and time.
 
 use super::{Model, ModelTable, Version, VersionState};
 use std::sync::Arc;
@@ -36,8 +35,8 @@ impl Model {
         self.is_strictly_ready() && self.versions.values().any(|v| v.is_ready())
     }
 
-    /// Since when not all of its versions are READY, in nanoseconds of CLOCK_MONOTONIC. A refused configuration is as old as
-    /// the entry in the table.
+    /// When it ceased to be ready, in nanoseconds of CLOCK_MONOTONIC. For a refused configuration, when its entry in the table was
+    /// created.
     pub(super) fn unready_since_ns(&self) -> u64 {
         let unready = self.versions.values().filter(|v| !v.is_ready());
         let since = unready.map(|v| v.since_ns()).max();

@@ -7,7 +7,7 @@ use super::dtype::DType;
 pub enum BatchInputKind {
     /// The number of its elements in each request.
     ElementCount,
-    /// The number of its elements in each request and those before it.
+    /// The running sum of its elements: of each request and all requests before it.
     AccumulatedElementCount,
     /// The same after a 0.
     AccumulatedElementCountWithZero,

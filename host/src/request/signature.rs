@@ -74,7 +74,7 @@ pub struct Signature {
     pub inputs: Vec<TensorSpec>,
     pub outputs: Vec<TensorSpec>,
     /// Inputs that the host adds and clients never see: controls and states of sequences, batch inputs. Their numbers
-    /// continue those of `inputs`.
+    /// follow the numbers of `inputs`.
     pub hidden: Vec<TensorSpec>,
     /// Batch inputs. In the child process of an isolated model they are inputs like others.
     pub batch_inputs: Vec<BatchInput>,

@@ -71,7 +71,7 @@ impl Scheduler {
         }
     }
 
-    /// Instances that take its requests; `None`: those of the steps' models do.
+    /// Number of instances that execute its requests; `None` for an ensemble, whose steps have instances.
     pub fn instances(&self) -> Option<usize> {
         match self {
             Scheduler::Queue(queue) => Some(queue.instances()),

@@ -178,7 +178,7 @@ impl Server {
             }
         };
         if !self.finish_loading(report) {
-            // Models that were loaded, and those whose load failed last, are closed before the process ends.
+            // Loaded models, and models whose last load failed, are closed before the process ends.
             self.drain().await;
             return 1;
         }

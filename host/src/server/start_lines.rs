@@ -19,7 +19,7 @@ pub fn initializing(settings: &Settings) {
     tracing::info!("Initializing {name} Inference Server (trtserver {version})");
 }
 
-/// Logs what is served, in the words of 18.04 or of 0.12. Triton's lines are those of the listeners.
+/// Logs what is served, with the texts of 18.04 or of 0.12. Triton's lines are logged by the listeners.
 pub fn listening(settings: &Settings, ports: &Ports) {
     if settings.era_a || settings.program == Program::InferenceServer {
         if let Some(port) = ports.http {

@@ -72,7 +72,7 @@ pub struct Counters {
     pub execution_count: u64,
     /// Requests that were handed to an instance.
     pub started: u64,
-    /// Those of them that failed.
+    /// Started requests that failed.
     pub failed_executing: u64,
     /// Requests refused before they were queued, e.g. for a wrong shape; `requests` has them as failed ones, too.
     pub refused: Span,

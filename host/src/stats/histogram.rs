@@ -96,7 +96,7 @@ impl Histogram {
         self.sum_ns += ns;
     }
 
-    /// Adds `other`, or becomes it if the bounds differ: those of a version change when it is loaded with other ones.
+    /// Adds `other`. If the bounds differ, because a load has changed the bounds of the version, becomes `other`.
     pub(super) fn merge(&mut self, other: &Self) {
         if self.buckets != other.buckets {
             self.clone_from(other);

@@ -88,7 +88,7 @@ static DEFAULT_BUCKETS: LazyLock<HistogramBuckets> =
     LazyLock::new(|| HistogramBuckets::new(|_| None));
 
 impl HistogramBuckets {
-    /// `bounds` returns those of a family in its unit; `None` are the default ones.
+    /// `bounds` returns the bounds of a family in its unit; `None` selects the default bounds.
     pub fn new<'a>(bounds: impl Fn(&str) -> Option<&'a [f64]>) -> Self {
         Self(HISTOGRAMS.each_ref().map(|kind| {
             Arc::new(Buckets::new(bounds(kind.family).unwrap_or(kind.bounds), kind.unit_ns))

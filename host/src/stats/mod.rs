@@ -44,7 +44,7 @@ pub enum FailureReason {
     Refused,
 }
 
-/// Those that the metrics show as failures.
+/// The reasons that the metrics show as failures.
 pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
     (FailureReason::Rejected, "REJECTED"),
     (FailureReason::Canceled, "CANCELED"),

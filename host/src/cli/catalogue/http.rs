@@ -27,8 +27,8 @@ pub(super) const HTTP: &[Flag] = &[
         "http-health-address",
         Kind::Text("ADDRESS"),
         "",
-        "Addresses of the additional listener for health, as for --http-address; by default those of --http-address that \
-         are not Unix sockets",
+        "Addresses of the additional listener for health, as for --http-address; by default the TCP addresses of \
+         --http-address",
     )
     .repeats(),
     flag(

@@ -8,8 +8,8 @@ pub(super) const METRICS: &[Flag] = &[
         "metrics-address",
         Kind::Text("ADDRESS"),
         "",
-        "Addresses of the metrics listener, as for --http-address; by default those of --http-address that are not Unix \
-         sockets, or 127.0.0.1",
+        "Addresses of the metrics listener, as for --http-address; by default the TCP addresses of --http-address, or \
+         127.0.0.1 if it has none",
     )
     .repeats(),
     flag(

@@ -7,7 +7,7 @@ use trtserver_proto::v1::{
 };
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
-/// `status` in that layout, which has neither versions nor states: durations are those of all versions.
+/// `status` in that layout, which has neither versions nor states: durations are sums over all versions.
 pub fn of(status: ServerStatus) -> ServerStatus1804 {
     let model = |(name, model): (String, ModelStatus)| (name, of_model(model));
     ServerStatus1804 {

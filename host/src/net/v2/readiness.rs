@@ -54,7 +54,7 @@ pub fn model_not_ready(ctx: &Context, name: &str, version: &str) -> Option<Strin
         if let Some(refusal) = &model.refusal {
             return Some(refusal.clone());
         }
-        // Without a number the highest version is the one that should serve.
+        // Without a number the highest version should serve.
         let version = match number {
             Some(number) => model.versions.get(&number),
             None => model.versions.values().next_back(),
@@ -67,7 +67,7 @@ pub fn model_not_ready(ctx: &Context, name: &str, version: &str) -> Option<Strin
     ctx.models.find(name, number).err().map(|missing| v2_missing(missing).message.to_string())
 }
 
-/// All models that are not ready, those that the server requires or not.
+/// All models that are not ready, whether the server requires them or not.
 pub fn unready_models(ctx: &Context) -> Vec<Unready> {
     let settings = &ctx.settings;
     let mut models = ctx.models.unready(settings.strict_readiness, &settings.ready_models);

@@ -176,7 +176,7 @@ impl Declared {
     }
 }
 
-/// The shape of an output that a source input of that shape cuts: variable dimensions are those of the input.
+/// The shape of an output that a source input of that shape cuts: the input gives the variable dimensions.
 fn cut_shape(declared: &[i64], source: &[i64]) -> Shape {
     let dim = |(at, &dim): (usize, &i64)| match dim {
         -1 => source.get(at).copied().unwrap_or(1),

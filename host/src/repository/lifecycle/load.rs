@@ -107,7 +107,7 @@ impl ModelControl {
             Err(_) if self.is_stopping() => Err(LoadError::Stopping),
             Err(RefusedModel { error, config, unreadable }) => {
                 self.publish_refusal(name, old.as_deref(), config, &error, unreadable);
-                // A loaded model goes on to serve, and its client is told why it was not replaced.
+                // A loaded model continues to serve; the response says why it was not replaced.
                 Err(match unreadable && !old.is_some_and(|old| old.is_loaded()) {
                     true => LoadError::Unreadable(error),
                     false => LoadError::Refused(error),

@@ -1,5 +1,5 @@
-//! Overrides in a load request: a configuration (`config`) and files (`file:VERSION/PATH`), used in place of those in the
-//! repository.
+//! Overrides in a load request: a configuration (`config`) and files (`file:VERSION/PATH`), which replace the
+//! configuration and the files in the repository.
 
 use super::super::model_config::stays_inside;
 use super::super::store::{ModelDir, VersionFiles};

@@ -30,7 +30,7 @@ pub struct PreparedModel {
     pub versions: Vec<VersionDir>,
     /// Versions that stay open.
     pub kept: Vec<i64>,
-    /// Those of them whose instances change.
+    /// Kept versions whose instances change.
     pub resized: Vec<Arc<Version>>,
     /// How often the opening of a version is tried again.
     pub retries: u64,

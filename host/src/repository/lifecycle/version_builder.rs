@@ -170,11 +170,11 @@ impl VersionBuilder {
         }))
     }
 
-    /// Opens the instances that the open version `open` lacks. Those that it is to have no longer are closed when the
-    /// result is completed.
+    /// Opens the instances that the open version `open` lacks. Its surplus instances are closed when the result is
+    /// completed.
     ///
     /// # Errors
-    /// As for `open`; the instances are those of before.
+    /// As for `open`; the instances are unchanged.
     pub fn resize(
         &self,
         version: &Version,
@@ -200,7 +200,7 @@ impl VersionBuilder {
         Ok(Resized { instances: Arc::clone(instances), opened, close: change.close })
     }
 
-    /// Opens instances and waits for them. Returns their numbers. `give_up` closes those with these numbers after a failure.
+    /// Opens instances and waits for them. Returns their numbers. After a failure `give_up` closes the instances with the given numbers.
     fn open_instances(
         &self,
         shared: &SharedByInstances<'_>,

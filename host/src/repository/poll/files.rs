@@ -118,7 +118,7 @@ impl RepositoryFiles {
         self.watches.as_mut().map(Watches::read).unwrap_or_default()
     }
 
-    /// Looks at the models that `hints` name and at those of `extent`. Returns what was looked at.
+    /// Looks at the models that `hints` name and at the models of `extent`. Returns the models and their files.
     pub fn look(&mut self, hints: &Hints, extent: Extent) -> Vec<(String, Look)> {
         let all = extent == Extent::All || hints.all;
         let (mut gone, mut listed) = (BTreeSet::new(), false);
@@ -257,7 +257,7 @@ impl Repository {
 }
 
 impl Model {
-    /// False if a repository that is not on local disk could not be read: its files are those of the last look.
+    /// False if a repository that is not on local disk could not be read: its files are kept as the last look found them.
     fn read<'a>(
         &mut self,
         id: &str,

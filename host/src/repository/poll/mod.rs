@@ -42,7 +42,7 @@ pub struct Poller {
     interval: Duration,
     /// Models that could not be loaded.
     failed: BTreeSet<String>,
-    /// Those of them whose repository could not be read.
+    /// Failed models whose repository could not be read.
     unread: BTreeSet<String>,
     /// Ensembles whose steps are still to be loaded.
     waiting: BTreeSet<String>,

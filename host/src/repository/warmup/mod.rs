@@ -80,7 +80,7 @@ impl Sample<'_> {
         Ok(WarmupSample { name: name.as_str().into(), runs, calls, inputs })
     }
 
-    /// All inputs with their index, including those that the host adds; batch inputs it adds to each batch.
+    /// All inputs with their index, including sequence controls and states, without batch inputs, which the host adds to each batch.
     fn specs(&self) -> impl Iterator<Item = (usize, &TensorSpec)> {
         let all = self.signature.inputs.iter().chain(&self.signature.hidden).enumerate();
         all.filter(|(_, spec)| spec.role != Role::Batch)

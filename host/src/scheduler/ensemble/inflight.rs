@@ -1,7 +1,8 @@
-//! `max_inflight_requests`: at most so many requests of an ensemble's step at a time, of all requests to the ensemble together.
+//! `max_inflight_requests`: the maximum number of requests that each step of an ensemble has at a time, for all requests to the
+//! ensemble together.
 //!
-//! A step beyond the limit waits, without a thread. Meanwhile a decoupled step whose responses it takes is held up where its
-//! backend sends the next one.
+//! A request beyond the limit waits, without a thread. If it takes a response of a decoupled step, the backend of that step is blocked
+//! when it sends its next response.
 
 use crate::error::{Code, Error, Result};
 use crate::request::unread::Backlog;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// How often a waiting backend looks for a cancellation.
 const LOOK: Duration = Duration::from_millis(50);
-/// A backend that has waited so long sends its response all the same, as in Triton.
+/// After this time a blocked backend sends its response in spite of the limit, as in Triton.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 
 type Submission = Box<dyn FnOnce(Slot) + Send>;
@@ -22,14 +23,14 @@ type Submission = Box<dyn FnOnce(Slot) + Send>;
 pub struct InflightLimit {
     max: usize,
     steps: Mutex<Vec<Slots>>,
-    room: Condvar,
+    freed: Condvar,
 }
 
 #[derive(Default)]
 struct Slots {
     taken: usize,
     waiting: VecDeque<Submission>,
-    /// A thread is submitting what waited.
+    /// A thread is submitting waiting requests.
     submitting: bool,
 }
 
@@ -37,7 +38,7 @@ impl InflightLimit {
     /// `None` without a limit.
     pub fn new(max: usize, steps: usize) -> Option<Arc<Self>> {
         let steps = (0..steps).map(|_| Slots::default()).collect();
-        let limit = Self { max, steps: Mutex::new(steps), room: Condvar::new() };
+        let limit = Self { max, steps: Mutex::new(steps), freed: Condvar::new() };
         (max > 0).then(|| Arc::new(limit))
     }
 
@@ -45,7 +46,7 @@ impl InflightLimit {
     pub fn submit(self: &Arc<Self>, step: usize, submit: Submission) {
         let mut steps = self.steps.lock();
         let slots = &mut steps[step];
-        if !slots.has_room(self.max) {
+        if !slots.has_free(self.max) {
             slots.waiting.push_back(submit);
             return;
         }
@@ -54,7 +55,7 @@ impl InflightLimit {
         submit(Slot { limit: Arc::clone(self), step });
     }
 
-    /// Gives a slot back, and submits what waits for it.
+    /// Frees a slot, and submits a request that waits for it.
     fn release(self: &Arc<Self>, step: usize) {
         let mut steps = self.steps.lock();
         steps[step].taken -= 1;
@@ -72,7 +73,7 @@ impl InflightLimit {
         }
         steps[step].submitting = false;
         drop(steps);
-        self.room.notify_all();
+        self.freed.notify_all();
     }
 }
 
@@ -89,7 +90,7 @@ impl Drop for Slot {
 }
 
 impl Slots {
-    fn has_room(&self, max: usize) -> bool {
+    fn has_free(&self, max: usize) -> bool {
         self.taken < max && self.waiting.is_empty()
     }
 }
@@ -99,28 +100,28 @@ pub struct StepStream {
     pub limit: Arc<InflightLimit>,
     pub readers: Vec<usize>,
     pub ensemble: Arc<str>,
-    /// That of the request.
+    /// The stream of the request.
     pub stream: Arc<dyn StreamLimit>,
 }
 
 impl StepStream {
-    fn has_room(&self, steps: &[Slots]) -> bool {
-        self.readers.iter().all(|step| steps[*step].has_room(self.limit.max))
+    fn has_free(&self, steps: &[Slots]) -> bool {
+        self.readers.iter().all(|step| steps[*step].has_free(self.limit.max))
     }
 
     fn wait(&self, cancel: &CancelToken) {
         let since = Instant::now();
         let mut steps = self.limit.steps.lock();
-        while !self.has_room(&steps) && !cancel.is_cancelled() {
+        while !self.has_free(&steps) && !cancel.is_cancelled() {
             if since.elapsed() >= MAX_WAIT {
                 let name = &self.ensemble;
                 tracing::error!(
-                    "ensemble '{name}': no room for {MAX_WAIT:?} in a step after a decoupled one \
-                     (max_inflight_requests); its response is passed on"
+                    "ensemble '{name}': a step after a decoupled step had no free slot for {MAX_WAIT:?} \
+                     (max_inflight_requests); the response is passed on"
                 );
                 return;
             }
-            steps = self.limit.room.wait_timeout(steps, LOOK).0;
+            steps = self.limit.freed.wait_timeout(steps, LOOK).0;
         }
     }
 }
@@ -129,7 +130,7 @@ impl StreamLimit for StepStream {
     fn admit(self: Arc<Self>, bytes: usize, wait: bool, cancel: &CancelToken) -> Result<Unread> {
         if wait {
             self.wait(cancel);
-        } else if !self.has_room(&self.limit.steps.lock()) {
+        } else if !self.has_free(&self.limit.steps.lock()) {
             return Err(Error::new(
                 Code::ResourceExhausted,
                 format!(

@@ -1,5 +1,5 @@
-//! Responses of decoupled steps on their way through an ensemble: each has a pool of tensors, and those of the last decoupled step
-//! before the outputs become responses of the ensemble. Without locks: [`super::run`] has the lock.
+//! Responses of decoupled steps in an ensemble. Each has a pool of tensors; a response of the last decoupled step before the outputs
+//! becomes a response of the ensemble. Without locks: [`super::run`] has the lock.
 
 use super::graph::Graph;
 use super::tensors::{StepInputs, Tensor, TensorPool};
@@ -18,7 +18,7 @@ pub struct StepResponses {
     outgoing: VecDeque<u64>,
     /// A thread is sending a response.
     delivering: bool,
-    /// Those whose steps have ended, until [`StepResponses::take_spent`].
+    /// Responses whose steps have ended, until [`StepResponses::take_spent`].
     spent: Vec<StepResponse>,
 }
 

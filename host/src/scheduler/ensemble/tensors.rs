@@ -101,7 +101,7 @@ impl TensorPool {
         pool
     }
 
-    /// A pool for a response of the decoupled step `source`. `uses`: those of the request's pool when it was new.
+    /// A pool for a response of the decoupled step `source`. `uses`: the uses that the request's pool counted when it was new.
     pub fn of_response(&self, graph: &Graph, source: usize, uses: &[usize]) -> Self {
         let state = |(state, of): (&StepState, &Option<usize>)| match state {
             StepState::PerResponse if *of == Some(source) => StepState::Waiting,

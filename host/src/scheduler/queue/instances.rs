@@ -80,7 +80,7 @@ impl Instances {
         self.all.len()
     }
 
-    /// `instance` is `Running`: one of those at first, a new one, or one in place of a retired one whose thread has ended.
+    /// Makes `instance` `Running`: an instance of the start, a new one, or a retired one whose thread has ended and whose number is used again.
     pub(super) fn add(&mut self, instance: usize) {
         match self.all.get_mut(instance) {
             Some(place) if place.retired => *place = Instance::new(),

@@ -113,8 +113,8 @@ impl Queue {
         self.lock().instances.allow_inline(instance, inline);
     }
 
-    /// Instance `instance` may take batches from now on. Those at first may without this call; the number of another is the
-    /// next one, or that of a removed instance whose thread has ended.
+    /// Instance `instance` may take batches from now on. Instances of the start need no such call; a further one has the
+    /// next number, or the number of a removed instance whose thread has ended.
     pub fn add_instance(&self, instance: usize) {
         self.lock().instances.add(instance);
     }

@@ -38,7 +38,7 @@ fn read_value(key: &str, kind: Kind, value: &Json<'_>) -> Result<Value> {
         }
         (Kind::Format, value) => {
             let name = text(key, value)?;
-            // The status and the flag's name are those of the original.
+            // Triton's status, and its spelling of the flag's name.
             let unknown =
                 || Error::unavailable(format!("invalid argument for --log_format, got: {name}"));
             format(&name).map(Value::Format).ok_or_else(unknown)

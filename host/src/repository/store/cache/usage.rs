@@ -11,7 +11,7 @@ pub struct CacheUsage {
     pub bytes: u64,
     /// `None` = no limit.
     pub limit: Option<u64>,
-    /// Contents that were found, and those that had to be downloaded.
+    /// Contents that were found, and contents that had to be downloaded.
     pub hits: u64,
     pub misses: u64,
 }
