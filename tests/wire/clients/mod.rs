@@ -1,3 +1,4 @@
 //! The clients of this repository, against the real server.
 
+mod core;
 mod programs;

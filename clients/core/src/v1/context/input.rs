@@ -112,6 +112,11 @@ impl Input {
         &self.shape
     }
 
+    /// The shape that is sent: what was set, otherwise the configuration's.
+    pub(super) fn dims(&self) -> &[i64] {
+        if self.shape.is_empty() { &self.config.dims } else { &self.shape }
+    }
+
     /// Sets the shape of a variable-size input, without the batch.
     pub fn set_shape(&mut self, dims: &[i64]) -> Result<()> {
         if let Some(dim) = dims.iter().find(|dim| **dim < 0) {
@@ -189,8 +194,7 @@ impl Input {
                 "must set shape for variable-size input '{name}' before setting input data"
             )));
         }
-        let dims = if self.shape.is_empty() { &self.config.dims } else { &self.shape };
-        let expected = element_count(dims);
+        let expected = element_count(self.dims());
         if strings.len() as i64 != expected {
             let found = strings.len();
             let text = format!("expecting {expected} strings for input '{name}', got {found}");

@@ -157,7 +157,7 @@ impl Run {
         Ok(())
     }
 
-    /// Makes the request. Fixed-size inputs state their dimensions only if a shape was set, strings also their size.
+    /// Makes the request. Strings state also their size.
     ///
     /// # Errors
     /// An input does not have the data of the whole batch.
@@ -171,7 +171,7 @@ impl Run {
             let is_fixed = element_size(input.config().data_type()).is_some();
             header.input.push(InputHeader {
                 name: input.name().to_owned(),
-                dims: input.shape().to_vec(),
+                dims: input.dims().to_vec(),
                 batch_byte_size: if is_fixed { 0 } else { total },
                 shared_memory: input.shared_memory().map(|(region, offset)| InferSharedMemory {
                     name: region.to_owned(),
