@@ -37,3 +37,6 @@ pub use settings::{
     Compression, DEFAULT_CONNECT_TIMEOUT, DEFAULT_DEADLINE, DEFAULT_MAX_RESPONSE_BYTES, Protocol,
     Settings, Tls,
 };
+
+#[cfg(test)]
+mod bad_server_tests;

@@ -76,9 +76,16 @@ impl Transport {
     /// Sends one message and returns the one that comes back.
     pub async fn unary(&self, rpc: Rpc<'_>, message: Segments) -> Result<Bytes> {
         let (path, deadline) = (rpc.path, rpc.deadline);
-        within(deadline, self.unary_now(rpc, message))
-            .await
-            .map_err(|e| e.asked_of(|| self.asked_grpc(path)))
+        within(deadline, self.unary_now(rpc, message)).await.map_err(|e| {
+            self.forget_broken(&e);
+            e.asked_of(|| self.asked_grpc(path))
+        })
+    }
+
+    fn forget_broken(&self, error: &Error) {
+        if let (Kind::Connection, Connections::Grpc(http2)) = (error.kind(), &self.connections) {
+            http2.forget();
+        }
     }
 
     async fn unary_now(&self, rpc: Rpc<'_>, message: Segments) -> Result<Bytes> {
@@ -364,7 +371,10 @@ impl RpcReceiver {
         if !matches!(result, Ok(Some(_))) {
             self.state = State::Ended;
         }
-        result.map_err(|e| e.asked_of(|| self.asked.clone()))
+        result.map_err(|e| {
+            self.transport.forget_broken(&e);
+            e.asked_of(|| self.asked.clone())
+        })
     }
 
     async fn advance(&mut self) -> Result<Option<Bytes>> {

@@ -50,6 +50,11 @@ impl Http2 {
         self.tasks.abort();
     }
 
+    /// The next call opens a connection: this one broke, although its task may not have ended yet.
+    pub fn forget(&self) {
+        *self.current.lock() = None;
+    }
+
     /// Sends a request and waits for the head of its response. A connection that was closed before it took the request is
     /// replaced.
     pub async fn send(
