@@ -2,18 +2,16 @@
 //!
 //! `v1.rs` and `v2.rs` each show one protocol, to copy from.
 
-mod http;
 mod picture;
 mod v1;
 mod v2;
 
-use bytes::Bytes;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use http::Http;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tonic::transport::{Channel, Endpoint};
+use trtserver_client::blocking::v2::Client;
+use trtserver_client::{Bytes, Protocol, Settings};
 
 /// The tensors of the model `digits`.
 const INPUT: &str = "IMAGE";
@@ -29,10 +27,9 @@ struct Best {
     score: f64,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let matches = cli().get_matches();
-    match run(&matches).await {
+    match run(&matches) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(problem) => {
@@ -81,18 +78,15 @@ fn cli() -> Command {
 }
 
 /// True if every request succeeded with the expected result.
-async fn run(matches: &ArgMatches) -> Result<bool, String> {
-    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let http = Http::new(text("http"));
+fn run(matches: &ArgMatches) -> Result<bool, String> {
+    let settings = |flag: &str, protocol| {
+        let address = matches.get_one::<String>(flag).map_or("", String::as_str);
+        Settings::new(address).protocol(protocol).deadline(Some(TIMEOUT))
+    };
+    let (http, grpc) = (settings("http", Protocol::Http), settings("grpc", Protocol::Grpc));
     if let Some(seconds) = matches.get_one::<u64>("wait") {
-        wait(&http, Duration::from_secs(*seconds)).await?;
+        wait(&http, Duration::from_secs(*seconds))?;
     }
-    let grpc = text("grpc");
-    let channel = Endpoint::from_shared(format!("http://{}", grpc.trim_start_matches("http://")))
-        .map_err(|e| format!("`{grpc}` is not an address: {e}"))?
-        .connect_timeout(TIMEOUT)
-        .timeout(TIMEOUT)
-        .connect_lazy();
     let expected = matches.get_one::<String>("expect").map(String::as_str);
     let models: Vec<_> = matches.get_many::<String>("model").unwrap_or_default().collect();
     let mut success = true;
@@ -103,36 +97,25 @@ async fn run(matches: &ArgMatches) -> Result<bool, String> {
             if models.len() > 1 {
                 println!(" {model}");
             }
-            success &= classify(&http, &channel, model, &picture, expected).await;
+            success &= classify(&http, &grpc, model, &picture, expected);
         }
     }
     Ok(success)
 }
 
 /// Classifies one picture over the four frontends; prints a line for each.
-async fn classify(
-    http: &Http,
-    channel: &Channel,
+fn classify(
+    http: &Settings,
+    grpc: &Settings,
     model: &str,
     picture: &Bytes,
     expected: Option<&str>,
 ) -> bool {
-    let late = |_| Err(format!("no response within {} seconds", TIMEOUT.as_secs()));
     let results = [
-        (
-            "v1 HTTP",
-            tokio::time::timeout(TIMEOUT, v1::over_http(http, model, picture.clone()))
-                .await
-                .unwrap_or_else(late),
-        ),
-        ("v1 gRPC", v1::over_grpc(channel.clone(), model, picture.clone()).await),
-        (
-            "v2 HTTP",
-            tokio::time::timeout(TIMEOUT, v2::over_http(http, model, picture.clone()))
-                .await
-                .unwrap_or_else(late),
-        ),
-        ("v2 gRPC", v2::over_grpc(channel.clone(), model, picture.clone()).await),
+        ("v1 HTTP", v1::classify(http, model, picture.clone())),
+        ("v1 gRPC", v1::classify(grpc, model, picture.clone())),
+        ("v2 HTTP", v2::classify(http, model, picture.clone())),
+        ("v2 gRPC", v2::classify(grpc, model, picture.clone())),
     ];
     let mut success = true;
     for (frontend, result) in results {
@@ -152,26 +135,18 @@ async fn classify(
     success
 }
 
-async fn wait(http: &Http, limit: Duration) -> Result<(), String> {
+fn wait(http: &Settings, limit: Duration) -> Result<(), String> {
+    let client = Client::new(http).map_err(|e| e.to_string())?;
     let start = Instant::now();
     loop {
-        let last = match tokio::time::timeout(TIMEOUT, http.get("/v2/health/ready")).await {
-            Ok(Ok(response)) if response.status == 200 => return Ok(()),
-            Ok(Ok(response)) => format!("HTTP {}", response.status),
-            Ok(Err(problem)) => problem,
-            Err(_) => "no response".to_owned(),
+        let last = match client.is_ready() {
+            Ok(true) => return Ok(()),
+            Ok(false) => "the server is not ready".to_owned(),
+            Err(error) => error.to_string(),
         };
         if start.elapsed() >= limit {
             return Err(format!("not ready after {} seconds: {last}", limit.as_secs()));
         }
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
-}
-
-/// A gRPC error in one line. If the connection failed, its root cause.
-fn status_text(status: &tonic::Status) -> String {
-    match std::error::Error::source(status) {
-        Some(cause) => http::innermost(cause),
-        None => format!("{:?}: {}", status.code(), status.message()),
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
