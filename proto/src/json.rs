@@ -22,6 +22,12 @@ pub fn message<M: Described>(message: &M) -> String {
     write(message, Style { defaults: false, camel_case: false, number: |_, _| false })
 }
 
+/// Any message in one line, as v2 servers send most of theirs: scalars that are not set print their defaults, all numbers are
+/// numbers.
+pub fn with_numbers<M: Described>(message: &M) -> String {
+    write(message, Style { defaults: true, camel_case: false, number: |_, _| true })
+}
+
 /// As [`message`], with names in lowerCamelCase: the default of protobuf libraries.
 pub fn camel_case<M: Described>(message: &M) -> String {
     write(message, Style { defaults: false, camel_case: true, number: |_, _| false })

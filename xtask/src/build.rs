@@ -2,10 +2,11 @@
 //!
 //!     target/dist/bin/trtserver  bin/trtserver-classify
 //!                 backends/<name>/libtrtserver_<name>.so
-//!                 lib/            framework libraries, filled by `runtimes`
+//!                 lib/            framework libraries, filled by `runtimes`; the client library (`client_library.rs`)
 //!                 include/  share/  LICENSE    for authors of backends (`sdk.rs`)
 //!                 profile         `release` or `debug`
 
+use crate::client_library;
 use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
 use crate::sdk;
@@ -83,7 +84,7 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     } else {
         command.arg("--release");
         let install = PROGRAMS.iter().map(|p| p.0).chain(plugins().map(|p| p.package));
-        for package in install.chain(beside.iter().copied()) {
+        for package in install.chain([client_library::PACKAGE]).chain(beside.iter().copied()) {
             command.args(["--package", package]);
         }
         say(
@@ -104,12 +105,15 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     }
     sdk::install(paths, &dist)?;
     if debug {
+        share_lib(paths, &dist)?;
+    }
+    client_library::install(paths, &built, &dist)?;
+    if debug {
         // As `gpu_test.rs` installs it for the release: not among the backends that every test server finds.
         let file = "libtrtserver_ptx.so";
         put(&built.join(file), &dist.join("gpu-test/backends/ptx").join(file))?;
         let fake = dist.join("gpu-test/fake-onnxruntime/libonnxruntime.so.1");
         put(&built.join("libfake_onnxruntime.so"), &fake)?;
-        share_lib(paths, &dist)?;
     }
     fs::write(dist.join("profile"), format!("{profile}\n"))
         .map_err(|e| format!("cannot write to {}: {e}", dist.display()))?;
@@ -128,13 +132,29 @@ pub fn put(from: &Path, to: &Path) -> Result<()> {
     fs::rename(&new, to).map_err(wrap)
 }
 
-/// Links the `lib` directory of an install to that of the release install: the libraries are large.
+/// Fills the `lib` directory of an install with links to the framework libraries of the release install: they are large.
 pub fn share_lib(paths: &Paths, dist: &Path) -> Result<()> {
-    let link = dist.join("lib");
-    let wrap = |e| format!("cannot link {}: {e}", link.display());
-    fs::create_dir_all(paths.lib()).map_err(wrap)?;
-    if link.symlink_metadata().is_err() {
-        symlink("../dist/lib", &link).map_err(wrap)?;
+    let shared = paths.lib();
+    let lib = dist.join("lib");
+    let wrap =
+        |e| format!("cannot link the libraries of {} in {}: {e}", shared.display(), lib.display());
+    fs::create_dir_all(&shared).map_err(wrap)?;
+    // Installs were made with a link to the whole directory.
+    if lib.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+        fs::remove_file(&lib).map_err(wrap)?;
+    }
+    fs::create_dir_all(&lib).map_err(wrap)?;
+    for entry in fs::read_dir(&lib).map_err(wrap)?.flatten() {
+        if entry.path().is_symlink() && !entry.path().exists() {
+            fs::remove_file(entry.path()).map_err(wrap)?;
+        }
+    }
+    for entry in fs::read_dir(&shared).map_err(wrap)?.flatten() {
+        let link = lib.join(entry.file_name());
+        let own = client_library::OWN.iter().any(|own| entry.file_name() == *own);
+        if !own && link.symlink_metadata().is_err() {
+            symlink(Path::new("../../dist/lib").join(entry.file_name()), &link).map_err(wrap)?;
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod azurite;
 mod bench;
 mod build;
+mod client_library;
 mod command;
 mod demo;
 mod deny;
@@ -71,7 +72,15 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             if with.get_flag("tensorrt") {
                 runtimes::tensorrt::fetch(paths)?;
             }
-            if with.get_flag("gpu") { runtimes::onnxruntime_gpu::fetch(paths) } else { Ok(()) }
+            if with.get_flag("gpu") {
+                runtimes::onnxruntime_gpu::fetch(paths)?;
+            }
+            // The debug install has links to what is here.
+            if paths.dist(true).exists() {
+                build::share_lib(paths, &paths.dist(true))
+            } else {
+                Ok(())
+            }
         }
         Some(("python", _)) => python::environment(paths, &python::V1)
             .and_then(|_| python::environment(paths, &python::V2))

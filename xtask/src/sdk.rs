@@ -31,18 +31,28 @@ pub fn install(paths: &Paths, dist: &Path) -> Result<()> {
     let _ = fs::remove_dir_all(&include);
     copy_all(&crates.join("include"), &include)?;
     let version = version(&crates.join("Cargo.toml"))?;
-    for (name, folder) in PACKAGES {
-        let from = crates.join("package").join(name);
+    put_packages(&crates.join("package"), PACKAGES, &version, dist)
+}
+
+/// Installs templates of `from`, in which `@VERSION@` is replaced.
+pub fn put_packages(
+    from: &Path,
+    packages: &[(&str, &str)],
+    version: &str,
+    dist: &Path,
+) -> Result<()> {
+    for (name, folder) in packages {
+        let from = from.join(name);
         let text = fs::read_to_string(&from).map_err(|e| format!("{}: {e}", from.display()))?;
         let to = dist.join(folder).join(name);
         let wrap = |e| format!("cannot write {}: {e}", to.display());
         fs::create_dir_all(dist.join(folder)).map_err(wrap)?;
-        fs::write(&to, text.replace("@VERSION@", &version)).map_err(wrap)?;
+        fs::write(&to, text.replace("@VERSION@", version)).map_err(wrap)?;
     }
     Ok(())
 }
 
-fn copy_all(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_all(from: &Path, to: &Path) -> Result<()> {
     let entries = fs::read_dir(from).map_err(|e| format!("{}: {e}", from.display()))?;
     for entry in entries.flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
@@ -51,8 +61,8 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The version of a package.
-fn version(manifest: &Path) -> Result<String> {
+/// The version of a package, or of the workspace.
+pub fn version(manifest: &Path) -> Result<String> {
     let text = fs::read_to_string(manifest).map_err(|e| format!("{}: {e}", manifest.display()))?;
     let version = text.lines().find_map(|line| line.strip_prefix("version = "));
     let missing = || format!("{}: no version", manifest.display());

@@ -9,6 +9,7 @@ use crate::sync::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Waker};
 use std::thread::{JoinHandle, ThreadId};
 use tokio::sync::oneshot;
 
@@ -54,7 +55,8 @@ impl Call {
 }
 
 impl Calls {
-    /// Runs `call` in the background, then `after`, also if the call was cancelled, then the callback on its thread.
+    /// Runs `call` in the background, then `after`, also if the call was cancelled, then the callback on its thread. The call is
+    /// polled once by this thread, so that the requests of a stream are sent in the order of their starts.
     pub fn start<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T>> + Send + 'static,
@@ -73,11 +75,20 @@ impl Calls {
             number
         };
         let shared = self.shared.clone();
+        let mut call = Box::pin(call);
+        let first = {
+            let _entered = runtime.enter();
+            call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        };
         runtime.spawn(async move {
-            let result = tokio::select! {
-                result = call => result,
-                _ = cancelled => Err(Error::new(Kind::Cancelled, "the request was cancelled")),
+            let result = match first {
+                Poll::Ready(result) => result,
+                Poll::Pending => tokio::select! {
+                    result = &mut call => result,
+                    _ = cancelled => Err(Error::new(Kind::Cancelled, "the request was cancelled")),
+                },
             };
+            drop(call);
             after.await;
             let mut state = shared.state.lock();
             state.cancels.remove(&number);

@@ -154,6 +154,24 @@ impl Input {
         self.add(Slice::Borrowed(data, len), len)
     }
 
+    /// Copies what is borrowed.
+    ///
+    /// # Safety
+    /// The borrowed memory is still valid.
+    pub unsafe fn copy_borrowed(&mut self) {
+        let Contents::Raw(slices) = &mut self.contents else { return };
+        for slice in slices {
+            if let Slice::Borrowed(data, len) = *slice {
+                let bytes = match len {
+                    0 => Bytes::new(),
+                    // SAFETY: the contract of this function.
+                    _ => Bytes::copy_from_slice(unsafe { std::slice::from_raw_parts(data, len) }),
+                };
+                *slice = Slice::Owned(bytes);
+            }
+        }
+    }
+
     fn add(&mut self, slice: Slice, len: usize) -> Result<()> {
         let name = &self.config.name;
         let Contents::Raw(slices) = &mut self.contents else {

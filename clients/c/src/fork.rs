@@ -1,0 +1,28 @@
+//! Child processes: connections and threads of the library do not survive `fork`, so a child of a process that used the library
+//! gets errors instead of calls that never end.
+
+use crate::failure::{Failure, Outcome};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn in_child() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+/// # Errors
+/// The process was forked from one that used the library.
+pub fn check() -> Outcome<()> {
+    static REGISTERED: Once = Once::new();
+    // SAFETY: the handler only stores to an atomic.
+    REGISTERED.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+    if FORKED.load(Ordering::Relaxed) {
+        let text = "the client library was used before fork(); use it in the child process only, or start \
+                    the child with exec";
+        return Err(Failure::argument(text));
+    }
+    Ok(())
+}

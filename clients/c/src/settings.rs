@@ -1,0 +1,89 @@
+//! `trtc_settings` as the settings of a client.
+
+use crate::arguments::{array, deadline, optional_text, structure, text};
+use crate::failure::{Failure, Outcome};
+use std::ffi::c_char;
+use trtserver_client::{Compression, Protocol, Settings, Tls};
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Header {
+    name: *const c_char,
+    value: *const c_char,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawSettings {
+    struct_size: usize,
+    url: *const c_char,
+    protocol: i32,
+    compression: i32,
+    headers: *const Header,
+    header_count: usize,
+    deadline_us: u64,
+    verbose: bool,
+    tls: bool,
+    tls_insecure: bool,
+    tls_ca_file: *const c_char,
+    tls_certificate_file: *const c_char,
+    tls_key_file: *const c_char,
+}
+
+/// # Safety
+/// `raw` is NULL or points to settings as the header describes them.
+#[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
+pub unsafe fn settings(raw: *const RawSettings) -> Outcome<Settings> {
+    // SAFETY: the contract of this function, here and below.
+    let raw = unsafe { structure(raw, "settings") }?;
+    let mut settings = Settings::new(unsafe { text(raw.url, "the URL") }?);
+    settings.protocol = match raw.protocol {
+        0 => Protocol::Http,
+        1 => Protocol::Grpc,
+        other => return Err(Failure::argument(format!("protocol {other} is unknown"))),
+    };
+    settings.compression = match raw.compression {
+        0 => None,
+        1 => Some(Compression::Deflate),
+        2 => Some(Compression::Gzip),
+        other => return Err(Failure::argument(format!("compression {other} is unknown"))),
+    };
+    settings.headers = unsafe { headers(raw.headers, raw.header_count) }?;
+    if let Some(deadline) = deadline(raw.deadline_us) {
+        settings.deadline = deadline;
+    }
+    settings.verbose = raw.verbose;
+    settings.tls = unsafe { tls(&raw) }?;
+    Ok(settings)
+}
+
+/// # Safety
+/// `headers` points to `count` headers.
+pub unsafe fn headers(headers: *const Header, count: usize) -> Outcome<Vec<(String, String)>> {
+    // SAFETY: the contract of this function.
+    let headers = unsafe { array(headers, count, "headers") }?;
+    let pair = |header: &Header| {
+        // SAFETY: as above.
+        let name = unsafe { text(header.name, "the name of a header") }?;
+        // SAFETY: as above.
+        let value = unsafe { text(header.value, "the value of a header") }?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    headers.iter().map(pair).collect()
+}
+
+unsafe fn tls(raw: &RawSettings) -> Outcome<Option<Tls>> {
+    let file = |path: *const c_char, what: &str| -> Outcome<Option<Vec<u8>>> {
+        // SAFETY: the contract of `settings`.
+        let Some(path) = (unsafe { optional_text(path, what) })? else { return Ok(None) };
+        let read = std::fs::read(path);
+        read.map(Some).map_err(|e| Failure::File(format!("cannot read {what} {path}: {e}")))
+    };
+    let mut tls = Tls::default();
+    tls.authorities = file(raw.tls_ca_file, "tls_ca_file")?;
+    tls.certificate = file(raw.tls_certificate_file, "tls_certificate_file")?;
+    tls.key = file(raw.tls_key_file, "tls_key_file")?;
+    tls.insecure = raw.tls_insecure;
+    let given = tls.authorities.is_some() || tls.certificate.is_some() || tls.key.is_some();
+    Ok((raw.tls || raw.tls_insecure || given).then_some(tls))
+}

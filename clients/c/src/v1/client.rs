@@ -1,0 +1,262 @@
+//! `trtc_v1_client`: health, status, repository, models, shared memory and profiler.
+
+use crate::arguments::{array, deadline, optional_text, result, text};
+use crate::buffer::Buffer;
+use crate::failure::{ErrorObject, Outcome, call, quiet};
+use crate::handle::{Handle, Object};
+use crate::settings::{RawSettings, settings};
+use std::ffi::c_char;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use trtserver_client::blocking;
+use trtserver_client::v1::{Client, Response};
+
+type Error = Handle<ErrorObject>;
+
+pub struct V1Client {
+    client: blocking::v1::Client,
+    /// Of calls that give none.
+    deadline: Option<Duration>,
+    last_request_id: AtomicU64,
+}
+
+impl Object for V1Client {
+    const NAME: &'static str = "v1 client";
+}
+
+impl V1Client {
+    /// Runs one call of the server within its deadline.
+    fn run<T>(
+        &self,
+        deadline_us: u64,
+        request: impl AsyncFnOnce(Client) -> trtserver_client::Result<Response<T>>,
+    ) -> Outcome<T> {
+        let outcome = self.client.within(deadline(deadline_us).unwrap_or(self.deadline), request);
+        let id = outcome.as_ref().map_or_else(|e| e.request_id(), |response| response.request_id);
+        if id != 0 {
+            self.last_request_id.store(id, Ordering::Relaxed);
+        }
+        Ok(outcome?.value)
+    }
+}
+
+/// # Safety
+/// The pointers are as the header describes them, here and below.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_client_new(
+    raw: *const RawSettings,
+    client: *mut Handle<V1Client>,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (settings, place) = unsafe { (settings(raw)?, result(client, "client")?) };
+        let client = blocking::v1::Client::new(&settings)?;
+        let (deadline, last_request_id) = (settings.deadline, AtomicU64::new(0));
+        place.write(Handle::new(Arc::new(V1Client { client, deadline, last_request_id })));
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn trtc_v1_client_free(client: Handle<V1Client>) {
+    quiet((), || drop(client.release()));
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn trtc_v1_client_last_request_id(client: Handle<V1Client>) -> u64 {
+    quiet(0, || client.find().map_or(0, |c| c.last_request_id.load(Ordering::Relaxed)))
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_live(
+    client: Handle<V1Client>,
+    deadline_us: u64,
+    live: *mut bool,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (client, place) = (client.get()?, unsafe { result(live, "live") }?);
+        place.write(client.run(deadline_us, async |c: Client| c.is_live().await)?);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_ready(
+    client: Handle<V1Client>,
+    deadline_us: u64,
+    ready: *mut bool,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (client, place) = (client.get()?, unsafe { result(ready, "ready") }?);
+        place.write(client.run(deadline_us, async |c: Client| c.is_ready().await)?);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_status(
+    client: Handle<V1Client>,
+    model: *const c_char,
+    deadline_us: u64,
+    status: *mut Buffer,
+) -> Error {
+    call(|| {
+        let client = client.get()?;
+        // SAFETY: the contract of this function.
+        let (model, place) =
+            unsafe { (optional_text(model, "the model's name")?, result(status, "status")?) };
+        let found = client.run(deadline_us, async |c: Client| c.status(model).await)?;
+        place.write(Buffer::message(&found)?);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_repository_index(
+    client: Handle<V1Client>,
+    deadline_us: u64,
+    index: *mut Buffer,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (client, place) = (client.get()?, unsafe { result(index, "index") }?);
+        let found = client.run(deadline_us, async |c: Client| c.repository_index().await)?;
+        place.write(Buffer::message(&found)?);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn trtc_v1_profile(
+    client: Handle<V1Client>,
+    start: bool,
+    deadline_us: u64,
+) -> Error {
+    call(|| {
+        client.get()?.run(deadline_us, async |c: Client| {
+            if start { c.start_profile().await } else { c.stop_profile().await }
+        })
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_load_model(
+    client: Handle<V1Client>,
+    model: *const c_char,
+    deadline_us: u64,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (client, model) = (client.get()?, unsafe { text(model, "the model's name") }?);
+        client.run(deadline_us, async |c: Client| c.load(model).await)
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_unload_model(
+    client: Handle<V1Client>,
+    model: *const c_char,
+    deadline_us: u64,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (client, model) = (client.get()?, unsafe { text(model, "the model's name") }?);
+        client.run(deadline_us, async |c: Client| c.unload(model).await)
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_register_system_memory(
+    client: Handle<V1Client>,
+    name: *const c_char,
+    key: *const c_char,
+    offset: u64,
+    byte_size: u64,
+    deadline_us: u64,
+) -> Error {
+    call(|| {
+        let client = client.get()?;
+        // SAFETY: the contract of this function.
+        let (name, key) = unsafe { (text(name, "the region's name")?, text(key, "the key")?) };
+        client.run(deadline_us, async |c: Client| {
+            c.register_system_shared_memory(name, key, offset, byte_size).await
+        })
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_register_cuda_memory(
+    client: Handle<V1Client>,
+    name: *const c_char,
+    handle: *const u8,
+    handle_size: usize,
+    byte_size: u64,
+    device_id: i64,
+    deadline_us: u64,
+) -> Error {
+    call(|| {
+        let client = client.get()?;
+        // SAFETY: the contract of this function.
+        let (name, raw) = unsafe {
+            (text(name, "the region's name")?, array(handle, handle_size, "the CUDA handle")?)
+        };
+        client.run(deadline_us, async |c: Client| {
+            c.register_cuda_shared_memory(name, raw, byte_size, device_id).await
+        })
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_unregister_memory(
+    client: Handle<V1Client>,
+    name: *const c_char,
+    deadline_us: u64,
+) -> Error {
+    call(|| {
+        let client = client.get()?;
+        // SAFETY: the contract of this function.
+        let name = unsafe { optional_text(name, "the region's name") }?;
+        client.run(deadline_us, async |c: Client| match name {
+            Some(name) => c.unregister_shared_memory(name).await,
+            None => c.unregister_all_shared_memory().await,
+        })
+    })
+}
+
+/// # Safety
+/// See [`trtc_v1_client_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_memory_status(
+    client: Handle<V1Client>,
+    deadline_us: u64,
+    status: *mut Buffer,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (client, place) = (client.get()?, unsafe { result(status, "status") }?);
+        let found = client.run(deadline_us, async |c: Client| c.shared_memory_status().await)?;
+        place.write(Buffer::message(&found)?);
+        Ok(())
+    })
+}

@@ -1,0 +1,9 @@
+//! v2 (Open Inference Protocol with Triton's extensions): calls of the server, inference, streams.
+
+mod client;
+mod infer;
+mod memory;
+mod request;
+mod result;
+mod settings;
+mod stream;
