@@ -1,0 +1,116 @@
+//! TLS of the Rust client library, through a proxy that ends it, as in front of a server.
+//!
+//! The certificates in tests/tls are signed by `ca.pem`: the server's for 127.0.0.1 and server.test, and a client's.
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use std::net::TcpListener;
+use std::sync::Arc;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use trtserver_client::blocking::v2::Client;
+use trtserver_client::v2::{InferRequest, Input};
+use trtserver_client::{Bytes, Kind, Protocol, Result, Settings, Tls};
+use trtserver_tests::{Server, probe, root};
+
+fn pem(name: &str) -> Vec<u8> {
+    let path = root().join("tests/tls").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Accepts TLS, with `mutual` only of clients that have a certificate, and passes on to `target`. Runs until the test program
+/// ends.
+fn proxy(target: &str, mutual: bool) -> String {
+    let config = || -> std::result::Result<ServerConfig, Box<dyn std::error::Error>> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone());
+        let builder = builder.with_safe_default_protocol_versions()?;
+        let builder = if mutual {
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(&pem("ca.pem"))?)?;
+            let roots = Arc::new(roots);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build()?;
+            builder.with_client_cert_verifier(verifier)
+        } else {
+            builder.with_no_client_auth()
+        };
+        let chain = vec![CertificateDer::from_pem_slice(&pem("server.pem"))?];
+        let key = PrivateKeyDer::from_pem_slice(&pem("server.key"))?;
+        let mut config = builder.with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    };
+    let config = config().unwrap_or_else(|e| panic!("{e}"));
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok((listener.local_addr()?.to_string(), listener))
+    });
+    let (address, listener) = bound.unwrap_or_else(|e| panic!("{e}"));
+    let target = target.to_owned();
+    let runtime = trtserver_client::blocking::background().unwrap_or_else(|e| panic!("{e}"));
+    runtime.spawn(async move {
+        let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, target) = (acceptor.clone(), target.clone());
+            tokio::spawn(async move {
+                let Ok(mut encrypted) = acceptor.accept(stream).await else { return };
+                let Ok(mut plain) = TcpStream::connect(target).await else { return };
+                let _ = copy_bidirectional(&mut encrypted, &mut plain).await;
+            });
+        }
+    });
+    address
+}
+
+fn trusting() -> Tls {
+    let mut tls = Tls::default();
+    tls.authorities = Some(pem("ca.pem"));
+    tls
+}
+
+fn infer(settings: &Settings) -> Result<Bytes> {
+    let input = Input::new("INPUT0", "FP32", [1, 2], &b"12345678"[..]);
+    let response = Client::new(settings)?.infer(&InferRequest::new("echo").input(input))?;
+    Ok(response.output("OUTPUT0")?.data.clone())
+}
+
+#[test]
+fn requests_are_encrypted_and_certificates_verified() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    for (target, protocol) in [(server.http(), Protocol::Http), (server.grpc(), Protocol::Grpc)] {
+        let (one_sided, mutual) = (proxy(target, false), proxy(target, true));
+        let settings = |url: &str, tls| Settings::new(url).protocol(protocol).tls(tls);
+        assert_eq!(infer(&settings(&one_sided, trusting())).unwrap(), "12345678");
+        // The scheme alone: the system does not trust the test's authority, or has none.
+        let scheme = if protocol == Protocol::Http { "https" } else { "grpcs" };
+        let error = infer(&Settings::new(format!("{scheme}://{one_sided}"))).unwrap_err();
+        assert!(matches!(error.kind(), Kind::Connect | Kind::InvalidArgument), "{error}");
+        let mut insecure = Tls::default();
+        insecure.insecure = true;
+        assert!(infer(&settings(&one_sided, insecure)).is_ok());
+        let mut named = trusting();
+        named.server_name = Some("server.test".into());
+        assert!(infer(&settings(&one_sided, named)).is_ok());
+        let mut named = trusting();
+        named.server_name = Some("other.test".into());
+        let error = infer(&settings(&one_sided, named)).unwrap_err();
+        assert!(error.message().starts_with("the TLS handshake failed"), "{error}");
+        assert!(error.asked().contains(&one_sided), "{error:?}");
+        // A server that wants a certificate.
+        assert!(infer(&settings(&mutual, trusting())).is_err());
+        let mut known = trusting();
+        (known.certificate, known.key) = (Some(pem("client.pem")), Some(pem("client.key")));
+        assert_eq!(infer(&settings(&mutual, known)).unwrap(), "12345678");
+        // TLS to a server without it.
+        let error = infer(&settings(target, trusting())).unwrap_err();
+        assert_eq!(error.kind(), Kind::Connect, "{error}");
+    }
+    let mut broken = Tls::default();
+    broken.authorities = Some(b"no PEM".to_vec());
+    let error = infer(&Settings::new("127.0.0.1:1").tls(broken)).unwrap_err();
+    assert_eq!(error.message(), "TLS authorities: no certificate in the PEM text");
+}
