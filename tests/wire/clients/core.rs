@@ -479,6 +479,34 @@ fn v1_stream_runs_a_sequence_and_reports_errors_of_single_requests() {
 }
 
 #[test]
+fn v1_asynchronous_runs_of_a_stream_are_sent_and_called_back_in_order() {
+    let options =
+        ContextOptions { correlation_id: 78, streaming: true, ..ContextOptions::new("sums") };
+    let context = blocking::v1::Context::new(&settings(Protocol::Grpc), &options).unwrap();
+    let mut run = context.new_run();
+    let (sender, called) = mpsc::channel();
+    let count = 200;
+    for id in 1..=count {
+        let outputs = vec![("OUTPUT0".into(), OutputFormat::Raw)];
+        let flags = u32::from(id == 1) + 2 * u32::from(id == count);
+        run.set_options(&RunOptions { flags, outputs, ..RunOptions::default() }).unwrap();
+        let input = run.input("INPUT0").unwrap();
+        input.reset();
+        input.set_raw(int32(&[id])).unwrap();
+        let sender = sender.clone();
+        let callback = Box::new(move |id, results| sender.send((id, results)).unwrap());
+        ok(context.run_async(&run, Some(callback)));
+    }
+    let mut sum = 0;
+    for id in 1..=count {
+        sum += id;
+        let (called_with, results) = called.recv().unwrap();
+        assert_eq!(called_with, id as u64);
+        assert_eq!(*ok(results).output("OUTPUT0").unwrap().raw(0).unwrap(), int32(&[sum]));
+    }
+}
+
+#[test]
 fn v1_shared_memory() {
     for (client, protocol) in v1_clients().iter().zip([Protocol::Http, Protocol::Grpc]) {
         let name = format!("core_v1_{protocol}");

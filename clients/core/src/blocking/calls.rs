@@ -56,10 +56,11 @@ impl Call {
 
 impl Calls {
     /// Runs `call` in the background, then `after`, also if the call was cancelled, then the callback on its thread. The call is
-    /// polled once by this thread, so that the requests of a stream are sent in the order of their starts.
-    pub fn start<T: Send + 'static>(
+    /// polled once by this thread, so that the requests of a stream are sent in the order of their starts. The second result of
+    /// `call` is dropped as soon as the callback has its place in the order of callbacks.
+    pub fn start<T: Send + 'static, Place: Default + Send + 'static>(
         &self,
-        call: impl Future<Output = Result<T>> + Send + 'static,
+        call: impl Future<Output = (Result<T>, Place)> + Send + 'static,
         after: impl Future<Output = ()> + Send + 'static,
         callback: impl FnOnce(Result<T>) + Send + 'static,
     ) -> Result<Call> {
@@ -81,11 +82,13 @@ impl Calls {
             call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         };
         runtime.spawn(async move {
-            let result = match first {
-                Poll::Ready(result) => result,
+            let (result, place) = match first {
+                Poll::Ready(completed) => completed,
                 Poll::Pending => tokio::select! {
-                    result = &mut call => result,
-                    _ = cancelled => Err(Error::new(Kind::Cancelled, "the request was cancelled")),
+                    completed = &mut call => completed,
+                    _ = cancelled => {
+                        (Err(Error::new(Kind::Cancelled, "the request was cancelled")), Place::default())
+                    }
                 },
             };
             drop(call);
@@ -103,6 +106,7 @@ impl Calls {
             if let Some(jobs) = &state.jobs {
                 let _ = jobs.send(job);
             }
+            drop(place);
         });
         Ok(Call { shared: self.shared.clone(), number })
     }

@@ -193,7 +193,7 @@ impl Context {
         // `send` waits itself until borrowed memory is released; after a cancellation that remains to be done.
         let (settling, borrow) = (self.background.clone(), prepared.borrow());
         let after = async move { settling.client().settle(&borrow).await };
-        let call = async move { context.send(prepared).await };
+        let call = async move { context.send_in_order(prepared).await };
         let done = move |results: Result<RunResults>| {
             let mut state = kept.state.lock();
             state.calls.remove(&id);

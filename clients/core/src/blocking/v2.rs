@@ -115,7 +115,7 @@ impl Client {
         callback: impl FnOnce(Result<InferResponse>) + Send + 'static,
     ) -> Result<Call> {
         let (client, settling) = (self.background.clone(), self.background.clone());
-        let call = async move { client.infer(&request).await };
+        let call = async move { (client.infer(&request).await, ()) };
         let after = async move { settling.settle(&borrow).await };
         self.calls.start(call, after, callback)
     }

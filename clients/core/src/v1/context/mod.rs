@@ -10,14 +10,15 @@ pub use input::Input;
 pub use result::{Class, OutputResult, RunResults};
 pub use run::{OutputFormat, Prepared, Run, RunOptions};
 
-use super::{Client, ModelInput, ModelOutput};
+use super::{Client, InferResponse, ModelInput, ModelOutput};
 use crate::error::{Error, Kind, Result};
 use crate::settings::Settings;
 use crate::sync::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use streamed::Streamed;
+use streamed::{Delivery, Streamed};
 use trtserver_proto::v2::ModelConfig;
 
 /// What a context is made for.
@@ -189,19 +190,32 @@ impl Context {
     /// # Errors
     /// The request failed.
     pub async fn send(&self, prepared: Prepared) -> Result<RunResults> {
+        self.send_in_order(prepared).await.0
+    }
+
+    /// As [`send`](Self::send). The next response of a stream is not delivered before the `Delivery` is dropped.
+    pub(crate) async fn send_in_order(&self, prepared: Prepared) -> (Result<RunResults>, Delivery) {
         let Prepared { request, formats, batch_size, borrow } = prepared;
-        let response = match &self.streamed {
+        let (response, delivery) = match &self.streamed {
             Some(streamed) => streamed.run(&self.client, &request).await,
-            None => self.client.infer(&request).await,
+            None => (self.client.infer(&request).await, Delivery::default()),
         };
         drop(request);
         self.client.settle(&borrow).await;
+        (self.results(response, &formats, batch_size), delivery)
+    }
+
+    fn results(
+        &self,
+        response: Result<InferResponse>,
+        formats: &BTreeMap<String, OutputFormat>,
+        batch_size: u32,
+    ) -> Result<RunResults> {
         let response = response?;
         let timing = response.timing;
-        let results =
-            RunResults::new(&self.model, response, &formats, batch_size).map_err(|e| {
-                e.asked_of(|| format!("{}, model '{}'", self.client.url(), self.model.name))
-            })?;
+        let results = RunResults::new(&self.model, response, formats, batch_size).map_err(|e| {
+            e.asked_of(|| format!("{}, model '{}'", self.client.url(), self.model.name))
+        })?;
         let mut statistics = self.statistics.lock();
         statistics.completed_request_count += 1;
         if let Some(timing) = timing {

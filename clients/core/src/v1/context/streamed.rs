@@ -1,4 +1,7 @@
-//! The gRPC stream of a context: requests in order, responses matched by their id.
+//! The gRPC stream of a context: requests in order, responses matched by their id and delivered in the order of arrival.
+//!
+//! Asynchronous runs are tasks, which the runtime may wake in any order. So a response is delivered with a [`Delivery`], and the
+//! next one only after that was dropped.
 
 use crate::error::{Error, Kind, Result};
 use crate::settings::DEFAULT_DEADLINE;
@@ -8,7 +11,10 @@ use crate::v1::{Client, InferRequest, InferResponse, StreamReceiver, StreamSende
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Held until the response has its place among those that are delivered. `None` without a response.
+pub(crate) type Delivery = Option<OwnedSemaphorePermit>;
 
 pub(super) struct Streamed {
     sender: Option<StreamSender>,
@@ -18,9 +24,11 @@ pub(super) struct Streamed {
 #[derive(Default)]
 struct Pending(Mutex<State>);
 
+type Delivered = (Result<InferResponse>, Delivery);
+
 #[derive(Default)]
 struct State {
-    requests: BTreeMap<u64, oneshot::Sender<Result<InferResponse>>>,
+    requests: BTreeMap<u64, oneshot::Sender<Delivered>>,
     /// Why the stream has ended.
     ended: Option<Error>,
     /// The context was dropped.
@@ -36,8 +44,20 @@ impl Streamed {
         Ok(Self { sender, pending })
     }
 
-    /// Sends one request and waits for its response, at most until the deadline.
-    pub async fn run(&self, client: &Client, request: &InferRequest) -> Result<InferResponse> {
+    /// Sends one request and waits for its response, at most until the deadline. The request has its place in the stream with
+    /// the first poll.
+    pub async fn run(&self, client: &Client, request: &InferRequest) -> Delivered {
+        let mut delivery = Delivery::default();
+        let result = self.exchange(client, request, &mut delivery).await;
+        (result, delivery)
+    }
+
+    async fn exchange(
+        &self,
+        client: &Client,
+        request: &InferRequest,
+        delivery: &mut Delivery,
+    ) -> Result<InferResponse> {
         let id = request.header.id;
         let (complete, completed) = oneshot::channel();
         {
@@ -55,7 +75,9 @@ impl Streamed {
             let written = sender.send(request).await;
             let sent = Instant::now();
             // If the stream broke, the receiving task knows why.
-            let response = completed.await.unwrap_or_else(|_| Err(closed()))?;
+            let (response, turn) = completed.await.unwrap_or_else(|_| (Err(closed()), None));
+            *delivery = turn;
+            let response = response?;
             written?;
             Ok((response, sent))
         };
@@ -79,6 +101,7 @@ impl Drop for Streamed {
 }
 
 async fn receive(mut receiver: StreamReceiver, pending: Arc<Pending>) {
+    let delivering = Arc::new(Semaphore::new(1));
     loop {
         let closing = pending.0.lock().closing;
         let next = match closing {
@@ -100,8 +123,10 @@ async fn receive(mut receiver: StreamReceiver, pending: Arc<Pending>) {
             }
         };
         // Requests whose deadline has passed are no longer listed.
-        if let Some(complete) = pending.0.lock().requests.remove(&id) {
-            let _ = complete.send(result);
+        let complete = pending.0.lock().requests.remove(&id);
+        if let Some(complete) = complete {
+            let turn = delivering.clone().acquire_owned().await.ok();
+            let _ = complete.send((result, turn));
         }
     }
 }
@@ -110,6 +135,6 @@ fn end(pending: &Pending, error: Error) {
     let mut state = pending.0.lock();
     state.ended = Some(error.clone());
     for (_, complete) in std::mem::take(&mut state.requests) {
-        let _ = complete.send(Err(error.clone()));
+        let _ = complete.send((Err(error.clone()), None));
     }
 }
