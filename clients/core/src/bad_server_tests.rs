@@ -546,7 +546,7 @@ fn server_that_ends_in_the_middle_of_a_stream() {
     // The request after the first message makes the server close the connection.
     let begun = Grpc { end: End::Never, ..Grpc::message(&message) };
     let close = Grpc { end: End::CloseConnection, ..Grpc::ok("") };
-    let address = Grpc::serve(vec![begun, close]);
+    let address = Grpc::serve(vec![begun.clone(), close, begun]);
     let client = blocking::v2::Client::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
     let stream = client.stream().unwrap();
     stream.send(&request().id("1")).unwrap();
@@ -558,7 +558,7 @@ fn server_that_ends_in_the_middle_of_a_stream() {
     assert!(error.asked().contains(&address) && !error.is_from_server(), "{error:?}");
     assert!(stream.next().unwrap().is_none());
     // The connection is opened anew for the next stream.
-    assert!(client.stream().unwrap().send(&request()).is_ok());
+    assert!(client.stream().unwrap().next().unwrap().is_some());
 }
 
 #[test]
@@ -568,5 +568,70 @@ fn closed_idle_connection_is_replaced() {
     let client = blocking::v2::Client::new(&settings(&address, Protocol::Http, LIMIT)).unwrap();
     for _ in 0..4 {
         assert_eq!(client.server_metadata().unwrap().name, "s");
+    }
+}
+
+/// Responds to the requests of one connection until `requests` are served, closes it, and sends the number of the connection.
+fn keeping_alive(response: Vec<u8>, requests: usize) -> (String, std::sync::mpsc::Receiver<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (sender, closed) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            for _ in 0..requests {
+                read_request(&mut stream);
+                stream.write_all(&response).unwrap();
+            }
+            drop(stream);
+            let _ = sender.send(number);
+        }
+    });
+    (address, closed)
+}
+
+#[test]
+fn connection_is_kept_and_replaced_once_it_is_closed() {
+    let body = br#"{"model_name":"m","outputs":[]}"#;
+    let (address, closed) = keeping_alive(http("200 OK", body), 3);
+    let client = blocking::v2::Client::new(&settings(&address, Protocol::Http, LIMIT)).unwrap();
+    for number in 0..2 {
+        for _ in 0..3 {
+            client.infer(&request()).unwrap();
+        }
+        assert_eq!(closed.recv().unwrap(), number);
+        // Only a connection that was idle for a while is looked at before it is used.
+        std::thread::sleep(Duration::from_millis(210));
+    }
+}
+
+#[test]
+fn refused_connection_is_tried_again_as_often_as_the_settings_say() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let mut settings = settings(&address, Protocol::Http, LIMIT);
+    settings.connect_retries = 2;
+    let start = std::time::Instant::now();
+    let error = blocking::v2::Client::new(&settings).unwrap().is_live().unwrap_err();
+    assert_eq!(error.kind(), Kind::Connect, "{error}");
+    assert!(start.elapsed() >= Duration::from_millis(50 + 100));
+}
+
+/// The caller may free its memory when the call returns, also if the server never read the request.
+#[test]
+fn borrowed_memory_is_released_at_the_deadline() {
+    let data = vec![0_u8; 32 << 20];
+    for protocol in [Protocol::Http, Protocol::Grpc] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let client = blocking::v2::Client::new(&settings(&address, protocol, SHORT)).unwrap();
+        let borrow = crate::Borrow::new();
+        // SAFETY: `data` outlives the call, which returns after the borrow was released.
+        let tensor = unsafe { borrow.bytes(data.as_ptr(), data.len()) };
+        let input = Input::new("IN", "UINT8", [data.len() as i64], tensor);
+        let error = client.infer_borrowed(InferRequest::new("m").input(input), &borrow);
+        assert_eq!(error.unwrap_err().kind(), Kind::DeadlineExceeded);
+        assert!(borrow.is_released());
     }
 }

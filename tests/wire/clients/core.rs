@@ -321,6 +321,22 @@ fn async_client_shares_a_connection_among_calls() {
 }
 
 #[test]
+fn threads_share_a_blocking_client() {
+    for client in v2_clients() {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let response = client.infer(&addsub()).unwrap();
+                        assert_eq!(response.output("OUTPUT0").unwrap().data, sums().0);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
 fn v1_health_status_and_index() {
     for client in v1_clients() {
         assert!(client.is_live().unwrap().value && client.is_ready().unwrap().value);

@@ -233,8 +233,10 @@ impl Pool {
             let kept = self.idle.lock().pop();
             let Some(mut connection) = kept else { break };
             if connection.used.elapsed() > STALE {
-                // Lets the runtime look at the socket, and the connection's task see that it was closed.
-                tokio::task::yield_now().await;
+                // A runtime on this thread looks at its sockets at the first, runs the connection's task at the second.
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
             }
             if connection.sender.ready().await.is_ok() && !connection.sender.is_closed() {
                 return Ok((connection, true));

@@ -194,3 +194,7 @@ fn typed(datatype: &str, contents: &InferTensorContents) -> Result<Bytes> {
         }
     })
 }
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;

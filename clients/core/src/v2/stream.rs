@@ -76,9 +76,9 @@ impl StreamReceiver {
 }
 
 fn response(message: ModelStreamInferResponse) -> Result<InferResponse> {
-    let response = encode::response(message.infer_response.unwrap_or_default())?;
+    let mut response = encode::response(message.infer_response.unwrap_or_default())?;
     if message.error_message.is_empty() {
-        // The receiver does not know the request, so outputs in shared memory cannot be told from empty ones here.
+        response.check_streamed()?;
         return Ok(response);
     }
     // The code is not sent on streams.

@@ -240,6 +240,11 @@ fn split(config: &ModelOutput, shape: &[i64], raw: &Bytes, batch: &mut [Entry]) 
     };
     let one = raw.len() / batch.len().max(1);
     let expected = elements.checked_mul(element_size as usize);
+    // One shape tensor belongs to the whole batch.
+    if config.is_shape_tensor && expected == Some(raw.len()) {
+        batch.iter_mut().for_each(|entry| entry.raw = raw.clone());
+        return Ok(());
+    }
     if one * batch.len() != raw.len() || (!shape.is_empty() && expected != Some(one)) {
         return Err(Error::protocol(format!(
             "output '{name}' of shape {shape:?} and batch size {} has {} bytes, expected {}",

@@ -193,3 +193,7 @@ impl Run {
         Ok(Prepared { request, formats: self.formats.clone(), batch_size, borrow })
     }
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;
