@@ -1,6 +1,6 @@
 //! `cargo xtask build`: the host, the plugins, the client and the headers, laid out as an install that can be moved.
 //!
-//!     target/dist/bin/trtserver  bin/trtserver-classify
+//!     target/dist/bin/trtserver  bin/trtserver-classify  bin/trtserver-perf  bin/perf_client
 //!                 backends/<name>/libtrtserver_<name>.so
 //!                 lib/            framework libraries, filled by `runtimes`; the client library (`client_library.rs`)
 //!                 include/  share/  LICENSE    for authors of backends (`sdk.rs`)
@@ -63,8 +63,14 @@ const PLUGINS: &[Plugin] = &[
     },
 ];
 
-const PROGRAMS: &[(&str, &str)] =
-    &[("trtserver", "trtserver"), ("trtserver-classify", "trtserver-classify")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("trtserver", "trtserver"),
+    ("trtserver-classify", "trtserver-classify"),
+    ("trtserver-perf", "trtserver-perf"),
+];
+
+/// Other names of programs: the name selects flags and output.
+const ALIASES: &[(&str, &str)] = &[("perf_client", "trtserver-perf")];
 
 /// Builds and installs; returns the directory of the install. The debug install includes the test backends.
 pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
@@ -99,6 +105,9 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     for (_, program) in PROGRAMS {
         put(&built.join(program), &dist.join("bin").join(program))?;
     }
+    for (alias, program) in ALIASES {
+        link(program, &dist.join("bin").join(alias))?;
+    }
     for plugin in plugins() {
         let file = format!("lib{}.so", plugin.library);
         put(&built.join(&file), &dist.join("backends").join(plugin.backend).join(&file))?;
@@ -130,6 +139,15 @@ pub fn put(from: &Path, to: &Path) -> Result<()> {
     let new = to.with_extension("new");
     fs::copy(from, &new).map_err(wrap)?;
     fs::rename(&new, to).map_err(wrap)
+}
+
+/// Makes or replaces a symbolic link.
+fn link(to: &str, link: &Path) -> Result<()> {
+    let wrap = |e| format!("cannot link {}: {e}", link.display());
+    if link.symlink_metadata().is_ok() {
+        fs::remove_file(link).map_err(wrap)?;
+    }
+    symlink(to, link).map_err(wrap)
 }
 
 /// Fills the `lib` directory of an install with links to the framework libraries of the release install: they are large.

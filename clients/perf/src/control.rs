@@ -1,0 +1,126 @@
+//! Calls beside the load: configuration, statistics, shared memory. They use the client library.
+
+use crate::model::Model;
+use crate::settings::{Generation, Protocol};
+use crate::statistics::ServerStats;
+use std::future::Future;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use trtserver_client::{self as client, Settings, v1, v2};
+use trtserver_proto::v2::ModelConfig;
+
+pub struct Control {
+    runtime: Runtime,
+    client: Client,
+}
+
+enum Client {
+    V1(v1::Client),
+    V2(v2::Client),
+}
+
+impl Control {
+    /// # Errors
+    /// The address is invalid.
+    pub fn new(
+        server: &str,
+        generation: Generation,
+        protocol: Protocol,
+        headers: &[(String, String)],
+        timeout: Duration,
+    ) -> Result<Self, String> {
+        let mut settings = Settings::new(server).protocol(match protocol {
+            Protocol::Http => client::Protocol::Http,
+            Protocol::Grpc => client::Protocol::Grpc,
+        });
+        settings = settings.deadline(Some(timeout));
+        for (name, value) in headers {
+            settings = settings.header(name, value);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| format!("no runtime: {e}"))?;
+        let client = {
+            let _context = runtime.enter();
+            match generation {
+                Generation::V1 => v1::Client::new(&settings).map(Client::V1),
+                Generation::V2 => v2::Client::new(&settings).map(Client::V2),
+            }
+        };
+        Ok(Control { runtime, client: client.map_err(|e| e.to_string())? })
+    }
+
+    fn call<T>(&self, call: impl Future<Output = client::Result<T>>) -> Result<T, String> {
+        self.runtime.block_on(call).map_err(|e| e.to_string())
+    }
+
+    /// A model as the server describes it.
+    ///
+    /// # Errors
+    /// The server or the model cannot be reached.
+    pub fn model(&self, name: &str, version: &str) -> Result<Model, String> {
+        let config = self.config(name, version)?;
+        Model::new(&config, version, &mut |name, version| {
+            let version = if version < 0 { String::new() } else { version.to_string() };
+            self.config(name, &version)
+        })
+    }
+
+    fn config(&self, name: &str, version: &str) -> Result<ModelConfig, String> {
+        match &self.client {
+            Client::V1(client) => {
+                let status = self.call(client.status(Some(name)))?.value;
+                let model = status.model_status.get(name).and_then(|model| model.config.clone());
+                model.ok_or_else(|| format!("unable to find status for model {name}"))
+            }
+            Client::V2(client) => self.call(client.model_config(name, version)),
+        }
+    }
+
+    /// Counters of a model and of its steps.
+    ///
+    /// # Errors
+    /// The server has none.
+    pub fn statistics(&self, model: &Model, batch: usize) -> Result<ServerStats, String> {
+        let of = |name: &str, version: &str| match &self.client {
+            Client::V1(client) => {
+                let status = self.call(client.status(Some(name)))?.value;
+                let version = version.parse().unwrap_or(-1);
+                ServerStats::of_v1(name, version, batch as u32, &status)
+            }
+            Client::V2(client) => {
+                let all = self.call(client.statistics(name, version))?;
+                ServerStats::of_v2(name, version, &all)
+            }
+        };
+        let mut stats = of(&model.name, &model.version)?;
+        for (name, version) in &model.composing {
+            let version = if *version < 0 { String::new() } else { version.to_string() };
+            stats.composing.push(of(name, &version)?);
+        }
+        Ok(stats)
+    }
+
+    /// # Errors
+    /// The server refuses.
+    pub fn register(&self, name: &str, key: &str, byte_size: u64) -> Result<(), String> {
+        match &self.client {
+            Client::V1(client) => {
+                self.call(client.register_system_shared_memory(name, key, 0, byte_size)).map(drop)
+            }
+            Client::V2(client) => {
+                self.call(client.register_system_shared_memory(name, key, 0, byte_size))
+            }
+        }
+    }
+
+    /// # Errors
+    /// The server refuses.
+    pub fn unregister(&self, name: &str) -> Result<(), String> {
+        match &self.client {
+            Client::V1(client) => self.call(client.unregister_shared_memory(name)).map(drop),
+            Client::V2(client) => self.call(client.unregister_system_shared_memory(name)),
+        }
+    }
+}

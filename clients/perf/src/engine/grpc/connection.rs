@@ -1,0 +1,522 @@
+//! One HTTP/2 connection and its calls.
+
+use super::super::headers::Table;
+use super::super::message::{self, Kind, MessageReader};
+use super::super::thread::{Done, Job};
+use super::Context;
+use super::frames::{self, Event, Splitter};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+/// Frames of large messages are not made further ahead of the socket.
+const AHEAD: usize = 256 * 1024;
+/// Bytes received before the server gets a window update.
+const UPDATE: u32 = 1 << 29;
+/// Calls that a server without a limit accepts.
+const MAX_CALLS: usize = 1 << 20;
+/// The last stream id of a connection; the next call opens another connection.
+const LAST_ID: u32 = 0x7fff_fff0;
+
+pub struct Connection {
+    socket: Option<TcpStream>,
+    out: Vec<u8>,
+    written: usize,
+    splitter: Splitter,
+    calls: Vec<Call>,
+    next_id: u32,
+    /// The server's flow-control window for this connection.
+    window: i64,
+    initial_window: i64,
+    max_frame: usize,
+    max_calls: usize,
+    table: Table,
+    /// Received since the last window update.
+    received: u32,
+    /// The server accepts no more calls (GOAWAY).
+    ending: bool,
+    /// Calls whose message is not in `out` as a whole.
+    unsent: usize,
+    /// Calls whose message is in `out`, and not all written.
+    unwritten: usize,
+    pub dirty: bool,
+}
+
+struct Call {
+    id: u32,
+    /// `None` while an open stream waits for the next request.
+    job: Option<Job>,
+    /// Bytes of the message that were made into frames.
+    framed: usize,
+    window: i64,
+    received: u32,
+    sent: u64,
+    first: u64,
+    end: u64,
+    responses: u32,
+    reader: MessageReader,
+    failure: Option<String>,
+    /// The message that completes the request has arrived.
+    answered: bool,
+}
+
+impl Connection {
+    pub fn new() -> Self {
+        Connection {
+            socket: None,
+            out: Vec::new(),
+            written: 0,
+            splitter: Splitter::default(),
+            calls: Vec::new(),
+            next_id: 1,
+            window: frames::DEFAULT_WINDOW,
+            initial_window: frames::DEFAULT_WINDOW,
+            max_frame: frames::DEFAULT_FRAME,
+            max_calls: MAX_CALLS,
+            table: Table::Unknown,
+            received: 0,
+            ending: false,
+            unsent: 0,
+            unwritten: 0,
+            dirty: false,
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.socket.is_none()
+    }
+
+    pub fn opened(&mut self, socket: TcpStream) {
+        let dirty = self.dirty;
+        *self = Connection { socket: Some(socket), out: frames::preface(), dirty, ..Self::new() };
+    }
+
+    /// Whether it takes another request.
+    pub fn accepts(&self, limit: usize) -> bool {
+        let busy = self.calls.iter().filter(|call| call.job.is_some()).count();
+        self.is_closed()
+            || (!self.ending && self.next_id < LAST_ID && busy < limit.min(self.max_calls))
+    }
+
+    pub fn has_output(&self) -> bool {
+        self.written < self.out.len() || self.unsent > 0
+    }
+
+    pub fn start(&mut self, job: Job, context: &mut Context<'_>) {
+        let idle = match context.streaming {
+            true => self.calls.iter().position(|call| call.job.is_none()),
+            false => None,
+        };
+        let at = idle.unwrap_or_else(|| {
+            let id = self.next_id;
+            self.next_id += 2;
+            let head = self.out.len();
+            frames::head(&mut self.out, 0, frames::HEADERS, frames::END_HEADERS, id);
+            context.headers.write(&mut self.table, &mut self.out);
+            let length = (self.out.len() - head - frames::HEAD) as u32;
+            self.out[head..head + 3].copy_from_slice(&length.to_be_bytes()[1..]);
+            self.calls.push(Call {
+                id,
+                job: None,
+                framed: 0,
+                window: self.initial_window,
+                received: 0,
+                sent: 0,
+                first: 0,
+                end: 0,
+                responses: 0,
+                reader: MessageReader::default(),
+                failure: None,
+                answered: false,
+            });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[at];
+        call.job = Some(job);
+        (call.framed, call.sent, call.first, call.end, call.responses) = (0, 0, 0, 0, 0);
+        (call.failure, call.answered) = (None, false);
+        self.unsent += 1;
+        self.frame_message(at, context);
+    }
+
+    /// Makes frames of a call's message, as far as windows and the output buffer permit.
+    fn frame_message(&mut self, at: usize, context: &Context<'_>) {
+        let call = &mut self.calls[at];
+        let Some(job) = &call.job else { return };
+        let message = &context.plan.prepared.streams[job.data.0][job.data.1];
+        let length = message.bytes.len();
+        while call.framed < length {
+            let window = self.window.min(call.window);
+            let ahead = AHEAD.saturating_sub(self.out.len() - self.written);
+            if window <= 0 || ahead == 0 {
+                return;
+            }
+            let part = (length - call.framed).min(self.max_frame).min(window as usize);
+            let last = call.framed + part == length;
+            let flags = if last && !context.streaming { frames::END_STREAM } else { 0 };
+            frames::head(&mut self.out, part, frames::DATA, flags, call.id);
+            let at = self.out.len();
+            self.out.extend_from_slice(&message.bytes[call.framed..call.framed + part]);
+            message.patch(job.sequence, call.framed, &mut self.out[at..]);
+            call.framed += part;
+            call.window -= part as i64;
+            self.window -= part as i64;
+        }
+        self.unsent -= 1;
+        self.unwritten += 1;
+    }
+
+    /// Writes what can be written.
+    pub fn flush(&mut self, context: &mut Context<'_>, done: &mut Vec<Done>) {
+        loop {
+            if self.unsent > 0 {
+                for at in 0..self.calls.len() {
+                    let whole = |job: &Job| {
+                        let message = &context.plan.prepared.streams[job.data.0][job.data.1];
+                        message.bytes.len()
+                    };
+                    if self.calls[at]
+                        .job
+                        .as_ref()
+                        .is_some_and(|job| self.calls[at].framed < whole(job))
+                    {
+                        self.frame_message(at, context);
+                    }
+                }
+            }
+            let Some(socket) = &mut self.socket else { return };
+            if self.written == self.out.len() {
+                break;
+            }
+            match socket.write(&self.out[self.written..]) {
+                Ok(n) => self.written += n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {
+                    // A long queue of frames is moved to the front now and then.
+                    if self.written > AHEAD {
+                        self.out.drain(..self.written);
+                        self.written = 0;
+                    }
+                    return;
+                }
+                Err(e) => return self.close(&format!("cannot send: {e}"), context, done),
+            }
+            if self.written == self.out.len() {
+                self.out.clear();
+                self.written = 0;
+            }
+        }
+        if self.unwritten > 0 {
+            let now = context.clock.now();
+            for call in &mut self.calls {
+                if call.sent == 0 && call.job.is_some() {
+                    call.sent = now;
+                }
+            }
+            self.unwritten = 0;
+        }
+    }
+
+    pub fn receive(
+        &mut self,
+        scratch: &mut [u8],
+        now: u64,
+        context: &mut Context<'_>,
+        done: &mut Vec<Done>,
+    ) {
+        loop {
+            let Some(socket) = &mut self.socket else { return };
+            let read = match socket.read(scratch) {
+                Ok(n) => n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {
+                    return;
+                }
+                Err(e) => return self.close(&e.to_string(), context, done),
+            };
+            if read == 0 {
+                return self.close("the server closed the connection", context, done);
+            }
+            let mut splitter = std::mem::take(&mut self.splitter);
+            let outcome =
+                splitter.read(&scratch[..read], &mut |event| self.event(event, now, context, done));
+            self.splitter = splitter;
+            if let Err(problem) = outcome {
+                return self.close(&problem, context, done);
+            }
+            if self.ending && self.calls.is_empty() {
+                self.socket = None;
+                return;
+            }
+            if read < scratch.len() {
+                return;
+            }
+        }
+    }
+
+    fn event(
+        &mut self,
+        event: Event<'_>,
+        now: u64,
+        context: &mut Context<'_>,
+        done: &mut Vec<Done>,
+    ) -> Result<(), String> {
+        match event {
+            Event::Data { stream, bytes, end, whole } => {
+                self.received += whole.unwrap_or(0) as u32;
+                if self.received >= UPDATE {
+                    let more = std::mem::take(&mut self.received).to_be_bytes();
+                    frames::frame(&mut self.out, frames::WINDOW_UPDATE, 0, 0, &more);
+                }
+                let Some(at) = self.calls.iter().position(|call| call.id == stream) else {
+                    return Ok(());
+                };
+                self.data(at, bytes, whole, now, context, done)?;
+                if end && let Some(at) = self.calls.iter().position(|call| call.id == stream) {
+                    self.ended(at, context, done);
+                }
+            }
+            Event::Headers { stream, block, end } => {
+                let info = context.reader.read(block)?;
+                let Some(at) = self.calls.iter().position(|call| call.id == stream) else {
+                    return Ok(());
+                };
+                let call = &mut self.calls[at];
+                if call.first == 0 {
+                    call.first = now;
+                }
+                if let Some(status) = info.http_status.filter(|status| *status != 200) {
+                    call.failure.get_or_insert(format!("HTTP status {status}"));
+                }
+                match info.grpc_status {
+                    Some(0) => {}
+                    Some(status) => {
+                        let text = format!("[{}] {}", status_name(status), info.message);
+                        call.failure = Some(text);
+                    }
+                    // Trailers without a status.
+                    None if end && info.http_status.is_none() => {
+                        call.failure.get_or_insert("no grpc-status".to_owned());
+                    }
+                    None => {}
+                }
+                if end {
+                    self.ended(at, context, done);
+                }
+            }
+            Event::Other { kind, flags, stream, payload } => {
+                self.control(kind, flags, stream, payload, context, done)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn data(
+        &mut self,
+        at: usize,
+        mut bytes: &[u8],
+        whole: Option<usize>,
+        now: u64,
+        context: &Context<'_>,
+        done: &mut Vec<Done>,
+    ) -> Result<(), String> {
+        let call = &mut self.calls[at];
+        if call.first == 0 {
+            call.first = now;
+        }
+        call.received += whole.unwrap_or(0) as u32;
+        if call.received >= UPDATE {
+            let more = std::mem::take(&mut call.received).to_be_bytes();
+            frames::frame(&mut self.out, frames::WINDOW_UPDATE, 0, call.id, &more);
+        }
+        while !bytes.is_empty() {
+            let Some(start) = call.reader.read(&mut bytes)? else { return Ok(()) };
+            let outcome = match context.kind {
+                Kind::V2 => message::Outcome::default(),
+                kind => message::outcome(kind, start),
+            };
+            if call.job.is_none() || call.answered {
+                return Err("the server sent a response that no request asked for".to_owned());
+            }
+            if !outcome.empty || outcome.failure.is_some() {
+                call.responses += 1;
+            }
+            // Of several responses, the first is timed.
+            if call.end == 0 {
+                call.end = context.clock.now();
+            }
+            if outcome.failure.is_some() {
+                call.failure = outcome.failure;
+            }
+            if outcome.more_follow {
+                continue;
+            }
+            call.answered = true;
+            if context.streaming {
+                complete(call, context, done);
+            }
+        }
+        Ok(())
+    }
+
+    /// The server has ended a call.
+    fn ended(&mut self, at: usize, context: &Context<'_>, done: &mut Vec<Done>) {
+        let mut call = self.calls.swap_remove(at);
+        self.forget_unsent(&call, context);
+        if call.job.is_none() {
+            return;
+        }
+        if call.failure.is_none() && (!call.answered || call.reader.is_inside()) {
+            call.failure = Some("the call ended without a response".to_owned());
+        }
+        complete(&mut call, context, done);
+    }
+
+    /// A call may end before its message is sent.
+    fn forget_unsent(&mut self, call: &Call, context: &Context<'_>) {
+        if let Some(job) = &call.job
+            && call.framed < context.plan.prepared.streams[job.data.0][job.data.1].bytes.len()
+        {
+            self.unsent -= 1;
+        }
+    }
+
+    fn control(
+        &mut self,
+        kind: u8,
+        flags: u8,
+        stream: u32,
+        payload: &[u8],
+        context: &Context<'_>,
+        done: &mut Vec<Done>,
+    ) -> Result<(), String> {
+        let number = |at: usize| {
+            let bytes = payload.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+            bytes.map(u32::from_be_bytes).ok_or("a frame that is too short")
+        };
+        match kind {
+            frames::SETTINGS if flags & frames::ACK == 0 => {
+                let mut table = None;
+                for setting in payload.chunks_exact(6) {
+                    let value =
+                        u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+                    match u16::from_be_bytes([setting[0], setting[1]]) {
+                        1 => table = Some(value),
+                        3 => self.max_calls = (value as usize).max(1),
+                        4 => {
+                            let more = i64::from(value) - self.initial_window;
+                            self.initial_window = i64::from(value);
+                            self.calls.iter_mut().for_each(|call| call.window += more);
+                        }
+                        5 => self.max_frame = (value as usize).clamp(1, 1 << 20),
+                        _ => {}
+                    }
+                }
+                self.table.settings(table);
+                frames::frame(&mut self.out, frames::SETTINGS, frames::ACK, 0, &[]);
+            }
+            frames::PING if flags & frames::ACK == 0 => {
+                frames::frame(&mut self.out, frames::PING, frames::ACK, 0, payload);
+            }
+            frames::WINDOW_UPDATE => {
+                let more = i64::from(number(0)? & 0x7fff_ffff);
+                if stream == 0 {
+                    self.window += more;
+                } else if let Some(call) = self.calls.iter_mut().find(|call| call.id == stream) {
+                    call.window += more;
+                }
+            }
+            frames::RST_STREAM => {
+                let code = number(0)?;
+                if let Some(at) = self.calls.iter().position(|call| call.id == stream) {
+                    let failure = &mut self.calls[at].failure;
+                    failure.get_or_insert(format!("the server reset the call (error code {code})"));
+                    self.ended(at, context, done);
+                }
+            }
+            frames::GOAWAY => {
+                self.ending = true;
+                let (last, code) = (number(0)? & 0x7fff_ffff, number(4)?);
+                let reason = String::from_utf8_lossy(&payload[8..]).into_owned();
+                while let Some(at) = self.calls.iter().position(|call| call.id > last) {
+                    let text = format!("the server ends the connection (code {code}) {reason}");
+                    self.calls[at].failure.get_or_insert(text.trim_end().to_owned());
+                    self.ended(at, context, done);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Closes the connection; its requests have failed.
+    fn close(&mut self, problem: &str, context: &Context<'_>, done: &mut Vec<Done>) {
+        self.socket = None;
+        let authority = &context.plan.authority;
+        let kind = if context.streaming { "stream" } else { "call" };
+        for mut call in std::mem::take(&mut self.calls) {
+            call.failure =
+                Some(format!("http://{authority}: {problem} (in the middle of a {kind})"));
+            complete(&mut call, context, done);
+        }
+        (self.unsent, self.unwritten) = (0, 0);
+        self.out.clear();
+        self.written = 0;
+    }
+
+    pub fn expire(&mut self, now: u64, context: &Context<'_>, done: &mut Vec<Done>) {
+        let limit = context.plan.timeout.as_nanos() as u64;
+        let overdue = |job: &Job| now.saturating_sub(job.begun) > limit;
+        if self.calls.iter().any(|call| call.job.as_ref().is_some_and(overdue)) {
+            let text = format!("no response within {} s", context.plan.timeout.as_secs_f64());
+            self.close(&text, context, done);
+        }
+    }
+
+    /// Half-closes the open streams.
+    pub fn finish(&mut self) {
+        for call in &self.calls {
+            frames::frame(&mut self.out, frames::DATA, frames::END_STREAM, call.id, &[]);
+        }
+        if let Some(socket) = &mut self.socket {
+            // The connection is closed next; a server that does not read has its own timeouts.
+            let _ = socket.write(&self.out[self.written..]);
+        }
+    }
+}
+
+fn complete(call: &mut Call, context: &Context<'_>, done: &mut Vec<Done>) {
+    let Some(job) = call.job.take() else { return };
+    let now = context.clock.now();
+    // A stream is timed by its first response, a call by its end.
+    let timed = context.streaming && call.end > 0 && call.failure.is_none();
+    let end = if timed { call.end } else { now };
+    let sent = if call.sent == 0 { end } else { call.sent };
+    let first = if call.first == 0 { end } else { call.first };
+    let failure = call.failure.take();
+    done.push(Done { job, sent, first, end, responses: call.responses, failure });
+}
+
+fn status_name(status: u32) -> String {
+    const NAMES: [&str; 17] = [
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ];
+    NAMES
+        .get(status as usize)
+        .map_or_else(|| format!("gRPC status {status}"), |name| (*name).to_owned())
+}

@@ -1,0 +1,218 @@
+//! `trtserver-perf`: load generator and benchmark for v1 and v2 servers; as `perf_client` it stands in for the original of v1.
+//!
+//! The measurement (`measure`) asks each target's server for its counters, lets the engine send prepared requests, and judges the
+//! windows. The engine (`engine`) is the only part that must be fast.
+
+mod compare;
+mod control;
+mod csv;
+mod data;
+mod encode;
+mod engine;
+mod flags;
+mod json;
+mod measure;
+mod model;
+mod number;
+mod output;
+mod progress;
+mod report;
+mod search;
+mod settings;
+mod statistics;
+mod target;
+mod window;
+
+use measure::Measured;
+use progress::Progress;
+use settings::{Action, Comparison, Program, Settings};
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use target::Target;
+use window::NoWindow;
+
+/// Exit codes, documented in docs/clients.md.
+const CANNOT_MEASURE: u8 = 1;
+const REQUESTS_FAILED: u8 = 2;
+const REQUIREMENT_MISSED: u8 = 3;
+const WORSE: u8 = 4;
+
+/// Why the program does not end with 0.
+struct Failure {
+    code: u8,
+    text: String,
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Failure { code: CANNOT_MEASURE, text }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_default();
+    let stem = Path::new(&name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let program = match stem.as_str() {
+        "perf_client" => Program::PerfClient,
+        _ => Program::TrtserverPerf,
+    };
+    let outcome = match flags::parse(program, std::iter::once(name).chain(args)) {
+        Ok(Action::Measure(settings)) => measure(&settings),
+        Ok(Action::Compare(comparison)) => compare(&comparison),
+        Err(flags::Stop::Shown(text)) => {
+            print!("{text}");
+            Ok(())
+        }
+        Err(flags::Stop::Wrong(text)) => {
+            eprintln!("error: {text}");
+            eprintln!("{}", flags::command(program).render_help());
+            return ExitCode::from(CANNOT_MEASURE);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { code, text }) => {
+            eprintln!("error: {text}");
+            ExitCode::from(if program == Program::PerfClient { CANNOT_MEASURE } else { code })
+        }
+    }
+}
+
+fn measure(settings: &Settings) -> Result<(), Failure> {
+    let targets = targets(settings)?;
+    let stateful = targets.iter().any(|target| target.model.is_stateful());
+    let decoupled = targets.iter().any(|target| target.model.decoupled);
+    let mut progress = Progress::new(settings, targets.len());
+    progress.print(&output::settings(settings, stateful, decoupled));
+    let (all, outcome) = measure::run(settings, targets, &mut progress);
+    for measured in all.iter().filter(|measured| !measured.points.is_empty()) {
+        if all.len() > 1 {
+            let target = &measured.target;
+            progress.print(&format!("Server: {}, model: {}\n", target.server, target.model.name));
+        }
+        progress.print(&output::summary(&measured.points, settings));
+    }
+    let comparison = beside(&all, settings);
+    progress.print(&comparison);
+    write(&all, settings, &comparison)?;
+    outcome.map_err(|problem| {
+        let code = match problem {
+            NoWindow::AllFailed(_) => REQUESTS_FAILED,
+            NoWindow::NoRequests | NoWindow::Broken(_) => CANNOT_MEASURE,
+        };
+        Failure { code, text: problem.text() }
+    })?;
+    verdict(&all, settings)
+}
+
+/// Each model on each server.
+fn targets(settings: &Settings) -> Result<Vec<Target>, String> {
+    let mut targets = Vec::new();
+    for model in &settings.models {
+        for server in &settings.servers {
+            targets.push(Target::new(settings, server, model)?);
+        }
+    }
+    if targets.len() > 1 && settings.binary_search {
+        return Err("--binary-search takes one server and one model".to_owned());
+    }
+    Ok(targets)
+}
+
+/// Targets of one run against the first.
+fn beside(all: &[Measured], settings: &Settings) -> String {
+    let Some((first, others)) = all.split_first() else { return String::new() };
+    let mut out = String::new();
+    let tolerance = settings.tolerance;
+    for other in others {
+        let (old, new) = (&first.target, &other.target);
+        out += &format!(
+            "\n{} on {} against {} on {}:\n",
+            new.model.name, new.server, old.model.name, old.server
+        );
+        for (before, after) in first.points.iter().zip(&other.points) {
+            let (before, after) = (json::point(before, settings), json::point(after, settings));
+            out += &format!("{}\n", compare::load_text(&after["load"]));
+            for (_, text) in compare::points(&before, &after, tolerance) {
+                out += &format!("  {text}\n");
+            }
+        }
+    }
+    out
+}
+
+fn write(all: &[Measured], settings: &Settings, comparison: &str) -> Result<(), String> {
+    let save = |file: &Path, text: &str| {
+        fs::write(file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))
+    };
+    if let Some(file) = &settings.csv {
+        for (index, measured) in all.iter().enumerate() {
+            // The first target has the name that was given.
+            let file = match index {
+                0 => file.clone(),
+                _ => {
+                    let name = file.file_name().unwrap_or_default().to_string_lossy();
+                    file.with_file_name(format!("{}.{name}", index + 1))
+                }
+            };
+            save(&file, &csv::table(&measured.points, settings))?;
+            for (file, text) in csv::composing(&measured.points, settings, &file) {
+                save(&file, &text)?;
+            }
+        }
+    }
+    if settings.json.is_none() && settings.report.is_none() {
+        return Ok(());
+    }
+    let results = json::results(all, settings);
+    if let Some(file) = &settings.json {
+        save(file, &format!("{results:#}\n"))?;
+    }
+    if let Some(file) = &settings.report {
+        save(file, &report::page(&results, comparison))?;
+    }
+    Ok(())
+}
+
+/// Failed requests and missed requirements.
+fn verdict(all: &[Measured], settings: &Settings) -> Result<(), Failure> {
+    let points = || all.iter().flat_map(|measured| &measured.points);
+    let failures: u64 = points().map(|point| point.window.failures).sum();
+    if failures > 0 {
+        let first = points().find_map(|point| point.window.first_failure.clone());
+        let first = first.unwrap_or_default();
+        let text = format!("{failures} requests failed; the first: {first}");
+        return Err(Failure { code: REQUESTS_FAILED, text });
+    }
+    for requirement in &settings.requirements {
+        for point in points() {
+            if let Some(text) = requirement.missed(point) {
+                let load = output::load(point.load);
+                let text = format!("{text} ({})", load.trim().to_lowercase());
+                return Err(Failure { code: REQUIREMENT_MISSED, text });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn compare(comparison: &Comparison) -> Result<(), Failure> {
+    let read = |file: &Path| {
+        let wrap = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
+        let text = fs::read(file).map_err(|e| wrap(&e))?;
+        serde_json::from_slice(&text).map_err(|e| wrap(&e))
+    };
+    let (before, after) = (read(&comparison.before)?, read(&comparison.after)?);
+    let (text, worse) = compare::results(&before, &after, comparison.tolerance)?;
+    print!("{text}");
+    println!(
+        "Test: Welch's t-test on the windows' figures, p < 0.01, and a difference above {} %.",
+        number::general(comparison.tolerance * 100.0)
+    );
+    match worse {
+        true => Err(Failure { code: WORSE, text: "the second result is worse".to_owned() }),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,102 @@
+//! What is printed while measuring: results on stdout, and on stderr one line with the time left that is overwritten.
+
+use crate::measure::LoadPoint;
+use crate::number::general;
+use crate::settings::{Range, Settings};
+use crate::window::STABLE;
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+pub struct Progress {
+    shown: bool,
+    enabled: bool,
+    place: String,
+    /// Measurements of a target at a load, in all and begun.
+    all: Option<usize>,
+    begun: usize,
+}
+
+impl Progress {
+    pub fn new(settings: &Settings, targets: usize) -> Self {
+        let rounds = if targets > 1 { settings.rounds } else { 1 };
+        let loads = if settings.binary_search { None } else { loads(&settings.range) };
+        Progress {
+            shown: false,
+            enabled: settings.progress.unwrap_or_else(|| std::io::stderr().is_terminal()),
+            place: String::new(),
+            all: loads.map(|loads| loads * targets * rounds),
+            begun: 0,
+        }
+    }
+
+    /// A target at a load begins.
+    pub fn point(&mut self, load: LoadPoint, server: &str, model: &str) {
+        self.begun += 1;
+        let load = match load {
+            LoadPoint::Concurrency(n) => format!("concurrency {n}"),
+            LoadPoint::Rate(rate) => format!("{} requests/s", general(rate)),
+            LoadPoint::Intervals(_) => "given intervals".to_owned(),
+        };
+        self.place = format!("{model} on {server}, {load}");
+    }
+
+    /// Within a window, after `done` windows of this load.
+    pub fn window(&mut self, done: usize, settings: &Settings, left: Duration) {
+        if !self.enabled {
+            return;
+        }
+        let text = line(&self.place, done, settings, left, self.all.map(|all| all - self.begun));
+        eprint!("\r{text}\x1b[K");
+        self.shown = true;
+    }
+
+    /// Removes the line.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            eprint!("\r\x1b[K");
+        }
+    }
+
+    pub fn print(&mut self, text: &str) {
+        self.clear();
+        print!("{text}");
+        // A reader that went away is no reason to stop: files are still written.
+        let _ = std::io::stdout().flush();
+    }
+
+    pub fn warn(&mut self, text: &str) {
+        self.clear();
+        eprintln!("{text}");
+    }
+}
+
+/// The number of loads of a range, if it is known.
+fn loads(range: &Range) -> Option<usize> {
+    let count = |start: f64, end: f64, step: f64| match end {
+        0.0 => None,
+        end => Some(((end - start) / step).floor().max(0.0) as usize + 1),
+    };
+    match range {
+        Range::Concurrency { start, end, step } => count(*start as f64, *end as f64, *step as f64),
+        Range::Rate { start, end, step, .. } => count(*start, *end, *step),
+        Range::Intervals(_) => Some(1),
+    }
+}
+
+/// At least three windows are needed at each load; it may take more.
+fn line(
+    place: &str,
+    done: usize,
+    settings: &Settings,
+    left: Duration,
+    more: Option<usize>,
+) -> String {
+    let windows = STABLE.saturating_sub(done + 1) + STABLE * more.unwrap_or(0);
+    let seconds = (left + settings.window.mul_f64(1.2 * windows as f64)).as_secs_f64().ceil();
+    let least = if more.is_none() || done >= STABLE { "at least " } else { "" };
+    format!(
+        "{place}: window {} of {STABLE} to {}, {least}{seconds:.0} s left",
+        done + 1,
+        settings.max_trials
+    )
+}

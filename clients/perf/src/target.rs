@@ -1,0 +1,216 @@
+//! One model on one server, ready to be measured.
+
+use crate::control::Control;
+use crate::data::{self, Strings};
+use crate::encode::{self, Tensors};
+use crate::engine::{Arrivals, Engine, Load, Plan, Sequences};
+use crate::model::Model;
+use crate::settings::{Range, Settings};
+use crate::statistics::ServerStats;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use trtserver_client::shared_memory::Region;
+
+pub struct Target {
+    pub server: String,
+    pub model: Model,
+    control: Control,
+    plan: Arc<Plan>,
+    threads: usize,
+    batch: usize,
+    seed: u64,
+    /// Removed and unregistered when dropped.
+    region: Option<Region>,
+}
+
+impl Target {
+    /// Asks the server for the model, and encodes the requests.
+    ///
+    /// # Errors
+    /// The server, the model or the data do not fit; the message names them.
+    pub fn new(settings: &Settings, server: &str, model: &str) -> Result<Self, String> {
+        let control = Control::new(
+            server,
+            settings.generation,
+            settings.protocol,
+            &settings.headers,
+            settings.timeout,
+        )?;
+        let model = control.model(model, &settings.version)?;
+        check(settings, &model)?;
+        let strings =
+            Strings { length: settings.string_length, text: settings.string_data.clone() };
+        let data = data::load(&model, &settings.input, &settings.shapes, &strings)?;
+        let mut streams = encode::batches(&model, &data, settings.batch)?;
+        let region = match settings.shared_memory {
+            true => Some(share(settings, &model, &control, &mut streams)?),
+            false => None,
+        };
+        let stateful = model.is_stateful();
+        let target = encode::Target {
+            generation: settings.generation,
+            protocol: settings.protocol,
+            authority: server,
+            headers: &settings.headers,
+            streaming: settings.streaming,
+            sequences: stateful,
+            batch: settings.batch,
+        };
+        let plan = Plan {
+            protocol: settings.protocol,
+            address: resolve(server)?,
+            authority: server.to_owned(),
+            prepared: encode::prepare(&model, &streams, &target),
+            sequences: stateful.then(|| Sequences {
+                length: settings.sequence_length,
+                concurrent: settings.sequences,
+                first_id: first_id(),
+            }),
+            calls_per_connection: settings.calls_per_connection,
+            max_connections: settings.max_connections,
+            timeout: settings.timeout,
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (cores / 2).clamp(1, 8).min(settings.max_threads.unwrap_or(usize::MAX));
+        Ok(Target {
+            server: server.to_owned(),
+            model,
+            control,
+            plan: Arc::new(plan),
+            threads,
+            batch: settings.batch,
+            seed: settings.seed,
+            region,
+        })
+    }
+
+    /// Starts a load.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn load(&self, range: &Range, value: f64) -> Result<Engine, String> {
+        let load = match range {
+            Range::Concurrency { .. } => Load::Concurrency(value as usize),
+            Range::Rate { distribution, .. } => {
+                Load::Schedule(Arrivals::at_rate(value, *distribution, self.seed))
+            }
+            Range::Intervals(gaps) => Load::Schedule(Arrivals::intervals(gaps)),
+        };
+        Engine::start(&self.plan, &load, self.threads)
+    }
+
+    /// # Errors
+    /// The server has no statistics of the model.
+    pub fn statistics(&self) -> Result<ServerStats, String> {
+        self.control.statistics(&self.model, self.batch)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if let Some(region) = &self.region {
+            // The server may be gone; the region is removed anyhow.
+            let _ = self.control.unregister(name(region.key()));
+        }
+    }
+}
+
+fn check(settings: &Settings, model: &Model) -> Result<(), String> {
+    let (name, most) = (&model.name, model.max_batch_size);
+    if model.is_stateful() && settings.batch > 1 {
+        return Err("can not specify batch size > 1 when using a sequence model".to_owned());
+    }
+    if most == 0 && settings.batch > 1 {
+        return Err(
+            "can not specify batch size > 1 as the model does not support batching".to_owned()
+        );
+    }
+    if most > 0 && settings.batch > most {
+        return Err(format!("expecting batch size <= {most} for model '{name}'"));
+    }
+    if model.decoupled && !settings.streaming {
+        return Err(format!("model '{name}' is decoupled, which needs --streaming (and -i gRPC)"));
+    }
+    if model.is_stateful()
+        && matches!(settings.range, Range::Concurrency { end: 0, .. })
+        && settings.asynchronous != Some(false)
+    {
+        return Err(
+            "The 'end' concurrency can not be 0 for sequence models when using asynchronous API."
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn resolve(server: &str) -> Result<SocketAddr, String> {
+    let addresses = server.to_socket_addrs().map_err(|e| format!("-u {server}: {e}"))?;
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    // Servers listen on IPv4 more often.
+    let first = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first());
+    first.copied().ok_or_else(|| format!("-u {server}: no address"))
+}
+
+/// Ids of two runs at the same time should differ.
+fn first_id() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seed = (now.as_micros() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    // The lower half of the ids: many follow.
+    let ids = encode::IDS;
+    ids.start + (seed % u64::from((ids.end - ids.start) / 2)) as u32
+}
+
+/// Moves all tensors into a shared-memory region.
+fn share(
+    settings: &Settings,
+    model: &Model,
+    control: &Control,
+    streams: &mut [Vec<Tensors>],
+) -> Result<Region, String> {
+    let inputs = |streams: &[Vec<Tensors>]| -> usize {
+        let all = streams.iter().flatten().flat_map(|tensors| &tensors.inputs);
+        all.map(|input| input.bytes.len()).sum()
+    };
+    let outputs: Vec<usize> = model
+        .outputs
+        .iter()
+        .map(|output| {
+            let fixed = output.shape.iter().all(|dim| *dim >= 0);
+            let elements = output.shape.iter().product::<i64>() as usize;
+            match crate::model::element_size(&output.datatype) {
+                Some(size) if fixed => size * elements * settings.batch,
+                _ => settings.output_shared_memory * settings.batch,
+            }
+        })
+        .collect();
+    let size = inputs(streams) + outputs.iter().sum::<usize>();
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let key = format!("/trtserver-perf-{}-{number}", std::process::id());
+    let region = Region::create(&key, size.max(1)).map_err(|e| e.to_string())?;
+    let place = |byte_size: usize, at: &mut usize| {
+        let offset = *at as u64;
+        *at += byte_size;
+        encode::Region { name: name(&key).to_owned(), offset, byte_size: byte_size as u64 }
+    };
+    let mut at = 0;
+    let outputs: Vec<_> = outputs.into_iter().map(|size| place(size, &mut at)).collect();
+    for tensors in streams.iter_mut().flatten() {
+        tensors.outputs.clone_from(&outputs);
+        for input in &mut tensors.inputs {
+            let slot = place(input.bytes.len(), &mut at);
+            let bytes = std::mem::take(&mut input.bytes);
+            region.write(slot.offset as usize, &bytes).map_err(|e| e.to_string())?;
+            input.region = Some(slot);
+        }
+    }
+    control.register(name(&key), &key, size.max(1) as u64)?;
+    Ok(region)
+}
+
+/// The name under which a region is registered.
+fn name(key: &str) -> &str {
+    key.trim_start_matches('/')
+}
