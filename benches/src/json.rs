@@ -37,7 +37,7 @@ struct TypedInput {
 pub fn measure(options: &Options) -> Result<Table> {
     let mut table = Table::new(COLUMNS);
     for floats in SIZES {
-        let [requests, responses] = ["in", "out"].map(|way| format!("json {way} {floats}"));
+        let [requests, responses] = ["in", "out"].map(|way| format!("json-{way} {floats}"));
         if options.wants(&requests) {
             table.measured(requests, self::requests(options, floats));
         }

@@ -9,6 +9,8 @@ use trtserver_proto::{v1, v2};
 
 /// Different contents, so that a swapped response is noticed.
 const VARIANTS: usize = 4;
+/// Values of a large tensor.
+const LARGE: usize = 256;
 const UNARY_PATH: &str = "/inference.GRPCInferenceService/ModelInfer";
 const STREAM_PATH: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 
@@ -97,9 +99,14 @@ impl Work {
     }
 
     fn tensors(self, variant: usize) -> (Tensors, Tensors) {
-        // Few significant bits, so that sums are exact and JSON is short.
+        // Few significant bits in small tensors, so that sums are exact and JSON is short; all digits in large ones.
         let values = |seed: usize, n: usize| -> Vec<f32> {
-            (0..n).map(|i| ((i * 7 + seed * 131) % 1021) as f32 * 0.5).collect()
+            let short = |i| ((i * 7 + seed * 131) % 1021) as f32 * 0.5;
+            if n < LARGE {
+                (0..n).map(short).collect()
+            } else {
+                (0..n).map(|i| short(i).sin()).collect()
+            }
         };
         match self {
             Work::Identity(_) | Work::Echo(..) | Work::Row(_) => {

@@ -223,6 +223,8 @@ fn checked(
         per_second: outcome.per_second,
         p50_us: outcome.p50_us,
         p99_us: outcome.p99_us,
+        p999_us: f64::NAN,
+        max_us: f64::NAN,
         cpu_us: cpu.map_or(f64::NAN, each),
         response_bytes,
     })

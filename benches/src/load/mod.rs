@@ -22,6 +22,9 @@ pub struct Pass {
     pub per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
+    /// This and the maximum: not a number if the client does not tell.
+    pub p999_us: f64,
+    pub max_us: f64,
     /// CPU time of the server for one request; not a number where its process is not known.
     pub cpu_us: f64,
     /// Length of the last response on the wire: HTTP with its head, gRPC the length-prefixed message.
@@ -160,6 +163,8 @@ impl Meter {
             per_second: responses / elapsed.as_secs_f64(),
             p50_us: self.latencies.quantile(0.5),
             p99_us: self.latencies.quantile(0.99),
+            p999_us: self.latencies.quantile(0.999),
+            max_us: self.latencies.quantile(1.0),
             cpu_us: used.map_or(f64::NAN, |used| used.as_secs_f64() * 1e6 / responses),
             response_bytes,
         });

@@ -8,6 +8,8 @@ use crate::requests::{Frontend, Work};
 pub const SMALL: usize = 64;
 const MEDIUM: usize = 4 << 20;
 const LARGE: usize = 16 << 20;
+/// Tensors whose JSON has 5 KB, 80 KB and 1.3 MB.
+const JSON: [usize; 3] = [1 << 10, 16 << 10, 256 << 10];
 const AT_ONCE: [usize; 4] = [1, 4, 16, 64];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,7 @@ pub fn model_name(work: Work) -> &'static str {
 pub fn size(bytes: usize) -> String {
     match bytes {
         n if n >= 1 << 20 => format!("{}M", n >> 20),
+        n if n >= 1 << 10 => format!("{}K", n >> 10),
         n => n.to_string(),
     }
 }
@@ -120,6 +123,9 @@ fn all(options: &Options) -> Vec<(Client, Workload)> {
         for frontend in Frontend::ALL {
             own.iter().for_each(|&c| add(Client::Own, frontend, work, c));
         }
+    }
+    for &bytes in JSON.iter().skip(if quick { 2 } else { 0 }) {
+        add(Client::Own, Frontend::V2Json, Work::Identity(bytes), 1);
     }
     for work in [Work::Identity(MEDIUM), Work::Identity(LARGE)] {
         add(Client::Wrk, Frontend::V2Http, work, 1);

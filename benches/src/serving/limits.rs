@@ -58,6 +58,8 @@ struct Passes {
     per_second: Vec<f64>,
     p50_us: Vec<f64>,
     p99_us: Vec<f64>,
+    p999_us: Vec<f64>,
+    max_us: Vec<f64>,
     cpu_us: Vec<f64>,
 }
 
@@ -67,6 +69,8 @@ impl Passes {
             number(median(&self.per_second), 0),
             number(median(&self.p50_us), 1),
             number(median(&self.p99_us), 1),
+            number(median(&self.p999_us), 1),
+            number(median(&self.max_us), 1),
             number(median(&self.cpu_us), 1),
         ];
         // No process, no floor.
@@ -89,6 +93,8 @@ impl Passes {
         self.per_second.push(calls / begin.elapsed().as_secs_f64());
         self.p50_us.push(latencies.quantile(0.5));
         self.p99_us.push(latencies.quantile(0.99));
+        self.p999_us.push(latencies.quantile(0.999));
+        self.max_us.push(latencies.quantile(1.0));
         self.cpu_us.push(thread_cpu().saturating_sub(cpu).as_secs_f64() * 1e6 / calls);
         Ok(())
     }

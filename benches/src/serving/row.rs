@@ -6,7 +6,7 @@ use crate::load::Pass;
 use crate::plot::Plot;
 use crate::table::{Table, median, number, spread, verdict};
 
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 21] = [
     "protocol",
     "model",
     "payload",
@@ -16,6 +16,8 @@ const COLUMNS: [&str; 19] = [
     "infer/s",
     "p50 µs",
     "p99 µs",
+    "p99.9 µs",
+    "max µs",
     "CPU µs/req",
     "peak RSS MB",
     "floor infer/s",
@@ -28,10 +30,12 @@ const COLUMNS: [&str; 19] = [
     "",
 ];
 /// The peer's figures, and ours over the peer's.
-const PEER_COLUMNS: [&str; 8] = [
+const PEER_COLUMNS: [&str; 10] = [
     "vs infer/s",
     "vs p50",
     "vs p99",
+    "vs p99.9",
+    "vs max",
     "vs CPU",
     "vs RSS MB",
     "infer/s ratio",
@@ -67,6 +71,8 @@ struct Middle {
     per_second: f64,
     p50: f64,
     p99: f64,
+    p999: f64,
+    max: f64,
     cpu: f64,
 }
 
@@ -81,6 +87,8 @@ fn middle(passes: &[Pass]) -> Middle {
         per_second: of(|p| p.per_second),
         p50: of(|p| p.p50_us),
         p99: of(|p| p.p99_us),
+        p999: of(|p| p.p999_us),
+        max: of(|p| p.max_us),
         cpu: of(|p| p.cpu_us),
     }
 }
@@ -112,6 +120,8 @@ impl Measured {
             number(ours.per_second, 0),
             number(ours.p50, 0),
             number(ours.p99, 0),
+            number(ours.p999, 0),
+            number(ours.max, 0),
             number(ours.cpu, 1),
             number(self.peaks[0].unwrap_or(f64::NAN), 1),
             number(floor.per_second, 0),
@@ -129,6 +139,8 @@ impl Measured {
                 number(peer.per_second, 0),
                 number(peer.p50, 0),
                 number(peer.p99, 0),
+                number(peer.p999, 0),
+                number(peer.max, 0),
                 number(peer.cpu, 1),
                 number(self.peaks[1].unwrap_or(f64::NAN), 1),
                 number(ours.per_second / peer.per_second, 2),

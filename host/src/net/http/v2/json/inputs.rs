@@ -13,6 +13,7 @@ use std::borrow::Cow;
 
 /// The members of an input.
 pub const MEMBERS: [&str; 5] = ["name", "shape", "datatype", "data", "parameters"];
+const NAME: usize = 0;
 const SHAPE: usize = 1;
 const DATATYPE: usize = 2;
 const DATA: usize = 3;
@@ -84,10 +85,11 @@ fn data<'a>(
     before: &Picked<'a, 5>,
     tensors: &mut Tensors<'a, '_>,
 ) -> Option<Value<'a>> {
-    let dtype = match &before[DATATYPE] {
-        None => tensors.only_dtype(),
-        Some(Value::String(name)) => DType::from_v2_name(std::str::from_utf8(name).ok()?),
-        Some(_) => None,
+    let dtype = match (&before[DATATYPE], &before[NAME]) {
+        (Some(Value::String(name)), _) => DType::from_v2_name(std::str::from_utf8(name).ok()?),
+        (Some(_), _) => None,
+        (None, Some(Value::String(name))) => tensors.dtype_of(name),
+        (None, _) => tensors.only_dtype(),
     };
     let elements = match &before[SHAPE] {
         None => None,

@@ -117,13 +117,14 @@ fn numbers_are_converted_on_the_first_walk() {
     let sorted = r#"{"data":[1,2],"datatype":"FP32","name":"I0","shape":[2]}"#;
     let nested = r#"{"name":"I0","shape":[2,2],"datatype":"FP32","data":[[1,2],[3,4]]}"#;
     let nested_first = r#"{"data":[[1,2],[3,4]],"shape":[2,2],"datatype":"FP32"}"#;
+    let named = r#"{"name":"I0","data":[1,2],"shape":[2],"datatype":"FP32"}"#;
     let other = r#"{"data":[1,2],"datatype":"INT8","shape":[2]}"#;
     let strings = r#"{"shape":[1],"datatype":"BYTES","data":["a"]}"#;
     let one = &[DType::Fp32][..];
     let two = &[DType::Fp32, DType::Int8][..];
     for (inputs, dtypes, want) in [
         (vec![sorted, nested], one, vec![true, true]),
-        (vec![sorted, nested], two, vec![false, true]),
+        (vec![sorted, named, nested], two, vec![false, true, true]),
         (vec![nested_first, other, strings], one, vec![false, false, false]),
         (vec![nested; 10], one, [vec![true; 8], vec![false; 2]].concat()),
     ] {
