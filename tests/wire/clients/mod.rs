@@ -3,4 +3,5 @@
 mod core;
 mod perf;
 mod programs;
+mod requests;
 mod tls;
