@@ -78,8 +78,9 @@ fn measured(wire: [&str; 2], flags: &[&str]) -> (String, Value) {
     let (url, json) = (url(wire[1]), format!("--json={}", file.display()));
     let ended = perf(&[&wire[..], &[&url, &json], flags].concat());
     assert!(ended.status.success(), "{wire:?} {flags:?}\n{ended:?}");
-    let text = std::fs::read_to_string(file).expect("results");
-    (ended.stdout, serde_json::from_str(&text).expect("JSON"))
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let results = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    (ended.stdout, results)
 }
 
 fn point(results: &Value) -> &Value {
@@ -333,10 +334,15 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
     );
 }
 
+fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| panic!("no port: {e}"));
+    let address = listener.local_addr().map(|address| address.to_string());
+    (listener, address.unwrap_or_else(|e| panic!("{e}")))
+}
+
 /// Accepts connections, and sends each these bytes once it has received some.
 fn scripted(response: &'static [u8]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
+    let (listener, address) = listener();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             thread::spawn(move || {
@@ -354,8 +360,7 @@ fn scripted(response: &'static [u8]) -> String {
 fn servers_that_are_none_are_named() {
     let html =
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>";
-    let refused = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let refused = refused.local_addr().expect("an address").to_string();
+    let (_, refused) = listener();
     let servers = [scripted(html), scripted(b"\x00\x01garbage\r\n\r\n"), scripted(b""), refused];
     thread::scope(|scope| {
         for server in &servers {
