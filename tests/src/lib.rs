@@ -57,7 +57,7 @@ pub use install::{
 pub use latch::Latch;
 pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};
-pub use python::{python_kserve, python_v1, python_v2};
+pub use python::{python_kserve, python_output, python_v1, python_v2};
 pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
 pub use set_on_drop::SetOnDrop;

@@ -3,6 +3,7 @@
 use crate::install::{python, root, say};
 use crate::process::Process;
 use crate::server::Running;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -29,16 +30,31 @@ pub fn python_kserve(server: &Running, script: &str, arguments: &[&str]) {
 
 #[track_caller]
 fn run(generation: &str, server: &Running, script: &str, arguments: &[&str]) {
+    python_output(generation, None, server, script, arguments);
+}
+
+/// Runs a script in this environment and returns what it printed. `packages` is a folder whose packages take precedence.
+#[track_caller]
+pub fn python_output(
+    generation: &str,
+    packages: Option<&Path>,
+    server: &Running,
+    script: &str,
+    arguments: &[&str],
+) -> String {
     let Some(program) = python(generation) else {
         let here = std::env::consts::ARCH;
         say(&format!("SKIPPED {script}: the {generation} client has no build for {here}"));
-        return;
+        return String::new();
     };
     let scripts = root().join("tests/python");
     let mut command = Command::new(program);
     command.arg(scripts.join(script)).args(["--http", server.http(), "--grpc", server.grpc()]);
     command.args(["--metrics", server.metrics_address()]).args(arguments).current_dir(root());
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
+    if let Some(packages) = packages {
+        command.env("PYTHONPATH", packages);
+    }
     let process = Process::spawn(command);
     let ended = process.wait(TIMEOUT);
     if !ended.status.success() {
@@ -47,4 +63,5 @@ fn run(generation: &str, server: &Running, script: &str, arguments: &[&str]) {
         let last = lines[lines.len().saturating_sub(40)..].join("\n");
         panic!("{script} failed\n{process}\n--- end of the server's log\n{last}\n---");
     }
+    ended.stdout
 }

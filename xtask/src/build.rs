@@ -10,6 +10,7 @@ use crate::client_library;
 use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
 use crate::sdk;
+use crate::wheel;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -113,6 +114,7 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
         put(&built.join(&file), &dist.join("backends").join(plugin.backend).join(&file))?;
     }
     sdk::install(paths, &dist)?;
+    wheel::install(paths, &dist, &built.join("libtrtserver_client.so"))?;
     if debug {
         share_lib(paths, &dist)?;
     }

@@ -17,6 +17,7 @@ mod sdk;
 mod soak;
 mod test;
 mod tidy;
+mod wheel;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use command::Result;

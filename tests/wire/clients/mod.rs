@@ -3,5 +3,6 @@
 mod core;
 mod perf;
 mod programs;
+mod python;
 mod requests;
 mod tls;

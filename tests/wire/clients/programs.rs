@@ -43,11 +43,24 @@ fn clients_md() {
         return say("SKIPPED docs/clients.md: the v1 client has no build for this machine");
     };
     let script = root().join("tests/python/v1_program.py");
-    let python = format!("--set=PYTHON={} {}", program.display(), script.display());
+    section_of_clients_md("Programs", &format!("{} {}", program.display(), script.display()));
+}
+
+/// The commands of docs/clients.md in the section about the wheel.
+#[test]
+fn clients_md_python() {
+    let Some(program) = python("v2") else { panic!("no Python") };
+    let packages = super::python::packages().display();
+    section_of_clients_md("Python", &format!("env PYTHONPATH={packages} {}", program.display()));
+}
+
+fn section_of_clients_md(title: &str, python: &str) {
     let page = fs::read_to_string(root().join("docs/clients.md")).unwrap_or_default();
-    let section = page.split("\n## ").find(|section| section.starts_with("Programs\n"));
+    let start = format!("{title}\n");
+    let section = page.split("\n## ").find(|section| section.starts_with(&start));
     let dir = folder();
     let copy = dir.path().join("clients.md");
     fs::write(&copy, section.unwrap_or_default()).unwrap_or_else(|e| panic!("{e}"));
+    let python = format!("--set=PYTHON={python}");
     python_v2(&SERVER, "run_docs.py", &[&python, &copy.display().to_string()]);
 }

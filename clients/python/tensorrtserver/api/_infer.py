@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`InferContext`: inference with a v1 model, in the forms of the base release and of 1.11.0."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from ctypes import byref
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+
+from tensorrtserver.api import _results
+from tensorrtserver.api._errors import InferenceServerException, raise_error
+from tensorrtserver.api._native import Closing, Text, call, exception, name, settings
+from tensorrtserver.api._request import CLASS, RAW, Request
+from trtserver_client import _library
+from trtserver_client._library import Callback, Result, V1Statistics, library
+
+Inputs = Mapping[str, Any]
+Outputs = Mapping[str, Any]
+Results = Dict[str, List[Any]]
+AsyncCallback = Callable[["InferContext", int], Any]
+
+
+class _Sent(NamedTuple):
+    """An asynchronous request without a response. It keeps the context and the arrays."""
+
+    context: "InferContext"
+    id: int
+    callback: Optional[AsyncCallback]
+    outputs: Outputs
+    batch_size: int
+    request: Request
+
+
+class _Completed(NamedTuple):
+    """A response that get_async_run_results has not taken."""
+
+    outputs: Outputs
+    batch_size: int
+    error: Optional[InferenceServerException]
+    result: Optional[Result]
+
+
+_NUMBERS = itertools.count(1)
+_SENT: Dict[int, _Sent] = {}
+
+
+def _on_response(user: int, call: int, error: Optional[int], result: Optional[int]) -> None:
+    """Called by a thread of the library for each asynchronous request."""
+    sent = _SENT.pop(user)
+    raised = exception(_library.take_error(error)) if error else None
+    taken = Result(result, library.v1_result_free) if result else None
+    sent.context._completes(sent, _Completed(sent.outputs, sent.batch_size, raised, taken))
+
+
+_responded = Callback(_on_response)
+
+
+class InferContext(Closing):
+    """Runs inference with one model.
+
+    The context asks the server for the model's configuration when it is made, and checks requests with it.
+
+    Parameters
+    ----------
+    url : str
+        Address such as `localhost:8000`.
+    protocol : ProtocolType
+        HTTP or GRPC.
+    model_name : str
+        Name of the model.
+    model_version : int
+        Version of the model; None is the newest that the server has loaded.
+    verbose : bool
+        Prints requests and responses.
+    correlation_id : int
+        Sequence of the requests; 0 is none.
+    streaming : bool
+        Sends all requests over one stream. Only with GRPC.
+    http_headers : list of str
+        Headers of HTTP requests, each `Name:Value`.
+
+    Raises
+    ------
+    InferenceServerException
+        The server cannot be asked, or does not know the model.
+    """
+
+    class ResultFormat:
+        """What an output returns: `RAW` an array, `(CLASS, k)` the `k` highest classes."""
+
+        RAW = RAW
+        CLASS = CLASS
+
+    _ctx: Optional[int] = None
+
+    def __init__(
+        self,
+        url: Text,
+        protocol: int,
+        model_name: Text,
+        model_version: Optional[int] = None,
+        verbose: bool = False,
+        correlation_id: int = 0,
+        streaming: bool = False,
+        http_headers: Optional[Sequence[str]] = None,
+    ) -> None:
+        self._correlation_id = correlation_id
+        self._last_request_id: Optional[int] = None
+        self._last_request_model_name: Optional[str] = None
+        self._last_request_model_version: Optional[int] = None
+        self._changed = threading.Condition()
+        self._ids = itertools.count(1)
+        #: Ids of requests without a response, and responses in the order in which they have arrived.
+        self._outstanding: Set[int] = set()
+        self._completed: "OrderedDict[int, _Completed]" = OrderedDict()
+        if streaming and int(protocol) != _library.GRPC:
+            raise_error("Streaming is only allowed with gRPC protocol")
+        given = settings(url, protocol, verbose, http_headers)
+        version = -1 if model_version is None else model_version
+        self._ctx = call(
+            _library.new, library.v1_context_new, given, name(model_name), version, correlation_id,
+            bool(streaming), 0,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Closes the context. Requests without a response are cancelled, later calls fail."""
+        handle, self._ctx = self._ctx, None
+        if handle is not None:
+            library.v1_context_free(handle)
+
+    def _open(self) -> int:
+        if self._ctx is None:
+            raise_error("InferContext is closed")
+        return self._ctx
+
+    def correlation_id(self) -> int:
+        """The sequence of the next request that gives none."""
+        return self._correlation_id
+
+    def run(
+        self,
+        inputs: Inputs,
+        outputs: Outputs,
+        batch_size: int = 1,
+        flags: int = 0,
+        corr_id: int = 0,
+    ) -> Results:
+        """Runs inference and waits for the results.
+
+        Parameters
+        ----------
+        inputs : dict
+            For each input of the model a list with one numpy array per batch entry, of the model's type and of the
+            model's shape without the batch. Strings are arrays of objects or `np.bytes_`. An array that is contiguous
+            and little-endian is not copied. Instead of the list: a shared memory handle, or a tuple of the handle and
+            the shape.
+        outputs : dict
+            For each requested output `ResultFormat.RAW`, `(ResultFormat.CLASS, k)`, or `(ResultFormat.RAW, handle)`
+            for a shared memory region that receives the tensor.
+        batch_size : int
+            Number of batch entries.
+        flags : int
+            Bits of `InferRequestHeader.Flag`: start and end of a sequence.
+        corr_id : int
+            Sequence of this request and of later ones; 0 keeps that of the context.
+
+        Returns
+        -------
+        dict
+            For each output a list with one value per batch entry: a numpy array with the output's shape without the
+            batch, over the memory of the response, or a list of tuples (index, value, label).
+
+        Raises
+        ------
+        InferenceServerException
+            An input is missing, or has another size or type; an output is unknown; the server fails the request.
+        """
+        self._last_request_id = None
+        self._last_request_model_name = None
+        self._last_request_model_version = None
+        handle = self._open()
+        request = Request(inputs, outputs, batch_size, flags, corr_id)
+        result = Result(call(_library.new, library.v1_infer, handle, byref(request.structure)), library.v1_result_free)
+        if corr_id:
+            self._correlation_id = corr_id
+        return self._read(result, outputs, batch_size)
+
+    def async_run(self, *arguments: Any, **more: Any) -> Optional[int]:
+        """Sends a request and returns at once. Two forms, told apart by the first argument:
+
+        `async_run(callback, inputs, outputs, batch_size=1, flags=0, corr_id=0)`, the form of 1.11.0, returns None. A
+        thread of the client calls `callback(context, id)` when the response has arrived; pass the id to
+        `get_async_run_results`.
+
+        `async_run(inputs, outputs, batch_size=1, flags=0, corr_id=0)`, the form of the base release, returns the id,
+        for `get_async_run_results(id, wait)` and `get_ready_async_request(wait)`.
+
+        The other parameters are those of `run`. Arrays must stay unchanged until the response has arrived.
+
+        Raises
+        ------
+        InferenceServerException
+            As `run`, for what is found before the request is sent. Errors of the server are raised by
+            `get_async_run_results`.
+        """
+        if "callback" in more or (arguments and not isinstance(arguments[0], Mapping)):
+            self._send(*arguments, **more)
+            return None
+        return self._send(None, *arguments, **more)
+
+    def async_run_with_cb(self, callback: AsyncCallback, *arguments: Any, **more: Any) -> None:
+        """`async_run` with a callback, under the name that it had in the releases between."""
+        self._send(callback, *arguments, **more)
+
+    def _send(
+        self,
+        callback: Optional[AsyncCallback],
+        inputs: Inputs,
+        outputs: Outputs,
+        batch_size: int = 1,
+        flags: int = 0,
+        corr_id: int = 0,
+    ) -> int:
+        if callback is not None and not callable(callback):
+            raise_error(f"the callback of async_run is a {type(callback).__name__}, expected a function")
+        handle = self._open()
+        request = Request(inputs, outputs, batch_size, flags, corr_id)
+        number, id = next(_NUMBERS), next(self._ids)
+        _SENT[number] = _Sent(self, id, callback, outputs, batch_size, request)
+        # The response may arrive before the call returns.
+        with self._changed:
+            self._outstanding.add(id)
+        try:
+            call(library.v1_infer_async, handle, byref(request.structure), _responded, number, None)
+        except InferenceServerException:
+            del _SENT[number]
+            with self._changed:
+                self._outstanding.remove(id)
+            raise
+        if corr_id:
+            self._correlation_id = corr_id
+        return id
+
+    def _completes(self, sent: _Sent, completed: _Completed) -> None:
+        with self._changed:
+            self._completed[sent.id] = completed
+            self._outstanding.remove(sent.id)
+            self._changed.notify_all()
+        if sent.callback is not None:
+            sent.callback(self, sent.id)
+
+    def get_async_run_results(self, request_id: int, wait: bool = True) -> Optional[Results]:
+        """The results of a request of `async_run`.
+
+        Parameters
+        ----------
+        request_id : int
+            The id from the callback or from `async_run`.
+        wait : bool
+            Parameter of the base release. True waits for the response, False returns None if it has not arrived.
+
+        Returns
+        -------
+        dict
+            As `run`.
+
+        Raises
+        ------
+        InferenceServerException
+            The server failed the request, or there is no such request.
+        """
+        with self._changed:
+            while request_id not in self._completed:
+                if request_id not in self._outstanding:
+                    raise_error("The request ID doesn't match any existing asynchrnous requests")
+                if not wait:
+                    return None
+                self._changed.wait()
+            outputs, batch_size, error, result = self._completed.pop(request_id)
+        if error is not None:
+            raise error
+        assert result is not None
+        return self._read(result, outputs, batch_size)
+
+    def get_ready_async_request(self, wait: bool) -> Optional[int]:
+        """The id of a completed request whose results were not taken. A call of the base release.
+
+        Parameters
+        ----------
+        wait : bool
+            True waits for one, False returns None if there is none.
+
+        Raises
+        ------
+        InferenceServerException
+            No request is outstanding or completed.
+        """
+        with self._changed:
+            while not self._completed:
+                if not self._outstanding:
+                    raise_error("No asynchronous requests have been sent")
+                if not wait:
+                    return None
+                self._changed.wait()
+            return next(iter(self._completed))
+
+    def _read(self, result: Result, outputs: Outputs, batch_size: int) -> Results:
+        info, results = _results.read(result, outputs, batch_size)
+        self._last_request_id = info.request_id
+        self._last_request_model_name = _library.text(info.model_name)
+        self._last_request_model_version = info.model_version
+        return results
+
+    def get_last_request_id(self) -> Optional[int]:
+        """Number that the server gave the last request; None if that failed."""
+        return self._last_request_id
+
+    def get_last_request_model_name(self) -> Optional[str]:
+        """Model of the last request; None if that failed."""
+        return self._last_request_model_name
+
+    def get_last_request_model_version(self) -> Optional[int]:
+        """Version of the model that served the last request; None if that failed."""
+        return self._last_request_model_version
+
+    def get_stat(self) -> Dict[str, int]:
+        """Statistics of the requests of this context.
+
+        Returns
+        -------
+        dict
+            `completed_request_count`, `cumulative_total_request_time_ns`, `cumulative_send_time_ns` and
+            `cumulative_receive_time_ns`.
+        """
+        statistics = V1Statistics()
+        call(library.v1_context_statistics, self._open(), byref(statistics))
+        return {
+            "completed_request_count": statistics.completed_request_count,
+            "cumulative_total_request_time_ns": statistics.total_request_time_ns,
+            "cumulative_send_time_ns": statistics.send_time_ns,
+            "cumulative_receive_time_ns": statistics.receive_time_ns,
+        }

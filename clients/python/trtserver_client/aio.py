@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`AsyncClient`: the client of a v2 server for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import weakref
+from ctypes import byref, c_uint64
+from types import TracebackType
+from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Type, TypeVar
+from typing import Union
+
+from trtserver_client import _library
+from trtserver_client._calls import Calls, Deadline, call, microseconds
+from trtserver_client._errors import InferenceError, InvalidArgument, exception
+from trtserver_client._library import Callback, library
+from trtserver_client._request import Request
+from trtserver_client._result import InferResult
+from trtserver_client._types import Headers, Input, ModelIndex, ModelMetadata, Output, Parameter, ServerMetadata
+
+__all__ = ["AsyncClient", "AsyncStream"]
+
+T = TypeVar("T")
+#: A response, an error, or the end of a stream.
+_Event = Union[InferResult, InferenceError, None]
+
+_NUMBERS = itertools.count(1)
+
+
+class _Sent(NamedTuple):
+    """A request without a response. It keeps the arrays."""
+
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[InferResult]"
+    request: Request
+
+
+_SENT: Dict[int, _Sent] = {}
+_STREAMS: "weakref.WeakValueDictionary[int, AsyncStream]" = weakref.WeakValueDictionary()
+
+
+def _event(error: Optional[int], result: Optional[int]) -> _Event:
+    if error:
+        return exception(_library.take_error(error))
+    return InferResult(result) if result else None
+
+
+def _resolve(future: "asyncio.Future[InferResult]", event: _Event) -> None:
+    if future.done():
+        return
+    if isinstance(event, InferResult):
+        future.set_result(event)
+    else:
+        future.set_exception(event or InferenceError("the library returned neither error nor result"))
+
+
+def _post(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(function, *arguments)
+    except RuntimeError:
+        # The loop is closed, so that nothing waits.
+        pass
+
+
+def _on_response(user: int, number: int, error: Optional[int], result: Optional[int]) -> None:
+    """Called by a thread of the library for each request."""
+    sent = _SENT.pop(user)
+    _post(sent.loop, _resolve, sent.future, _event(error, result))
+
+
+_responded = Callback(_on_response)
+
+
+def _on_stream_response(user: int, number: int, error: Optional[int], result: Optional[int]) -> None:
+    """Called by a thread of the library for each response of a stream."""
+    stream = _STREAMS.get(user)
+    event = _event(error, result)
+    if stream is not None:
+        _post(stream._loop, stream._events.put_nowait, event)
+
+
+_streamed = Callback(_on_stream_response)
+
+
+async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Runs a call that waits for the server in a thread, so that the loop goes on."""
+    return await asyncio.get_running_loop().run_in_executor(None, functools.partial(function, *arguments))
+
+
+class AsyncClient:
+    """asyncio client of a v2 server, with the calls of `Client` as coroutines.
+
+    Cancelling the task of `infer` cancels the request. The parameters are those of `Client`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        protocol: Optional[str] = None,
+        headers: Optional[Headers] = None,
+        deadline: Deadline = None,
+        compression: Optional[str] = None,
+        ca_file: Optional[str] = None,
+        certificate_file: Optional[str] = None,
+        key_file: Optional[str] = None,
+        insecure: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        self._calls = Calls(
+            url, protocol=protocol, headers=headers, deadline=deadline, compression=compression, ca_file=ca_file,
+            certificate_file=certificate_file, key_file=key_file, insecure=insecure, verbose=verbose,
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        """Closes the connection. Calls that run are cancelled."""
+        await _in_thread(self._calls.close)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        await self.close()
+
+    async def infer(
+        self,
+        model: str,
+        inputs: Mapping[str, Input],
+        *,
+        outputs: Optional[Sequence[Output]] = None,
+        version: str = "",
+        request_id: str = "",
+        sequence_id: Union[int, str] = 0,
+        sequence_start: bool = False,
+        sequence_end: bool = False,
+        priority: int = 0,
+        timeout_us: int = 0,
+        parameters: Optional[Mapping[str, Parameter]] = None,
+        headers: Optional[Headers] = None,
+        deadline: Deadline = None,
+    ) -> InferResult:
+        """Runs inference. Parameters and errors are those of `Client.infer`.
+
+        Arrays must stay unchanged until the coroutine has ended.
+        """
+        request = Request(
+            model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority,
+            timeout_us, parameters, headers, microseconds(deadline),
+        )  # fmt: skip
+        handle = self._calls._open
+        loop = asyncio.get_running_loop()
+        future: "asyncio.Future[InferResult]" = loop.create_future()
+        user, number = next(_NUMBERS), c_uint64()
+        _SENT[user] = _Sent(loop, future, request)
+        try:
+            call(library.v2_infer_async, handle, byref(request.structure), _responded, user, byref(number))
+        except InferenceError:
+            del _SENT[user]
+            raise
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # The client may have been closed meanwhile, which cancels as well.
+            if self._calls._handle is not None and user in _SENT:
+                call(library.v2_cancel, handle, number)
+            raise
+
+    def stream(self, *, deadline: Deadline = None) -> AsyncStream:
+        """Opens a stream (gRPC only) as an asynchronous context manager.
+
+        `deadline` limits the whole stream; None is no limit.
+        """
+        return AsyncStream(self._calls, deadline)
+
+    async def infer_stream(
+        self,
+        model: str,
+        inputs: Mapping[str, Input],
+        *,
+        outputs: Optional[Sequence[Output]] = None,
+        version: str = "",
+        request_id: str = "",
+        sequence_id: Union[int, str] = 0,
+        sequence_start: bool = False,
+        sequence_end: bool = False,
+        priority: int = 0,
+        timeout_us: int = 0,
+        parameters: Optional[Mapping[str, Parameter]] = None,
+        deadline: Deadline = None,
+    ) -> AsyncIterator[InferResult]:
+        """Sends one request to a decoupled model and yields its responses. Parameters are those of `Client.infer`."""
+        async with self.stream(deadline=deadline) as stream:
+            await stream.send(
+                model, inputs, outputs=outputs, version=version, request_id=request_id, sequence_id=sequence_id,
+                sequence_start=sequence_start, sequence_end=sequence_end, priority=priority, timeout_us=timeout_us,
+                parameters=parameters,
+            )  # fmt: skip
+            await stream.close_send()
+            async for result in stream:
+                yield result
+
+    async def is_live(self, deadline: Deadline = None) -> bool:
+        """See `Client.is_live`."""
+        return await _in_thread(self._calls.is_live, deadline)
+
+    async def is_ready(self, deadline: Deadline = None) -> bool:
+        """See `Client.is_ready`."""
+        return await _in_thread(self._calls.is_ready, deadline)
+
+    async def is_model_ready(self, model: str, version: str = "", deadline: Deadline = None) -> bool:
+        """See `Client.is_model_ready`."""
+        return await _in_thread(self._calls.is_model_ready, model, version, deadline)
+
+    async def server_metadata(self, deadline: Deadline = None) -> ServerMetadata:
+        """See `Client.server_metadata`."""
+        return await _in_thread(self._calls.server_metadata, deadline)
+
+    async def model_metadata(self, model: str, version: str = "", deadline: Deadline = None) -> ModelMetadata:
+        """See `Client.model_metadata`."""
+        return await _in_thread(self._calls.model_metadata, model, version, deadline)
+
+    async def model_config(self, model: str, version: str = "", deadline: Deadline = None) -> Dict[str, Any]:
+        """See `Client.model_config`."""
+        return await _in_thread(self._calls.model_config, model, version, deadline)
+
+    async def statistics(self, model: str = "", version: str = "", deadline: Deadline = None) -> List[Dict[str, Any]]:
+        """See `Client.statistics`."""
+        return await _in_thread(self._calls.statistics, model, version, deadline)
+
+    async def repository_index(self, ready_only: bool = False, deadline: Deadline = None) -> List[ModelIndex]:
+        """See `Client.repository_index`."""
+        return await _in_thread(self._calls.repository_index, ready_only, deadline)
+
+    async def load_model(
+        self,
+        model: str,
+        config: Union[str, Mapping[str, Any], None] = None,
+        files: Optional[Mapping[str, bytes]] = None,
+        deadline: Deadline = None,
+    ) -> None:
+        """See `Client.load_model`."""
+        await _in_thread(self._calls.load_model, model, config, files, deadline)
+
+    async def unload_model(self, model: str, unload_dependents: bool = False, deadline: Deadline = None) -> None:
+        """See `Client.unload_model`."""
+        await _in_thread(self._calls.unload_model, model, unload_dependents, deadline)
+
+    async def register_system_memory(
+        self, name: str, key: str, byte_size: int, offset: int = 0, deadline: Deadline = None
+    ) -> None:
+        """See `Client.register_system_memory`."""
+        await _in_thread(self._calls.register_system_memory, name, key, byte_size, offset, deadline)
+
+    async def register_cuda_memory(
+        self, name: str, raw_handle: bytes, device_id: int, byte_size: int, deadline: Deadline = None
+    ) -> None:
+        """See `Client.register_cuda_memory`."""
+        await _in_thread(self._calls.register_cuda_memory, name, raw_handle, device_id, byte_size, deadline)
+
+    async def unregister_system_memory(self, name: str = "", deadline: Deadline = None) -> None:
+        """See `Client.unregister_system_memory`."""
+        await _in_thread(self._calls.unregister_system_memory, name, deadline)
+
+    async def unregister_cuda_memory(self, name: str = "", deadline: Deadline = None) -> None:
+        """See `Client.unregister_cuda_memory`."""
+        await _in_thread(self._calls.unregister_cuda_memory, name, deadline)
+
+    async def system_memory_status(self, name: str = "", deadline: Deadline = None) -> List[Dict[str, Any]]:
+        """See `Client.system_memory_status`."""
+        return await _in_thread(self._calls.system_memory_status, name, deadline)
+
+    async def cuda_memory_status(self, name: str = "", deadline: Deadline = None) -> List[Dict[str, Any]]:
+        """See `Client.cuda_memory_status`."""
+        return await _in_thread(self._calls.cuda_memory_status, name, deadline)
+
+    async def trace_settings(
+        self, model: str = "", changes: Optional[Mapping[str, Any]] = None, deadline: Deadline = None
+    ) -> Dict[str, Any]:
+        """See `Client.trace_settings`."""
+        return await _in_thread(self._calls.trace_settings, model, changes, deadline)
+
+    async def log_settings(
+        self, changes: Optional[Mapping[str, Any]] = None, deadline: Deadline = None
+    ) -> Dict[str, Any]:
+        """See `Client.log_settings`."""
+        return await _in_thread(self._calls.log_settings, changes, deadline)
+
+
+class AsyncStream:
+    """A stream of requests and responses. Enter it with `async with`, iterate over it with `async for`."""
+
+    _handle: Optional[int] = None
+
+    def __init__(self, calls: Calls, deadline: Deadline) -> None:
+        self._calls = calls
+        self._limit = microseconds(deadline)
+        self._user = next(_NUMBERS)
+        self._ended = False
+        self._sent = 0
+
+    async def __aenter__(self) -> AsyncStream:
+        self._loop = asyncio.get_running_loop()
+        self._events: "asyncio.Queue[_Event]" = asyncio.Queue()
+        _STREAMS[self._user] = self
+        try:
+            arguments = (self._calls._open, _streamed, self._user, self._limit)
+            self._handle = await _in_thread(call, _library.new, library.v2_stream_open, *arguments)
+        except BaseException:
+            _STREAMS.pop(self._user, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        if self._handle is not None:
+            library.v2_stream_free(self._handle)
+
+    async def close(self) -> None:
+        """Closes the stream and cancels its requests."""
+        _STREAMS.pop(self._user, None)
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            await _in_thread(library.v2_stream_free, handle)
+
+    @property
+    def _open(self) -> int:
+        if self._handle is None:
+            raise InvalidArgument("the stream is closed")
+        return self._handle
+
+    async def send(
+        self,
+        model: str,
+        inputs: Mapping[str, Input],
+        *,
+        outputs: Optional[Sequence[Output]] = None,
+        version: str = "",
+        request_id: str = "",
+        sequence_id: Union[int, str] = 0,
+        sequence_start: bool = False,
+        sequence_end: bool = False,
+        priority: int = 0,
+        timeout_us: int = 0,
+        parameters: Optional[Mapping[str, Parameter]] = None,
+    ) -> None:
+        """Sends a request. Parameters and ids are those of `Stream.send`."""
+        self._sent += 1
+        request_id = request_id or str(self._sent)
+        request = Request(
+            model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority,
+            timeout_us, parameters, None, 0,
+        )  # fmt: skip
+        request.copy()
+        await _in_thread(call, library.v2_stream_send, self._open, byref(request.structure))
+
+    async def close_send(self) -> None:
+        """Tells the server that no more requests follow. The iteration ends after the last response."""
+        await _in_thread(call, library.v2_stream_close, self._open)
+
+    def __aiter__(self) -> AsyncStream:
+        return self
+
+    async def __anext__(self) -> InferResult:
+        if self._ended:
+            raise StopAsyncIteration
+        event = await self._events.get()
+        if isinstance(event, InferResult):
+            return event
+        if event is None:
+            self._ended = True
+            raise StopAsyncIteration
+        raise event

@@ -1,0 +1,171 @@
+"""What the v1 package of our wheel has beside that of 2020: calls of the base release, arrays of other forms, clear errors."""
+
+import gc
+import threading
+
+import numpy as np
+
+import checks
+import tensorrtserver.shared_memory as shm
+from tensorrtserver.api import InferContext, InferenceServerException, ModelControlContext, ProtocolType
+from tensorrtserver.api import ServerHealthContext, ServerStatusContext, SharedMemoryControlContext
+from trtserver_client._library import library
+
+RAW = InferContext.ResultFormat.RAW
+CLASS = InferContext.ResultFormat.CLASS
+ONES = np.ones(16, np.int32)
+
+
+class Wire(checks.Case):
+    """`PROTOCOL` and `STREAMING` are a subclass's."""
+
+    PROTOCOL = None
+    STREAMING = False
+
+    def setUp(self):
+        if self.PROTOCOL is None:
+            self.skipTest("for subclasses")
+        self.url = checks.HTTP if self.PROTOCOL == ProtocolType.HTTP else checks.GRPC
+
+    def context(self, model="addsub_int32", **more):
+        context = InferContext(self.url, self.PROTOCOL, model, streaming=self.STREAMING, **more)
+        self.addCleanup(context.close)
+        return context
+
+    def test_polling(self):
+        context = self.context()
+        with self.refusal(InferenceServerException, "No asynchronous requests have been sent"):
+            context.get_ready_async_request(True)
+        ids = [context.async_run({"INPUT0": [ONES * i], "INPUT1": [ONES]}, {"OUTPUT0": RAW}) for i in range(5)]
+        self.assertEqual(ids, [1, 2, 3, 4, 5])
+        got = {}
+        while len(got) < 5:
+            id = context.get_ready_async_request(True)
+            got[id] = int(context.get_async_run_results(id, True)["OUTPUT0"][0][0])
+        self.assertEqual(got, {id: id for id in ids})
+        with self.refusal(InferenceServerException, "No asynchronous requests have been sent"):
+            context.get_ready_async_request(False)
+        with self.assertRaises(InferenceServerException):
+            context.get_async_run_results(1, False)
+
+    def test_polling_without_waiting(self):
+        context = self.context("slow")
+        id = context.async_run(inputs={"INPUT0": [np.ones(2, np.float32)]}, outputs={"OUTPUT0": RAW})
+        # The model takes 0.3 s; whether a poll comes before the end is not checked.
+        self.assertIn(context.get_ready_async_request(False), (None, id))
+        while (got := context.get_async_run_results(id, False)) is None:
+            threading.Event().wait(0.01)
+        self.assertEqual(got["OUTPUT0"][0].tolist(), [1, 1])
+
+    def test_failure_by_polling(self):
+        context = self.context("fails")
+        id = context.async_run({"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
+        self.assertEqual(context.get_ready_async_request(True), id)
+        with self.refusal(InferenceServerException, "the probe was told to fail"):
+            context.get_async_run_results(id, True)
+
+    def test_callback_under_its_older_name(self):
+        mailbox, context = checks.Mailbox(), self.context()
+        context.async_run_with_cb(lambda ctx, id: mailbox.put((ctx is context, id)), {"INPUT0": [ONES], "INPUT1": [ONES]},
+                                  {"OUTPUT0": (CLASS, 1)})
+        [(same, id)] = mailbox.take(1)
+        self.assertTrue(same)
+        self.assertEqual(context.get_async_run_results(id)["OUTPUT0"], [[(0, 2.0, "")]])
+
+    def test_results_within_the_callback(self):
+        mailbox, context = checks.Mailbox(), self.context()
+        context.async_run(lambda ctx, id: mailbox.put(ctx.get_async_run_results(id)["OUTPUT0"][0]),
+                          {"INPUT0": [ONES], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+        np.testing.assert_array_equal(mailbox.take(1)[0], 2 * ONES)
+
+    def test_arrays_outlive_context_and_result(self):
+        context = self.context()
+        got = context.run({"INPUT0": [ONES], "INPUT1": [ONES]}, {"OUTPUT0": RAW})["OUTPUT0"][0]
+        context.close()
+        self.assertEqual(got.tolist(), [2] * 16)
+        with self.refusal(InferenceServerException, "InferContext is closed"):
+            context.run({"INPUT0": [ONES], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+
+    def test_big_endian_and_transposed_arrays(self):
+        values = np.arange(32, dtype=np.int32).reshape(16, 2)
+        for array in (values[:, 0], values[:, 1].astype(">i4")):
+            got = self.context().run({"INPUT0": [array], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+            np.testing.assert_array_equal(got["OUTPUT0"][0], array + 1)
+
+    def test_missing_inputs(self):
+        context = self.context()
+        text = "expecting 1 invocations of SetRaw for input 'INPUT1', have 0"
+        with self.refusal(InferenceServerException, text):
+            context.run({"INPUT0": [ONES]}, {"OUTPUT0": RAW})
+        text = "expecting 2 invocations of SetRaw for input 'INPUT0', have 1"
+        with self.refusal(InferenceServerException, text):
+            context.run({"INPUT0": [ONES], "INPUT1": [ONES] * 2}, {"OUTPUT0": RAW}, 2)
+
+    def test_arguments(self):
+        context, inputs = self.context(), {"INPUT0": [ONES], "INPUT1": [ONES]}
+        for text, call in (
+            ("output 'OUTPUT0' asks for 0 classes", lambda: context.run(inputs, {"OUTPUT0": (CLASS, 0)})),
+            ("must be integers", lambda: context.run(inputs, {"OUTPUT0": RAW}, "two")),
+            ("zero byte", lambda: context.run({"IN\0": [ONES]}, {"OUTPUT0": RAW})),
+            ("expected a function", lambda: context.async_run(7, inputs, {"OUTPUT0": RAW})),
+            ("zero byte", lambda: self.context("addsub\0")),
+        ):
+            with self.subTest(text), self.refusal(InferenceServerException, text, whole=False):
+                call()
+
+
+class Http(Wire):
+    PROTOCOL = ProtocolType.HTTP
+
+
+class Grpc(Wire):
+    PROTOCOL = ProtocolType.GRPC
+
+
+class Stream(Wire):
+    PROTOCOL = ProtocolType.GRPC
+    STREAMING = True
+
+
+class Regions(checks.Case):
+    def test_handles_of_destroyed_regions_are_refused(self):
+        handle = shm.create_shared_memory_region("gone", "/wheel_gone", 64)
+        shm.destroy_shared_memory_region(handle)
+        for call in (lambda: shm.destroy_shared_memory_region(handle),
+                     lambda: shm.set_shared_memory_region(handle, [ONES])):
+            with self.assertRaisesRegex(shm.SharedMemoryException, "destroyed"):
+                call()
+        control = SharedMemoryControlContext(checks.HTTP, ProtocolType.HTTP)
+        with self.refusal(InferenceServerException, "destroyed", whole=False):
+            control.register(handle)
+
+    def test_bad_regions(self):
+        for key, size, text in (("/no/such/folder", 64, "unable to get shared memory descriptor"),
+                                ("/wheel_size", -1, "unable to initialize the size"),
+                                ("/wheel_size", 0, "unable to read/mmap the shared memory region")):
+            with self.assertRaisesRegex(shm.SharedMemoryException, text):
+                shm.create_shared_memory_region("bad", key, size)
+        shm.destroy_shared_memory_region(shm.create_shared_memory_region("bad", "/wheel_size", 8))
+        handle = shm.create_shared_memory_region("small", "/wheel_small", 8)
+        self.addCleanup(shm.destroy_shared_memory_region, handle)
+        for text, values in (("has 8 bytes, the input values have 64", [ONES]),
+                             ("Python objects", [np.array([None], object)])):
+            with self.assertRaisesRegex(shm.SharedMemoryException, text):
+                shm.set_shared_memory_region(handle, values)
+
+
+class Headers(checks.Case):
+    def test_header_without_name(self):
+        for kind in (ServerHealthContext, ServerStatusContext, ModelControlContext):
+            with self.refusal(InferenceServerException, "must have the form 'Name:Value'", whole=False):
+                kind(checks.HTTP, ProtocolType.HTTP, http_headers=["nonsense"])
+
+
+def tearDownModule():
+    """Every client, context, stream and result was released."""
+    gc.collect()
+    assert library.live_handles() == 0, library.live_handles()
+
+
+if __name__ == "__main__":
+    checks.run()

@@ -1,0 +1,32 @@
+//! Unit tests of `wheel.rs`.
+
+use super::*;
+
+fn member(name: &str, data: &[u8]) -> Member {
+    Member { name: name.to_owned(), data: data.to_vec() }
+}
+
+#[test]
+fn record_has_hash_and_size_of_each_file() {
+    let members = [member("a.py", b""), member("b.py", b"abc")];
+    let text = String::from_utf8(record(&members, "x.dist-info/RECORD")).unwrap();
+    let expected = "a.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\n\
+        b.py,sha256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0,3\n\
+        x.dist-info/RECORD,,\n";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn same_files_give_same_bytes() {
+    let folder = std::env::temp_dir().join(format!("wheel-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let members = [member("p/a.py", b"x = 1\n"), member("p/lib.so", b"\x7fELF")];
+    let [one, two] = ["one.whl", "two.whl"].map(|name| {
+        let path = folder.join(name);
+        write_zip(&path, &members).unwrap();
+        fs::read(path).unwrap()
+    });
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(one, two);
+    assert!(one.starts_with(b"PK\x03\x04"), "no zip archive");
+}
