@@ -24,6 +24,24 @@ pub enum Code {
     RequestTimeout,
 }
 
+impl Code {
+    /// As Triton writes it before the text of an error in its log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "Unknown",
+            Self::Internal => "Internal",
+            Self::NotFound => "Not found",
+            Self::InvalidArg => "Invalid argument",
+            Self::Unavailable => "Unavailable",
+            Self::Unsupported => "Unsupported",
+            Self::AlreadyExists => "Already exists",
+            Self::Cancelled => "Cancelled",
+            Self::ResourceExhausted => "Resource exhausted",
+            Self::RequestTimeout => "Request timeout",
+        }
+    }
+}
+
 /// An error that a client sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {

@@ -195,7 +195,8 @@ fn failed_instance_cancels_warmup_of_others() {
         + "instance_group { count: 2 }\n";
     let ended = Server::new().model("half", config).refuses_to_start();
     assert_eq!(ended.code(), 1);
-    let text = "failed to load 'half' version 1: told to fail in instance_open half_0_1_cpu";
+    let text =
+        "failed to load 'half' version 1: Internal: told to fail in instance_open half_0_1_cpu";
     assert!(ended.stderr.contains(text), "{}", ended.stderr);
 }
 

@@ -21,6 +21,8 @@ fn settings_act_at_once() {
     assert!(line.contains("Z I ") && line.ends_with("\"request: GET /v2/models/echo\""), "{line}");
 
     assert_eq!(change(r#"{"log_info": false, "log_verbose_level": 0}"#).status, 200);
+    // The last line, written before the change.
+    server.wait_for_log("request: POST /v2/logging");
     let lines = server.log().lines().count();
     server.get("/v2/models/echo");
     change(r#"{"log_info": false}"#);

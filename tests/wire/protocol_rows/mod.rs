@@ -1,5 +1,7 @@
 //! Rows of docs/protocol/v1.md and v2.md that no other test of the wire covers, one test for each section.
 
+mod configurations;
+mod log_lines;
 mod metrics_port;
 mod v1_http;
 mod v1_stats;

@@ -20,9 +20,16 @@ pub fn find_for_inference(ctx: &Context, name: &str, version: &str) -> Result<Ar
     let version = parse_version(version)?;
     ctx.models.find(name, version).map_err(|missing| match ctx.require_ready() {
         Ok(()) => v2_missing(missing),
-        // The server began to drain after the check above, which unloaded the model.
-        Err(stopping) => stopping,
+        // The drain has unloaded the model.
+        Err(_) => stopping(),
     })
+}
+
+/// The error for new inference requests while the server drains.
+pub fn stopping() -> Error {
+    Error::unavailable(
+        "Server is stopping, scheduler for model has stopped accepting new inference requests",
+    )
 }
 
 /// Parses a version; `None` is the default version.

@@ -1,5 +1,6 @@
 //! An inference request of v2 between the wire and the scheduler.
 
+use super::lookup::stopping;
 use super::parameters::RequestParameters;
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use crate::request::{
     InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
     UsedMemory,
 };
+use crate::state::Phase;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
@@ -98,7 +100,12 @@ impl UncheckedRequest {
         received_ns: u64,
         sink: Sink,
     ) -> Result<Weak<Responder>> {
-        ctx.require_open(served, &self.parameters.sequence)?;
+        ctx.require_open(served, &self.parameters.sequence).map_err(|e| {
+            match ctx.state.phase() {
+                Phase::Exiting => stopping(),
+                _ => e,
+            }
+        })?;
         let signature = &served.signature;
         let batch = check::inputs(signature, &self.id, &mut self.inputs)?;
         self.inputs.sort_by_key(|i| i.index);

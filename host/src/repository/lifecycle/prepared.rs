@@ -162,7 +162,8 @@ impl PreparedModel {
                     version.set_load_times(times);
                 }
                 Err(e) if tries.is_empty() || self.cancel.is_cancelled() => {
-                    tracing::error!("failed to load '{name}' version {number}: {e}");
+                    let status = e.code.name();
+                    tracing::error!("failed to load '{name}' version {number}: {status}: {e}");
                 }
                 Err(e) => {
                     let (retry, of) = (tries.start(), self.retries);
