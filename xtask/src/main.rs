@@ -87,6 +87,7 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             .and_then(|_| python::environment(paths, &python::V2))
             .and_then(|_| python::environment(paths, &python::KSERVE))
             .and_then(|_| python::environment(paths, &python::S3))
+            .and_then(|_| python::environment(paths, &python::BUILD))
             .and_then(|_| azurite::install(paths))
             .and_then(|_| perf_analyzer::install(paths)),
         // clap refuses other commands.

@@ -1,7 +1,7 @@
 //! Python interpreters, and the environments of the tests.
 //!
 //! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's; `kserve` has the clients of KServe and
-//! MLServer; `s3` has a server with the interface of S3. Each is in `target/python/`
+//! MLServer; `s3` has a server with the interface of S3; `build` has build tools. Each is in `target/python/`
 //! with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
@@ -65,6 +65,15 @@ pub const S3: Environment = Environment {
     oldest: 11,
     newest: 13,
     proof: "from moto.server import ThreadedMotoServer",
+    x86_64_only: false,
+};
+
+/// Build tools that a machine with a compiler may lack: CMake, Ninja, pkgconf.
+pub const BUILD: Environment = Environment {
+    name: "build",
+    oldest: 9,
+    newest: 13,
+    proof: "import cmake, ninja, pkgconf",
     x86_64_only: false,
 };
 

@@ -145,11 +145,12 @@ fn clippy(paths: &Paths) -> Result<Outcome> {
 /// Python interpreters for the tests, each with the environment variable that names it.
 fn environments(paths: &Paths) -> Result<Vec<(&'static str, PathBuf)>> {
     let mut made = Vec::new();
-    let all: [(&str, &Environment); 4] = [
+    let all: [(&str, &Environment); 5] = [
         ("TRTSERVER_PY_V1", &python::V1),
         ("TRTSERVER_PY_V2", &python::V2),
         ("TRTSERVER_PY_KSERVE", &python::KSERVE),
         ("TRTSERVER_PY_S3", &python::S3),
+        ("TRTSERVER_PY_BUILD", &python::BUILD),
     ];
     for (variable, environment) in all {
         if environment.supported_here() {

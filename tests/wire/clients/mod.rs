@@ -1,5 +1,6 @@
 //! The clients of this repository, against the real server.
 
+mod c;
 mod core;
 mod perf;
 mod programs;
