@@ -85,6 +85,7 @@ fn measure(settings: &Settings) -> Result<(), Failure> {
     let stateful = targets.iter().any(|target| target.model.is_stateful());
     let decoupled = targets.iter().any(|target| target.model.decoupled);
     let mut progress = Progress::new(settings, targets.len());
+    progress.catch_interrupts().map_err(|e| format!("no signal handler: {e}"))?;
     progress.print(&output::settings(settings, stateful, decoupled));
     let (all, outcome) = measure::run(settings, targets, &mut progress);
     for measured in all.iter().filter(|measured| !measured.points.is_empty()) {

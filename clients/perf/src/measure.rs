@@ -247,6 +247,10 @@ fn window(
     let length = settings.window.mul_f64(WIDER);
     let end = Instant::now() + length;
     while let Some(left) = end.checked_duration_since(Instant::now()) {
+        if progress.is_interrupted() {
+            progress.warn("Waiting for in-flight inferences to complete.");
+            return Err(NoWindow::Broken("Received exit signal.".to_owned()));
+        }
         progress.window(done, settings, left);
         std::thread::sleep(left.min(Duration::from_millis(200)));
     }

@@ -4,7 +4,10 @@ use crate::measure::LoadPoint;
 use crate::number::general;
 use crate::settings::{Range, Settings};
 use crate::window::STABLE;
+use signal_hook::consts::SIGINT;
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub struct Progress {
@@ -14,6 +17,7 @@ pub struct Progress {
     /// Measurements of a target at a load, in all and begun.
     all: Option<usize>,
     begun: usize,
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Progress {
@@ -26,7 +30,24 @@ impl Progress {
             place: String::new(),
             all: loads.map(|loads| loads * targets * rounds),
             begun: 0,
+            interrupted: Arc::default(),
         }
+    }
+
+    /// From now on the first SIGINT ends the measurement, so that results are still reported; the second ends the program.
+    ///
+    /// # Errors
+    /// The handler cannot be installed.
+    pub fn catch_interrupts(&self) -> std::io::Result<()> {
+        let flag = || Arc::clone(&self.interrupted);
+        // In this order: the first signal finds the flag not set.
+        signal_hook::flag::register_conditional_default(SIGINT, flag())?;
+        signal_hook::flag::register(SIGINT, flag())?;
+        Ok(())
+    }
+
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
     }
 
     /// A target at a load begins.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::thread;
 use tempfile::TempDir;
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
-use trtserver_tests::{Ended, Process, Running, Server, TIMEOUT, dist, folder, probe};
+use trtserver_tests::{Ended, Process, Running, Server, Signal, TIMEOUT, dist, folder, probe};
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| {
     let controls = [flag("START", "int32"), flag("END", "int32"), correlation("UINT64")];
@@ -392,6 +392,19 @@ fn a_server_that_ends_ends_the_measurement() {
         assert_eq!(ended.code(), 1, "{ended:?}");
         assert!(ended.stderr.starts_with("error: "), "{ended:?}");
     }
+}
+
+#[test]
+fn an_interrupted_measurement_reports_what_it_has() {
+    let flags = ["-mfixed", &url("-iHTTP"), "--concurrency-range=1:1000"];
+    let process = program("trtserver-perf", &flags);
+    let second = |out: &str| out.contains("Request concurrency: 2\n").then_some(());
+    process.stdout_until("the second load", second);
+    process.signal(Signal::INT);
+    let ended = process.wait(TIMEOUT);
+    assert_eq!(ended.code(), 1, "{ended:?}");
+    assert!(ended.stdout.contains("\nConcurrency: 1, throughput: "), "{ended:?}");
+    assert!(ended.stderr.ends_with("error: Received exit signal.\n"), "{ended:?}");
 }
 
 fn results_in(folder: &TempDir, name: &str, flags: &[&str]) -> String {
