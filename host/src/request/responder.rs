@@ -12,7 +12,6 @@ use super::response_channel::ResponseChannel;
 use super::sink::Sink;
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
-use crate::request_id::RequestId;
 use crate::stats::{Execution, FailureReason};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -28,8 +27,6 @@ pub struct Responder {
     execution: OnceLock<Arc<Execution>>,
     /// The implicit state of its sequence.
     implicit_state: OnceLock<ImplicitState>,
-    /// For log lines.
-    pub request_id: Option<Box<RequestId>>,
 }
 
 impl Responder {
@@ -41,7 +38,6 @@ impl Responder {
             queued_ns: AtomicU64::new(0),
             execution: OnceLock::new(),
             implicit_state: OnceLock::new(),
-            request_id: RequestId::current(),
         })
     }
 
