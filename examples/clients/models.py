@@ -1,6 +1,6 @@
 """Makes the model repository of the client programs (docs/clients.md). Needs a C++ compiler, and no Python packages.
 
-    python3 examples/clients/models.py DIRECTORY [--tensorflow]
+    python3 examples/clients/models.py DIRECTORY [--tensorflow] [--client DIST]
 
 The classification models have the shapes of the models that the programs were written for, and random weights.
 """
@@ -89,10 +89,37 @@ def sequence(repository, name, file, strategy, controls, *options):
     library("sequence.cc", repository / name / "1" / file, *options)
 
 
+def ensemble(repository, dist, names, classes):
+    """preprocess_resnet50_ensemble: pictures as files, which a library reads and scales for resnet50_netdef."""
+    preprocess, dims = "image_preprocess_nchw_3x224x224_inception", [3, 224, 224]
+    include, lib = dist.resolve() / "include", dist.resolve() / "lib"
+    if not (lib / "libtrtserver_client.so").exists():
+        sys.exit(f"models.py: no libtrtserver_client.so in {lib}: `cargo xtask build` makes it")
+    file = "libimagepreprocess.so"
+    write(repository / preprocess, "custom", [tensor("INPUT", "STRING", [1])], [tensor("OUTPUT", "FP32", dims)], {},
+          f'default_model_filename: "{file}"\ninstance_group [ {{ count: 1 kind: KIND_CPU }} ]\n')
+    # The library finds the client library where it is now.
+    library("image_preprocess.cc", repository / preprocess / "1" / file, f"-I{include}", f"-L{lib}",
+            "-ltrtserver_client", f"-Wl,-rpath,{lib}")
+    steps = [step(preprocess, "INPUT", "INPUT", "OUTPUT", "picture"),
+             step("resnet50_netdef", names[0], "picture", names[1], "OUTPUT")]
+    write(repository / "preprocess_resnet50_ensemble", "ensemble", [tensor("INPUT", "STRING", [1])],
+          [tensor("OUTPUT", "FP32", [classes])], {},
+          "ensemble_scheduling {\n" + listed("  step", steps) + "}\n")
+
+
+def step(model, source, source_tensor, target, target_tensor):
+    return (f'    {{\n      model_name: "{model}"\n      model_version: -1\n'
+            f'      input_map {{ key: "{source}" value: "{source_tensor}" }}\n'
+            f'      output_map {{ key: "{target}" value: "{target_tensor}" }}\n    }}')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=pathlib.Path, help="receives the models; models of other names are kept")
     parser.add_argument("--tensorflow", action="store_true", help="add inception_graphdef, which needs TensorFlow's library")
+    parser.add_argument("--client", type=pathlib.Path, metavar="DIST",
+                        help="add preprocess_resnet50_ensemble, whose library uses the C client library of this install")
     given = parser.parse_args()
     repository = given.directory
     addsub(repository, "simple", "INT32")
@@ -110,6 +137,8 @@ def main():
     predict, init = network.netdef(net, output, names)
     classifier(repository, "resnet50_netdef", "caffe2_netdef", net, output, names, dims,
                {"model.netdef": predict, "init_model.netdef": init})
+    if given.client:
+        ensemble(repository, given.client, names, net.channels[output])
     names = ("input", "output")
     classifier(repository, "resnet50_onnx", "onnxruntime_onnx", net, output, names, dims,
                {"model.onnx": network.onnx(net, output, names, dims)})

@@ -1,12 +1,14 @@
 //! `cargo xtask build`: the host, the plugins, the client and the headers, laid out as an install that can be moved.
 //!
 //!     target/dist/bin/trtserver  bin/trtserver-classify  bin/trtserver-perf  bin/perf_client
+//!                 bin/            and the sample programs (`client_programs.rs`)
 //!                 backends/<name>/libtrtserver_<name>.so
 //!                 lib/            framework libraries, filled by `runtimes`; the client library (`client_library.rs`)
 //!                 include/  share/  LICENSE    for authors of backends (`sdk.rs`)
 //!                 profile         `release` or `debug`
 
 use crate::client_library;
+use crate::client_programs;
 use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
 use crate::sdk;
@@ -119,6 +121,7 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
         share_lib(paths, &dist)?;
     }
     client_library::install(paths, &built, &dist)?;
+    client_programs::install(paths, &dist)?;
     if debug {
         // As `gpu_test.rs` installs it for the release: not among the backends that every test server finds.
         let file = "libtrtserver_ptx.so";

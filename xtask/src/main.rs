@@ -4,6 +4,7 @@ mod azurite;
 mod bench;
 mod build;
 mod client_library;
+mod client_programs;
 mod command;
 mod demo;
 mod deny;

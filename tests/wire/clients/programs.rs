@@ -5,10 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 use trtserver_tests::{
-    Process, Running, Server, TIMEOUT, folder, python, python_v1, python_v2, root, say,
+    Process, Running, Server, TIMEOUT, dist, folder, python, python_v1, python_v2, root, say,
 };
 
-static SERVER: LazyLock<Running> = LazyLock::new(|| with_models(&[]).start_shared());
+static SERVER: LazyLock<Running> = LazyLock::new(|| {
+    let dist = dist().display().to_string();
+    with_models(&["--client", &dist]).start_shared()
+});
 
 /// A server with the models of the programs.
 fn with_models(flags: &[&str]) -> Server {
@@ -25,9 +28,12 @@ fn make_models(repository: &Path, flags: &[&str]) {
     assert!(ended.status.success(), "{ended:?}");
 }
 
+/// The Python programs with the library of 2020, and the C++ programs with ours, print the same.
 #[test]
-fn python_programs_with_the_client_of_2020() {
-    python_v1(&SERVER, "v1_programs.py", &["--without", "graphdef", "--without", "ensemble"]);
+fn programs_in_cpp_and_in_python_with_the_client_of_2020() {
+    let programs = dist().join("bin").display().to_string();
+    let arguments = ["--programs", &programs, "--without", "graphdef"];
+    python_v1(&SERVER, "v1_programs.py", &arguments);
 }
 
 #[test]
@@ -62,5 +68,7 @@ fn section_of_clients_md(title: &str, python: &str) {
     let copy = dir.path().join("clients.md");
     fs::write(&copy, section.unwrap_or_default()).unwrap_or_else(|e| panic!("{e}"));
     let python = format!("--set=PYTHON={python}");
-    python_v2(&SERVER, "run_docs.py", &[&python, &copy.display().to_string()]);
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("--set=PATH={}:{path}", dist().join("bin").display());
+    python_v2(&SERVER, "run_docs.py", &[&python, &path, &copy.display().to_string()]);
 }
