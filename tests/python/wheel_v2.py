@@ -362,6 +362,7 @@ class Streams(Wire):
                 next(stream)
             stream.send("echo", self.numbers(9))
             self.assertEqual(float(next(stream)["OUTPUT0"][0, 0]), 9)
+            self.refused(InvalidArgument, "no deadline of its own", stream.send, "echo", self.numbers(1), deadline=1)
             stream.close_send()
             self.assertEqual(list(stream), [])
         self.refused(InvalidArgument, "closed", stream.send, "echo", self.numbers(1))

@@ -9,11 +9,10 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar,
 from trtserver_client import _library, _types
 from trtserver_client._errors import InvalidArgument, InvalidResponse, exception
 from trtserver_client._library import NativeError, V2File, library
-from trtserver_client._request import header_pairs
-from trtserver_client._types import Headers, ModelIndex, ModelMetadata, ServerMetadata
+from trtserver_client._request import header_pairs, microseconds
+from trtserver_client._types import Deadline, Headers, ModelIndex, ModelMetadata, ServerMetadata
 
 T = TypeVar("T")
-Deadline = Optional[float]
 
 
 def call(function: Callable[..., T], *arguments: Any) -> T:
@@ -26,15 +25,6 @@ def call(function: Callable[..., T], *arguments: Any) -> T:
         raise
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
-
-
-def microseconds(deadline: Deadline) -> int:
-    """A deadline in seconds as the library takes it: 0 is that of the client, infinity is none."""
-    if deadline is None:
-        return 0
-    if not deadline > 0:
-        raise InvalidArgument(f"the deadline is {deadline} s, expected more than 0")
-    return _library.NO_DEADLINE if deadline > 1e9 else max(1, int(deadline * 1e6))
 
 
 _PROTOCOLS = {"http": _library.HTTP, "grpc": _library.GRPC}

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from ctypes import byref, c_bool, c_void_p
 from types import TracebackType
-from typing import Iterator, Mapping, Optional, Sequence, Type, Union
+from typing import TYPE_CHECKING, Iterator, Mapping, Optional, Type
 
 from trtserver_client import _library
-from trtserver_client._calls import Calls, Deadline, call, microseconds
+from trtserver_client._calls import Calls, call
 from trtserver_client._errors import InvalidArgument
 from trtserver_client._library import Callback, library
-from trtserver_client._request import Request
+from trtserver_client._request import Request, microseconds
 from trtserver_client._result import InferResult
-from trtserver_client._types import Headers, Input, Output, Parameter
+from trtserver_client._types import Deadline, InferOptions, Input, RequestOptions
+
+if TYPE_CHECKING:
+    # Only annotations use it, which are not evaluated.
+    from typing_extensions import Unpack
 
 _NO_CALLBACK = Callback()
 
@@ -33,18 +37,7 @@ class Client(Calls):
         self,
         model: str,
         inputs: Mapping[str, Input],
-        *,
-        outputs: Optional[Sequence[Output]] = None,
-        version: str = "",
-        request_id: str = "",
-        sequence_id: Union[int, str] = 0,
-        sequence_start: bool = False,
-        sequence_end: bool = False,
-        priority: int = 0,
-        timeout_us: int = 0,
-        parameters: Optional[Mapping[str, Parameter]] = None,
-        headers: Optional[Headers] = None,
-        deadline: Deadline = None,
+        **options: Unpack[InferOptions],
     ) -> InferResult:
         """Runs inference and waits for the response.
 
@@ -84,10 +77,7 @@ class Client(Calls):
         ConnectionFailed, DeadlineExceeded, InvalidResponse, InvalidArgument
             See the classes.
         """
-        request = Request(
-            model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority,
-            timeout_us, parameters, headers, microseconds(deadline),
-        )  # fmt: skip
+        request = Request(model, inputs, **options)
         return InferResult(call(_library.new, library.v2_infer, self._open, byref(request.structure)))
 
     def stream(self, *, deadline: Deadline = None) -> Stream:
@@ -102,27 +92,15 @@ class Client(Calls):
         model: str,
         inputs: Mapping[str, Input],
         *,
-        outputs: Optional[Sequence[Output]] = None,
-        version: str = "",
-        request_id: str = "",
-        sequence_id: Union[int, str] = 0,
-        sequence_start: bool = False,
-        sequence_end: bool = False,
-        priority: int = 0,
-        timeout_us: int = 0,
-        parameters: Optional[Mapping[str, Parameter]] = None,
         deadline: Deadline = None,
+        **options: Unpack[RequestOptions],
     ) -> Iterator[InferResult]:
         """Sends one request to a decoupled model and yields its responses. Parameters are those of `infer`.
 
         Ending the loop early cancels the request.
         """
         with self.stream(deadline=deadline) as stream:
-            stream.send(
-                model, inputs, outputs=outputs, version=version, request_id=request_id, sequence_id=sequence_id,
-                sequence_start=sequence_start, sequence_end=sequence_end, priority=priority, timeout_us=timeout_us,
-                parameters=parameters,
-            )  # fmt: skip
+            stream.send(model, inputs, **options)
             stream.close_send()
             yield from stream
 
@@ -168,28 +146,14 @@ class Stream:
         self,
         model: str,
         inputs: Mapping[str, Input],
-        *,
-        outputs: Optional[Sequence[Output]] = None,
-        version: str = "",
-        request_id: str = "",
-        sequence_id: Union[int, str] = 0,
-        sequence_start: bool = False,
-        sequence_end: bool = False,
-        priority: int = 0,
-        timeout_us: int = 0,
-        parameters: Optional[Mapping[str, Parameter]] = None,
+        **options: Unpack[RequestOptions],
     ) -> None:
         """Sends a request. Parameters are those of `Client.infer`. Waits while the send buffer is full.
 
         Without an id the request gets its number on the stream, from "1": only an error with an id leaves the stream open.
         """
         self._sent += 1
-        request_id = request_id or str(self._sent)
-        request = Request(
-            model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority,
-            timeout_us, parameters, None, 0,
-        )  # fmt: skip
-        request.copy()
+        request = Request.of_stream(model, inputs, self._sent, options)
         call(library.v2_stream_send, self._open, byref(request.structure))
 
     def close_send(self) -> None:

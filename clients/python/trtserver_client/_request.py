@@ -11,10 +11,11 @@ import numpy as np
 
 from trtserver_client import _tensors
 from trtserver_client._errors import InvalidArgument
-from trtserver_client._library import COPY_INPUTS, V2Input, V2Output, V2Request, array, encoded, header_array, optional
+from trtserver_client._library import COPY_INPUTS, NO_DEADLINE, V2Input, V2Output, V2Request, array, encoded, header_array, optional
 from trtserver_client._library import Parameter as NativeParameter
 from trtserver_client._library import parameter
-from trtserver_client._types import Classes, Headers, Input, Output, Parameter, RegionInput, RegionOutput, Tensor
+from trtserver_client._types import Classes, Deadline, Headers, Input, Output, Parameter, RegionInput, RegionOutput
+from trtserver_client._types import RequestOptions, Tensor
 
 #: Types of the protocol by the character and size of a numpy type.
 DATATYPES: Dict[str, bytes] = {
@@ -35,6 +36,15 @@ _BY_DTYPE: Dict[np.dtype, bytes] = {np.dtype(key): value for key, value in DATAT
 
 _REQUEST_SIZE = ctypes.sizeof(V2Request)
 _SHAPES: Dict[int, Any] = {rank: c_int64 * rank for rank in range(17)}
+
+
+def microseconds(deadline: Deadline) -> int:
+    """A deadline in seconds as the library takes it: 0 is that of the client, infinity is none."""
+    if deadline is None:
+        return 0
+    if not deadline > 0:
+        raise InvalidArgument(f"the deadline is {deadline} s, expected more than 0")
+    return NO_DEADLINE if deadline > 1e9 else max(1, int(deadline * 1e6))
 
 
 def _shape(shape: Sequence[int]) -> Any:
@@ -85,18 +95,20 @@ class Request:
         self,
         model: str,
         inputs: Mapping[str, Input],
-        outputs: Optional[Sequence[Output]],
-        version: str,
-        request_id: str,
-        sequence_id: Union[int, str],
-        sequence_start: bool,
-        sequence_end: bool,
-        priority: int,
-        timeout_us: int,
-        parameters: Optional[Mapping[str, Parameter]],
-        headers: Optional[Headers],
-        deadline_us: int,
+        *,
+        outputs: Optional[Sequence[Output]] = None,
+        version: str = "",
+        request_id: str = "",
+        sequence_id: Union[int, str] = 0,
+        sequence_start: bool = False,
+        sequence_end: bool = False,
+        priority: int = 0,
+        timeout_us: int = 0,
+        parameters: Optional[Mapping[str, Parameter]] = None,
+        headers: Optional[Headers] = None,
+        deadline: Deadline = None,
     ) -> None:
+        deadline_us = microseconds(deadline)
         self._kept: List[Any] = []
         try:
             given = [self._input(name, value) for name, value in inputs.items()]
@@ -115,9 +127,17 @@ class Request:
         except (TypeError, ValueError) as error:
             raise InvalidArgument(str(error)) from None
 
-    def copy(self) -> None:
-        """Lets the library copy the arrays, for calls that return before the data is sent."""
-        self.structure.flags = COPY_INPUTS
+    @staticmethod
+    def of_stream(model: str, inputs: Mapping[str, Input], number: int, options: RequestOptions) -> Request:
+        """The request with this number on a stream. Its arrays are copied, as the stream sends them later."""
+        for name in ("headers", "deadline"):
+            if name in options:
+                raise InvalidArgument(f"a request on a stream has no {name} of its own")
+        given = options.copy()
+        given["request_id"] = options.get("request_id") or str(number)
+        request = Request(model, inputs, **given)
+        request.structure.flags = COPY_INPUTS
+        return request
 
     def _input(self, name: str, value: Input) -> Any:
         if isinstance(value, RegionInput):

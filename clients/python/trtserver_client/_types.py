@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
 
 import numpy as np
 
@@ -106,6 +106,43 @@ Output = Union[str, Classes, RegionOutput]
 Headers = Union[Mapping[str, str], Sequence[Tuple[str, str]]]
 #: A request parameter.
 Parameter = Union[bool, int, str, float]
+#: Seconds; None is the default.
+Deadline = Optional[float]
+
+
+class Settings(TypedDict, total=False):
+    """Keyword arguments of clients. `Client.__init__` explains them."""
+
+    protocol: Optional[str]
+    headers: Optional[Headers]
+    deadline: Deadline
+    compression: Optional[str]
+    ca_file: Optional[str]
+    certificate_file: Optional[str]
+    key_file: Optional[str]
+    insecure: bool
+    verbose: bool
+
+
+class RequestOptions(TypedDict, total=False):
+    """Keyword arguments of every request. `Client.infer` explains them."""
+
+    outputs: Optional[Sequence[Output]]
+    version: str
+    request_id: str
+    sequence_id: Union[int, str]
+    sequence_start: bool
+    sequence_end: bool
+    priority: int
+    timeout_us: int
+    parameters: Optional[Mapping[str, Parameter]]
+
+
+class InferOptions(RequestOptions, total=False):
+    """Keyword arguments of requests that are not sent over a stream."""
+
+    headers: Optional[Headers]
+    deadline: Deadline
 
 
 def _tensors(given: List[Mapping[str, Any]]) -> Tuple[TensorMetadata, ...]:

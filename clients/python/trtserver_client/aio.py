@@ -9,16 +9,21 @@ import itertools
 import weakref
 from ctypes import byref, c_uint64
 from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Type, TypeVar
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Type, TypeVar
 from typing import Union
 
 from trtserver_client import _library
-from trtserver_client._calls import Calls, Deadline, call, microseconds
+from trtserver_client._calls import Calls, call
 from trtserver_client._errors import InferenceError, InvalidArgument, exception
 from trtserver_client._library import Callback, library
-from trtserver_client._request import Request
+from trtserver_client._request import Request, microseconds
 from trtserver_client._result import InferResult
-from trtserver_client._types import Headers, Input, ModelIndex, ModelMetadata, Output, Parameter, ServerMetadata
+from trtserver_client._types import Deadline, InferOptions, Input, ModelIndex, ModelMetadata, RequestOptions
+from trtserver_client._types import ServerMetadata, Settings
+
+if TYPE_CHECKING:
+    # Only annotations use it, which are not evaluated.
+    from typing_extensions import Unpack
 
 __all__ = ["AsyncClient", "AsyncStream"]
 
@@ -98,21 +103,9 @@ class AsyncClient:
     def __init__(
         self,
         url: str,
-        *,
-        protocol: Optional[str] = None,
-        headers: Optional[Headers] = None,
-        deadline: Deadline = None,
-        compression: Optional[str] = None,
-        ca_file: Optional[str] = None,
-        certificate_file: Optional[str] = None,
-        key_file: Optional[str] = None,
-        insecure: bool = False,
-        verbose: bool = False,
+        **settings: Unpack[Settings],
     ) -> None:
-        self._calls = Calls(
-            url, protocol=protocol, headers=headers, deadline=deadline, compression=compression, ca_file=ca_file,
-            certificate_file=certificate_file, key_file=key_file, insecure=insecure, verbose=verbose,
-        )  # fmt: skip
+        self._calls = Calls(url, **settings)
 
     async def close(self) -> None:
         """Closes the connection. Calls that run are cancelled."""
@@ -130,27 +123,13 @@ class AsyncClient:
         self,
         model: str,
         inputs: Mapping[str, Input],
-        *,
-        outputs: Optional[Sequence[Output]] = None,
-        version: str = "",
-        request_id: str = "",
-        sequence_id: Union[int, str] = 0,
-        sequence_start: bool = False,
-        sequence_end: bool = False,
-        priority: int = 0,
-        timeout_us: int = 0,
-        parameters: Optional[Mapping[str, Parameter]] = None,
-        headers: Optional[Headers] = None,
-        deadline: Deadline = None,
+        **options: Unpack[InferOptions],
     ) -> InferResult:
         """Runs inference. Parameters and errors are those of `Client.infer`.
 
         Arrays must stay unchanged until the coroutine has ended.
         """
-        request = Request(
-            model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority,
-            timeout_us, parameters, headers, microseconds(deadline),
-        )  # fmt: skip
+        request = Request(model, inputs, **options)
         handle = self._calls._open
         loop = asyncio.get_running_loop()
         future: "asyncio.Future[InferResult]" = loop.create_future()
@@ -181,24 +160,12 @@ class AsyncClient:
         model: str,
         inputs: Mapping[str, Input],
         *,
-        outputs: Optional[Sequence[Output]] = None,
-        version: str = "",
-        request_id: str = "",
-        sequence_id: Union[int, str] = 0,
-        sequence_start: bool = False,
-        sequence_end: bool = False,
-        priority: int = 0,
-        timeout_us: int = 0,
-        parameters: Optional[Mapping[str, Parameter]] = None,
         deadline: Deadline = None,
+        **options: Unpack[RequestOptions],
     ) -> AsyncIterator[InferResult]:
         """Sends one request to a decoupled model and yields its responses. Parameters are those of `Client.infer`."""
         async with self.stream(deadline=deadline) as stream:
-            await stream.send(
-                model, inputs, outputs=outputs, version=version, request_id=request_id, sequence_id=sequence_id,
-                sequence_start=sequence_start, sequence_end=sequence_end, priority=priority, timeout_us=timeout_us,
-                parameters=parameters,
-            )  # fmt: skip
+            await stream.send(model, inputs, **options)
             await stream.close_send()
             async for result in stream:
                 yield result
@@ -340,25 +307,11 @@ class AsyncStream:
         self,
         model: str,
         inputs: Mapping[str, Input],
-        *,
-        outputs: Optional[Sequence[Output]] = None,
-        version: str = "",
-        request_id: str = "",
-        sequence_id: Union[int, str] = 0,
-        sequence_start: bool = False,
-        sequence_end: bool = False,
-        priority: int = 0,
-        timeout_us: int = 0,
-        parameters: Optional[Mapping[str, Parameter]] = None,
+        **options: Unpack[RequestOptions],
     ) -> None:
         """Sends a request. Parameters and ids are those of `Stream.send`."""
         self._sent += 1
-        request_id = request_id or str(self._sent)
-        request = Request(
-            model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority,
-            timeout_us, parameters, None, 0,
-        )  # fmt: skip
-        request.copy()
+        request = Request.of_stream(model, inputs, self._sent, options)
         await _in_thread(call, library.v2_stream_send, self._open, byref(request.structure))
 
     async def close_send(self) -> None:
