@@ -331,6 +331,8 @@ enum End {
     WithoutStatus,
     Never,
     CloseConnection,
+    /// With OK, and no more requests on the connection.
+    StatusAndShutDown,
 }
 
 impl Grpc {
@@ -349,6 +351,12 @@ impl Grpc {
 
     /// Serves the responses in turn, the last one for ever.
     fn serve(responses: Vec<Self>) -> String {
+        Self::serve_and_tell(responses).0
+    }
+
+    /// The receiver gets a message for each connection that has ended.
+    fn serve_and_tell(responses: Vec<Self>) -> (String, std::sync::mpsc::Receiver<()>) {
+        let (ended, endings) = std::sync::mpsc::channel();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         listener.set_nonblocking(true).unwrap();
@@ -359,7 +367,7 @@ impl Grpc {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (responses, served) = (responses.clone(), served.clone());
-                let (close, mut closed) = mpsc::channel::<()>(1);
+                let (close, mut closed) = mpsc::channel::<bool>(1);
                 let service = service_fn(move |_| {
                     let at = served.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     let response = responses[at.min(responses.len() - 1)].clone();
@@ -368,20 +376,26 @@ impl Grpc {
                 });
                 let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
                     .serve_connection(TokioIo::new(stream), service);
+                let ended = ended.clone();
                 tokio::spawn(async move {
+                    let mut connection = std::pin::pin!(connection);
                     tokio::select! {
-                        _ = connection => {}
-                        _ = closed.recv() => {}
+                        _ = &mut connection => {}
+                        graceful = closed.recv() => if graceful == Some(true) {
+                            connection.as_mut().graceful_shutdown();
+                            let _ = connection.await;
+                        }
                     }
+                    let _ = ended.send(());
                 });
             }
         });
-        address
+        (address, endings)
     }
 
     fn respond(
         self,
-        close: mpsc::Sender<()>,
+        close: mpsc::Sender<bool>,
     ) -> Response<impl http_body::Body<Data = Bytes, Error = Infallible>> {
         let (frames, receiver) = mpsc::channel(8);
         tokio::spawn(async move {
@@ -397,7 +411,13 @@ impl Grpc {
                 }
                 End::WithoutStatus => {}
                 End::Never => std::future::pending().await,
-                End::CloseConnection => drop(close.send(()).await),
+                End::CloseConnection => drop(close.send(false).await),
+                End::StatusAndShutDown => {
+                    let mut trailers = HeaderMap::new();
+                    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+                    let _ = frames.send(Ok(Frame::trailers(trailers))).await;
+                    let _ = close.send(true).await;
+                }
             }
         });
         let body = StreamBody::new(tokio_stream::wrappers::ReceiverStream::new(receiver));
@@ -601,6 +621,19 @@ fn connection_is_kept_and_replaced_once_it_is_closed() {
         }
         assert_eq!(closed.recv().unwrap(), number);
         // Only a connection that was idle for a while is looked at before it is used.
+        std::thread::sleep(Duration::from_millis(210));
+    }
+}
+
+#[test]
+fn grpc_connection_that_the_server_ends_is_replaced() {
+    let live = trtserver_proto::v2::ServerLiveResponse { live: true };
+    let last = Grpc { end: End::StatusAndShutDown, ..Grpc::message(&live) };
+    let (address, endings) = Grpc::serve_and_tell(vec![last]);
+    let client = blocking::v2::Client::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
+    for _ in 0..2 {
+        assert!(client.is_live().unwrap());
+        endings.recv_timeout(LIMIT).unwrap();
         std::thread::sleep(Duration::from_millis(210));
     }
 }

@@ -23,6 +23,7 @@ mod error;
 mod message;
 mod percent;
 mod settings;
+mod shared;
 pub mod shared_memory;
 mod sync;
 pub mod tensor;

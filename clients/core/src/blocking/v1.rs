@@ -3,7 +3,8 @@
 use super::calls::{Call, Calls};
 use super::{Driver, forward, wait_for};
 use crate::error::{Error, Kind, Result};
-use crate::settings::{Protocol, Settings};
+use crate::settings::Settings;
+use crate::shared::blocking_methods;
 use crate::sync::{Condvar, Mutex};
 use crate::v1;
 use crate::v1::messages::{ModelRepositoryIndex, ServerStatus, SharedMemoryStatus};
@@ -12,7 +13,6 @@ use crate::v1::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// See [`v1::Client`]. May be used by several threads at the same time.
 pub struct Client {
@@ -29,25 +29,7 @@ impl Client {
         Ok(Self { driver: Driver::new()?, inner: v1::Client::new(settings)? })
     }
 
-    /// The server as errors name it.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        self.inner.url()
-    }
-
-    #[must_use]
-    pub fn protocol(&self) -> Protocol {
-        self.inner.protocol()
-    }
-
-    /// Runs any call with a deadline of its own: `client.within(limit, async |c| c.is_ready().await)`.
-    pub fn within<T>(
-        &self,
-        deadline: Option<Duration>,
-        call: impl AsyncFnOnce(v1::Client) -> Result<T>,
-    ) -> Result<T> {
-        self.driver.run(call(self.inner.with_deadline(deadline)))
-    }
+    blocking_methods!(v1::Client);
 
     forward! {
         is_live() -> Response<bool>;

@@ -4,7 +4,8 @@ use super::calls::{Call, Calls};
 use super::{Driver, forward, wait_for};
 use crate::borrowed::Borrow;
 use crate::error::{Error, Kind, Result};
-use crate::settings::{Protocol, Settings};
+use crate::settings::Settings;
+use crate::shared::blocking_methods;
 use crate::sync::Mutex;
 use crate::v2;
 use crate::v2::messages::{
@@ -40,25 +41,7 @@ impl Client {
         })
     }
 
-    /// The server as errors name it.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        self.inner.url()
-    }
-
-    #[must_use]
-    pub fn protocol(&self) -> Protocol {
-        self.inner.protocol()
-    }
-
-    /// Runs any call with a deadline of its own: `client.within(limit, async |c| c.is_ready().await)`.
-    pub fn within<T>(
-        &self,
-        deadline: Option<Duration>,
-        call: impl AsyncFnOnce(v2::Client) -> Result<T>,
-    ) -> Result<T> {
-        self.driver.run(call(self.inner.with_deadline(deadline)))
-    }
+    blocking_methods!(v2::Client);
 
     forward! {
         is_live() -> bool;

@@ -2,7 +2,7 @@
 
 use super::body::{RequestBody, Segments, Sent};
 use super::connect::{Connector, Io};
-use super::{Connections, Tasks, Timing, Transport, verbose, within};
+use super::{Connections, Tasks, Timing, Transport, notice_close, verbose, within};
 use crate::error::{Error, Kind, Result, innermost};
 use crate::sync::Mutex;
 use bytes::Bytes;
@@ -14,13 +14,11 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::task::AbortHandle;
 
 /// Idle connections that are kept.
 const MAX_IDLE: usize = 64;
-/// After this time a kept connection is polled before it is used, to see whether the server closed it.
-const STALE: Duration = Duration::from_millis(200);
 /// Memory that is allocated on the word of a Content-Length.
 const TRUSTED_LENGTH: usize = 64 << 20;
 /// Head of a response: v1 puts the description of all outputs into a header.
@@ -232,12 +230,7 @@ impl Pool {
         loop {
             let kept = self.idle.lock().pop();
             let Some(mut connection) = kept else { break };
-            if connection.used.elapsed() > STALE {
-                // A runtime on this thread looks at its sockets at the first, runs the connection's task at the second.
-                for _ in 0..3 {
-                    tokio::task::yield_now().await;
-                }
-            }
+            notice_close(connection.used.elapsed()).await;
             if connection.sender.ready().await.is_ok() && !connection.sender.is_closed() {
                 return Ok((connection, true));
             }

@@ -1,14 +1,15 @@
 //! The HTTP/2 connection of a gRPC client: opened at the first call, replaced when it was closed.
 
-use super::Tasks;
 use super::body::RequestBody;
 use super::connect::Connector;
+use super::{Tasks, notice_close};
 use crate::error::{Error, Kind, Result, innermost};
 use crate::sync::Mutex;
 use http::Request;
 use hyper::client::conn::http2;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::time::{Duration, Instant};
 
 /// Receive windows: large responses are not slowed down by window updates.
 const WINDOW: u32 = 16 << 20;
@@ -17,10 +18,15 @@ const MAX_HEADERS: u32 = 1 << 20;
 
 pub(super) struct Http2 {
     connector: Connector,
-    current: Mutex<Option<SendRequest<RequestBody>>>,
+    current: Mutex<Option<Current>>,
     /// Held while a connection is opened: calls at the same time share it.
     opening: tokio::sync::Mutex<()>,
     tasks: Tasks,
+}
+
+struct Current {
+    sender: SendRequest<RequestBody>,
+    used: Instant,
 }
 
 /// The response, once its headers are there.
@@ -81,18 +87,24 @@ impl Http2 {
         Ok(Box::pin(async move { response.await.map_err(|e| broken(&e)) }))
     }
 
-    fn kept(&self) -> Option<SendRequest<RequestBody>> {
-        self.current.lock().as_ref().filter(|sender| !sender.is_closed()).cloned()
+    /// The open connection, and for how long it was idle.
+    fn kept(&self) -> Option<(SendRequest<RequestBody>, Duration)> {
+        let mut current = self.current.lock();
+        let current = current.as_mut().filter(|current| !current.sender.is_closed())?;
+        let idle = current.used.elapsed();
+        current.used = Instant::now();
+        Some((current.sender.clone(), idle))
     }
 
     async fn sender(&self) -> Result<(SendRequest<RequestBody>, bool)> {
-        if let Some(mut sender) = self.kept()
-            && sender.ready().await.is_ok()
-        {
-            return Ok((sender, true));
+        if let Some((mut sender, idle)) = self.kept() {
+            notice_close(idle).await;
+            if sender.ready().await.is_ok() && !sender.is_closed() {
+                return Ok((sender, true));
+            }
         }
         let _opening = self.opening.lock().await;
-        if let Some(sender) = self.kept() {
+        if let Some((sender, _)) = self.kept() {
             return Ok((sender, false));
         }
         let io = TokioIo::new(self.connector.connect().await?);
@@ -108,7 +120,8 @@ impl Http2 {
         self.tasks.spawn(async move {
             let _ = connection.await;
         });
-        *self.current.lock() = Some(sender.clone());
+        let used = Instant::now();
+        *self.current.lock() = Some(Current { sender: sender.clone(), used });
         Ok((sender, false))
     }
 }

@@ -132,6 +132,19 @@ impl Tasks {
     }
 }
 
+/// After this time a kept connection is polled before it is used, to see whether the server closed it.
+const STALE: Duration = Duration::from_millis(200);
+
+/// Lets the tasks of a connection that was idle see that the server has closed it. A runtime that runs on the calling thread
+/// polls its sockets at the first turn, and wakes one task after the other at the next.
+async fn notice_close(idle: Duration) {
+    if idle > STALE {
+        for _ in 0..4 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// The point in time that a call with this limit must not pass.
 pub(crate) fn deadline_of(limit: Option<Duration>) -> Option<Instant> {
     limit.and_then(|limit| Instant::now().checked_add(limit))

@@ -18,13 +18,13 @@ pub use stream::{Stream, StreamReceiver, StreamSender};
 pub use trtserver_proto::v1 as messages;
 pub use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, model_input};
 
-use crate::borrowed::Borrow;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Compression, Protocol, Settings};
+use crate::shared::client_methods;
 use crate::transport::{Transport, deadline_of};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use trtserver_proto::text;
 use trtserver_proto::v1::{
     ModelRepositoryIndex, RequestStatus, RequestStatusCode, ServerStatus, SharedMemoryStatus,
@@ -96,27 +96,7 @@ impl Client {
         })
     }
 
-    /// The same client with another deadline for every call.
-    #[must_use]
-    pub fn with_deadline(&self, deadline: Option<Duration>) -> Self {
-        Self { deadline, ..self.clone() }
-    }
-
-    /// The server as errors name it.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        &self.transport.address.shown
-    }
-
-    #[must_use]
-    pub fn protocol(&self) -> Protocol {
-        self.transport.protocol()
-    }
-
-    /// Ends every connection, also in the middle of a request.
-    pub fn close_connections(&self) {
-        self.transport.abort();
-    }
+    client_methods!();
 
     pub async fn is_live(&self) -> Result<Response<bool>> {
         self.health("live").await
@@ -258,14 +238,6 @@ impl Client {
     /// Opens a stream of inference requests; gRPC only. It has no deadline; the one of the client limits the opening.
     pub async fn stream(&self) -> Result<Stream> {
         self.grpc_stream().await
-    }
-
-    pub(crate) async fn settle(&self, borrow: &Borrow) {
-        self.transport.settle(borrow).await;
-    }
-
-    fn deadline_now(&self) -> Option<Instant> {
-        deadline_of(self.deadline)
     }
 }
 

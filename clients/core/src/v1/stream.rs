@@ -2,73 +2,12 @@
 
 use super::grpc::{client_failed, encode, response};
 use super::infer::{InferRequest, InferResponse};
-use crate::error::{Error, Result};
-use crate::transport::grpc::{RpcReceiver, RpcSender};
+use crate::error::Result;
+use crate::shared::stream_types;
+use bytes::Bytes;
 
-/// Both halves of a stream. Dropping the receiver cancels what is outstanding.
-pub struct Stream {
-    sender: Option<StreamSender>,
-    receiver: StreamReceiver,
-}
+stream_types!(InferRequest, InferResponse, encode, receive);
 
-/// Sends requests. When it is dropped, the stream ends after the outstanding responses.
-pub struct StreamSender(RpcSender);
-
-/// Receives responses.
-pub struct StreamReceiver(RpcReceiver);
-
-impl Stream {
-    pub(super) fn new(sender: RpcSender, receiver: RpcReceiver) -> Self {
-        Self { sender: Some(StreamSender(sender)), receiver: StreamReceiver(receiver) }
-    }
-
-    /// See [`StreamSender::send`].
-    pub async fn send(&self, request: &InferRequest) -> Result<()> {
-        match &self.sender {
-            Some(sender) => sender.send(request).await,
-            None => Err(Error::invalid("the stream's requests were closed")
-                .asked_of(|| self.receiver.0.asked().to_owned())),
-        }
-    }
-
-    /// No more requests follow; the outstanding responses still come.
-    pub fn close_requests(&mut self) {
-        self.sender = None;
-    }
-
-    /// See [`StreamReceiver::next`].
-    pub async fn next(&mut self) -> Option<Result<InferResponse>> {
-        self.receiver.next().await
-    }
-
-    /// The sender is `None` after [`close_requests`](Self::close_requests).
-    #[must_use]
-    pub fn split(self) -> (Option<StreamSender>, StreamReceiver) {
-        (self.sender, self.receiver)
-    }
-}
-
-impl StreamSender {
-    /// Queues a request. Requests reach the server in the order in which they are sent. Responses are told apart by the id of
-    /// the header.
-    ///
-    /// # Errors
-    /// The request is wrong, or the stream has ended.
-    pub async fn send(&self, request: &InferRequest) -> Result<()> {
-        request.check()?;
-        self.0.send(encode(request)).await
-    }
-}
-
-impl StreamReceiver {
-    /// The next response; `None` when the stream has ended. An error of one request, which has the request's id
-    /// ([`Error::id`]), leaves the stream open; after any other error it has ended.
-    pub async fn next(&mut self) -> Option<Result<InferResponse>> {
-        let message = match self.0.next().await {
-            Ok(message) => message?,
-            Err(error) => return Some(Err(client_failed(error))),
-        };
-        let asked = self.0.asked();
-        Some(response(message).map_err(|e| e.asked_of(|| asked.to_owned())))
-    }
+fn receive(message: Result<Option<Bytes>>) -> Result<Option<InferResponse>> {
+    message.map_err(client_failed)?.map(response).transpose()
 }

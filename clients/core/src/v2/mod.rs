@@ -18,15 +18,15 @@ pub use settings::{LoadOptions, LogSettings, LogValue, TraceSettings};
 pub use stream::{Stream, StreamReceiver, StreamSender};
 pub use trtserver_proto::v2 as messages;
 
-use crate::borrowed::Borrow;
 use crate::error::{Error, Kind, Result};
 use crate::message::decode;
 use crate::settings::{Compression, Protocol, Settings};
+use crate::shared::client_methods;
 use crate::transport::grpc::{self, Rpc};
 use crate::transport::{Transport, deadline_of, within};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::{
     CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse,
@@ -67,27 +67,7 @@ impl Client {
         })
     }
 
-    /// The same client with another deadline for every call.
-    #[must_use]
-    pub fn with_deadline(&self, deadline: Option<Duration>) -> Self {
-        Self { deadline, ..self.clone() }
-    }
-
-    /// The server as errors name it.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        &self.transport.address.shown
-    }
-
-    #[must_use]
-    pub fn protocol(&self) -> Protocol {
-        self.transport.protocol()
-    }
-
-    /// Ends every connection, also in the middle of a request.
-    pub fn close_connections(&self) {
-        self.transport.abort();
-    }
+    client_methods!();
 
     pub async fn is_live(&self) -> Result<bool> {
         match self.protocol() {
@@ -383,14 +363,5 @@ impl Client {
         };
         let received = self.transport.unary(rpc, message).await?;
         decode(received).map_err(|e| e.asked_of(|| self.transport.asked_grpc(&path)))
-    }
-
-    /// Waits until no connection reads borrowed memory any more; ends connections that hold on to it.
-    pub async fn settle(&self, borrow: &Borrow) {
-        self.transport.settle(borrow).await;
-    }
-
-    fn deadline_now(&self) -> Option<Instant> {
-        deadline_of(self.deadline)
     }
 }
