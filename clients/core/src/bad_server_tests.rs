@@ -331,8 +331,6 @@ enum End {
     WithoutStatus,
     Never,
     CloseConnection,
-    /// With OK, and no more requests on the connection.
-    StatusAndShutDown,
 }
 
 impl Grpc {
@@ -351,12 +349,16 @@ impl Grpc {
 
     /// Serves the responses in turn, the last one for ever.
     fn serve(responses: Vec<Self>) -> String {
-        Self::serve_and_tell(responses).0
+        Self::serve_until(responses).0
     }
 
-    /// The receiver gets a message for each connection that has ended.
-    fn serve_and_tell(responses: Vec<Self>) -> (String, std::sync::mpsc::Receiver<()>) {
+    /// A notification ends one connection; the receiver gets a message for each that has ended.
+    fn serve_until(
+        responses: Vec<Self>,
+    ) -> (String, Arc<tokio::sync::Notify>, std::sync::mpsc::Receiver<()>) {
         let (ended, endings) = std::sync::mpsc::channel();
+        let end = Arc::new(tokio::sync::Notify::new());
+        let ending = end.clone();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         listener.set_nonblocking(true).unwrap();
@@ -367,7 +369,7 @@ impl Grpc {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (responses, served) = (responses.clone(), served.clone());
-                let (close, mut closed) = mpsc::channel::<bool>(1);
+                let (close, mut closed) = mpsc::channel::<()>(1);
                 let service = service_fn(move |_| {
                     let at = served.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     let response = responses[at.min(responses.len() - 1)].clone();
@@ -376,26 +378,23 @@ impl Grpc {
                 });
                 let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
                     .serve_connection(TokioIo::new(stream), service);
-                let ended = ended.clone();
+                let (ended, ending) = (ended.clone(), ending.clone());
                 tokio::spawn(async move {
-                    let mut connection = std::pin::pin!(connection);
                     tokio::select! {
-                        _ = &mut connection => {}
-                        graceful = closed.recv() => if graceful == Some(true) {
-                            connection.as_mut().graceful_shutdown();
-                            let _ = connection.await;
-                        }
+                        _ = connection => {}
+                        _ = closed.recv() => {}
+                        () = ending.notified() => {}
                     }
                     let _ = ended.send(());
                 });
             }
         });
-        (address, endings)
+        (address, end, endings)
     }
 
     fn respond(
         self,
-        close: mpsc::Sender<bool>,
+        close: mpsc::Sender<()>,
     ) -> Response<impl http_body::Body<Data = Bytes, Error = Infallible>> {
         let (frames, receiver) = mpsc::channel(8);
         tokio::spawn(async move {
@@ -411,13 +410,7 @@ impl Grpc {
                 }
                 End::WithoutStatus => {}
                 End::Never => std::future::pending().await,
-                End::CloseConnection => drop(close.send(false).await),
-                End::StatusAndShutDown => {
-                    let mut trailers = HeaderMap::new();
-                    trailers.insert("grpc-status", HeaderValue::from_static("0"));
-                    let _ = frames.send(Ok(Frame::trailers(trailers))).await;
-                    let _ = close.send(true).await;
-                }
+                End::CloseConnection => drop(close.send(()).await),
             }
         });
         let body = StreamBody::new(tokio_stream::wrappers::ReceiverStream::new(receiver));
@@ -628,11 +621,11 @@ fn connection_is_kept_and_replaced_once_it_is_closed() {
 #[test]
 fn grpc_connection_that_the_server_ends_is_replaced() {
     let live = trtserver_proto::v2::ServerLiveResponse { live: true };
-    let last = Grpc { end: End::StatusAndShutDown, ..Grpc::message(&live) };
-    let (address, endings) = Grpc::serve_and_tell(vec![last]);
+    let (address, end, endings) = Grpc::serve_until(vec![Grpc::message(&live)]);
     let client = blocking::v2::Client::new(&settings(&address, Protocol::Grpc, LIMIT)).unwrap();
     for _ in 0..2 {
         assert!(client.is_live().unwrap());
+        end.notify_one();
         endings.recv_timeout(LIMIT).unwrap();
         std::thread::sleep(Duration::from_millis(210));
     }

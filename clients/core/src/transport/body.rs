@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 /// Smaller slices are copied together: cheaper than a write vector, or an HTTP/2 frame, for each.
 const COPIED: usize = 4096;
@@ -102,9 +102,13 @@ pub(crate) enum RequestBody {
     /// The messages of a gRPC stream; ends when its sender is dropped.
     Stream {
         segments: VecDeque<Bytes>,
-        messages: mpsc::Receiver<VecDeque<Bytes>>,
+        messages: mpsc::UnboundedReceiver<VecDeque<Bytes>>,
+        backlog: Arc<Semaphore>,
     },
 }
+
+/// Messages of a stream that wait for the connection; a sender waits when there are more.
+pub(crate) const STREAM_BACKLOG: usize = 64;
 
 impl RequestBody {
     pub fn whole(segments: Segments, sent: Option<Sent>) -> Self {
@@ -130,11 +134,15 @@ impl Body for RequestBody {
                 }
                 Poll::Ready(segment.map(|s| Ok(Frame::data(s))))
             }
-            Self::Stream { segments, messages } => {
+            Self::Stream { segments, messages, backlog } => {
                 while segments.is_empty() {
                     match ready!(messages.poll_recv(cx)) {
                         Some(message) => *segments = message,
                         None => return Poll::Ready(None),
+                    }
+                    // A sender that was cancelled while it waited has taken no permit.
+                    if backlog.available_permits() < STREAM_BACKLOG {
+                        backlog.add_permits(1);
                     }
                 }
                 Poll::Ready(segments.pop_front().map(|s| Ok(Frame::data(s))))

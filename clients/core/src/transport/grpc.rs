@@ -3,7 +3,7 @@
 //! tonic copies every message that it sends into one buffer. Tensors are sent from where they lie instead, so the framing is
 //! done here; statuses are tonic's.
 
-use super::body::{RequestBody, Segments};
+use super::body::{RequestBody, STREAM_BACKLOG, Segments};
 use super::http2::{Responding, broken};
 use super::{Connections, Transport, compress, verbose, within};
 use crate::error::{Error, Kind, Result};
@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 pub(super) const AGENT: &str = concat!("trtserver-client/", env!("CARGO_PKG_VERSION"));
 
@@ -26,9 +26,6 @@ const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Compressed flag and length, in front of each message.
 const PREFIX: usize = 5;
-/// Messages of a stream that wait for the connection; a sender waits when it is full.
-const STREAM_BACKLOG: usize = 64;
-
 /// One RPC.
 pub(crate) struct Rpc<'a> {
     /// `/package.Service/Method`
@@ -108,13 +105,15 @@ impl Transport {
     /// Opens a stream. The call itself has no deadline.
     pub async fn open(self: &Arc<Self>, rpc: Rpc<'_>) -> Result<(RpcSender, RpcReceiver)> {
         let Connections::Grpc(http2) = &self.connections else { return Err(Self::no_grpc()) };
-        let (sender, messages) = mpsc::channel(STREAM_BACKLOG);
-        let body = RequestBody::Stream { segments: VecDeque::new(), messages };
+        let (sender, messages) = mpsc::unbounded_channel();
+        let backlog = Arc::new(Semaphore::new(STREAM_BACKLOG));
+        let segments = VecDeque::new();
+        let body = RequestBody::Stream { segments, messages, backlog: backlog.clone() };
         let request = self.rpc_request(&rpc, body, http2.is_encrypted(), http2.authority())?;
         let asked = || self.asked_grpc(rpc.path);
         let responding = within(rpc.deadline, http2.open(request)).await;
         let responding = responding.map_err(|e| e.asked_of(asked))?;
-        let sender = RpcSender { messages: sender, compression: rpc.compression };
+        let sender = RpcSender { messages: sender, backlog, compression: rpc.compression };
         let receiver = RpcReceiver {
             transport: self.clone(),
             asked: asked(),
@@ -335,15 +334,22 @@ impl Reader {
 
 /// Sends the messages of a stream. Dropping it ends the requests; outstanding responses still come.
 pub(crate) struct RpcSender {
-    messages: mpsc::Sender<VecDeque<Bytes>>,
+    messages: mpsc::UnboundedSender<VecDeque<Bytes>>,
+    backlog: Arc<Semaphore>,
     compression: Option<Compression>,
 }
 
 impl RpcSender {
+    /// The message has its place in the stream with the first poll; then this waits while too many are queued.
     pub async fn send(&self, message: Segments) -> Result<()> {
         let message = framed(message, self.compression)?;
-        let closed = |_| Error::new(Kind::Connection, "Stream has been closed.");
-        self.messages.send(message).await.map_err(closed)
+        let closed = || Error::new(Kind::Connection, "Stream has been closed.");
+        self.messages.send(message).map_err(|_| closed())?;
+        tokio::select! {
+            permit = self.backlog.acquire() => permit.map_err(|_| closed())?.forget(),
+            () = self.messages.closed() => return Err(closed()),
+        }
+        Ok(())
     }
 }
 
