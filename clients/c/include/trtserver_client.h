@@ -15,8 +15,8 @@
  * until its callback is called; TRTC_COPY_INPUTS lifts that. What a function returns by pointer belongs to the handle it
  * was taken from and is valid until that handle is released.
  *
- * Threads. All functions may be called from any thread. Calls on one client run concurrently. A v1 context sends its
- * requests in the order of its calls; its inputs and options are changed by one thread at a time.
+ * Threads. All functions may be called from any thread. Calls on one client run concurrently. A streaming v1 context sends
+ * its requests in the order of its calls; inputs and options of a context are changed by one thread at a time.
  * Callbacks are called by a thread of the library, for one context, stream or client one at a time; they may call any
  * function of this header, blocking ones too.
  *

@@ -31,7 +31,7 @@ static SERVER: LazyLock<Running> = LazyLock::new(|| server().start_shared());
 static SANITIZER: LazyLock<Option<&str>> = LazyLock::new(|| {
     let dir = folder();
     let source = dir.path().join("empty.c");
-    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap_or_else(|e| panic!("{e}"));
     let option = "-fsanitize=address";
     let mut command = compiler("c11");
     command.arg(option).arg(&source).arg("-o").arg(dir.path().join("empty"));
@@ -123,7 +123,7 @@ fn moved_install(to: &Path) {
     for part in ["libtrtserver_client.so", "pkgconfig", "cmake"] {
         copy.arg(lib.join(part));
     }
-    std::fs::create_dir_all(to.join("lib")).unwrap();
+    std::fs::create_dir_all(to.join("lib")).unwrap_or_else(|e| panic!("{e}"));
     run(copy.arg("-R").arg(to.join("lib")));
     run(Command::new("cp").arg("-R").arg(dist().join("include")).arg(to));
 }
