@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 use trtserver_tests::{
-    Process, Running, Server, TIMEOUT, dist, folder, python, python_v1, python_v2, root, say,
+    Process, Running, Server, TIMEOUT, dist, folder, python, python_output, python_v1, python_v2,
+    root, say,
 };
 
 static SERVER: LazyLock<Running> = LazyLock::new(|| {
@@ -34,6 +35,13 @@ fn programs_in_cpp_and_in_python_with_the_client_of_2020() {
     let programs = dist().join("bin").display().to_string();
     let arguments = ["--programs", &programs, "--without", "graphdef"];
     python_v1(&SERVER, "v1_programs.py", &arguments);
+}
+
+/// In the Python environment of 2020's client, which has Pillow.
+#[test]
+fn programs_in_python_with_the_wheel() {
+    let packages = Some(super::python::packages());
+    python_output("v1", packages, &SERVER, "v1_programs.py", &["--without", "graphdef"]);
 }
 
 #[test]
