@@ -117,7 +117,7 @@ def main():
         http, grpc = "127.0.0.1:18900", "127.0.0.1:18901"
         server = subprocess.Popen(
             [str(given.dist / "bin/trtserver"), f"--model-repository={models}", "--http-port=18900",
-             "--grpc-port=18901", "--metrics-port=18902"], stderr=subprocess.DEVNULL)
+             "--grpc-port=18901", "--metrics-port=18902"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             wait_until_ready(http, server)
             print(f"{'tensor':8}{'protocol':12}{'client':24}{'requests/s':>12}{'CPU us':>10}{'ratio':>8}")
