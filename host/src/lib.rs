@@ -23,6 +23,7 @@ mod reclaim; // frees large memory on a thread of its own
 mod regular_file; // regular files, read up to a limit
 pub mod repository; // models and versions, from directory to served
 pub mod request; // protocol-neutral requests and responses
+pub mod request_id; // ids of requests in log lines
 pub mod scheduler; // queues and batchers
 pub mod server; // builds the parts in order, drains them in reverse
 pub mod shared_memory; // regions of clients' shared memory

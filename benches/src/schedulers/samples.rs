@@ -37,6 +37,7 @@ pub fn request(
         batch: 1,
         outputs: [RequestedOutput::new(0, 0)].into_iter().collect(),
         stream: None,
+        waits: false,
         used_memory: None,
     };
     InferRequest::new(Responder::new(context, sink), [input].into_iter().collect())

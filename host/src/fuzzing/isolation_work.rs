@@ -43,6 +43,7 @@ pub fn isolation_work(bytes: &[u8]) {
             batch: 1,
             outputs: outputs.collect(),
             stream: None,
+            waits: false,
             used_memory: None,
         };
         let (request, responses) = request_with(context, "", []);

@@ -118,6 +118,7 @@ impl Worker {
                 batch: 1,
                 outputs: all_outputs(&self.signature),
                 stream: None,
+                waits: false,
                 used_memory: None,
             };
             let responder = Responder::new(context, sink);

@@ -16,6 +16,7 @@ use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
 use crate::request::response_times::TimedSink;
 use crate::request::{InferRequest, Signature};
+use crate::request_id::enter_all;
 use crate::scheduler::inline::{Executor, SharedInstance};
 use crate::scheduler::{Batch, Queue};
 use crate::stats::{Execution, OutstandingExecutions, VersionStats};
@@ -239,6 +240,8 @@ impl Worker {
             let (requests, rows) = counted(&batch.requests);
             self.stats.batch(self.ordinal, closed as usize, requests, rows);
         }
+        let ids = batch.requests.iter().filter_map(|r| r.responder.request_id.as_deref());
+        let _entered = enter_all(ids);
         let requests = &mut batch.requests;
         let execute = || self.execute(instance, context, requests);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {

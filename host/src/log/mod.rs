@@ -5,9 +5,6 @@
 //! comparison.
 
 mod line; // formats one event
-mod request_id; // ids of requests in their lines
-
-pub use request_id::{Entered, RequestId};
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -23,6 +20,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::config::{LogFormat, LogSettings};
+use crate::request_id;
 use crate::sync::Mutex;
 
 /// Reads and changes log settings at run time.

@@ -1,7 +1,7 @@
 //! `X-Request-Id`: the response repeats the header of the request, on every endpoint of every listener, and log lines that are
-//! written while the request is served on a network thread contain it.
+//! written while the request is served contain it.
 
-use crate::log::{Entered, RequestId};
+use crate::request_id::{Entered, RequestId};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 const NAME: HeaderName = HeaderName::from_static("x-request-id");

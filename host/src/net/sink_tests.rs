@@ -12,6 +12,7 @@ fn responder(sink: Sink) -> Arc<Responder> {
         batch: 1,
         outputs: Default::default(),
         stream: None,
+        waits: false,
         used_memory: None,
     };
     Responder::new(context, sink)

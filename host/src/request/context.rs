@@ -24,17 +24,11 @@ pub struct RequestContext {
     /// In the order in which the client named them. v2 fills in all outputs when none is named; v1 may request none.
     pub outputs: SmallVec<[RequestedOutput; 2]>,
     /// The stream that the request came from, if it is one of v2.
-    pub stream: Option<RequestStream>,
+    pub stream: Option<Arc<dyn StreamLimit>>,
+    /// The model is decoupled: a backend that sends a response waits while the stream's limit is reached.
+    pub waits: bool,
     /// Placed memory of inputs and output destinations.
     pub used_memory: Option<Arc<UsedMemory>>,
-}
-
-/// The stream of a request.
-#[derive(Clone)]
-pub struct RequestStream {
-    pub limit: Arc<dyn StreamLimit>,
-    /// The model is decoupled: a backend that sends a response waits while the limit is reached.
-    pub waits: bool,
 }
 
 impl RequestContext {
@@ -45,7 +39,7 @@ impl RequestContext {
 
     /// Sending a response may block.
     pub fn may_wait(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| stream.waits)
+        self.waits && self.stream.is_some()
     }
 
     /// Reading inputs or writing outputs may wait for a device.

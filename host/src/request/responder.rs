@@ -12,6 +12,7 @@ use super::response_channel::ResponseChannel;
 use super::sink::Sink;
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
+use crate::request_id::RequestId;
 use crate::stats::{Execution, FailureReason};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -27,6 +28,8 @@ pub struct Responder {
     execution: OnceLock<Arc<Execution>>,
     /// The implicit state of its sequence.
     implicit_state: OnceLock<ImplicitState>,
+    /// For log lines.
+    pub request_id: Option<Box<RequestId>>,
 }
 
 impl Responder {
@@ -38,6 +41,7 @@ impl Responder {
             queued_ns: AtomicU64::new(0),
             execution: OnceLock::new(),
             implicit_state: OnceLock::new(),
+            request_id: RequestId::current(),
         })
     }
 

@@ -87,6 +87,7 @@ fn fault_of_placed_memory_replaces_responses() {
             batch: 1,
             outputs: ordinary.context().outputs.clone(),
             stream: None,
+            waits: false,
             used_memory: UsedMemory::of(std::slice::from_ref(&input), &[]),
         };
         assert!(UsedMemory::of(&ordinary.inputs, &ordinary.context().outputs).is_none());

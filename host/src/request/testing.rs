@@ -50,6 +50,7 @@ pub fn request_for(
         batch: rows,
         outputs: [RequestedOutput::new(0, 0)].into_iter().collect(),
         stream: None,
+        waits: false,
         used_memory: None,
     };
     let data = Bytes::from(vec![0; 8 * rows as usize]);

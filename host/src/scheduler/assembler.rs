@@ -246,6 +246,7 @@ impl NullTemplate {
             batch: self.batch,
             outputs: self.outputs.clone(),
             stream: None,
+            waits: false,
             used_memory: None,
         };
         let responder = Responder::new(context, DiscardResponses);

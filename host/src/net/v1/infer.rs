@@ -146,6 +146,7 @@ impl<C: Deref<Target = Context>> AcceptedRequest<C> {
             used_memory: UsedMemory::of(&inputs, &requested),
             outputs: requested.clone(),
             stream: None,
+            waits: false,
         };
         let responder = Responder::new(context, sink);
         let response = receiver.response_of(Arc::downgrade(&responder));

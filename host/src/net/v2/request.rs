@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::net::context::{Context, refusal};
 use crate::net::decode_workers::MAX_INLINE;
 use crate::repository::OpenVersion;
+use crate::request::StreamLimit;
 use crate::request::check::{self, IdPrefix};
-use crate::request::context::RequestStream;
 use crate::request::memory::OutputMemory;
 use crate::request::{
     InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
@@ -27,7 +27,7 @@ pub struct UncheckedRequest {
     pub outputs: SmallVec<[RequestedOutput; 2]>,
     pub deadline_ns: u64,
     pub streaming: bool,
-    pub stream: Option<RequestStream>,
+    pub stream: Option<Arc<dyn StreamLimit>>,
 }
 
 impl UncheckedRequest {
@@ -120,6 +120,7 @@ impl UncheckedRequest {
             batch,
             used_memory: UsedMemory::of(&self.inputs, &self.outputs),
             outputs: self.outputs,
+            waits: self.stream.is_some() && served.decoupled(),
             stream: self.stream,
         };
         let responder = Responder::new(context, sink);

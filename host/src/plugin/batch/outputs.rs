@@ -248,13 +248,14 @@ impl ResponseBuilder {
     /// is sent nevertheless, because it finishes the request.
     pub fn admit(&mut self, last: bool, wait: bool) -> Result<()> {
         let token = &self.responder.cancel_token;
+        let waits = self.responder.context.waits;
         let admitted = match &self.responder.context.stream {
             // What an ordinary model sends is counted by the sink.
-            Some(stream) if stream.waits || !last => {
+            Some(stream) if waits || !last => {
                 let sent = self.outputs.iter().filter(|built| !self.is_delivered(built));
                 let bytes = sent.map(|built| built.memory.len()).sum::<usize>();
-                let limit = Arc::clone(&stream.limit);
-                let unread = limit.admit(bytes + RESPONSE_OVERHEAD, wait && stream.waits, token);
+                let limit = Arc::clone(stream);
+                let unread = limit.admit(bytes + RESPONSE_OVERHEAD, wait && waits, token);
                 unread.map(|unread| self.unread = Some(Box::new(unread)))
             }
             _ if token.is_cancelled() => Err(Error::new(Code::Cancelled, "request was cancelled")),

@@ -102,6 +102,7 @@ pub fn placed_request(
         used_memory: UsedMemory::of(&inputs, &outputs),
         outputs,
         stream: None,
+        waits: false,
     };
     let request = InferRequest {
         inputs,

@@ -138,7 +138,7 @@ pub(super) unsafe extern "C" fn responder_backlog(
     guard(|| {
         // SAFETY: null or a handle of ours; null or valid for writing one backlog.
         let responder = unsafe { Handle::of(responder)?.responder()? };
-        let backlog = responder.context.stream.as_ref().map(|stream| stream.limit.backlog());
+        let backlog = responder.context.stream.as_ref().map(|stream| stream.backlog());
         let backlog = backlog.unwrap_or_default();
         let (bytes, responses, limit) = (backlog.bytes, backlog.responses, backlog.limit);
         // SAFETY: as above.

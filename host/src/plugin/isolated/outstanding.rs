@@ -109,10 +109,10 @@ impl OutstandingRequests {
         let left = limit.checked_sub(state.last_activity.elapsed()).filter(|left| !left.is_zero());
         // A child that waits for a client is not stuck. It counts the same unread responses as this process, but earlier.
         let waits = |request: &InferRequest| {
-            let stream = request.context().stream.as_ref();
-            stream.is_some_and(|stream| {
-                let backlog = stream.limit.backlog();
-                stream.waits && backlog.bytes >= backlog.limit / 2
+            let context = request.context();
+            context.stream.as_ref().is_some_and(|stream| {
+                let backlog = stream.backlog();
+                context.waits && backlog.bytes >= backlog.limit / 2
             })
         };
         left.or_else(|| state.by_key.values().any(waits).then_some(limit))

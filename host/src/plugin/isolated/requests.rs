@@ -128,10 +128,10 @@ pub fn encode(
         requested_outputs: requested_outputs(request, states),
         params: request.parameters.iter().cloned().map(params::encode).collect(),
         stream: request.context().stream.as_ref().map(|stream| RequestStream {
-            number: stream.limit.stream(),
-            limit: stream.limit.backlog().limit,
-            waits: stream.waits,
-            timeout_ms: stream.limit.timeout().as_millis() as u64,
+            number: stream.stream(),
+            limit: stream.backlog().limit,
+            waits: request.context().waits,
+            timeout_ms: stream.timeout().as_millis() as u64,
         }),
     }
 }

@@ -220,6 +220,7 @@ pub fn request_to(
         used_memory: UsedMemory::of(&[], &outputs),
         outputs,
         stream: None,
+        waits: false,
     };
     let data = Bytes::from(vec![0; 4 * shape.iter().product::<i64>() as usize]);
     let input =

@@ -19,7 +19,6 @@ use crate::net::status_code;
 use crate::net::unread::{ConnectionUnread, StreamUnread};
 use crate::net::v2::{ForwardedHeaders, Regions, refused};
 use crate::repository::OpenVersion;
-use crate::request::context::RequestStream;
 use crate::request::{InferResponse, StreamLimit};
 use crate::state::InFlightGuard;
 use http::{Request, Response};
@@ -211,10 +210,7 @@ impl Submitter {
                 }
                 let empty_final_response = unchecked.parameters.empty_final_response;
                 let unread = Arc::clone(&self.unread);
-                unchecked.stream = Some(RequestStream {
-                    limit: Arc::clone(&unread) as _,
-                    waits: served.decoupled(),
-                });
+                unchecked.stream = Some(Arc::clone(&unread) as _);
                 let sink = sink::channel(number, self.sink.clone(), unread);
                 let (ctx, exact) = (&self.ctx, !model_version.is_empty());
                 let queued =

@@ -6,7 +6,6 @@ use super::responses::{HostSink, ResponseSender};
 use crate::error::{Error, Result};
 use crate::plugin::isolated::messages::{Destination, Input, Request};
 use crate::plugin::isolated::params;
-use crate::request::context::RequestStream;
 use crate::request::memory::OutputMemory;
 use crate::request::tensor::element_count;
 use crate::request::{
@@ -64,7 +63,8 @@ pub fn decode(
         batch: message.batch,
         used_memory: UsedMemory::of(&inputs, &outputs),
         outputs,
-        stream: stream.map(|(limit, waits)| RequestStream { limit, waits }),
+        waits: stream.as_ref().is_some_and(|(_, waits)| *waits),
+        stream: stream.map(|(limit, _)| limit as _),
     };
     let request = InferRequest {
         id: message.id,

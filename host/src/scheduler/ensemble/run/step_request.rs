@@ -6,11 +6,10 @@ use super::super::tensors::{TensorPool, has_batch};
 use super::{EnsembleRun, ReadyStep};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use crate::request::context::RequestStream;
 use crate::request::memory::OutputMemory;
 use crate::request::{
     InferRequest, InferResponse, InputTensor, RequestContext, RequestedOutput, Responder,
-    ResponseSink, SingleResponse, UsedMemory, check,
+    ResponseSink, SingleResponse, StreamLimit, UsedMemory, check,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -73,6 +72,7 @@ impl EnsembleRun {
             },
             outputs,
             stream: decoupled.then(|| self.stream(step)).flatten(),
+            waits: from.context().waits,
         };
         let responder = Responder::new(context, sink);
         self.lock().add_submitted(&responder);
@@ -98,16 +98,16 @@ impl EnsembleRun {
     }
 
     /// The stream of a decoupled step: its backend waits for the client of the request, and for the steps that take its responses.
-    fn stream(&self, step: usize) -> Option<RequestStream> {
+    fn stream(&self, step: usize) -> Option<Arc<dyn StreamLimit>> {
         let stream = self.request.context().stream.clone()?;
         let Some(limit) = &self.limit else { return Some(stream) };
         let limit = StepStream {
             limit: Arc::clone(limit),
             readers: self.graph.readers(step),
             ensemble: Arc::clone(&self.graph.name),
-            stream: stream.limit,
+            stream,
         };
-        Some(RequestStream { limit: Arc::new(limit), ..stream })
+        Some(Arc::new(limit))
     }
 
     /// The outputs of a step that will be read.

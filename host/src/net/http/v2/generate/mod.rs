@@ -20,7 +20,6 @@ use crate::net::sink;
 use crate::net::unread::{ConnectionUnread, StreamUnread};
 use crate::net::v2::{ForwardedHeaders, find_for_inference, refused};
 use crate::repository::OpenVersion;
-use crate::request::context::RequestStream;
 use crate::state::InFlightGuard;
 use bytes::Bytes;
 use events::Events;
@@ -148,7 +147,7 @@ impl Call {
         }
         unchecked.streaming = self.streams;
         let limit = Arc::clone(&unread) as _;
-        unchecked.stream = Some(RequestStream { limit, waits: served.decoupled() });
+        unchecked.stream = Some(limit);
         let id = unchecked.id.clone();
         let (sender, receiver) = mpsc::unbounded_channel();
         let sink = sink::channel(0, sender, Arc::clone(&unread));
