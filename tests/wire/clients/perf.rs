@@ -357,7 +357,7 @@ fn scripted(response: &'static [u8]) -> String {
 }
 
 #[test]
-fn servers_that_are_none_are_named() {
+fn bad_servers_are_named() {
     let html =
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>";
     let (_, refused) = listener();

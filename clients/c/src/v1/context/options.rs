@@ -1,0 +1,86 @@
+//! Options of a request: batch size, flags, and the outputs that are asked for.
+
+use super::{Error, V1Context};
+use crate::arguments::{array, optional_text, structure, text};
+use crate::failure::{Failure, Outcome, call};
+use crate::handle::Handle;
+use std::ffi::c_char;
+use trtserver_client::v1::{OutputFormat, RunOptions};
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawRequestedOutput {
+    name: *const c_char,
+    class_count: u64,
+    region: *const c_char,
+    region_offset: u64,
+    region_byte_size: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawOptions {
+    struct_size: usize,
+    batch_size: u64,
+    flags: u32,
+    priority: u32,
+    timeout_us: u64,
+    correlation_id: u64,
+    outputs: *const RawRequestedOutput,
+    output_count: usize,
+}
+
+/// # Safety
+/// `raw` is NULL or points to options as the header describes them.
+pub(super) unsafe fn options(raw: *const RawOptions) -> Outcome<RunOptions> {
+    // SAFETY: the contract of this function.
+    let raw = unsafe { structure(raw, "options") }?;
+    // SAFETY: as above.
+    let requested = unsafe { array(raw.outputs, raw.output_count, "outputs") }?;
+    let output = |output: &RawRequestedOutput| {
+        // SAFETY: as above.
+        let (name, region) = unsafe {
+            (
+                text(output.name, "an output's name")?,
+                optional_text(output.region, "a region's name")?,
+            )
+        };
+        let format = match (region, output.class_count) {
+            (Some(_), 1..) => {
+                return Err(Failure::argument(format!(
+                    "output '{name}' is requested as classes and in shared memory, expected one of both"
+                )));
+            }
+            (Some(region), 0) => OutputFormat::SharedMemory {
+                region: region.to_owned(),
+                offset: output.region_offset,
+                byte_size: output.region_byte_size,
+            },
+            (None, 0) => OutputFormat::Raw,
+            (None, count) => OutputFormat::Class(u32::try_from(count).unwrap_or(u32::MAX)),
+        };
+        Ok((name.to_owned(), format))
+    };
+    Ok(RunOptions {
+        batch_size: raw.batch_size,
+        flags: raw.flags,
+        correlation_id: raw.correlation_id,
+        outputs: requested.iter().map(output).collect::<Outcome<_>>()?,
+        priority: raw.priority,
+        timeout_us: raw.timeout_us,
+    })
+}
+
+/// # Safety
+/// See [`super::trtc_v1_context_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_set_options(
+    context: Handle<V1Context>,
+    raw: *const RawOptions,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let options = unsafe { options(raw) }?;
+        context.get()?.stateful().set_options(&options)
+    })
+}

@@ -1,0 +1,172 @@
+//! Runs of the stateful form, and the one-call request.
+
+use super::options::{RawOptions, options};
+use super::{Callback, Error, Request, User, V1Context};
+use crate::arguments::{array, optional_text, result, structure, text};
+use crate::failure::{Failure, Outcome, call};
+use crate::handle::Handle;
+use crate::v1::result::V1Result;
+use std::ffi::{c_char, c_void};
+
+/// `TRTC_COPY_INPUTS`.
+pub(super) const COPY_INPUTS: u32 = 1;
+
+fn check_flags(flags: u32) -> Outcome<()> {
+    if flags & !COPY_INPUTS == 0 {
+        return Ok(());
+    }
+    Err(Failure::argument(format!("flags {flags:#x} has bits that a v1 request does not have")))
+}
+
+/// # Safety
+/// See [`super::trtc_v1_context_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_run(
+    context: Handle<V1Context>,
+    flags: u32,
+    deadline_us: u64,
+    place: *mut Handle<V1Result>,
+) -> Error {
+    call(|| {
+        check_flags(flags)?;
+        // SAFETY: the contract of this function.
+        let (context, place) = (context.get()?, unsafe { result(place, "result") }?);
+        let mut request = context.stateful();
+        request.run.deadline = context.limit(deadline_us);
+        place.write(context.finish(&request)?);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// See [`super::trtc_v1_context_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_run_async(
+    context: Handle<V1Context>,
+    flags: u32,
+    deadline_us: u64,
+    callback: Option<Callback>,
+    user: *mut c_void,
+    id: *mut u64,
+) -> Error {
+    call(|| {
+        check_flags(flags)?;
+        let context = context.get()?;
+        let mut request = context.stateful();
+        request.run.deadline = context.limit(deadline_us);
+        let number = context.start(&request, flags, callback, User(user))?;
+        // SAFETY: the contract of this function.
+        if let Ok(place) = unsafe { result(id, "id") } {
+            place.write(number);
+        }
+        Ok(())
+    })
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawInput {
+    name: *const c_char,
+    dims: *const i64,
+    dim_count: usize,
+    data: *const *const u8,
+    sizes: *const usize,
+    count: usize,
+    region: *const c_char,
+    region_offset: u64,
+    region_byte_size: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawRequest {
+    struct_size: usize,
+    options: *const RawOptions,
+    inputs: *const RawInput,
+    input_count: usize,
+    flags: u32,
+    deadline_us: u64,
+}
+
+impl V1Context {
+    /// The request of the one-call form, and its flags.
+    ///
+    /// # Safety
+    /// `raw` is NULL or points to a request as the header describes it.
+    #[expect(
+        clippy::undocumented_unsafe_blocks,
+        reason = "all rest on the contract of the function"
+    )]
+    unsafe fn request(&self, raw: *const RawRequest) -> Outcome<(Request, u32)> {
+        // SAFETY: the contract of this function, here and below.
+        let raw = unsafe { structure(raw, "request") }?;
+        check_flags(raw.flags)?;
+        let mut request = Request { run: self.context.new_run(), order: Vec::new() };
+        request.set_options(&unsafe { options(raw.options) }?)?;
+        request.run.deadline = self.limit(raw.deadline_us);
+        for given in unsafe { array(raw.inputs, raw.input_count, "inputs") }? {
+            let (name, region) = unsafe {
+                (
+                    text(given.name, "an input's name")?,
+                    optional_text(given.region, "a region's name")?,
+                )
+            };
+            let input = request.run.input(name)?;
+            if !given.dims.is_null() {
+                input.set_shape(unsafe { array(given.dims, given.dim_count, "dims") }?)?;
+            }
+            if let Some(region) = region {
+                input.set_shared_memory(region, given.region_offset, given.region_byte_size)?;
+            }
+            let (data, sizes) = unsafe {
+                (array(given.data, given.count, "data")?, array(given.sizes, given.count, "sizes")?)
+            };
+            for (data, size) in data.iter().zip(sizes) {
+                let bytes = unsafe { array(*data, *size, "the data of an input") }?;
+                unsafe { input.set_borrowed(bytes.as_ptr(), bytes.len()) }?;
+            }
+        }
+        Ok((request, raw.flags))
+    }
+}
+
+/// # Safety
+/// See [`super::trtc_v1_context_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_infer(
+    context: Handle<V1Context>,
+    request: *const RawRequest,
+    place: *mut Handle<V1Result>,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (context, place) = (context.get()?, unsafe { result(place, "result") }?);
+        // SAFETY: as above.
+        let (request, _) = unsafe { context.request(request) }?;
+        place.write(context.finish(&request)?);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// See [`super::trtc_v1_context_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_infer_async(
+    context: Handle<V1Context>,
+    request: *const RawRequest,
+    callback: Option<Callback>,
+    user: *mut c_void,
+    id: *mut u64,
+) -> Error {
+    call(|| {
+        let context = context.get()?;
+        // SAFETY: the contract of this function.
+        let (request, flags) = unsafe { context.request(request) }?;
+        let number = context.start(&request, flags, callback, User(user))?;
+        // SAFETY: as above.
+        if let Ok(place) = unsafe { result(id, "id") } {
+            place.write(number);
+        }
+        Ok(())
+    })
+}

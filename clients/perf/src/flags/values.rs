@@ -1,0 +1,188 @@
+//! Values of single flags: versions, servers, headers, shapes, ranges, files of intervals.
+
+use super::Flags;
+use crate::engine::Distribution;
+use crate::settings::{InputData, Protocol, Range};
+use std::fs;
+use std::path::PathBuf;
+
+/// -1 and nothing: the server chooses.
+pub(super) fn version(flags: &Flags) -> Result<String, String> {
+    match flags.number("version-of-model", -1_i64)? {
+        negative if negative < 0 => Ok(String::new()),
+        version => Ok(version.to_string()),
+    }
+}
+
+pub(super) fn servers(flags: &Flags, protocol: Protocol) -> Result<Vec<String>, String> {
+    let given = flags.all("url");
+    if given.is_empty() {
+        let port = if protocol == Protocol::Http { 8000 } else { 8001 };
+        return Ok(vec![format!("localhost:{port}")]);
+    }
+    let server = |url: &str| {
+        if url.starts_with("https://") || url.starts_with("grpcs://") {
+            return Err(format!(
+                "-u {url}: load over TLS is not supported, use an address without"
+            ));
+        }
+        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("grpc://"));
+        let rest = rest.unwrap_or(url).trim_end_matches('/');
+        match rest.is_empty() || rest.contains('/') {
+            true => Err(format!("-u {url}: expected HOST:PORT")),
+            false => Ok(rest.to_owned()),
+        }
+    };
+    given.into_iter().map(server).collect()
+}
+
+pub(super) fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let (name, value) = (name.trim(), value.trim());
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let printable = value.bytes().all(|byte| byte == b'\t' || (b' '..0x7f).contains(&byte));
+    match !name.is_empty() && name.bytes().all(token) && printable {
+        true => Ok((name.to_owned(), value.to_owned())),
+        false => Err(format!("-H {text}: expected NAME:VALUE")),
+    }
+}
+
+pub(super) fn shape(text: &str) -> Result<(String, Vec<i64>), String> {
+    let wrong = || format!("failed to parse input shape: {text}");
+    let (name, dims) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let dims: Result<Vec<i64>, _> = dims.split(',').map(str::parse).collect();
+    let dims = dims.map_err(|_| wrong())?;
+    match dims.iter().any(|dim| *dim <= 0) {
+        true => Err("input shape must be > 0".to_owned()),
+        false => Ok((name.to_owned(), dims)),
+    }
+}
+
+pub(super) fn input_data(flags: &Flags) -> Result<InputData, String> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut zero = flags.set("zero");
+    for text in flags.all("input-data") {
+        let path = PathBuf::from(text);
+        match text {
+            _ if path.exists() => files.push(path),
+            "zero" => zero = true,
+            "random" => {}
+            _ => return Err(format!("unsupported input data provided {text}")),
+        }
+    }
+    files.extend(flags.all("data-directory").into_iter().map(PathBuf::from));
+    match (zero, files.is_empty()) {
+        (true, false) => Err("zero input can't be set when data directory is provided".to_owned()),
+        (true, true) => Ok(InputData::Zero),
+        (false, true) => Ok(InputData::Random),
+        (false, false) => Ok(InputData::Files(files)),
+    }
+}
+
+/// Up to three numbers; the third and what is left out are 1.
+fn triple<N: std::str::FromStr + Copy>(
+    text: &str,
+    usual: N,
+    (option, words): (&str, &str),
+) -> Result<[N; 3], String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    if parts.len() > 3 {
+        return Err(format!("option {option} can have maximum of three elements"));
+    }
+    let mut numbers = [usual; 3];
+    for (number, part) in numbers.iter_mut().zip(parts) {
+        *number = part.parse().map_err(|_| format!("failed to parse {words} range: {text}"))?;
+    }
+    Ok(numbers)
+}
+
+pub(super) fn range(flags: &Flags, binary: bool, limit: u64) -> Result<Range, String> {
+    let old = flags.set("dynamic")
+        || flags.text("old-concurrency").is_some()
+        || flags.text("old-limit").is_some();
+    let concurrency = flags.text("concurrency-range");
+    let rate = flags.text("request-rate-range");
+    let intervals = flags.text("request-intervals");
+    let refuse = |text: &str| Err(text.to_owned());
+    if concurrency.is_some() && old {
+        return refuse("can not use deprecated options with --concurrency-range");
+    }
+    if rate.is_some() && old {
+        return refuse("can not use concurrency options with --request-rate-range");
+    }
+    if rate.is_some() && concurrency.is_some() {
+        return refuse("can not specify concurrency_range and request_rate_range simultaneously");
+    }
+    if intervals.is_some() && old {
+        return refuse("can not use deprecated options with --request-intervals");
+    }
+    if intervals.is_some() && (rate.is_some() || concurrency.is_some()) {
+        return refuse(
+            "can not use --concurrency-range or --request-rate-range along with --request-intervals",
+        );
+    }
+    let distribution = match flags.text("request-distribution").unwrap_or("constant") {
+        "constant" => Distribution::Constant,
+        "poisson" => Distribution::Poisson,
+        other => return Err(format!("unsupported request distribution provided {other}")),
+    };
+    let (range, [start, end, step]) = if let Some(file) = intervals {
+        if binary {
+            return refuse("--binary-search needs a range, not --request-intervals");
+        }
+        return Ok(Range::Intervals(read_intervals(file)?));
+    } else if let Some(text) = rate {
+        let [start, end, step] = triple(text, 1.0, ("request_rate_range", "request rate"))?;
+        (Range::Rate { start, end, step, distribution }, [start, end, step])
+    } else {
+        let mut numbers = [1_usize; 3];
+        if let Some(text) = concurrency {
+            numbers = triple(text, 1, ("concurrency-range", "concurrency"))?;
+        } else if old {
+            numbers[0] = flags.number("old-concurrency", 1)?;
+            if flags.set("dynamic") {
+                numbers[1] = flags.number("old-limit", 0)?;
+            }
+        }
+        let [start, end, step] = numbers;
+        (Range::Concurrency { start, end, step }, numbers.map(|number| number as f64))
+    };
+    if !(start > 0.0 && start.is_finite()) {
+        return refuse("The start of the search range must be > 0");
+    }
+    if !(step > 0.0 && end >= 0.0) {
+        return refuse("The step of the search range must be > 0, its end not negative");
+    }
+    if end == 0.0 && limit == 0 {
+        return refuse(
+            "The end of the search range and the latency limit can not be both 0 (or 0.0) simultaneously",
+        );
+    }
+    if binary && end == 0.0 {
+        return refuse("The end of the range can not be 0 (or 0.0) for binary search mode.");
+    }
+    if binary && limit == 0 {
+        return refuse("The latency threshold can not be 0 for binary search mode.");
+    }
+    if binary && end < start {
+        return refuse(
+            "The end of the range can not be less than start of the range for binary search mode.",
+        );
+    }
+    Ok(range)
+}
+
+fn read_intervals(file: &str) -> Result<Vec<u64>, String> {
+    let text = fs::read_to_string(file).map_err(|e| format!("--request-intervals {file}: {e}"))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let number = |(index, line): (usize, &str)| {
+        line.trim().parse().map_err(|_| {
+            format!("--request-intervals {file}: line {}: '{line}' is no number", index + 1)
+        })
+    };
+    let gaps: Vec<u64> = lines.map(number).collect::<Result<_, _>>()?;
+    match gaps.iter().any(|gap| *gap > 0) {
+        true => Ok(gaps),
+        false => Err(format!("--request-intervals {file}: no interval above 0")),
+    }
+}
