@@ -1,28 +1,13 @@
 //! The client library for C and C++, clients/c: programs that use all of it, compiled against an install.
 
+use super::server;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use trtserver_proto::text;
 use trtserver_proto::v1::ServerStatus;
-use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
-use trtserver_tests::{
-    Ended, Process, Running, Server, TIMEOUT, dist, every_model, folder, probe, root,
-};
-
-fn server() -> Server {
-    let controls = [flag("START", "int32"), correlation("UINT64")];
-    let scheduling = sequences(NEVER, "oldest { }", &controls);
-    let decoupled = probe("many", &[]) + "model_transaction_policy { decoupled: true }\n";
-    every_model()
-        .model("sums", accumulator("sums", 4, "corrid", &scheduling))
-        .model("many", decoupled)
-        .model("endless", probe("endless", &[("until_cancelled", "true"), ("responses", "0")]))
-        .flag("--allow-client-shm=true")
-        .flag("--model-control-mode=explicit")
-        .flag("--load-model=*")
-}
+use trtserver_tests::{Ended, Process, Running, TIMEOUT, dist, folder, root};
 
 /// For programs that load no models.
 static SERVER: LazyLock<Running> = LazyLock::new(|| server().start_shared());

@@ -11,22 +11,9 @@ use trtserver_client::v2::{
     SequenceId, SharedMemory, TraceSettings,
 };
 use trtserver_client::{Borrow, Bytes, Compression, Kind, Protocol, Settings, v1, v2};
-use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
-use trtserver_tests::{Running, Server, every_model, probe};
+use trtserver_tests::{Running, Server, probe};
 
-static SERVER: LazyLock<Running> = LazyLock::new(|| {
-    let controls = [flag("START", "int32"), correlation("UINT64")];
-    let scheduling = sequences(NEVER, "oldest { }", &controls);
-    let decoupled = probe("many", &[]) + "model_transaction_policy { decoupled: true }\n";
-    every_model()
-        .model("sums", accumulator("sums", 4, "corrid", &scheduling))
-        .model("many", decoupled)
-        .model("endless", probe("endless", &[("until_cancelled", "true"), ("responses", "0")]))
-        .flag("--allow-client-shm=true")
-        .flag("--model-control-mode=explicit")
-        .flag("--load-model=*")
-        .start_shared()
-});
+static SERVER: LazyLock<Running> = LazyLock::new(|| super::server().start_shared());
 
 fn settings(protocol: Protocol) -> Settings {
     let url = match protocol {
