@@ -1,32 +1,22 @@
 //! Percent-encoding of names in paths.
 
-use std::fmt::Write;
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but the unreserved characters of RFC 3986 is encoded.
+/// Everything but the unreserved characters of RFC 3986.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// What no path may contain.
+const PATH: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'"').add(b'<').add(b'>').add(b'`');
+
 pub(crate) fn segment(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
+    utf8_percent_encode(name, SEGMENT).to_string()
 }
 
-/// Encodes only what no path may contain: v1 servers compare paths as they are.
+/// Encodes no more than necessary: v1 servers compare paths as they are.
 pub(crate) fn path(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'"' | b'<' | b'>' | b'`') {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    utf8_percent_encode(name, PATH).to_string()
 }
+
+#[cfg(test)]
+#[path = "percent_tests.rs"]
+mod tests;
