@@ -1,8 +1,8 @@
 //! Returns the pages of the program that only the start has used.
 //!
-//! Reading arguments, configurations and certificates, and loading models touch most of the program's code. Its pages are in the
-//! page cache of the system; taken out of the process they no longer count as its memory, and those that requests use come back
-//! with a page fault each.
+//! Reading arguments, configurations and certificates, and loading models touch most of the program's code. These pages
+//! stay in the page cache when they are unmapped, and no longer count as memory of the process. A page that a request uses is mapped
+//! again by a page fault.
 
 use rustix::mm::{Advice, madvise};
 use std::ops::Range;

@@ -165,8 +165,8 @@ fn types_are_complete() {
     succeeds(python);
 }
 
-/// One wheel for every Python: those that this machine has load the library and its declarations. They may lack numpy, so that
-/// only this module is loaded.
+/// One wheel for every Python: each Python of this machine loads the library and its declarations. Only this module is loaded,
+/// because the interpreter may lack numpy.
 #[test]
 fn every_python_of_the_machine_loads_the_library() {
     let load = "import importlib.util as u, os, sys\n\

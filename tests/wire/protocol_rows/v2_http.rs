@@ -100,7 +100,7 @@ fn accept_encoding() {
     }
 }
 
-/// 64-bit numbers of the configuration that are JSON numbers, and those that are strings.
+/// Which 64-bit numbers of the configuration are JSON numbers, and which are strings.
 #[test]
 fn configuration_numbers() {
     let config = probe("m", &[])

@@ -53,7 +53,7 @@ impl Client {
         model_config(model: &str, version: &str) -> ModelConfig;
         /// Of one model, or with an empty name of all.
         statistics(model: &str, version: &str) -> ModelStatisticsResponse;
-        /// Models in the repository; `ready` leaves out those that are not ready.
+        /// Models in the repository; with `ready` only ready models.
         repository_index(ready: bool) -> RepositoryIndexResponse;
         /// Loads or reloads a model. The deadline must leave time for it.
         load(model: &str, options: &LoadOptions) -> ();

@@ -108,7 +108,7 @@ impl Transport {
     }
 }
 
-/// The tasks of all connections of a client. As an executor it runs those that hyper starts.
+/// The tasks of all connections of a client. It is the executor on which hyper spawns its tasks.
 #[derive(Clone, Default)]
 struct Tasks(Arc<Mutex<Vec<AbortHandle>>>);
 

@@ -149,7 +149,7 @@ impl Client {
         }
     }
 
-    /// Models in the repository; `ready` leaves out those that are not ready.
+    /// Models in the repository; with `ready` only ready models.
     pub async fn repository_index(&self, ready: bool) -> Result<RepositoryIndexResponse> {
         if self.protocol() == Protocol::Http {
             return self.post_index(ready).await;

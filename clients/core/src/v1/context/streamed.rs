@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Held until the response has its place among those that are delivered. `None` without a response.
+/// Held until the response is in the queue of delivered responses. `None` without a response.
 pub(crate) type Delivery = Option<OwnedSemaphorePermit>;
 
 pub(super) struct Streamed {
