@@ -10,6 +10,7 @@ mod floor;
 mod histogram;
 mod json; // reading and writing tensors as JSON
 mod load;
+mod load_tool; // trtserver-perf beside other load generators
 mod metrics;
 mod options;
 mod pairs; // A B B A
@@ -68,6 +69,7 @@ fn measure(options: &Options) -> Result<()> {
     tables.extend(scaling::measure(options)?);
     tables.push(metrics::measure(options)?);
     tables.push(json::measure(options)?);
+    tables.extend(load_tool::measure(options)?);
     tables.retain(|table| !table.is_empty());
     if tables.is_empty() {
         return Err("no row has that text in its name".into());

@@ -26,15 +26,24 @@ pub struct Pairs {
     without: Vec<Pass>,
 }
 
-/// A B, B A, A B, …: neither is always first. Differences are smaller than in other rows, so there are many short passes.
+/// Many short passes: differences are smaller than in other rows.
 pub fn run(
     options: &Options,
+    with: impl FnMut(Duration) -> Result<Pass>,
+    without: impl FnMut(Duration) -> Result<Pass>,
+) -> Result<Pairs> {
+    alternate(3 * options.passes, options.pass / 2, with, without)
+}
+
+/// A B, B A, A B, …: neither is always first.
+pub fn alternate(
+    count: usize,
+    length: Duration,
     mut with: impl FnMut(Duration) -> Result<Pass>,
     mut without: impl FnMut(Duration) -> Result<Pass>,
 ) -> Result<Pairs> {
     let mut pairs = Pairs::default();
-    let length = options.pass / 2;
-    for number in 0..3 * options.passes {
+    for number in 0..count {
         if number % 2 == 0 {
             pairs.with.push(with(length)?);
             pairs.without.push(without(length)?);

@@ -36,10 +36,25 @@ pub fn write(options: &Options, folder: &Path) -> Result<()> {
 }
 
 fn identity(folder: &Path) -> Result<()> {
-    let version = folder.join("identity/1");
+    model(folder, "identity", IDENTITY)
+}
+
+fn model(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let version = folder.join(name).join("1");
     fs::create_dir_all(&version).map_err(|e| format!("{}: {e}", version.display()))?;
-    let config = folder.join("identity/config.pbtxt");
-    fs::write(&config, IDENTITY).map_err(|e| format!("{}: {e}", config.display()))
+    let config = folder.join(name).join("config.pbtxt");
+    fs::write(&config, text).map_err(|e| format!("{}: {e}", config.display()))
+}
+
+/// `slow`, which takes `milliseconds` and serves one request at a time.
+pub fn slow(milliseconds: u32) -> Result<TempDir> {
+    let folder = empty()?;
+    let text = IDENTITY.replace("\"identity\"", "\"slow\"");
+    let delay = format!(
+        "parameters {{ key: \"delay_ms\" value {{ string_value: \"{milliseconds}\" }} }}\n"
+    );
+    model(folder.path(), "slow", &(text + &delay))?;
+    Ok(folder)
 }
 
 fn add_sub(options: &Options, folder: &Path) -> Result<()> {

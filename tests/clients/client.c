@@ -134,6 +134,50 @@ static void v1_server(const trtc_settings *to) {
   trtc_v1_client_free(client);
 }
 
+/* A request of a batch of two, whose second output is given as classes. */
+static void prepared_requests(trtc_v1_context *context, const trtc_v1_request *request, trtc_v1_output *classes) {
+  /* With classes the outputs are in a result, tensors are in the reply. */
+  int32_t block[2][2][16];
+  for (int entry = 0; entry < 2; entry++)
+    for (int i = 0; i < 16; i++) {
+      block[0][entry][i] = 100 * entry + i;
+      block[1][entry][i] = 1;
+    }
+  uint64_t reply[64];
+  const trtc_v1_reply *head = (const trtc_v1_reply *)reply;
+  const trtc_v1_result_info *info;
+  trtc_v1_prepared *prepared;
+  OK(trtc_v1_prepare(context, request, &prepared));
+  OK(trtc_v1_prepared_infer(prepared, block, sizeof(block), reply, sizeof(reply)));
+  CHECK(head->size == 0 && head->model_version == 1 && head->request_id > 0);
+  OK(trtc_v1_result_get(head->result, &info));
+  CHECK(info->outputs[1].entries[1].classes[0].value == 116.0f);
+  trtc_v1_result_free(head->result);
+  trtc_v1_prepared_free(prepared);
+  classes->class_count = 0;
+  OK(trtc_v1_prepare(context, request, &prepared));
+  OK(trtc_v1_prepared_infer(prepared, block, sizeof(block), reply, sizeof(reply)));
+  const int64_t *description = (const int64_t *)(head + 1);
+  CHECK(head->result == NULL && head->description_size == 64 && head->size == sizeof(*head) + 64 + 256);
+  for (int i = 0; i < 2; i++, description += 4)
+    CHECK(description[0] == TRTC_TYPE_INT32 && description[1] == 1 && description[2] == 16 && description[3] == 128);
+  const int32_t *tensors = (const int32_t *)description;
+  for (int i = 0; i < 16; i++) CHECK(tensors[16 + i] == 100 + i - 1 && tensors[48 + i] == 100 + i + 1);
+  /* The reply is too small for the tensors. */
+  OK(trtc_v1_prepared_infer(prepared, block, sizeof(block), reply, 100));
+  CHECK(head->size == 0 && head->result != NULL);
+  trtc_v1_result_free(head->result);
+  FAILS(trtc_v1_prepared_infer(prepared, block, 8, reply, sizeof(reply)), TRTC_KIND_ARGUMENT,
+        "the inputs of a prepared request for model 'addsub_int32' have 8 bytes, expected 256");
+  FAILS(trtc_v1_prepared_infer(prepared, block, sizeof(block), reply, 8), TRTC_KIND_ARGUMENT, "expected at least 40");
+  FAILS(trtc_v1_prepared_infer(prepared, block, sizeof(block), NULL, 100), TRTC_KIND_ARGUMENT, "expected at least 40");
+  FAILS(trtc_v1_prepared_infer(prepared, NULL, sizeof(block), reply, sizeof(reply)), TRTC_KIND_ARGUMENT, "data is NULL");
+  FAILS(trtc_v1_prepare(context, NULL, &prepared), TRTC_KIND_ARGUMENT, "request is NULL");
+  trtc_v1_prepared_free(prepared);
+  FAILS(trtc_v1_prepared_infer(prepared, block, sizeof(block), reply, sizeof(reply)), TRTC_KIND_ARGUMENT, "released");
+  classes->class_count = 3;
+}
+
 static void v1_context(const trtc_settings *to, bool streaming) {
   trtc_v1_context *context;
   OK(trtc_v1_context_new(to, "addsub_int32", -1, 0, streaming, 0, &context));
@@ -193,6 +237,12 @@ static void v1_context(const trtc_settings *to, bool streaming) {
   CHECK(classes->entries[1].classes[0].index == 15 && classes->entries[1].classes[0].value == 32.0f);
   trtc_v1_result_free(result);
   FAILS(trtc_v1_result_get(result, &info), TRTC_KIND_ARGUMENT, "released");
+
+  if (streaming)
+    FAILS(trtc_v1_prepare(context, &request, &(trtc_v1_prepared *){NULL}), TRTC_KIND_ARGUMENT,
+          "requests of a stream cannot be prepared");
+  else
+    prepared_requests(context, &request, &outputs[1]);
 
   /* Stateful form, with the checks of the original library. */
   options.batch_size = 9;

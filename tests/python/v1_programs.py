@@ -252,6 +252,39 @@ class Images(Programs):
                 dump.unlink()
                 np.testing.assert_array_equal(got, expected.transpose(2, 0, 1).astype(np.float32))
 
+    def test_jpeg(self):
+        """Baseline and progressive files, with all and with a quarter of the chroma, in grey and in CMYK."""
+        import classification
+        import numpy as np
+
+        across = Image.linear_gradient("L").resize((224, 224))
+        colour = Image.merge("RGB", [across, across.rotate(90), Image.radial_gradient("L").resize((224, 224))])
+        forms = {
+            "full": (colour, {"subsampling": 0}),
+            "subsampled": (colour, {"subsampling": 2}),
+            "progressive": (colour, {"subsampling": 2, "progressive": True}),
+            "restarts": (colour, {"restart_marker_blocks": 4}),
+            "grey": (across, {}),
+            "cmyk": (colour.convert("CMYK"), {}),
+        }
+        shape = type("Shape", (), {"channels": 3, "height": 224, "width": 224, "type": np.float32, "channels_first": True})
+        with tempfile.TemporaryDirectory() as folder:
+            for name, (picture, options) in forms.items():
+                file, dump = pathlib.Path(folder, f"{name}.jpg"), pathlib.Path(folder, "dump")
+                picture.save(file, quality=90, **options)
+                expected = np.asarray(Image.open(file).convert("RGB")).astype(np.float32).transpose(2, 0, 1)
+                arguments = ["-u", checks.HTTP, "-m", "resnet50_onnx", "-s", "NONE"]
+                with self.subTest(name):
+                    np.testing.assert_array_equal(classification.picture(str(file), shape, "NONE"), expected)
+                    for run in RUNNERS:
+                        dumped = ["-p", str(dump)] if run is run_cpp else []
+                        out = self.succeeds(run, "image_client", *arguments, *dumped, str(file))
+                        self.assertEqual([[image for image, _ in images] for _, images in self.requests(out)], [[str(file)]])
+                    if PROGRAMS:
+                        # Decoders round differently, and differ in how they scale chroma.
+                        got = np.fromfile(dump, np.float32).reshape(3, 224, 224)
+                        np.testing.assert_allclose(got, expected, rtol=0, atol=6)
+
     @checks.needs("ensemble")
     def test_ensemble_image_client(self):
         inputs = ["-s", "INCEPTION", "-m", "resnet50_netdef", "-b", "5", "-c", "2"]
@@ -315,6 +348,10 @@ class BadInput(Programs):
                 self.fails(run, "image_client", ["-m", "m", "-s", "SOME", "p"], "SOME", code=usage)
                 self.fails(run, "simple_client", ["-i", "ftp"], "ftp")
                 self.fails(run, "simple_client", ["--no-such-flag"], code=usage)
+                self.fails(run, "image_client", ["-m", "m", "p", "surplus"], "surplus", code=usage)
+                for program in ("simple_client", "simple_string_client", "simple_sequence_client"):
+                    self.fails(run, program, ["surplus"], "surplus", code=usage)
+                    self.assertIn("-u", self.succeeds(run, program, "--help"))
 
     def test_url_that_is_none(self):
         for run in RUNNERS:

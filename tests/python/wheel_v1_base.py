@@ -1,6 +1,7 @@
 """What the v1 package of our wheel has beside that of 2020: calls of the base release, arrays of other forms, clear errors."""
 
 import gc
+import multiprocessing
 import threading
 
 import numpy as np
@@ -112,6 +113,96 @@ class Wire(checks.Case):
         ):
             with self.subTest(text), self.refusal(InferenceServerException, text, whole=False):
                 call()
+
+
+    def test_repeated_requests(self):
+        """From the third on, requests like the one before are sent prepared; what differs is noticed."""
+        context, refused = self.context(), InferenceServerException
+        for number in range(1, 5):
+            for names in (("INPUT0", "INPUT1"), ("INPUT1", "INPUT0")):
+                for batch in (1, 2):
+                    arrays = [[ONES * (number + entry) for entry in range(batch)], [ONES * 2] * batch]
+                    if names[0] == "INPUT1":
+                        arrays.reverse()
+                    for _ in range(3):
+                        got = context.run(dict(zip(names, arrays)), {"OUTPUT1": RAW, "OUTPUT0": RAW}, batch)
+                        self.assertEqual(list(got), ["OUTPUT1", "OUTPUT0"])
+                        for entry in range(batch):
+                            expected = number + entry
+                            self.assertEqual(got["OUTPUT0"][entry].tolist(), [expected + 2] * 16)
+                            self.assertEqual(got["OUTPUT1"][entry].tolist(), [expected - 2] * 16)
+                        self.assertEqual(len(got["OUTPUT0"]), batch)
+                        self.assertTrue(got["OUTPUT0"][0].flags.writeable)
+        last = context.get_last_request_id()
+        inputs = {"INPUT0": [ONES], "INPUT1": [ONES]}
+        for _ in range(3):
+            context.run(inputs, {"OUTPUT0": RAW})
+        self.assertGreater(context.get_last_request_id(), last)
+        self.assertEqual((context.get_last_request_model_name(), context.get_last_request_model_version()),
+                         ("addsub_int32", 1))
+        self.assertEqual(context.get_stat()["completed_request_count"], 51)
+        for _ in range(3):
+            with self.refusal(refused, "unexpected shape for input 'INPUT0' for model 'addsub_int32'. Expected [16], got [15]"):
+                context.run({"INPUT0": [ONES[1:]], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+            with self.refusal(refused, "unknown output 'NONE' for 'addsub_int32'"):
+                context.run(inputs, {"NONE": RAW})
+            self.assertEqual(context.run(inputs, {"OUTPUT0": (CLASS, 1)})["OUTPUT0"], [[(0, 2.0, "")]])
+        for name, text in (("fails", "the probe was told to fail"), ("identity_string", None)):
+            value = np.array(["a", "bc"], object) if text is None else np.ones(2, np.float32)
+            context = self.context(name)
+            for _ in range(4):
+                if text is None:
+                    self.assertEqual(context.run({"INPUT0": [value]}, {"OUTPUT0": RAW})["OUTPUT0"][0].tolist(), [b"a", b"bc"])
+                else:
+                    with self.refusal(refused, text):
+                        context.run({"INPUT0": [value]}, {"OUTPUT0": RAW})
+
+    def test_repeated_requests_of_any_shape(self):
+        context = self.context("identity_fp32")
+        for length in (3, 3, 3, 4, 4, 4, 20_000, 20_000, 20_000, 2500, 2500, 2500, 2500):
+            values = np.arange(length, dtype=np.float32)
+            got = context.run({"INPUT0": [values[::-1]]}, {"OUTPUT0": RAW})["OUTPUT0"][0]
+            np.testing.assert_array_equal(got, values[::-1])
+
+    def test_threads_with_a_context_each(self):
+        failures = []
+
+        def work(number):
+            try:
+                context = self.context()
+                for step in range(50):
+                    array = np.full(16, number * 1000 + step, np.int32)
+                    got = context.run({"INPUT0": [array], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+                    np.testing.assert_array_equal(got["OUTPUT0"][0], array + 1)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+    def test_child_process_is_refused_after_fork(self):
+        context, inputs = self.context(), {"INPUT0": [ONES], "INPUT1": [ONES]}
+        for _ in range(3):
+            context.run(inputs, {"OUTPUT0": RAW})
+        texts = multiprocessing.get_context("fork").SimpleQueue()
+        child = multiprocessing.get_context("fork").Process(target=run_in_child, args=(context, inputs, texts))
+        child.start()
+        self.assertIn("the client library was used before fork()", texts.get())
+        child.join()
+        # The child has closed its copies of the connections only.
+        self.assertEqual(context.run(inputs, {"OUTPUT0": RAW})["OUTPUT0"][0].tolist(), [2] * 16)
+
+
+def run_in_child(context, inputs, texts):
+    try:
+        context.run(inputs, {"OUTPUT0": RAW})
+        texts.put("no error")
+    except InferenceServerException as error:
+        texts.put(str(error))
 
 
 class Http(Wire):

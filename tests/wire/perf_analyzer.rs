@@ -6,9 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};
-use trtserver_tests::{
-    Process, Running, Server, TIMEOUT, compile, folder, perf_analyzer, probe, say,
-};
+use trtserver_tests::{Process, Running, Server, TIMEOUT, folder, perf_analyzer, probe, say};
 
 const DECOUPLED: &str = "model_transaction_policy { decoupled: true }\n";
 
@@ -63,7 +61,7 @@ fn command(program: &Path, folder: &TempDir, server: &Running, number: usize) ->
     let address = if run.protocol == "http" { server.http() } else { server.grpc() };
     let steps = format!("--input-data={}", folder.path().join("steps.json").display());
     let mut command = Command::new(program);
-    command.env("LD_LIBRARY_PATH", folder.path());
+    command.env("LD_LIBRARY_PATH", program.parent().unwrap_or(program));
     command.args(["-m", run.model, "-i", run.protocol, "-u", address]);
     command.args(run.flags.iter().map(|flag| match *flag {
         STEPS => steps.as_str(),
@@ -93,13 +91,6 @@ fn unary_streaming_sequences_and_decoupled_models() {
         return;
     };
     let folder = folder();
-    // The libraries that perf_analyzer is linked with: one of its own, one of ours.
-    std::os::unix::fs::symlink(
-        install.join("libcudart.so.12"),
-        folder.path().join("libcudart.so.12"),
-    )
-    .expect("a link");
-    compile("tests/fakes/libb64.c", &folder.path().join("libb64.so.0d"), &[]);
     std::fs::write(folder.path().join("steps.json"), steps()).expect("a file");
     let server = server().start();
     let program = install.join("perf_analyzer");

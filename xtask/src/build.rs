@@ -3,6 +3,7 @@
 //!     target/dist/bin/trtserver  bin/trtserver-classify  bin/trtserver-perf  bin/perf_client
 //!                 bin/            and the sample programs (`client_programs.rs`)
 //!                 backends/<name>/libtrtserver_<name>.so
+//!                 plugins/triton/libtritonserver.so  plugin.toml
 //!                 lib/            framework libraries, filled by `runtimes`; the client library (`client_library.rs`)
 //!                 include/  share/  LICENSE    for authors of backends (`sdk.rs`)
 //!                 profile         `release` or `debug`
@@ -66,6 +67,10 @@ const PLUGINS: &[Plugin] = &[
     },
 ];
 
+/// The adapter for Triton's backends: package, file, and directory in the install.
+const ADAPTER: (&str, &str, &str) =
+    ("trtserver-plugin-triton", "libtritonserver.so", "plugins/triton");
+
 const PROGRAMS: &[(&str, &str)] = &[
     ("trtserver", "trtserver"),
     ("trtserver-classify", "trtserver-classify"),
@@ -93,7 +98,8 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     } else {
         command.arg("--release");
         let install = PROGRAMS.iter().map(|p| p.0).chain(plugins().map(|p| p.package));
-        for package in install.chain([client_library::PACKAGE]).chain(beside.iter().copied()) {
+        let libraries = [client_library::PACKAGE, ADAPTER.0];
+        for package in install.chain(libraries).chain(beside.iter().copied()) {
             command.args(["--package", package]);
         }
         say(
@@ -115,6 +121,10 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
         let file = format!("lib{}.so", plugin.library);
         put(&built.join(&file), &dist.join("backends").join(plugin.backend).join(&file))?;
     }
+    let (_, file, dir) = ADAPTER;
+    put(&built.join(file), &dist.join(dir).join(file))?;
+    let manifest = "plugin.toml";
+    put(&paths.root.join("plugins/triton-shim").join(manifest), &dist.join(dir).join(manifest))?;
     sdk::install(paths, &dist)?;
     wheel::install(paths, &dist, &built.join("libtrtserver_client.so"))?;
     if debug {

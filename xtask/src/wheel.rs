@@ -5,7 +5,7 @@
 //! A wheel is a zip archive with METADATA, WHEEL and RECORD. Nothing is compiled against Python, so one wheel serves every CPython
 //! from 3.9 on. The same files give the same bytes: members are sorted and have no times.
 
-use crate::command::{Result, say};
+use crate::command::{Result, run, say};
 use crate::paths::Paths;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
@@ -23,7 +24,7 @@ const PACKAGES: [&str; 2] = ["tensorrtserver", "trtserver_client"];
 /// Files of the packages; others, such as bytecode, are left out.
 const ENDINGS: [&str; 3] = ["py", "pyi", "typed"];
 
-/// Writes the wheel with this C library into `python/` of the install, and removes others there.
+/// Writes the wheel with this C library, stripped, into `python/` of the install, and removes others there.
 ///
 /// # Errors
 /// A file cannot be read or written.
@@ -36,7 +37,12 @@ pub fn install(paths: &Paths, dist: &Path, library: &Path) -> Result<()> {
     fs::create_dir_all(&folder).map_err(wrap)?;
     let tag = format!("py3-none-linux_{}", std::env::consts::ARCH);
     let wheel = folder.join(format!("{NAME}-{version}-{tag}.whl"));
-    let members = members(paths, version, &tag, library)?;
+    // More than half of a debug build is debug information.
+    let stripped = folder.join("stripped.so");
+    let hint = "`strip` is part of binutils, which C compilers need as well";
+    run(Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(library), hint)?;
+    let members = members(paths, version, &tag, &stripped)?;
+    fs::remove_file(&stripped).map_err(wrap)?;
     write_zip(&wheel, &members).map_err(|e| format!("cannot write {}: {e}", wheel.display()))?;
     say(format!("build: wheel {}", paths.short(&wheel)));
     Ok(())

@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 use trtserver::clock::now_ns;
 use trtserver::error;
 use trtserver::plugin::model::{Instance, Model};
-use trtserver::plugin::{Backends, FrameHold, InstanceFacts, ModelFacts, TensorNames, ViewOptions};
+use trtserver::plugin::{
+    AdapterOptions, Backends, FrameHold, InstanceFacts, ModelFacts, TensorNames, ViewOptions,
+};
 use trtserver::request::{DType, InferResponse, InputTensor, ResponseSink, Signature};
 use trtserver::stats::Execution;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
@@ -83,7 +85,7 @@ pub fn in_this_process(options: &Options) -> Result<Backends> {
     let here = BTreeMap::from([("isolation".to_owned(), "none".to_owned())]);
     let settings = BTreeMap::from([("custom".to_owned(), here)]);
     let dirs = [options.dist.join("backends"), options.probe.clone()];
-    Backends::open(&dirs, &settings).map_err(|e| e.message)
+    Backends::open(&dirs, &settings, AdapterOptions::default()).map_err(|e| e.message)
 }
 
 pub fn compile(folder: &Path, args: &[&str], to: &PathBuf) -> Result<()> {

@@ -1,10 +1,12 @@
-//! Load generators: our own, wrk, h2load and perf_analyzer.
+//! Load generators: our own, wrk, h2load, perf_analyzer and trtserver-perf.
 //!
-//! wrk, h2load and perf_analyzer do not check responses. Our own client checks the same request before and after each of their
-//! passes, and the bytes that they received must match the number of responses they counted.
+//! The programs do not check responses. Our own client checks the same request before and after each of their passes, and the bytes
+//! that wrk and h2load received must match the number of responses they counted.
 
+mod child_cpu;
 mod h2load;
 mod perf_analyzer;
+mod trtserver_perf;
 mod wrk;
 
 use crate::Result;
@@ -15,7 +17,7 @@ use crate::options::Options;
 use crate::repository;
 use crate::requests::{Frontend, Work, exchanges, floor_exchanges};
 use perf_analyzer::PerfAnalyzer;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::slice;
 use std::time::Duration;
@@ -27,6 +29,10 @@ pub enum Client {
     Wrk,
     H2load,
     PerfAnalyzer,
+    /// With this many gRPC calls on a connection.
+    TrtserverPerf {
+        calls_per_connection: usize,
+    },
 }
 
 impl Client {
@@ -36,6 +42,7 @@ impl Client {
             Client::Wrk => "wrk",
             Client::H2load => "h2load",
             Client::PerfAnalyzer => "perf_analyzer",
+            Client::TrtserverPerf { .. } => "trtserver-perf",
         }
     }
 }
@@ -61,6 +68,7 @@ pub struct Clients {
     wrk: bool,
     h2load: bool,
     perf_analyzer: Result<PerfAnalyzer>,
+    trtserver_perf: PathBuf,
     /// Scripts and bodies for the external programs.
     scratch: TempDir,
 }
@@ -72,6 +80,7 @@ impl Clients {
             wrk: runs("wrk", "-v"),
             h2load: runs("h2load", "--version"),
             perf_analyzer: PerfAnalyzer::find(&options.perf_analyzer),
+            trtserver_perf: options.dist.join("bin/trtserver-perf"),
             scratch: repository::empty()?,
         })
     }
@@ -84,6 +93,11 @@ impl Clients {
             Client::PerfAnalyzer if self.perf_analyzer.is_err() => None,
             client => Some(client),
         }
+    }
+
+    /// Whether the program can be run.
+    pub fn has(&self, client: Client) -> bool {
+        self.instead_of(client) == Some(client)
     }
 
     /// Missing programs and how to install them.
@@ -124,11 +138,25 @@ impl Clients {
                 };
                 checked(target, wire, &exchanges[0], |_| run())
             }
+            Client::TrtserverPerf { calls_per_connection } => {
+                checked(target, wire, &exchanges[0], |_| {
+                    let limits = [self.cores.for_load(), calls_per_connection];
+                    let json = self.scratch.path().join("trtserver-perf.json");
+                    trtserver_perf::run(
+                        &self.trtserver_perf,
+                        &json,
+                        target,
+                        workload,
+                        limits,
+                        length,
+                    )
+                })
+            }
             _ => self.light(client, target, wire, &exchanges[0], workload.concurrency, length),
         })
     }
 
-    /// One pass against the floor. perf_analyzer needs the whole protocol.
+    /// One pass against the floor. perf_analyzer and trtserver-perf need the whole protocol.
     pub fn floor_pass(
         &self,
         client: Client,
@@ -142,7 +170,7 @@ impl Clients {
             Client::Own => {
                 load::at(target, wire, &exchanges, workload.concurrency, length).map(Some)
             }
-            Client::PerfAnalyzer => Ok(None),
+            Client::PerfAnalyzer | Client::TrtserverPerf { .. } => Ok(None),
             _ => self
                 .light(client, target, wire, &exchanges[0], workload.concurrency, length)
                 .map(Some),
@@ -212,8 +240,9 @@ fn checked(
     run: impl FnOnce(usize) -> Result<Outcome>,
 ) -> Result<Pass> {
     let response_bytes = load::check(target, wire, exchange)?;
-    let before = target.cpu()?;
+    let (before, client_before) = (target.cpu()?, child_cpu::so_far()?);
     let outcome = run(response_bytes)?;
+    let client = child_cpu::so_far()?.since(client_before);
     let cpu = target.cpu()?.zip(before).map(|(now, then)| now.saturating_sub(then));
     if load::check(target, wire, exchange)? != response_bytes {
         return Err("the same request gets responses of different lengths".into());
@@ -226,6 +255,8 @@ fn checked(
         p999_us: f64::NAN,
         max_us: f64::NAN,
         cpu_us: cpu.map_or(f64::NAN, each),
+        client_cpu_us: each(client.user + client.system),
+        client_user_us: each(client.user),
         response_bytes,
     })
 }

@@ -33,13 +33,7 @@ impl PerfAnalyzer {
         folders.extend(std::env::split_paths(&more));
         let libraries = std::env::join_paths(folders).map_err(|e| e.to_string())?;
         let found = PerfAnalyzer { program, libraries };
-        match output(found.command().arg("--version")) {
-            Ok(_) => Ok(found),
-            Err(problem) if problem.contains("libb64") => {
-                Err(format!("{problem} (apt-get install libb64-0d)"))
-            }
-            Err(problem) => Err(problem),
-        }
+        output(found.command().arg("--version")).map(|_| found)
     }
 
     fn command(&self) -> Command {

@@ -1,4 +1,7 @@
 //! Closed-loop load: the row's number of requests in flight, the next one sent when a response arrives.
+//!
+//! Not the engine of trtserver-perf: this compares every byte of every response, and the rows of trtserver-perf need a client that shares
+//! no code with it.
 
 mod grpc;
 mod http;
@@ -27,6 +30,9 @@ pub struct Pass {
     pub max_us: f64,
     /// CPU time of the server for one request; not a number where its process is not known.
     pub cpu_us: f64,
+    /// CPU time of the load generator for one request, and its part in user mode; not a number where it is this process.
+    pub client_cpu_us: f64,
+    pub client_user_us: f64,
     /// Length of the last response on the wire: HTTP with its head, gRPC the length-prefixed message.
     pub response_bytes: usize,
 }
@@ -166,6 +172,8 @@ impl Meter {
             p999_us: self.latencies.quantile(0.999),
             max_us: self.latencies.quantile(1.0),
             cpu_us: used.map_or(f64::NAN, |used| used.as_secs_f64() * 1e6 / responses),
+            client_cpu_us: f64::NAN,
+            client_user_us: f64::NAN,
             response_bytes,
         });
         Ok(false)

@@ -11,7 +11,18 @@ const CASE: Case = Case {
 
 fn pass(cpu_us: f64) -> Pass {
     let [p50_us, p99_us, p999_us, max_us] = [10.0, 20.0, 30.0, f64::NAN];
-    Pass { per_second: 1000.0, p50_us, p99_us, p999_us, max_us, cpu_us, response_bytes: 1 }
+    let (client_cpu_us, client_user_us) = (f64::NAN, f64::NAN);
+    Pass {
+        per_second: 1000.0,
+        p50_us,
+        p99_us,
+        p999_us,
+        max_us,
+        cpu_us,
+        client_cpu_us,
+        client_user_us,
+        response_bytes: 1,
+    }
 }
 
 #[test]

@@ -345,6 +345,32 @@ trtc_error *trtc_v1_infer(trtc_v1_context *context, const trtc_v1_request *reque
 trtc_error *trtc_v1_infer_async(trtc_v1_context *context, const trtc_v1_request *request, trtc_v1_callback callback,
                                 void *user, uint64_t *id);
 
+/* Prepared form: a request that is checked and encoded once, for requests that differ in the bytes of their inputs only. */
+typedef struct trtc_v1_prepared trtc_v1_prepared;
+
+/* How a reply begins. Numbers are in the byte order of the machine. */
+typedef struct trtc_v1_reply {
+  /* Bytes of the reply, or 0 if `result` has the outputs: the reply is too small for them, or one of them is empty, has
+     strings, is given as classes or in a region. */
+  uint64_t size;
+  /* To be released; NULL if the outputs are in the reply. */
+  trtc_v1_result *result;
+  uint64_t request_id;
+  int64_t model_version;
+  /* Bytes of the description, which follows: 64-bit integers, for each output its type, the number of its dimensions, the
+     dimensions without the batch, and the bytes of the whole batch. Then come the tensors, one behind the other. */
+  uint64_t description_size;
+} trtc_v1_reply;
+
+/* Flags of the request are not used, and the bytes of its inputs only counted. Contexts with a stream prepare none. A prepared
+   request keeps the correlation id that the context has now. */
+trtc_error *trtc_v1_prepare(trtc_v1_context *context, const trtc_v1_request *request, trtc_v1_prepared **prepared);
+/* `data` has the inputs that are not in regions, in the order of the request, each with its batch entries, one behind the
+   other. `reply` has the alignment and at least the size of trtc_v1_reply. Threads may share a prepared request. */
+trtc_error *trtc_v1_prepared_infer(trtc_v1_prepared *prepared, const void *data, size_t size, void *reply,
+                                   size_t capacity);
+void trtc_v1_prepared_free(trtc_v1_prepared *prepared);
+
 /* Results of requests without a callback. `id` 0 takes that which completed first. With `wait` the call waits for the
  * request; without, and if it has not completed, `result` becomes NULL. If the request failed, its error is returned.
  * Fails if no such request was sent, or its result was taken. `taken` receives the id; it may be NULL. */

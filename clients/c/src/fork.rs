@@ -11,6 +11,11 @@ extern "C" fn in_child() {
     FORKED.store(true, Ordering::Relaxed);
 }
 
+/// Whether this process was forked from one that used the library.
+pub fn is_child() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
 /// # Errors
 /// The process was forked from one that used the library.
 pub fn check() -> Outcome<()> {
@@ -19,7 +24,7 @@ pub fn check() -> Outcome<()> {
     REGISTERED.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(in_child));
     });
-    if FORKED.load(Ordering::Relaxed) {
+    if is_child() {
         let text = "the client library was used before fork(); use it in the child process only, or start \
                     the child with exec";
         return Err(Failure::argument(text));

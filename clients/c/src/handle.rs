@@ -4,6 +4,7 @@
 //! nothing until its slot was used 2^32 times.
 
 use crate::failure::{Failure, Outcome};
+use crate::fork;
 use std::any::Any;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -74,6 +75,10 @@ impl<T: Object> Handle<T> {
 
     /// Takes the object; the handle names nothing from then on.
     pub fn release(self) -> Option<Arc<T>> {
+        // The end of an object waits for threads, which only the parent has.
+        if fork::is_child() {
+            return None;
+        }
         let (index, generation) = self.parts()?;
         let mut table = write();
         let object = table.slots.get(index)?.at(generation)?.clone();

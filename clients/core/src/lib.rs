@@ -20,6 +20,8 @@ mod address;
 pub mod blocking;
 mod borrowed;
 mod error;
+#[doc(hidden)]
+pub mod http2;
 mod message;
 mod percent;
 mod settings;
@@ -38,6 +40,7 @@ pub use settings::{
     Compression, DEFAULT_CONNECT_TIMEOUT, DEFAULT_DEADLINE, DEFAULT_MAX_RESPONSE_BYTES, Protocol,
     Settings, Tls,
 };
+pub use transport::TlsClient;
 
 #[cfg(test)]
 mod bad_server_tests;

@@ -56,7 +56,7 @@ macro_rules! blocking_methods {
             deadline: Option<std::time::Duration>,
             call: impl AsyncFnOnce($client) -> crate::Result<T>,
         ) -> crate::Result<T> {
-            self.driver.run(call(self.inner.with_deadline(deadline)))
+            self.driver.run_in_runtime(call(self.inner.with_deadline(deadline)))
         }
     };
 }

@@ -1,10 +1,9 @@
 //! Calls beside the load: configuration, statistics, shared memory. They use the client library.
 
 use crate::model::Model;
-use crate::settings::{Generation, Protocol};
+use crate::settings::{self, Generation, Server};
 use crate::statistics::ServerStats;
 use std::future::Future;
-use std::time::Duration;
 use tokio::runtime::Runtime;
 use trtserver_client::{self as client, Settings, v1, v2};
 use trtserver_proto::v2::ModelConfig;
@@ -22,19 +21,14 @@ enum Client {
 impl Control {
     /// # Errors
     /// The address is invalid.
-    pub fn new(
-        server: &str,
-        generation: Generation,
-        protocol: Protocol,
-        headers: &[(String, String)],
-        timeout: Duration,
-    ) -> Result<Self, String> {
-        let mut settings = Settings::new(server).protocol(match protocol {
-            Protocol::Http => client::Protocol::Http,
-            Protocol::Grpc => client::Protocol::Grpc,
-        });
-        settings = settings.deadline(Some(timeout));
-        for (name, value) in headers {
+    pub fn new(server: &Server, of_run: &settings::Settings) -> Result<Self, String> {
+        let protocol = of_run.protocol;
+        let settings = Settings::new(server.url(protocol)).protocol(protocol.of_client());
+        let mut settings = settings.deadline(Some(of_run.timeout));
+        if server.tls {
+            settings = settings.tls(of_run.tls.clone());
+        }
+        for (name, value) in &of_run.headers {
             settings = settings.header(name, value);
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -43,7 +37,7 @@ impl Control {
             .map_err(|e| format!("no runtime: {e}"))?;
         let client = {
             let _context = runtime.enter();
-            match generation {
+            match of_run.generation {
                 Generation::V1 => v1::Client::new(&settings).map(Client::V1),
                 Generation::V2 => v2::Client::new(&settings).map(Client::V2),
             }
@@ -100,6 +94,18 @@ impl Control {
             stats.composing.push(of(name, &version)?);
         }
         Ok(stats)
+    }
+
+    /// Starts or stops the profiler of a v1 server.
+    ///
+    /// # Errors
+    /// The server refuses, or is none of v1.
+    pub fn profile(&self, start: bool) -> Result<(), String> {
+        match (&self.client, start) {
+            (Client::V1(client), true) => self.call(client.start_profile()).map(drop),
+            (Client::V1(client), false) => self.call(client.stop_profile()).map(drop),
+            (Client::V2(_), _) => Err("v2 has no calls for the profiler".to_owned()),
+        }
     }
 
     /// # Errors

@@ -245,14 +245,22 @@ fn window(
     // What completed before the server's counters were read does not count.
     engine.take()?.fold_failures(early);
     let length = settings.window.mul_f64(WIDER);
+    if settings.profile {
+        target.profile(true)?;
+    }
     let end = Instant::now() + length;
-    while let Some(left) = end.checked_duration_since(Instant::now()) {
-        if progress.is_interrupted() {
-            progress.warn("Waiting for in-flight inferences to complete.");
-            return Err(NoWindow::Broken("Received exit signal.".to_owned()));
-        }
+    while let Some(left) = end.checked_duration_since(Instant::now())
+        && !progress.is_interrupted()
+    {
         progress.window(done, settings, left);
         std::thread::sleep(left.min(Duration::from_millis(200)));
+    }
+    if settings.profile {
+        target.profile(false)?;
+    }
+    if progress.is_interrupted() {
+        progress.warn("Waiting for in-flight inferences to complete.");
+        return Err(NoWindow::Broken("Received exit signal.".to_owned()));
     }
     let after = target.statistics()?;
     let taken = engine.take()?;

@@ -5,6 +5,7 @@ use crate::engine::Distribution;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use trtserver_client::Tls;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
@@ -23,6 +24,13 @@ impl Protocol {
         match self {
             Protocol::Http => "HTTP",
             Protocol::Grpc => "gRPC",
+        }
+    }
+
+    pub fn of_client(self) -> trtserver_client::Protocol {
+        match self {
+            Protocol::Http => trtserver_client::Protocol::Http,
+            Protocol::Grpc => trtserver_client::Protocol::Grpc,
         }
     }
 }
@@ -60,14 +68,23 @@ pub enum InputData {
     Files(Vec<PathBuf>),
 }
 
+/// A value of `-u`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// HOST:PORT.
+    pub authority: String,
+    pub tls: bool,
+}
+
 /// All of a measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub program: Program,
     pub generation: Generation,
     pub protocol: Protocol,
-    /// HOST:PORT each.
-    pub servers: Vec<String>,
+    pub servers: Vec<Server>,
+    /// Of the servers that are asked over TLS.
+    pub tls: Tls,
     pub models: Vec<String>,
     /// Empty: the server chooses.
     pub version: String,
@@ -85,6 +102,8 @@ pub struct Settings {
     /// `None`: asynchronous for stateful models.
     pub asynchronous: Option<bool>,
     pub streaming: bool,
+    /// The server's profiler runs during the windows.
+    pub profile: bool,
     pub max_threads: Option<usize>,
     pub sequence_length: usize,
     pub sequences: usize,
@@ -123,4 +142,16 @@ pub struct Comparison {
 pub enum Action {
     Measure(Box<Settings>),
     Compare(Comparison),
+}
+
+impl Server {
+    /// As users see it: the scheme only where it is not the usual one.
+    pub fn url(&self, protocol: Protocol) -> String {
+        let scheme = match (self.tls, protocol) {
+            (false, _) => "",
+            (true, Protocol::Http) => "https://",
+            (true, Protocol::Grpc) => "grpcs://",
+        };
+        format!("{scheme}{}", self.authority)
+    }
 }

@@ -5,7 +5,7 @@ use crate::data::{self, Strings};
 use crate::encode::{self, Tensors};
 use crate::engine::{Arrivals, Engine, Load, Plan, Sequences};
 use crate::model::Model;
-use crate::settings::{Range, Settings};
+use crate::settings::{Range, Server, Settings};
 use crate::statistics::ServerStats;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -30,14 +30,8 @@ impl Target {
     ///
     /// # Errors
     /// The server, the model or the data do not fit; the message names them.
-    pub fn new(settings: &Settings, server: &str, model: &str) -> Result<Self, String> {
-        let control = Control::new(
-            server,
-            settings.generation,
-            settings.protocol,
-            &settings.headers,
-            settings.timeout,
-        )?;
+    pub fn new(settings: &Settings, server: &Server, model: &str) -> Result<Self, String> {
+        let control = Control::new(server, settings)?;
         let model = control.model(model, &settings.version)?;
         check(settings, &model)?;
         let strings =
@@ -52,16 +46,24 @@ impl Target {
         let target = encode::Target {
             generation: settings.generation,
             protocol: settings.protocol,
-            authority: server,
+            authority: &server.authority,
             headers: &settings.headers,
             streaming: settings.streaming,
             sequences: stateful,
             batch: settings.batch,
         };
+        let url = server.url(settings.protocol);
+        let host = server.authority.rsplit_once(':').map_or(&*server.authority, |(host, _)| host);
+        // An address of IPv6 is in brackets.
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let tls = server.tls.then(|| settings.tls.client(host, settings.protocol.of_client()));
+        let tls = tls.transpose().map_err(|e| format!("-u {url}: {e}"))?;
         let plan = Plan {
             protocol: settings.protocol,
-            address: resolve(server)?,
-            authority: server.to_owned(),
+            address: resolve(&server.authority)?,
+            authority: server.authority.clone(),
+            url: if server.tls { url.clone() } else { format!("http://{url}") },
+            tls,
             prepared: encode::prepare(&model, &streams, &target),
             sequences: stateful.then(|| Sequences {
                 length: settings.sequence_length,
@@ -75,7 +77,7 @@ impl Target {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / 2).clamp(1, 8).min(settings.max_threads.unwrap_or(usize::MAX));
         Ok(Target {
-            server: server.to_owned(),
+            server: url,
             model,
             control,
             plan: Arc::new(plan),
@@ -99,6 +101,14 @@ impl Target {
             Range::Intervals(gaps) => Load::Schedule(Arrivals::intervals(gaps)),
         };
         Engine::start(&self.plan, &load, self.threads)
+    }
+
+    /// Starts or stops the server's profiler.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub fn profile(&self, start: bool) -> Result<(), String> {
+        self.control.profile(start)
     }
 
     /// # Errors

@@ -27,7 +27,7 @@ std::string Contents(const std::string& filename) {
 int main(int argc, char** argv) {
   Flags flags;
   size_t topk = 1;
-  for (int opt; (opt = getopt(argc, argv, "hvi:u:c:")) != -1;) {
+  for (int opt; (opt = NextFlag(argc, argv, "hvi:u:c:")) != -1;) {
     switch (opt) {
       case 'h': Usage(argv[0], std::cout, 0); break;
       case 'v': flags.verbose = true; break;
@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
     std::cerr << "error: image file or image folder must be specified\n";
     Usage(argv[0], std::cerr, 1);
   }
+  NoMoreArguments(argc, argv, 1);
 
   std::unique_ptr<nic::InferContext> context = Connect(flags, "preprocess_resnet50_ensemble");
   std::vector<std::string> filenames = Filenames(argv[optind]);

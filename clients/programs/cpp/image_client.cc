@@ -70,6 +70,7 @@ Settings Parse(int argc, char** argv) {
   Asked() = settings.server.url;
   if (settings.model.empty()) Usage(argv[0], "-m flag must be specified");
   if (optind >= argc) Usage(argv[0], "image file or image folder must be specified");
+  NoMoreArguments(argc, argv, 1);
   if (settings.streaming && !settings.server.grpc) Usage(argv[0], "Streaming is only allowed with gRPC protocol");
   if (settings.server.grpc && !settings.server.headers.empty()) {
     std::cerr << "WARNING: HTTP headers specified with -H are ignored when using non-HTTP protocol." << std::endl;

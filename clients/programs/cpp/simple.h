@@ -58,6 +58,17 @@ inline void AddHeader(std::map<std::string, std::string>* headers, const std::st
   (*headers)[argument.substr(0, colon)] = argument.substr(colon + 1);
 }
 
+// The next flag of `letters`, with --help as -h.
+inline int NextFlag(int argc, char** argv, const char* letters) {
+  static const option long_options[] = {{"help", 0, nullptr, 'h'}, {nullptr, 0, nullptr, 0}};
+  return getopt_long(argc, argv, letters, long_options, nullptr);
+}
+
+// Refuses arguments behind the flags and `count` others.
+inline void NoMoreArguments(int argc, char** argv, int count) {
+  if (optind + count < argc) Fail(std::string("unexpected argument '") + argv[optind + count] + "'");
+}
+
 struct Flags {
   bool verbose = false;
   bool grpc = false;
@@ -76,7 +87,7 @@ inline Flags ParseFlags(int argc, char** argv, bool takes_headers) {
     std::exit(code);
   };
   Flags flags;
-  for (int opt; (opt = getopt(argc, argv, takes_headers ? "hvi:u:H:" : "hvi:u:")) != -1;) {
+  for (int opt; (opt = NextFlag(argc, argv, takes_headers ? "hvi:u:H:" : "hvi:u:")) != -1;) {
     const std::string value = optarg == nullptr ? "" : optarg;
     switch (opt) {
       case 'h': usage(std::cout, 0); break;
@@ -93,6 +104,7 @@ inline Flags ParseFlags(int argc, char** argv, bool takes_headers) {
       default: usage(std::cerr, 1);
     }
   }
+  NoMoreArguments(argc, argv, 0);
   Asked() = flags.url;
   return flags;
 }

@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   bool verbose = false, at_once = false, reverse = false, dynamic = false;
   std::string url = "localhost:8001";
   long offset = 0;
-  for (int opt; (opt = getopt(argc, argv, "hvardu:o:")) != -1;) {
+  for (int opt; (opt = NextFlag(argc, argv, "hvardu:o:")) != -1;) {
     switch (opt) {
       case 'h': Usage(argv[0], std::cout, 0); break;
       case 'v': verbose = true; break;
@@ -114,6 +114,7 @@ int main(int argc, char** argv) {
       default: Usage(argv[0], std::cerr, 1);
     }
   }
+  NoMoreArguments(argc, argv, 0);
   Asked() = url;
   const std::string model = dynamic ? "simple_dyna_sequence" : "simple_sequence";
   const ni::CorrelationID first = 1 + 2 * static_cast<ni::CorrelationID>(offset);

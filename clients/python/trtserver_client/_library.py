@@ -109,6 +109,16 @@ class V1Request(Structure):
     ]
 
 
+class V1Reply(Structure):
+    _fields_ = [
+        ("size", c_uint64),
+        ("result", c_void_p),
+        ("request_id", c_uint64),
+        ("model_version", c_int64),
+        ("description_size", c_uint64),
+    ]
+
+
 class V1Statistics(Structure):
     _fields_ = [
         ("completed_request_count", c_uint64),
@@ -289,7 +299,7 @@ def _check(error: Any, function: Any, arguments: Any) -> Any:
         raise _take_error(error)
 
 
-_CLIENT = _CONTEXT = _RESULT = _STREAM = _USER = c_void_p
+_CLIENT = _CONTEXT = _PREPARED = _RESULT = _STREAM = _USER = c_void_p
 _DEADLINE = c_uint64
 _NEW, _BOOL, _BYTES, _NUMBER = POINTER(c_void_p), POINTER(c_bool), POINTER(Buffer), POINTER(c_uint64)
 
@@ -309,6 +319,7 @@ _FALLIBLE: Dict[str, Tuple[Any, ...]] = {
     "v1_context_new": (POINTER(Settings), c_char_p, c_int64, c_uint64, c_bool, _DEADLINE, _NEW),
     "v1_infer": (_CONTEXT, POINTER(V1Request), _NEW),
     "v1_infer_async": (_CONTEXT, POINTER(V1Request), Callback, _USER, _NUMBER),
+    "v1_prepare": (_CONTEXT, POINTER(V1Request), _NEW),
     "v1_context_statistics": (_CONTEXT, POINTER(V1Statistics)),
     "v1_result_get": (_RESULT, POINTER(POINTER(V1ResultInfo))),
     "v2_client_new": (POINTER(Settings), _NEW),
@@ -352,6 +363,9 @@ _OTHERS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "v1_client_last_request_id": (c_uint64, (_CLIENT,)),
     "v1_context_free": (None, (_CONTEXT,)),
     "v1_result_free": (None, (_RESULT,)),
+    # An error or None: the caller checks, because a function in Python would cost as much as the call.
+    "v1_prepared_infer": (c_void_p, (_PREPARED, c_char_p, c_size_t, c_void_p, c_size_t)),
+    "v1_prepared_free": (None, (_PREPARED,)),
     "v2_client_free": (None, (_CLIENT,)),
     "v2_stream_free": (None, (_STREAM,)),
     "v2_result_free": (None, (_RESULT,)),

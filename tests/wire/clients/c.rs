@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 use trtserver_proto::text;
 use trtserver_proto::v1::ServerStatus;
-use trtserver_tests::{Ended, Process, Running, TIMEOUT, dist, folder, root};
+use trtserver_tests::{Ended, Process, Running, TIMEOUT, dist, folder, root, say};
 
 /// For programs that load no models.
 static SERVER: LazyLock<Running> = LazyLock::new(|| server().start_shared());
@@ -33,10 +33,14 @@ fn compiler(standard: &str) -> Command {
 
 /// Compiles files of tests/clients with one include folder and one library, as a program of a user.
 fn compile(standard: &str, include: &str, sources: &[&str], to: &Path) {
+    compile_with(*SANITIZER, standard, include, sources, to);
+}
+
+fn compile_with(option: Option<&str>, standard: &str, include: &str, sources: &[&str], to: &Path) {
     let dist = dist();
     let lib = dist.join("lib");
     let mut command = compiler(standard);
-    command.arg("-I").arg(dist.join(include)).args(*SANITIZER);
+    command.arg("-I").arg(dist.join(include)).args(option);
     command.args(sources.iter().map(|source| root().join("tests/clients").join(source)));
     command.arg("-L").arg(&lib).arg("-ltrtserver_client").arg("-pthread");
     let mut path = OsString::from("-Wl,-rpath,");
@@ -77,6 +81,49 @@ fn c_program_with_every_call_finds_no_leak() {
     let picture = root().join("examples/digits/pictures/two.png");
     let ended = against(&server().start(), &program, &[&picture]);
     assert!(ended.stdout.contains("all checks passed"), "{ended:?}");
+}
+
+/// Runs a program under valgrind, which sees the accesses and leaks of the library itself.
+fn under_valgrind(program: &Path, more: &[&Path]) {
+    let mut command = Command::new("valgrind");
+    command.args(["-q", "--error-exitcode=99", "--leak-check=full"]);
+    // What threads that still run at the end have reserved is "possibly lost".
+    command
+        .args(["--errors-for-leak-kinds=definite,indirect", "--show-leak-kinds=definite,indirect"]);
+    let server = server().start();
+    command.arg(program).args([server.http(), server.grpc()]).args(more);
+    // It takes about thirty times as long as without.
+    let ended = Process::spawn(command).wait(5 * TIMEOUT);
+    assert!(ended.status.success(), "{ended:?}");
+}
+
+fn has_valgrind() -> bool {
+    let found = Command::new("valgrind").arg("--version").output();
+    let found = found.is_ok_and(|done| done.status.success());
+    let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(found || !ci, "no valgrind (Debian and Ubuntu: apt install valgrind)");
+    if !found {
+        say(
+            "SKIPPED the C library under valgrind, which is not installed; the address sanitizer checks it",
+        );
+    }
+    found
+}
+
+#[test]
+fn valgrind_finds_no_error_in_programs_with_every_call_and_class() {
+    if !has_valgrind() {
+        return;
+    }
+    let dir = folder();
+    let [c, cpp] = ["c", "cpp"].map(|name| dir.path().join(name));
+    compile_with(None, "c11", "include", &["client.c"], &c);
+    compile_with(None, "c++11", "include/v1.11", &["v1_11.cc", "flat.cc"], &cpp);
+    let picture = root().join("examples/digits/pictures/two.png");
+    std::thread::scope(|scope| {
+        scope.spawn(|| under_valgrind(&c, &[&picture]));
+        under_valgrind(&cpp, &[]);
+    });
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! TLS of the Rust client library, through a proxy that ends it, as in front of a server.
+//! TLS of the Rust client library and of trtserver-perf, through a proxy that ends it, as in front of a server.
 //!
 //! The certificates in tests/tls are signed by `ca.pem`: the server's for 127.0.0.1 and server.test, and a client's.
 
@@ -7,6 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use std::net::TcpListener;
+use std::process::Command;
 use std::sync::Arc;
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
@@ -14,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use trtserver_client::blocking::v2::Client;
 use trtserver_client::v2::{InferRequest, Input};
 use trtserver_client::{Bytes, Kind, Protocol, Result, Settings, Tls};
-use trtserver_tests::{Server, probe, root};
+use trtserver_tests::{Ended, Process, Server, TIMEOUT, dist, probe, root};
 
 fn pem(name: &str) -> Vec<u8> {
     let path = root().join("tests/tls").join(name);
@@ -113,4 +114,51 @@ fn requests_are_encrypted_and_certificates_verified() {
     broken.authorities = Some(b"no PEM".to_vec());
     let error = infer(&Settings::new("127.0.0.1:1").tls(broken)).unwrap_err();
     assert_eq!(error.message(), "TLS authorities: no certificate in the PEM text");
+}
+
+fn perf(flags: &[&str]) -> Ended {
+    let mut command = Command::new(dist().join("bin/trtserver-perf"));
+    // Any three windows are a result.
+    command.args(["-mecho", "-p50", "-s100000", "--max-trials=100", "--no-progress"]).args(flags);
+    Process::spawn(command).wait(TIMEOUT)
+}
+
+#[test]
+fn load_is_sent_over_tls() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let file = |name: &str| root().join("tests/tls").join(name).display().to_string();
+    let [ca, certificate, key] =
+        [("ca-file", "ca.pem"), ("certificate-file", "client.pem"), ("key-file", "client.key")]
+            .map(|(flag, name)| format!("--tls-{flag}={}", file(name)));
+    let targets = [(server.http(), "-iHTTP", "https"), (server.grpc(), "-igRPC", "grpcs")];
+    std::thread::scope(|scope| {
+        for (target, protocol, scheme) in targets {
+            let (one_sided, mutual) = (proxy(target, false), proxy(target, true));
+            let [one_sided, mutual] =
+                [one_sided, mutual].map(|address| format!("-u{scheme}://{address}"));
+            let (ca, certificate, key) = (&ca, &certificate, &key);
+            scope.spawn(move || {
+                // Requests and responses larger than the buffers of TLS, and small ones on several connections.
+                let sizes = ["--shape=INPUT0:40000", "--shape=INPUT0:16"];
+                for (size, generation) in sizes.into_iter().zip(["v1", "v2"]) {
+                    let generation = format!("--generation={generation}");
+                    let flags = [protocol, &one_sided, ca, size, &generation];
+                    let more = ["--concurrency-range=3", "--calls-per-connection=2", "-p400"];
+                    let ended = perf(&[&flags[..], &more].concat());
+                    assert!(ended.status.success(), "{flags:?} {ended:?}");
+                }
+                let small = ["--shape=INPUT0:1", protocol];
+                let known = perf(&[&small[..], &[&mutual, ca, certificate, key]].concat());
+                assert!(known.status.success(), "{known:?}");
+                for flags in [vec![mutual.as_str(), ca], vec![&one_sided]] {
+                    let ended = perf(&[&small[..], &flags].concat());
+                    assert_eq!(ended.code(), 1, "{flags:?} {ended:?}");
+                    let named = ended.stderr.contains(&flags[0]["-u".len()..]);
+                    assert!(named || ended.stderr.contains("TLS"), "{flags:?} {ended:?}");
+                }
+                let insecure = perf(&[&small[..], &[&one_sided, "--tls-insecure"]].concat());
+                assert!(insecure.status.success(), "{insecure:?}");
+            });
+        }
+    });
 }

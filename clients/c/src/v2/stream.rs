@@ -27,7 +27,7 @@ pub struct V2Stream {
 
 enum Responses {
     /// Taken by `trtc_v2_stream_next`.
-    Taken(Mutex<Responding>),
+    Taken(Box<Mutex<Responding>>),
     /// Delivered by this thread.
     Callback(std::sync::Mutex<Option<JoinHandle<()>>>),
 }
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn trtc_v2_stream_open(
         let (cancel, cancelled) = watch::channel(false);
         let mut responding = Responding { receiver, until, cancelled, ended: false };
         let responses = match callback {
-            None => Responses::Taken(Mutex::new(responding)),
+            None => Responses::Taken(Box::new(Mutex::new(responding))),
             Some(callback) => {
                 let user = User(user);
                 let run = move || {

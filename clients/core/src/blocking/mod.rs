@@ -1,6 +1,7 @@
 //! The clients without async: every call waits for its result, at most until the deadline of the settings.
 //!
-//! A call runs its connection on the calling thread, without a switch to another. Calls with a callback, and streams, run on
+//! A call runs its connection on the calling thread, without a switch to another: a small one on a blocking socket
+//! (`transport/direct`), others on a runtime of the client. Calls with a callback, and streams, run on
 //! a runtime in the background ([`background`]) with connections of their own.
 
 mod calls;
@@ -10,6 +11,7 @@ pub mod v2;
 pub use calls::Call;
 
 use crate::error::{Error, Kind, Result};
+use crate::transport::direct::{self, enter_runtime};
 use std::future::Future;
 use std::sync::OnceLock;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -63,9 +65,17 @@ impl Driver {
     fn run<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         check_thread()?;
         match &self.0 {
-            Some(runtime) => runtime.block_on(future),
+            Some(runtime) => direct::run(runtime, future),
             None => Err(Error::new(Kind::Internal, "the runtime has ended")),
         }
+    }
+
+    /// As [`run`](Self::run) for code of the user, which may expect a runtime everywhere.
+    fn run_in_runtime<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        self.run(async {
+            enter_runtime().await;
+            future.await
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::v1;
 use crate::v1::messages::{ModelRepositoryIndex, ServerStatus, SharedMemoryStatus};
 use crate::v1::{
     ContextOptions, InferRequest, InferResponse, Model, Response, Run, RunResults, Statistics,
+    Template,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ impl Client {
     /// # Errors
     /// The settings contradict each other or cannot be read.
     pub fn new(settings: &Settings) -> Result<Self> {
-        Ok(Self { driver: Driver::new()?, inner: v1::Client::new(settings)? })
+        Ok(Self { driver: Driver::new()?, inner: v1::Client::new_direct(settings)? })
     }
 
     blocking_methods!(v1::Client);
@@ -102,7 +103,7 @@ impl Context {
             (None, inner.clone(), inner)
         } else {
             let driver = Driver::new()?;
-            let inner = Arc::new(driver.run(v1::Context::new(settings, options))?);
+            let inner = Arc::new(driver.run(v1::Context::new_direct(settings, options))?);
             let background = Arc::new(inner.sibling(settings)?);
             (Some(driver), inner, background)
         };
@@ -154,6 +155,19 @@ impl Context {
         match &self.driver {
             Some(driver) => driver.run(self.inner.run(run)),
             None => wait_for(self.inner.run(run)),
+        }
+    }
+
+    /// See [`v1::Context::template`].
+    pub fn template<S: AsRef<str>>(&self, run: &Run, order: &[S]) -> Result<Template> {
+        self.inner.template(run, order)
+    }
+
+    /// See [`v1::Context::run_template`].
+    pub fn run_template(&self, template: &Template, data: &[u8]) -> Result<RunResults> {
+        match &self.driver {
+            Some(driver) => driver.run(self.inner.run_template(template, data)),
+            None => wait_for(self.inner.run_template(template, data)),
         }
     }
 

@@ -34,7 +34,7 @@ impl Client {
     pub fn new(settings: &Settings) -> Result<Self> {
         Ok(Self {
             driver: Driver::new()?,
-            inner: v2::Client::new(settings)?,
+            inner: v2::Client::new_direct(settings)?,
             background: v2::Client::new(settings)?,
             calls: Calls::default(),
             deadline: settings.deadline,

@@ -1,24 +1,32 @@
 //! Opens connections: TCP, Unix sockets, TLS.
 
-use super::tls::{Encryption, encryption};
+use super::tls::{TlsClient, encryption};
 use crate::address::{Address, Target};
 use crate::error::{Error, Kind, Result, innermost};
 use crate::settings::Settings;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
 
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// A connection without encryption.
+pub(crate) enum Plain {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
 
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(2);
 
 pub(crate) struct Connector {
     target: Target,
-    encryption: Option<Encryption>,
+    encryption: Option<TlsClient>,
     timeout: Duration,
     retries: u32,
     pub authority: String,
@@ -41,10 +49,22 @@ impl Connector {
 
     /// A new connection. Nothing was sent if this fails, so trying again is safe.
     pub async fn connect(&self) -> Result<Box<dyn Io>> {
+        self.retried(|| self.connect_once()).await
+    }
+
+    /// A new connection without encryption.
+    pub async fn connect_plain(&self) -> Result<Plain> {
+        self.retried(|| self.connect_plain_once()).await
+    }
+
+    async fn retried<T, F>(&self, once: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
         let mut pause = FIRST_RETRY;
         let mut attempts = 0;
         loop {
-            let attempt = tokio::time::timeout(self.timeout, self.connect_once()).await;
+            let attempt = tokio::time::timeout(self.timeout, once()).await;
             let error = match attempt {
                 Ok(Ok(io)) => return Ok(io),
                 Ok(Err(error)) => error,
@@ -66,24 +86,34 @@ impl Connector {
     }
 
     async fn connect_once(&self) -> Result<Box<dyn Io>> {
-        let refused = |e: &io::Error| {
-            Error::new(Kind::Connect, format!("cannot connect: {}", innermost_io(e)))
+        let stream = match self.connect_plain_once().await? {
+            Plain::Unix(stream) => return Ok(Box::new(stream)),
+            Plain::Tcp(stream) => stream,
         };
-        let (host, port) = match &self.target {
-            Target::Unix(path) => {
-                let stream = UnixStream::connect(path).await.map_err(|e| refused(&e))?;
-                return Ok(Box::new(stream));
-            }
-            Target::Tcp { host, port } => (host.as_str(), *port),
-        };
-        let stream = TcpStream::connect((host, port)).await.map_err(|e| refused(&e))?;
-        stream.set_nodelay(true).map_err(|e| refused(&e))?;
         let Some(encryption) = &self.encryption else { return Ok(Box::new(stream)) };
-        match encryption.connector.connect(encryption.server_name.clone(), stream).await {
+        let connector = TlsConnector::from(Arc::clone(&encryption.config));
+        match connector.connect(encryption.server_name.clone(), stream).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(e) => {
                 let why = innermost_io(&e);
                 Err(Error::new(Kind::Connect, format!("the TLS handshake failed: {why}")))
+            }
+        }
+    }
+
+    async fn connect_plain_once(&self) -> Result<Plain> {
+        let refused = |e: &io::Error| {
+            Error::new(Kind::Connect, format!("cannot connect: {}", innermost_io(e)))
+        };
+        match &self.target {
+            Target::Unix(path) => {
+                UnixStream::connect(path).await.map(Plain::Unix).map_err(|e| refused(&e))
+            }
+            Target::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await;
+                let stream = stream.map_err(|e| refused(&e))?;
+                stream.set_nodelay(true).map_err(|e| refused(&e))?;
+                Ok(Plain::Tcp(stream))
             }
         }
     }

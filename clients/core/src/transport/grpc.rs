@@ -4,13 +4,16 @@
 //! done here; statuses are tonic's.
 
 use super::body::{RequestBody, STREAM_BACKLOG, Segments};
+use super::connect::Connector;
+use super::direct::enter_runtime;
 use super::http2::{Responding, broken};
-use super::{Connections, Transport, compress, verbose, within};
+use super::{Connections, Transport, compress, deadline_exceeded, verbose, within};
 use crate::error::{Error, Kind, Result};
 use crate::settings::Compression;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, TE, USER_AGENT};
 use http::{HeaderName, Request, Response, Uri, Version};
+use http_body::Frame;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::collections::VecDeque;
@@ -25,7 +28,8 @@ const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encodin
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Compressed flag and length, in front of each message.
-const PREFIX: usize = 5;
+pub(super) const PREFIX: usize = 5;
+
 /// One RPC.
 pub(crate) struct Rpc<'a> {
     /// `/package.Service/Method`
@@ -73,7 +77,13 @@ impl Transport {
     /// Sends one message and returns the one that comes back.
     pub async fn unary(&self, rpc: Rpc<'_>, message: Segments) -> Result<Bytes> {
         let (path, deadline) = (rpc.path, rpc.deadline);
-        within(deadline, self.unary_now(rpc, message)).await.map_err(|e| {
+        let received = if self.is_direct(message.len()) {
+            self.unary_direct(rpc, message).await
+        } else {
+            enter_runtime().await;
+            within(deadline, self.unary_now(rpc, message)).await
+        };
+        received.map_err(|e| {
             self.forget_broken(&e);
             e.asked_of(|| self.asked_grpc(path))
         })
@@ -90,16 +100,26 @@ impl Transport {
         let segments = framed(message, rpc.compression)?;
         let left = segments.iter().map(Bytes::len).sum();
         let body = RequestBody::Whole { segments, left, sent: None };
-        let request = self.rpc_request(&rpc, body, http2.is_encrypted(), http2.authority())?;
-        let mut reader = self.reader(http2.send(request).await?)?;
-        let first = reader.next().await?;
-        let Some(first) = first else {
-            return Err(Error::protocol("the response has no message, expected one"));
+        let request = self.rpc_request(&rpc, body, &http2.connector)?;
+        only_message(self.reader(http2.send(request).await?.map(Body::Incoming))?).await
+    }
+
+    async fn unary_direct(&self, rpc: Rpc<'_>, message: Segments) -> Result<Bytes> {
+        let start = Instant::now();
+        let message = framed(message, rpc.compression)?;
+        let reader = self.reader(self.call_direct(&rpc, &message).await?);
+        let received = match reader {
+            Ok(reader) => only_message(reader).await,
+            Err(error) => Err(error),
         };
-        if reader.next().await?.is_some() {
-            return Err(Error::protocol("the response has several messages, expected one"));
-        }
-        Ok(first)
+        received.map_err(|error| {
+            // The kernel's timeouts are coarse, so the server may notice first that the deadline has passed.
+            let passed = rpc.deadline.is_some_and(|at| Instant::now() >= at);
+            match passed && error.is_from_server() && error.kind() == Kind::DeadlineExceeded {
+                true => deadline_exceeded(start),
+                false => error,
+            }
+        })
     }
 
     /// Opens a stream. The call itself has no deadline.
@@ -109,7 +129,7 @@ impl Transport {
         let backlog = Arc::new(Semaphore::new(STREAM_BACKLOG));
         let segments = VecDeque::new();
         let body = RequestBody::Stream { segments, messages, backlog: backlog.clone() };
-        let request = self.rpc_request(&rpc, body, http2.is_encrypted(), http2.authority())?;
+        let request = self.rpc_request(&rpc, body, &http2.connector)?;
         let asked = || self.asked_grpc(rpc.path);
         let responding = within(rpc.deadline, http2.open(request)).await;
         let responding = responding.map_err(|e| e.asked_of(asked))?;
@@ -126,13 +146,12 @@ impl Transport {
         &self,
         rpc: &Rpc<'_>,
         body: RequestBody,
-        encrypted: bool,
-        authority: &str,
+        connector: &Connector,
     ) -> Result<Request<RequestBody>> {
-        let scheme = if encrypted { "https" } else { "http" };
+        let scheme = if connector.is_encrypted() { "https" } else { "http" };
         let uri = Uri::builder()
             .scheme(scheme)
-            .authority(authority)
+            .authority(connector.authority.as_str())
             .path_and_query(rpc.path)
             .build()
             .map_err(|e| Error::invalid(format!("`{}` is not a path: {e}", rpc.path)))?;
@@ -144,15 +163,7 @@ impl Transport {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        if let Some(how) = rpc.compression {
-            headers.insert(ENCODING, HeaderValue::from_static(how.name()));
-            let accepted = HeaderValue::from_static("identity,gzip,deflate");
-            headers.insert(ACCEPT_ENCODING, accepted);
-        }
-        if let Some(deadline) = rpc.deadline {
-            let left = deadline.saturating_duration_since(Instant::now());
-            headers.insert(TIMEOUT, timeout(left));
-        }
+        headers.extend(added_fields(rpc));
         for (name, value) in &self.headers {
             headers.append(name.clone(), value.clone());
         }
@@ -167,7 +178,7 @@ impl Transport {
         Ok(request)
     }
 
-    fn reader(&self, response: Response<Incoming>) -> Result<Reader> {
+    fn reader(&self, response: Response<Body>) -> Result<Reader> {
         let (head, body) = response.into_parts();
         if self.verbose {
             verbose::response(head.version, head.status, &head.headers);
@@ -202,8 +213,34 @@ impl Transport {
     }
 }
 
-/// The value of grpc-timeout: at most eight digits and a unit.
+/// The only message of a response.
+async fn only_message(mut reader: Reader) -> Result<Bytes> {
+    let Some(first) = reader.next().await? else {
+        return Err(Error::protocol("the response has no message, expected one"));
+    };
+    if reader.next().await?.is_some() {
+        return Err(Error::protocol("the response has several messages, expected one"));
+    }
+    Ok(first)
+}
+
+/// Header fields by the options of an RPC.
+pub(super) fn added_fields(rpc: &Rpc<'_>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    let compression = rpc.compression.into_iter().flat_map(|how| {
+        let accepted = HeaderValue::from_static("identity,gzip,deflate");
+        [(ENCODING, HeaderValue::from_static(how.name())), (ACCEPT_ENCODING, accepted)]
+    });
+    let left = rpc.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    compression.chain(left.map(|left| (TIMEOUT, timeout(left))))
+}
+
+/// The value of grpc-timeout: at most eight digits and a unit. Rounded up to milliseconds from a second on, so that calls with
+/// the same limit have equal headers.
 fn timeout(left: Duration) -> HeaderValue {
+    let left = match left.as_secs() {
+        0 => left,
+        _ => Duration::from_millis((left + Duration::from_nanos(999_999)).as_millis() as u64),
+    };
     let units: [(u128, char); 4] = [
         (left.as_nanos(), 'n'),
         (left.as_micros(), 'u'),
@@ -231,9 +268,31 @@ fn status(headers: &HeaderMap) -> Result<Option<Error>> {
     Ok(Some(Error::new(Kind::from_grpc_code(code), message).refused_by_server(code)))
 }
 
+/// The body of a response.
+pub(super) enum Body {
+    Incoming(Incoming),
+    /// Received as a whole.
+    Whole {
+        data: Option<Bytes>,
+        trailers: Option<Box<HeaderMap>>,
+    },
+}
+
+impl Body {
+    async fn frame(&mut self) -> Option<std::result::Result<Frame<Bytes>, hyper::Error>> {
+        match self {
+            Body::Incoming(body) => body.frame().await,
+            Body::Whole { data, trailers } => {
+                let data = data.take().map(Frame::data);
+                data.or_else(|| trailers.take().map(|trailers| Frame::trailers(*trailers))).map(Ok)
+            }
+        }
+    }
+}
+
 /// Takes the messages of a response out of its frames.
 struct Reader {
-    body: Incoming,
+    body: Body,
     parts: VecDeque<Bytes>,
     /// Bytes in `parts`.
     have: usize,
@@ -388,7 +447,8 @@ impl RpcReceiver {
             match &mut self.state {
                 State::Opening(responding) => {
                     let response = responding.await?;
-                    self.state = State::Reading(self.transport.reader(response)?);
+                    self.state =
+                        State::Reading(self.transport.reader(response.map(Body::Incoming))?);
                 }
                 State::Reading(reader) => return reader.next().await,
                 State::Ended => return Ok(None),

@@ -2,6 +2,7 @@
 
 use super::body::{RequestBody, Segments, Sent};
 use super::connect::{Connector, Io};
+use super::direct::enter_runtime;
 use super::{Connections, Tasks, Timing, Transport, notice_close, verbose, within};
 use crate::error::{Error, Kind, Result, innermost};
 use crate::sync::Mutex;
@@ -20,9 +21,9 @@ use tokio::task::AbortHandle;
 /// Idle connections that are kept.
 const MAX_IDLE: usize = 64;
 /// Memory that is allocated on the word of a Content-Length.
-const TRUSTED_LENGTH: usize = 64 << 20;
+pub(super) const TRUSTED_LENGTH: usize = 64 << 20;
 /// Head of a response: v1 puts the description of all outputs into a header.
-const MAX_HEAD: usize = 8 << 20;
+pub(super) const MAX_HEAD: usize = 8 << 20;
 
 /// One request, without what every request of the client has.
 pub(crate) struct Exchange<'a> {
@@ -72,9 +73,13 @@ impl Transport {
     pub async fn exchange(&self, exchange: Exchange<'_>) -> Result<Received> {
         let (method, path) = (exchange.method.clone(), exchange.path);
         let deadline = exchange.deadline;
-        within(deadline, self.exchange_now(exchange))
-            .await
-            .map_err(|e| e.asked_of(|| self.asked_http(&method, path)))
+        let received = if self.is_direct(exchange.body.len()) {
+            self.exchange_direct(exchange).await
+        } else {
+            enter_runtime().await;
+            within(deadline, self.exchange_now(exchange)).await
+        };
+        received.map_err(|e| e.asked_of(|| self.asked_http(&method, path)))
     }
 
     async fn exchange_now(&self, exchange: Exchange<'_>) -> Result<Received> {
@@ -135,12 +140,9 @@ pub(crate) fn put_header(headers: &mut HeaderMap, name: &'static str, value: &st
 
 /// Reads the whole body. One frame, and with it every tensor inside, is returned as it was received.
 async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes> {
-    let too_large = |bytes: u64| {
-        Error::protocol(format!("the response has {bytes} bytes, the limit is {limit} bytes"))
-    };
     let announced = body.size_hint().lower();
     if announced > limit as u64 {
-        return Err(too_large(announced));
+        return Err(too_large(announced, limit));
     }
     let mut first = Bytes::new();
     let mut all = Vec::new();
@@ -148,7 +150,7 @@ async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes> {
         let Ok(data) = frame.map_err(|e| broken(&e))?.into_data() else { continue };
         let total = first.len() + all.len() + data.len();
         if total > limit {
-            return Err(too_large(total as u64));
+            return Err(too_large(total as u64, limit));
         }
         if first.is_empty() && all.is_empty() {
             first = data;
@@ -161,6 +163,10 @@ async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes> {
         all.extend_from_slice(&data);
     }
     Ok(if all.is_empty() { first } else { all.into() })
+}
+
+pub(super) fn too_large(bytes: u64, limit: usize) -> Error {
+    Error::protocol(format!("the response has {bytes} bytes, the limit is {limit} bytes"))
 }
 
 fn broken(error: &hyper::Error) -> Error {
@@ -176,7 +182,7 @@ fn broken(error: &hyper::Error) -> Error {
 
 /// Idle connections, the last used on top.
 pub(super) struct Pool {
-    connector: Connector,
+    pub connector: Connector,
     idle: Mutex<Vec<Connection>>,
     tasks: Tasks,
 }

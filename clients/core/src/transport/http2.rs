@@ -17,7 +17,7 @@ const MAX_FRAME: u32 = 1 << 20;
 const MAX_HEADERS: u32 = 1 << 20;
 
 pub(super) struct Http2 {
-    connector: Connector,
+    pub connector: Connector,
     current: Mutex<Option<Current>>,
     /// Held while a connection is opened: calls at the same time share it.
     opening: tokio::sync::Mutex<()>,
@@ -41,14 +41,6 @@ impl Http2 {
             opening: tokio::sync::Mutex::default(),
             tasks: Tasks::default(),
         }
-    }
-
-    pub fn is_encrypted(&self) -> bool {
-        self.connector.is_encrypted()
-    }
-
-    pub fn authority(&self) -> &str {
-        &self.connector.authority
     }
 
     pub fn abort(&self) {

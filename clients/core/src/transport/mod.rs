@@ -3,11 +3,14 @@
 pub(crate) mod body;
 pub(crate) mod compress;
 mod connect;
+pub(crate) mod direct;
 pub(crate) mod grpc;
 pub(crate) mod http;
 mod http2;
 mod tls;
 mod verbose;
+
+pub use tls::TlsClient;
 
 use crate::address::Address;
 use crate::borrowed::Borrow;
@@ -16,6 +19,7 @@ use crate::settings::{Protocol, Settings};
 use crate::sync::Mutex;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use connect::Connector;
+use direct::{Direct, enter_runtime};
 use http::Pool;
 use http2::Http2;
 use std::future::Future;
@@ -33,6 +37,8 @@ pub(crate) struct Transport {
     headers: HeaderMap,
     verbose: bool,
     connections: Connections,
+    /// Of blocking clients: connections that calling threads use themselves.
+    direct: Option<Direct>,
 }
 
 enum Connections {
@@ -71,7 +77,24 @@ impl Transport {
             headers,
             verbose: settings.verbose,
             connections,
+            direct: None,
         })
+    }
+
+    /// As [`new`](Self::new), for a blocking client. TLS and verbose calls need hyper.
+    pub fn new_direct(settings: &Settings) -> Result<Self> {
+        let mut transport = Self::new(settings)?;
+        if !transport.verbose && !transport.connector().is_encrypted() {
+            transport.direct = Some(Direct::default());
+        }
+        Ok(transport)
+    }
+
+    fn connector(&self) -> &Connector {
+        match &self.connections {
+            Connections::Http(pool) => &pool.connector,
+            Connections::Grpc(http2) => &http2.connector,
+        }
     }
 
     pub fn protocol(&self) -> Protocol {
@@ -85,6 +108,9 @@ impl Transport {
             Connections::Http(pool) => pool.abort(),
             Connections::Grpc(http2) => http2.abort(),
         }
+        if let Some(direct) = &self.direct {
+            direct.abort();
+        }
     }
 
     /// Waits until no connection reads borrowed memory any more. A connection that holds on to it, because the server does not
@@ -93,6 +119,7 @@ impl Transport {
         if borrow.is_released() {
             return;
         }
+        enter_runtime().await;
         if tokio::time::timeout(RELEASE_LIMIT, borrow.released()).await.is_err() {
             self.abort();
             borrow.released().await;
@@ -159,12 +186,12 @@ pub(crate) async fn within<T>(
     let begun = Instant::now();
     match tokio::time::timeout_at(at.into(), call).await {
         Ok(result) => result,
-        Err(_) => {
-            let waited = begun.elapsed().as_secs_f64();
-            Err(Error::new(
-                Kind::DeadlineExceeded,
-                format!("deadline exceeded: no complete response after {waited:.3} seconds"),
-            ))
-        }
+        Err(_) => Err(deadline_exceeded(begun)),
     }
+}
+
+fn deadline_exceeded(begun: Instant) -> Error {
+    let waited = begun.elapsed().as_secs_f64();
+    let text = format!("deadline exceeded: no complete response after {waited:.3} seconds");
+    Error::new(Kind::DeadlineExceeded, text)
 }

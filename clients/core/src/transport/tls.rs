@@ -9,21 +9,38 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::Arc;
-use tokio_rustls::TlsConnector;
 
-pub(crate) struct Encryption {
-    pub connector: TlsConnector,
+/// The settings of TLS connections to one server, for rustls.
+#[derive(Clone, Debug)]
+pub struct TlsClient {
+    pub config: Arc<ClientConfig>,
     pub server_name: ServerName<'static>,
 }
 
 /// `None` for plain connections.
-pub(crate) fn encryption(address: &Address, settings: &Settings) -> Result<Option<Encryption>> {
-    let Target::Tcp { host, .. } = &address.target else { return Ok(None) };
-    if !address.tls {
-        return Ok(None);
+pub(crate) fn encryption(address: &Address, settings: &Settings) -> Result<Option<TlsClient>> {
+    match &address.target {
+        Target::Tcp { host, .. } if address.tls => {
+            let default = Tls::default();
+            settings.tls.as_ref().unwrap_or(&default).client(host, address.protocol).map(Some)
+        }
+        _ => Ok(None),
     }
-    let default = Tls::default();
-    let tls = settings.tls.as_ref().unwrap_or(&default);
+}
+
+impl Tls {
+    /// For programs with connections of their own.
+    ///
+    /// # Errors
+    /// A certificate, key or name is invalid; the message says which.
+    pub fn client(&self, host: &str, protocol: Protocol) -> Result<TlsClient> {
+        let name = self.server_name.as_deref().unwrap_or(host).to_owned();
+        let server_name = ServerName::try_from(name).map_err(|e| wrong("server name", e))?;
+        Ok(TlsClient { config: Arc::new(config(self, protocol)?), server_name })
+    }
+}
+
+fn config(tls: &Tls, protocol: Protocol) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -43,13 +60,11 @@ pub(crate) fn encryption(address: &Address, settings: &Settings) -> Result<Optio
         (None, None) => builder.with_no_client_auth(),
         _ => return Err(wrong("certificate", "a certificate and its key belong together")),
     };
-    config.alpn_protocols = vec![match address.protocol {
+    config.alpn_protocols = vec![match protocol {
         Protocol::Http => b"http/1.1".to_vec(),
         Protocol::Grpc => b"h2".to_vec(),
     }];
-    let name = tls.server_name.as_ref().unwrap_or(host).clone();
-    let server_name = ServerName::try_from(name).map_err(|e| wrong("server name", e))?;
-    Ok(Some(Encryption { connector: TlsConnector::from(Arc::new(config)), server_name }))
+    Ok(config)
 }
 
 fn wrong(what: &str, why: impl std::fmt::Display) -> Error {

@@ -1,6 +1,6 @@
 //! The calls of v1 over gRPC. The RPC succeeds also if the request fails; `request_status` says which.
 
-use super::infer::{InferRequest, InferResponse};
+use super::infer::{Encoded, InferRequest, InferResponse, Outgoing, Tensors};
 use super::stream::Stream;
 use super::{Client, RegionCall, Response, check_status};
 use crate::error::{Error, Kind, Result};
@@ -29,7 +29,7 @@ use trtserver_proto::v1::{
     RequestStatusCode, ServerStatus, SharedMemoryControlRequest, SharedMemoryControlResponse,
     SharedMemoryStatus, StatusRequest, StatusResponse,
 };
-use trtserver_proto_wire::{WireType, put_bytes, put_number, put_tag, put_varint};
+use trtserver_proto_wire::{WireType, put_tag, put_varint};
 
 const INFER: &str = "/nvidia.inferenceserver.GRPCService/Infer";
 const STREAM: &str = "/nvidia.inferenceserver.GRPCService/StreamInfer";
@@ -121,14 +121,16 @@ impl Client {
 
     pub(super) async fn grpc_infer(
         &self,
-        request: &InferRequest,
+        head: &[u8],
+        outgoing: Outgoing<'_>,
         deadline: Option<Instant>,
     ) -> Result<InferResponse> {
         let rpc = Rpc { path: INFER, headers: &[], compression: self.compression, deadline };
         let start = Instant::now();
-        let message = encode(request);
+        let message = message(head, outgoing.tensors);
         let sent = Instant::now();
-        let asked = || format!("{}, model '{}'", self.transport.asked_grpc(INFER), request.model);
+        let model = &outgoing.request.model;
+        let asked = || format!("{}, model '{model}'", self.transport.asked_grpc(INFER));
         let received = self.transport.unary(rpc, message).await.map_err(client_failed)?;
         let first_byte = Instant::now();
         let mut response = response(received).map_err(|e| e.asked_of(asked))?;
@@ -180,20 +182,21 @@ pub(super) fn client_failed(error: Error) -> Error {
 
 /// `nvidia.inferenceserver.InferRequest`, framed later.
 pub(super) fn encode(request: &InferRequest) -> Segments {
-    let header = request.header.encode_to_vec();
-    let mut message = grpc::message(header.len() + request.model.len() + 64);
-    let mut head = Vec::with_capacity(header.len() + request.model.len() + 32);
-    put_bytes(&mut head, 1, request.model.as_bytes());
-    put_number(&mut head, 2, request.version as u64);
-    put_bytes(&mut head, 3, &header);
-    message.put(&head);
-    for input in &request.inputs {
-        head.clear();
-        put_tag(&mut head, 4, WireType::Bytes);
-        put_varint(&mut head, input.iter().map(|slice| slice.len() as u64).sum());
-        message.put(&head);
-        input.iter().for_each(|slice| message.put_shared(slice));
+    match Encoded::grpc(request) {
+        Encoded::Grpc(head) => message(&head, Tensors::Slices(&request.inputs)),
+        Encoded::Http { .. } => Segments::default(),
     }
+}
+
+fn message(head: &[u8], tensors: Tensors<'_>) -> Segments {
+    let mut message = grpc::message(head.len() + 128);
+    message.put(head);
+    tensors.put(&mut message, |message, size| {
+        let mut tag = Vec::with_capacity(12);
+        put_tag(&mut tag, 4, WireType::Bytes);
+        put_varint(&mut tag, size as u64);
+        message.put(&tag);
+    });
     message
 }
 

@@ -1,20 +1,24 @@
 //! The calls of v1 over HTTP.
 
-use super::infer::{InferRequest, InferResponse};
+use super::infer::{InferRequest, InferResponse, Outgoing};
 use super::{Client, RegionCall, Response, check_status};
 use crate::error::{Error, Kind, Result};
 use crate::message::decode;
 use crate::percent::path;
 use crate::transport::body::Segments;
-use crate::transport::http::{Exchange, Received, put_header};
-use ::http::Method;
+use crate::transport::http::{Exchange, Received};
+use ::http::{HeaderName, HeaderValue, Method};
 use bytes::Bytes;
+use std::sync::Arc;
 use std::time::Instant;
 use trtserver_proto::text;
 use trtserver_proto::v1::infer_response_header::Output;
 use trtserver_proto::v1::{
-    InferResponseHeader, ModelRepositoryIndex, RequestStatus, ServerStatus, SharedMemoryStatus,
+    InferResponseHeader, ModelRepositoryIndex, RequestStatus, RequestStatusCode, ServerStatus,
+    SharedMemoryStatus,
 };
+
+const REQUEST: HeaderName = HeaderName::from_static("nv-inferrequest");
 
 impl Client {
     /// The answer is the HTTP status alone.
@@ -102,34 +106,28 @@ impl Client {
 
     pub(super) async fn http_infer(
         &self,
-        request: &InferRequest,
+        path: &str,
+        header: &HeaderValue,
+        outgoing: Outgoing<'_>,
         deadline: Option<Instant>,
     ) -> Result<InferResponse> {
-        let version = match request.version {
-            0.. => format!("/{}", request.version),
-            _ => String::new(),
-        };
-        let path = format!("/api/infer/{}{version}?format=binary", path(&request.model));
         let mut body = Segments::default();
-        request.inputs.iter().flatten().for_each(|slice| body.put_shared(slice));
-        let mut exchange = Exchange::post(&path, body, deadline);
+        outgoing.tensors.put(&mut body, |_, _| {});
+        let mut exchange = Exchange::post(path, body, deadline);
         exchange.content_type = Some("application/octet-stream");
-        let header = text::print_line(&request.header);
-        put_header(&mut exchange.headers, "nv-inferrequest", &header)?;
+        exchange.headers.insert(REQUEST, header.clone());
         let received = self.send(exchange).await?;
         let asked = || {
-            let asked = self.transport.asked_http(&Method::POST, &path);
+            let asked = self.transport.asked_http(&Method::POST, path);
             format!("{asked}, HTTP {}", received.status)
         };
-        self.inferred(request, &received).map_err(|e| e.asked_of(asked))
+        self.inferred(outgoing.request, &received).map_err(|e| e.asked_of(asked))
     }
 
     fn inferred(&self, request: &InferRequest, received: &Received) -> Result<InferResponse> {
         let status = self.status_or_error("infer", received)?;
-        let outputs: InferResponseHeader = received
-            .header("nv-inferresponse")
-            .and_then(|header| text::parse(header).ok())
-            .filter(|header: &InferResponseHeader| !header.model_name.is_empty())
+        let outputs = self
+            .described(received)
             .ok_or_else(|| Error::protocol("infer request did not return response header"))?;
         let mut rest = received.body.clone();
         let mut raw = Vec::with_capacity(outputs.output.len());
@@ -167,6 +165,24 @@ impl Client {
             outputs: raw,
             timing: Some(received.timing),
         })
+    }
+
+    /// The outputs by the response's header, which is parsed only if it differs from that of the last response.
+    fn described(&self, received: &Received) -> Option<Arc<InferResponseHeader>> {
+        let header = received.header("nv-inferresponse")?;
+        let mut last = self.described.lock();
+        if let Some((text, parsed)) = &*last
+            && text == header
+        {
+            return Some(parsed.clone());
+        }
+        let parsed: InferResponseHeader = text::parse(header).ok()?;
+        if parsed.model_name.is_empty() {
+            return None;
+        }
+        let parsed = Arc::new(parsed);
+        *last = Some((header.to_owned(), parsed.clone()));
+        Some(parsed)
     }
 
     /// A call whose success is in its status: the body and the status.
@@ -214,6 +230,26 @@ fn raw_len(output: &Output, batch_size: u32) -> u64 {
 }
 
 fn status_of(received: &Received) -> Option<RequestStatus> {
-    let status: RequestStatus = text::parse(received.header("nv-status")?).ok()?;
+    let header = received.header("nv-status")?;
+    if let Some(status) = success(header) {
+        return Some(status);
+    }
+    let status: RequestStatus = text::parse(header).ok()?;
     (status.code != 0).then_some(status)
+}
+
+/// The status that servers send for success, in the form in which they print it; others are left to the parser.
+fn success(header: &str) -> Option<RequestStatus> {
+    let rest = header.strip_prefix("code: SUCCESS server_id: \"")?;
+    let (server_id, rest) = rest.split_once('"')?;
+    let request_id = rest.strip_prefix(" request_id: ")?;
+    if server_id.contains('\\') || !request_id.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(RequestStatus {
+        code: RequestStatusCode::Success.into(),
+        msg: String::new(),
+        server_id: server_id.to_owned(),
+        request_id: request_id.parse().ok()?,
+    })
 }

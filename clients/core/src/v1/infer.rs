@@ -1,10 +1,18 @@
 //! An inference request of v1 and its response, as they are sent.
 
 use crate::error::{Error, Result};
+use crate::percent::path;
+use crate::settings::Protocol;
 use crate::transport::Timing;
+use crate::transport::body::Segments;
 use bytes::Bytes;
+use http::HeaderValue;
+use prost::Message;
+use std::ops::Range;
 use std::time::Duration;
+use trtserver_proto::text;
 use trtserver_proto::v1::{InferRequestHeader, InferResponseHeader};
+use trtserver_proto_wire::{put_bytes, put_number};
 
 /// A request whose header the caller made.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +44,88 @@ impl InferRequest {
     pub(super) fn is_shared_output(&self, name: &str) -> bool {
         self.header.output.iter().any(|o| o.name == name && o.shared_memory.is_some())
     }
+}
+
+/// What precedes the tensors of a request.
+#[derive(Debug)]
+pub(super) enum Encoded {
+    Http {
+        path: String,
+        header: HeaderValue,
+    },
+    /// The message without its inputs.
+    Grpc(Vec<u8>),
+}
+
+impl Encoded {
+    pub fn new(protocol: Protocol, request: &InferRequest) -> Result<Self> {
+        match protocol {
+            Protocol::Http => Self::http(request),
+            Protocol::Grpc => Ok(Self::grpc(request)),
+        }
+    }
+
+    fn http(request: &InferRequest) -> Result<Self> {
+        let version = match request.version {
+            0.. => format!("/{}", request.version),
+            _ => String::new(),
+        };
+        let path = format!("/api/infer/{}{version}?format=binary", path(&request.model));
+        let header = text::print_line(&request.header);
+        let header = HeaderValue::from_str(&header).map_err(|_| {
+            Error::invalid(format!("`{header}` cannot be sent in the header nv-inferrequest"))
+        })?;
+        Ok(Self::Http { path, header })
+    }
+
+    pub fn grpc(request: &InferRequest) -> Self {
+        let header = request.header.encode_to_vec();
+        let mut head = Vec::with_capacity(header.len() + request.model.len() + 32);
+        put_bytes(&mut head, 1, request.model.as_bytes());
+        put_number(&mut head, 2, request.version as u64);
+        put_bytes(&mut head, 3, &header);
+        Self::Grpc(head)
+    }
+}
+
+/// The tensors of a request.
+#[derive(Clone, Copy)]
+pub(super) enum Tensors<'a> {
+    Slices(&'a [Vec<Bytes>]),
+    /// In one block, with the place of each.
+    Joined {
+        data: &'a [u8],
+        places: &'a [Range<usize>],
+    },
+}
+
+impl Tensors<'_> {
+    /// Appends all of them, each behind what `head` writes for its size.
+    pub fn put(self, body: &mut Segments, head: impl Fn(&mut Segments, usize)) {
+        match self {
+            Tensors::Slices(inputs) => {
+                for slices in inputs {
+                    head(body, slices.iter().map(Bytes::len).sum());
+                    slices.iter().for_each(|slice| body.put_shared(slice));
+                }
+            }
+            Tensors::Joined { data, places } => {
+                for place in places {
+                    head(body, place.len());
+                    body.put(&data[place.clone()]);
+                }
+            }
+        }
+    }
+}
+
+/// A request as it is sent.
+#[derive(Clone, Copy)]
+pub(super) struct Outgoing<'a> {
+    /// Its inputs are in `tensors`.
+    pub request: &'a InferRequest,
+    pub encoded: &'a Encoded,
+    pub tensors: Tensors<'a>,
 }
 
 /// A response.

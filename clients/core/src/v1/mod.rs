@@ -11,8 +11,9 @@ mod stream;
 
 pub use context::{
     Class, Context, ContextOptions, Input, Model, OutputFormat, OutputResult, Prepared, Run,
-    RunOptions, RunResults, Statistics,
+    RunOptions, RunResults, Statistics, Template,
 };
+use infer::{Encoded, Outgoing, Tensors};
 pub use infer::{InferRequest, InferResponse};
 pub use stream::{Stream, StreamReceiver, StreamSender};
 pub use trtserver_proto::v1 as messages;
@@ -21,13 +22,15 @@ pub use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, mo
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Compression, Protocol, Settings};
 use crate::shared::client_methods;
+use crate::sync::Mutex;
 use crate::transport::{Transport, deadline_of};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_proto::text;
 use trtserver_proto::v1::{
-    ModelRepositoryIndex, RequestStatus, RequestStatusCode, ServerStatus, SharedMemoryStatus,
+    InferResponseHeader, ModelRepositoryIndex, RequestStatus, RequestStatusCode, ServerStatus,
+    SharedMemoryStatus,
 };
 
 /// Result of a call with the server's id and its number of the request.
@@ -61,7 +64,12 @@ pub struct Client {
     deadline: Option<Duration>,
     compression: Option<Compression>,
     verbose: bool,
+    /// Of the last HTTP response.
+    described: Arc<Mutex<Option<Described>>>,
 }
+
+/// The outputs of a response, as text and parsed.
+type Described = (String, Arc<InferResponseHeader>);
 
 /// What a shared-memory call asks for.
 enum RegionCall<'a> {
@@ -78,7 +86,15 @@ impl Client {
     /// # Errors
     /// The settings contradict each other or cannot be read; v1 over HTTP has no compression.
     pub fn new(settings: &Settings) -> Result<Self> {
-        let transport = Arc::new(Transport::new(settings)?);
+        Self::over(Transport::new(settings)?, settings)
+    }
+
+    /// For a blocking client.
+    pub(crate) fn new_direct(settings: &Settings) -> Result<Self> {
+        Self::over(Transport::new_direct(settings)?, settings)
+    }
+
+    fn over(transport: Transport, settings: &Settings) -> Result<Self> {
         if transport.protocol() == Protocol::Http && settings.compression.is_some() {
             let text = "v1 over HTTP has no compression";
             return Err(Error::new(Kind::Unsupported, text));
@@ -89,10 +105,11 @@ impl Client {
             }
         }
         Ok(Self {
-            transport,
+            transport: Arc::new(transport),
             deadline: settings.deadline,
             compression: settings.compression,
             verbose: settings.verbose,
+            described: Arc::default(),
         })
     }
 
@@ -228,10 +245,18 @@ impl Client {
     /// Sends one inference request as it is.
     pub async fn infer(&self, request: &InferRequest) -> Result<InferResponse> {
         request.check()?;
-        let deadline = deadline_of(request.deadline.or(self.deadline));
-        match self.protocol() {
-            Protocol::Http => self.http_infer(request, deadline).await,
-            Protocol::Grpc => self.grpc_infer(request, deadline).await,
+        let encoded = &Encoded::new(self.protocol(), request)?;
+        let tensors = Tensors::Slices(&request.inputs);
+        self.infer_encoded(Outgoing { request, encoded, tensors }).await
+    }
+
+    async fn infer_encoded(&self, outgoing: Outgoing<'_>) -> Result<InferResponse> {
+        let deadline = deadline_of(outgoing.request.deadline.or(self.deadline));
+        match outgoing.encoded {
+            Encoded::Http { path, header } => {
+                self.http_infer(path, header, outgoing, deadline).await
+            }
+            Encoded::Grpc(head) => self.grpc_infer(head, outgoing, deadline).await,
         }
     }
 

@@ -60,11 +60,20 @@ impl Client {
     /// # Errors
     /// The settings contradict each other or cannot be read.
     pub fn new(settings: &Settings) -> Result<Self> {
-        Ok(Self {
-            transport: Arc::new(Transport::new(settings)?),
+        Ok(Self::over(Transport::new(settings)?, settings))
+    }
+
+    /// For a blocking client.
+    pub(crate) fn new_direct(settings: &Settings) -> Result<Self> {
+        Ok(Self::over(Transport::new_direct(settings)?, settings))
+    }
+
+    fn over(transport: Transport, settings: &Settings) -> Self {
+        Self {
+            transport: Arc::new(transport),
             deadline: settings.deadline,
             compression: settings.compression,
-        })
+        }
     }
 
     client_methods!();

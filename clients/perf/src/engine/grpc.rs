@@ -1,16 +1,22 @@
 //! gRPC: calls share HTTP/2 connections; a stream stays open and carries one request after another.
 
+mod call;
 mod connection;
-mod frames;
+mod control;
+mod status;
 
 use super::Plan;
 use super::clock::Clock;
-use super::headers::{CallHeaders, HeaderReader};
 use super::message::Kind;
-use super::poll::{Poll, connect};
+use super::poll::Poll;
+use super::socket::Socket;
 use super::thread::{Done, Job, Transport};
 use connection::Connection;
+use status::HeaderInfo;
 use std::time::Duration;
+use trtserver_client::http2::headers::{CallHeaders, HeaderReader};
+
+const AGENT: &str = concat!("trtserver-perf/", env!("CARGO_PKG_VERSION"));
 
 /// Bytes offered to each read.
 const READ: usize = 256 * 1024;
@@ -25,7 +31,7 @@ struct Context<'p> {
     kind: Kind,
     /// Each request is a message on an open call, instead of a call.
     streaming: bool,
-    reader: HeaderReader,
+    reader: HeaderReader<HeaderInfo>,
 }
 
 pub struct Grpc<'p> {
@@ -45,10 +51,11 @@ pub struct Grpc<'p> {
 impl<'p> Grpc<'p> {
     pub fn new(plan: &'p Plan, clock: Clock, limit: usize) -> Result<Self, String> {
         let call = plan.prepared.call.as_ref().ok_or("no gRPC method")?;
+        let more = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let context = Context {
             plan,
             clock,
-            headers: CallHeaders::new(&call.path, &plan.authority, &call.headers),
+            headers: CallHeaders::new(plan.tls.is_some(), &call.path, &plan.authority, AGENT, more),
             kind: call.kind,
             streaming: call.streaming,
             reader: HeaderReader::default(),
@@ -77,9 +84,9 @@ impl<'p> Grpc<'p> {
 
     fn open(&mut self, index: usize) -> Result<(), String> {
         let plan = self.context.plan;
-        let wrap = |e| format!("http://{}: cannot connect: {e}", plan.authority);
-        let socket = connect(plan.address).map_err(wrap)?;
-        self.poll.add(&socket, index).map_err(wrap)?;
+        let wrap = |e: String| format!("{}: cannot connect: {e}", plan.url);
+        let socket = Socket::open(plan.address, plan.tls.as_ref()).map_err(wrap)?;
+        self.poll.add(&socket, index).map_err(|e| wrap(e.to_string()))?;
         self.connections[index].opened(socket);
         Ok(())
     }

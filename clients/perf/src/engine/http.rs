@@ -2,11 +2,11 @@
 
 use super::Plan;
 use super::clock::Clock;
-use super::poll::{Poll, connect};
+use super::poll::Poll;
 use super::response::{Progress, ResponseReader};
+use super::socket::Socket;
 use super::thread::{Done, Job, Transport};
 use std::io::{ErrorKind, IoSlice, Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 /// Bytes offered to each read.
@@ -28,7 +28,7 @@ pub struct Http<'p> {
 }
 
 struct Connection {
-    socket: Option<TcpStream>,
+    socket: Option<Socket>,
     job: Option<Job>,
     /// The patched head of a request of a sequence; empty when the prepared one is sent.
     head: Vec<u8>,
@@ -54,7 +54,7 @@ impl<'p> Http<'p> {
     }
 
     fn text(&self, problem: &str) -> String {
-        format!("http://{}: {problem}", self.plan.authority)
+        format!("{}: {problem}", self.plan.url)
     }
 
     /// Writes what is left of the request.
@@ -194,8 +194,9 @@ impl Transport for Http<'_> {
         connection.job = Some(job);
         if connection.socket.is_none() {
             connection.reader.reset();
-            let opened = connect(self.plan.address).and_then(|socket| {
-                self.poll.add(&socket, index)?;
+            let opened = Socket::open(self.plan.address, self.plan.tls.as_ref());
+            let opened = opened.and_then(|socket| {
+                self.poll.add(&socket, index).map_err(|e| e.to_string())?;
                 Ok(socket)
             });
             match opened {

@@ -5,14 +5,15 @@
 //! of a response only what tells success from failure.
 
 mod arrivals;
+mod chunked;
 mod clock;
 mod grpc;
-mod headers;
 mod http;
 mod message;
 mod poll;
 mod response;
 mod sequences;
+mod socket;
 mod thread;
 
 pub use arrivals::{Arrivals, Distribution, Random};
@@ -27,6 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use trtserver_client::TlsClient;
 
 /// What is sent where: fixed for one run of the engine.
 #[derive(Debug)]
@@ -35,6 +37,9 @@ pub struct Plan {
     pub address: SocketAddr,
     /// `HOST:PORT` as given by the user.
     pub authority: String,
+    /// The server as errors name it.
+    pub url: String,
+    pub tls: Option<TlsClient>,
     pub prepared: Prepared,
     pub sequences: Option<Sequences>,
     /// gRPC calls that share a connection.

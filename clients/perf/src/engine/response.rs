@@ -1,5 +1,7 @@
 //! HTTP/1.1 responses: status, length and, for v1, NV-Status. Bodies of successful responses are counted, not kept.
 
+use super::chunked::Chunked;
+
 /// A response head may be this long.
 const MAX_HEAD: usize = 64 * 1024;
 /// Kept of the body of a failed response, for the message.
@@ -26,9 +28,16 @@ pub struct ResponseReader {
 
 #[derive(Debug)]
 struct Body {
-    remaining: usize,
+    rest: Rest,
     close: bool,
     failure: Option<Failure>,
+}
+
+/// What is left of a body.
+#[derive(Debug)]
+enum Rest {
+    Bytes(usize),
+    Chunks(Chunked),
 }
 
 #[derive(Debug)]
@@ -99,24 +108,36 @@ impl ResponseReader {
         });
         let body = &bytes[head.length..];
         // The usual case needs no state.
-        if failure.is_none() && body.len() == head.content_length {
+        if failure.is_none() && !head.chunked && body.len() == head.content_length {
             return Ok(Progress::Complete { failure: None, close: head.close });
         }
-        self.body = Some(Body { remaining: head.content_length, close: head.close, failure });
+        let rest = match head.chunked {
+            true => Rest::Chunks(Chunked::default()),
+            false => Rest::Bytes(head.content_length),
+        };
+        self.body = Some(Body { rest, close: head.close, failure });
         self.read_body(body)
     }
 
     fn read_body(&mut self, bytes: &[u8]) -> Result<Progress, String> {
         let Some(body) = &mut self.body else { return Ok(Progress::Incomplete) };
-        if bytes.len() > body.remaining {
-            return Err("the server sent more bytes than its Content-Length".to_owned());
-        }
-        body.remaining -= bytes.len();
-        if let Some(failure) = &mut body.failure {
-            let space = MAX_KEPT.saturating_sub(failure.body.len());
-            failure.body.extend_from_slice(&bytes[..bytes.len().min(space)]);
-        }
-        if body.remaining > 0 {
+        let failure = &mut body.failure;
+        let mut keep = |bytes: &[u8]| {
+            if let Some(failure) = failure {
+                let space = MAX_KEPT.saturating_sub(failure.body.len());
+                failure.body.extend_from_slice(&bytes[..bytes.len().min(space)]);
+            }
+        };
+        let whole = match &mut body.rest {
+            Rest::Chunks(chunks) => chunks.read(bytes, keep)?,
+            Rest::Bytes(left) => {
+                let more = || "the server sent more bytes than its Content-Length".to_owned();
+                *left = left.checked_sub(bytes.len()).ok_or_else(more)?;
+                keep(bytes);
+                *left == 0
+            }
+        };
+        if !whole {
             return Ok(Progress::Incomplete);
         }
         let body = self.body.take();
@@ -129,6 +150,7 @@ impl ResponseReader {
 struct Head<'b> {
     length: usize,
     content_length: usize,
+    chunked: bool,
     status: u16,
     close: bool,
     nv_status: Option<&'b [u8]>,
@@ -142,8 +164,14 @@ fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, String> {
         let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         return Err(format!("not an HTTP response: {text:?}"));
     }
-    let mut head =
-        Head { length: 0, content_length: usize::MAX, status: 0, close: false, nv_status: None };
+    let mut head = Head {
+        length: 0,
+        content_length: usize::MAX,
+        chunked: false,
+        status: 0,
+        close: false,
+        nv_status: None,
+    };
     let mut at = 0;
     while let Some(end) = memchr::memchr(b'\n', &bytes[at..]) {
         let line = &bytes[at..at + end];
@@ -158,7 +186,7 @@ fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, String> {
         match line.first() {
             None => {
                 head.length = at;
-                if head.content_length == usize::MAX {
+                if head.content_length == usize::MAX && !head.chunked {
                     return Err(format!(
                         "the response (status {}) has no Content-Length",
                         head.status
@@ -177,8 +205,14 @@ fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, String> {
                 }
             }
             Some(b'n' | b'N') => head.nv_status = value(line, b"nv-status:").or(head.nv_status),
-            Some(b't' | b'T') if value(line, b"transfer-encoding:").is_some() => {
-                return Err("responses with Transfer-Encoding are not supported".to_owned());
+            Some(b't' | b'T') => {
+                if let Some(value) = value(line, b"transfer-encoding:") {
+                    head.chunked = value.eq_ignore_ascii_case(b"chunked");
+                    if !head.chunked {
+                        let text = String::from_utf8_lossy(value);
+                        return Err(format!("the response's Transfer-Encoding is {text:?}"));
+                    }
+                }
             }
             Some(_) => {}
         }

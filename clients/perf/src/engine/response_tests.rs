@@ -39,6 +39,38 @@ fn failures_carry_the_server_text() {
 }
 
 #[test]
+fn chunked_responses_are_read_in_any_pieces() {
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for body in ["0\r\n\r\n", "3;x=y\r\nabc\r\n00B\r\n0\r\n\r\n567890\r\n0\r\nTrailer: 1\r\n\r\n"] {
+        let response = [HEAD, body].concat();
+        for cut in 1..response.len() {
+            let (first, second) = response.as_bytes().split_at(cut);
+            let mut reader = ResponseReader::default();
+            assert_eq!(reader.read(first), Ok(Progress::Incomplete), "{cut}");
+            assert_eq!(reader.read(second), Ok(complete(None, false)), "{cut}");
+            assert!(!reader.has_begun());
+        }
+    }
+    let failed =
+        b"HTTP/1.1 400 Bad\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\nno\r\n1\r\nt\r\n0\r\n\r\n";
+    let read = ResponseReader::default().read(failed);
+    assert_eq!(read, Ok(complete(Some("HTTP status 400: not"), false)));
+    let wrong = [
+        ("+3\r\n", "not the size of a chunk of the response: \"+3\""),
+        ("\r\n", "not the size"),
+        ("fffffffffffffffff\r\n", "not the size"),
+        ("1\r\nab\r\n", "longer than its size"),
+        ("0\r\n\r\nHTTP", "more bytes than its chunks"),
+    ];
+    for (body, text) in wrong {
+        let read = ResponseReader::default().read([HEAD, body].concat().as_bytes());
+        assert!(read.as_ref().is_err_and(|e| e.contains(text)), "{read:?}, expected {text}");
+    }
+    let endless = [HEAD, &"1".repeat(9000)].concat();
+    assert!(ResponseReader::default().read(endless.as_bytes()).is_err());
+}
+
+#[test]
 fn connection_close_is_noticed() {
     let bytes = b"HTTP/1.0 200 OK\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(ResponseReader::default().read(bytes), Ok(complete(None, true)));
@@ -52,7 +84,7 @@ fn invalid_responses_are_refused() {
         (b"HTTP/1.1\r\n\r\n", "no HTTP status"),
         (b"HTTP/1.1 200 OK\r\n\r\n", "no Content-Length"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\n", "Content-Length is \"-4\""),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "Transfer-Encoding is \"gzip\""),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab", "more bytes"),
     ];
     for (bytes, text) in cases {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 const MEASUREMENT: &str = "Measurement";
 const INPUT: &str = "Input data";
 const SERVER: &str = "Server";
+const TLS: &str = "TLS";
 const OUTPUT: &str = "Output and verdicts";
 
 fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -95,7 +96,11 @@ fn measurement() -> Vec<Arg> {
         letter("dynamic", 'd', "Deprecated: raise the concurrency from -t to -c"),
         short('t', "N", "Deprecated: requests in flight (1)"),
         short('c', "N", "Deprecated: limit of -d (0: none)"),
-        letter("profile", 'n', "Refused: servers have no profiler since v1.7"),
+        letter(
+            "profile",
+            'n',
+            "Run the server's profiler during the windows (v1; server flag --allow-profiling)",
+        ),
     ]
 }
 
@@ -130,7 +135,7 @@ fn server() -> Vec<Arg> {
         short(
             'u',
             "HOST:PORT",
-            "Server (localhost:8000; gRPC localhost:8001); repeatable: each is measured",
+            "Server (localhost:8000; gRPC localhost:8001), with TLS https:// or grpcs:// before it; repeatable: each is measured",
         )
         .action(ArgAction::Append),
         short('i', "PROTOCOL", "HTTP or gRPC (HTTP)"),
@@ -174,9 +179,13 @@ pub fn command(program: Program) -> Command {
         "Exit codes: 0 measured, 1 cannot be measured, 2 requests failed, 3 a --require does not hold, \
          4 --compare finds the second result worse. perf_client exits with 1 when requests fail.",
     );
-    for (heading, args) in
-        [(MEASUREMENT, measurement()), (INPUT, input()), (SERVER, server()), (OUTPUT, output())]
-    {
+    for (heading, args) in [
+        (MEASUREMENT, measurement()),
+        (INPUT, input()),
+        (SERVER, server()),
+        (TLS, super::tls::arguments()),
+        (OUTPUT, output()),
+    ] {
         command = command.args(args.into_iter().map(|arg| arg.help_heading(heading)));
     }
     command

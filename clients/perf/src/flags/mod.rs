@@ -1,6 +1,7 @@
 //! The command line: what the flags mean together, and the checks among them, with perf_client's texts.
 
 mod catalogue; // every flag with its help
+mod tls; // flags of TLS
 mod values; // values of single flags
 
 pub use catalogue::command;
@@ -72,9 +73,6 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
         let (before, after) = (before.clone(), after.clone());
         return Ok(Action::Compare(Comparison { before, after, tolerance }));
     }
-    if flags.set("profile") {
-        return Err("-n: servers have no profiler since v1.7".to_owned());
-    }
     let models: Vec<String> = flags.all("model").iter().map(|name| (*name).to_owned()).collect();
     if models.is_empty() {
         return Err("-m flag must be specified".to_owned());
@@ -89,6 +87,10 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
         (Some("v2"), _) | (None, Program::TrtserverPerf) => Generation::V2,
         (Some(other), _) => return Err(format!("--generation: '{other}' is neither v1 nor v2")),
     };
+    let profile = flags.set("profile");
+    if profile && generation == Generation::V2 {
+        return Err("-n: v2 has no calls for the profiler; --generation v1 has them".to_owned());
+    }
     let streaming = flags.set("streaming");
     if streaming && protocol != Protocol::Grpc {
         return Err("streaming is only allowed with gRPC protocol".to_owned());
@@ -124,11 +126,13 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
     };
     let stability: f64 = flags.number("stability-percentage", 10.0)?;
     let timeout: f64 = flags.number("timeout", 30.0)?;
+    let servers = servers(flags, protocol)?;
     Ok(Action::Measure(Box::new(Settings {
         program,
         generation,
         protocol,
-        servers: servers(flags, protocol)?,
+        tls: tls::settings(flags, &servers)?,
+        servers,
         models,
         version: version(flags)?,
         verbose: flags.0.get_count("verbose") > 0,
@@ -146,6 +150,7 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
             _ => streaming.then_some(true),
         },
         streaming,
+        profile,
         max_threads: max_threads.transpose()?,
         sequence_length: positive("sequence-length", 20)?,
         sequences: positive("num-of-sequences", 4)?,
@@ -156,7 +161,11 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
         shared_memory: match flags.text("shared-memory").unwrap_or("none") {
             "none" => false,
             "system" => true,
-            "cuda" => return Err("cuda shared memory is not supported".to_owned()),
+            "cuda" => {
+                return Err("--shared-memory cuda is not supported: trtserver-perf allocates no GPU memory; \
+                            system keeps the tensors in host memory"
+                    .to_owned());
+            }
             other => return Err(format!("--shared-memory: '{other}' is not none, system or cuda")),
         },
         output_shared_memory: positive("output-shared-memory-size", 100 * 1024)?,

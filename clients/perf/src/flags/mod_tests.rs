@@ -2,7 +2,7 @@
 
 use super::{Stop, command, parse};
 use crate::engine::Distribution;
-use crate::settings::{Action, Generation, InputData, Program, Protocol, Range, Settings};
+use crate::settings::{Action, Generation, InputData, Program, Protocol, Range, Server, Settings};
 use std::ffi::OsString;
 
 fn run(program: Program, flags: &str) -> Result<Action, String> {
@@ -19,6 +19,10 @@ fn settings(flags: &str) -> Settings {
         Ok(Action::Measure(settings)) => *settings,
         other => panic!("{flags}: {other:?}"),
     }
+}
+
+fn server(authority: &str, tls: bool) -> Server {
+    Server { authority: authority.to_owned(), tls }
 }
 
 #[test]
@@ -47,10 +51,10 @@ fn defaults_are_those_of_perf_client() {
     assert_eq!((usual.sequence_length, usual.sequences, usual.string_length), (20, 4, 128));
     assert_eq!(
         (usual.servers, usual.protocol),
-        (vec!["localhost:8000".to_owned()], Protocol::Http)
+        (vec![server("localhost:8000", false)], Protocol::Http)
     );
     assert_eq!((usual.input, usual.output_shared_memory), (InputData::Random, 102_400));
-    assert_eq!(settings("-i GRPC").servers, ["localhost:8001"]);
+    assert_eq!(settings("-i GRPC").servers, [server("localhost:8001", false)]);
 }
 
 #[test]
@@ -77,7 +81,7 @@ fn old_and_new_spellings_mean_the_same() {
     assert_eq!((short.stability, short.input, short.batch), (0.205, InputData::Zero, 8));
     assert_eq!(
         (short.version.as_str(), short.servers),
-        ("3", vec!["h:1".to_owned(), "h:2".to_owned()])
+        ("3", vec![server("h:1", false), server("h:2", false)])
     );
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(short.headers, [header("A", "b"), header("X-Y", "1:2")]);
@@ -141,14 +145,18 @@ fn wrong_flags_have_the_texts_of_perf_client() {
         ("-m m --shape in:0", "input shape must be > 0"),
         ("-m m --request-distribution bell", "unsupported request distribution provided bell"),
         ("-m m --input-data nowhere", "unsupported input data provided nowhere"),
-        (
-            "-m m -u https://h",
-            "-u https://h: load over TLS is not supported, use an address without",
-        ),
+        ("-m m -u ftp://h", "-u ftp://h: 'ftp' is no scheme of a server"),
+        ("-m m -u grpc://h", "-u grpc://h: the protocol is HTTP; -i grpc selects gRPC"),
         ("-m m -H a b", "unexpected argument 'b' found"),
         ("-m m -H ä:b", "-H ä:b: expected NAME:VALUE"),
-        ("-m m --shared-memory cuda", "cuda shared memory is not supported"),
-        ("-m m -n", "-n: servers have no profiler since v1.7"),
+        (
+            "-m m --shared-memory cuda",
+            "--shared-memory cuda is not supported: trtserver-perf allocates no GPU memory; system keeps the tensors in host memory",
+        ),
+        (
+            "-m m -n --generation v2",
+            "-n: v2 has no calls for the profiler; --generation v1 has them",
+        ),
         ("-m m --timeout 0", "--timeout must be > 0"),
         ("-m m --nothing", "unexpected argument '--nothing' found"),
     ];
@@ -156,6 +164,42 @@ fn wrong_flags_have_the_texts_of_perf_client() {
         assert_eq!(run(Program::PerfClient, flags).unwrap_err(), text, "{flags}");
     }
     assert!(run(Program::PerfClient, "--help").unwrap_err().starts_with("shown: Measures"));
+}
+
+#[test]
+fn tls_is_chosen_by_scheme_or_flag() {
+    let with = settings("-u https://h:1 -u h:2 --tls-insecure");
+    assert_eq!(with.servers, [server("h:1", true), server("h:2", false)]);
+    assert!(with.tls.insecure);
+    assert_eq!(settings("-i grpc -u grpcs://h:1").servers, [server("h:1", true)]);
+    let with = settings("-i grpc --ssl-grpc-use-ssl --tls-server-name n");
+    assert_eq!(with.servers, [server("localhost:8001", true)]);
+    assert_eq!(with.tls.server_name.as_deref(), Some("n"));
+    let peer = "--ssl-https-verify-peer 0 --ssl-https-verify-host 0";
+    assert!(settings(&format!("-u https://h:1 {peer}")).tls.insecure);
+}
+
+#[test]
+fn wrong_flags_of_tls_are_refused() {
+    let cases = [
+        ("-u h:1 --tls-insecure", "--tls-insecure: no server is asked over TLS"),
+        ("--ssl-grpc-use-ssl", "--ssl-grpc-use-ssl: no server is asked over TLS"),
+        (
+            "-u https://h:1 --ssl-https-ca-certificates-file /no/such",
+            "--tls-ca-file /no/such: No such file",
+        ),
+        (
+            "-u https://h:1 --tls-key-file /dev/null",
+            "--tls-certificate-file and --tls-key-file belong",
+        ),
+        ("-u https://h:1 --ssl-https-verify-peer 0", "must both be 0, or neither"),
+        ("-u https://h:1 --ssl-https-verify-peer 2", "'2' is not one of 0, 1"),
+        ("-u https://h:1 --ssl-https-private-key-type DER", "only PEM files are read"),
+    ];
+    for (flags, text) in cases {
+        let error = run(Program::TrtserverPerf, &format!("-m m {flags}")).unwrap_err();
+        assert!(error.contains(text), "{flags}: {error}, expected {text}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::Flags;
 use crate::engine::Distribution;
-use crate::settings::{InputData, Protocol, Range};
+use crate::settings::{InputData, Protocol, Range, Server};
 use std::fs;
 use std::path::PathBuf;
 
@@ -14,23 +14,28 @@ pub(super) fn version(flags: &Flags) -> Result<String, String> {
     }
 }
 
-pub(super) fn servers(flags: &Flags, protocol: Protocol) -> Result<Vec<String>, String> {
+pub(super) fn servers(flags: &Flags, protocol: Protocol) -> Result<Vec<Server>, String> {
+    let always_tls = protocol == Protocol::Grpc && flags.set("ssl-grpc-use-ssl");
     let given = flags.all("url");
     if given.is_empty() {
         let port = if protocol == Protocol::Http { 8000 } else { 8001 };
-        return Ok(vec![format!("localhost:{port}")]);
+        let authority = format!("localhost:{port}");
+        return Ok(vec![Server { authority, tls: always_tls }]);
     }
     let server = |url: &str| {
-        if url.starts_with("https://") || url.starts_with("grpcs://") {
-            return Err(format!(
-                "-u {url}: load over TLS is not supported, use an address without"
-            ));
-        }
-        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("grpc://"));
-        let rest = rest.unwrap_or(url).trim_end_matches('/');
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let tls = match (scheme, protocol) {
+            ("grpc" | "grpcs", Protocol::Http) => {
+                return Err(format!("-u {url}: the protocol is HTTP; -i grpc selects gRPC"));
+            }
+            ("" | "http" | "grpc", _) => always_tls,
+            ("https" | "grpcs", _) => true,
+            _ => return Err(format!("-u {url}: '{scheme}' is no scheme of a server")),
+        };
+        let rest = rest.trim_end_matches('/');
         match rest.is_empty() || rest.contains('/') {
             true => Err(format!("-u {url}: expected HOST:PORT")),
-            false => Ok(rest.to_owned()),
+            false => Ok(Server { authority: rest.to_owned(), tls }),
         }
     };
     given.into_iter().map(server).collect()

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from tensorrtserver.api import _results
 from tensorrtserver.api._errors import InferenceServerException, raise_error
 from tensorrtserver.api._native import Closing, Text, call, exception, name, settings
+from tensorrtserver.api._prepared import Preparing
 from tensorrtserver.api._request import CLASS, RAW, Request
 from trtserver_client import _library
 from trtserver_client._library import Callback, Result, V1Statistics, library
@@ -123,10 +124,13 @@ class InferContext(Closing):
             _library.new, library.v1_context_new, given, name(model_name), version, correlation_id,
             bool(streaming), 0,
         )  # fmt: skip
+        self._model_name = _library.text(name(model_name))
+        self._preparing: Optional[Preparing] = None if streaming or correlation_id else Preparing()
 
     def close(self) -> None:
         """Closes the context. Requests without a response are cancelled, later calls fail."""
         handle, self._ctx = self._ctx, None
+        self._preparing = None
         if handle is not None:
             library.v1_context_free(handle)
 
@@ -181,6 +185,19 @@ class InferContext(Closing):
         self._last_request_model_name = None
         self._last_request_model_version = None
         handle = self._open()
+        preparing = self._preparing
+        if corr_id:
+            # From here on the context belongs to a sequence, whose id a prepared request would not follow.
+            self._preparing = preparing = None
+        if preparing is not None:
+            found = preparing.find(handle, inputs, outputs, batch_size, flags)
+            if found is not None:
+                prepared, arrays = found
+                reply = prepared.run(arrays)
+                self._last_request_id = reply.request_id
+                self._last_request_model_name = self._model_name
+                self._last_request_model_version = reply.model_version
+                return reply.results
         request = Request(inputs, outputs, batch_size, flags, corr_id)
         result = Result(call(_library.new, library.v1_infer, handle, byref(request.structure)), library.v1_result_free)
         if corr_id:
@@ -226,6 +243,8 @@ class InferContext(Closing):
         if callback is not None and not callable(callback):
             raise_error(f"the callback of async_run is a {type(callback).__name__}, expected a function")
         handle = self._open()
+        if corr_id:
+            self._preparing = None
         request = Request(inputs, outputs, batch_size, flags, corr_id)
         number, id = next(_NUMBERS), next(self._ids)
         _SENT[number] = _Sent(self, id, callback, outputs, batch_size, request)

@@ -17,11 +17,18 @@ from trtserver_client._library import Result
 from trtserver_client._tensors import Memory, check_size, object_array
 
 
-def _dtype(number: int) -> np.dtype:
+def dtype_of(number: int) -> np.dtype:
     dtype: Optional[np.dtype] = _tensors.DTYPES.get(number)
     if dtype is None:
         raise_error(f"unknown result datatype {number}")
     return dtype
+
+
+def check(size: int, shape: Tuple[int, ...], dtype: np.dtype) -> None:
+    try:
+        check_size(size, shape, dtype)
+    except ValueError as error:
+        raise_error(f"invalid tensor in the response: {error}")
 
 
 def _tensor(data: int, size: int, shape: Tuple[int, ...], dtype: np.dtype, result: Result) -> np.ndarray:
@@ -30,9 +37,9 @@ def _tensor(data: int, size: int, shape: Tuple[int, ...], dtype: np.dtype, resul
         if dtype.hasobject:
             strings = _tensors.strings(ctypes.string_at(data, size) if size else b"")
             return object_array(strings, shape)
-        check_size(size, shape, dtype)
     except ValueError as error:
         raise_error(f"invalid tensor in the response: {error}")
+    check(size, shape, dtype)
     if size == 0:
         return np.empty(shape, dtype)
     return np.asarray(Memory(data, shape, dtype, result, writable=True))
@@ -44,7 +51,7 @@ def _entries(output: Any, batch_size: int) -> Any:
 
 
 def _raw(output: Any, batch_size: int, result: Result) -> List[np.ndarray]:
-    dtype = _dtype(output.data_type)
+    dtype = dtype_of(output.data_type)
     shape = _library.dimensions(output.dims, output.dim_count)
     return [_tensor(entry.data, entry.size, shape, dtype, result) for entry in _entries(output, batch_size)]
 
@@ -60,7 +67,7 @@ def _classes(output: Any, batch_size: int) -> List[List[Tuple[int, float, str]]]
 def _from_region(output: Any, handle: ctypes.c_void_p, batch_size: int) -> List[np.ndarray]:
     """Copies of the tensors that the server has written into a region."""
     region = _regions.find(handle, raise_error)
-    dtype = _dtype(output.data_type)
+    dtype = dtype_of(output.data_type)
     shape = _library.dimensions(output.dims, output.dim_count)
     count = int(np.prod(shape, dtype=np.int64))
     data = region.read()

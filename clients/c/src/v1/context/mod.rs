@@ -4,6 +4,7 @@ mod completed; // asynchronous runs: results and cancellation; statistics
 mod inputs; // inputs of the stateful form
 mod model; // `trtc_v1_model`
 mod options; // options of a request
+mod prepared; // `trtc_v1_prepared`
 mod run; // runs of the stateful form, and the one-call request
 
 use super::result::V1Result;

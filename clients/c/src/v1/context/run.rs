@@ -66,7 +66,7 @@ pub unsafe extern "C" fn trtc_v1_run_async(
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawInput {
-    name: *const c_char,
+    pub(super) name: *const c_char,
     dims: *const i64,
     dim_count: usize,
     data: *const *const u8,
@@ -82,8 +82,8 @@ pub struct RawInput {
 pub struct RawRequest {
     struct_size: usize,
     options: *const RawOptions,
-    inputs: *const RawInput,
-    input_count: usize,
+    pub(super) inputs: *const RawInput,
+    pub(super) input_count: usize,
     flags: u32,
     deadline_us: u64,
 }
@@ -97,7 +97,7 @@ impl V1Context {
         clippy::undocumented_unsafe_blocks,
         reason = "all rest on the contract of the function"
     )]
-    unsafe fn request(&self, raw: *const RawRequest) -> Outcome<(Request, u32)> {
+    pub(super) unsafe fn request(&self, raw: *const RawRequest) -> Outcome<(Request, u32)> {
         // SAFETY: the contract of this function, here and below.
         let raw = unsafe { structure(raw, "request") }?;
         check_flags(raw.flags)?;

@@ -5,10 +5,12 @@ mod input;
 mod result;
 mod run;
 mod streamed;
+mod template;
 
 pub use input::Input;
 pub use result::{Class, OutputResult, RunResults};
 pub use run::{OutputFormat, Prepared, Run, RunOptions};
+pub use template::Template;
 
 use super::{Client, InferResponse, ModelInput, ModelOutput};
 use crate::error::{Error, Kind, Result};
@@ -65,9 +67,13 @@ impl Model {
     /// # Errors
     /// The model has no such output.
     pub fn output(&self, name: &str) -> Result<&ModelOutput> {
+        Ok(&self.outputs()[self.output_index(name)?])
+    }
+
+    fn output_index(&self, name: &str) -> Result<usize> {
         self.outputs()
             .iter()
-            .find(|output| output.name == name)
+            .position(|output| output.name == name)
             .ok_or_else(|| Error::invalid(format!("unknown output '{name}' for '{}'", self.name)))
     }
 
@@ -110,7 +116,15 @@ impl Context {
     /// # Errors
     /// The settings are wrong, the server does not respond or does not know the model.
     pub async fn new(settings: &Settings, options: &ContextOptions) -> Result<Self> {
-        let client = Client::new(settings)?;
+        Self::over(Client::new(settings)?, options).await
+    }
+
+    /// For a blocking context.
+    pub(crate) async fn new_direct(settings: &Settings, options: &ContextOptions) -> Result<Self> {
+        Self::over(Client::new_direct(settings)?, options).await
+    }
+
+    async fn over(client: Client, options: &ContextOptions) -> Result<Self> {
         let model = Arc::new(describe(&client, options).await?);
         let streamed = match options.streaming {
             true => Some(Streamed::open(&client).await?),

@@ -7,6 +7,7 @@ use crate::tensor::next_string;
 use crate::v1::InferResponse;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use trtserver_proto::v1::infer_response_header::Output as OutputHeader;
 pub use trtserver_proto::v1::infer_response_header::output::Class;
 use trtserver_proto::v2::ModelOutput;
@@ -28,7 +29,9 @@ pub struct RunResults {
 /// One output.
 #[derive(Clone, Debug)]
 pub struct OutputResult {
-    config: ModelOutput,
+    model: Arc<Model>,
+    /// Of the output in the model's configuration.
+    index: usize,
     format: OutputFormat,
     shape: Vec<i64>,
     batch: Vec<Entry>,
@@ -45,7 +48,7 @@ struct Entry {
 
 impl RunResults {
     pub(super) fn new(
-        model: &Model,
+        model: &Arc<Model>,
         response: InferResponse,
         formats: &BTreeMap<String, OutputFormat>,
         batch_size: u32,
@@ -59,10 +62,12 @@ impl RunResults {
         }
         let mut outputs = BTreeMap::new();
         for (output, raw) in header.output.into_iter().zip(response.outputs) {
-            let config = model.output(&output.name)?.clone();
+            let index = model.output_index(&output.name)?;
             let format = formats.get(&output.name).cloned().unwrap_or(OutputFormat::Raw);
             let name = output.name.clone();
-            outputs.insert(name, OutputResult::new(config, format, output, &raw, batch_size)?);
+            let model = model.clone();
+            let result = OutputResult::new(model, index, format, output, &raw, batch_size)?;
+            outputs.insert(name, result);
         }
         Ok(Self {
             model: header.model_name,
@@ -86,16 +91,17 @@ impl RunResults {
 
 impl OutputResult {
     fn new(
-        config: ModelOutput,
+        model: Arc<Model>,
+        index: usize,
         format: OutputFormat,
         output: OutputHeader,
         raw: &Bytes,
         batch_size: u32,
     ) -> Result<Self> {
         let mut batch = vec![Entry::default(); batch_size as usize];
-        let shape = output.raw.as_ref().map(|raw| raw.dims.clone()).unwrap_or_default();
+        let shape = output.raw.map(|raw| raw.dims).unwrap_or_default();
         match format {
-            OutputFormat::Raw => split(&config, &shape, raw, &mut batch)?,
+            OutputFormat::Raw => split(&model.outputs()[index], &shape, raw, &mut batch)?,
             OutputFormat::Class(_) => {
                 for (entry, classes) in batch.iter_mut().zip(output.batch_classes) {
                     entry.classes = classes.cls;
@@ -103,12 +109,12 @@ impl OutputResult {
             }
             OutputFormat::SharedMemory { .. } => {}
         }
-        Ok(Self { config, format, shape, batch })
+        Ok(Self { model, index, format, shape, batch })
     }
 
     #[must_use]
     pub fn config(&self) -> &ModelOutput {
-        &self.config
+        &self.model.outputs()[self.index]
     }
 
     #[must_use]
@@ -207,14 +213,14 @@ impl OutputResult {
         self.batch.get(batch_index).ok_or_else(|| {
             Error::invalid(format!(
                 "unexpected batch entry {batch_index} requested for output '{}', batch size is {}",
-                self.config.name,
+                self.config().name,
                 self.batch.len()
             ))
         })
     }
 
     fn unsupported(&self, what: &str) -> Error {
-        Error::new(Kind::Unsupported, format!("{what} '{}'", self.config.name))
+        Error::new(Kind::Unsupported, format!("{what} '{}'", self.config().name))
     }
 }
 

@@ -1,12 +1,13 @@
 //! One HTTP/2 connection and its calls.
 
-use super::super::headers::Table;
-use super::super::message::{self, Kind, MessageReader};
+use super::super::message::{self, Kind};
+use super::super::socket::Socket;
 use super::super::thread::{Done, Job};
 use super::Context;
-use super::frames::{self, Event, Splitter};
+use super::call::{Call, complete, status_name};
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use trtserver_client::http2::frames::{self, Event, Splitter};
+use trtserver_client::http2::headers::Table;
 
 /// Frames of large messages are not made further ahead of the socket.
 const AHEAD: usize = 256 * 1024;
@@ -18,45 +19,27 @@ const MAX_CALLS: usize = 1 << 20;
 const LAST_ID: u32 = 0x7fff_fff0;
 
 pub struct Connection {
-    socket: Option<TcpStream>,
-    out: Vec<u8>,
+    socket: Option<Socket>,
+    pub(super) out: Vec<u8>,
     written: usize,
     splitter: Splitter,
-    calls: Vec<Call>,
+    pub(super) calls: Vec<Call>,
     next_id: u32,
     /// The server's flow-control window for this connection.
-    window: i64,
-    initial_window: i64,
-    max_frame: usize,
-    max_calls: usize,
-    table: Table,
+    pub(super) window: i64,
+    pub(super) initial_window: i64,
+    pub(super) max_frame: usize,
+    pub(super) max_calls: usize,
+    pub(super) table: Table,
     /// Received since the last window update.
     received: u32,
     /// The server accepts no more calls (GOAWAY).
-    ending: bool,
+    pub(super) ending: bool,
     /// Calls whose message is not in `out` as a whole.
     unsent: usize,
     /// Calls whose message is in `out`, and not all written.
     unwritten: usize,
     pub dirty: bool,
-}
-
-struct Call {
-    id: u32,
-    /// `None` while an open stream waits for the next request.
-    job: Option<Job>,
-    /// Bytes of the message that were made into frames.
-    framed: usize,
-    window: i64,
-    received: u32,
-    sent: u64,
-    first: u64,
-    end: u64,
-    responses: u32,
-    reader: MessageReader,
-    failure: Option<String>,
-    /// The message that completes the request has arrived.
-    answered: bool,
 }
 
 impl Connection {
@@ -85,7 +68,7 @@ impl Connection {
         self.socket.is_none()
     }
 
-    pub fn opened(&mut self, socket: TcpStream) {
+    pub fn opened(&mut self, socket: Socket) {
         let dirty = self.dirty;
         *self = Connection { socket: Some(socket), out: frames::preface(), dirty, ..Self::new() };
     }
@@ -114,20 +97,7 @@ impl Connection {
             context.headers.write(&mut self.table, &mut self.out);
             let length = (self.out.len() - head - frames::HEAD) as u32;
             self.out[head..head + 3].copy_from_slice(&length.to_be_bytes()[1..]);
-            self.calls.push(Call {
-                id,
-                job: None,
-                framed: 0,
-                window: self.initial_window,
-                received: 0,
-                sent: 0,
-                first: 0,
-                end: 0,
-                responses: 0,
-                reader: MessageReader::default(),
-                failure: None,
-                answered: false,
-            });
+            self.calls.push(Call::new(id, self.initial_window));
             self.calls.len() - 1
         });
         let call = &mut self.calls[at];
@@ -359,7 +329,7 @@ impl Connection {
     }
 
     /// The server has ended a call.
-    fn ended(&mut self, at: usize, context: &Context<'_>, done: &mut Vec<Done>) {
+    pub(super) fn ended(&mut self, at: usize, context: &Context<'_>, done: &mut Vec<Done>) {
         let mut call = self.calls.swap_remove(at);
         self.forget_unsent(&call, context);
         if call.job.is_none() {
@@ -380,82 +350,13 @@ impl Connection {
         }
     }
 
-    fn control(
-        &mut self,
-        kind: u8,
-        flags: u8,
-        stream: u32,
-        payload: &[u8],
-        context: &Context<'_>,
-        done: &mut Vec<Done>,
-    ) -> Result<(), String> {
-        let number = |at: usize| {
-            let bytes = payload.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-            bytes.map(u32::from_be_bytes).ok_or("a frame that is too short")
-        };
-        match kind {
-            frames::SETTINGS if flags & frames::ACK == 0 => {
-                let mut table = None;
-                for setting in payload.chunks_exact(6) {
-                    let value =
-                        u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
-                    match u16::from_be_bytes([setting[0], setting[1]]) {
-                        1 => table = Some(value),
-                        3 => self.max_calls = (value as usize).max(1),
-                        4 => {
-                            let more = i64::from(value) - self.initial_window;
-                            self.initial_window = i64::from(value);
-                            self.calls.iter_mut().for_each(|call| call.window += more);
-                        }
-                        5 => self.max_frame = (value as usize).clamp(1, 1 << 20),
-                        _ => {}
-                    }
-                }
-                self.table.settings(table);
-                frames::frame(&mut self.out, frames::SETTINGS, frames::ACK, 0, &[]);
-            }
-            frames::PING if flags & frames::ACK == 0 => {
-                frames::frame(&mut self.out, frames::PING, frames::ACK, 0, payload);
-            }
-            frames::WINDOW_UPDATE => {
-                let more = i64::from(number(0)? & 0x7fff_ffff);
-                if stream == 0 {
-                    self.window += more;
-                } else if let Some(call) = self.calls.iter_mut().find(|call| call.id == stream) {
-                    call.window += more;
-                }
-            }
-            frames::RST_STREAM => {
-                let code = number(0)?;
-                if let Some(at) = self.calls.iter().position(|call| call.id == stream) {
-                    let failure = &mut self.calls[at].failure;
-                    failure.get_or_insert(format!("the server reset the call (error code {code})"));
-                    self.ended(at, context, done);
-                }
-            }
-            frames::GOAWAY => {
-                self.ending = true;
-                let (last, code) = (number(0)? & 0x7fff_ffff, number(4)?);
-                let reason = String::from_utf8_lossy(&payload[8..]).into_owned();
-                while let Some(at) = self.calls.iter().position(|call| call.id > last) {
-                    let text = format!("the server ends the connection (code {code}) {reason}");
-                    self.calls[at].failure.get_or_insert(text.trim_end().to_owned());
-                    self.ended(at, context, done);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
     /// Closes the connection; its requests have failed.
     fn close(&mut self, problem: &str, context: &Context<'_>, done: &mut Vec<Done>) {
         self.socket = None;
-        let authority = &context.plan.authority;
+        let url = &context.plan.url;
         let kind = if context.streaming { "stream" } else { "call" };
         for mut call in std::mem::take(&mut self.calls) {
-            call.failure =
-                Some(format!("http://{authority}: {problem} (in the middle of a {kind})"));
+            call.failure = Some(format!("{url}: {problem} (in the middle of a {kind})"));
             complete(&mut call, context, done);
         }
         (self.unsent, self.unwritten) = (0, 0);
@@ -482,41 +383,4 @@ impl Connection {
             let _ = socket.write(&self.out[self.written..]);
         }
     }
-}
-
-fn complete(call: &mut Call, context: &Context<'_>, done: &mut Vec<Done>) {
-    let Some(job) = call.job.take() else { return };
-    let now = context.clock.now();
-    // A stream is timed by its first response, a call by its end.
-    let timed = context.streaming && call.end > 0 && call.failure.is_none();
-    let end = if timed { call.end } else { now };
-    let sent = if call.sent == 0 { end } else { call.sent };
-    let first = if call.first == 0 { end } else { call.first };
-    let failure = call.failure.take();
-    done.push(Done { job, sent, first, end, responses: call.responses, failure });
-}
-
-fn status_name(status: u32) -> String {
-    const NAMES: [&str; 17] = [
-        "OK",
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "ALREADY_EXISTS",
-        "PERMISSION_DENIED",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-        "UNAUTHENTICATED",
-    ];
-    NAMES
-        .get(status as usize)
-        .map_or_else(|| format!("gRPC status {status}"), |name| (*name).to_owned())
 }

@@ -49,6 +49,15 @@ pub fn head(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) 
     out.extend_from_slice(&stream);
 }
 
+/// A 32-bit number in the payload of a frame.
+///
+/// # Errors
+/// The payload is too short.
+pub fn number(payload: &[u8], at: usize) -> Result<u32, &'static str> {
+    let bytes = payload.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(u32::from_be_bytes).ok_or("a frame that is too short")
+}
+
 /// Something that arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'b> {

@@ -9,9 +9,12 @@ use loona_hpack::Decoder;
 /// Indexes of the static table.
 const METHOD_POST: u8 = 0x83;
 const SCHEME_HTTP: u8 = 0x86;
+const SCHEME_HTTPS: u8 = 0x87;
 const FIRST_DYNAMIC: u64 = 62;
 /// "Dynamic table size update" to 0.
 const NO_TABLE: u8 = 0x20;
+/// Size updates to 0 and to [`DEFAULT_TABLE`].
+const CLEARED: [u8; 4] = [NO_TABLE, 0x3f, 0xe1, 0x1f];
 /// Overhead of an entry in the table.
 const ENTRY: usize = 32;
 const DEFAULT_TABLE: u32 = 4096;
@@ -39,20 +42,31 @@ pub enum Table {
     Shrunk,
     Unused,
     Empty,
+    /// It has the headers of the last call.
     Filled,
+    /// It has other headers than those of the next call.
+    Stale,
 }
 
 impl CallHeaders {
-    pub fn new(path: &str, authority: &str, more: &[(String, String)]) -> Self {
+    /// `more` are fields with names in lower case.
+    #[must_use]
+    pub fn new<'a>(
+        tls: bool,
+        path: &'a str,
+        authority: &'a str,
+        agent: &'a str,
+        more: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
         let mut fields: Vec<(&str, &str)> = vec![
             (":path", path),
             (":authority", authority),
             ("te", "trailers"),
             ("content-type", "application/grpc"),
-            ("user-agent", concat!("trtserver-perf/", env!("CARGO_PKG_VERSION"))),
+            ("user-agent", agent),
         ];
-        fields.extend(more.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let start = || vec![METHOD_POST, SCHEME_HTTP];
+        fields.extend(more);
+        let start = || vec![METHOD_POST, if tls { SCHEME_HTTPS } else { SCHEME_HTTP }];
         let literal = |kind: u8| {
             fields.iter().fold(start(), |mut out, (name, value)| {
                 out.push(kind);
@@ -88,7 +102,14 @@ impl CallHeaders {
                 out.push(NO_TABLE);
                 out.extend_from_slice(&self.literal);
             }
-            Table::Unknown | Table::Unused | Table::Empty => out.extend_from_slice(&self.literal),
+            Table::Stale if self.fits => {
+                *table = Table::Filled;
+                out.extend_from_slice(&CLEARED);
+                out.extend_from_slice(&self.first);
+            }
+            Table::Unknown | Table::Unused | Table::Empty | Table::Stale => {
+                out.extend_from_slice(&self.literal);
+            }
         }
     }
 }
@@ -101,6 +122,13 @@ impl Table {
             (Table::Unknown, false) => Table::Empty,
             (known, false) => known,
         };
+    }
+
+    /// The next call has other headers than the last one.
+    pub fn headers_changed(&mut self) {
+        if *self == Table::Filled {
+            *self = Table::Stale;
+        }
     }
 }
 
@@ -125,25 +153,29 @@ fn integer(out: &mut Vec<u8>, pattern: u8, bits: u32, mut value: u64) {
     out.push(value as u8);
 }
 
-/// What a header block says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeaderInfo {
-    pub http_status: Option<u16>,
-    pub grpc_status: Option<u32>,
-    pub message: String,
+/// What is kept of a header block.
+pub trait Block: Default {
+    /// Takes one field.
+    fn take(&mut self, name: &[u8], value: &[u8]);
 }
 
 /// Reads the header blocks of a server.
-#[derive(Debug, Default)]
-pub struct HeaderReader {
-    known: Vec<(Vec<u8>, HeaderInfo)>,
+#[derive(Debug)]
+pub struct HeaderReader<B> {
+    known: Vec<(Vec<u8>, B)>,
     next: usize,
 }
 
-impl HeaderReader {
+impl<B> Default for HeaderReader<B> {
+    fn default() -> Self {
+        HeaderReader { known: Vec::new(), next: 0 }
+    }
+}
+
+impl<B: Block> HeaderReader<B> {
     /// # Errors
     /// The block is invalid, or refers to a table.
-    pub fn read(&mut self, block: &[u8]) -> Result<&HeaderInfo, String> {
+    pub fn read(&mut self, block: &[u8]) -> Result<&B, String> {
         let at = match self.known.iter().position(|(known, _)| known == block) {
             Some(at) => at,
             None => {
@@ -162,41 +194,14 @@ impl HeaderReader {
     }
 }
 
-fn decode(block: &[u8]) -> Result<HeaderInfo, String> {
+fn decode<B: Block>(block: &[u8]) -> Result<B, String> {
     let mut decoder = Decoder::new();
     let headers = decoder
         .decode(block)
         .map_err(|e| format!("the headers of a response cannot be decoded: {e:?}"))?;
-    let mut info = HeaderInfo::default();
-    for (name, value) in headers {
-        let text = String::from_utf8_lossy(&value);
-        match &name[..] {
-            b":status" => info.http_status = text.parse().ok(),
-            b"grpc-status" => info.grpc_status = Some(text.parse().unwrap_or(u32::MAX)),
-            b"grpc-message" => info.message = percent_decoded(&value),
-            _ => {}
-        }
-    }
-    Ok(info)
-}
-
-fn percent_decoded(value: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut at = 0;
-    while let Some(&byte) = value.get(at) {
-        let code = value.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(code) if byte == b'%' => {
-                bytes.push(code);
-                at += 3;
-            }
-            _ => {
-                bytes.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let mut found = B::default();
+    headers.iter().for_each(|(name, value)| found.take(name, value));
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -1,0 +1,171 @@
+//! `trtc_v1_prepared`: a request that is checked and encoded once and sent often, with its inputs and outputs as blocks of bytes.
+
+use super::run::RawRequest;
+use super::{Error, V1Context};
+use crate::arguments::{array, result, structure, text};
+use crate::failure::{Failure, Outcome, call, quiet};
+use crate::handle::{Handle, Object};
+use crate::v1::result::V1Result;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::{Arc, Weak};
+use trtserver_client::v1::{OutputFormat, OutputResult, RunResults, Template};
+
+pub struct V1Prepared {
+    /// The context may be released before.
+    context: Weak<V1Context>,
+    template: Template,
+    /// Names of the requested outputs.
+    order: Vec<String>,
+}
+
+impl Object for V1Prepared {
+    const NAME: &'static str = "v1 prepared request";
+}
+
+/// `trtc_v1_reply`.
+#[repr(C)]
+struct RawReply {
+    size: u64,
+    result: Handle<V1Result>,
+    request_id: u64,
+    model_version: i64,
+    description_size: u64,
+}
+
+/// # Safety
+/// See [`super::trtc_v1_context_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_prepare(
+    context: Handle<V1Context>,
+    raw: *const RawRequest,
+    place: *mut Handle<V1Prepared>,
+) -> Error {
+    call(|| {
+        // SAFETY: the contract of this function.
+        let (context, place) = (context.get()?, unsafe { result(place, "prepared") }?);
+        // SAFETY: as above.
+        let (request, _) = unsafe { context.request(raw) }?;
+        // SAFETY: as above; the request was read, so its inputs are there.
+        let names = unsafe {
+            let raw = structure(raw, "request")?;
+            let inputs = array(raw.inputs, raw.input_count, "inputs")?;
+            inputs
+                .iter()
+                .map(|input| text(input.name, "an input's name"))
+                .collect::<Outcome<Vec<_>>>()?
+        };
+        let template = context.context.template(&request.run, &names)?;
+        let prepared =
+            V1Prepared { context: Arc::downgrade(&context), template, order: request.order };
+        place.write(Handle::new(Arc::new(prepared)));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// See [`super::trtc_v1_context_new`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trtc_v1_prepared_infer(
+    prepared: Handle<V1Prepared>,
+    data: *const u8,
+    size: usize,
+    reply: *mut u8,
+    capacity: usize,
+) -> Error {
+    call(|| {
+        let least = size_of::<RawReply>();
+        if reply.is_null()
+            || capacity < least
+            || !reply.addr().is_multiple_of(align_of::<RawReply>())
+        {
+            return Err(Failure::argument(format!(
+                "reply has {capacity} bytes at {reply:p}, expected at least {least} at a multiple of {}",
+                align_of::<RawReply>()
+            )));
+        }
+        // SAFETY: the contract of this function; nothing is read from it.
+        let reply =
+            unsafe { std::slice::from_raw_parts_mut(reply.cast::<MaybeUninit<u8>>(), capacity) };
+        // SAFETY: the contract of this function.
+        let (prepared, data) = (prepared.get()?, unsafe { array(data, size, "data") }?);
+        let context = prepared
+            .context
+            .upgrade()
+            .ok_or_else(|| Failure::argument("the context of the prepared request was released"))?;
+        let results = context.context.run_template(&prepared.template, data)?;
+        let mut head = RawReply {
+            size: 0,
+            result: Handle::NULL,
+            request_id: results.request_id,
+            model_version: results.version,
+            description_size: 0,
+        };
+        match write(&results, &prepared.order, &mut reply[least..]) {
+            Some((described, written)) => {
+                head.size = (least + written) as u64;
+                head.description_size = described as u64;
+            }
+            None => head.result = Handle::new(Arc::new(V1Result::new(results, &prepared.order))),
+        }
+        // SAFETY: the slice has the size and alignment of the structure.
+        unsafe { ptr::write(reply.as_mut_ptr().cast::<RawReply>(), head) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn trtc_v1_prepared_free(prepared: Handle<V1Prepared>) {
+    quiet((), || drop(prepared.release()));
+}
+
+/// Writes the description of the outputs, then their tensors; returns the sizes of the description and of both. `None` if an
+/// output is not a tensor of fixed-size elements in the response, or if the space is too small.
+fn write(
+    results: &RunResults,
+    order: &[String],
+    space: &mut [MaybeUninit<u8>],
+) -> Option<(usize, usize)> {
+    let mut at = 0;
+    let mut put = |bytes: &[u8]| {
+        let place = space.get_mut(at..)?.get_mut(..bytes.len())?;
+        // SAFETY: the place has as many bytes; both are no references to the same memory.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place.as_mut_ptr().cast(), bytes.len()) };
+        at += bytes.len();
+        Some(at)
+    };
+    let mut described = 0;
+    for name in order {
+        let output = results.outputs.get(name)?;
+        let shape = plain_shape(output)?;
+        let mut sizes =
+            (0..output.batch_size()).map(|at| output.raw(at).map_or(0, |raw| raw.len()));
+        let first = sizes.next()?;
+        if first == 0 || sizes.any(|size| size != first) {
+            return None;
+        }
+        put(&i64::from(output.config().data_type).to_ne_bytes())?;
+        put(&(shape.len() as i64).to_ne_bytes())?;
+        for dim in shape {
+            put(&dim.to_ne_bytes())?;
+        }
+        described = put(&((first * output.batch_size()) as i64).to_ne_bytes())?;
+    }
+    let mut end = described;
+    for name in order {
+        let output = results.outputs.get(name)?;
+        for at in 0..output.batch_size() {
+            end = put(output.raw(at).ok()?)?;
+        }
+    }
+    Some((described, end))
+}
+
+/// The shape of an output whose batch entries have the same number of bytes each.
+fn plain_shape(output: &OutputResult) -> Option<&[i64]> {
+    let config = output.config();
+    let is_plain = *output.format() == OutputFormat::Raw
+        && config.data_type() != trtserver_client::v1::DataType::TypeString
+        && !config.is_shape_tensor;
+    is_plain.then(|| output.raw_shape().ok()).flatten()
+}
