@@ -6,10 +6,12 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 use trtserver::arena::{Arena, Block, Reader};
 use trtserver::plugin::isolated::messages::control_message::Kind;
 use trtserver::plugin::isolated::messages::*;
 use trtserver::plugin::isolated::wire::{Received, Receiver, Sender, pair, split};
+use trtserver::plugin::isolated::work_channel::{WorkReceiver, WorkSender, channel};
 use trtserver::request::DType;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_tests::{TIMEOUT, backends, dist};
@@ -46,7 +48,8 @@ impl Host {
             Self { child, sender: Some(sender), receiver, number: 0, received: Vec::new(), arenas };
         let file = backends().join("probe/libtrtserver_probe.so").to_str().unwrap().to_owned();
         let devices = Devices { disabled: true, ..Devices::default() };
-        let handshake = Handshake { file, settings: BTreeMap::new(), log_level: 3, devices };
+        let handshake =
+            Handshake { file, settings: BTreeMap::new(), log_level: 3, devices, adapted: None };
         assert_eq!(host.request(control_request::Kind::Handshake(handshake)).failure, None);
         host
     }
@@ -95,7 +98,7 @@ impl Host {
     }
 
     pub fn instance(&mut self, ordinal: u32) -> Result<Instance, Failure> {
-        let (ours, theirs) = pair().unwrap();
+        let (ours, theirs, rings) = channel().unwrap();
         let facts = InstanceFacts {
             name: format!("m_{ordinal}"),
             kind: 2,
@@ -107,13 +110,14 @@ impl Host {
             nice: 0,
             secondary_devices: Vec::new(),
         };
-        let number =
-            self.send(Some(control_request::Kind::OpenInstance(facts)), &[&OwnedFd::from(theirs)]);
+        let open = control_request::Kind::OpenInstance(facts);
+        let number = self.send(Some(open), &[&OwnedFd::from(theirs), &rings]);
         if let Some(failure) = self.response(number).failure {
             return Err(failure);
         }
-        let (sender, mut receiver) = split(ours);
+        let (sender, ring, mut receiver) = ours.split(Some(TIMEOUT)).unwrap();
         receiver.set_timeout(Some(TIMEOUT)).unwrap();
+        let receiver = WorkReceiver::new(ring, receiver, Duration::ZERO);
         let reader = Reader::new(&self.arenas[1].file().try_clone_to_owned().unwrap()).unwrap();
         let inputs = Arc::clone(&self.arenas[0]);
         Ok(Instance { sender, receiver, inputs, reader })
@@ -206,8 +210,8 @@ pub fn facts(config: &str) -> ModelFacts {
 
 /// An instance's work connection.
 pub struct Instance {
-    pub sender: Sender,
-    receiver: Receiver,
+    pub sender: WorkSender,
+    receiver: WorkReceiver,
     inputs: Arc<Arena>,
     pub reader: Arc<Reader>,
 }

@@ -10,6 +10,7 @@
 
 mod blocks; // allocation and reuse of blocks
 mod map; // the mapped file
+pub mod ring; // messages
 
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
@@ -208,14 +209,22 @@ fn resident(file: &OwnedFd) -> u64 {
     rustix::fs::fstat(file).map_or(0, |stat| stat.st_blocks as u64 * 512)
 }
 
-/// Size of the file; the seal keeps it.
+/// Size of an arena's file.
 fn size(file: &OwnedFd) -> Result<usize> {
-    let seals = rustix::fs::fcntl_get_seals(file).map_err(|e| failed("mapped", e))?;
-    let len = rustix::fs::fstat(file).map_err(|e| failed("mapped", e))?.st_size as usize;
-    if !seals.contains(SealFlags::SHRINK) || len <= TABLE {
-        return Err(failed("mapped", "not a sealed arena file"));
+    let len = size_of_sealed(file)?;
+    if len <= TABLE {
+        return Err(failed("mapped", "not an arena file"));
     }
     Ok(len)
+}
+
+/// Size of a memory file; the seal keeps it.
+fn size_of_sealed(file: &OwnedFd) -> Result<usize> {
+    let seals = rustix::fs::fcntl_get_seals(file).map_err(|e| failed("mapped", e))?;
+    if !seals.contains(SealFlags::SHRINK) {
+        return Err(failed("mapped", "not a sealed file"));
+    }
+    Ok(rustix::fs::fstat(file).map_err(|e| failed("mapped", e))?.st_size as usize)
 }
 
 /// Bytes of a block that another process owns.

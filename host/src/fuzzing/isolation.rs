@@ -64,7 +64,7 @@ pub fn isolation_control(bytes: &[u8]) {
 }
 
 /// Messages as the wire frames them, each behind its length (two bytes). What is left goes over the wire as it is.
-pub fn frames(mut bytes: &[u8]) -> Vec<u8> {
+fn frames(mut bytes: &[u8]) -> Vec<u8> {
     let mut framed = Vec::new();
     while let Some((length, rest)) = bytes.split_first_chunk()
         && let Some((message, rest)) = rest.split_at_checked(u16::from_le_bytes(*length).into())
@@ -79,7 +79,7 @@ pub fn frames(mut bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The messages in framed bytes; an error for one that is too long. A message that is cut off is not received.
-pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], String>> {
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], String>> {
     std::iter::from_fn(move || {
         let (length, rest) = bytes.split_first_chunk()?;
         let length = u32::from_ne_bytes(*length) as usize;

@@ -1,9 +1,8 @@
 //! What the process of an isolated model sends over a work connection: responses to requests.
 
-use super::isolation::{frames, messages};
 use crate::clock::now_ns;
 use crate::plugin::isolated::messages::{Output, Response, ResponseData, param};
-use crate::plugin::isolated::testing::{KillReason, WorkRig};
+use crate::plugin::isolated::testing::{KillReason, Kind, MAX_RECORD, MESSAGE, ON_SOCKET, WorkRig};
 use crate::request::testing::request_with;
 use crate::request::{
     DType, InferResponse, Parameter, RequestContext, RequestedOutput, Signature, TensorSpec,
@@ -22,10 +21,10 @@ const NAMES: [&str; 4] = ["FP", "TEXT", "INT", "GONE"];
 /// The outputs that each of three outstanding requests asks for.
 const REQUESTED: [&[usize]; 3] = [&[0], &[0, 1], &[1]];
 
-/// Bytes over a work connection, see [`frames`]. A second reading of the messages says what must become of each request;
+/// Records and messages over a work connection, see [`records`]. A second reading of the messages says what must become of each request;
 /// outputs that are delivered lie in the child's arena, and each reference to a block of it is released once.
 pub fn isolation_work(bytes: &[u8]) {
-    let bytes = frames(bytes);
+    let records = records(bytes);
     let began = now_ns();
     let stats = Arc::new(VersionStats::new(1));
     let execution = Arc::new(Execution::new(0, 3, 3, began, &Arc::default()));
@@ -52,7 +51,7 @@ pub fn isolation_work(bytes: &[u8]) {
         requests.push(request);
         recorded.push(responses);
     }
-    let rig = WorkRig::new(&NAMES, requests, None);
+    let mut rig = WorkRig::new(&NAMES, requests, None);
     let arena = std::fs::File::from(fine(rig.outputs.file().try_clone_to_owned()));
     let block = rig.share(BLOCK.len());
     rig.outputs.unshare(block.slot);
@@ -65,8 +64,19 @@ pub fn isolation_work(bytes: &[u8]) {
         requests: Default::default(),
         released: HashMap::new(),
     };
-    let violation = expected.read(&bytes).err();
-    fine((&rig.raw).write_all(&bytes));
+    let violation = expected.read(&records).err();
+    for (kind, message) in &records {
+        match *kind {
+            ON_SOCKET => {
+                rig.push(ON_SOCKET, &[]);
+                if !message.is_empty() {
+                    fine((&rig.raw).write_all(&(message.len() as u32).to_ne_bytes()));
+                    fine((&rig.raw).write_all(message));
+                }
+            }
+            kind => rig.push(kind, message),
+        }
+    }
     match (rig.finish(), violation) {
         (None, None) | (Some(KillReason::ProtocolViolation(_)), Some(_)) => {}
         (killed, violation) => panic!("killed because of {killed:?}, expected {violation:?}"),
@@ -86,6 +96,22 @@ pub fn isolation_work(bytes: &[u8]) {
     for span in [total.compute_input, total.compute_infer, total.compute_output] {
         assert!(span.ns <= elapsed * span.count, "{span:?} within {elapsed} ns");
     }
+}
+
+/// Records, each behind its kind and the length of its message (two bytes), as far as the ring takes them. A message on the
+/// socket may be missing, where the length is zero.
+fn records(mut bytes: &[u8]) -> Vec<(Kind, &[u8])> {
+    let mut records = Vec::new();
+    let mut free = 3 * MAX_RECORD;
+    while let Some(([kind, length @ ..], rest)) = bytes.split_first_chunk::<3>() {
+        let length = usize::from(u16::from_le_bytes(*length)).min(rest.len()).min(MAX_RECORD);
+        let (message, rest) = rest.split_at(length);
+        bytes = rest;
+        let Some(left) = free.checked_sub(length + 16) else { break };
+        free = left;
+        records.push((Kind::from(*kind), message));
+    }
+    records
 }
 
 /// What a request gets.
@@ -146,10 +172,20 @@ impl Requested {
 }
 
 impl Expected<'_> {
-    /// Reads messages up to a violation of the protocol.
-    fn read(&mut self, bytes: &[u8]) -> Result<(), String> {
-        for message in messages(bytes) {
-            let response = Response::decode(message?).map_err(|e| e.to_string())?;
+    /// Reads messages up to a violation of the protocol, or up to one on the socket that is missing.
+    fn read(&mut self, records: &[(Kind, &[u8])]) -> Result<(), String> {
+        let on_socket = records.iter().filter(|(kind, m)| *kind == ON_SOCKET && !m.is_empty());
+        let mut on_socket = on_socket.map(|(_, message)| *message);
+        for (kind, bytes) in records {
+            let message = match *kind {
+                MESSAGE => bytes,
+                ON_SOCKET => match on_socket.next() {
+                    Some(message) => message,
+                    None => return Ok(()),
+                },
+                kind => return Err(format!("kind {kind}")),
+            };
+            let response = Response::decode(message).map_err(|e| e.to_string())?;
             let encoded = response.encode_to_vec();
             let decoded = Response::decode(&*encoded).map(|m| m.encode_to_vec());
             assert_eq!(decoded, Ok(encoded));

@@ -11,6 +11,7 @@ use super::warmup::WarmupSample;
 use crate::clock::now_ns;
 use crate::device::{self, Device, LostWatch, Streams};
 use crate::error::{Error, Result};
+use crate::plugin::isolated::IsolatedInstance;
 use crate::plugin::load_priority::{self, LowPriority};
 use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
@@ -57,6 +58,12 @@ pub struct Worker {
     /// Dropped last, after the instance, its model and its streams, as the signal that all are closed.
     pub open: Arc<dyn Any + Send + Sync>,
 }
+
+/// Batches that are sent to an isolated model ahead of the one that it executes, if it is fast: the process then need not
+/// wait for the next one. A batch that was sent is not given to another instance.
+const AHEAD: usize = 15;
+/// What a fast execution takes at most.
+const FAST_NS: u64 = 100_000;
 
 /// Batch numbers, for traces; unique in the process.
 static NEXT_BATCH: AtomicU64 = AtomicU64::new(1);
@@ -172,15 +179,7 @@ impl Worker {
         match AnyThread::new(instance) {
             Ok(instance) if inline => self.serve_inline(instance),
             Ok(mut instance) => self.serve_here(instance.get_mut()),
-            Err(mut instance) => {
-                self.serve_here(&mut instance);
-                // The others of the version serve on.
-                if let Instance::Isolated(remote) = &mut instance
-                    && !self.queue.is_closed()
-                {
-                    remote.close_alone();
-                }
-            }
+            Err(mut instance) => self.serve_here(&mut instance),
         }
     }
 
@@ -190,10 +189,11 @@ impl Worker {
         let mut batch = Batch::default();
         let _guard = PanicGuard(Arc::clone(&self.queue));
         while self.queue.take(self.ordinal, &mut batch) {
-            self.run_batch(instance, &mut context, &mut batch);
+            self.run_batch(instance, &mut context, &mut batch, false);
             context.outstanding.wait_at_most(self.max_outstanding(), None);
         }
         self.drain_outstanding(&context.outstanding);
+        self.close_alone(instance);
     }
 
     /// Serves on this thread, and on network threads while this one sleeps.
@@ -202,8 +202,18 @@ impl Worker {
         let _guard = PanicGuard(Arc::clone(&queue));
         let context = self.batch_context();
         let executor = InlineExecutor { instance, context, worker: self };
-        if let Some(executor) = SharedInstance::serve(queue, ordinal, executor) {
+        if let Some(mut executor) = SharedInstance::serve(queue, ordinal, executor) {
             executor.worker.drain_outstanding(&executor.context.outstanding);
+            executor.worker.close_alone(executor.instance.get_mut());
+        }
+    }
+
+    /// Closes an isolated instance in its process if the others of the version serve on.
+    fn close_alone(&self, instance: &mut Instance) {
+        if let Instance::Isolated(remote) = instance
+            && !self.queue.is_closed()
+        {
+            remote.close_alone();
         }
     }
 
@@ -234,8 +244,14 @@ impl Worker {
         }
     }
 
-    /// Executes what was taken from the queue.
-    fn run_batch(&self, instance: &mut Instance, context: &mut BatchContext, batch: &mut Batch) {
+    /// Executes what was taken from the queue. `inline`: on a network thread.
+    fn run_batch(
+        &self,
+        instance: &mut Instance,
+        context: &mut BatchContext,
+        batch: &mut Batch,
+        inline: bool,
+    ) {
         if let Some(closed) = batch.close_reason {
             let (requests, rows) = counted(&batch.requests);
             self.stats.batch(self.ordinal, closed as usize, requests, rows);
@@ -243,7 +259,7 @@ impl Worker {
         let ids = batch.requests.iter().filter_map(|r| r.responder.request_id.as_deref());
         let _entered = enter_all(ids);
         let requests = &mut batch.requests;
-        let execute = || self.execute(instance, context, requests);
+        let execute = || self.execute(instance, context, requests, inline);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {
             self.runner().fail_after_panic(&mut context.hold, &mut batch.requests);
         }
@@ -254,7 +270,7 @@ impl Worker {
         if self.one_at_a_time {
             return 0;
         }
-        self.model.backend.facts.max_in_flight_of(self.plan.kind) - 1
+        self.model.backend.facts.max_in_flight_of(self.plan.kind, self.decoupled) - 1
     }
 
     pub(super) fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {
@@ -273,6 +289,7 @@ impl Worker {
         instance: &mut Instance,
         context: &mut BatchContext,
         requests: &mut Vec<InferRequest>,
+        inline: bool,
     ) {
         // Null requests are executed too.
         let rows = requests.iter().map(|r| r.context().batch).sum();
@@ -289,7 +306,7 @@ impl Worker {
         let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
         match instance {
             Instance::Local(here) => self.runner().execute(here, hold, id, requests, &execution),
-            Instance::Isolated(remote) => remote.execute(id, requests),
+            Instance::Isolated(remote) => remote.execute(id, requests, !inline),
         }
     }
 
@@ -331,17 +348,38 @@ struct InlineExecutor {
     worker: Worker,
 }
 
+impl InlineExecutor {
+    /// Executions that may be outstanding when the next one begins.
+    fn max_outstanding(&self) -> usize {
+        let worker = &self.worker;
+        let ahead = self.instance.isolated().is_some_and(|remote| {
+            worker.queue.is_independent()
+                && !worker.one_at_a_time
+                && worker.queue.instances() == 1
+                && (1..FAST_NS).contains(&remote.execution_ns())
+        });
+        if ahead { AHEAD } else { worker.max_outstanding() }
+    }
+}
+
 impl Executor for InlineExecutor {
-    fn execute(&mut self, batch: &mut Batch) {
-        self.worker.run_batch(self.instance.get_mut(), &mut self.context, batch);
+    fn execute(&mut self, batch: &mut Batch, inline: bool) -> Option<u64> {
+        self.worker.run_batch(self.instance.get_mut(), &mut self.context, batch, inline);
+        let remote = self.instance.isolated()?;
+        remote.poll();
+        Some(remote.execution_ns())
     }
 
     fn has_capacity(&self) -> bool {
-        self.context.outstanding.at_most(self.worker.max_outstanding())
+        !self.instance.isolated().is_some_and(IsolatedInstance::has_delayed)
+            && self.context.outstanding.at_most(self.max_outstanding())
     }
 
-    fn wait_for_capacity(&self) {
-        self.context.outstanding.wait_at_most(self.worker.max_outstanding(), None);
+    fn wait_for_capacity(&mut self) {
+        if let Instance::Isolated(remote) = self.instance.get_mut() {
+            remote.send_delayed();
+        }
+        self.context.outstanding.wait_at_most(self.max_outstanding(), None);
     }
 }
 

@@ -5,13 +5,12 @@ use super::messages::ExecuteBatch;
 use super::model::IsolatedModel;
 use super::requests::{check_metadata_size, encode, move_to_arena, unshare_inputs};
 use super::supervisor::InstanceSession;
-use super::work_connection::WorkConnection;
+use super::work_connection::{Sent, WorkConnection};
 use crate::error::{Error, Result};
 use crate::plugin::InstanceFacts;
 use crate::plugin::batch::alignment::check_strings;
 use crate::request::{InferRequest, implicit_state};
 use std::sync::Arc;
-use trtserver_plugin_api::abi::descriptors::instance_kind;
 
 /// See the module text.
 pub struct IsolatedInstance {
@@ -23,6 +22,8 @@ pub struct IsolatedInstance {
     model: Arc<IsolatedModel>,
     /// Ordinal of the instance's GPU.
     gpu: Option<i32>,
+    /// Batches by number that wait for a child.
+    delayed: Vec<(u64, Vec<InferRequest>)>,
 }
 
 impl IsolatedInstance {
@@ -31,8 +32,8 @@ impl IsolatedInstance {
         let session = InstanceSession::new(facts::instance(facts));
         let (connection, generation) = model.shared.add(&session)?;
         let (model, batch) = (Arc::clone(model), ExecuteBatch::default());
-        let gpu = (facts.kind == instance_kind::GPU).then_some(facts.device);
-        Ok(Self { connection: Some(connection), generation, session, batch, model, gpu })
+        let (connection, gpu) = (Some(connection), session.gpu());
+        Ok(Self { connection, generation, session, batch, model, gpu, delayed: Vec::new() })
     }
 
     /// Closes it in the child while the model stays open. One that has outstanding requests stays until the model is closed.
@@ -45,41 +46,74 @@ impl IsolatedInstance {
 
     /// Calls `lost`, from any thread, whenever the sequence state of this instance is lost.
     pub fn on_sequences_lost(&self, lost: impl Fn() + Send + Sync + 'static) {
-        if self.model.keeps_sequences {
+        if self.model.shared.keeps_sequences {
             let _ = self.session.on_sequences_lost.set(Box::new(lost));
         }
     }
 
-    /// Sends the requests as batch `id`. Each gets a final response, whatever happens to the child.
-    pub fn execute(&mut self, id: u64, requests: &mut Vec<InferRequest>) {
+    /// Sends the requests as batch `id`. Each gets a final response, whatever happens to the child. A thread that must not
+    /// wait for a child to be restarted leaves that to [`IsolatedInstance::send_delayed`].
+    pub fn execute(&mut self, id: u64, requests: &mut Vec<InferRequest>, may_wait: bool) {
         self.prepare(requests);
         if requests.is_empty() {
             return;
         }
+        if may_wait {
+            self.send_delayed();
+            return self.send(id, requests, true);
+        }
+        let connected = self.connection.as_ref().is_some_and(|c| !c.outstanding.is_closed());
+        if !connected || !self.delayed.is_empty() {
+            self.delayed.push((id, std::mem::take(requests)));
+            return;
+        }
+        self.send(id, requests, false);
+    }
+
+    /// Batches wait for [`IsolatedInstance::send_delayed`].
+    pub fn has_delayed(&self) -> bool {
+        !self.delayed.is_empty()
+    }
+
+    /// Sends the batches that a thread that must not wait has left.
+    pub fn send_delayed(&mut self) {
+        for (id, mut requests) in std::mem::take(&mut self.delayed) {
+            self.send(id, &mut requests, true);
+        }
+    }
+
+    /// Polls for responses for a short time, if that mostly succeeds.
+    pub fn poll(&self) {
+        if let Some(connection) = &self.connection {
+            connection.poll();
+        }
+    }
+
+    /// Time that the child took for the last execution; 0 before the first.
+    pub fn execution_ns(&self) -> u64 {
+        self.connection.as_ref().map_or(0, |connection| connection.execution_ns())
+    }
+
+    fn send(&mut self, id: u64, requests: &mut Vec<InferRequest>, may_wait: bool) {
         self.batch.id = id;
         loop {
-            let (model, batch, gpu) = (&self.model, &mut self.batch, self.gpu);
-            let (arena, states) = (&model.shared.inputs, &model.states);
-            let encode = |key, request: &_| encode(key, request, arena, states, gpu);
+            let (shared, batch, gpu) = (&self.model.shared, &mut self.batch, self.gpu);
+            let encode =
+                |key, request: &_| encode(key, request, &shared.inputs, &shared.states, gpu);
             if let Some(connection) = &self.connection {
-                // Locked before sending: a supervisor that closes the connection takes this lock, and so waits until
-                // the responses received before are passed on.
-                let mut reader = connection.reader.lock();
-                match connection.send(batch, requests, gpu, encode) {
-                    Ok(true) => {
-                        if let Some(reader) = &mut *reader {
-                            connection.read(reader, true);
-                        }
-                        return;
-                    }
-                    Ok(false) => {}
+                let unshare = |batch: &_| unshare_inputs(batch, &shared.inputs);
+                match connection.send(batch, requests, gpu, may_wait, encode, unshare) {
+                    Ok(Sent::Delivered) => return,
+                    Ok(Sent::ChildGone | Sent::WouldWait) => {}
                     Err(e) => {
-                        drop(reader);
-                        unshare_inputs(batch, &model.shared.inputs);
-                        let e = Error::new(e.code, format!("{}: {e}", model.shared.subject));
+                        let e = Error::new(e.code, format!("{}: {e}", shared.subject));
                         return self.fail(requests, &e);
                     }
                 }
+            }
+            if !may_wait {
+                self.delayed.push((id, std::mem::take(requests)));
+                return;
             }
             self.connection = None;
             match self.model.shared.live(self.generation) {
@@ -133,7 +167,7 @@ impl IsolatedInstance {
 
     /// No request may be removed from a batch: batch slots belong to sequences, or batch inputs describe the requests.
     fn keeps_batch(&self, request: &InferRequest) -> bool {
-        self.model.keeps_sequences || request.context().signature.keeps_batches()
+        self.model.shared.keeps_sequences || request.context().signature.keeps_batches()
     }
 
     /// Fails the requests. Their sequences are lost, since a step of each was not executed.
@@ -147,7 +181,7 @@ impl IsolatedInstance {
     /// Fails requests whose sequence state was in the lost child. They are executed all the same, without a response, so
     /// that the other requests keep their batch slots.
     fn fail_lost_sequences(&self, requests: &[InferRequest]) {
-        if !self.model.keeps_sequences {
+        if !self.model.shared.keeps_sequences {
             return;
         }
         let lost = requests.iter().filter(|r| !r.sequence.start && r.context().is_counted());

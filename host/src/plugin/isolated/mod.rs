@@ -22,12 +22,14 @@ mod requests; // requests as messages
 mod responses; // responses from the child, checked
 #[cfg(test)]
 mod responses_tests;
+mod spin; // polling before a thread sleeps
 mod stdio; // standard output and error of a child
 mod supervisor; // restarts the child
 #[cfg(any(test, feature = "fuzzing"))]
 #[allow(clippy::unwrap_used, reason = "not part of the server")]
 pub mod testing; // the host's side of a child's connections
 pub mod wire; // framing of messages
+pub mod work_channel; // messages of a work connection
 mod work_connection; // sends batches and cancellations
 
 pub use child_process::send_log_level;

@@ -7,13 +7,11 @@ use super::supervisor::{Health, Shared, State, arena, supervise};
 use crate::arena::Arena;
 use crate::error::{Error, Result};
 use crate::plugin::backend::Backend;
-use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::{CancelFlag, ModelFacts};
 use crate::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
 /// Grace period of closing until an instance has set its own.
@@ -22,12 +20,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// See the module text. Dropping it closes the model and ends the child.
 pub struct IsolatedModel {
     pub shared: Arc<Shared>,
-    /// Positions of the states among the outputs.
-    pub states: Vec<u32>,
     /// Alignment of inputs that the backend requires.
     pub align: usize,
-    /// The backend keeps sequence state, which is lost with the child.
-    pub keeps_sequences: bool,
     supervisor: Option<JoinHandle<()>>,
 }
 
@@ -38,14 +32,17 @@ impl IsolatedModel {
         cancel: &CancelFlag,
     ) -> Result<Arc<Self>> {
         let message = facts::model(facts);
+        let sequences =
+            matches!(facts.config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_)));
         let label = format!("model {}:{}", facts.name, facts.version);
         let shared = Arc::new(Shared {
             subject: format!("model '{}' version {}", facts.name, facts.version),
             backend: Arc::clone(backend),
-            handshake: handshake(&backend.path, &backend.settings),
+            handshake: handshake(&backend.file, &backend.settings),
             names: message.outputs.iter().map(|output| output.name.clone()).collect(),
             facts: message,
-            one_batch_at_a_time: max_in_flight(&backend.facts, facts.config) <= 1,
+            states: facts::state_positions(facts.signature),
+            keeps_sequences: sequences && facts.signature.states.is_empty(),
             limits: backend.limits.of_model(facts.config)?,
             cancel: cancel.clone(),
             inputs: arena(&format!("{label} inputs"))?,
@@ -62,15 +59,8 @@ impl IsolatedModel {
             .name(format!("supervisor {}", shared.label))
             .spawn(move || supervise(&of_thread, sender))
             .map_err(|e| Error::internal(format!("{}: no thread: {e}", shared.subject)))?;
-        let sequences =
-            matches!(facts.config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_)));
-        let model = Arc::new(Self {
-            states: facts::state_positions(facts.signature),
-            align: backend.facts.align,
-            keeps_sequences: sequences && facts.signature.states.is_empty(),
-            supervisor: Some(supervisor),
-            shared,
-        });
+        let model =
+            Arc::new(Self { align: backend.facts.align, supervisor: Some(supervisor), shared });
         let ended =
             |_| Error::internal(format!("{}: its supervisor thread ended", model.shared.subject));
         opened.recv().map_err(ended)??;
@@ -109,10 +99,4 @@ impl Drop for IsolatedModel {
             let _ = supervisor.join();
         }
     }
-}
-
-/// The most batches that an instance of the model may have accepted and not answered.
-fn max_in_flight(facts: &BackendFacts, config: &ModelConfig) -> usize {
-    let of_groups = config.instance_group.iter().map(|g| facts.max_in_flight_of(g.kind()));
-    of_groups.max().unwrap_or(facts.max_in_flight)
 }

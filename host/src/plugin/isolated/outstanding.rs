@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::request::{InferRequest, Responder};
 use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,24 @@ pub struct OutstandingRequests(Mutex<State>);
 struct State {
     by_key: HashMap<u64, InferRequest>,
     next_key: u64,
+    /// Batches that the child may not have taken yet, in the order of sending.
+    ahead: VecDeque<Sent>,
     /// Nothing is sent any more.
     closed: bool,
     /// When the child last responded, or got a request while none was outstanding.
     last_activity: Instant,
 }
+
+/// A batch that was sent.
+struct Sent {
+    id: u64,
+    keys: Range<u64>,
+    /// The child has taken it when its position has reached this.
+    position: u64,
+}
+
+/// Batches by number that the child has not taken.
+pub type Untaken = Vec<(u64, Vec<InferRequest>)>;
 
 /// Requests that were added together: their responders and keys.
 pub type Added = SmallVec<[(Arc<Responder>, u64); 8]>;
@@ -35,6 +49,7 @@ impl OutstandingRequests {
         Self(Mutex::new(State {
             by_key: HashMap::new(),
             next_key: 1,
+            ahead: VecDeque::new(),
             closed: false,
             last_activity: Instant::now(),
         }))
@@ -71,9 +86,46 @@ impl OutstandingRequests {
         Some(added)
     }
 
-    /// Moves `added` requests, which could not be sent, back to `requests`. A request that failed meanwhile is not returned.
-    pub fn take_back(&self, added: &Added, requests: &mut Vec<InferRequest>) {
+    /// Batch `id` of `added` requests was sent. The child has taken batches up to position `taken`.
+    pub fn sent(&self, id: u64, added: &Added, position: u64, taken: u64) {
+        let Some((_, first)) = added.first() else { return };
         let mut state = self.lock();
+        while state.ahead.front().is_some_and(|sent| sent.position <= taken) {
+            state.ahead.pop_front();
+        }
+        let keys = *first..*first + added.len() as u64;
+        state.ahead.push_back(Sent { id, keys, position });
+    }
+
+    /// Removes the batches that the child, which has ended, has not taken: it has taken batches up to position `taken`. Of
+    /// a child that was `late`, the request that it was late with stays, also if it has taken none.
+    pub fn untaken(&self, taken: u64, late: bool) -> Untaken {
+        let mut state = self.lock();
+        let State { by_key, ahead, .. } = &mut *state;
+        let untaken = ahead.drain(..).filter(|sent| sent.position > taken);
+        let batches = untaken.map(|sent| {
+            (sent.id, sent.keys.filter_map(|key| by_key.remove_entry(&key)).collect::<Vec<_>>())
+        });
+        let mut batches = batches.filter(|(_, requests)| !requests.is_empty()).collect::<Vec<_>>();
+        if late && by_key.is_empty() && !batches.is_empty() {
+            by_key.extend(batches.remove(0).1);
+        }
+        let requests = |all: Vec<(u64, InferRequest)>| all.into_iter().map(|(_, r)| r).collect();
+        batches.into_iter().map(|(id, all)| (id, requests(all))).collect()
+    }
+
+    /// Moves `added` requests, which could not be sent, back to `requests`. A request that failed meanwhile is not returned.
+    /// `unshare` returns the loans that `encode` has taken; those of a dead child are reset by others.
+    pub fn take_back(
+        &self,
+        added: &Added,
+        requests: &mut Vec<InferRequest>,
+        unshare: impl FnOnce(),
+    ) {
+        let mut state = self.lock();
+        if !state.closed {
+            unshare();
+        }
         requests.extend(added.iter().filter_map(|(_, key)| state.by_key.remove(key)));
     }
 

@@ -3,7 +3,8 @@
 //! dropped it and its own requests have.
 
 use super::messages::{ExecuteBatch, Region};
-use super::wire::{MAX_FILES, Sender};
+use super::wire::MAX_FILES;
+use super::work_channel::WorkSender;
 use crate::error::Result;
 use crate::request::InferRequest;
 use crate::request::memory::{Location, PlacedSlice};
@@ -30,12 +31,12 @@ impl SentRegions {
     /// [`SentRegions::dropped`].
     ///
     /// # Errors
-    /// As of [`Sender::send`].
+    /// As of [`WorkSender::send`].
     pub fn send(
         &self,
         requests: &[InferRequest],
         gpu: Option<i32>,
-        sender: &Sender,
+        sender: &WorkSender,
         observer: &Weak<impl RegionObserver + 'static>,
     ) -> Result<()> {
         let used = requests.iter().flat_map(slices);
@@ -76,7 +77,7 @@ impl SentRegions {
     }
 
     /// The region was dropped: no request uses it. The child gets to know it now if that does not block, else with the next region.
-    pub fn dropped(&self, number: u64, sender: &Sender) {
+    pub fn dropped(&self, number: u64, sender: &WorkSender) {
         let mut state = self.0.lock();
         if !state.sent.remove(&number) {
             return;
@@ -84,7 +85,7 @@ impl SentRegions {
         state.dropped.push(number);
         let dropped_regions = std::mem::take(&mut state.dropped);
         let message = ExecuteBatch { dropped_regions, ..ExecuteBatch::default() };
-        if !sender.try_send(&message) {
+        if !matches!(sender.send_now(&message), Ok(Some(_))) {
             state.dropped = message.dropped_regions;
         }
     }

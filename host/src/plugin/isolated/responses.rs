@@ -6,76 +6,126 @@ use super::messages::{Output, Response};
 use super::outstanding::OutstandingRequests;
 use super::params;
 use super::process::Process;
-use super::wire::{Received, Receiver};
+use super::spin::Spin;
+use super::wire::{Received, Receiver, Woken};
+use super::work_channel::{
+    MESSAGE, ON_SOCKET, corrupt, decode, receive_long, unannounced, unknown,
+};
 use crate::arena::Reader;
-use crate::error::Result;
+use crate::arena::ring::{Consumer, Corrupt};
+use crate::error::{Error, Result};
 use crate::plugin::batch::outputs::ResponseBuilder;
+use crate::sync::Mutex;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Poll time: small models respond about as fast as a sleeping thread wakes up.
+/// How long the thread that has sent a batch polls for the responses: small models respond sooner than a thread wakes up.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// The host's receiving side of a work connection.
-pub struct ResponseReader {
-    receiver: Receiver,
+/// What a child sends over a work connection: read by a thread of its own, or by a thread that has sent a batch and polls.
+pub struct Responses {
+    state: Mutex<State>,
     /// The arena of the outputs.
     memory: Arc<Reader>,
     /// Output names by position in `messages::ModelFacts::outputs`.
     names: Arc<[String]>,
-    /// The response deadline.
-    limit: Option<Duration>,
+    /// Time that the child took for the last execution.
+    execution_ns: AtomicU64,
 }
 
-impl ResponseReader {
-    pub fn new(
-        mut receiver: Receiver,
-        memory: &Arc<Reader>,
-        names: &Arc<[String]>,
-        limit: Option<Duration>,
-    ) -> Result<Self> {
-        receiver.set_timeout(limit)?;
-        receiver.set_spin(SPIN);
-        Ok(Self { receiver, memory: Arc::clone(memory), names: Arc::clone(names), limit })
+/// Locked while responses are delivered, which keeps their order.
+struct State {
+    ring: Consumer,
+    buffer: Vec<u8>,
+    /// The reader sleeps, or is about to.
+    sleeping: bool,
+    spin: Spin,
+}
+
+/// Why reading ends.
+enum End {
+    Violation(String),
+    Closed,
+    TimedOut,
+}
+
+impl Responses {
+    pub fn new(ring: Consumer, memory: &Arc<Reader>, names: &Arc<[String]>) -> Arc<Self> {
+        let spin = Spin::new(SPIN);
+        let state = State { ring, buffer: Vec::new(), sleeping: false, spin };
+        let (memory, names) = (Arc::clone(memory), Arc::clone(names));
+        let execution_ns = AtomicU64::new(0);
+        Arc::new(Self { state: Mutex::new(state), memory, names, execution_ns })
     }
 
-    /// Reads until the child is gone or is killed; with `until_idle` also until nothing is outstanding.
-    pub fn read(&mut self, outstanding: &OutstandingRequests, process: &Process, until_idle: bool) {
+    /// Time that the child took for the last execution; 0 before the first.
+    pub fn execution_ns(&self) -> u64 {
+        self.execution_ns.load(Ordering::Relaxed)
+    }
+
+    /// Polls for responses for a short time, until nothing is outstanding, if that mostly succeeds.
+    pub fn poll(&self, outstanding: &OutstandingRequests, process: &Process) {
         let _on_panic = KillOnPanic(process);
-        let reason = loop {
-            if until_idle && outstanding.is_empty() {
-                return;
-            }
-            match self.receiver.receive::<Response>() {
-                Ok(Received::Message(response)) => {
-                    if let Err(what) = self.deliver(outstanding, process, response) {
-                        break KillReason::ProtocolViolation(what);
+        // Another thread reads.
+        let Some(mut state) = self.state.try_lock() else { return };
+        let State { ring, buffer, sleeping, spin } = &mut *state;
+        ring.awake();
+        loop {
+            match ring.peek() {
+                // It is left to the reader, which the message on the socket wakes.
+                Ok(Some(ON_SOCKET)) => return,
+                Ok(None) => {
+                    let polls = !outstanding.is_empty();
+                    if polls && spin.until(|| !ring.is_empty()) {
+                        continue;
+                    }
+                    if !*sleeping || ring.prepare_sleep() {
+                        return;
                     }
                 }
-                Ok(Received::TimedOut) => {
-                    let Some(limit) = self.limit else { continue };
-                    match outstanding.time_left(limit) {
-                        Some(left) => drop(self.receiver.set_timeout(Some(left))),
-                        None => break KillReason::ResponseTimeout(limit),
+                Ok(Some(_)) | Err(Corrupt) => {
+                    if let Err(End::Violation(what)) =
+                        self.next(ring, buffer, None, outstanding, process)
+                    {
+                        return process.kill(KillReason::ProtocolViolation(what));
                     }
                 }
-                // The instance was closed.
-                Ok(Received::Closed) if outstanding.is_closed() => return,
-                Ok(Received::Closed) => {
-                    return process.connection_lost("closed a work connection");
-                }
-                Err(e) => {
-                    break KillReason::ProtocolViolation(format!(
-                        "sent a malformed response ({e})"
-                    ));
-                }
             }
-            while self.receiver.file().is_some() {}
+        }
+    }
+
+    /// Delivers the next response in the ring; false if there is none.
+    fn next(
+        &self,
+        ring: &mut Consumer,
+        buffer: &mut Vec<u8>,
+        socket: Option<&mut Receiver>,
+        outstanding: &OutstandingRequests,
+        process: &Process,
+    ) -> Result<bool, End> {
+        let malformed = |e: Error| End::Violation(format!("sent a malformed response ({e})"));
+        let damaged = |e: Corrupt| malformed(corrupt(e));
+        let long = match (ring.peek().map_err(damaged)?, socket) {
+            (Some(ON_SOCKET), Some(socket)) => match receive_long(socket).map_err(malformed)? {
+                Received::Message(response) => Some(response),
+                Received::Closed => return Err(End::Closed),
+                // Its record stays until the message is complete.
+                Received::TimedOut => return Err(End::TimedOut),
+            },
+            _ => None,
         };
-        process.kill(reason);
+        let kind = ring.pop(buffer).map_err(damaged)?;
+        let response = match (long, kind) {
+            (Some(response), _) => response,
+            (None, None) => return Ok(false),
+            (None, Some(MESSAGE)) => decode(buffer).map_err(malformed)?,
+            (None, Some(kind)) => return Err(malformed(unknown(kind))),
+        };
+        self.deliver(outstanding, process, response).map_err(End::Violation)?;
+        Ok(true)
     }
 
     /// Delivers a response to its request.
@@ -89,7 +139,7 @@ impl ResponseReader {
         process: &Process,
         response: Response,
     ) -> Result<(), String> {
-        let Response { key, last, data, failure, times } = response;
+        let Response { key, last, data, failure, times, execution_ns } = response;
         let last = last || failure.is_some();
         let (outputs, params) = data.map_or((None, Vec::new()), |d| (Some(d.outputs), d.params));
         // All outputs are read first, so that their references are released also after an error.
@@ -107,6 +157,9 @@ impl ResponseReader {
         let Some(target) = outstanding.target(key, last) else {
             return Err(format!("responded to request {key}, which is not outstanding"));
         };
+        if last {
+            self.execution_ns.store(execution_ns, Ordering::Relaxed);
+        }
         let responder = &target.responder;
         if let Some(execution) = responder.execution()
             && let [_, compute, output, ..] = times[..]
@@ -155,6 +208,82 @@ impl ResponseReader {
         self.memory
             .bytes(output.offset, output.bytes, Some(output.slot))
             .map_err(|e| format!("sent an invalid memory range ({e})"))
+    }
+}
+
+/// The thread that reads responses while no other polls for them.
+pub struct ResponseReader {
+    responses: Arc<Responses>,
+    socket: Receiver,
+    /// The response deadline.
+    limit: Option<Duration>,
+}
+
+impl ResponseReader {
+    pub fn new(
+        responses: &Arc<Responses>,
+        mut socket: Receiver,
+        limit: Option<Duration>,
+    ) -> Result<Self> {
+        socket.set_timeout(limit)?;
+        Ok(Self { responses: Arc::clone(responses), socket, limit })
+    }
+
+    /// Reads until the child is gone or is killed.
+    pub fn read(&mut self, outstanding: &OutstandingRequests, process: &Process) {
+        let _on_panic = KillOnPanic(process);
+        loop {
+            let reason = match self.step(outstanding, process) {
+                Ok(()) => continue,
+                Err(End::Violation(what)) => KillReason::ProtocolViolation(what),
+                Err(End::TimedOut) => {
+                    let Some(limit) = self.limit else { continue };
+                    match outstanding.time_left(limit) {
+                        Some(left) => {
+                            drop(self.socket.set_timeout(Some(left)));
+                            continue;
+                        }
+                        None => KillReason::ResponseTimeout(limit),
+                    }
+                }
+                // The instance was closed.
+                Err(End::Closed) if outstanding.is_closed() => return,
+                Err(End::Closed) => return process.connection_lost("closed a work connection"),
+            };
+            return process.kill(reason);
+        }
+    }
+
+    /// Delivers what is in the ring, then sleeps once.
+    fn step(&mut self, outstanding: &OutstandingRequests, process: &Process) -> Result<(), End> {
+        let malformed = |e: Error| End::Violation(format!("sent a malformed response ({e})"));
+        let responses = &*self.responses;
+        let mut state = responses.state.lock();
+        let State { ring, buffer, sleeping, .. } = &mut *state;
+        while responses.next(ring, buffer, Some(&mut self.socket), outstanding, process)? {
+            while self.socket.file().is_some() {}
+        }
+        if !ring.prepare_sleep() {
+            return Ok(());
+        }
+        *sleeping = true;
+        drop(state);
+        let woken = self.socket.wait();
+        let mut state = responses.state.lock();
+        state.sleeping = false;
+        state.ring.awake();
+        match woken.map_err(malformed)? {
+            // Responses that were sent before the end are delivered first.
+            _ if !state.ring.is_empty() => Ok(()),
+            // Another thread has delivered them. A child that only wakes this thread does not extend its deadline.
+            Received::Message(Woken::ByPeer) => {
+                let late = self.limit.is_some_and(|limit| outstanding.time_left(limit).is_none());
+                if late { Err(End::TimedOut) } else { Ok(()) }
+            }
+            Received::Message(Woken::ByMessage) => Err(malformed(unannounced())),
+            Received::Closed => Err(End::Closed),
+            Received::TimedOut => Err(End::TimedOut),
+        }
     }
 }
 

@@ -4,6 +4,9 @@ use super::messages::{
     ExecuteBatch, Failure, Output, Param, Request, Response, ResponseData, param,
 };
 use super::testing::{KillReason, WorkRig, without_inputs};
+use super::wire::Received;
+use super::work_channel::{MESSAGE, ON_SOCKET};
+use super::work_connection::Sent;
 use crate::error::Code;
 use crate::request::testing::{RecordedResponses, request};
 use crate::request::{DType, InferRequest};
@@ -126,9 +129,9 @@ fn failure_is_final_without_the_last_flag() {
         let response = Response { key, failure: failure.clone(), ..Response::default() };
         fixture.rig.child_end.0.send(&response).unwrap();
     }
-    let mut fixture = fixture;
+    let fixture = fixture;
     // Returns because nothing is outstanding; the connection is still open.
-    fixture.rig.connection.read(&mut fixture.rig.reader, true);
+    fixture.rig.connection.poll();
     assert!(fixture.rig.connection.outstanding.is_empty());
 }
 
@@ -136,6 +139,7 @@ fn failure_is_final_without_the_last_flag() {
 fn response_in_small_pieces_must_meet_the_deadline() {
     let limit = Duration::from_millis(50);
     let mut fixture = Fixture::with_deadline(Some(limit));
+    fixture.rig.push(ON_SOCKET, &[]);
     let (mut raw, over) = (fixture.rig.raw.try_clone().unwrap(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -144,10 +148,80 @@ fn response_in_small_pieces_must_meet_the_deadline() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        fixture.rig.connection.read(&mut fixture.rig.reader, false);
+        fixture.rig.connection.read(&mut fixture.rig.reader);
         over.store(true, Ordering::Relaxed);
     });
     assert_eq!(fixture.finish().1, Some(KillReason::ResponseTimeout(limit)));
+}
+
+/// A child that only wakes the host does not extend its deadline.
+#[test]
+fn wake_ups_without_responses_do_not_extend_the_deadline() {
+    let limit = Duration::from_millis(50);
+    let mut fixture = Fixture::with_deadline(Some(limit));
+    let (mut raw, over) = (fixture.rig.raw.try_clone().unwrap(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) && raw.write_all(&[0; 4]).is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        fixture.rig.connection.read(&mut fixture.rig.reader);
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fixture.finish().1, Some(KillReason::ResponseTimeout(limit)));
+}
+
+#[test]
+fn records_and_messages_on_the_socket_must_agree() {
+    let mut unknown = Fixture::new();
+    unknown.rig.push(7, b"");
+    assert!(violation(unknown.finish().1).contains("unknown kind 7"));
+    let unannounced = Fixture::new();
+    (&unannounced.rig.raw).write_all(&1u32.to_ne_bytes()).unwrap();
+    assert!(violation(unannounced.finish().1).contains("without its record"));
+}
+
+/// A response that is too long for the ring comes over the socket, in order.
+#[test]
+fn long_response_keeps_its_place() {
+    let fixture = Fixture::new();
+    let text = "x".repeat(100_000);
+    let failure = Some(Failure { code: 1, text, ..Failure::default() });
+    let (sender, output) = (&fixture.rig.child_end.0, fixture.output());
+    sender.send(&valid(1, output)).unwrap();
+    std::thread::scope(|scope| {
+        let (rig, sent) = (&fixture.rig, Response { key: 2, failure, ..Response::default() });
+        scope.spawn(move || rig.child_end.0.send(&sent).unwrap());
+    });
+    fixture.rig.child_end.0.send(&valid(3, fixture.output())).unwrap();
+    let (recorded, why) = fixture.finish();
+    assert_eq!(why, None);
+    assert!(recorded[0].lock()[0].0.is_ok() && recorded[2].lock()[0].0.is_ok());
+    assert_eq!(recorded[1].lock()[0].0.as_ref().unwrap_err().message.len(), 100_000);
+}
+
+/// The host gets back what a child has not taken when it ends.
+#[test]
+fn untaken_batches_are_returned() {
+    let mut fixture = Fixture::new();
+    let mut batch = ExecuteBatch { id: 9, ..ExecuteBatch::default() };
+    for _ in 0..2 {
+        let mut requests = vec![outstanding(&mut fixture.recorded)];
+        let connection = &fixture.rig.connection;
+        let sent = connection.send(&mut batch, &mut requests, None, true, without_inputs, |_| ());
+        assert_eq!(sent.unwrap(), Sent::Delivered);
+        batch.id += 1;
+    }
+    // It takes the batch of the fixture, and the next.
+    for _ in 0..2 {
+        let taken = fixture.rig.child_end.1.receive::<ExecuteBatch>().unwrap();
+        assert!(matches!(taken, Received::Message(_)));
+    }
+    let untaken = fixture.rig.connection.untaken();
+    let found: Vec<_> = untaken.iter().map(|(id, requests)| (*id, requests.len())).collect();
+    assert_eq!(found, [(10, 1)]);
+    drop(fixture.finish());
 }
 
 #[test]
@@ -156,21 +230,21 @@ fn oversized_batch_is_refused_and_not_sent() {
     let mut requests = vec![outstanding(&mut fixture.recorded)];
     let long =
         |key, _: &InferRequest| Request { key, id: "x".repeat(65 << 20), ..Request::default() };
-    let e = fixture
-        .rig
-        .connection
-        .send(&mut ExecuteBatch::default(), &mut requests, None, long)
-        .unwrap_err();
-    assert_eq!((e.code, requests.len()), (Code::InvalidArg, 1));
+    let batch = &mut ExecuteBatch::default();
+    let connection = &fixture.rig.connection;
+    let mut unshared = false;
+    let unshare = |_: &_| unshared = true;
+    let sent = connection.send(batch, &mut requests, None, true, long, unshare);
+    assert_eq!((sent.unwrap_err().code, requests.len(), unshared), (Code::InvalidArg, 1, true));
+    // Nor does a thread send it that must not wait for the child.
+    let long =
+        |key, _: &InferRequest| Request { key, id: "x".repeat(10_000), ..Request::default() };
+    let sent = connection.send(batch, &mut requests, None, false, long, |_| ());
+    assert_eq!((sent.unwrap(), requests.len()), (Sent::WouldWait, 1));
     // The connection is still usable.
-    assert!(
-        fixture
-            .rig
-            .connection
-            .send(&mut ExecuteBatch::default(), &mut requests, None, without_inputs)
-            .unwrap()
-    );
-    fixture.rig.child_end.0.send(&valid(5, fixture.output())).unwrap();
+    let sent = connection.send(batch, &mut requests, None, false, without_inputs, |_| ());
+    assert_eq!(sent.unwrap(), Sent::Delivered);
+    fixture.rig.child_end.0.send(&valid(6, fixture.output())).unwrap();
     let (recorded, why) = fixture.finish();
     assert_eq!(why, None);
     assert!(recorded[3].lock()[0].0.is_ok());
@@ -233,6 +307,7 @@ fn response(right: &Output) -> impl Strategy<Value = Response> + use<> {
             data,
             failure,
             times,
+            execution_ns: 1,
         })
 }
 
@@ -260,8 +335,12 @@ proptest! {
     }
 
     #[test]
-    fn malformed_bytes_kill_the_child(bytes in prop::collection::vec(any::<u8>(), 1..200)) {
-        let fixture = Fixture::new();
+    fn malformed_bytes_kill_the_child(
+        kind in or_any(MESSAGE, 0..4u32),
+        bytes in prop::collection::vec(any::<u8>(), 1..200),
+    ) {
+        let mut fixture = Fixture::new();
+        fixture.rig.push(kind, &bytes);
         (&fixture.rig.raw).write_all(&bytes).unwrap();
         let (recorded, _) = fixture.finish();
         prop_assert!(recorded.iter().all(|responses| responses.lock().iter().filter(|t| t.1).count() == 1));

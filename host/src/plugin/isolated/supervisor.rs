@@ -29,7 +29,6 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Pause before the second restart in a row without a successful response; doubled by each further one.
@@ -141,7 +140,7 @@ impl Shared {
             "{}: {} was replaced after the model was loaded with backend '{}' {}; its restarted process uses the new \
              file, which declares version {now}; reload the model to update the server",
             self.subject,
-            self.backend.path.display(),
+            self.backend.file.path().display(),
             self.backend.facts.name,
             self.backend.facts.version
         );
@@ -185,16 +184,27 @@ impl Shared {
         }
         let sessions = state.sessions.clone();
         drop(state);
-        let closed: Vec<_> = sessions.iter().filter_map(|session| session.disconnect()).collect();
-        closed.iter().for_each(|(connection, _)| connection.close());
+        let closed = sessions.iter().filter_map(|session| {
+            let (connection, thread) = session.disconnect()?;
+            Some((session, connection, thread))
+        });
+        let closed: Vec<_> = closed.collect();
+        closed.iter().for_each(|(_, connection, _)| connection.close());
         self.changed.notify_all();
         // Before requests fail: their callers may send the next requests of the sequences at once.
         sessions.iter().for_each(|session| session.notify_lost());
-        for (connection, thread) in closed {
+        for (session, connection, thread) in closed {
             // Waits until the reader has passed on what was received before the exit.
-            let reader = connection.reader.lock().take();
-            drop((reader, thread.map(JoinHandle::join)));
+            drop(thread.join());
+            if !self.keeps_sequences {
+                session.keep_untaken(connection.untaken());
+            }
             connection.outstanding.fail(error);
+        }
+        if !restart || pause.is_some() {
+            for session in &sessions {
+                session.fail_untaken(error);
+            }
         }
         restart && self.pause(pause)
     }

@@ -3,10 +3,14 @@
 pub use super::exit_reason::KillReason;
 use super::messages::{ControlResponse, Empty, ExecuteBatch, Request, control_request};
 use super::process::Process;
-use super::responses::ResponseReader;
-use super::wire::{Receiver, Sender, pair, split};
-use super::work_connection::WorkConnection;
+use super::responses::{ResponseReader, Responses};
+use super::wire::{pair, split};
+use super::work_channel::{End, WorkReceiver, WorkSender, channel};
+pub use super::work_channel::{MESSAGE, ON_SOCKET};
+use super::work_connection::{Sent, WorkConnection};
 use super::{control, facts};
+pub use crate::arena::ring::{Kind, MAX_RECORD};
+use crate::arena::ring::{Producer, Rings};
 use crate::arena::{Arena, Block, Reader, SharedRange};
 use crate::error::{Error, Result};
 use crate::plugin::backend_facts::BackendFacts;
@@ -30,9 +34,10 @@ pub struct WorkRig {
     pub connection: Arc<WorkConnection>,
     pub reader: ResponseReader,
     pub process: Arc<Process>,
-    pub child_end: (Sender, Receiver),
-    /// The child's end without framing.
+    pub child_end: (WorkSender, WorkReceiver),
+    /// The child's ends without framing.
     pub raw: UnixStream,
+    pub ring: Producer,
     /// The arena of the child.
     pub outputs: Arc<Arena>,
     /// A zeroed block in it, always at the same offset.
@@ -48,19 +53,31 @@ impl WorkRig {
     /// The requests get the keys 1, 2, 3 and so on. `names` are the outputs by position.
     pub fn new(names: &[&str], mut requests: Vec<InferRequest>, limit: Option<Duration>) -> Self {
         let (process, _) = Process::fake(&EXITED);
-        let (host_end, child_end) = pair().unwrap();
-        let (sender, receiver) = split(host_end);
+        let (host_end, socket, file) = channel().unwrap();
+        let (sender, ring, receiver) = host_end.split(limit).unwrap();
         let outputs = Arena::new("test", 1 << 21).unwrap();
         let memory = Reader::new(&outputs.file().try_clone_to_owned().unwrap()).unwrap();
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        let reader = ResponseReader::new(receiver, &memory, &names, limit).unwrap();
-        let connection = WorkConnection::new(sender, Arc::clone(&process), 0, None);
+        let responses = Responses::new(ring, &memory, &names);
+        let reader = ResponseReader::new(&responses, receiver, limit).unwrap();
+        let connection = WorkConnection::new(sender, Arc::clone(&process), 0, &responses);
         let block = outputs.alloc(64, true).unwrap();
-        let raw = child_end.try_clone().unwrap();
-        let child_end = split(child_end);
+        let raw = socket.try_clone().unwrap();
+        let ring = Rings::open(&file).unwrap().ends(false).0;
+        let (to_host, from_host, of_socket) =
+            End::other(socket, &file).unwrap().split(None).unwrap();
+        let child_end = (to_host, WorkReceiver::new(from_host, of_socket, Duration::ZERO));
         let batch = &mut ExecuteBatch::default();
-        assert!(connection.send(batch, &mut requests, None, without_inputs).unwrap());
-        Self { connection, reader, process, child_end, raw, outputs, block }
+        assert!(
+            connection.send(batch, &mut requests, None, true, without_inputs, |_| ()).unwrap()
+                == Sent::Delivered
+        );
+        Self { connection, reader, process, child_end, raw, ring, outputs, block }
+    }
+
+    /// Puts a record into the ring of the child, instead of `child_end`.
+    pub fn push(&mut self, kind: Kind, bytes: &[u8]) {
+        assert!(self.ring.push(kind, bytes).unwrap());
     }
 
     /// Shares the first `len` bytes of the block with the host.
@@ -74,7 +91,7 @@ impl WorkRig {
     /// Reads everything that the child has sent, then the end of the connection. Returns why the child was killed.
     pub fn finish(mut self) -> Option<KillReason> {
         self.child_end.0.shut_down();
-        self.connection.read(&mut self.reader, false);
+        self.connection.read(&mut self.reader);
         self.connection.close();
         self.connection.outstanding.fail(&Error::internal("gone"));
         self.process.kill_reason()

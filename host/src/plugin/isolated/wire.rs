@@ -23,6 +23,9 @@ const KEEP: usize = 1 << 20;
 /// Limit of file descriptors in one message.
 pub const MAX_FILES: usize = 4;
 
+/// A wake-up: the head of a message without bytes.
+const WAKE: [u8; 4] = [0; 4];
+
 /// A new connection: one socket for each process.
 pub fn pair() -> Result<(UnixStream, UnixStream)> {
     UnixStream::pair().map_err(|e| failed("created", e))
@@ -42,6 +45,14 @@ pub enum Received<M> {
     TimedOut,
 }
 
+/// What [`Receiver::wait`] has waited for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Woken {
+    ByPeer,
+    /// The next [`Receiver::receive`] begins with a message.
+    ByMessage,
+}
+
 /// The sending half. Any thread may send; messages are not interleaved.
 pub struct Sender {
     socket: Arc<UnixStream>,
@@ -57,33 +68,14 @@ pub struct Receiver {
     end: usize,
     files: VecDeque<OwnedFd>,
     timeout: Option<Duration>,
-    /// How long to poll before blocking.
-    spin: Duration,
-    /// Number of further receives that block without polling.
-    skip: u32,
 }
-
-/// Number of receives that block without polling after one has polled in vain.
-const SPIN_BACKOFF: u32 = 32;
 
 /// Splits one end into its halves.
 pub fn split(socket: UnixStream) -> (Sender, Receiver) {
     let socket = Arc::new(socket);
     let sender = Sender { socket: Arc::clone(&socket), scratch: Mutex::default() };
     let buffer = vec![0; 4 << 10];
-    (
-        sender,
-        Receiver {
-            socket,
-            buffer,
-            start: 0,
-            end: 0,
-            files: VecDeque::new(),
-            timeout: None,
-            spin: Duration::ZERO,
-            skip: 0,
-        },
-    )
+    (sender, Receiver { socket, buffer, start: 0, end: 0, files: VecDeque::new(), timeout: None })
 }
 
 impl Sender {
@@ -150,6 +142,14 @@ impl Sender {
         }
     }
 
+    /// Ends [`Receiver::wait`] of the peer, without blocking: while the socket is full, it has something to receive.
+    pub fn wake(&self) {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        if rustix::net::send(&self.socket, &WAKE, flags).is_ok_and(|sent| sent < WAKE.len()) {
+            self.shut_down();
+        }
+    }
+
     /// Closes the connection for both sides.
     pub fn shut_down(&self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
@@ -164,9 +164,16 @@ impl Receiver {
         self.socket.set_read_timeout(timeout).map_err(|e| failed("used", e))
     }
 
-    /// Polls for this long before blocking, which pays off where most messages arrive sooner than a thread wakes up.
-    pub fn set_spin(&mut self, spin: Duration) {
-        self.spin = spin;
+    /// Waits for a wake-up, which is taken, or for the beginning of a message, which is not.
+    pub fn wait(&mut self) -> Result<Received<Woken>> {
+        if let Some(end) = self.fill(4)? {
+            return Ok(end);
+        }
+        if self.buffer[self.start..self.start + 4] != WAKE {
+            return Ok(Received::Message(Woken::ByMessage));
+        }
+        self.start += 4;
+        Ok(Received::Message(Woken::ByPeer))
     }
 
     /// The next message.
@@ -216,15 +223,12 @@ impl Receiver {
         if self.buffer.len() < need {
             self.buffer.resize(need, 0);
         }
-        self.skip = self.skip.saturating_sub(1);
-        let mut spin = (!self.spin.is_zero() && self.skip == 0).then(|| Instant::now() + self.spin);
         let mut begun = None;
         while self.end < need {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
             let mut bytes = [IoSliceMut::new(&mut self.buffer[self.end..])];
-            let mut flags = RecvFlags::CMSG_CLOEXEC;
-            flags.set(RecvFlags::DONTWAIT, spin.is_some());
+            let flags = RecvFlags::CMSG_CLOEXEC;
             match rustix::net::recvmsg(&*self.socket, &mut bytes, &mut ancillary, flags) {
                 Ok(got) => {
                     for message in ancillary.drain() {
@@ -249,13 +253,6 @@ impl Receiver {
                 Err(rustix::io::Errno::INTR) => {}
                 // The peer died with unread messages.
                 Err(rustix::io::Errno::CONNRESET) => return Ok(Some(Received::Closed)),
-                Err(rustix::io::Errno::AGAIN) if spin.is_some() => {
-                    if spin.is_some_and(|until| Instant::now() >= until) {
-                        (spin, self.skip) = (None, SPIN_BACKOFF);
-                    }
-                    // The peer may need this core.
-                    std::thread::yield_now();
-                }
                 Err(rustix::io::Errno::AGAIN) => return Ok(Some(Received::TimedOut)),
                 Err(e) => return Err(failed("read", e)),
             }

@@ -1,86 +1,125 @@
 //! The work connection of an instance, the host's end: sends batches and cancellations.
 
+use super::exit_reason::KillReason;
 use super::messages::{Cancel, ExecuteBatch, Request, control_request};
-use super::outstanding::OutstandingRequests;
+use super::outstanding::{OutstandingRequests, Untaken};
 use super::process::Process;
 use super::regions::SentRegions;
-use super::responses::ResponseReader;
-use super::wire::Sender;
+use super::responses::{ResponseReader, Responses};
+use super::work_channel::WorkSender;
 use crate::error::{Code, Result};
 use crate::request::shared_region::RegionObserver;
 use crate::request::{CancelObserver, InferRequest};
-use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
 
 /// See the module text.
 pub struct WorkConnection {
-    sender: Sender,
+    sender: WorkSender,
     pub process: Arc<Process>,
     ordinal: u32,
     pub outstanding: OutstandingRequests,
-    /// The receiving side, if the instance's own thread reads responses; else a thread of its own has it.
-    pub reader: Mutex<Option<ResponseReader>>,
+    responses: Arc<Responses>,
     /// Client shared memory that the child has opened.
     regions: SentRegions,
     me: Weak<WorkConnection>,
 }
 
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sent {
+    Delivered,
+    /// The child is gone or about to be killed; the requests are unchanged.
+    ChildGone,
+    /// The child would have to read first; the requests are unchanged.
+    WouldWait,
+}
+
 impl WorkConnection {
     pub fn new(
-        sender: Sender,
+        sender: WorkSender,
         process: Arc<Process>,
         ordinal: u32,
-        reader: Option<ResponseReader>,
+        responses: &Arc<Responses>,
     ) -> Arc<Self> {
-        let (outstanding, reader) = (OutstandingRequests::new(), Mutex::new(reader));
-        let regions = SentRegions::default();
+        let (outstanding, regions) = (OutstandingRequests::new(), SentRegions::default());
         Arc::new_cyclic(|me| {
-            let me = me.clone();
-            Self { sender, process, ordinal, outstanding, reader, regions, me }
+            let (me, responses) = (me.clone(), Arc::clone(responses));
+            Self { sender, process, ordinal, outstanding, responses, regions, me }
         })
     }
 
-    /// Sends the requests as one batch of the messages that `encode` makes. `gpu` is that of the instance. Returns false if the child is gone or about
-    /// to be killed; `requests` are unchanged then.
+    /// Sends the requests as one batch of the messages that `encode` makes. `gpu` is that of the instance. `unshare` returns
+    /// the loans that `encode` took, if the batch is not sent.
     ///
     /// # Errors
-    /// The message is too large. `requests` are unchanged; the caller must return the loans that `encode` took.
+    /// The message is too large. `requests` are unchanged.
     pub fn send(
         &self,
         batch: &mut ExecuteBatch,
         requests: &mut Vec<InferRequest>,
         gpu: Option<i32>,
+        may_wait: bool,
         mut encode: impl FnMut(u64, &InferRequest) -> Request,
-    ) -> Result<bool> {
+        unshare: impl FnOnce(&ExecuteBatch),
+    ) -> Result<Sent> {
         if let Err(e) = self.regions.send(requests, gpu, &self.sender, &self.me) {
             self.process.connection_lost(&format!("stopped reading requests ({e})"));
-            return Ok(false);
+            return Ok(Sent::ChildGone);
         }
         batch.requests.clear();
         let messages = &mut batch.requests;
         let encode = |key, request: &_| messages.push(encode(key, request));
-        let Some(sent) = self.outstanding.add(requests, encode) else { return Ok(false) };
-        if let Err(e) = self.sender.send(batch) {
-            // A partial message is not executed. Requests that are no longer outstanding were failed by the supervisor.
-            self.outstanding.take_back(&sent, requests);
-            if e.code == Code::InvalidArg {
-                return Err(e);
+        let Some(sent) = self.outstanding.add(requests, encode) else { return Ok(Sent::ChildGone) };
+        let position = match may_wait {
+            true => self.sender.send(batch).map(Some),
+            false => self.sender.send_now(batch),
+        };
+        match position {
+            Ok(None) => {
+                self.outstanding.take_back(&sent, requests, || unshare(batch));
+                return Ok(Sent::WouldWait);
             }
-            // If it is alive, it has not read for the whole write timeout.
-            self.process.connection_lost(&format!("stopped reading requests ({e})"));
-            return Ok(requests.is_empty());
+            Ok(Some(position)) => {
+                self.outstanding.sent(batch.id, &sent, position, self.sender.taken());
+            }
+            Err(e) => {
+                // A partial message is not executed. Requests that are no longer outstanding were failed by the supervisor.
+                self.outstanding.take_back(&sent, requests, || unshare(batch));
+                if e.code == Code::InvalidArg {
+                    return Err(e);
+                }
+                // If it is alive, it has not read for the whole write timeout.
+                self.process.connection_lost(&format!("stopped reading requests ({e})"));
+                return Ok(if requests.is_empty() { Sent::Delivered } else { Sent::ChildGone });
+            }
         }
         for (responder, key) in sent {
             if responder.cancel_token.notify(self.me.clone(), key) {
                 self.cancelled(key);
             }
         }
-        Ok(true)
+        Ok(Sent::Delivered)
     }
 
-    /// Reads responses until the child is gone or is killed; with `until_idle` also until nothing is outstanding.
-    pub fn read(&self, reader: &mut ResponseReader, until_idle: bool) {
-        reader.read(&self.outstanding, &self.process, until_idle);
+    /// Polls for responses for a short time, if that mostly succeeds.
+    pub fn poll(&self) {
+        self.responses.poll(&self.outstanding, &self.process);
+    }
+
+    /// Reads responses until the child is gone or is killed.
+    pub fn read(&self, reader: &mut ResponseReader) {
+        reader.read(&self.outstanding, &self.process);
+    }
+
+    /// Time that the child took for the last execution; 0 before the first.
+    pub fn execution_ns(&self) -> u64 {
+        self.responses.execution_ns()
+    }
+
+    /// Removes the batches that the child, which has ended, has not begun.
+    pub fn untaken(&self) -> Untaken {
+        let late = matches!(self.process.kill_reason(), Some(KillReason::ResponseTimeout(_)));
+        self.outstanding.untaken(self.sender.taken(), late)
     }
 
     /// Sends nothing any more. Responses that were received already can still be read.

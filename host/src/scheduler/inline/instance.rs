@@ -1,6 +1,6 @@
 //! An instance that its own thread and network threads run in turn, never two at a time.
 
-use super::debt::SlowBatchDebt;
+use super::debt::{FAST_BATCH_NS, SlowBatchDebt};
 use super::{InlineInstance, InlineRun};
 use crate::clock::now_ns;
 use crate::scheduler::{Batch, Queue};
@@ -12,14 +12,15 @@ const MAX_RUN_NS: u64 = 30_000;
 
 /// A backend instance that may be executed on any thread.
 pub trait Executor: Send {
-    /// Executes what was taken from the queue; the backend may respond later.
-    fn execute(&mut self, batch: &mut Batch);
+    /// Executes what was taken from the queue; the backend may respond later. `inline`: the thread must not wait long.
+    /// Returns the time that the execution took where it took place in another process.
+    fn execute(&mut self, batch: &mut Batch, inline: bool) -> Option<u64>;
 
     /// The backend has few enough outstanding requests to accept another batch.
     fn has_capacity(&self) -> bool;
 
     /// Blocks until [`Executor::has_capacity`].
-    fn wait_for_capacity(&self);
+    fn wait_for_capacity(&mut self);
 }
 
 /// See the module text.
@@ -48,8 +49,8 @@ impl<E: Executor + 'static> SharedInstance<E> {
         while queue.take(ordinal, &mut batch) {
             if let Some(Inner { executor, .. }) = shared.lock().as_mut() {
                 let start = now_ns();
-                executor.execute(&mut batch);
-                shared.debt.record(now_ns().saturating_sub(start));
+                let took = executor.execute(&mut batch, false);
+                shared.debt.record(took.unwrap_or_else(|| now_ns().saturating_sub(start)));
                 executor.wait_for_capacity();
             }
         }
@@ -73,11 +74,17 @@ impl<E: Executor + 'static> InlineInstance for SharedInstance<E> {
         let Some(Inner { batch, executor }) = inner.as_mut() else { return };
         while run.next_batch(now, batch) {
             let start = now;
-            executor.execute(batch);
+            let took = executor.execute(batch, true);
             now = now_ns();
             let outstanding = !executor.has_capacity();
-            // Only the instance's own thread may wait for a backend that responds later.
-            self.debt.record(if outstanding { u64::MAX } else { now.saturating_sub(start) });
+            self.debt.record(match took {
+                // Its own thread waits as well as this one.
+                Some(took) if outstanding => took.max(2 * FAST_BATCH_NS),
+                Some(took) => took,
+                // Only the instance's own thread may wait for a backend that responds later.
+                None if outstanding => u64::MAX,
+                None => now.saturating_sub(start),
+            });
             if outstanding || now > end {
                 run.stop(outstanding);
                 break;
@@ -86,7 +93,7 @@ impl<E: Executor + 'static> InlineInstance for SharedInstance<E> {
     }
 
     fn wait_for_capacity(&self) {
-        if let Some(Inner { executor, .. }) = self.lock().as_ref() {
+        if let Some(Inner { executor, .. }) = self.lock().as_mut() {
             executor.wait_for_capacity();
         }
     }

@@ -8,7 +8,7 @@
 //!   delivered (an ensemble's next step) goes to another thread.
 //! - [`watchdog`]: when a thread is held up, an idle one takes over its sockets.
 //! - [`debt`]: only instances whose batches take at most 0.1 ms on average.
-//! - `instance/worker.rs`: only backends that allow any thread; no GPU, isolated, niced or large-stack instances.
+//! - `instance/worker.rs`: only backends that allow any thread, and isolated ones; no GPU, niced or large-stack instances.
 //! - `queue/submit.rs`: no request with a deadline or of a decoupled model, and from a stream only where requests are
 //!   independent of each other.
 //!

@@ -119,6 +119,11 @@ impl Queue {
         self.lock().instances.add(instance);
     }
 
+    /// Requests are executed one by one in the order of arrival.
+    pub fn is_independent(&self) -> bool {
+        self.independent
+    }
+
     pub fn is_sequence(&self) -> bool {
         self.lock().batcher.is_sequence()
     }

@@ -25,7 +25,7 @@ pub enum JobKind {
     Complete(ModelFacts),
     Probe(ProbeFacts),
     OpenModel(ModelFacts, [Option<OwnedFd>; 2]),
-    OpenInstance(InstanceFacts, Option<OwnedFd>),
+    OpenInstance(InstanceFacts, [Option<OwnedFd>; 2]),
     Close,
 }
 
@@ -65,7 +65,7 @@ impl ControlReader {
                 JobKind::OpenModel(facts, [self.receiver.file(), self.receiver.file()])
             }
             Some(control_request::Kind::OpenInstance(facts)) => {
-                JobKind::OpenInstance(facts, self.receiver.file())
+                JobKind::OpenInstance(facts, [self.receiver.file(), self.receiver.file()])
             }
             Some(control_request::Kind::Close(_)) => JobKind::Close,
             None => {

@@ -9,7 +9,8 @@ use crate::clock::now_ns;
 use crate::device::{LostWatch, Streams};
 use crate::error::{Error, Result};
 use crate::plugin::isolated::messages::{self, ControlResponse, ExecuteBatch};
-use crate::plugin::isolated::wire::{Received, Receiver, split};
+use crate::plugin::isolated::wire::Received;
+use crate::plugin::isolated::work_channel::{End, WorkReceiver};
 use crate::plugin::model::{Instance, LocalInstance};
 use crate::plugin::{FrameHold, InstanceFacts, Runner};
 use crate::request::InferRequest;
@@ -23,9 +24,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use trtserver_plugin_api::abi::descriptors::instance_kind;
+use trtserver_proto::v2::model_instance_group::Kind;
 
 /// Poll time: a client that waits for each response sends the next request within it, which saves waking this thread.
-/// `Receiver` stops polling for a while where it is in vain.
+/// `Spin` stops polling for a while where it is in vain.
 const SPIN: Duration = Duration::from_micros(200);
 
 /// All instances of the process.
@@ -49,13 +51,15 @@ impl Instances {
         &self,
         model: &Arc<OpenModel>,
         facts: messages::InstanceFacts,
-        file: OwnedFd,
+        (file, rings): (OwnedFd, OwnedFd),
         control: &Arc<Control>,
         number: u64,
     ) -> Result<()> {
         let failed = |e| Error::internal(format!("instance {}: {e}", facts.name));
         let socket = UnixStream::from(file);
-        let (sender, receiver) = split(socket.try_clone().map_err(failed)?);
+        let end = End::other(socket.try_clone().map_err(failed)?, &rings)?;
+        let (sender, ring, receiver) = end.split(None)?;
+        let receiver = WorkReceiver::new(ring, receiver, SPIN);
         let responses = ResponseSender::new(sender, &model.arena, &model.signature);
         let name = format!("{}/{}#{}", model.signature.model, model.version, facts.ordinal);
         let ordinal = facts.ordinal;
@@ -117,7 +121,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(self, mut receiver: Receiver, control: &Control, number: u64) {
+    fn run(self, mut receiver: WorkReceiver, control: &Control, number: u64) {
         // However this thread ends, the host sees the connection close.
         let _close = CloseOnExit(Arc::clone(&self.responses));
         let opened = catch_unwind(AssertUnwindSafe(|| self.open())).unwrap_or_else(|_| {
@@ -136,15 +140,20 @@ impl Worker {
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
         let mut regions = Regions::new(gpu.1.gpu().map(|streams| streams.device));
-        receiver.set_spin(SPIN);
+        let gpu_instance = self.facts.kind == instance_kind::GPU;
+        let kind = if gpu_instance { Kind::Gpu } else { Kind::Cpu };
+        let facts = &self.model.model.backend.facts;
+        let max_in_flight = facts.max_in_flight_of(kind, self.model.decoupled);
         loop {
+            // The host sends batches ahead. One that was not taken is executed by the next process if this one crashes.
+            outstanding.wait_at_most(max_in_flight - 1, None);
             let batch = match receiver.receive::<ExecuteBatch>() {
                 Ok(Received::Message(batch)) => batch,
                 Ok(Received::TimedOut) => continue,
                 Ok(Received::Closed) => break,
                 Err(e) => exit_on_violation(&e),
             };
-            regions.update(&batch, &mut receiver);
+            regions.update(&batch, &mut receiver.socket);
             let execute = || {
                 let batch = (batch, &regions);
                 self.execute(&mut instance, &mut hold, batch, &mut requests, &outstanding);

@@ -13,6 +13,7 @@ use crate::plugin::isolated::messages::{
     BackendInfo, ControlResponse, Devices, Handshake, InstanceFacts, ModelFacts, Patch, ProbeFacts,
 };
 use crate::plugin::load_priority::LowPriority;
+use crate::plugin::plugin_file::{Adapted, PluginFile};
 use crate::plugin::{self, CancelFlag, Isolation};
 use crate::request::buffer;
 use std::os::fd::OwnedFd;
@@ -67,12 +68,13 @@ impl MainThread {
                 JobKind::Complete(facts) => self.complete(&facts),
                 JobKind::Probe(facts) => self.probe(&facts),
                 JobKind::OpenModel(facts, files) => self.open_model(&facts, files),
-                JobKind::OpenInstance(facts, file) => match self.open_instance(number, facts, file)
-                {
-                    // Its thread responds.
-                    Ok(()) => continue,
-                    Err(e) => Err(e),
-                },
+                JobKind::OpenInstance(facts, files) => {
+                    match self.open_instance(number, facts, files) {
+                        // Its thread responds.
+                        Ok(()) => continue,
+                        Err(e) => Err(e),
+                    }
+                }
                 JobKind::Close => {
                     self.close();
                     self.control.respond_last(number);
@@ -91,8 +93,13 @@ impl MainThread {
         let Some(handshake) = &self.handshake else {
             return Err(Error::internal("the host sent no handshake"));
         };
-        let backend =
-            Backend::load_locally(handshake.file.clone().into(), handshake.settings.clone())?;
+        let adapted = handshake.adapted.as_ref().map(|a| Adapted {
+            adapter: a.adapter.clone(),
+            name: a.name.clone(),
+            file: a.file.clone().into(),
+        });
+        let file = PluginFile { library: handshake.file.clone().into(), adapted };
+        let backend = Backend::load_locally(file, handshake.settings.clone())?;
         Ok(Arc::clone(self.backend.insert(Arc::new(backend))))
     }
 
@@ -105,6 +112,7 @@ impl MainThread {
             platforms: facts.platforms.iter().flat_map(|(p, f)| [p.clone(), f.clone()]).collect(),
             flags: facts.flags,
             max_in_flight: facts.max_in_flight as u64,
+            decoupled_max_in_flight: facts.decoupled_max_in_flight.unwrap_or_default() as u64,
             gpu_max_in_flight: facts.gpu_max_in_flight as u64,
             align: facts.align as u64,
             stack_bytes: facts.stack_bytes as u64,
@@ -169,15 +177,15 @@ impl MainThread {
         &mut self,
         number: u64,
         facts: InstanceFacts,
-        file: Option<OwnedFd>,
+        files: [Option<OwnedFd>; 2],
     ) -> Result<()> {
         let Some(model) = &self.model else {
             return Err(Error::internal("the model of the instance is not open"));
         };
-        let Some(file) = file else {
+        let [Some(file), Some(rings)] = files else {
             return Err(Error::internal("the host sent no connection with the instance"));
         };
-        self.instances.start(model, facts, file, &self.control, number)
+        self.instances.start(model, facts, (file, rings), &self.control, number)
     }
 
     /// Closes everything in reverse order of opening. The host enforces the deadline.

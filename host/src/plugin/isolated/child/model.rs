@@ -143,6 +143,7 @@ pub struct OpenModel {
     pub version: i64,
     pub signature: Arc<Signature>,
     pub names: Arc<TensorNames>,
+    pub decoupled: bool,
     /// Priority of the GPU streams.
     pub priority: StreamPriority,
     /// The arena of the inputs.
@@ -164,9 +165,11 @@ impl OpenModel {
         let signature = Arc::new(facts.message_signature()?);
         let names = Arc::new(TensorNames::new(&signature));
         let priority = priority(&facts.config);
+        let policy = facts.config.model_transaction_policy.as_ref();
+        let decoupled = policy.is_some_and(|policy| policy.decoupled);
         let model =
             facts.with(|facts| Model::open_locally(backend, facts, &CancelFlag::default()))?;
         let (version, streams) = (message.version, Streams::new(preserves_order(&facts.config)));
-        Ok(Self { model, version, signature, names, priority, reader, arena, streams })
+        Ok(Self { model, version, signature, names, decoupled, priority, reader, arena, streams })
     }
 }

@@ -3,11 +3,12 @@
 use super::control::failure;
 use super::unread::StreamRequest;
 use crate::arena::{Arena, SharedRange};
+use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::ledger::Holder;
 use crate::plugin::isolated::messages::{Output, Response, ResponseData};
 use crate::plugin::isolated::params;
-use crate::plugin::isolated::wire::Sender;
+use crate::plugin::isolated::work_channel::WorkSender;
 use crate::plugin::times;
 use crate::request::buffer::AlignedBuf;
 use crate::request::{InferResponse, OutputTensor, Responder, ResponseSink, Signature};
@@ -22,7 +23,7 @@ const MAX_EARLY: usize = 256;
 
 /// The sending half of a work connection, and the requests without a final response.
 pub struct ResponseSender {
-    sender: Sender,
+    sender: WorkSender,
     arena: Arc<Arena>,
     signature: Arc<Signature>,
     state: Mutex<State>,
@@ -37,7 +38,7 @@ struct State {
 }
 
 impl ResponseSender {
-    pub fn new(sender: Sender, arena: &Arc<Arena>, signature: &Arc<Signature>) -> Arc<Self> {
+    pub fn new(sender: WorkSender, arena: &Arc<Arena>, signature: &Arc<Signature>) -> Arc<Self> {
         let (arena, signature) = (Arc::clone(arena), Arc::clone(signature));
         Arc::new(Self { sender, arena, signature, state: Mutex::default() })
     }
@@ -207,6 +208,13 @@ impl ResponseSink for HostSink {
             [0, compute, output, 0]
         });
         let (key, times) = (self.key, times.to_vec());
-        self.ended = self.responses.send(Response { key, last, data, failure, times });
+        self.ended = self.responses.send(Response {
+            key,
+            last,
+            data,
+            failure,
+            times,
+            execution_ns: now_ns().saturating_sub(self.execution.start_ns),
+        });
     }
 }

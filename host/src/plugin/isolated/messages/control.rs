@@ -89,6 +89,20 @@ pub struct Handshake {
     pub log_level: u32,
     #[prost(message, required, tag = "4")]
     pub devices: Devices,
+    /// Of an adapted backend, whose adapter is `file`.
+    #[prost(message, optional, tag = "5")]
+    pub adapted: Option<Adapted>,
+}
+
+/// `plugin::plugin_file::Adapted`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Adapted {
+    #[prost(string, tag = "1")]
+    pub adapter: String,
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(string, tag = "3")]
+    pub file: String,
 }
 
 /// `device::DeviceSettings`. Each child has pools of its own.
@@ -150,6 +164,8 @@ pub struct BackendInfo {
     pub instance_kinds: u32,
     #[prost(uint64, tag = "13")]
     pub gpu_max_in_flight: u64,
+    #[prost(uint64, tag = "14")]
+    pub decoupled_max_in_flight: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

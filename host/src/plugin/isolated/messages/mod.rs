@@ -13,9 +13,9 @@ mod control; // over the control connection
 mod work; // over a work connection
 
 pub use control::{
-    BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, Devices, DirEntry, Empty,
-    Handshake, InstanceFacts, LogRecord, MemoryReport, Metric, MetricValue, ModelFacts, Patch,
-    ProbeFacts, SecondaryDevice, TensorSpec, control_message, control_request,
+    Adapted, BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, Devices,
+    DirEntry, Empty, Handshake, InstanceFacts, LogRecord, MemoryReport, Metric, MetricValue,
+    ModelFacts, Patch, ProbeFacts, SecondaryDevice, TensorSpec, control_message, control_request,
 };
 pub use work::{
     Destination, ExecuteBatch, Input, Output, Param, Region, Request, RequestStream, Response,

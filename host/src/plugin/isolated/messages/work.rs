@@ -166,6 +166,9 @@ pub struct Response {
     /// Start, compute, output and end of the batch as far as the backend has written them, else 0.
     #[prost(uint64, repeated, tag = "5")]
     pub times: Vec<u64>,
+    /// How long the execution has taken so far.
+    #[prost(uint64, tag = "6")]
+    pub execution_ns: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -3,14 +3,14 @@
 use super::instance_session::InstanceSession;
 use super::shared::{LiveProcess, OpenError, Phase, Shared};
 use crate::error::{Error, Result};
-use crate::plugin::isolated::messages::{InstanceFacts, control_request};
+use crate::plugin::isolated::messages::{ExecuteBatch, InstanceFacts, control_request};
 use crate::plugin::isolated::process::PendingResponse;
-use crate::plugin::isolated::responses::ResponseReader;
-use crate::plugin::isolated::wire;
-use crate::plugin::isolated::work_connection::WorkConnection;
+use crate::plugin::isolated::requests::{encode, unshare_inputs};
+use crate::plugin::isolated::responses::{ResponseReader, Responses};
+use crate::plugin::isolated::work_channel::{End, channel};
+use crate::plugin::isolated::work_connection::{Sent, WorkConnection};
 use crate::plugin::load_priority;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 impl Shared {
@@ -19,14 +19,10 @@ impl Shared {
         &self,
         live: &'a LiveProcess,
         facts: InstanceFacts,
-    ) -> Result<(PendingResponse<'a>, UnixStream), OpenError> {
-        let (ours, theirs) = wire::pair()?;
-        // The instance's thread may both send and read: only the timeout ends a send that the child does not read.
-        ours.set_write_timeout(self.limits.response).map_err(|e| {
-            Error::internal(format!("{}: cannot set up a work connection: {e}", self.subject))
-        })?;
+    ) -> Result<(PendingResponse<'a>, End), OpenError> {
+        let (ours, theirs, rings) = channel()?;
         let open = control_request::Kind::OpenInstance(facts);
-        Ok((live.process.request(open, &[theirs.as_fd()])?, ours))
+        Ok((live.process.request(open, &[theirs.as_fd(), rings.as_fd()])?, ours))
     }
 
     /// Connects the session: from here on batches go to this child.
@@ -34,27 +30,42 @@ impl Shared {
         &self,
         live: &LiveProcess,
         session: &InstanceSession,
-        ours: UnixStream,
+        ours: End,
     ) -> Result<Arc<WorkConnection>> {
-        let (sender, receiver) = wire::split(ours);
-        let reader =
-            ResponseReader::new(receiver, &live.outputs, &self.names, self.limits.response)?;
+        // The timeout ends a send that the child does not read.
+        let (sender, ring, socket) = ours.split(self.limits.response)?;
+        let responses = Responses::new(ring, &live.outputs, &self.names);
+        let mut reader = ResponseReader::new(&responses, socket, self.limits.response)?;
         let (process, ordinal) = (Arc::clone(&live.process), session.facts.ordinal);
-        if self.one_batch_at_a_time {
-            let connection = WorkConnection::new(sender, process, ordinal, Some(reader));
-            session.connect(&connection, None);
-            return Ok(connection);
-        }
-        let connection = WorkConnection::new(sender, process, ordinal, None);
-        let (mut reader, of_thread) = (reader, Arc::clone(&connection));
+        let connection = WorkConnection::new(sender, process, ordinal, &responses);
+        let of_thread = Arc::clone(&connection);
         let thread = std::thread::Builder::new()
             .name(format!("responses {}", session.facts.name))
-            .spawn(move || of_thread.read(&mut reader, false))
+            .spawn(move || of_thread.read(&mut reader))
             .map_err(|e| {
                 Error::internal(format!("{}: no thread could be started: {e}", self.subject))
             })?;
-        session.connect(&connection, Some(thread));
+        self.send_untaken(session, &connection);
+        session.connect(&connection, thread);
         Ok(connection)
+    }
+
+    /// Sends the batches that the child before has not begun.
+    fn send_untaken(&self, session: &InstanceSession, connection: &WorkConnection) {
+        let gpu = session.gpu();
+        let encode = |key, request: &_| encode(key, request, &self.inputs, &self.states, gpu);
+        let mut message = ExecuteBatch::default();
+        let mut batches = session.take_untaken().into_iter();
+        for (id, mut requests) in batches.by_ref() {
+            message.id = id;
+            let unshare = |batch: &_| unshare_inputs(batch, &self.inputs);
+            let sent = connection.send(&mut message, &mut requests, gpu, true, encode, unshare);
+            if !matches!(sent, Ok(Sent::Delivered)) {
+                // The child ended meanwhile.
+                session.keep_untaken([(id, requests)].into_iter().chain(batches));
+                return;
+            }
+        }
     }
 
     /// Closes the instance in the running child. It has no outstanding requests.

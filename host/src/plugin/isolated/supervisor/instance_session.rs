@@ -1,25 +1,57 @@
 //! Instance sessions: the state of an isolated instance across restarts, and its connection to the current child.
 
+use crate::error::Error;
 use crate::plugin::isolated::messages::InstanceFacts;
+use crate::plugin::isolated::outstanding::Untaken;
 use crate::plugin::isolated::work_connection::WorkConnection;
+use crate::request::InferRequest;
 use crate::sync::{Mutex, MutexGuard};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use trtserver_plugin_api::abi::descriptors::instance_kind;
 
 /// See the module text.
 pub struct InstanceSession {
     pub facts: InstanceFacts,
     connection: Mutex<Connected>,
+    /// Batches that an ended child has not begun.
+    untaken: Mutex<Untaken>,
     /// Called when the sequence state in the child is lost.
     pub on_sequences_lost: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// The connection and the thread that reads responses, if it is not the instance's own.
-pub(super) type Connected = Option<(Arc<WorkConnection>, Option<JoinHandle<()>>)>;
+/// The connection and the thread that reads responses.
+pub(super) type Connected = Option<(Arc<WorkConnection>, JoinHandle<()>)>;
 
 impl InstanceSession {
     pub fn new(facts: InstanceFacts) -> Arc<Self> {
-        Arc::new(Self { facts, connection: Mutex::default(), on_sequences_lost: OnceLock::new() })
+        Arc::new(Self {
+            facts,
+            connection: Mutex::default(),
+            untaken: Mutex::default(),
+            on_sequences_lost: OnceLock::new(),
+        })
+    }
+
+    /// Ordinal of its GPU.
+    pub fn gpu(&self) -> Option<i32> {
+        (self.facts.kind == instance_kind::GPU).then_some(self.facts.device)
+    }
+
+    /// Keeps batches for the next child.
+    pub(super) fn keep_untaken(&self, batches: impl IntoIterator<Item = (u64, Vec<InferRequest>)>) {
+        self.untaken.lock().extend(batches);
+    }
+
+    /// There is no next child for a while.
+    pub(super) fn fail_untaken(&self, error: &Error) {
+        for request in self.take_untaken().into_iter().flat_map(|(_, requests)| requests) {
+            let _ = request.responder.finish(Err(error.clone()));
+        }
+    }
+
+    pub(super) fn take_untaken(&self) -> Untaken {
+        std::mem::take(&mut self.untaken.lock())
     }
 
     pub fn connection(&self) -> Option<Arc<WorkConnection>> {
@@ -41,12 +73,12 @@ impl InstanceSession {
     pub(super) fn close(&self) {
         if let Some((connection, thread)) = self.disconnect() {
             connection.close();
-            drop(thread.map(JoinHandle::join));
+            drop(thread.join());
         }
     }
 
     /// Replaces the connection.
-    pub(super) fn connect(&self, connection: &Arc<WorkConnection>, reader: Option<JoinHandle<()>>) {
+    pub(super) fn connect(&self, connection: &Arc<WorkConnection>, reader: JoinHandle<()>) {
         *self.lock() = Some((Arc::clone(connection), reader));
     }
 

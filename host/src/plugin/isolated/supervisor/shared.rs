@@ -29,8 +29,10 @@ pub struct Shared {
     pub limits: Limits,
     /// Breaks off the load of the model.
     pub cancel: CancelFlag,
-    /// An instance sends the next batch after all responses, so its own thread can read them.
-    pub one_batch_at_a_time: bool,
+    /// Positions of the states among the outputs.
+    pub states: Vec<u32>,
+    /// The backend keeps sequence state, which is lost with the child.
+    pub keeps_sequences: bool,
     pub inputs: Arc<Arena>,
     /// Why it does not serve at the moment.
     pub failure: Arc<CurrentFailure>,
