@@ -5,7 +5,7 @@
 mod dynamic; // the dynamic section and its symbols
 mod linking; // what libraries of one process share
 
-pub use dynamic::exports;
+pub use dynamic::{Dynamic, exports};
 pub use linking::{Conflict, Linked};
 
 use goblin::container::{Container, Ctx, Endian};

@@ -122,19 +122,32 @@ pub fn azurite() -> PathBuf {
     script
 }
 
-/// The folder of perf_analyzer and its library; none where it has no build.
+/// The folder of perf_analyzer and its libraries; none where it has no build.
 pub fn perf_analyzer() -> Option<PathBuf> {
     if cfg!(not(target_arch = "x86_64")) {
         return None;
     }
     let folder = target().join("perf_analyzer");
-    let program = folder.join("perf_analyzer");
+    let complete = ["perf_analyzer", "libb64.so.0d"].iter().all(|f| folder.join(f).is_file());
     assert!(
-        program.is_file(),
-        "no perf_analyzer at {}\n  `cargo xtask python` downloads it",
-        program.display()
+        complete,
+        "no perf_analyzer with its libraries in {}\n  `cargo xtask python` installs it",
+        folder.display()
     );
     Some(folder)
+}
+
+/// `/opt/tritonserver` as `cargo xtask runtimes --triton` links it: Triton's server and its Python backend. Tests that need it have
+/// `with_triton` in their path, by which `cargo xtask test --without triton` leaves them out.
+pub fn triton() -> PathBuf {
+    let folder = target().join("triton/opt/tritonserver");
+    assert!(
+        folder.join("backends/python/libtriton_python.so").is_file(),
+        "no Triton at {}\n  `cargo xtask runtimes --triton` installs it, \
+         `cargo xtask test --without triton` leaves out the tests that need it",
+        folder.display()
+    );
+    folder
 }
 
 /// Prints to the terminal, past the harness, which captures the output of passing tests.

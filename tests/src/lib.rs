@@ -45,6 +45,8 @@ mod shared_memory; // a client's shared memory
 pub mod soak; // the soak test
 pub mod socket; // connects to TCP and Unix sockets
 pub mod tensorflow_files; // GraphDef and SavedModel files, encoded by hand
+pub mod triton; // Triton's own server
+pub mod triton_backends; // backends of Triton's interface, compiled from tests/triton
 pub mod versions; // backends in several versions
 
 pub use compile::{compile, compile_c, compiled, folder};
@@ -52,12 +54,12 @@ pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
 pub use install::{
-    azurite, backends, dist, perf_analyzer, python, root, say, tensorflow, tensorrt,
+    azurite, backends, dist, perf_analyzer, python, root, say, tensorflow, tensorrt, triton,
 };
 pub use latch::Latch;
 pub use load_gate::LoadGate;
 pub use process::{Ended, Process, TIMEOUT};
-pub use python::{python_kserve, python_output, python_v1, python_v2};
+pub use python::{python_kserve, python_output, python_v1, python_v2, python_v2_with_triton};
 pub use repository::{Repository, parameters, probe};
 pub use server::{Running, Server, Signal, inference, trtserver};
 pub use set_on_drop::SetOnDrop;

@@ -3,7 +3,8 @@
 use crate::install::{python, root, say};
 use crate::process::Process;
 use crate::server::Running;
-use std::path::Path;
+use crate::triton::Triton;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -47,18 +48,47 @@ pub fn python_output(
         say(&format!("SKIPPED {script}: the {generation} client has no build for {here}"));
         return String::new();
     };
-    let scripts = root().join("tests/python");
+    let addresses = [server.http(), server.grpc(), server.metrics_address()];
+    finish(start(program, packages, addresses, script, arguments), script, || server.log())
+}
+
+/// Runs a script with the current v2 client against Triton itself.
+#[track_caller]
+pub fn python_v2_with_triton(triton: &Triton, script: &str, arguments: &[&str]) {
+    if let Some(program) = python("v2") {
+        let process = start(program, None, triton.addresses(), script, arguments);
+        finish(process, script, || triton.log());
+    }
+}
+
+/// `addresses`: HTTP, gRPC, metrics.
+#[track_caller]
+fn start(
+    program: PathBuf,
+    packages: Option<&Path>,
+    addresses: [&str; 3],
+    script: &str,
+    arguments: &[&str],
+) -> Process {
     let mut command = Command::new(program);
-    command.arg(scripts.join(script)).args(["--http", server.http(), "--grpc", server.grpc()]);
-    command.args(["--metrics", server.metrics_address()]).args(arguments).current_dir(root());
+    command.arg(root().join("tests/python").join(script));
+    for (kind, address) in ["--http", "--grpc", "--metrics"].into_iter().zip(addresses) {
+        command.args([kind, address]);
+    }
+    command.args(arguments).current_dir(root());
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
     if let Some(packages) = packages {
         command.env("PYTHONPATH", packages);
     }
-    let process = Process::spawn(command);
+    Process::spawn(command)
+}
+
+/// What the script printed.
+#[track_caller]
+fn finish(process: Process, script: &str, log: impl Fn() -> String) -> String {
     let ended = process.wait(TIMEOUT);
     if !ended.status.success() {
-        let log = server.log();
+        let log = log();
         let lines: Vec<&str> = log.lines().collect();
         let last = lines[lines.len().saturating_sub(40)..].join("\n");
         panic!("{script} failed\n{process}\n--- end of the server's log\n{last}\n---");

@@ -47,6 +47,7 @@ mod shared_memory_regions;
 mod shared_memory_tensors;
 mod sockets;
 mod tensorrt;
+mod triton_backends;
 mod trtis_start;
 mod unread_responses;
 mod v1_grpc;

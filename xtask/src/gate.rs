@@ -17,10 +17,7 @@ const HINT: &str = "install strace and valgrind (Debian and Ubuntu: apt install 
 /// # Errors
 /// A figure exceeds its ceiling, or with `CI=true` a tool is missing.
 pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
-    let missing = install_missing();
-    if !missing.is_empty() && std::env::var("CI").is_ok_and(|ci| ci == "true") {
-        return Err(format!("cannot install {}; {HINT}", missing.join(" and ")));
-    }
+    let missing = tools()?;
     let install = install(paths)?;
     say("gate: counting (a few minutes)");
     let mut command = Command::new(paths.target.join("profiling/trtserver-gate"));
@@ -33,6 +30,18 @@ pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
         say(format!("gate: {tool} is missing, its figures were NOT checked; {HINT}"));
     }
     Ok(missing)
+}
+
+/// Installs strace and valgrind, which tests use as well. Returns those that are missing and could not be installed.
+///
+/// # Errors
+/// With `CI=true` one is missing.
+pub fn tools() -> Result<Vec<&'static str>> {
+    let missing = install_missing();
+    match !missing.is_empty() && std::env::var("CI").is_ok_and(|ci| ci == "true") {
+        true => Err(format!("cannot install {}; {HINT}", missing.join(" and "))),
+        false => Ok(missing),
+    }
 }
 
 /// Builds an optimised profile that compiles faster than release (instruction counts of a debug build mean nothing).
@@ -60,7 +69,7 @@ fn install_missing() -> Vec<&'static str> {
     if missing.is_empty() || output_of("id", &["-u"]).is_none_or(|id| id.trim() != "0") {
         return missing;
     }
-    say(format!("gate: apt-get install {}", missing.join(" ")));
+    say(format!("apt-get install {}", missing.join(" ")));
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());

@@ -74,6 +74,9 @@ fn run(paths: &Paths, matches: &ArgMatches) -> Result<()> {
             if with.get_flag("tensorrt") {
                 runtimes::tensorrt::fetch(paths)?;
             }
+            if with.get_flag("triton") {
+                runtimes::triton::fetch(paths)?;
+            }
             if with.get_flag("gpu") {
                 runtimes::onnxruntime_gpu::fetch(paths)?;
             }
@@ -147,7 +150,7 @@ fn cli() -> Command {
                         .value_name("RUNTIME")
                         .action(ArgAction::Append)
                         .value_parser(PossibleValuesParser::new(test::LEAVE_OUT))
-                        .help("Leave out this framework's libraries (506 MB, 94 MB) and the tests that need them"),
+                        .help("Leave out this framework's files (506 MB, 94 MB, 55 MB) and the tests that need them"),
                 ),
         )
         .subcommand(
@@ -190,6 +193,10 @@ fn cli() -> Command {
                 .arg(flag(
                     "tensorrt",
                     "Download TensorRT's lean runtime as well (two releases, 94 MB) into the user's cache",
+                ))
+                .arg(flag(
+                    "triton",
+                    "Download Triton with its Python backend as well (55 MB) into the user's cache, and link it into target/triton",
                 ))
                 .arg(flag(
                     "gpu",

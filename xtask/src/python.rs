@@ -1,7 +1,7 @@
 //! Python interpreters, and the environments of the tests.
 //!
 //! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's; `kserve` has the clients of KServe and
-//! MLServer; `s3` has a server with the interface of S3; `build` has build tools. Each is in `target/python/`
+//! MLServer; `s3` has a server with the interface of S3; `triton` has what models of Triton's Python backend import; `build` has build tools. Each is in `target/python/`
 //! with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
@@ -66,6 +66,16 @@ pub const S3: Environment = Environment {
     newest: 13,
     proof: "from moto.server import ThreadedMotoServer",
     x86_64_only: false,
+};
+
+/// Packages of the models of Triton's Python backend: its stub of 2024 is compiled for numpy 1, of which there are no packages for
+/// newer interpreters.
+pub const TRITON: Environment = Environment {
+    name: "triton",
+    oldest: 9,
+    newest: 12,
+    proof: "import numpy; assert numpy.__version__.startswith('1.')",
+    x86_64_only: true,
 };
 
 /// Build tools that a machine with a compiler may lack: CMake, Ninja, pkgconf.
@@ -135,9 +145,11 @@ pub struct Wheel<'a> {
     pub tags: &'a [&'a str],
     /// Python expression over `name`: which members are unpacked.
     pub members: &'a str,
+    /// Keeps the directories of the members.
+    pub directories: bool,
     /// Holds the wheels while they are unpacked; removed afterwards.
     pub scratch: &'a Path,
-    /// Receives the members, without their directories.
+    /// Receives the members.
     pub into: &'a Path,
     /// Shows the progress of the download, and keeps no copy in pip's cache.
     pub large: bool,
@@ -156,13 +168,15 @@ pub fn unpack_wheel(wheel: &Wheel) -> Result<()> {
     // pip's temporary files go to the same file system: /tmp may be too small for them.
     download.arg("--dest").arg(wheel.scratch).env("TMPDIR", wheel.scratch);
     run(download.arg("-r").arg(wheel.requirements), NEED_INDEX)?;
+    let place = if wheel.directories { "name" } else { "os.path.basename(name)" };
     let script = format!(
         "import glob, os, shutil, sys, zipfile\n\
          for wheel in glob.glob(os.path.join(sys.argv[1], '*.whl')):\n\
          \x20   with zipfile.ZipFile(wheel) as z:\n\
          \x20       for name in z.namelist():\n\
          \x20           if {}:\n\
-         \x20               into = os.path.join(sys.argv[2], os.path.basename(name))\n\
+         \x20               into = os.path.join(sys.argv[2], {place})\n\
+         \x20               os.makedirs(os.path.dirname(into), exist_ok=True)\n\
          \x20               with z.open(name) as member, open(into, 'wb') as f:\n\
          \x20                   shutil.copyfileobj(member, f, 1 << 20)\n",
         wheel.members
@@ -185,6 +199,7 @@ fn old_openssl(scripts: &Path, dir: &Path) -> Result<()> {
             "--abi=cp311",
         ],
         members: "'.libs/libssl-' in name or '.libs/libcrypto-' in name",
+        directories: false,
         scratch: &dir.join("wheel"),
         into: &lib,
         large: false,

@@ -1,12 +1,14 @@
 //! `cargo xtask runtimes`: downloads framework libraries into `target/dist/lib/`.
 //!
 //! The host needs none of them. The demo and the tests use ONNX Runtime; with `--tensorflow`, TensorFlow is fetched as well,
-//! with `--tensorrt`, the lean runtime of TensorRT, with `--gpu`, ONNX Runtime for GPUs. Operators can install their own libraries there.
+//! with `--tensorrt`, the lean runtime of TensorRT, with `--triton`, Triton and its Python backend, with `--gpu`, ONNX Runtime for GPUs.
+//! Operators can install their own libraries there.
 
 pub mod onnxruntime_gpu;
 mod release;
 pub mod tensorflow;
 pub mod tensorrt;
+pub mod triton;
 
 use crate::command::{Result, say};
 use crate::paths::{self, Paths};
@@ -41,6 +43,7 @@ pub fn fetch(paths: &Paths) -> Result<()> {
         // The wheel of any Python version: only its C library is used.
         tags: &[&platform, "--python-version=312", "--implementation=cp", "--abi=cp312"],
         members: &format!("name == 'onnxruntime/capi/libonnxruntime.so.{VERSION}'"),
+        directories: false,
         scratch: &paths.target.join("runtimes-wheel"),
         into: &lib,
         large: false,

@@ -8,7 +8,7 @@ use crate::gate;
 use crate::paths::Paths;
 use crate::perf_analyzer;
 use crate::python::{self, Environment};
-use crate::runtimes::{self, tensorflow, tensorrt};
+use crate::runtimes::{self, tensorflow, tensorrt, triton};
 use crate::tidy;
 use std::path::PathBuf;
 use std::process::Command;
@@ -33,7 +33,7 @@ struct Framework {
     tests: &'static str,
 }
 
-const FRAMEWORKS: [Framework; 2] = [
+const FRAMEWORKS: [Framework; 3] = [
     Framework {
         name: "tensorflow",
         title: "TensorFlow",
@@ -46,10 +46,11 @@ const FRAMEWORKS: [Framework; 2] = [
         fetch: tensorrt::fetch,
         tests: "with_tensorrt_lean",
     },
+    Framework { name: "triton", title: "Triton", fetch: triton::fetch, tests: "with_triton" },
 ];
 
 /// The names that `--without` takes.
-pub const LEAVE_OUT: [&str; 2] = [FRAMEWORKS[0].name, FRAMEWORKS[1].name];
+pub const LEAVE_OUT: [&str; 3] = [FRAMEWORKS[0].name, FRAMEWORKS[1].name, FRAMEWORKS[2].name];
 
 impl Options {
     fn left_out(&self) -> impl Iterator<Item = &'static Framework> {
@@ -192,6 +193,7 @@ fn outcome(left_out: Vec<String>) -> Outcome {
 fn rust(paths: &Paths, options: &Options) -> Result<Outcome> {
     runtimes(paths, options)?;
     let environments = environments(paths)?;
+    gate::tools()?;
     let dist = build::build(paths, true)?;
     let mut command = in_root(paths);
     command.args(["test", "--workspace", "--no-fail-fast"]);

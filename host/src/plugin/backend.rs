@@ -4,21 +4,20 @@ use super::backend_facts::{BackendFacts, kinds};
 use super::cancel_flag::CancelFlag;
 use super::crash_report::{self, Subject};
 use super::descriptors::{ModelFacts, ModelHold, Texts};
-use super::discovery::directories::Candidate;
+use super::discovery::candidate::Candidate;
 use super::host_api::scope::{Patch, Scope};
 use super::isolated::{self, Limits};
 use super::isolation::{self, Isolation};
 use super::library::{self, table};
+use super::plugin_file::{Identity, PluginFile};
 use super::text::{c_text, read, take, view};
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use trtserver_library_file::Stamp;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::{self, BackendHandle};
@@ -30,9 +29,9 @@ const PROBE_LIMIT: Duration = Duration::from_secs(30);
 /// See the module text.
 pub struct Backend {
     pub facts: BackendFacts,
-    pub path: PathBuf,
-    /// The file when the facts were read.
-    stamp: Stamp,
+    pub file: PluginFile,
+    /// Of the file when the facts were read.
+    identity: Identity,
     /// The table of the library, loaded into this process when first needed.
     table: OnceLock<Result<&'static BackendTable>>,
     /// From `plugin.toml`, overridden by `--backend-config`.
@@ -80,19 +79,22 @@ unsafe impl Sync for Opened {}
 
 impl Backend {
     /// Reads the facts of the library; the backend itself opens with its first model. With the setting `isolation=process`
-    /// the library is not loaded into this process; with `probe` a child process loads it first.
+    /// the library is not loaded into this process; with `probe` a child process loads it first. `sibling` is another backend
+    /// of the same adapter.
     ///
     /// # Errors
     /// The file or its settings cannot be used.
     pub fn load(
         candidate: Candidate,
-        stamp: Stamp,
+        identity: Identity,
         overrides: &BTreeMap<String, String>,
         probe: bool,
+        sibling: Option<&Self>,
     ) -> Result<Self> {
         let mut settings = candidate.settings;
         settings.extend(overrides.clone());
-        let file = candidate.path.display();
+        let library = &candidate.file.library;
+        let file = candidate.file.path().display();
         let setting = match settings.remove(isolation::KEY) {
             Some(value) => Some(Isolation::parse(&value).map_err(|e| {
                 Error::invalid(format!("backend '{file}': setting '{}' {e}", isolation::KEY))
@@ -103,18 +105,21 @@ impl Backend {
             .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
         let conflict = match setting {
             Some(Isolation::Process) => None,
-            _ => library::conflicts::check(&candidate.path).err(),
+            _ => library::conflicts::check(library).err(),
         };
-        let facts = match setting {
-            Some(Isolation::Process) => isolated::describe(&candidate.path, limits)?,
+        let sibling = sibling.filter(|other| other.isolation == Isolation::Process);
+        let facts = match (setting, sibling) {
+            (Some(Isolation::Process), Some(sibling)) => sibling.facts.of_sibling(&candidate.name),
+            (Some(Isolation::Process), None) => isolated::describe(&candidate.file, limits)?,
             _ if probe || conflict.is_some() => {
-                isolated::describe(&candidate.path, limits.at_most(PROBE_LIMIT))?
+                isolated::describe(&candidate.file, limits.at_most(PROBE_LIMIT))?
             }
-            _ => BackendFacts::of(library::open_same(&candidate.path, &stamp)?),
+            _ => BackendFacts::of(library::open_same(library, &identity.library)?)
+                .of_file(&candidate.file),
         };
-        if Stamp::of(&candidate.path).ok() != Some(stamp) {
+        if candidate.file.identity().ok().as_ref() != Some(&identity) {
             return Err(library::refused(
-                &candidate.path,
+                candidate.file.path(),
                 "it was changed while its facts were read; it is tried again",
             ));
         }
@@ -127,10 +132,10 @@ impl Backend {
             );
         }
         let by_default = if demanded { Isolation::Process } else { Isolation::None };
-        let mut backend = Self::local(facts, candidate.path, stamp, settings);
+        let mut backend = Self::local(facts, candidate.file, identity, settings);
         (backend.isolation, backend.limits) = (setting.unwrap_or(by_default), limits);
         if let Some(why) = conflict {
-            let e = library::refused(&backend.path, why);
+            let e = library::refused(&backend.file.library, why);
             tracing::error!("{e}; until then only isolated models can use it");
             backend.record(Isolation::None, None, Some(&e));
         }
@@ -140,20 +145,20 @@ impl Backend {
     /// A backend that is not open, whose models run in this process.
     fn local(
         facts: BackendFacts,
-        path: PathBuf,
-        stamp: Stamp,
+        file: PluginFile,
+        identity: Identity,
         settings: BTreeMap<String, String>,
     ) -> Self {
         let subject = Subject::new(format!(
             "backend '{}' {} from {}",
             facts.name,
             facts.version,
-            path.display()
+            file.path().display()
         ));
         Self {
             facts,
-            path,
-            stamp,
+            file,
+            identity,
             subject,
             table: OnceLock::new(),
             settings,
@@ -168,8 +173,9 @@ impl Backend {
 
     /// The same backend, not open, for the next model after its last one was closed.
     pub fn unopened(&self) -> Self {
-        let (path, settings) = (self.path.clone(), self.settings.clone());
-        let mut backend = Self::local(self.facts.clone(), path, self.stamp, settings);
+        let (file, settings) = (self.file.clone(), self.settings.clone());
+        let identity = self.identity.clone();
+        let mut backend = Self::local(self.facts.clone(), file, identity, settings);
         (backend.isolation, backend.limits) = (self.isolation, self.limits);
         backend.lifecycle = Arc::clone(&self.lifecycle);
         backend
@@ -177,7 +183,7 @@ impl Backend {
 
     /// Whether its file was replaced or removed.
     pub fn is_replaced(&self) -> bool {
-        Stamp::of(&self.path).ok() != Some(self.stamp)
+        self.file.identity().ok().as_ref() != Some(&self.identity)
     }
 
     /// The framework behind it, as far as known; may be empty.
@@ -205,7 +211,7 @@ impl Backend {
     fn kinds_in_child(&self, cancel: &CancelFlag) -> Result<u32> {
         let known = &self.lifecycle.kinds_in_child;
         if known.load(Ordering::Relaxed) == 0 {
-            let kinds = isolated::open(&self.path, &self.settings, self.limits, cancel)?;
+            let kinds = isolated::open(&self.file, &self.settings, self.limits, cancel)?;
             known.store(kinds, Ordering::Relaxed);
         }
         Ok(known.load(Ordering::Relaxed))
@@ -215,17 +221,19 @@ impl Backend {
     ///
     /// # Errors
     /// The file cannot be used.
-    pub fn load_locally(path: PathBuf, mut settings: BTreeMap<String, String>) -> Result<Self> {
+    pub fn load_locally(file: PluginFile, mut settings: BTreeMap<String, String>) -> Result<Self> {
         settings.remove(isolation::KEY);
-        let stamp = Stamp::of(&path).map_err(|e| library::refused(&path, e))?;
-        let table = library::open_same(&path, &stamp)?;
-        let backend = Self::local(BackendFacts::of(table), path, stamp, settings);
+        let identity = file.identity().map_err(|e| library::refused(file.path(), e))?;
+        let table = library::open_same(&file.library, &identity.library)?;
+        let facts = BackendFacts::of(table).of_file(&file);
+        let backend = Self::local(facts, file, identity, settings);
         let _ = backend.table.set(Ok(table));
         Ok(backend)
     }
 
     pub(super) fn table(&self) -> Result<&'static BackendTable> {
-        self.table.get_or_init(|| library::open_same(&self.path, &self.stamp)).clone()
+        let open = || library::open_same(&self.file.library, &self.identity.library);
+        self.table.get_or_init(open).clone()
     }
 
     pub(super) fn opened(&self) -> Result<&Opened> {
@@ -268,7 +276,8 @@ impl Backend {
     fn open(&self) -> Result<Opened> {
         let scope = Scope::of_backend(&self.facts.name);
         let name = c_text(&self.facts.name);
-        let dir = c_text(&self.path.parent().unwrap_or(&self.path).to_string_lossy());
+        let path = self.file.path();
+        let dir = c_text(&path.parent().unwrap_or(path).to_string_lossy());
         let settings = Texts::new(&self.settings);
         let (table, mut handle) = (self.table()?, null_mut());
         let _one = self.lifecycle.one.lock();
@@ -290,7 +299,7 @@ impl Backend {
             // SAFETY: just checked.
             let _ = self.runtime.set(unsafe { (read((*info).runtime), kinds(&*info)) });
         }
-        let file = self.path.display();
+        let file = path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
         Ok(Opened { table, handle, _scope: scope })
     }
@@ -323,7 +332,7 @@ impl Backend {
         if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
             let mut completed = Completed::none(self);
             completed.patch =
-                isolated::complete(&self.path, &self.settings, self.limits, facts, cancel)?;
+                isolated::complete(&self.file, &self.settings, self.limits, facts, cancel)?;
             return Ok(completed);
         }
         self.complete_locally(facts)

@@ -1,5 +1,6 @@
 //! What a backend declares about itself, copied from its backend info.
 
+use super::plugin_file::{Adapted, PluginFile};
 use super::text::read;
 use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
@@ -27,6 +28,8 @@ pub struct BackendFacts {
     pub max_in_flight: usize,
     /// Of instances on GPUs.
     pub gpu_max_in_flight: usize,
+    /// The same for instances of decoupled models; `None` = as other models.
+    pub decoupled_max_in_flight: Option<usize>,
     /// Where inputs may be: bit set by memory type.
     pub input_memory_types: u32,
     /// Alignment of inputs, 0 = natural.
@@ -47,8 +50,25 @@ impl BackendFacts {
         Self { abi: (table.abi_major, table.abi_minor), ..facts }
     }
 
-    /// The most batches that an instance of this kind may have accepted and not answered.
-    pub fn max_in_flight_of(&self, kind: Kind) -> usize {
+    /// The facts of the backend of `file`, from those of its library. An adapter has no name and no platforms for it.
+    pub fn of_file(mut self, file: &PluginFile) -> Self {
+        if let Some(Adapted { adapter, name, .. }) = &file.adapted {
+            self.version = format!("{adapter}-{}", self.version);
+            (self.name, self.platforms) = (name.clone(), Vec::new());
+        }
+        self
+    }
+
+    /// The facts of the backend `name` of the same adapter.
+    pub fn of_sibling(&self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self.clone() }
+    }
+
+    /// The most batches that an instance of this kind, of a model that is decoupled or not, may have accepted and not answered.
+    pub fn max_in_flight_of(&self, kind: Kind, decoupled: bool) -> usize {
+        if let Some(most) = self.decoupled_max_in_flight.filter(|_| decoupled) {
+            return most;
+        }
         if kind == Kind::Gpu { self.gpu_max_in_flight } else { self.max_in_flight }
     }
 
@@ -97,6 +117,10 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
             platforms: names.into_iter().zip(files).collect(),
             flags: info.flags,
             max_in_flight: info.max_in_flight.max(1) as usize,
+            decoupled_max_in_flight: match info.decoupled_max_in_flight {
+                0 => None,
+                most => Some(most as usize),
+            },
             gpu_max_in_flight: match info.gpu_max_in_flight {
                 0 => info.max_in_flight.max(1) as usize,
                 batches => batches as usize,

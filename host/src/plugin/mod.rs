@@ -16,6 +16,7 @@ pub(crate) mod library; // opening a plugin file
 pub mod load_priority; // low priority of loads while models serve
 pub mod model; // an open model version and its instances
 mod model_probe; // which files a backend recognises as models
+pub(crate) mod plugin_file; // a plugin, or a library that is opened through an adapter
 pub(crate) mod text; // text and errors across the interface
 
 pub use backend_facts::DEFAULT_STACK;
@@ -26,6 +27,7 @@ pub use batch::timing::times;
 pub use batch::views::{TensorNames, ViewOptions};
 pub use cancel_flag::CancelFlag;
 pub use descriptors::{InstanceFacts, ModelFacts, ProbeFacts};
+pub use discovery::adapters::AdapterOptions;
 pub use discovery::backends::{Backends, Listed};
 pub use discovery::inventory::Unusable;
 pub use host_api::reported_memory::{ReportedMemory, reported_memory};
@@ -33,6 +35,7 @@ pub use host_api::scope::Patch;
 pub(crate) use host_api::table as host_table;
 pub use isolation::Isolation;
 pub use model::AnyThread;
+pub use plugin_file::PluginFile;
 
 /// Sets the log level of backends, in this process and in those of isolated models.
 pub fn set_log_level(level: u32) {

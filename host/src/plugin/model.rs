@@ -175,28 +175,38 @@ impl Instance {
     }
 }
 
-/// An instance of a backend that declares `ANY_THREAD`.
+/// An instance of a backend that declares `ANY_THREAD`, or an isolated one.
 pub struct AnyThread(Instance);
 
 // SAFETY: `ANY_THREAD` allows executing the instance on any thread, one at a time, which is all that `AnyThread` offers.
-// The interface requires closing on the opening thread: the owner of an `AnyThread` must drop it there.
+// The interface requires closing on the opening thread: the owner of an `AnyThread` must drop it there. An isolated instance
+// executes on a thread of the child.
 unsafe impl Send for AnyThread {}
 
 impl AnyThread {
-    /// Wraps a local instance of a backend that declares `ANY_THREAD`; else returns it.
-    pub fn new(instance: Instance) -> std::result::Result<Self, Instance> {
+    /// Wraps an instance that any thread may execute; else returns it.
+    pub fn new(instance: Instance) -> std::result::Result<Self, Box<Instance>> {
         match &instance {
             Instance::Local(here)
                 if here.model.backend.facts.flags & backend_flags::ANY_THREAD != 0 =>
             {
                 Ok(Self(instance))
             }
-            _ => Err(instance),
+            Instance::Isolated(_) => Ok(Self(instance)),
+            Instance::Local(_) => Err(Box::new(instance)),
         }
     }
 
     pub fn get_mut(&mut self) -> &mut Instance {
         &mut self.0
+    }
+
+    /// The instance, if it is isolated: its methods with a shared reference may be called on any thread.
+    pub fn isolated(&self) -> Option<&IsolatedInstance> {
+        match &self.0 {
+            Instance::Isolated(remote) => Some(remote),
+            Instance::Local(_) => None,
+        }
     }
 }
 

@@ -21,7 +21,7 @@ impl Backend {
             return self.probe_locally(facts);
         }
         let limits = self.limits.of_model(config)?;
-        match isolated::probe(&self.path, &self.settings, limits, facts)? {
+        match isolated::probe(&self.file, &self.settings, limits, facts)? {
             // The plugin controls its process.
             Some(name) if !facts.entries.iter().any(|(entry, _)| *entry == name) => {
                 Err(self.unknown_entry(facts, &format!("{name:?}")))

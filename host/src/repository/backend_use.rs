@@ -1,16 +1,16 @@
 //! The use of a backend by a model version, for its status and the log.
 
+use crate::plugin::PluginFile;
 use crate::plugin::backend::Backend;
 use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::model::Model;
-use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 /// The backend of a loaded model version. Does not keep the backend open.
 pub struct BackendUse {
     /// Facts of the backend when the model was opened.
     pub facts: BackendFacts,
-    pub file: PathBuf,
+    pub file: PluginFile,
     /// The model runs in a process of its own.
     pub isolated: bool,
     /// An instance is on a GPU in this process, and takes inputs in its memory.
@@ -23,7 +23,7 @@ impl BackendUse {
     pub fn of(model: &Model, has_gpu: bool) -> Self {
         let backend = &model.backend;
         let facts = BackendFacts { runtime: backend.runtime(), ..backend.facts.clone() };
-        let (file, isolated) = (backend.path.clone(), model.is_isolated());
+        let (file, isolated) = (backend.file.clone(), model.is_isolated());
         let on_gpu = has_gpu && !isolated && facts.takes_gpu_memory();
         Self { facts, file, isolated, on_gpu, backend: Arc::downgrade(backend) }
     }

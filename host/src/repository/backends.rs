@@ -3,14 +3,14 @@
 use super::ModelTable;
 use crate::plugin::backend::Backend;
 use crate::plugin::backend_facts::BackendFacts;
-use crate::plugin::{Backends, Isolation};
+use crate::plugin::{Backends, Isolation, PluginFile};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 /// One version of a backend, and the model versions that use it.
 pub struct BackendStatus {
     pub facts: BackendFacts,
-    pub file: PathBuf,
+    pub file: PluginFile,
     /// Models are isolated unless their configuration says otherwise.
     pub isolated: bool,
     /// Used by models that name no backend version.
@@ -40,7 +40,7 @@ impl ModelTable {
         let listed = backends.list().into_iter().map(|listed| {
             let status = BackendStatus {
                 facts: listed.facts,
-                file: listed.path,
+                file: listed.file,
                 isolated: listed.isolation == Isolation::Process,
                 default: listed.default,
                 installed: true,

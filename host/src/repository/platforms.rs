@@ -33,6 +33,12 @@ impl Platforms for Backends {
         self.inventory().names().into_iter().map(str::to_owned).collect()
     }
 
+    fn unusable(&self, backend: &str) -> Vec<String> {
+        let inventory = self.inventory();
+        let of_backend = inventory.unusable.iter().filter(|unusable| unusable.name == backend);
+        of_backend.map(|unusable| unusable.error.message.clone()).collect()
+    }
+
     fn searched_dirs(&self) -> Vec<PathBuf> {
         self.dirs().to_vec()
     }

@@ -4,7 +4,7 @@ use crate::config::{BackendConfig, ControlMode, Settings, platform_config};
 use crate::device::{Device, Driver};
 use crate::error::{Error, Result};
 use crate::net::context::Context;
-use crate::plugin::Backends;
+use crate::plugin::{AdapterOptions, Backends};
 use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
 use crate::repository::load_limits::{LoadLimits, instance_limit};
 use crate::repository::model_config::{Gpu, Machine};
@@ -79,7 +79,9 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
     for (backend, more) in &settings.backend_config {
         backend_config.entry(backend.clone()).or_default().extend(more.clone());
     }
-    let backends = Arc::new(Backends::open(&dirs, &backend_config)?);
+    let adapters =
+        AdapterOptions { dirs: default_adapter_dirs(), settings: adapter_settings(settings) };
+    let backends = Arc::new(Backends::open(&dirs, &backend_config, adapters)?);
     if settings.strict_model_config {
         tracing::info!("Model configurations must be complete (--strict-model-config=true)");
     } else {
@@ -152,9 +154,29 @@ fn find_gpus() -> &'static [Device] {
     }
 }
 
+/// Settings of adapted backends that follow from those of the server.
+fn adapter_settings(settings: &Settings) -> BTreeMap<String, String> {
+    let text = |key: &str, value: String| (key.to_owned(), value);
+    BTreeMap::from([
+        text("auto-complete-config", (!settings.strict_model_config).to_string()),
+        text("min-compute-capability", format!("{:.6}", settings.min_compute_capability)),
+        text("default-max-batch-size", "4".to_owned()),
+    ])
+}
+
+/// Directories to search for adapters beside the backend directories: `../plugins` of the program.
+pub fn default_adapter_dirs() -> Vec<PathBuf> {
+    beside_program("plugins")
+}
+
 /// Directories to search for backends without `--backend-dir`: `../backends` of the program.
 pub fn default_backend_dirs() -> Vec<PathBuf> {
-    let beside =
-        std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("backends")));
+    beside_program("backends")
+}
+
+/// `../NAME` of the program, if it exists.
+fn beside_program(name: &str) -> Vec<PathBuf> {
+    let program = std::env::current_exe().ok();
+    let beside = program.and_then(|program| Some(program.parent()?.parent()?.join(name)));
     beside.into_iter().filter(|dir| dir.is_dir()).collect()
 }

@@ -10,7 +10,7 @@ mod signals; // end, and re-opening the log
 mod start_lines; // start lines of TRTIS in the log
 mod start_pages; // code that only the start used
 
-pub use load::{default_backend_dirs, loader, repositories};
+pub use load::{default_adapter_dirs, default_backend_dirs, loader, repositories};
 
 use crate::config::{ControlMode, Settings};
 use crate::device::{self, DeviceSettings, Driver};

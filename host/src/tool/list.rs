@@ -7,10 +7,10 @@ mod show; // output as table and JSON
 
 use crate::config::backend_settings;
 use crate::plugin::Isolation;
-use crate::plugin::discovery::{directories, version};
+use crate::plugin::discovery::{candidate::Candidate, directories, manifest, version};
 use crate::plugin::isolation::KEY;
 use crate::plugin::library::conflicts;
-use crate::server::default_backend_dirs;
+use crate::server::{default_adapter_dirs, default_backend_dirs};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use entry::Entry;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub fn command() -> Command {
         .arg(json_flag())
         .arg(
             // For the child process: a file and its settings as JSON.
-            Arg::new("describe").long("describe").num_args(2).hide(true),
+            Arg::new("describe").long("describe").hide(true),
         )
 }
 
@@ -60,10 +60,8 @@ pub(super) fn json_flag() -> Arg {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
-    if let Some(mut args) = matches.get_many::<String>("describe")
-        && let (Some(file), Some(settings)) = (args.next(), args.next())
-    {
-        return describe::child(Path::new(file), settings);
+    if let Some(task) = matches.get_one::<String>("describe") {
+        return describe::child(task);
     }
     let typed = matches.get_many("backend-dir").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = typed.cloned().collect();
@@ -73,17 +71,22 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let typed = matches.get_many::<String>("backend-config").unwrap_or_default();
     let settings = backend_settings(typed.map(String::as_str))?;
     let (mut entries, mut errors) = (Vec::new(), Vec::new());
-    for dir in &dirs {
-        let listing = directories::scan(std::slice::from_ref(dir));
-        for candidate in listing.candidates {
-            entries.push(entry(candidate, &settings)?);
-        }
-        for (candidate, e) in listing.bad_manifests {
-            let listed = entry(candidate, &settings)?;
-            entries.push(Entry { usable: false, problem: Some(e.message), ..listed });
-        }
-        errors.extend(listing.unreadable.into_iter().map(|(_, e)| e.message));
+    let listing = directories::scan(&dirs, &default_adapter_dirs());
+    for candidate in listing.candidates {
+        entries.push(entry(candidate, &settings)?);
     }
+    for (candidate, e) in listing.bad_manifests {
+        if candidate.file.path().ends_with(manifest::MANIFEST) {
+            errors.push(e.message);
+            continue;
+        }
+        let listed = entry(candidate, &settings)?;
+        entries.push(Entry { usable: false, problem: Some(e.message), ..listed });
+    }
+    for (candidate, e) in listing.unopenable {
+        entries.push(Entry::unopenable(candidate, e));
+    }
+    errors.extend(listing.unreadable.into_iter().map(|(_, e)| e.message));
     mark_conflicts(&mut entries);
     mark_mixing(&mut entries);
     let text = if matches.get_flag("json") {
@@ -97,17 +100,18 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
 }
 
 fn entry(
-    candidate: directories::Candidate,
+    candidate: Candidate,
     settings: &BTreeMap<String, BTreeMap<String, String>>,
 ) -> Result<Entry, String> {
     let mut chosen = candidate.settings;
     chosen.extend(settings.get("").cloned().unwrap_or_default());
     chosen.extend(settings.get(&candidate.name).cloned().unwrap_or_default());
     let configured = chosen.remove(KEY);
-    let (file, warnings) = (candidate.path, candidate.warnings);
-    let mut missing_libraries = libraries::missing(&file);
-    let (facts, mut problem) = describe::describe(&file, &chosen, LIMIT)?;
-    if let Err(fault) = trtserver_library_file::check(&file) {
+    let (plugin, warnings) = (candidate.file, candidate.warnings);
+    // The adapter finds the libraries that its own backends need.
+    let mut missing_libraries = libraries::missing(&plugin.library);
+    let (facts, mut problem) = describe::describe(&plugin, &chosen, LIMIT)?;
+    if let Err(fault) = trtserver_library_file::check(&plugin.library) {
         // The libraries that a file for another machine needs are not expected here.
         missing_libraries.clear();
         problem = Some(fault.to_string());
@@ -123,7 +127,19 @@ fn entry(
     }
     let name = facts.own_name.clone().unwrap_or(candidate.name);
     let usable = problem.is_none();
-    Ok(Entry { file, name, facts, isolation, usable, problem, missing_libraries, warnings })
+    let file = plugin.path().to_owned();
+    let adapter = plugin.adapted.map(|adapted| adapted.adapter);
+    Ok(Entry {
+        file,
+        adapter,
+        name,
+        facts,
+        isolation,
+        usable,
+        problem,
+        missing_libraries,
+        warnings,
+    })
 }
 
 /// Finds files that are the same version of a backend, or claim one platform under different names: a server refuses

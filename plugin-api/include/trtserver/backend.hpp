@@ -78,6 +78,7 @@ struct BackendInfo {
   std::uint32_t flags = 0;                    // TRTS_BACKEND_…
   std::uint32_t max_in_flight = 1;            // batches accepted but unanswered per instance
   std::uint32_t gpu_max_in_flight = 0;        // the same for instances on GPUs; 0 = max_in_flight
+  std::uint32_t decoupled_max_in_flight = 0;  // the same for instances of decoupled models; 0 = as other models
   std::uint32_t align = 0;     // required of inputs, a power of two up to 64; 0 = that of the element type
   std::uint32_t stack_kib = 0; // stack of an instance's thread; 0 = the host's default
   std::uint32_t instance_kinds = 0; // that it opens: bit set, 1u << TRTS_KIND_GPU and so on; 0 = CPU and MODEL
@@ -149,6 +150,7 @@ public:
     raw_.flags = info_.flags;
     raw_.max_in_flight = info_.max_in_flight;
     raw_.gpu_max_in_flight = info_.gpu_max_in_flight;
+    raw_.decoupled_max_in_flight = info_.decoupled_max_in_flight;
     raw_.instance_kinds = info_.instance_kinds;
     raw_.input_memory_types = info_.input_memory_types;
     raw_.output_memory_types = info_.output_memory_types;

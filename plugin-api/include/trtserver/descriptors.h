@@ -136,7 +136,9 @@ typedef struct trts_backend_info {
   uint32_t n_preferred;
   uint32_t gpu_max_in_flight; /* as max_in_flight, for instances on GPUs; 0 = the same */
   const trts_preferred_group *preferred;
-  uint64_t reserved[4];
+  uint32_t decoupled_max_in_flight; /* as max_in_flight, for instances of decoupled models; 0 = the same */
+  uint32_t pad;
+  uint64_t reserved[3];
 } trts_backend_info;
 
 #ifdef __cplusplus

@@ -190,7 +190,10 @@ pub struct BackendInfo {
     /// As `max_in_flight`, for instances on GPUs; 0 = the same.
     pub gpu_max_in_flight: u32,
     pub preferred: *const PreferredGroup,
-    pub reserved: [u64; 4],
+    /// As `max_in_flight`, for instances of decoupled models; 0 = the same.
+    pub decoupled_max_in_flight: u32,
+    pub pad: u32,
+    pub reserved: [u64; 3],
 }
 
 // SAFETY: a `BackendInfo` is read-only once created and points at memory that lives as long; sharing it is sharing constants.

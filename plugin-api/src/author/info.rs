@@ -48,6 +48,8 @@ pub struct BackendInfo {
     pub max_in_flight: u32,
     /// The same for instances on GPUs; 0 = `max_in_flight`.
     pub gpu_max_in_flight: u32,
+    /// The same for instances of decoupled models; 0 = as other models.
+    pub decoupled_max_in_flight: u32,
     /// Alignment required of inputs, a power of two up to 64; 0 = that of the element.
     pub align: u32,
     /// Stack of an instance's thread in KiB; 0 = the host's default.
@@ -72,6 +74,7 @@ impl BackendInfo {
             flags: 0,
             max_in_flight: 1,
             gpu_max_in_flight: 0,
+            decoupled_max_in_flight: 0,
             align: 0,
             stack_kib: 0,
             input_memory_types: 1 << memory_type::CPU,
@@ -158,7 +161,9 @@ impl OwnedBackendInfo {
             n_preferred: preferred.len() as u32,
             gpu_max_in_flight: it.gpu_max_in_flight,
             preferred: preferred.as_ptr(),
-            reserved: [0; 4],
+            decoupled_max_in_flight: it.decoupled_max_in_flight,
+            pad: 0,
+            reserved: [0; 3],
         };
         OwnedBackendInfo {
             info,

@@ -1,6 +1,7 @@
 //! Backends as their authors and installers know them: the ABI, upgrades, misbehaviour, the SDK.
 
 mod abi_versions;
+mod adapters;
 mod autocomplete;
 mod crash_reports;
 mod misbehaving;

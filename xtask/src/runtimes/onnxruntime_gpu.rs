@@ -25,6 +25,7 @@ const RELEASE: Release = Release {
     ],
     megabytes: 1520,
     members: "'.so' in name and name.startswith(('onnxruntime/capi/lib', 'nvidia/'))",
+    directories: false,
     libraries: &[
         ("libonnxruntime.so.1.31.1", 29_421_832),
         ("libonnxruntime_providers_cuda.so", 284_014_752),

@@ -21,6 +21,8 @@ pub struct Release {
     pub megabytes: u32,
     /// Python expression over `name`: which members of the wheels are libraries.
     pub members: &'static str,
+    /// Keeps the directories of the members.
+    pub directories: bool,
     /// Names and sizes in bytes.
     pub libraries: &'static [(&'static str, u64)],
 }
@@ -58,6 +60,7 @@ impl Release {
             requirements: &paths.root.join("xtask").join(self.requirements),
             tags: &tags.concat(),
             members: self.members,
+            directories: self.directories,
             scratch: &partial.join("wheel"),
             into: &partial,
             large: true,
@@ -108,7 +111,7 @@ pub fn link_all(paths: &Paths, links: &[(PathBuf, PathBuf)]) -> Result<()> {
 }
 
 /// Makes `link` a symbolic link to `to`. A library that an operator copied there is kept.
-fn link(to: &Path, link: &Path) -> Result<()> {
+pub fn link(to: &Path, link: &Path) -> Result<()> {
     let wrap = |e: std::io::Error| format!("cannot link {}: {e}", link.display());
     if fs::read_link(link).is_ok_and(|found| found == to) {
         return Ok(());

@@ -19,6 +19,7 @@ fn library_of_other_size_is_incomplete() {
         platforms: &[],
         megabytes: 0,
         members: "",
+        directories: false,
         libraries: &[("one.so", 3), ("two.so", 0)],
     };
     assert!(release.incomplete(&directory).is_some());

@@ -19,6 +19,7 @@ const RELEASES: [Release; 2] = [
         platforms: &["--platform=manylinux_2_27_x86_64"],
         megabytes: 274,
         members: MEMBERS,
+        directories: false,
         libraries: &[
             ("libtensorflow_cc.so.2", 788_086_608),
             ("libtensorflow_framework.so.2", 65_222_328),
@@ -31,6 +32,7 @@ const RELEASES: [Release; 2] = [
         platforms: &["--platform=manylinux_2_17_x86_64"],
         megabytes: 232,
         members: MEMBERS,
+        directories: false,
         libraries: &[
             ("libtensorflow_cc.so.2", 532_058_280),
             ("libtensorflow_framework.so.2", 45_495_672),

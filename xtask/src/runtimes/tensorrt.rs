@@ -19,6 +19,7 @@ const RELEASES: [Release; 2] = [
         platforms: &["--platform=manylinux_2_28_x86_64"],
         megabytes: 47,
         members: MEMBERS,
+        directories: false,
         libraries: &[
             ("libnvinfer_lean.so.11", 110_681_552),
             ("libnvinfer_dispatch.so.11", 964_072),
@@ -31,6 +32,7 @@ const RELEASES: [Release; 2] = [
         platforms: &["--platform=manylinux_2_28_x86_64"],
         megabytes: 47,
         members: MEMBERS,
+        directories: false,
         libraries: &[
             ("libnvinfer_lean.so.10", 111_192_000),
             ("libnvinfer_dispatch.so.10", 981_976),

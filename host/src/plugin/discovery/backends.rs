@@ -9,7 +9,9 @@
 //! needs it here. At the start files are loaded directly, which saves some milliseconds each: there a crash ends a server
 //! that serves nothing yet, and the crash report names the file.
 
-use super::directories::{self, Candidate, Listing};
+use super::adapters::AdapterOptions;
+use super::candidate::Candidate;
+use super::directories::{self, Listing};
 use super::inventory::{Installed, Inventory, Unusable, stamps};
 use super::version;
 use crate::error::{Code, Error, Result};
@@ -18,13 +20,13 @@ use crate::plugin::backend::Backend;
 use crate::plugin::backend_facts::BackendFacts;
 use crate::plugin::isolation::{self, Isolation};
 use crate::plugin::library;
+use crate::plugin::plugin_file::{Adapted, Identity, PluginFile};
 use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use trtserver_library_file::Stamp;
 use trtserver_proto::v2::ModelConfig;
 
 /// The model parameter that requests a version.
@@ -35,6 +37,7 @@ const VERSION_SETTING: &str = "version";
 /// See the module text.
 pub struct Backends {
     dirs: Vec<PathBuf>,
+    adapters: AdapterOptions,
     /// By backend name; the empty name applies to all.
     settings: BTreeMap<String, BTreeMap<String, String>>,
     /// Held during a scan, which may open libraries.
@@ -47,7 +50,7 @@ pub struct Backends {
 /// An installed version of a backend, for listings.
 pub struct Listed {
     pub facts: BackendFacts,
-    pub path: PathBuf,
+    pub file: PluginFile,
     /// Where its models run unless their configuration sets it.
     pub isolation: Isolation,
     /// Models that request no version get this one.
@@ -67,6 +70,7 @@ impl Backends {
     pub fn open(
         dirs: &[PathBuf],
         settings: &BTreeMap<String, BTreeMap<String, String>>,
+        adapters: AdapterOptions,
     ) -> Result<Self> {
         let mut settings = settings.clone();
         let mut configured = BTreeMap::new();
@@ -77,12 +81,13 @@ impl Backends {
         let empty = Inventory { configured: Arc::new(configured), ..Inventory::default() };
         let backends = Self {
             dirs: dirs.to_vec(),
+            adapters,
             settings,
             scan_lock: Mutex::new(()),
             scan: AtomicU64::new(0),
             inventory: ArcSwap::default(),
         };
-        let listing = directories::scan(dirs);
+        let listing = directories::scan(dirs, &backends.adapters.dirs);
         if let Some((_, e)) = listing.unreadable.first() {
             return Err(e.clone());
         }
@@ -105,7 +110,7 @@ impl Backends {
         let _one = self.scan_lock.lock();
         self.scan.fetch_add(1, Ordering::Relaxed);
         let before = self.inventory.load_full();
-        let listing = directories::scan(&self.dirs);
+        let listing = directories::scan(&self.dirs, &self.adapters.dirs);
         for (_, e) in &listing.unreadable {
             tracing::warn!("{e}; its backends stay as they are");
         }
@@ -123,35 +128,42 @@ impl Backends {
         let mut new = Vec::new();
         for (candidate, e) in listing.bad_manifests {
             // Settings are read when the library is opened: an installed one does not need the manifest any more.
-            let installed = Stamp::of(&candidate.path).ok().and_then(|s| before.by_stamp(&s));
+            let identity = candidate.file.identity().ok();
+            let installed = identity.and_then(|identity| before.by_identity(&identity));
             match installed {
                 Some(installed) => now.usable.push(Arc::clone(installed)),
                 None => now.reject(before, &candidate, false, e),
             }
         }
+        for (candidate, e) in listing.unopenable {
+            now.reject(before, &candidate, false, e);
+        }
         for candidate in listing.candidates {
-            let stamps = stamps(&candidate.path);
+            let stamps = stamps(&candidate.file);
             // Otherwise it was removed after the directory was listed.
-            let [Some(stamp), _] = stamps else { continue };
-            let unchanged = |u: &&Unusable| !u.recheck && u.is_still(&candidate.path, &stamps);
-            let same_file = |(_, other): &(Candidate, Stamp)| *other == stamp;
-            if now.by_stamp(&stamp).is_some() || new.iter().any(same_file) {
+            let Ok(identity) = candidate.file.identity() else { continue };
+            let path = candidate.file.path();
+            let unchanged = |u: &&Unusable| !u.recheck && u.is_still(path, &stamps);
+            let same_file = |(_, other): &(Candidate, Identity)| *other == identity;
+            if now.by_identity(&identity).is_some() || new.iter().any(same_file) {
                 // Another name of the same file.
-            } else if let Some(installed) = before.by_stamp(&stamp) {
+            } else if let Some(installed) = before.by_identity(&identity) {
                 now.usable.push(Arc::clone(installed));
             } else if let Some(unusable) = before.unusable.iter().find(unchanged) {
                 now.unusable.push(unusable.clone());
             } else {
-                new.push((candidate, stamp));
+                new.push((candidate, identity));
             }
         }
         for (dir, _) in listing.unreadable {
-            let kept = before.usable.iter().filter(|i| i.backend.path.starts_with(&dir));
-            let kept: Vec<_> = kept.filter(|i| now.by_stamp(&i.stamp).is_none()).cloned().collect();
+            let kept = before.usable.iter().filter(|i| i.backend.file.path().starts_with(&dir));
+            let kept: Vec<_> =
+                kept.filter(|i| now.by_identity(&i.identity).is_none()).cloned().collect();
             now.usable.extend(kept);
         }
-        for gone in before.usable.iter().filter(|i| now.by_stamp(&i.stamp).is_none()) {
-            let (name, version, file) = (gone.name(), gone.version(), gone.backend.path.display());
+        for gone in before.usable.iter().filter(|i| now.by_identity(&i.identity).is_none()) {
+            let (name, version) = (gone.name(), gone.version());
+            let file = gone.backend.file.path().display();
             tracing::info!(
                 "the file of backend '{name}' {version}, {file}, was removed or replaced; models that use it keep it"
             );
@@ -166,8 +178,10 @@ impl Backends {
             a.name.cmp(&b.name).then_with(|| version::compare(&version(b), &version(a)))
         });
         let mut opened = Vec::new();
-        for (candidate, stamp) in new {
-            match self.install(candidate.clone(), stamp, !at_start) {
+        for (candidate, identity) in new {
+            let found = now.usable.iter().map(|installed| &**installed);
+            let found = found.chain(opened.iter().map(|(_, installed)| installed));
+            match self.install(candidate.clone(), identity, !at_start, found) {
                 Ok(installed) => opened.push((candidate, installed)),
                 // No child process could be started: which is not a fault of the file.
                 Err(e) => now.reject(before, &candidate, e.code == Code::Unavailable, e),
@@ -178,23 +192,46 @@ impl Backends {
             let (name, version) = (installed.name().to_owned(), installed.version().to_owned());
             match now.add(Arc::new(installed)) {
                 Ok(()) => {
-                    let file = candidate.path.display();
-                    tracing::info!("found backend '{name}' {version} in {file}");
+                    let file = candidate.file.path().display();
+                    let through = match &candidate.file.adapted {
+                        Some(adapted) => format!(", opened through {}", adapted.adapter),
+                        None => String::new(),
+                    };
+                    tracing::info!("found backend '{name}' {version} in {file}{through}");
                 }
                 Err(e) if at_start => return Err(e),
                 Err(e) => now.reject(before, &candidate, true, e),
             }
         }
+        log_claimants(&now, before);
         Ok(now)
     }
 
-    fn install(&self, candidate: Candidate, stamp: Stamp, probe: bool) -> Result<Installed> {
-        let path = candidate.path.clone();
-        library::check_file(&path).map_err(|why| library::refused(&path, why))?;
+    /// `found` are the backends found so far: those of one adapter have their facts in common.
+    fn install<'a>(
+        &self,
+        mut candidate: Candidate,
+        identity: Identity,
+        probe: bool,
+        mut found: impl Iterator<Item = &'a Installed>,
+    ) -> Result<Installed> {
+        let PluginFile { library, adapted } = &candidate.file;
+        library::check_file(library).map_err(|why| library::refused(library, why))?;
+        let mut sibling = None;
+        if let Some(Adapted { file, .. }) = adapted {
+            if file.extension().is_some_and(|end| end == std::env::consts::DLL_EXTENSION) {
+                library::check_file(file).map_err(|why| library::refused(file, why))?;
+            }
+            for (key, value) in &self.adapters.settings {
+                candidate.settings.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+            sibling = found.find(|other| other.identity.library == identity.library);
+        }
         let mut chosen = self.settings.get("").cloned().unwrap_or_default();
         chosen.extend(self.settings.get(&candidate.name).cloned().unwrap_or_default());
-        let dir = candidate.version.clone();
-        let backend = Backend::load(candidate, stamp, &chosen, probe)?;
+        let (dir, path) = (candidate.version.clone(), candidate.file.path().to_owned());
+        let sibling = sibling.map(|installed| &installed.backend);
+        let backend = Backend::load(candidate, identity.clone(), &chosen, probe, sibling)?;
         let declared = &backend.facts.version;
         if let Some(dir) = dir.filter(|dir| !version::matches(declared, dir)) {
             tracing::warn!(
@@ -202,7 +239,7 @@ impl Backends {
                 path.display()
             );
         }
-        Ok(Installed { stamp, backend, in_use: Mutex::default(), logged: Mutex::default() })
+        Ok(Installed { identity, backend, in_use: Mutex::default(), logged: Mutex::default() })
     }
 
     /// The backend for a model: the version that it requests (parameter `backend_version`), else the configured
@@ -284,7 +321,7 @@ impl Backends {
         let unopened = inventory.usable.iter().filter_map(|i| {
             let e = i.failure()?;
             let text = format!("backend '{}' {} does not open: {e}", i.name(), i.version());
-            Some((i.backend.path.clone(), Error::new(e.code, text)))
+            Some((i.backend.file.path().to_owned(), Error::new(e.code, text)))
         });
         files.chain(unopened).collect()
     }
@@ -294,7 +331,7 @@ impl Backends {
         let inventory = self.inventory.load();
         let listed = inventory.usable.iter().filter(|i| i.failure().is_none()).map(|i| Listed {
             facts: i.backend.facts.clone(),
-            path: i.backend.path.clone(),
+            file: i.backend.file.clone(),
             isolation: i.backend.isolation,
             in_use: i.in_use.lock().clone(),
             default: inventory
@@ -311,5 +348,28 @@ impl Backends {
 
     pub fn dirs(&self) -> &[PathBuf] {
         &self.dirs
+    }
+}
+
+/// Logs which file serves a backend that a plugin and an adapter offer, when that has changed.
+fn log_claimants(now: &Inventory, before: &Inventory) {
+    for name in now.names() {
+        let offers = |inventory: &Inventory| -> Vec<String> {
+            let of = |i: &Arc<Installed>| {
+                format!("'{}' in {}", i.version(), i.backend.file.path().display())
+            };
+            inventory.versions(name).map(of).collect()
+        };
+        let kinds = || now.versions(name).map(|i| i.backend.file.adapted.is_some());
+        let mixed = kinds().any(|adapted| adapted) && kinds().any(|adapted| !adapted);
+        let all = offers(now);
+        if mixed && all != offers(before) {
+            let default = now.default_version(name).map_or("", |i| i.version());
+            tracing::info!(
+                "backend '{name}' is offered as {}; models get '{default}' unless their parameter \
+                 '{VERSION_PARAMETER}' selects another",
+                all.join(" and as ")
+            );
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! The inventory: all installed backends in all their versions, and which version is the default.
 
-use super::directories::{self, Candidate};
+use super::candidate::Candidate;
+use super::manifest;
 use super::version;
 use crate::error::{Error, Result};
 use crate::plugin::CancelFlag;
 use crate::plugin::backend::Backend;
 use crate::plugin::isolation::Isolation;
+use crate::plugin::plugin_file::{Identity, PluginFile};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ pub struct Inventory {
 
 /// One version of a backend.
 pub struct Installed {
-    pub stamp: Stamp,
+    pub identity: Identity,
     /// Holds the facts and is never opened: models share `in_use`, so that the plugin closes with its last model.
     pub backend: Backend,
     pub in_use: Mutex<Weak<Backend>>,
@@ -38,8 +40,8 @@ pub struct Unusable {
     /// From the file name.
     pub name: String,
     pub path: PathBuf,
-    /// Of the file and of its `plugin.toml`. It is opened again when one of them has changed.
-    stamps: [Option<Stamp>; 2],
+    /// It is opened again when one of its files has changed.
+    stamps: Stamps,
     /// The cause may lie outside the file, such as another file of the same version: checked again at every scan.
     pub recheck: bool,
     /// Names the file.
@@ -100,7 +102,7 @@ impl Installed {
                  that it opens: {error}",
                 self.name(),
                 self.version(),
-                self.backend.path.display()
+                self.backend.file.path().display()
             );
         }
     }
@@ -150,8 +152,8 @@ impl Inventory {
         matching.first().copied().or_else(|| self.default_version(name))
     }
 
-    pub fn by_stamp(&self, stamp: &Stamp) -> Option<&Arc<Installed>> {
-        self.usable.iter().find(|i| i.stamp == *stamp)
+    pub fn by_identity(&self, identity: &Identity) -> Option<&Arc<Installed>> {
+        self.usable.iter().find(|i| i.identity == *identity)
     }
 
     pub fn names(&self) -> Vec<&str> {
@@ -174,7 +176,7 @@ impl Inventory {
     /// Another file has the same name and version, or another backend declares one of the platforms.
     pub fn add(&mut self, new: Arc<Installed>) -> Result<()> {
         let conflict = |what: String, other: &Backend| {
-            let (this, other) = (new.backend.path.display(), other.path.display());
+            let (this, other) = (new.backend.file.path().display(), other.file.path().display());
             Err(Error::invalid(format!(
                 "{what} is claimed by '{other}' and by '{this}'; remove one of them"
             )))
@@ -214,8 +216,8 @@ impl Inventory {
     ) {
         let unusable = Unusable {
             name: candidate.name.clone(),
-            path: candidate.path.clone(),
-            stamps: stamps(&candidate.path),
+            path: candidate.file.path().to_owned(),
+            stamps: stamps(&candidate.file),
             recheck,
             error,
         };
@@ -227,12 +229,21 @@ impl Inventory {
 }
 
 impl Unusable {
-    pub fn is_still(&self, path: &Path, stamps: &[Option<Stamp>; 2]) -> bool {
+    pub fn is_still(&self, path: &Path, stamps: &Stamps) -> bool {
         self.path == path && self.stamps == *stamps
     }
 }
 
-pub fn stamps(library: &Path) -> [Option<Stamp>; 2] {
-    let manifest = directories::manifest_of(library);
-    [library, &manifest].map(|path| Stamp::of(path).ok())
+/// Of the library, of the adapted file, and of the `plugin.toml` beside each.
+pub type Stamps = [Option<Stamp>; 4];
+
+pub fn stamps(file: &PluginFile) -> Stamps {
+    let adapted = file.adapted.as_ref().map(|adapted| &*adapted.file);
+    let beside = |path: &Path| Stamp::of(&manifest::manifest_of(path)).ok();
+    [
+        Stamp::of(&file.library).ok(),
+        beside(&file.library),
+        adapted.and_then(|path| Stamp::of(path).ok()),
+        adapted.and_then(beside),
+    ]
 }

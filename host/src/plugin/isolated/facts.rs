@@ -117,6 +117,10 @@ pub fn backend(info: messages::BackendInfo) -> Result<BackendFacts> {
         platforms: pairs.collect(),
         flags: info.flags,
         max_in_flight: info.max_in_flight.max(1) as usize,
+        decoupled_max_in_flight: match info.decoupled_max_in_flight {
+            0 => None,
+            most => Some(most as usize),
+        },
         gpu_max_in_flight: info.gpu_max_in_flight.max(1) as usize,
         // The child places inputs, and has read the facts itself.
         input_memory_types: 0,

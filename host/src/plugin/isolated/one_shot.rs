@@ -5,11 +5,12 @@ use super::child_process::spawn;
 use super::exit_reason::KillReason;
 use super::facts;
 use super::limits::Limits;
-use super::messages::{ControlResponse, Devices, Empty, Handshake, control_request};
+use super::messages::{self, ControlResponse, Devices, Empty, Handshake, control_request};
 use super::process::ProcessGone;
 use crate::device;
 use crate::error::{Error, Result};
 use crate::plugin::backend_facts::BackendFacts;
+use crate::plugin::plugin_file::PluginFile;
 use crate::plugin::{CancelFlag, ModelFacts, Patch, ProbeFacts};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,19 +21,25 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The first message to a child of this backend.
-pub fn handshake(file: &Path, settings: &BTreeMap<String, String>) -> Handshake {
-    let file = file.to_string_lossy().into_owned();
+pub fn handshake(file: &PluginFile, settings: &BTreeMap<String, String>) -> Handshake {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let adapted = file.adapted.as_ref().map(|a| messages::Adapted {
+        adapter: a.adapter.clone(),
+        name: a.name.clone(),
+        file: text(&a.file),
+    });
+    let file = text(&file.library);
     let device::DeviceSettings { disabled, pinned_pool, pools } = device::settings().clone();
     let devices = Devices { disabled, pinned_pool, pools };
-    Handshake { file, settings: settings.clone(), log_level: 0, devices }
+    Handshake { file, settings: settings.clone(), log_level: 0, devices, adapted }
 }
 
 /// Facts of a backend whose library must not be loaded into this process.
-pub fn describe(path: &Path, limits: Limits) -> Result<BackendFacts> {
-    let label = format!("backend '{}'", path.display());
+pub fn describe(file: &PluginFile, limits: Limits) -> Result<BackendFacts> {
+    let label = format!("backend '{}'", file.path().display());
     let describe = control_request::Kind::Describe(Empty {});
     let never = CancelFlag::default();
-    let response = run(&label, handshake(path, &BTreeMap::new()), describe, limits, &never)?;
+    let response = run(&label, handshake(file, &BTreeMap::new()), describe, limits, &never)?;
     let info = response.backend.ok_or_else(|| {
         Error::internal(format!("{label}: its process responded without backend info"))
     })?;
@@ -44,20 +51,20 @@ pub fn describe(path: &Path, limits: Limits) -> Result<BackendFacts> {
 /// # Errors
 /// It does not open.
 pub fn open(
-    path: &Path,
+    file: &PluginFile,
     settings: &BTreeMap<String, String>,
     limits: Limits,
     cancel: &CancelFlag,
 ) -> Result<u32> {
-    let label = format!("backend '{}'", path.display());
+    let label = format!("backend '{}'", file.path().display());
     let open = control_request::Kind::OpenBackend(Empty {});
-    let response = run(&label, handshake(path, settings), open, limits, cancel)?;
+    let response = run(&label, handshake(file, settings), open, limits, cancel)?;
     Ok(response.backend.map_or(0, |info| info.instance_kinds))
 }
 
 /// Calls `model_complete` in a child.
 pub fn complete(
-    file: &Path,
+    file: &PluginFile,
     settings: &BTreeMap<String, String>,
     limits: Limits,
     facts: &ModelFacts<'_>,
@@ -72,7 +79,7 @@ pub fn complete(
 
 /// Calls `model_probe` in a child. Returns the recognised entry, as the child names it.
 pub fn probe(
-    file: &Path,
+    file: &PluginFile,
     settings: &BTreeMap<String, String>,
     limits: Limits,
     facts: &ProbeFacts<'_>,

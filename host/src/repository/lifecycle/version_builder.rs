@@ -149,7 +149,7 @@ impl VersionBuilder {
             self.config.name,
             used.facts.name,
             used.facts.version,
-            used.file.display(),
+            used.file.path().display(),
             used.mode()
         );
         version.set_health(models.iter().map(|open| open.model.health()).collect());

@@ -18,6 +18,10 @@ pub trait Platforms {
     fn default_file(&self, platform_or_backend: &str) -> Option<String>;
     /// Installed backends.
     fn installed_backends(&self) -> Vec<String>;
+    /// Why files of this backend cannot be used.
+    fn unusable(&self, _backend: &str) -> Vec<String> {
+        Vec::new()
+    }
     /// Directories that were searched for plugins, for error messages.
     fn searched_dirs(&self) -> Vec<PathBuf>;
 }
@@ -88,8 +92,13 @@ pub(super) fn undeclared(platform: &str, model: &str, platforms: &dyn Platforms)
 /// The error for a backend that is not installed.
 pub(super) fn not_installed(backend: &str, model: &str, platforms: &dyn Platforms) -> ConfigError {
     let installed = installed(platforms);
+    let reasons = platforms.unusable(backend);
+    let reasons = match reasons.is_empty() {
+        true => String::new(),
+        false => format!(": {}", reasons.join("; ")),
+    };
     ConfigError::unsupported(format!(
-        "unable to find backend library for backend '{backend}', needed by model '{model}'; {installed}"
+        "unable to find backend library for backend '{backend}', needed by model '{model}'{reasons}; {installed}"
     ))
 }
 

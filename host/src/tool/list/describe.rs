@@ -1,5 +1,6 @@
 //! The description of one plugin file, read by a child process that loads, opens and closes the backend.
 
+use crate::plugin::PluginFile;
 use crate::plugin::descriptors::Texts;
 use crate::plugin::host_api::scope::Scope;
 use crate::plugin::library;
@@ -7,7 +8,6 @@ use crate::plugin::text::{c_text, read, take, view};
 use crate::tool::subprocess::{self, ReportPipe};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 use std::ptr::null_mut;
 use std::time::Duration;
@@ -41,6 +41,17 @@ pub struct Facts {
     pub must_isolate: Option<bool>,
 }
 
+impl Facts {
+    /// Replaces what an adapter declares for all its backends. Returns the name of an adapted backend.
+    fn of_file(&mut self, file: &PluginFile) -> Option<String> {
+        let adapted = file.adapted.as_ref()?;
+        let version = self.version.take().unwrap_or_default();
+        self.version = Some(format!("{}-{version}", adapted.adapter));
+        (self.platforms, self.default_files) = (Vec::new(), Vec::new());
+        Some(adapted.name.clone())
+    }
+}
+
 /// A line from the child: the facts known so far, and the error.
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -53,12 +64,12 @@ struct Line {
 
 /// Describes `file` in a child process. The text is the reason why the file cannot be used.
 pub fn describe(
-    file: &Path,
+    file: &PluginFile,
     settings: &BTreeMap<String, String>,
     limit: Duration,
 ) -> Result<(Facts, Option<String>), String> {
-    let settings = serde_json::to_string(settings).map_err(|e| e.to_string())?;
-    let args = ["plugin".into(), "list".into(), "--describe".into(), file.into(), settings.into()];
+    let task = serde_json::to_string(&(file, settings)).map_err(|e| e.to_string())?;
+    let args = ["plugin".into(), "list".into(), "--describe".into(), task.into()];
     let mut last: Option<Line> = None;
     let ended = subprocess::run(&args, limit, |value| {
         last = serde_json::from_value(value).ok();
@@ -79,12 +90,12 @@ pub fn describe(
 }
 
 /// Runs the child process.
-pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
+pub fn child(task: &str) -> Result<ExitCode, String> {
     let pipe = ReportPipe::open()?;
-    let settings: BTreeMap<String, String> =
-        serde_json::from_str(settings).map_err(|e| e.to_string())?;
+    let (file, settings): (PluginFile, BTreeMap<String, String>) =
+        serde_json::from_str(task).map_err(|e| e.to_string())?;
     let mut line = Line { name: None, facts: Facts::default(), problem: None, done: false };
-    match library::enter(file, crate::plugin::host_table()) {
+    match library::enter(&file.library, crate::plugin::host_table()) {
         Err(refusal) => {
             line.facts.abi = refusal.abi.map(|(major, minor)| format!("{major}.{minor}"));
             line.problem = Some(refusal.why);
@@ -93,10 +104,11 @@ pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
             // SAFETY: `enter` checked the table; the info without a backend is static.
             let name =
                 unsafe { copy_info(&mut line.facts, table, (table.backend_info)(null_mut())) };
+            let name = line.facts.of_file(&file).unwrap_or(name);
             line.name = Some(name.clone());
             // Sent before opening, which may crash.
             pipe.send(&line);
-            line.problem = open(file, table, &name, &settings, &mut line.facts).err();
+            line.problem = open(&file, table, &name, &settings, &mut line.facts).err();
         }
     }
     line.done = true;
@@ -106,14 +118,15 @@ pub fn child(file: &Path, settings: &str) -> Result<ExitCode, String> {
 
 /// Opens and closes the backend, since the framework is known only while it is open.
 fn open(
-    file: &Path,
+    file: &PluginFile,
     table: &'static BackendTable,
     name: &str,
     settings: &BTreeMap<String, String>,
     facts: &mut Facts,
 ) -> Result<(), String> {
     let scope = Scope::of_backend(name);
-    let (name, dir) = (c_text(name), c_text(&file.parent().unwrap_or(file).to_string_lossy()));
+    let path = file.path();
+    let (name, dir) = (c_text(name), c_text(&path.parent().unwrap_or(path).to_string_lossy()));
     let (settings, mut handle) = (Texts::new(settings), null_mut());
     let params = settings.params();
     // SAFETY: all texts are valid during the call, the scope until after `backend_close`; the result is null or an error
@@ -128,6 +141,7 @@ fn open(
         let info = (table.backend_info)(handle);
         if library::check_info(info).is_ok() {
             copy_info(facts, table, info);
+            facts.of_file(file);
         }
         (table.backend_close)(handle);
     }

@@ -2,6 +2,8 @@
 
 use super::describe::Facts;
 use super::libraries::Missing;
+use crate::error::Error;
+use crate::plugin::discovery::candidate::Candidate;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -9,6 +11,8 @@ use std::path::PathBuf;
 #[derive(Serialize)]
 pub struct Entry {
     pub file: PathBuf,
+    /// Name of the adapter that opens the file.
+    pub adapter: Option<String>,
     /// As the backend declares it, else from the file's name.
     pub name: String,
     #[serde(flatten)]
@@ -21,4 +25,22 @@ pub struct Entry {
     pub missing_libraries: Vec<Missing>,
     /// What the server would log about its `plugin.toml`.
     pub warnings: Vec<String>,
+}
+
+impl Entry {
+    /// A file that no adapter can open.
+    pub fn unopenable(candidate: Candidate, reason: Error) -> Self {
+        let adapted = candidate.file.adapted.as_ref();
+        Self {
+            file: candidate.file.path().to_owned(),
+            adapter: adapted.map(|adapted| adapted.adapter.clone()),
+            name: candidate.name,
+            facts: Facts::default(),
+            isolation: None,
+            usable: false,
+            problem: Some(reason.message),
+            missing_libraries: Vec::new(),
+            warnings: candidate.warnings,
+        }
+    }
 }

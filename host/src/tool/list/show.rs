@@ -26,7 +26,10 @@ pub fn table(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> String {
             or_dash(&e.facts.runtime),
             platforms,
             or_dash(&e.isolation),
-            e.file.display().to_string(),
+            match &e.adapter {
+                Some(adapter) => format!("{} (through {adapter})", e.file.display()),
+                None => e.file.display().to_string(),
+            },
         ]
     }));
     let widths: Vec<usize> =

@@ -28,7 +28,10 @@ fn backend(out: &mut Vec<u8>, b: &BackendStatus) {
     nested(out, |o| {
         o.string("name", &b.facts.name);
         o.string("version", &b.facts.version);
-        o.string("file", &b.file.to_string_lossy());
+        o.string("file", &b.file.path().to_string_lossy());
+        if let Some(adapted) = &b.file.adapted {
+            o.string("adapter", &adapted.adapter);
+        }
         o.plain("installed", b.installed);
         o.plain("default", b.default);
         // Unknown for a library that was opened by child processes only.

@@ -1,0 +1,39 @@
+//! `TRITONSERVER_Error*`: making, reading and deleting errors.
+
+use super::guard::{Ended, Text, export};
+use crate::handles::{Live, create, free};
+use crate::host::owned;
+use crate::objects::error::Error;
+use std::ffi::{c_char, c_int};
+use std::ptr;
+
+export! {
+    /// A new error, owned by the caller. The text is copied.
+    fn TRITONSERVER_ErrorNew(code: c_int, msg: Text) -> *mut Error, ptr::null_mut(); {
+        let code = u32::try_from(code).unwrap_or_default();
+        Ok(create(Error { code, message: owned(&msg.text()) }).raw())
+    }
+
+    /// Frees an error; null is allowed.
+    fn TRITONSERVER_ErrorDelete(error: Ended<Error>) -> (), (); {
+        if !error.0.is_null() {
+            free(error.0)?;
+        }
+        Ok(())
+    }
+
+    /// The code.
+    fn TRITONSERVER_ErrorCode(error: Live<Error>) -> c_int, 0; {
+        Ok(error.code as c_int)
+    }
+
+    /// The code's name: a constant.
+    fn TRITONSERVER_ErrorCodeString(error: Live<Error>) -> *const c_char, c"<invalid error>".as_ptr(); {
+        Ok(error.code_name().as_ptr())
+    }
+
+    /// The text, owned by the error.
+    fn TRITONSERVER_ErrorMessage(error: Live<Error>) -> *const c_char, c"<invalid error>".as_ptr(); {
+        Ok(error.message.as_ptr())
+    }
+}

@@ -1,0 +1,194 @@
+//! `TRITONBACKEND_Request*`: the requests of a batch.
+
+use super::guard::{Ended, Out, Text, TextMaybe, export};
+use crate::fault::Fault;
+use crate::handles::{self, Live};
+use crate::host::c_str;
+use crate::objects::parameter::parameter_type;
+use crate::objects::request::{Input, Request, Source};
+use crate::objects::server::Trace;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use trtserver_plugin_api::abi::request::request_flags;
+use trtserver_plugin_api::abi::types::param;
+
+/// Everything of the request is released.
+const RELEASE_ALL: u32 = 1;
+/// The request goes back to the queue.
+const RELEASE_RESCHEDULE: u32 = 2;
+
+fn no_such(what: &str, index: u32, n: usize) -> Fault {
+    Fault::invalid(format_args!("the request has {n} {what}, index {index} is none of them"))
+}
+
+export! {
+    /// The id, owned by the request; empty if it has none.
+    fn TRITONBACKEND_RequestId(request: Live<Request>, id: Out<*const c_char>) {
+        id.set(c_str(request.host()?.view().id));
+    }
+
+    /// Whether the client has cancelled the request: one atomic load.
+    fn TRITONBACKEND_RequestIsCancelled(request: Live<Request>, is_cancelled: Out<u8>) {
+        is_cancelled.set(request.host()?.reply.is_cancelled().into());
+    }
+
+    /// The correlation id, 0 if there is none. An error if it is a text.
+    fn TRITONBACKEND_RequestCorrelationId(request: Live<Request>, id: Out<u64>) {
+        let view = request.host()?.view();
+        if view.correlation_id_string.n != 0 {
+            return Err(Fault::invalid("the correlation id of the request is not an unsigned integer"));
+        }
+        id.set(view.correlation_id);
+    }
+
+    /// The correlation id as text, owned by the request, empty if there is none. An error if it is a number.
+    fn TRITONBACKEND_RequestCorrelationIdString(request: Live<Request>, id: Out<*const c_char>) {
+        let view = request.host()?.view();
+        if view.correlation_id != 0 {
+            return Err(Fault::invalid("the correlation id of the request is not a string"));
+        }
+        id.set(c_str(view.correlation_id_string));
+    }
+
+    /// 1 for the first and 2 for the last request of a sequence.
+    fn TRITONBACKEND_RequestFlags(request: Live<Request>, flags: Out<u32>) {
+        let sequence = request_flags::SEQUENCE_START | request_flags::SEQUENCE_END;
+        flags.set(request.host()?.view().flags & sequence);
+    }
+
+    /// How long the request may take since it arrived; 0 = for ever.
+    fn TRITONBACKEND_InferenceRequestTimeoutMicroseconds(
+        request: Live<Request>,
+        timeout: Out<u64>,
+    ) {
+        let view = request.host()?.view();
+        timeout.set(match view.deadline_ns {
+            0 => 0,
+            deadline => (deadline.saturating_sub(view.received_ns) / 1000).max(1),
+        });
+    }
+
+    /// Null: the server writes traces itself.
+    fn TRITONBACKEND_RequestTrace(request: Live<Request>, trace: Out<*mut Trace>) {
+        request.host()?;
+        trace.set(ptr::null_mut());
+    }
+
+    /// Number of parameters.
+    fn TRITONBACKEND_RequestParameterCount(request: Live<Request>, count: Out<u32>) {
+        count.set(request.host()?.params().len() as u32);
+    }
+
+    /// A parameter, owned by the request: the value is a text or points at an `int64_t`, `bool` or `double`.
+    fn TRITONBACKEND_RequestParameter(
+        request: Live<Request>,
+        index: u32,
+        key: Out<*const c_char>,
+        kind: Out<c_int>,
+        vvalue: Out<*const c_void>,
+    ) {
+        let params = request.host()?.params();
+        let found = params.get(index as usize);
+        let found = found.ok_or_else(|| no_such("parameters", index, params.len()))?;
+        let bits = (&raw const found.bits).cast();
+        let (number, value) = match found.kind {
+            param::STRING => (parameter_type::STRING, c_str(found.text).cast()),
+            param::BYTES => (parameter_type::BYTES, c_str(found.text).cast()),
+            param::BOOL => (parameter_type::BOOL, bits),
+            param::DOUBLE => (parameter_type::DOUBLE, bits),
+            _ => (parameter_type::INT, bits),
+        };
+        key.set(c_str(found.key));
+        kind.set(number);
+        vvalue.set(value);
+    }
+
+    /// Number of inputs.
+    fn TRITONBACKEND_RequestInputCount(request: Live<Request>, count: Out<u32>) {
+        count.set(request.host()?.inputs.len() as u32);
+    }
+
+    /// Name of an input, owned by the request.
+    fn TRITONBACKEND_RequestInputName(
+        request: Live<Request>,
+        index: u32,
+        input_name: Out<*const c_char>,
+    ) {
+        let inputs = &request.host()?.inputs;
+        let input = inputs.get(index as usize);
+        let input = input.ok_or_else(|| no_such("inputs", index, inputs.len()))?;
+        input_name.set(c_str(input.tensor().name));
+    }
+
+    /// An input by name, owned by the request.
+    fn TRITONBACKEND_RequestInput(request: Live<Request>, name: Text, input: Out<*mut Input>) {
+        let host = request.host()?;
+        let found = host.inputs.iter().find(|input| input.is_named(name.c()));
+        let found = found.ok_or_else(|| {
+            Fault::not_found(format_args!("the request has no input '{}'", name.text()))
+        })?;
+        input.set(found.raw());
+    }
+
+    /// An input by position, owned by the request.
+    fn TRITONBACKEND_RequestInputByIndex(
+        request: Live<Request>,
+        index: u32,
+        input: Out<*mut Input>,
+    ) {
+        let inputs = &request.host()?.inputs;
+        let found = inputs.get(index as usize);
+        input.set(found.ok_or_else(|| no_such("inputs", index, inputs.len()))?.raw());
+    }
+
+    /// Number of outputs that the client asked for.
+    fn TRITONBACKEND_RequestOutputCount(request: Live<Request>, count: Out<u32>) {
+        count.set(request.host()?.requested_outputs().count() as u32);
+    }
+
+    /// Name of an output that the client asked for, owned by the request.
+    fn TRITONBACKEND_RequestOutputName(
+        request: Live<Request>,
+        index: u32,
+        output_name: Out<*const c_char>,
+    ) {
+        let host = request.host()?;
+        let found = host.requested_outputs().nth(index as usize);
+        let found = found.ok_or_else(|| {
+            no_such("requested outputs", index, host.requested_outputs().count())
+        })?;
+        output_name.set(c_str(found.name));
+    }
+
+    /// The memory that an output will probably have: CPU memory.
+    fn TRITONBACKEND_RequestOutputBufferProperties(
+        request: Live<Request>,
+        _name: TextMaybe,
+        _byte_size: *mut c_void,
+        memory_type: Out<c_int>,
+        memory_type_id: Out<i64>,
+    ) {
+        request.host()?;
+        memory_type.set(0);
+        memory_type_id.set(0);
+    }
+
+    /// Gives the request back. Its inputs, names and shapes are invalid afterwards. An error means that it was not released.
+    fn TRITONBACKEND_RequestRelease(request: Ended<Request>, release_flags: u32) {
+        handles::get(request.0)?.host()?;
+        if release_flags & RELEASE_RESCHEDULE != 0 {
+            return Err(Fault::unsupported(
+                "a request cannot be rescheduled: this server has no iterative sequences",
+            ));
+        }
+        if release_flags & RELEASE_ALL == 0 {
+            return Err(Fault::misuse(format_args!("release flags {release_flags} are unknown")));
+        }
+        let Source::Host(mut released) = handles::free(request.0)?.source;
+        released.free_inputs();
+        let handle = released.view().handle;
+        // SAFETY: released once, here; the view is not used again.
+        unsafe { (crate::host::host()?.request_release)(handle, ptr::null_mut()) };
+        released.reply.release();
+    }
+}

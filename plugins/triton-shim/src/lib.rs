@@ -1,0 +1,33 @@
+//! `libtritonserver.so` for unmodified Triton backends (`libtriton_*.so`): exports the 281 functions that Triton offers its
+//! backends (`TRITONBACKEND_*`, `TRITONSERVER_*`, `TRITONREPOAGENT_*`, `TRITONCACHE_*`), on the plugin interface of this server.
+//!
+//! ```text
+//! plugin.rs ──── open_backend.rs         our backend table: opens backends, models, instances
+//!     │          completion.rs           completes configurations; execute.rs: runs batches
+//!     │          loader/                 finds and opens a backend's library
+//!     │            search.rs             version, model and backend directory, `runtime`, model.py
+//!     │            library.rs            dlopen, once per file; entries.rs: the functions that it defines
+//!     │            carrier.rs            stand-in for a renamed libtritonserver
+//! handles.rs                             checked handles: every object that a backend holds is in a pool of its kind
+//! objects/                               what is behind the handles
+//! exports/                               the exported functions, a file for each section of the headers
+//!     guard.rs                           arguments checked, panics caught: the macro `export!`
+//!     names.rs                           all names, by header
+//! unused.rs                              functions that no known backend calls: they answer "unsupported"
+//! host.rs, scope.rs, fault.rs            the host's functions, log and errors
+//! ```
+
+mod completion;
+mod execute;
+mod exports;
+mod fault;
+mod handles;
+mod host;
+mod loader;
+mod objects;
+mod open_backend;
+mod plugin;
+mod scope;
+mod unused;
+
+pub use exports::names;

@@ -1,0 +1,67 @@
+//! Opens the library of a backend: once per file, with local names, and never closes it.
+
+use super::carrier;
+use super::entries::Entries;
+use crate::fault::{Fault, Result};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use trtserver_library_file::{Dynamic, Stamp};
+
+struct Known {
+    path: PathBuf,
+    stamp: Stamp,
+    entries: &'static Entries,
+}
+
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+/// The dynamic loader's message; the error itself only names the function that failed.
+pub fn loader_message(error: &libloading::Error) -> String {
+    use std::error::Error as _;
+    error.source().map_or_else(|| error.to_string(), |source| source.to_string())
+}
+
+/// The entry points of the library in that file, which is opened unless it is open.
+///
+/// # Errors
+/// The file, with the reason: another machine, an unknown import, a missing entry point.
+pub fn open(path: &Path) -> Result<&'static Entries> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let stamp =
+        Stamp::of(path).map_err(|e| Fault::not_found(format_args!("{}: {e}", path.display())))?;
+    if let Some(found) = known.iter().find(|k| k.stamp == stamp) {
+        return Ok(found.entries);
+    }
+    let entries = load(path, &known).map_err(|f| f.context(path.display()))?;
+    known.push(Known { path: path.to_owned(), stamp, entries });
+    Ok(entries)
+}
+
+fn load(path: &Path, known: &[Known]) -> Result<&'static Entries> {
+    trtserver_library_file::check(path).map_err(Fault::not_found)?;
+    let dynamic = Dynamic::read(path).map_err(Fault::not_found)?;
+    for needed in dynamic.needed.iter().filter(|needed| carrier::is_renamed(needed)) {
+        carrier::open(needed)?;
+    }
+    if known.iter().any(|k| k.path == path) {
+        return Err(Fault::unavailable(
+            "it was replaced after it had been opened; the server keeps libraries open, so restart it to use the new file",
+        ));
+    }
+    // SAFETY: runs the initialisers of a library that the operator has installed as a backend.
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+    let library = library.map_err(|e| {
+        let text = loader_message(&e);
+        let newer = text.contains("undefined symbol: TRITON");
+        let why = if newer {
+            "; it was built for a newer interface than the backend API 1.19 that this server offers"
+        } else {
+            ""
+        };
+        Fault::not_found(format_args!("{text}{why}"))
+    })?;
+    let entries = Entries::of(&library)?;
+    std::mem::forget(library);
+    Ok(Box::leak(Box::new(entries)))
+}

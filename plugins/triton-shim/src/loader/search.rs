@@ -1,0 +1,86 @@
+//! Where the library of a backend is: version directory, model directory, directory of the backend.
+
+use crate::fault::{Fault, Result};
+use std::path::{Path, PathBuf};
+
+/// File of a backend written in Python.
+pub const MODEL_PY: &str = "model.py";
+
+/// A backend's library, and the directory that it is told as its own.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Located {
+    pub library: PathBuf,
+    pub dir: PathBuf,
+}
+
+/// Where a model's backend may be.
+pub struct Search<'a> {
+    /// Name of the backend.
+    pub name: &'a str,
+    /// `runtime` of the configuration; may be empty.
+    pub runtime: &'a str,
+    /// Version directory and model directory, if there is a model.
+    pub of_model: Option<[&'a Path; 2]>,
+    /// `<backend directory>/<name>`
+    pub dir: &'a Path,
+    /// A library of the backend "python" in another backend directory.
+    pub fallback: Option<&'a Path>,
+}
+
+impl Search<'_> {
+    /// # Errors
+    /// The files that were looked for.
+    pub fn run(&self) -> Result<Located> {
+        let file = match self.runtime {
+            "" => format!("libtriton_{}.so", self.name),
+            runtime if runtime.contains('/') => {
+                return Err(Fault::invalid(format_args!(
+                    "runtime '{runtime}' must be the name of a file, which is looked for in the directories of version, \
+                     model and backend"
+                )));
+            }
+            runtime => runtime.to_owned(),
+        };
+        let mut tried = Vec::new();
+        if file != MODEL_PY {
+            let of_model = self.of_model.into_iter().flatten();
+            for dir in of_model.chain([self.dir]) {
+                let library = dir.join(&file);
+                if library.is_file() {
+                    return Ok(Located { library, dir: dir.to_owned() });
+                }
+                tried.push(library);
+            }
+        }
+        if self.runtime.is_empty() || file == MODEL_PY {
+            let script = self.dir.join(MODEL_PY);
+            if script.is_file() {
+                return self.python_based(&script);
+            }
+            tried.push(script);
+        }
+        let tried: Vec<_> = tried.iter().map(|path| path.display().to_string()).collect();
+        let name = self.name;
+        Err(Fault::not_found(format_args!("backend '{name}' has none of {}", tried.join(", "))))
+    }
+
+    /// The library of the backend "python" beside a backend written in Python.
+    fn python_based(&self, script: &Path) -> Result<Located> {
+        let parent = self.dir.parent().unwrap_or(Path::new("/"));
+        let library = parent.join("python").join("libtriton_python.so");
+        let mut found = [Some(library.as_path()), self.fallback].into_iter().flatten();
+        if let Some(library) = found.find(|library| library.is_file()) {
+            return Ok(Located { library: library.to_owned(), dir: self.dir.to_owned() });
+        }
+        Err(Fault::not_found(format_args!(
+            "backend '{}' is written in Python ({}), and the backend 'python' that runs it is not installed: there is no {}",
+            self.name,
+            script.display(),
+            library.display()
+        )))
+    }
+}
+
+#[cfg(test)]
+#[path = "search_tests.rs"]
+mod tests;

@@ -1,0 +1,61 @@
+//! `TRITONSERVER_ResponseAllocator`: memory of the caller for outputs of nested inference.
+
+use super::attributes::BufferAttributes;
+use super::error::Error;
+use crate::handles::{Kind, Object};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Mutex;
+
+/// Allocates memory for an output: allocator, name, bytes, preferred memory, user pointer; returns buffer, its user pointer and
+/// memory.
+pub type Allocate = unsafe extern "C" fn(
+    *mut Allocator,
+    *const c_char,
+    usize,
+    c_int,
+    i64,
+    *mut c_void,
+    *mut *mut c_void,
+    *mut *mut c_void,
+    *mut c_int,
+    *mut i64,
+) -> *mut Error;
+
+/// Frees such memory: allocator, buffer, its user pointer, bytes, memory.
+pub type Free =
+    unsafe extern "C" fn(*mut Allocator, *mut c_void, *mut c_void, usize, c_int, i64) -> *mut Error;
+
+/// Says that the next allocations are for a new response.
+pub type Start = unsafe extern "C" fn(*mut Allocator, *mut c_void) -> *mut Error;
+
+/// Asks which memory an allocation would have.
+pub type Query = unsafe extern "C" fn(
+    *mut Allocator,
+    *mut c_void,
+    *const c_char,
+    *mut usize,
+    *mut c_int,
+    *mut i64,
+) -> *mut Error;
+
+/// Asks for the attributes of a buffer that was allocated.
+pub type Attributes = unsafe extern "C" fn(
+    *mut Allocator,
+    *const c_char,
+    *mut BufferAttributes,
+    *mut c_void,
+    *mut c_void,
+) -> *mut Error;
+
+#[allow(dead_code, reason = "read by nested inference, which is not there yet")]
+pub struct Allocator {
+    pub allocate: Allocate,
+    pub free: Free,
+    pub start: Option<Start>,
+    pub query: Mutex<Option<Query>>,
+    pub attributes: Mutex<Option<Attributes>>,
+}
+
+impl Object for Allocator {
+    const KIND: Kind = Kind::Allocator;
+}

@@ -1,0 +1,37 @@
+//! `TRITONBACKEND_ModelInstance`: what executes batches.
+
+use super::message::Message;
+use super::model::Model;
+use crate::handles::{Kind, Live, Object};
+use crate::scope::Scope;
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
+
+pub struct Instance {
+    pub model: Live<Model>,
+    pub name: CString,
+    /// As Triton numbers kinds.
+    pub kind: i32,
+    pub device_id: i32,
+    /// `{"<policy>": {…}}`
+    pub host_policy: Live<Message>,
+    pub passive: bool,
+    pub profiles: Vec<CString>,
+    pub secondary: Vec<(CString, i64)>,
+    pub scope: Arc<Scope>,
+    /// The backend's own.
+    pub state: AtomicPtr<c_void>,
+}
+
+impl Object for Instance {
+    const KIND: Kind = Kind::Instance;
+}
+
+/// Triton's numbers of instance kinds.
+pub mod kind {
+    pub const AUTO: i32 = 0;
+    pub const CPU: i32 = 1;
+    pub const GPU: i32 = 2;
+    pub const MODEL: i32 = 3;
+}

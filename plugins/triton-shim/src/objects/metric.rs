@@ -1,0 +1,147 @@
+//! Metric families, metrics and their arguments.
+//!
+//! The host knows metrics only; a family is the name, help and kind that its metrics share.
+
+use crate::fault::{Fault, Result};
+use crate::handles::{Kind, Live, Object};
+use crate::host;
+use crate::scope::Scope;
+use std::ffi::CString;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use trtserver_plugin_api::abi::extensions::{self, metric_kind};
+use trtserver_plugin_api::abi::types::Param;
+
+/// Triton's numbers of metric kinds.
+pub mod kind {
+    pub const COUNTER: i32 = 0;
+    pub const GAUGE: i32 = 1;
+    pub const HISTOGRAM: i32 = 2;
+}
+
+pub struct MetricFamily {
+    pub kind: i32,
+    pub name: CString,
+    pub help: CString,
+    /// Metrics that exist: a family is deleted after them.
+    pub metrics: AtomicU32,
+    pub scope: Arc<Scope>,
+}
+
+impl Object for MetricFamily {
+    const KIND: Kind = Kind::MetricFamily;
+}
+
+pub struct Metric {
+    pub family: Live<MetricFamily>,
+    /// The family's kind, which may be asked for after the family.
+    pub kind: i32,
+    raw: *mut extensions::Metric,
+    /// Held while a gauge is read and set.
+    incrementing: Mutex<()>,
+    scope: Arc<Scope>,
+}
+
+// SAFETY: the host accepts calls with a metric from any thread.
+unsafe impl Send for Metric {}
+// SAFETY: as above.
+unsafe impl Sync for Metric {}
+
+impl Object for Metric {
+    const KIND: Kind = Kind::Metric;
+}
+
+/// `TRITONSERVER_MetricArgs`
+#[derive(Default)]
+pub struct MetricArgs {
+    /// Upper bounds of a histogram's buckets.
+    pub buckets: Mutex<Option<Vec<f64>>>,
+}
+
+impl Object for MetricArgs {
+    const KIND: Kind = Kind::MetricArgs;
+}
+
+impl Metric {
+    /// Creates a metric; `buckets` are those of a histogram.
+    pub fn new(
+        family: Live<MetricFamily>,
+        labels: &[(CString, CString)],
+        buckets: Option<&[f64]>,
+    ) -> Result<Metric> {
+        let _ = buckets;
+        let extension = host::metrics()
+            .ok_or_else(|| Fault::unsupported("this server offers backends no metrics"))?;
+        let kind = match family.kind {
+            kind::COUNTER => metric_kind::COUNTER,
+            kind::GAUGE => metric_kind::GAUGE,
+            _ => return Err(Fault::unsupported("histograms of backends are not supported")),
+        };
+        let params: Vec<Param> = labels
+            .iter()
+            .map(|(key, value)| Param {
+                key: host::view(key),
+                kind: trtserver_plugin_api::abi::types::param::STRING,
+                pad: 0,
+                text: host::view(value),
+                bits: 0,
+            })
+            .collect();
+        let scope = Arc::clone(&family.scope);
+        let mut raw = ptr::null_mut();
+        let created = scope.with(|host, scope| {
+            let (name, help) = (host::view(&family.name), host::view(&family.help));
+            let (labels, n) = (params.as_ptr(), params.len() as u32);
+            // SAFETY: the scope is open, the arguments are valid during the call; the host writes one pointer.
+            unsafe {
+                let create = extension.metric_new;
+                let error = create(scope, kind, name, help, labels, n, &raw mut raw);
+                host::taken(host, error)
+            }
+        });
+        created.ok_or_else(closed)??;
+        family.metrics.fetch_add(1, Ordering::AcqRel);
+        Ok(Metric { family, kind: family.kind, raw, incrementing: Mutex::new(()), scope })
+    }
+
+    pub fn value(&self) -> Result<f64> {
+        let extension = host::metrics().ok_or_else(closed)?;
+        // SAFETY: a metric is valid as long as its scope.
+        self.scope.with(|_, _| unsafe { (extension.metric_get)(self.raw) }).ok_or_else(closed)
+    }
+
+    /// Adds to a counter, sets a gauge.
+    pub fn put(&self, value: f64) -> Result<()> {
+        let extension = host::metrics().ok_or_else(closed)?;
+        let put = self.scope.with(|host, _| {
+            // SAFETY: a metric is valid as long as its scope. The error is owned by the caller.
+            unsafe { host::taken(host, (extension.metric_put)(self.raw, value)) }
+        });
+        put.ok_or_else(closed)?
+    }
+
+    /// Adds to a gauge, which the host can only set.
+    pub fn increment_gauge(&self, value: f64) -> Result<()> {
+        let _held = self.incrementing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.put(self.value()? + value)
+    }
+
+    /// Takes the metric off the page.
+    pub fn remove(self) {
+        if let Some(extension) = host::metrics() {
+            // SAFETY: a metric is valid as long as its scope, and is freed once.
+            self.scope.with(|_, _| unsafe { (extension.metric_free)(self.raw) });
+        }
+        self.family.metrics.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn closed() -> Fault {
+    Fault::unavailable("the model of this metric was unloaded")
+}
+
+/// The scope that new families belong to.
+pub fn scope() -> Result<Arc<Scope>> {
+    crate::scope::current().ok_or_else(|| Fault::unavailable("no backend is open"))
+}

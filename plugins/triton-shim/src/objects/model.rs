@@ -1,0 +1,92 @@
+//! `TRITONBACKEND_Model`: one version of a model.
+
+use super::backend::Backend;
+use super::server::Server;
+use crate::fault::{Fault, Result};
+use crate::handles::{Kind, Live, Object};
+use crate::scope::Scope;
+use std::ffi::{CString, c_void};
+use std::sync::atomic::{AtomicBool, AtomicPtr};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+pub struct Model {
+    pub backend: Live<Backend>,
+    pub name: CString,
+    pub version: u64,
+    /// The model's directory, without the version.
+    pub dir: CString,
+    /// The backend may complete the configuration.
+    pub autocomplete: bool,
+    pub server: Live<Server>,
+    /// The backend's own.
+    pub state: AtomicPtr<c_void>,
+    /// Whether `TRITONBACKEND_ModelInitialize` is running in the host's `autocomplete`.
+    pub completing: AtomicBool,
+    scope: RwLock<Arc<Scope>>,
+    /// The configuration as JSON with all defaults.
+    config: Mutex<CString>,
+}
+
+impl Object for Model {
+    const KIND: Kind = Kind::Model;
+}
+
+/// What a model is made of.
+pub struct NewModel {
+    pub backend: Live<Backend>,
+    pub name: CString,
+    pub version: u64,
+    pub dir: CString,
+    pub autocomplete: bool,
+    pub server: Live<Server>,
+    pub scope: Arc<Scope>,
+    pub config: CString,
+}
+
+impl Model {
+    pub fn new(new: NewModel) -> Model {
+        let NewModel { backend, name, version, dir, autocomplete, server, scope, config } = new;
+        Model {
+            backend,
+            name,
+            version,
+            dir,
+            autocomplete,
+            server,
+            state: AtomicPtr::default(),
+            completing: AtomicBool::new(false),
+            scope: RwLock::new(scope),
+            config: Mutex::new(config),
+        }
+    }
+
+    pub fn scope(&self) -> Arc<Scope> {
+        self.scope.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The configuration as JSON.
+    pub fn config(&self) -> CString {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set_config(&self, config: CString) {
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    /// The host opens the model that it completed before: scope and configuration are those of the open model.
+    pub fn reopen(&self, scope: Arc<Scope>, config: CString) {
+        *self.scope.write().unwrap_or_else(PoisonError::into_inner) = scope;
+        self.set_config(config);
+    }
+
+    /// # Errors
+    /// A version of configurations other than 1.
+    pub fn check_config_version(version: u32) -> Result<()> {
+        if version == 1 {
+            return Ok(());
+        }
+        Err(Fault::unsupported(format_args!(
+            "model configuration version {version} is not supported, supported versions are: 1"
+        )))
+    }
+}

@@ -1,0 +1,63 @@
+//! `TRITONSERVER_Parameter`: a named value made by the backend.
+
+use crate::handles::{Kind, Object};
+use std::ffi::CString;
+use trtserver_plugin_api::abi::types::{Param, Str, param};
+
+/// Triton's numbers of parameter types.
+pub mod parameter_type {
+    pub const STRING: i32 = 0;
+    pub const INT: i32 = 1;
+    pub const BOOL: i32 = 2;
+    pub const DOUBLE: i32 = 3;
+    pub const BYTES: i32 = 4;
+}
+
+pub struct Parameter {
+    pub name: CString,
+    pub value: Value,
+}
+
+pub enum Value {
+    Text(CString),
+    Int(i64),
+    Bool(bool),
+    Double(f64),
+    /// Memory of the backend, valid as long as the parameter.
+    Bytes(*const u8, u64),
+}
+
+// SAFETY: the bytes are only read, and the backend keeps them.
+unsafe impl Send for Value {}
+// SAFETY: as above.
+unsafe impl Sync for Value {}
+
+impl Object for Parameter {
+    const KIND: Kind = Kind::Parameter;
+}
+
+impl Value {
+    /// The value as a label of a metric.
+    pub fn label(&self) -> Option<String> {
+        match self {
+            Value::Text(text) => Some(text.to_string_lossy().into_owned()),
+            Value::Int(n) => Some(n.to_string()),
+            Value::Bool(b) => Some(b.to_string()),
+            Value::Double(x) => Some(x.to_string()),
+            Value::Bytes(..) => None,
+        }
+    }
+
+    /// The value as a parameter of the host, which borrows it.
+    pub fn param(&self, key: Str) -> Param {
+        let none = Str { p: std::ptr::null(), n: 0 };
+        let (kind, text, bits) = match self {
+            Value::Text(text) => (param::STRING, crate::host::view(text), 0),
+            Value::Int(n) => (param::INT, none, *n as u64),
+            Value::Bool(b) => (param::BOOL, none, u64::from(*b)),
+            Value::Double(x) => (param::DOUBLE, none, x.to_bits()),
+            Value::Bytes(p, n) => (param::BYTES, Str { p: *p, n: *n }, 0),
+        };
+        Param { key, kind, pad: 0, text, bits }
+    }
+}

@@ -1,0 +1,288 @@
+//! The response side of a request of the host: shared by the request, its factories and its responses.
+//!
+//! The host lets a responder build one response at a time; Triton's backends may create several before they send the first. The
+//! first is built in memory of the host, others in memory of this library, which the host adopts when they are sent.
+
+use super::output::Buffered;
+use crate::fault::{Fault, Result};
+use crate::handles::{self, Kind, Live, Object};
+use crate::host::{self, host, raised};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use trtserver_plugin_api::abi::host::send_flags;
+use trtserver_plugin_api::abi::types::{self, Responder, code};
+
+/// What has become of the responses of a request.
+mod state {
+    /// More may follow.
+    pub const OPEN: u8 = 0;
+    /// The final one was sent.
+    pub const FINAL: u8 = 1;
+    /// An error ended the request; a decoupled backend may not know that yet.
+    pub const FAILED: u8 = 2;
+    /// Execute failed: the host has the request.
+    pub const TAKEN_BACK: u8 = 3;
+}
+
+pub struct Reply {
+    responder: *mut Responder,
+    cancelled: *const AtomicU32,
+    /// Held by the request, each factory and each response, and by `execute` while it runs.
+    references: AtomicU32,
+    state: AtomicU8,
+    /// The responder outlives `execute`.
+    detached: AtomicBool,
+    building: Mutex<Building>,
+}
+
+#[derive(Default)]
+struct Building {
+    /// The host's response of this request is in use.
+    busy: bool,
+    /// Responses to send as soon as it is not.
+    waiting: Vec<Buffered>,
+}
+
+// SAFETY: the host accepts calls with a responder from any thread.
+unsafe impl Send for Reply {}
+// SAFETY: as above.
+unsafe impl Sync for Reply {}
+
+impl Object for Reply {
+    const KIND: Kind = Kind::Reply;
+}
+
+/// Where the outputs of a response go.
+pub enum Target {
+    /// A response of the host.
+    Direct(*mut types::Response),
+    /// Memory of this library, because the host's response is in use.
+    Buffered,
+    /// Nowhere: the request has ended with an error.
+    Discarded,
+}
+
+// SAFETY: the host accepts calls with a response from any thread.
+unsafe impl Send for Target {}
+// SAFETY: as above.
+unsafe impl Sync for Target {}
+
+impl Reply {
+    /// The response side of a request, with a reference for the request and one for `execute`.
+    ///
+    /// # Safety
+    /// The responder is valid until `execute` returns; `cancelled` is as valid as the responder.
+    pub unsafe fn create(responder: *mut Responder, cancelled: *const u32) -> Live<Reply> {
+        handles::create(Reply {
+            responder,
+            cancelled: cancelled.cast(),
+            references: AtomicU32::new(2),
+            state: AtomicU8::new(state::OPEN),
+            detached: AtomicBool::new(false),
+            building: Mutex::default(),
+        })
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        // SAFETY: as valid as the responder, which this object keeps.
+        unsafe { self.cancelled.as_ref() }.is_some_and(|flag| flag.load(Ordering::Relaxed) != 0)
+    }
+
+    fn is(&self, expected: u8) -> bool {
+        self.state.load(Ordering::Acquire) == expected
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Building> {
+        self.building.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.state.load(Ordering::Acquire) {
+            state::FINAL => Err(Fault::misuse("the final response of the request was sent before")),
+            state::TAKEN_BACK => Err(Fault::misuse(
+                "the request is the server's: TRITONBACKEND_ModelInstanceExecute returned an error for it",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn retain(&self) {
+        self.references.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Begins a response.
+    ///
+    /// # Errors
+    /// The final response was sent.
+    pub fn begin(&self) -> Result<Target> {
+        self.check()?;
+        if self.is(state::FAILED) {
+            return Ok(Target::Discarded);
+        }
+        let mut building = self.lock();
+        if building.busy {
+            return Ok(Target::Buffered);
+        }
+        let response = self.host_response()?;
+        building.busy = true;
+        Ok(Target::Direct(response))
+    }
+
+    fn host_response(&self) -> Result<*mut types::Response> {
+        let host = host()?;
+        let mut response = ptr::null_mut();
+        // SAFETY: the responder is valid; the host writes one pointer. The error is owned by the caller.
+        unsafe {
+            host::taken(host, (host.response_new)(self.responder, &raw mut response))?;
+        }
+        Ok(response)
+    }
+
+    /// Sends a response of the host. The error stays the caller's.
+    pub fn send(
+        &self,
+        response: *mut types::Response,
+        last: bool,
+        fault: Option<&Fault>,
+    ) -> Result<()> {
+        let sent = self.send_now(response, last, fault);
+        let next = self.free_builder();
+        sent.and(next)
+    }
+
+    fn send_now(
+        &self,
+        response: *mut types::Response,
+        last: bool,
+        fault: Option<&Fault>,
+    ) -> Result<()> {
+        let host = host()?;
+        let flags = if last { send_flags::FINAL } else { 0 };
+        let error = fault.map_or(ptr::null_mut(), raised);
+        // SAFETY: the response is the caller's, who gives it up; the error is valid during the call, and freed once.
+        let sent = unsafe {
+            let sent = (host.response_send)(response, flags, error, ptr::null_mut());
+            (host.error_free)(error);
+            host::taken(host, sent)
+        };
+        if last || fault.is_some() {
+            self.end(last);
+        }
+        match sent {
+            // As with Triton: the backend learns of it when it asks whether the request is cancelled.
+            Err(fault) if fault.code == code::CANCELLED => Ok(()),
+            sent => sent,
+        }
+    }
+
+    fn end(&self, last: bool) {
+        self.state.store(if last { state::FINAL } else { state::FAILED }, Ordering::Release);
+    }
+
+    /// Sends a response that was built in memory of this library, now or when the host's response is not in use any more.
+    pub fn send_buffered(&self, response: Buffered) -> Result<()> {
+        let mut building = self.lock();
+        if building.busy {
+            building.waiting.push(response);
+            return Ok(());
+        }
+        building.busy = true;
+        drop(building);
+        let sent = self.deliver(response);
+        sent.and(self.free_builder())
+    }
+
+    fn deliver(&self, response: Buffered) -> Result<()> {
+        self.check()?;
+        if self.is(state::FAILED) {
+            return Ok(());
+        }
+        let target = self.host_response()?;
+        let (last, fault) = (response.last, response.fault.is_some());
+        let put = if fault { Ok(()) } else { response.put(target) };
+        match put {
+            Ok(()) => self.send_now(target, last, response.fault.as_ref()),
+            Err(fault) => self.send_now(target, last, Some(&fault)).and(Err(fault)),
+        }
+    }
+
+    /// Drops a response of the host.
+    pub fn discard(&self, response: *mut types::Response) -> Result<()> {
+        // SAFETY: the response is the caller's, who gives it up.
+        unsafe { (host()?.response_free)(response) };
+        self.free_builder()
+    }
+
+    /// The host's response is not in use any more: sends what waits for it.
+    fn free_builder(&self) -> Result<()> {
+        let mut result = Ok(());
+        loop {
+            let mut building = self.lock();
+            if building.waiting.is_empty() {
+                building.busy = false;
+                return result;
+            }
+            let next = building.waiting.remove(0);
+            drop(building);
+            result = result.and(self.deliver(next));
+        }
+    }
+
+    /// Ends the request without a further response.
+    pub fn finish(&self, fault: Option<&Fault>) -> Result<()> {
+        self.check()?;
+        if self.is(state::FAILED) {
+            self.end(true);
+            return Ok(());
+        }
+        let host = host()?;
+        let error = fault.map_or(ptr::null_mut(), raised);
+        self.end(true);
+        // SAFETY: the responder is valid; the error is valid during the call, and freed once.
+        unsafe {
+            let finished = (host.responder_finish)(self.responder, error);
+            (host.error_free)(error);
+            host::taken(host, finished)
+        }
+    }
+}
+
+impl Live<Reply> {
+    /// Gives up one reference. The last one ends the request, if the backend has not, and frees the reply.
+    pub fn release(self) {
+        if self.references.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        if self.is(state::OPEN) {
+            let omitted =
+                Fault::internal("the backend released the request without a final response");
+            let _ = self.finish(Some(&omitted));
+        }
+        if self.detached.load(Ordering::Acquire)
+            && let Ok(host) = host()
+        {
+            // SAFETY: detached once, released once: here.
+            unsafe { (host.responder_release)(self.responder) }
+        }
+        let _ = handles::free(self.raw());
+    }
+
+    /// `execute` has succeeded: the backend has the request as long as it holds references.
+    pub fn executed(self) {
+        if self.references.load(Ordering::Acquire) > 1
+            && let Ok(host) = host()
+        {
+            self.detached.store(true, Ordering::Release);
+            // SAFETY: `execute` has not returned to the host, so the responder is valid.
+            unsafe { (host.responder_detach)(self.responder) }
+        }
+        self.release();
+    }
+
+    /// `execute` has failed: the host ends the request.
+    pub fn taken_back(self) {
+        self.state.store(state::TAKEN_BACK, Ordering::Release);
+        self.release();
+    }
+}

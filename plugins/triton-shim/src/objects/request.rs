@@ -1,0 +1,173 @@
+//! `TRITONBACKEND_Request`, which is also `TRITONSERVER_InferenceRequest`, and `TRITONBACKEND_Input`.
+
+use super::attributes::BufferAttributes;
+use super::reply::Reply;
+use crate::fault::{Fault, Result};
+use crate::handles::{self, Kind, Live, Object, create};
+use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
+use trtserver_plugin_api::abi::request;
+use trtserver_plugin_api::abi::types::{Buf, Tensor, tensor_flags};
+
+pub struct Request {
+    pub source: Source,
+}
+
+/// Where a request comes from.
+pub enum Source {
+    /// The host passed it to `execute`.
+    Host(HostRequest),
+}
+
+/// A request of the host, valid until the backend releases it.
+pub struct HostRequest {
+    view: *const request::Request,
+    /// One reference of it.
+    pub reply: Live<Reply>,
+    pub inputs: SmallVec<[Live<Input>; 4]>,
+}
+
+// SAFETY: a view is read-only, and the host allows its use on any thread.
+unsafe impl Send for HostRequest {}
+// SAFETY: as above.
+unsafe impl Sync for HostRequest {}
+
+impl Object for Request {
+    const KIND: Kind = Kind::Request;
+}
+
+impl HostRequest {
+    /// Makes the handles of a request; `reply` has one reference for it.
+    ///
+    /// # Safety
+    /// The view stays valid until the request is released.
+    pub unsafe fn new(view: *const request::Request, reply: Live<Reply>) -> HostRequest {
+        // SAFETY: by the caller's promise.
+        let tensors = unsafe { slice((*view).inputs, (*view).n_inputs) };
+        // Backends make the inputs that describe a batch themselves, from the configuration.
+        let tensors = tensors.iter().filter(|tensor| tensor.flags & tensor_flags::BATCH == 0);
+        let inputs = tensors.map(|tensor| create(Input::new(tensor))).collect();
+        HostRequest { view, reply, inputs }
+    }
+
+    pub fn view(&self) -> &request::Request {
+        // SAFETY: valid until the release, which frees this object.
+        unsafe { &*self.view }
+    }
+
+    /// The outputs that the client asked for. Those that the host added for the state of a sequence have no place in the
+    /// configuration's list of outputs.
+    pub fn requested_outputs(&self) -> impl Iterator<Item = &request::RequestedOutput> {
+        let view = self.view();
+        // SAFETY: valid as long as the view.
+        let all = unsafe { slice(view.requested_outputs, view.n_requested_outputs) };
+        all.iter().filter(|output| output.index != u32::MAX)
+    }
+
+    pub fn params(&self) -> &[trtserver_plugin_api::abi::types::Param] {
+        // SAFETY: valid as long as the view.
+        unsafe { slice(self.view().params, self.view().n_params) }
+    }
+
+    /// Ends the life of the inputs.
+    pub fn free_inputs(&mut self) {
+        for input in self.inputs.drain(..) {
+            if let Ok(input) = handles::free(input.raw()) {
+                input.free_attributes();
+            }
+        }
+    }
+}
+
+/// A list of the host.
+///
+/// # Safety
+/// `n` elements at `p` are valid for `'a`.
+pub unsafe fn slice<'a, T>(p: *const T, n: u32) -> &'a [T] {
+    if p.is_null() || n == 0 {
+        return &[];
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { std::slice::from_raw_parts(p, n as usize) }
+}
+
+impl Request {
+    /// The host's request behind the handle.
+    ///
+    /// # Errors
+    /// The backend made the request itself, for nested inference.
+    pub fn host(&self) -> Result<&HostRequest> {
+        let Source::Host(request) = &self.source;
+        Ok(request)
+    }
+}
+
+/// One input; valid as long as its request.
+pub struct Input {
+    tensor: *const Tensor,
+    /// Of each buffer, made when they are asked for.
+    attributes: Mutex<SmallVec<[Live<BufferAttributes>; 2]>>,
+}
+
+// SAFETY: tensors are read-only, and the host allows their use on any thread.
+unsafe impl Send for Input {}
+// SAFETY: as above.
+unsafe impl Sync for Input {}
+
+impl Object for Input {
+    const KIND: Kind = Kind::Input;
+}
+
+impl Input {
+    fn new(tensor: &Tensor) -> Input {
+        Input { tensor, attributes: Mutex::default() }
+    }
+
+    pub fn tensor(&self) -> &Tensor {
+        // SAFETY: valid until the request is released, which frees this object.
+        unsafe { &*self.tensor }
+    }
+
+    pub fn parts(&self) -> &[Buf] {
+        // SAFETY: valid as long as the tensor.
+        unsafe { slice(self.tensor().parts, self.tensor().n_parts) }
+    }
+
+    /// # Errors
+    /// There is no such buffer.
+    pub fn part(&self, index: u32) -> Result<&Buf> {
+        let (parts, n) = (self.parts(), self.tensor().n_parts);
+        parts.get(index as usize).ok_or_else(|| {
+            let name = self.name();
+            Fault::invalid(format_args!(
+                "input '{name}' has {n} buffers, index {index} is none of them"
+            ))
+        })
+    }
+
+    pub fn is_named(&self, name: &std::ffi::CStr) -> bool {
+        // SAFETY: valid as long as the tensor.
+        let own = unsafe { slice(self.tensor().name.p, self.tensor().name.n as u32) };
+        own == name.to_bytes()
+    }
+
+    pub fn name(&self) -> std::borrow::Cow<'_, str> {
+        // SAFETY: valid as long as the tensor.
+        unsafe { crate::host::text(self.tensor().name) }
+    }
+
+    pub fn attributes(&self, index: u32) -> Result<Live<BufferAttributes>> {
+        self.part(index)?;
+        let mut made = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.is_empty() {
+            made.extend(self.parts().iter().map(|p| BufferAttributes::create(p.bytes, p.memory)));
+        }
+        made.get(index as usize).copied().ok_or_else(|| Fault::internal("no such buffer"))
+    }
+
+    fn free_attributes(self) {
+        for attributes in self.attributes.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let _ = handles::free(attributes.raw());
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A backend that the host has opened: the libraries behind its name, and what they say of themselves.
+
+use crate::fault::Result;
+use crate::handles::{self, Live, create};
+use crate::host::owned;
+use crate::loader::entries::{Entries, taken};
+use crate::loader::library;
+use crate::loader::search::{Located, Search};
+use crate::objects::backend::{Attribute, Backend};
+use crate::objects::instance::kind;
+use crate::objects::memory::MemoryManager;
+use crate::objects::message::Message;
+use crate::scope::Scope;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use trtserver_plugin_api::abi::descriptors::{
+    BackendInfo, PreferredGroup, backend_flags, instance_kind,
+};
+use trtserver_plugin_api::abi::extensions::{AUTOCOMPLETE, AUTOCOMPLETE_VERSION};
+use trtserver_plugin_api::abi::types::{Extension, Str, memory_type};
+
+/// Setting of the host: the library that opens a backend written in Python.
+const LIBRARY: &str = "adapted-library";
+
+/// See the module text.
+pub struct OpenBackend {
+    pub name: String,
+    pub scope: Arc<Scope>,
+    dir: PathBuf,
+    /// What `TRITONBACKEND_BackendConfig` shows.
+    settings: Vec<(String, String)>,
+    /// The library that the host has found for this backend, if its own directory has none.
+    fallback: Option<PathBuf>,
+    /// By library and directory; a model may bring a library of its own.
+    backends: Mutex<HashMap<Located, Live<Backend>>>,
+    info: Info,
+}
+
+impl OpenBackend {
+    /// Opens the library in the directory of the backend.
+    pub fn open(
+        name: String,
+        dir: PathBuf,
+        mut settings: Vec<(String, String)>,
+        scope: Arc<Scope>,
+    ) -> Result<OpenBackend> {
+        let fallback = settings.iter().position(|(key, _)| key == LIBRARY);
+        let fallback = fallback.map(|at| settings.swap_remove(at).1.into());
+        let mut open = OpenBackend {
+            name,
+            scope,
+            dir,
+            settings,
+            fallback,
+            backends: Mutex::default(),
+            info: Info::new(c"triton".into(), &Attribute::default()),
+        };
+        let backend = open.backend(open.search("", None).run()?)?;
+        open.info = Info::new(owned(&open.name), &attributes(backend, &open.scope));
+        Ok(open)
+    }
+
+    pub fn info(&self) -> *const BackendInfo {
+        &raw const *self.info.info
+    }
+
+    /// The backend of a model: searched for by the model's directories and `runtime`, and initialised when it is new.
+    pub fn backend_of(&self, runtime: &str, version: &Path, model: &Path) -> Result<Live<Backend>> {
+        self.backend(self.search(runtime, Some([version, model])).run()?)
+    }
+
+    fn search<'a>(&'a self, runtime: &'a str, of_model: Option<[&'a Path; 2]>) -> Search<'a> {
+        let (name, dir, fallback) = (self.name.as_str(), &self.dir, self.fallback.as_deref());
+        Search { name, runtime, of_model, dir, fallback }
+    }
+
+    fn backend(&self, located: Located) -> Result<Live<Backend>> {
+        let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(backend) = backends.get(&located) {
+            return Ok(*backend);
+        }
+        let entries = library::open(&located.library)?;
+        let backend = self.initialize(entries, &located.dir)?;
+        backends.insert(located, backend);
+        Ok(backend)
+    }
+
+    fn initialize(&self, entries: &'static Entries, dir: &Path) -> Result<Live<Backend>> {
+        let backend = create(Backend {
+            name: owned(&self.name),
+            dir: CString::new(dir.as_os_str().as_bytes()).unwrap_or_default(),
+            entries,
+            config: Message::create(&self.config()),
+            memory: create(MemoryManager::new(Arc::clone(&self.scope))),
+            state: Default::default(),
+            policy: Default::default(),
+            initializing: AtomicBool::new(true),
+        });
+        if let Some(initialize) = entries.initialize {
+            // SAFETY: as the backend interface says: a live handle.
+            let returned = self.scope.enter(|| unsafe { initialize(backend.raw()) });
+            backend.initializing.store(false, Ordering::Release);
+            if let Err(fault) = taken("TRITONBACKEND_Initialize", returned) {
+                free(backend);
+                return Err(fault);
+            }
+        }
+        backend.initializing.store(false, Ordering::Release);
+        Ok(backend)
+    }
+
+    /// The message of `TRITONBACKEND_BackendConfig`: all settings are texts.
+    fn config(&self) -> String {
+        let parent = self.dir.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
+        let text = |value: &str| serde_json::Value::String(value.to_owned());
+        let mut settings = serde_json::Map::new();
+        settings.insert("auto-complete-config".into(), text("true"));
+        settings.insert("min-compute-capability".into(), text("6.000000"));
+        settings.insert("default-max-batch-size".into(), text("4"));
+        settings.extend(self.settings.iter().map(|(key, value)| (key.clone(), text(value))));
+        // Backends compare it with the directory that they are told as theirs.
+        settings.insert("backend-directory".into(), text(&parent));
+        // Regions in /dev/shm of a backend that was killed are found by this prefix.
+        if let Ok(prefix) = std::env::var("TRTSERVER_SHM_PREFIX") {
+            let region = settings.entry("shm-region-prefix-name");
+            region.or_insert_with(|| text(&prefix));
+        }
+        serde_json::json!({ "cmdline": settings }).to_string()
+    }
+}
+
+impl Drop for OpenBackend {
+    fn drop(&mut self) {
+        let backends = self.backends.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (_, backend) in backends.drain() {
+            if let Some(finalize) = backend.entries.finalize {
+                // SAFETY: as the backend interface says: a live handle, after the last model.
+                let returned = self.scope.enter(|| unsafe { finalize(backend.raw()) });
+                if let Err(fault) = taken("TRITONBACKEND_Finalize", returned) {
+                    self.scope.error(&format!("TRITONBACKEND_Finalize failed: {fault}"));
+                }
+            }
+            free(backend);
+        }
+    }
+}
+
+fn free(backend: Live<Backend>) {
+    if let Ok(Backend { config, memory, .. }) = handles::free(backend.raw()) {
+        let _ = (handles::free(config.raw()), handles::free(memory.raw()));
+    }
+}
+
+/// Asks a backend for its attributes. An error means that it has none.
+fn attributes(backend: Live<Backend>, scope: &Arc<Scope>) -> Attribute {
+    let Some(ask) = backend.entries.attribute else { return Attribute::default() };
+    let attribute = create(Attribute::default());
+    // SAFETY: as the backend interface says: live handles.
+    let returned = scope.enter(|| unsafe { ask(backend.raw(), attribute.raw()) });
+    let told = taken("TRITONBACKEND_GetBackendAttribute", returned);
+    match (told, handles::free(attribute.raw())) {
+        (Ok(()), Ok(attribute)) => attribute,
+        (told, _) => {
+            let text = told.err().map(|fault| fault.text).unwrap_or_default();
+            scope.warn(&format!("TRITONBACKEND_GetBackendAttribute failed: {text}"));
+            Attribute::default()
+        }
+    }
+}
+
+/// A [`BackendInfo`] with what it points at.
+pub struct Info {
+    info: Box<BackendInfo>,
+    _name: CString,
+    _preferred: Vec<PreferredGroup>,
+}
+
+// SAFETY: immutable after construction; the pointers go to memory of its own or to constants.
+unsafe impl Send for Info {}
+// SAFETY: as above.
+unsafe impl Sync for Info {}
+
+struct Extensions([Extension; 1]);
+
+// SAFETY: the pointers go to constants.
+unsafe impl Sync for Extensions {}
+
+static EXTENSIONS: Extensions = Extensions([Extension {
+    name: Str { p: c"trts.autocomplete".as_ptr().cast(), n: AUTOCOMPLETE.len() as u64 },
+    version: AUTOCOMPLETE_VERSION,
+    pad: 0,
+}]);
+
+fn constant(text: &'static std::ffi::CStr) -> Str {
+    crate::host::view(text)
+}
+
+impl Info {
+    pub fn new(name: CString, attribute: &Attribute) -> Info {
+        let groups = attribute.preferred.lock().unwrap_or_else(PoisonError::into_inner);
+        let preferred: Vec<_> = groups
+            .iter()
+            .filter_map(|(kind, count)| {
+                let kind = match *kind {
+                    kind::CPU => instance_kind::CPU,
+                    kind::GPU => instance_kind::GPU,
+                    kind::MODEL => instance_kind::MODEL,
+                    // No preference.
+                    _ => return None,
+                };
+                Some(PreferredGroup { kind, count: u32::try_from(*count).unwrap_or(u32::MAX) })
+            })
+            .collect();
+        let parallel = attribute.parallel.load(Ordering::Relaxed);
+        let flags = backend_flags::SECONDARY_DEVICES
+            | backend_flags::ACCELERATORS
+            | backend_flags::BATCH_INPUTS
+            | backend_flags::OWN_STREAM
+            | if parallel { backend_flags::PARALLEL_OPEN } else { 0 };
+        let info = Box::new(BackendInfo {
+            size: size_of::<BackendInfo>() as u64,
+            name: crate::host::view(&name),
+            version: constant(c"1.19"),
+            runtime: constant(c"Triton backend API 1.19"),
+            platforms: ptr::null(),
+            default_files: ptr::null(),
+            extensions: EXTENSIONS.0.as_ptr(),
+            required_extensions: ptr::null(),
+            n_platforms: 0,
+            n_extensions: EXTENSIONS.0.len() as u32,
+            n_required_extensions: 0,
+            flags,
+            max_in_flight: 1,
+            input_memory_types: 1 << memory_type::CPU,
+            output_memory_types: 1 << memory_type::CPU,
+            instance_kinds: 1 << instance_kind::CPU
+                | 1 << instance_kind::GPU
+                | 1 << instance_kind::MODEL,
+            stack_kib: 0,
+            align: 0,
+            n_preferred: preferred.len() as u32,
+            gpu_max_in_flight: 0,
+            preferred: preferred.as_ptr(),
+            // A decoupled backend takes the next batch as soon as its Execute has returned.
+            decoupled_max_in_flight: 1 << 16,
+            pad: 0,
+            reserved: [0; 3],
+        });
+        Info { info, _name: name, _preferred: preferred }
+    }
+
+    pub fn raw(&self) -> *const BackendInfo {
+        &raw const *self.info
+    }
+}

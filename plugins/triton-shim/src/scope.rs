@@ -1,0 +1,132 @@
+//! Scopes: which backend, model or instance a call belongs to, for its log lines and metrics.
+//!
+//! `TRITONSERVER_LogMessage` and the metric functions have no handle. On a thread that is inside an entry point of a backend the
+//! scope is that of the entry point's object. On threads of a backend's own it is that of the backend opened last; with isolated
+//! models there is one per process.
+
+use crate::fault::Result;
+use crate::host::{host, with_str};
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use trtserver_plugin_api::abi::host::HostTable;
+use trtserver_plugin_api::abi::types::{self, level};
+
+/// A scope of the host, usable until it is closed.
+pub struct Scope {
+    raw: RwLock<Raw>,
+    /// Highest level written.
+    level: &'static AtomicU32,
+    /// Name of the backend.
+    backend: Box<str>,
+}
+
+struct Raw(*mut types::Scope);
+// SAFETY: the host accepts calls with a scope from any thread.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
+static OFF: AtomicU32 = AtomicU32::new(0);
+/// Scopes of the open backends, the last opened one last.
+static BACKENDS: RwLock<Vec<Weak<Scope>>> = RwLock::new(Vec::new());
+
+thread_local! {
+    /// The entry points that this thread is in.
+    static ENTERED: RefCell<Vec<Arc<Scope>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Scope {
+    /// # Safety
+    /// `raw` is a scope of the host, valid until [`Scope::close`].
+    pub unsafe fn new(raw: *mut types::Scope, backend: &str) -> Result<Arc<Scope>> {
+        // SAFETY: the scope is valid; the address is null or valid for the life of the process.
+        let level = unsafe { (host()?.log_level)(raw) };
+        // SAFETY: as above; both sides access it atomically only.
+        let level = unsafe { level.cast::<AtomicU32>().as_ref() }.unwrap_or(&OFF);
+        Ok(Arc::new(Scope { raw: RwLock::new(Raw(raw)), level, backend: backend.into() }))
+    }
+
+    /// As [`Scope::new`], for a backend: also the scope of calls from threads of backends.
+    ///
+    /// # Safety
+    /// As [`Scope::new`].
+    pub unsafe fn of_backend(raw: *mut types::Scope, name: &str) -> Result<Arc<Scope>> {
+        // SAFETY: passed on.
+        let scope = unsafe { Scope::new(raw, name)? };
+        let mut backends = BACKENDS.write().unwrap_or_else(PoisonError::into_inner);
+        backends.retain(|scope| scope.strong_count() > 0);
+        backends.push(Arc::downgrade(&scope));
+        Ok(scope)
+    }
+
+    /// Ends the use of the host's scope, after calls in progress on other threads.
+    pub fn close(&self) {
+        self.raw.write().unwrap_or_else(PoisonError::into_inner).0 = ptr::null_mut();
+    }
+
+    /// Calls `f` with the host's scope; `None` once it is closed.
+    pub fn with<R>(&self, f: impl FnOnce(&'static HostTable, *mut types::Scope) -> R) -> Option<R> {
+        let raw = self.raw.read().unwrap_or_else(PoisonError::into_inner);
+        match host() {
+            Ok(host) if !raw.0.is_null() => Some(f(host, raw.0)),
+            _ => None,
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.with(|_, _| ()).is_some()
+    }
+
+    pub fn backend(&self) -> &str {
+        &self.backend
+    }
+
+    /// Whether records of this level (of `abi::types::level`) are written.
+    pub fn enabled(&self, level: u32) -> bool {
+        level <= self.level.load(Ordering::Relaxed)
+    }
+
+    pub fn log(&self, level: u32, file: &CStr, line: u32, text: &str) {
+        if self.enabled(level) {
+            self.with(|host, scope| {
+                with_str(text, |text| {
+                    // SAFETY: scope and texts are valid during the call.
+                    unsafe { (host.log)(scope, level, crate::host::view(file), line, text) }
+                })
+            });
+        }
+    }
+
+    pub fn error(&self, text: &str) {
+        self.log(level::ERROR, c"", 0, text);
+    }
+
+    pub fn warn(&self, text: &str) {
+        self.log(level::WARNING, c"", 0, text);
+    }
+
+    /// Runs a call into the backend, with this scope as the thread's.
+    pub fn enter<R>(self: &Arc<Self>, call: impl FnOnce() -> R) -> R {
+        struct Leave;
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                ENTERED.with_borrow_mut(|entered| entered.pop());
+            }
+        }
+        ENTERED.with_borrow_mut(|entered| entered.push(Arc::clone(self)));
+        let _leave = Leave;
+        call()
+    }
+}
+
+/// The scope that a call without handle belongs to; `None` if no backend is open.
+pub fn current() -> Option<Arc<Scope>> {
+    let entered = ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten();
+    entered.or_else(|| {
+        let backends = BACKENDS.read().unwrap_or_else(PoisonError::into_inner);
+        backends.iter().rev().filter_map(Weak::upgrade).find(|scope| scope.is_open())
+    })
+}

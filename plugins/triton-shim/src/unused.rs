@@ -1,0 +1,196 @@
+//! Functions that no known backend calls, such as those for programs that embed Triton. Backends import them all the same, and the
+//! loader resolves every import; so they exist, and answer "unsupported", which is logged once for each.
+#![allow(non_snake_case, reason = "the names are Triton's")]
+#![allow(clippy::missing_safety_doc, reason = "nothing is read or written")]
+
+use crate::exports::guard::guard;
+use crate::fault::Fault;
+use crate::objects::error::Error;
+use crate::scope;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Refuses a call.
+fn refuse(name: &str, subject: &str, logged: &AtomicBool) -> *mut Error {
+    guard(name, || {
+        let text = format!("{name} is not supported: {subject}");
+        if !logged.swap(true, Ordering::Relaxed)
+            && let Some(scope) = scope::current()
+        {
+            scope.warn(&format!("backend '{}' called it: {text}", scope.backend()));
+        }
+        Err(Fault::unsupported(text))
+    })
+}
+
+/// Exports functions that answer "unsupported". Their arguments are not looked at, so they need not be declared: by the C calling
+/// conventions of Linux the caller passes and removes them.
+macro_rules! unsupported {
+    ($($subject:literal: $($name:ident)*;)*) => { $($(
+        #[doc = concat!("Unsupported: ", $subject, ".")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() -> *mut Error {
+            static LOGGED: AtomicBool = AtomicBool::new(false);
+            refuse(stringify!($name), $subject, &LOGGED)
+        }
+    )*)* };
+}
+
+unsupported! {
+    "this server keeps no state for this backend":
+        TRITONBACKEND_StateBuffer
+        TRITONBACKEND_StateBufferAttributes
+        TRITONBACKEND_StateNew
+        TRITONBACKEND_StateUpdate;
+
+    "nested inference is not available to this backend":
+        TRITONSERVER_InferenceRequestAddInput
+        TRITONSERVER_InferenceRequestAddRawInput
+        TRITONSERVER_InferenceRequestAddRequestedOutput
+        TRITONSERVER_InferenceRequestAppendInputData
+        TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes
+        TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy
+        TRITONSERVER_InferenceRequestCancel
+        TRITONSERVER_InferenceRequestCorrelationId
+        TRITONSERVER_InferenceRequestCorrelationIdString
+        TRITONSERVER_InferenceRequestDelete
+        TRITONSERVER_InferenceRequestFlags
+        TRITONSERVER_InferenceRequestId
+        TRITONSERVER_InferenceRequestIsCancelled
+        TRITONSERVER_InferenceRequestNew
+        TRITONSERVER_InferenceRequestPriority
+        TRITONSERVER_InferenceRequestPriorityUInt64
+        TRITONSERVER_InferenceRequestRemoveAllInputData
+        TRITONSERVER_InferenceRequestRemoveAllInputs
+        TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs
+        TRITONSERVER_InferenceRequestRemoveInput
+        TRITONSERVER_InferenceRequestRemoveRequestedOutput
+        TRITONSERVER_InferenceRequestSetBoolParameter
+        TRITONSERVER_InferenceRequestSetCorrelationId
+        TRITONSERVER_InferenceRequestSetCorrelationIdString
+        TRITONSERVER_InferenceRequestSetDoubleParameter
+        TRITONSERVER_InferenceRequestSetFlags
+        TRITONSERVER_InferenceRequestSetId
+        TRITONSERVER_InferenceRequestSetIntParameter
+        TRITONSERVER_InferenceRequestSetPriority
+        TRITONSERVER_InferenceRequestSetPriorityUInt64
+        TRITONSERVER_InferenceRequestSetReleaseCallback
+        TRITONSERVER_InferenceRequestSetResponseCallback
+        TRITONSERVER_InferenceRequestSetStringParameter
+        TRITONSERVER_InferenceRequestSetTimeoutMicroseconds
+        TRITONSERVER_InferenceRequestTimeoutMicroseconds;
+
+    "nested inference is not available to this backend":
+        TRITONSERVER_InferenceResponseDelete
+        TRITONSERVER_InferenceResponseError
+        TRITONSERVER_InferenceResponseId
+        TRITONSERVER_InferenceResponseModel
+        TRITONSERVER_InferenceResponseOutput
+        TRITONSERVER_InferenceResponseOutputClassificationLabel
+        TRITONSERVER_InferenceResponseOutputCount
+        TRITONSERVER_InferenceResponseParameter
+        TRITONSERVER_InferenceResponseParameterCount;
+
+    "the server writes traces itself":
+        TRITONSERVER_InferenceTraceId
+        TRITONSERVER_InferenceTraceModelName
+        TRITONSERVER_InferenceTraceModelVersion
+        TRITONSERVER_InferenceTraceNew
+        TRITONSERVER_InferenceTraceParentId
+        TRITONSERVER_InferenceTraceRequestId
+        TRITONSERVER_InferenceTraceSetContext
+        TRITONSERVER_InferenceTraceTensorNew;
+
+    "the server is configured by its command line":
+        TRITONSERVER_ServerOptionsAddRateLimiterResource
+        TRITONSERVER_ServerOptionsDelete
+        TRITONSERVER_ServerOptionsNew
+        TRITONSERVER_ServerOptionsSetBackendConfig
+        TRITONSERVER_ServerOptionsSetBackendDirectory
+        TRITONSERVER_ServerOptionsSetBufferManagerThreadCount
+        TRITONSERVER_ServerOptionsSetCacheConfig
+        TRITONSERVER_ServerOptionsSetCacheDirectory
+        TRITONSERVER_ServerOptionsSetCpuMetrics
+        TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize
+        TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize
+        TRITONSERVER_ServerOptionsSetEnablePeerAccess
+        TRITONSERVER_ServerOptionsSetExitOnError
+        TRITONSERVER_ServerOptionsSetExitTimeout
+        TRITONSERVER_ServerOptionsSetGpuMetrics
+        TRITONSERVER_ServerOptionsSetHostPolicy
+        TRITONSERVER_ServerOptionsSetLogError
+        TRITONSERVER_ServerOptionsSetLogFile
+        TRITONSERVER_ServerOptionsSetLogFormat
+        TRITONSERVER_ServerOptionsSetLogInfo
+        TRITONSERVER_ServerOptionsSetLogVerbose
+        TRITONSERVER_ServerOptionsSetLogWarn
+        TRITONSERVER_ServerOptionsSetMetrics
+        TRITONSERVER_ServerOptionsSetMetricsConfig
+        TRITONSERVER_ServerOptionsSetMetricsInterval
+        TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability
+        TRITONSERVER_ServerOptionsSetModelConfigName
+        TRITONSERVER_ServerOptionsSetModelControlMode
+        TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit
+        TRITONSERVER_ServerOptionsSetModelLoadRetryCount
+        TRITONSERVER_ServerOptionsSetModelLoadThreadCount
+        TRITONSERVER_ServerOptionsSetModelNamespacing
+        TRITONSERVER_ServerOptionsSetModelRepositoryPath
+        TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize
+        TRITONSERVER_ServerOptionsSetRateLimiterMode
+        TRITONSERVER_ServerOptionsSetRepoAgentDirectory
+        TRITONSERVER_ServerOptionsSetResponseCacheByteSize
+        TRITONSERVER_ServerOptionsSetServerId
+        TRITONSERVER_ServerOptionsSetStartupModel
+        TRITONSERVER_ServerOptionsSetStrictModelConfig
+        TRITONSERVER_ServerOptionsSetStrictReadiness;
+
+    "a backend cannot do this to the server that runs it":
+        TRITONSERVER_ServerDelete
+        TRITONSERVER_ServerInferAsync
+        TRITONSERVER_ServerIsLive
+        TRITONSERVER_ServerIsReady
+        TRITONSERVER_ServerLoadModel
+        TRITONSERVER_ServerLoadModelWithParameters
+        TRITONSERVER_ServerMetadata
+        TRITONSERVER_ServerMetrics
+        TRITONSERVER_ServerModelBatchProperties
+        TRITONSERVER_ServerModelConfig
+        TRITONSERVER_ServerModelIndex
+        TRITONSERVER_ServerModelIsReady
+        TRITONSERVER_ServerModelMetadata
+        TRITONSERVER_ServerModelStatistics
+        TRITONSERVER_ServerModelTransactionProperties
+        TRITONSERVER_ServerNew
+        TRITONSERVER_ServerPollModelRepository
+        TRITONSERVER_ServerRegisterModelRepository
+        TRITONSERVER_ServerSetExitTimeout
+        TRITONSERVER_ServerStop
+        TRITONSERVER_ServerUnloadModel
+        TRITONSERVER_ServerUnloadModelAndDependents
+        TRITONSERVER_ServerUnregisterModelRepository;
+
+    "the server shows its metrics itself":
+        TRITONSERVER_MetricsDelete
+        TRITONSERVER_MetricsFormatted;
+
+    "this server has no repository agents":
+        TRITONREPOAGENT_ApiVersion
+        TRITONREPOAGENT_ModelConfig
+        TRITONREPOAGENT_ModelParameter
+        TRITONREPOAGENT_ModelParameterCount
+        TRITONREPOAGENT_ModelRepositoryLocation
+        TRITONREPOAGENT_ModelRepositoryLocationAcquire
+        TRITONREPOAGENT_ModelRepositoryLocationRelease
+        TRITONREPOAGENT_ModelRepositoryUpdate
+        TRITONREPOAGENT_ModelSetState
+        TRITONREPOAGENT_ModelState
+        TRITONREPOAGENT_SetState
+        TRITONREPOAGENT_State;
+
+    "this server has no response caches":
+        TRITONCACHE_ApiVersion
+        TRITONCACHE_CacheEntryAddBuffer
+        TRITONCACHE_CacheEntryBufferCount
+        TRITONCACHE_CacheEntryGetBuffer
+        TRITONCACHE_CacheEntrySetBuffer
+        TRITONCACHE_Copy;
+}

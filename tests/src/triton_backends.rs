@@ -1,0 +1,115 @@
+//! Backends of Triton's interface, compiled from `tests/triton`, in folders as below `/opt/tritonserver/backends`.
+
+use crate::compile::{compile, folder};
+use crate::install::root;
+use crate::repository::parameters;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::LazyLock;
+use tempfile::TempDir;
+
+/// The name of the host's library in backends of Triton's container.
+pub const SONAME: &str = "libtritonserver.so";
+/// The name that the repair tool of Python wheels gave it in the package that `cargo xtask runtimes --triton` fetches.
+pub const SONAME_IN_WHEEL: &str = "libtritonserver-717102f0.so";
+
+/// Flags that the backend `contract` expects in its settings.
+pub const CONTRACT_FLAGS: [&str; 2] =
+    ["--backend-config=default-max-batch-size=4", "--backend-config=contract,colour=blue"];
+
+/// A backend of several sources.
+struct Source {
+    name: &'static str,
+    main: &'static str,
+    others: &'static [&'static str],
+}
+
+const CONTRACT: Source = Source {
+    name: "contract",
+    main: "contract.c",
+    others: &[
+        "check.c",
+        "check_factory.c",
+        "check_model.c",
+        "check_nested.c",
+        "check_requests.c",
+        "check_responses.c",
+        "check_state.c",
+        "check_unused.c",
+        "check_values.c",
+    ],
+};
+
+/// A folder with `contract/libtriton_contract.so`, which checks every function of the host that it is linked with by this name.
+pub fn contract(soname: &str) -> &'static Path {
+    static CONTAINER: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME));
+    static WHEEL: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME_IN_WHEEL));
+    if soname == SONAME { CONTAINER.path() } else { WHEEL.path() }
+}
+
+/// Compiles and links the backend as authors do, with an empty library in place of the host's.
+fn build(source: &Source, soname: &str) -> TempDir {
+    let dir = folder();
+    let backend = dir.path().join(source.name);
+    fs::create_dir(&backend).unwrap_or_else(|e| panic!("{}: {e}", backend.display()));
+    let host = folder();
+    let empty = host.path().join(soname);
+    compile("tests/triton/empty.c", &empty, &[format!("-Wl,-soname,{soname}")]);
+    let sources = root().join("tests/triton");
+    let mut options = vec!["-D_GNU_SOURCE".to_owned(), "-pthread".to_owned()];
+    options.extend(source.others.iter().map(|file| sources.join(file).display().to_string()));
+    options.push("-Wl,--no-as-needed".to_owned());
+    options.push(empty.display().to_string());
+    let library = backend.join(format!("libtriton_{}.so", source.name));
+    compile(&format!("tests/triton/{}", source.main), &library, &options);
+    dir
+}
+
+const ONE_INSTANCE: &str = "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+const WORDS: &str = r#"{ name: "WORDS" data_type: TYPE_STRING dims: [ -1 ] }"#;
+const TEXT: &str = r#"{ name: "TEXT" data_type: TYPE_STRING dims: [ -1 ] }"#;
+const STATE: &str = r#"sequence_batching { state [ { input_name: "SUM_IN" output_name: "SUM" data_type: TYPE_INT32 dims: [ 1 ]
+  initial_state { name: "zero" data_type: TYPE_INT32 dims: [ 1 ] zero_data: true } } ] }
+"#;
+
+/// The models of tests/python/triton_contract.py: name and configuration.
+pub fn contract_models() -> Vec<(&'static str, String)> {
+    let model = |name: &'static str, input: &str, output: &str, more: &str| {
+        let check = if matches!(name, "plain" | "inner") { "" } else { name };
+        let tensor = |name| format!("{{ name: \"{name}\" data_type: TYPE_INT32 dims: [ 4 ] }}");
+        let list = |kind, first, more: &str| match more {
+            "" => format!("{kind} [ {} ]\n", tensor(first)),
+            more => format!("{kind} [ {}, {more} ]\n", tensor(first)),
+        };
+        let text = format!(
+            "backend: \"contract\"\nmax_batch_size: 8\n{}{}{more}{}",
+            list("input", "INPUT0", input),
+            list("output", "OUTPUT0", output),
+            parameters(&[("check", check)])
+        );
+        (name, text)
+    };
+    let decoupled = format!("{ONE_INSTANCE}model_transaction_policy {{ decoupled: true }}\n");
+    vec![
+        model("plain", "", "", ""),
+        model("inner", "", "", ONE_INSTANCE),
+        model("values", "", "", ONE_INSTANCE),
+        model("requests", TEXT, WORDS, ONE_INSTANCE),
+        model("responses", "", WORDS, &format!("{ONE_INSTANCE}dynamic_batching {{ }}\n")),
+        model("factory", "", "", &decoupled),
+        model("state", "", "", &format!("{ONE_INSTANCE}{STATE}")),
+        model("nested", "", "", ONE_INSTANCE),
+        model("cancel", "", "", ONE_INSTANCE),
+        ("complete", format!("backend: \"contract\"\n{}", parameters(&[("check", "complete")]))),
+    ]
+}
+
+/// Links every entry of one folder into another, so that both kinds of backends lie side by side.
+pub fn link_all(from: &Path, into: &Path) {
+    for entry in fs::read_dir(from).unwrap_or_else(|e| panic!("{}: {e}", from.display())).flatten()
+    {
+        let link = into.join(entry.file_name());
+        symlink(entry.path(), &link).unwrap_or_else(|e| panic!("{}: {e}", link.display()));
+    }
+}
