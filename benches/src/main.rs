@@ -66,7 +66,8 @@ fn measure(options: &Options) -> Result<()> {
     let mut tables = vec![serving::measure(options, &mut plot)?, starts, polls];
     tables.extend(backends::measure(options)?);
     tables.extend(schedulers::measure(options)?);
-    tables.extend(scaling::measure(options)?);
+    let mut growth = scaling::GrowthPlot::default();
+    tables.extend(scaling::measure(options, &mut growth)?);
     tables.push(metrics::measure(options)?);
     tables.push(json::measure(options)?);
     tables.extend(load_tool::measure(options)?);
@@ -86,7 +87,8 @@ fn measure(options: &Options) -> Result<()> {
         println!("{remark}");
     }
     if let Some(file) = &options.svg {
-        plot.write(file)?;
+        // A run has the one or the other: the rows of growth are measured only with `--only scaling`.
+        if growth.is_empty() { plot.write(file)? } else { growth.write(file)? }
     }
     tables.iter().try_for_each(Table::outcome)
 }

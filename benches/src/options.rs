@@ -135,7 +135,7 @@ fn command() -> Command {
                 .help("Only rows with this text in their name, such as 'v2-grpc identity 64 c16' or 'scheduler'"),
         )
         .arg(file("csv", "FILE", "Write the tables to this file too"))
-        .arg(file("svg", "FILE", "Draw throughput against latency into this file"))
+        .arg(file("svg", "FILE", "Draw throughput against latency into this file; with --only scaling, growth"))
         .arg(
             Arg::new("vs")
                 .long("vs")

@@ -1,21 +1,21 @@
-//! SVG plot of throughput against latency: a line per series, a dot per concurrency.
+//! SVG plot of throughput against latency: a line per series, a dot per concurrency. Its axes serve other plots too.
 
 use crate::Result;
 use std::fmt::Write;
 use std::path::Path;
 
-const PANEL: f64 = 460.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 60.0;
-const TOP: f64 = 40.0;
+pub const PANEL: f64 = 460.0;
+pub const HEIGHT: f64 = 300.0;
+pub const LEFT: f64 = 60.0;
+pub const TOP: f64 = 40.0;
 /// Gap between two panels, with the axis labels of the right one.
 const GAP: f64 = 70.0;
 /// Space below a panel for its axis labels.
-const BELOW: f64 = 60.0;
+pub const BELOW: f64 = 60.0;
 const LEGEND: f64 = 220.0;
 const LEGEND_LINE: f64 = 17.0;
 /// Distinct colours for all clients and protocols of a group.
-const COLOURS: [&str; 12] = [
+pub const COLOURS: [&str; 12] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f",
     "#bcbd22", "#17becf", "#003f5c", "#ffa600",
 ];
@@ -97,7 +97,8 @@ impl Group {
         let up = Axis::of(all().flat_map(|point| [point[1], point[2]]), HEIGHT);
         for (number, title) in [(1, "p50"), (2, "p99")] {
             let left = LEFT + (number - 1) as f64 * (PANEL + GAP);
-            frame(svg, left, &format!("{}: {title} latency, µs", self.name), &across, &up);
+            let title = format!("{}: {title} latency, µs", self.name);
+            frame(svg, left, &title, "inferences a second", &across, &up);
             for series in &self.series {
                 self.line(svg, series, |point| {
                     (left + across.at(point[0]), TOP + HEIGHT - up.at(point[number]))
@@ -159,14 +160,14 @@ fn dashes(series: &Series) -> &'static str {
 }
 
 /// Logarithmic scale between two of 1, 2, 5, 10, 20, …
-struct Axis {
+pub struct Axis {
     low: f64,
     high: f64,
     length: f64,
 }
 
 impl Axis {
-    fn of(values: impl Iterator<Item = f64>, length: f64) -> Self {
+    pub fn of(values: impl Iterator<Item = f64>, length: f64) -> Self {
         let (low, high) =
             values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
         let low = steps().rev().find(|step| *step <= low).unwrap_or(1e-3);
@@ -174,7 +175,7 @@ impl Axis {
         Axis { low, high, length }
     }
 
-    fn at(&self, value: f64) -> f64 {
+    pub fn at(&self, value: f64) -> f64 {
         (value / self.low).log10() / (self.high / self.low).log10() * self.length
     }
 
@@ -197,7 +198,8 @@ fn written(value: f64) -> String {
     }
 }
 
-fn frame(svg: &mut String, left: f64, title: &str, across: &Axis, up: &Axis) {
+/// Grid, labels and title of a panel. `axis` names what grows to the right.
+pub fn frame(svg: &mut String, left: f64, title: &str, axis: &str, across: &Axis, up: &Axis) {
     let bottom = TOP + HEIGHT;
     for (x, text) in across.ticks() {
         let x = left + x;
@@ -223,7 +225,7 @@ fn frame(svg: &mut String, left: f64, title: &str, across: &Axis, up: &Axis) {
     let _ = writeln!(
         svg,
         "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\" font-weight=\"bold\">{title}</text>\
-         <text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">inferences a second</text>",
+         <text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{axis}</text>",
         TOP - 14.0,
         bottom + 38.0
     );

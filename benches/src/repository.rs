@@ -50,11 +50,32 @@ fn model(folder: &Path, name: &str, text: &str) -> Result<()> {
 pub fn slow(milliseconds: u32) -> Result<TempDir> {
     let folder = empty()?;
     let text = IDENTITY.replace("\"identity\"", "\"slow\"");
-    let delay = format!(
-        "parameters {{ key: \"delay_ms\" value {{ string_value: \"{milliseconds}\" }} }}\n"
-    );
-    model(folder.path(), "slow", &(text + &delay))?;
+    model(folder.path(), "slow", &(text + &delay(milliseconds)))?;
     Ok(folder)
+}
+
+/// Models of 1, 4, … instances, named by [`of_instances`], which take `milliseconds`.
+pub fn instances(counts: &[usize], milliseconds: u32) -> Result<TempDir> {
+    let folder = empty()?;
+    for count in counts {
+        let name = of_instances(*count);
+        let text = IDENTITY.replace("\"identity\"", &format!("\"{name}\""));
+        let group = format!("instance_group {{ count: {count} kind: KIND_CPU }}\n");
+        model(folder.path(), &name, &(text + &group + &delay(milliseconds)))?;
+    }
+    Ok(folder)
+}
+
+pub fn of_instances(count: usize) -> String {
+    format!("instances_{count}")
+}
+
+/// The parameter of a model that takes `milliseconds`.
+fn delay(milliseconds: u32) -> String {
+    if milliseconds == 0 {
+        return String::new();
+    }
+    format!("parameters {{ key: \"delay_ms\" value {{ string_value: \"{milliseconds}\" }} }}\n")
 }
 
 fn add_sub(options: &Options, folder: &Path) -> Result<()> {

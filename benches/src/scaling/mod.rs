@@ -1,8 +1,10 @@
-//! Scaling with models, connections and tensor sizes. Measured only with `--only scaling`, since it takes minutes.
+//! Scaling with models, connections, instances and tensor sizes. Measured only with `--only scaling`, since it takes minutes.
 
 mod connections; // busy connections
 mod floor; // passes of server and floor
+mod growth_plot;
 mod idle; // idle connections
+mod instances; // instances of a model
 mod models; // loaded models
 mod shared_memory; // tensors in client shared memory
 mod sizes; // tensor sizes
@@ -11,9 +13,13 @@ use crate::Result;
 use crate::options::Options;
 use crate::process::Process;
 use crate::requests::Frontend;
-use crate::table::Table;
+use crate::table::{Table, verdict};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+pub use growth_plot::GrowthPlot;
+
+/// Of the CPU time of a request, as models, connections or instances grow.
+const MOST_GROWTH: f64 = 1.3;
 /// One frontend per wire: both generations share what is measured here.
 const FRONTENDS: [Frontend; 2] = [Frontend::V2Http, Frontend::V2Grpc];
 /// Of a small tensor.
@@ -21,21 +27,24 @@ const SMALL: usize = 64;
 /// Descriptors of a process besides its connections.
 const OTHER_FILES: usize = 200;
 
-pub fn measure(options: &Options) -> Result<Vec<Table>> {
+/// Measures what `--only` selects. Growth goes to `plot`, too.
+pub fn measure(options: &Options, plot: &mut GrowthPlot) -> Result<Vec<Table>> {
     if options.only.is_none() {
         return Ok(Vec::new());
     }
     let mut models = Table::new(models::COLUMNS);
     let mut connections = Table::new(connections::COLUMNS);
+    let mut instances = Table::new(instances::COLUMNS);
     let mut idle = Table::new(idle::COLUMNS);
     let mut sizes = Table::new(sizes::COLUMNS);
     let mut shared = Table::new(shared_memory::COLUMNS);
-    models::measure(options, &mut models)?;
-    connections::measure(options, &mut connections)?;
+    models::measure(options, &mut models, plot)?;
+    connections::measure(options, &mut connections, plot)?;
+    instances::measure(options, &mut instances, plot)?;
     idle::measure(options, &mut idle)?;
     sizes::measure(options, &mut sizes)?;
     shared_memory::measure(options, &mut shared)?;
-    Ok(vec![models, connections, idle, sizes, shared])
+    Ok(vec![models, connections, instances, idle, sizes, shared])
 }
 
 /// The rows of each frontend with each value that `options` selects by name.
@@ -47,6 +56,11 @@ fn selected(
     let rows =
         FRONTENDS.into_iter().flat_map(|frontend| values.iter().map(move |v| (frontend, *v)));
     rows.filter(|row| options.wants(&name(*row))).collect()
+}
+
+/// Growth beside its target: the last cell of a row.
+fn growth_cell(growth: f64) -> String {
+    format!("<={MOST_GROWTH}  {}", verdict(growth <= MOST_GROWTH))
 }
 
 /// Raises the descriptor limit of this process and of servers it starts later.

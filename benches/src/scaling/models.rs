@@ -1,6 +1,6 @@
 //! Loaded models: a server with many compared with a server with one; requests to one model or to all in turn.
 
-use super::{FRONTENDS, SMALL};
+use super::{FRONTENDS, GrowthPlot, SMALL, growth_cell};
 use crate::Result;
 use crate::exchange::Exchange;
 use crate::load;
@@ -27,8 +27,9 @@ pub const COLUMNS: &[&str] = &[
     "spread",
     "RSS MB",
     "ready ms",
+    "target",
 ];
-const LOADED: [usize; 4] = [1, 10, 100, 1000];
+const LOADED: [usize; 5] = [1, 10, 100, 1000, 10_000];
 const AT_ONCE: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,11 @@ fn name(frontend: Frontend, loaded: usize, recipients: Recipients) -> String {
     format!("scaling models {} {loaded} {recipients} c{AT_ONCE}", frontend.name())
 }
 
+fn series(frontend: Frontend, recipients: Recipients) -> String {
+    let recipients = if recipients == Recipients::One { "to one" } else { "to all in turn" };
+    format!("{}, {recipients}", frontend.name())
+}
+
 fn rows(loaded: usize) -> Vec<(Frontend, Recipients)> {
     let both: &[Recipients] =
         if loaded == 1 { &[Recipients::One] } else { &[Recipients::One, Recipients::All] };
@@ -51,7 +57,7 @@ fn rows(loaded: usize) -> Vec<(Frontend, Recipients)> {
         .collect()
 }
 
-pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
+pub fn measure(options: &Options, table: &mut Table, plot: &mut GrowthPlot) -> Result<()> {
     let mut single = None;
     for loaded in LOADED {
         let mut rows = rows(loaded);
@@ -67,7 +73,14 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
         let memory = many.process.memory("VmRSS")?;
         for (frontend, recipients) in rows {
             let cells = row(options, single, &many, frontend, recipients, memory);
-            table.measured(name(frontend, loaded, recipients), cells);
+            let name = name(frontend, loaded, recipients);
+            table.measured(
+                name,
+                cells.map(|(growth, cells)| {
+                    plot.add("models", series(frontend, recipients), loaded, growth);
+                    cells
+                }),
+            );
         }
     }
     Ok(())
@@ -117,7 +130,7 @@ fn row(
     frontend: Frontend,
     recipients: Recipients,
     memory: f64,
-) -> Result<Vec<String>> {
+) -> Result<(f64, Vec<String>)> {
     let (one, some) =
         (single.exchanges(frontend, Recipients::One), many.exchanges(frontend, recipients));
     let pairs = pairs::run(
@@ -129,7 +142,8 @@ fn row(
     let (p50, _) = pairs.both(|pass| pass.p50_us);
     let (p99, p99_one) = pairs.both(|pass| pass.p99_us);
     let (cpu, cpu_one) = pairs.both(|pass| pass.cpu_us);
-    Ok(vec![
+    let growth = pairs.ratio(|pass| pass.cpu_us);
+    let cells = vec![
         format!("{rate:.0}"),
         format!("{rate_one:.0}"),
         format!("{:.2}", pairs.ratio(|pass| pass.per_second)),
@@ -138,9 +152,11 @@ fn row(
         format!("{p99_one:.0}"),
         format!("{cpu:.1}"),
         format!("{cpu_one:.1}"),
-        format!("{:.2}", pairs.ratio(|pass| pass.cpu_us)),
+        format!("{growth:.2}"),
         pairs.spread(|pass| pass.cpu_us),
         format!("{memory:.1}"),
         format!("{:.1}", many.process.ready_after.as_secs_f64() * 1e3),
-    ])
+        growth_cell(growth),
+    ];
+    Ok((growth, cells))
 }
