@@ -67,7 +67,11 @@ fn main() -> ExitCode {
         }
         Err(flags::Stop::Wrong(text)) => {
             eprintln!("error: {text}");
-            eprintln!("{}", flags::command(program).render_help());
+            match program {
+                Program::PerfClient => eprintln!("{}", flags::command(program).render_help()),
+                // A hundred lines of help would move the error out of sight.
+                Program::TrtserverPerf => eprintln!("For more information, try '--help'."),
+            }
             return ExitCode::from(CANNOT_MEASURE);
         }
     };

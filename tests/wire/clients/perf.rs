@@ -401,6 +401,11 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
             && usage.stderr.contains("Usage: "),
         "{usage:?}"
     );
+    let hint = program("trtserver-perf", &["-mm", "--nothing"]).wait(TIMEOUT);
+    assert_eq!(
+        hint.stderr,
+        "error: unexpected argument '--nothing' found\nFor more information, try '--help'.\n"
+    );
 }
 
 fn listener() -> (TcpListener, String) {
