@@ -10,11 +10,12 @@ use crate::error::{Error, Result};
 use crate::plugin::InstanceFacts;
 use crate::plugin::batch::alignment::check_strings;
 use crate::request::{InferRequest, implicit_state};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// See the module text.
 pub struct IsolatedInstance {
-    connection: Option<Arc<WorkConnection>>,
+    /// The session keeps it: that of an ended child must not stay until the next batch.
+    connection: Weak<WorkConnection>,
     /// The child that last got a batch, see `LiveProcess::generation`.
     generation: u64,
     session: Arc<InstanceSession>,
@@ -32,14 +33,14 @@ impl IsolatedInstance {
         let session = InstanceSession::new(facts::instance(facts));
         let (connection, generation) = model.shared.add(&session)?;
         let (model, batch) = (Arc::clone(model), ExecuteBatch::default());
-        let (connection, gpu) = (Some(connection), session.gpu());
+        let (connection, gpu) = (Arc::downgrade(&connection), session.gpu());
         Ok(Self { connection, generation, session, batch, model, gpu, delayed: Vec::new() })
     }
 
     /// Closes it in the child while the model stays open. One that has outstanding requests stays until the model is closed.
     pub fn close_alone(&mut self) {
         if self.session.connection().is_none_or(|connection| connection.outstanding.is_empty()) {
-            self.connection = None;
+            self.connection = Weak::new();
             self.model.shared.remove(&self.session);
         }
     }
@@ -62,7 +63,7 @@ impl IsolatedInstance {
             self.send_delayed();
             return self.send(id, requests, true);
         }
-        let connected = self.connection.as_ref().is_some_and(|c| !c.outstanding.is_closed());
+        let connected = self.connection.upgrade().is_some_and(|c| !c.outstanding.is_closed());
         if !connected || !self.delayed.is_empty() {
             self.delayed.push((id, std::mem::take(requests)));
             return;
@@ -84,14 +85,14 @@ impl IsolatedInstance {
 
     /// Polls for responses for a short time, if that mostly succeeds.
     pub fn poll(&self) {
-        if let Some(connection) = &self.connection {
+        if let Some(connection) = self.connection.upgrade() {
             connection.poll();
         }
     }
 
     /// Time that the child took for the last execution; 0 before the first.
     pub fn execution_ns(&self) -> u64 {
-        self.connection.as_ref().map_or(0, |connection| connection.execution_ns())
+        self.connection.upgrade().map_or(0, |connection| connection.execution_ns())
     }
 
     fn send(&mut self, id: u64, requests: &mut Vec<InferRequest>, may_wait: bool) {
@@ -100,7 +101,7 @@ impl IsolatedInstance {
             let (shared, batch, gpu) = (&self.model.shared, &mut self.batch, self.gpu);
             let encode =
                 |key, request: &_| encode(key, request, &shared.inputs, &shared.states, gpu);
-            if let Some(connection) = &self.connection {
+            if let Some(connection) = self.connection.upgrade() {
                 let unshare = |batch: &_| unshare_inputs(batch, &shared.inputs);
                 match connection.send(batch, requests, gpu, may_wait, encode, unshare) {
                     Ok(Sent::Delivered) => return,
@@ -115,11 +116,11 @@ impl IsolatedInstance {
                 self.delayed.push((id, std::mem::take(requests)));
                 return;
             }
-            self.connection = None;
             match self.model.shared.live(self.generation) {
                 Ok(live) => {
                     self.generation = live.generation;
-                    self.connection = self.session.connection();
+                    self.connection =
+                        self.session.connection().map_or_else(Weak::new, |c| Arc::downgrade(&c));
                     self.fail_lost_sequences(requests);
                 }
                 Err(e) => {
