@@ -14,6 +14,7 @@
 //!     guard.rs                           arguments checked, panics caught: the macro `export!`
 //!     names.rs                           all names, by header
 //! unused.rs                              functions that no known backend calls: they answer "unsupported"
+//! processes.rs                           processes that a backend starts for a model
 //! host.rs, scope.rs, fault.rs            the host's functions, log and errors
 //! ```
 
@@ -27,6 +28,7 @@ mod loader;
 mod objects;
 mod open_backend;
 mod plugin;
+mod processes;
 mod scope;
 mod unused;
 

@@ -12,6 +12,7 @@ use crate::objects::model::{Model, NewModel};
 use crate::objects::request::slice;
 use crate::objects::server::Server;
 use crate::open_backend::{Info, OpenBackend};
+use crate::processes;
 use crate::scope::Scope;
 use std::cell::UnsafeCell;
 use std::ffi::{CString, OsStr};
@@ -306,6 +307,7 @@ unsafe extern "C" fn instance_open(
                 return Err(fault);
             }
         }
+        processes::watch(&instance.scope);
         let open = OpenInstance { instance, lists: UnsafeCell::default() };
         // SAFETY: the host's variable is valid during the call.
         unsafe { out.write(Box::into_raw(Box::new(open)).cast()) };
@@ -355,7 +357,7 @@ fn free_instance(instance: Live<Instance>) {
 unsafe extern "C" fn instance_close(instance: *mut InstanceHandle) {
     // SAFETY: a handle of `instance_open`, closed once.
     let open = unsafe { Box::from_raw(instance.cast::<OpenInstance>()) };
-    let _ = catch_unwind(AssertUnwindSafe(|| {
+    let close = || {
         let instance = open.instance;
         if let Some(finalize) = instance.model.backend.entries.instance_finalize {
             // SAFETY: as the backend interface says: a live handle that executes nothing.
@@ -366,7 +368,8 @@ unsafe extern "C" fn instance_close(instance: *mut InstanceHandle) {
             }
         }
         free_instance(instance);
-    }));
+    };
+    let _ = catch_unwind(AssertUnwindSafe(|| processes::closing(close)));
 }
 
 unsafe extern "C" fn execute_batch(

@@ -1,3 +1,5 @@
 //! Backends that were built for Triton, loaded through the adapter `triton`.
 
 mod contract_with_triton;
+mod python_lifecycle_with_triton;
+mod python_with_triton;

@@ -1,0 +1,81 @@
+//! Models of Triton's Python backend that are loaded, changed, unloaded, or that fail in `initialize` and `finalize`.
+
+use serde_json::json;
+use std::fs;
+use trtserver_tests::control::{Control, assert_ok, explicit};
+use trtserver_tests::isolated::processes;
+use trtserver_tests::triton::Triton;
+use trtserver_tests::{Response, Running, Server};
+
+fn server() -> Server {
+    explicit().triton_start_line().backend_dir(Triton::backends())
+}
+
+/// The process of a Python model answers.
+#[track_caller]
+fn infer(server: &Running, model: &str, value: i32) -> Response {
+    let body =
+        json!({"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [1], "data": [value]}]});
+    server.post(&format!("/v2/models/{model}/infer"), &[], body.to_string())
+}
+
+/// The first element of the first output.
+#[track_caller]
+fn number(response: &Response) -> i64 {
+    let json = response.json();
+    json["outputs"][0]["data"][0].as_i64().unwrap_or_else(|| panic!("{json}"))
+}
+
+#[test]
+fn failing_models_do_not_affect_others() {
+    let server = server().copy_model("tests/triton/models/breaks").file("breaks/1/when", "");
+    let server = server.copy_model("tests/triton/models/metrics").start();
+    assert_ok(server.load("metrics"));
+    let says = server.load("breaks").error_text();
+    for part in ["breaks", "no paper in initialize"] {
+        assert!(says.contains(part), "no {part:?} in {says:?}");
+    }
+    assert_eq!(processes(&server, "breaks:").len(), 0);
+
+    // It is loaded without that file; its `finalize` raises, which the log says.
+    fs::remove_file(server.models().path().join("breaks/1/when")).unwrap_or_else(|e| panic!("{e}"));
+    assert_ok(server.load("breaks"));
+    assert!(number(&infer(&server, "breaks", 0)) > 0);
+    assert_ok(server.unload("breaks"));
+    server.wait_for_log("no glue in finalize");
+    server.poll_until("its process ends", |server| processes(server, "breaks:").is_empty());
+    assert_eq!(server.get("/v2/models/metrics/ready").status, 200);
+    assert!(server.stop().success());
+}
+
+const NUMBER: &str = "import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        tensor = pb_utils.Tensor('OUTPUT0', np.array([NUMBER], np.int32))
+        return [pb_utils.InferenceResponse([tensor]) for _ in requests]
+";
+
+#[test]
+fn reload_takes_the_new_file() {
+    let config = "backend: \"python\"\nmax_batch_size: 0\n\
+        input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n\
+        output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n\
+        instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+    let server = server().model("m", config).start();
+    for value in [1, 2] {
+        server.models().file("m/1/model.py", NUMBER.replace("NUMBER", &value.to_string()));
+        assert_ok(server.load("m"));
+        assert_eq!(number(&infer(&server, "m", 0)), value);
+    }
+    // One that cannot be loaded leaves the model as it is.
+    server.models().file("m/1/model.py", "def broken(");
+    let says = server.load("m").error_text();
+    assert!(says.contains("SyntaxError"), "{says}");
+    assert_eq!(number(&infer(&server, "m", 0)), 2);
+    assert_ok(server.unload("m"));
+    assert_eq!(infer(&server, "m", 0).status, 404);
+    assert!(server.stop().success());
+}
