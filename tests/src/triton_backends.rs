@@ -41,6 +41,22 @@ const CONTRACT: Source = Source {
     ],
 };
 
+const ROGUE: Source = Source { name: "rogue", main: "rogue.c", others: &["check.c"] };
+
+/// A folder with the backend of tests/triton/rogue.c under each of these names, which decide where it misbehaves.
+pub fn rogues(names: &[&str]) -> TempDir {
+    static LIBRARY: LazyLock<TempDir> = LazyLock::new(|| build(&ROGUE, SONAME));
+    let dir = folder();
+    for name in names {
+        let backend = dir.path().join(name);
+        fs::create_dir(&backend).unwrap_or_else(|e| panic!("{}: {e}", backend.display()));
+        let library = LIBRARY.path().join("rogue/libtriton_rogue.so");
+        fs::copy(&library, backend.join(format!("libtriton_{name}.so")))
+            .unwrap_or_else(|e| panic!("{}: {e}", library.display()));
+    }
+    dir
+}
+
 /// A folder with `contract/libtriton_contract.so`, which checks every function of the host that it is linked with by this name.
 pub fn contract(soname: &str) -> &'static Path {
     static CONTAINER: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME));

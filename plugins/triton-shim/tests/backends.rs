@@ -156,7 +156,7 @@ fn attributes_settings_and_refusals_reach_the_host() {
     let root = tempfile::tempdir().unwrap();
     let dir = compiled(root.path(), "identity", "identity", &[]);
     let error = open(&dir, "identity", &[("refuse", "yes")]).err().unwrap();
-    assert_eq!(error, "refused by its settings");
+    assert_eq!(error, "TRITONBACKEND_Initialize: refused by its settings");
     let backend = open(&dir, "identity", &[]).unwrap();
     // SAFETY: the backend is open.
     let info = unsafe { &*backend.info() };

@@ -3,3 +3,4 @@
 mod contract_with_triton;
 mod python_lifecycle_with_triton;
 mod python_with_triton;
+mod rogue;

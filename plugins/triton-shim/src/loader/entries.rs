@@ -59,12 +59,13 @@ impl Entries {
 /// Takes the error that an entry point returned.
 ///
 /// # Errors
-/// The backend's, or that what it returned is no error.
+/// The backend's, or that what it returned is no error. One of a load says in which function it arose.
 pub fn taken(entry: &str, returned: Returned) -> Result<()> {
     if returned.is_null() {
         return Ok(());
     }
     match crate::handles::free(returned) {
+        Ok(error) if entry.ends_with("Initialize") => Err(error.to_fault().context(entry)),
         Ok(error) => Err(error.to_fault()),
         Err(fault) => {
             Err(Fault::internal(format_args!("{entry} returned no valid error: {fault}")))

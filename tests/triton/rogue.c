@@ -1,0 +1,284 @@
+/* A backend that misuses the interface on command: libtriton_NAME.so. The id of a request is the command; the request is then
+ * answered with OUTPUT0 = 5, or with the error that the host has returned for the misuse.
+ *
+ * A backend whose name is `rogue_HOW_ENTRY` misbehaves in that entry point: HOW is `hang`, `exit`, `crash`, `error` or `invalid`. */
+
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The last error of the host; NULL if there was none. */
+static Error *LAST;
+
+static void note(Error *error)
+{
+  if (LAST != NULL) TRITONSERVER_ErrorDelete(LAST);
+  LAST = error;
+}
+
+static const char *name_of(TRITONBACKEND_Backend *backend)
+{
+  const char *name = NULL;
+  Error *error = TRITONBACKEND_BackendName(backend, &name);
+  if (error != NULL) TRITONSERVER_ErrorDelete(error);
+  return name == NULL ? "" : name;
+}
+
+/* What this backend does in an entry point. */
+static Error *enter(TRITONBACKEND_Backend *backend, const char *entry)
+{
+  char how[16] = "", where[32] = "";
+  if (sscanf(name_of(backend), "rogue_%15[a-z]_%31s", how, where) != 2 || strcmp(where, entry) != 0) return NULL;
+  fprintf(stderr, "rogue: %s in %s\n", how, entry);
+  if (strcmp(how, "hang") == 0) {
+    for (;;) pause();
+  }
+  if (strcmp(how, "exit") == 0) _exit(3);
+  if (strcmp(how, "crash") == 0) *(volatile int *)8 = 1;
+  if (strcmp(how, "invalid") == 0) return (Error *)0x1234;
+  return TRITONSERVER_ErrorNew(CODE_INTERNAL, "out of ink");
+}
+
+static Error *enter_model(TRITONBACKEND_Model *model, const char *entry)
+{
+  TRITONBACKEND_Backend *backend = NULL;
+  MUST(TRITONBACKEND_ModelBackend(model, &backend));
+  return enter(backend, entry);
+}
+
+static Error *enter_instance(TRITONBACKEND_ModelInstance *instance, const char *entry)
+{
+  TRITONBACKEND_Model *model = NULL;
+  MUST(TRITONBACKEND_ModelInstanceModel(instance, &model));
+  return enter_model(model, entry);
+}
+
+Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) { return enter(backend, "initialize"); }
+
+Error *TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend, TRITONBACKEND_BackendAttribute *attribute)
+{
+  (void)attribute;
+  return enter(backend, "attribute");
+}
+
+Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) { return enter_model(model, "model"); }
+
+Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance)
+{
+  return enter_instance(instance, "instance");
+}
+
+Error *TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance)
+{
+  return enter_instance(instance, "closeinstance");
+}
+
+Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model) { return enter_model(model, "closemodel"); }
+
+Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend) { return enter(backend, "close"); }
+
+/* Begins a response with OUTPUT0 = 5. */
+static TRITONBACKEND_Response *begin(TRITONBACKEND_Request *request)
+{
+  const int32_t five = 5;
+  const int64_t shape = 1;
+  TRITONBACKEND_Response *response = NULL;
+  note(TRITONBACKEND_ResponseNew(&response, request));
+  if (response != NULL) note(put_output(response, "OUTPUT0", TYPE_INT32, &shape, 1, &five, sizeof five));
+  return response;
+}
+
+/* Sends the final response: the noted error, or 5. */
+static void finish(TRITONBACKEND_Request *request)
+{
+  Error *error = LAST;
+  LAST = NULL;
+  TRITONBACKEND_Response *response = NULL;
+  if (error == NULL) {
+    response = begin(request);
+  } else {
+    note(TRITONBACKEND_ResponseNew(&response, request));
+  }
+  note(TRITONBACKEND_ResponseSend(response, FINAL, error));
+  if (error != NULL) TRITONSERVER_ErrorDelete(error);
+}
+
+/* An output of this shape and size, sent as the final response. */
+static void send_output(TRITONBACKEND_Request *request, const int64_t *shape, uint32_t dims, uint64_t bytes)
+{
+  TRITONBACKEND_Response *response = NULL;
+  TRITONBACKEND_Output *output = NULL;
+  void *buffer = NULL;
+  int kind = MEMORY_CPU;
+  int64_t id = 0;
+  note(TRITONBACKEND_ResponseNew(&response, request));
+  note(TRITONBACKEND_ResponseOutput(response, &output, "OUTPUT0", TYPE_INT32, shape, dims));
+  if (LAST == NULL) note(TRITONBACKEND_OutputBuffer(output, &buffer, bytes, &kind, &id));
+  Error *failure = LAST;
+  LAST = NULL;
+  note(TRITONBACKEND_ResponseSend(response, FINAL, failure));
+  if (failure != NULL) TRITONSERVER_ErrorDelete(failure);
+}
+
+/* Whether the request is still to be released. */
+enum { RELEASE, RELEASED };
+
+static int run(const char *command, TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request)
+{
+#define COMMAND(name) if (strcmp(command, name) == 0)
+  uint32_t count = 0;
+  int64_t one = 1, negative[2] = {-4, 1}, huge[2] = {1ll << 40, 1ll << 40};
+  long local[64] = {0};
+  TRITONBACKEND_Response *response = NULL;
+
+  COMMAND("null") note(TRITONBACKEND_RequestInputCount(NULL, &count));
+  COMMAND("null_result") note(TRITONBACKEND_RequestInputCount(request, NULL));
+  COMMAND("stack") note(TRITONBACKEND_RequestInputCount((TRITONBACKEND_Request *)local, &count));
+  COMMAND("wild") note(TRITONBACKEND_RequestInputCount((TRITONBACKEND_Request *)0xdeadbeef1234, &count));
+  COMMAND("inside") note(TRITONBACKEND_RequestInputCount((TRITONBACKEND_Request *)((char *)request + 8), &count));
+  COMMAND("other_kind") note(TRITONBACKEND_RequestInputCount((TRITONBACKEND_Request *)instance, &count));
+  COMMAND("null_text") note(TRITONBACKEND_RequestInput(request, NULL, (TRITONBACKEND_Input **)local));
+  COMMAND("unknown_input") note(TRITONBACKEND_RequestInput(request, "NONE", (TRITONBACKEND_Input **)local));
+  COMMAND("far_input") note(TRITONBACKEND_RequestInputByIndex(request, 4000000000u, (TRITONBACKEND_Input **)local));
+  COMMAND("long_message")
+    note(TRITONSERVER_MessageNewFromSerializedJson((TRITONSERVER_Message **)local, "{}", (size_t)-1));
+  COMMAND("no_json") note(TRITONSERVER_MessageNewFromSerializedJson((TRITONSERVER_Message **)local, "{", 1));
+  COMMAND("allocate_all")
+  {
+    TRITONBACKEND_MemoryManager *manager = NULL;
+    TRITONBACKEND_Model *model = NULL;
+    TRITONBACKEND_Backend *backend = NULL;
+    void *buffer = NULL;
+    note(TRITONBACKEND_ModelInstanceModel(instance, &model));
+    note(TRITONBACKEND_ModelBackend(model, &backend));
+    note(TRITONBACKEND_BackendMemoryManager(backend, &manager));
+    note(TRITONBACKEND_MemoryManagerAllocate(manager, &buffer, MEMORY_CPU, 0, 1ull << 60));
+  }
+  COMMAND("use_after_delete")
+  {
+    TRITONSERVER_BufferAttributes *attributes = NULL;
+    size_t bytes = 0;
+    note(TRITONSERVER_BufferAttributesNew(&attributes));
+    note(TRITONSERVER_BufferAttributesDelete(attributes));
+    note(TRITONSERVER_BufferAttributesByteSize(attributes, &bytes));
+  }
+  COMMAND("delete_twice")
+  {
+    TRITONSERVER_BufferAttributes *attributes = NULL;
+    note(TRITONSERVER_BufferAttributesNew(&attributes));
+    note(TRITONSERVER_BufferAttributesDelete(attributes));
+    note(TRITONSERVER_BufferAttributesDelete(attributes));
+  }
+  COMMAND("flood")
+  {
+    static char line[1000];
+    memset(line, 'x', sizeof line - 2);
+    line[sizeof line - 2] = '\n';
+    for (int i = 0; i < 4000; i++) fputs(line, stderr);
+  }
+
+  /* These answer the request themselves. */
+  COMMAND("send_twice")
+  {
+    response = begin(request);
+    note(TRITONBACKEND_ResponseSend(response, FINAL, NULL));
+    note(TRITONBACKEND_ResponseSend(response, FINAL, NULL));
+    return RELEASE;
+  }
+  COMMAND("after_final")
+  {
+    note(TRITONBACKEND_ResponseSend(begin(request), FINAL, NULL));
+    note(TRITONBACKEND_ResponseNew(&response, request));
+    return RELEASE;
+  }
+  COMMAND("release_twice")
+  {
+    finish(request);
+    note(TRITONBACKEND_RequestRelease(request, RELEASE_ALL));
+    note(TRITONBACKEND_RequestRelease(request, RELEASE_ALL));
+    return RELEASED;
+  }
+  COMMAND("use_after_release")
+  {
+    finish(request);
+    note(TRITONBACKEND_RequestRelease(request, RELEASE_ALL));
+    note(TRITONBACKEND_RequestInputCount(request, &count));
+    return RELEASED;
+  }
+  COMMAND("release_first")
+  {
+    response = begin(request);
+    note(TRITONBACKEND_RequestRelease(request, RELEASE_ALL));
+    note(TRITONBACKEND_ResponseSend(response, FINAL, NULL));
+    return RELEASED;
+  }
+  COMMAND("never_release")
+  {
+    finish(request);
+    return RELEASED;
+  }
+  COMMAND("no_response") return RELEASE;
+  COMMAND("silent") return RELEASED;
+  COMMAND("wrong_flags")
+  {
+    finish(request);
+    note(TRITONBACKEND_RequestRelease(request, 64));
+    return RELEASE;
+  }
+  COMMAND("too_small") return send_output(request, &one, 1, 2), RELEASE;
+  COMMAND("too_large") return send_output(request, &one, 1, 4096), RELEASE;
+  COMMAND("all_memory") return send_output(request, &one, 1, 1ull << 60), RELEASE;
+  COMMAND("negative_shape") return send_output(request, negative, 2, 16), RELEASE;
+  COMMAND("huge_shape") return send_output(request, huge, 2, 16), RELEASE;
+  COMMAND("null_shape") return send_output(request, NULL, 3, 16), RELEASE;
+  COMMAND("many_dims") return send_output(request, NULL, 4000000000u, 16), RELEASE;
+  COMMAND("no_buffer")
+  {
+    TRITONBACKEND_Output *output = NULL;
+    note(TRITONBACKEND_ResponseNew(&response, request));
+    note(TRITONBACKEND_ResponseOutput(response, &output, "OUTPUT0", TYPE_INT32, &one, 1));
+    note(TRITONBACKEND_ResponseSend(response, FINAL, NULL));
+    return RELEASE;
+  }
+  COMMAND("wrong_type")
+  {
+    note(TRITONBACKEND_ResponseNew(&response, request));
+    note(put_output(response, "OUTPUT0", 1000, &one, 1, local, 4));
+    Error *failure = LAST;
+    LAST = NULL;
+    note(TRITONBACKEND_ResponseSend(response, FINAL, failure));
+    if (failure != NULL) TRITONSERVER_ErrorDelete(failure);
+    return RELEASE;
+  }
+  COMMAND("exit") _exit(3);
+  COMMAND("crash") *(volatile int *)8 = 1;
+  COMMAND("abort") abort();
+  COMMAND("hang")
+  {
+    for (;;) pause();
+  }
+  finish(request);
+  return RELEASE;
+#undef COMMAND
+}
+
+Error *TRITONBACKEND_ModelInstanceExecute(
+    TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request **requests, uint32_t count)
+{
+  for (uint32_t i = 0; i < count; i++) {
+    const char *id = NULL;
+    char command[64];
+    MUST(TRITONBACKEND_RequestId(requests[i], &id));
+    snprintf(command, sizeof command, "%s", id == NULL ? "" : id);
+    note(NULL);
+    if (strcmp(command, "invalid_error") == 0) return (Error *)0x1234;
+    if (strcmp(command, "error_after_send") == 0) {
+      finish(requests[i]);
+      return TRITONSERVER_ErrorNew(CODE_INTERNAL, "too late");
+    }
+    if (run(command, instance, requests[i]) == RELEASE) note(TRITONBACKEND_RequestRelease(requests[i], RELEASE_ALL));
+  }
+  return NULL;
+}
