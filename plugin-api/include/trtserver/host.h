@@ -20,8 +20,10 @@ typedef void (*trts_release_fn)(void *ctx);
 /* Bits of trts_host_table.flags. ISOLATED: this process runs one model of this backend and nothing else;
  * a supervisor restarts it when it ends. */
 enum { TRTS_HOST_ISOLATED = 1 };
-/* Formats of config_patch. PROTOBUF is a ModelConfig with the fields to add, TEXT as in config.pbtxt. */
-enum { TRTS_PATCH_PROTOBUF = 0, TRTS_PATCH_JSON = 1, TRTS_PATCH_TEXT = 2 };
+/* Formats of config_patch. PROTOBUF is a ModelConfig with the fields to add, TEXT as in config.pbtxt. Of COMPLETED_JSON these
+ * fields replace those of the configuration: max_batch_size, input, output, model_transaction_policy; a scheduler is taken if the
+ * configuration has none. Other fields are ignored. */
+enum { TRTS_PATCH_PROTOBUF = 0, TRTS_PATCH_JSON = 1, TRTS_PATCH_TEXT = 2, TRTS_PATCH_COMPLETED_JSON = 3 };
 /* Modes of gather. ROWS: the rows of all requests, one after another. */
 enum { TRTS_GATHER_ROWS = 0 };
 /* Flags of response_send. FINAL: no further response follows for this request. NO_WAIT: fails with

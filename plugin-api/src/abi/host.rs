@@ -32,6 +32,9 @@ pub mod patch_format {
     pub const JSON: u32 = 1;
     /// Protobuf text, as in `config.pbtxt`.
     pub const TEXT: u32 = 2;
+    /// JSON of which these fields replace those of the configuration, as the backend has decided: `max_batch_size`, `input`,
+    /// `output`, `model_transaction_policy`; a scheduler is taken if the configuration has none. Other fields are ignored.
+    pub const COMPLETED_JSON: u32 = 3;
 }
 
 /// Modes of [`HostTable::gather`].

@@ -1,5 +1,6 @@
 //! The backend table of this library: each entry calls the entry point of a Triton backend, with handles for what the host passes.
 
+use crate::completion::check_tensors;
 use crate::execute::{self, BatchLists};
 use crate::fault::{Fault, Result};
 use crate::handles::{self, Live, create};
@@ -269,9 +270,10 @@ unsafe extern "C" fn model_open(
         // `autocomplete`, valid during the call.
         unsafe {
             let (open, desc) = (&*backend.cast::<OpenBackend>(), &*desc);
+            let config = c_string(desc.config_json);
+            check_tensors(&config, &open.name)?;
             let model = match desc.state.cast::<CompletedModel>().as_ref() {
                 Some(completed) => {
-                    let config = c_string(desc.config_json);
                     completed.model.reopen(Scope::new(desc.scope, &open.name)?, config);
                     completed.opened.store(true, Ordering::Release);
                     completed.model

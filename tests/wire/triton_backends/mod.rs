@@ -1,5 +1,6 @@
 //! Backends that were built for Triton, loaded through the adapter `triton`.
 
+mod completion_with_triton;
 mod contract_with_triton;
 mod python_lifecycle_with_triton;
 mod python_with_triton;

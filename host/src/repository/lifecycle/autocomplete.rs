@@ -57,8 +57,10 @@ pub fn autocomplete(
     drop(in_process);
     if let Some(patch) = completed.patch.take() {
         let (model, backend) = (&config.name.clone(), &backend.facts.name);
+        let replaces = patch.format == patch_format::COMPLETED_JSON;
         let patch = decode(&patch, model, backend)?;
-        merge(config, patch).map_err(|why| {
+        let merged = if replaces { replace(config, patch) } else { merge(config, patch) };
+        merged.map_err(|why| {
             Error::internal(format!(
                 "model '{model}': the auto-complete result of backend '{backend}' {why}"
             ))
@@ -129,13 +131,13 @@ pub(crate) fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelC
             let text = std::str::from_utf8(&patch.data).map_err(|e| fail(e.to_string()))?;
             trtserver_proto::text::parse(text).map_err(|e| fail(e.to_string()))
         }
-        patch_format::JSON => {
+        patch_format::JSON | patch_format::COMPLETED_JSON => {
             let text = std::str::from_utf8(&patch.data).map_err(|e| fail(e.to_string()))?;
             trtserver_proto::json::parse(text).map_err(|e| fail(e.to_string()))
         }
-        format => {
-            Err(fail(format!("format {format}, expected protobuf (0), JSON (1) or text (2)")))
-        }
+        format => Err(fail(format!(
+            "format {format}, expected protobuf (0), JSON (1), text (2) or completed JSON (3)"
+        ))),
     }
 }
 
@@ -215,6 +217,24 @@ pub(crate) fn merge(config: &mut ModelConfig, patch: ModelConfig) -> Result<(), 
     message(&mut config.model_repository_agents, model_repository_agents);
     message(&mut config.response_cache, response_cache);
     message(&mut config.model_metrics, model_metrics);
+    Ok(())
+}
+
+/// Takes over what the backend has decided, see [`patch_format::COMPLETED_JSON`]: the rule of `TRITONBACKEND_ModelSetConfig`.
+///
+/// # Errors
+/// It sets a scheduler that a backend must not set; completes "the patch …".
+pub(crate) fn replace(config: &mut ModelConfig, completed: ModelConfig) -> Result<(), String> {
+    if matches!(completed.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
+        return Err("sets 'ensemble_scheduling'".into());
+    }
+    config.max_batch_size = completed.max_batch_size;
+    config.input = completed.input;
+    config.output = completed.output;
+    config.scheduling_choice = config.scheduling_choice.take().or(completed.scheduling_choice);
+    if completed.model_transaction_policy.is_some() {
+        config.model_transaction_policy = completed.model_transaction_policy;
+    }
     Ok(())
 }
 

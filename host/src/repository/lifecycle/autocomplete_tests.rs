@@ -84,3 +84,17 @@ fn declared_tensors_keep_what_they_say() {
                 output { name: 'O' data_type: TYPE_INT8 dims: 1 }";
     assert_eq!(config, parsed(want));
 }
+
+#[test]
+fn completed_configuration_replaces_what_backends_decide() {
+    let given = r#"name: "m" max_batch_size: 4 input [ { name: "A" data_type: TYPE_FP32 dims: 1 } ] sequence_batching { }"#;
+    let mut config = parsed(given);
+    let completed = r#"name: "other" max_batch_size: 8 input [ { name: "B" data_type: TYPE_FP32 dims: 2 } ]
+        output [ { name: "C" data_type: TYPE_FP32 dims: 2 } ] dynamic_batching { } model_transaction_policy { decoupled: true }"#;
+    replace(&mut config, parsed(completed)).unwrap();
+    let expected = r#"name: "m" max_batch_size: 8 input [ { name: "B" data_type: TYPE_FP32 dims: 2 } ]
+        output [ { name: "C" data_type: TYPE_FP32 dims: 2 } ] sequence_batching { } model_transaction_policy { decoupled: true }"#;
+    assert_eq!(config, parsed(expected));
+    let why = replace(&mut config, parsed("ensemble_scheduling { }")).unwrap_err();
+    assert_eq!(why, "sets 'ensemble_scheduling'");
+}

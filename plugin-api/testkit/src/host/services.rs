@@ -102,7 +102,7 @@ pub(super) unsafe extern "C" fn config_patch(
 ) -> *mut Error {
     entry("config_patch", |state| {
         let (_, scope) = state.scope(scope)?;
-        if format > patch_format::TEXT {
+        if format > patch_format::COMPLETED_JSON {
             return misuse(format!("unknown format {format}"));
         }
         if n > 0 && p.is_null() || n > 1 << 30 {
