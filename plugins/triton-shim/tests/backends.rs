@@ -163,7 +163,10 @@ fn attributes_settings_and_refusals_reach_the_host() {
     assert_eq!((info.n_preferred, info.flags & 1), (1, 1));
     let mut refused = model();
     refused.config_json = "{\"name\":\"refuse-me\"}".to_owned();
-    assert_eq!(backend.open_model(&refused).err().unwrap().text, "refused by its configuration");
+    assert_eq!(
+        backend.open_model(&refused).err().unwrap().text,
+        "TRITONBACKEND_ModelInitialize: refused by its configuration"
+    );
 }
 
 #[test]
