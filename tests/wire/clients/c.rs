@@ -90,6 +90,8 @@ fn under_valgrind(program: &Path, more: &[&Path]) {
     // What threads that still run at the end have reserved is "possibly lost".
     command
         .args(["--errors-for-leak-kinds=definite,indirect", "--show-leak-kinds=definite,indirect"]);
+    let suppressed = root().join("tests/clients/valgrind.supp");
+    command.arg(format!("--suppressions={}", suppressed.display()));
     let server = server().start();
     command.arg(program).args([server.http(), server.grpc()]).args(more);
     // It takes about thirty times as long as without.
