@@ -57,6 +57,16 @@ pub fn rogues(names: &[&str]) -> TempDir {
     dir
 }
 
+/// Adds the backend of tests/triton/unusable.c, with one of its macros.
+pub fn unusable(dir: &Path, name: &str, macro_name: &str) {
+    let backend = dir.join(name);
+    fs::create_dir(&backend).unwrap_or_else(|e| panic!("{}: {e}", backend.display()));
+    let library = backend.join(format!("libtriton_{name}.so"));
+    let (_host, linked) = host(SONAME);
+    let options = [vec![format!("-D{macro_name}")], linked].concat();
+    compile("tests/triton/unusable.c", &library, &options);
+}
+
 /// A folder with `contract/libtriton_contract.so`, which checks every function of the host that it is linked with by this name.
 pub fn contract(soname: &str) -> &'static Path {
     static CONTAINER: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME));
@@ -64,19 +74,25 @@ pub fn contract(soname: &str) -> &'static Path {
     if soname == SONAME { CONTAINER.path() } else { WHEEL.path() }
 }
 
+/// An empty library in place of the host's, and the options that link it.
+fn host(soname: &str) -> (TempDir, Vec<String>) {
+    let dir = folder();
+    let empty = dir.path().join(soname);
+    compile("tests/triton/empty.c", &empty, &[format!("-Wl,-soname,{soname}")]);
+    let options = vec!["-Wl,--no-as-needed".to_owned(), empty.display().to_string()];
+    (dir, options)
+}
+
 /// Compiles and links the backend as authors do, with an empty library in place of the host's.
 fn build(source: &Source, soname: &str) -> TempDir {
     let dir = folder();
     let backend = dir.path().join(source.name);
     fs::create_dir(&backend).unwrap_or_else(|e| panic!("{}: {e}", backend.display()));
-    let host = folder();
-    let empty = host.path().join(soname);
-    compile("tests/triton/empty.c", &empty, &[format!("-Wl,-soname,{soname}")]);
+    let (_host, linked) = host(soname);
     let sources = root().join("tests/triton");
     let mut options = vec!["-D_GNU_SOURCE".to_owned(), "-pthread".to_owned()];
     options.extend(source.others.iter().map(|file| sources.join(file).display().to_string()));
-    options.push("-Wl,--no-as-needed".to_owned());
-    options.push(empty.display().to_string());
+    options.extend(linked);
     let library = backend.join(format!("libtriton_{}.so", source.name));
     compile(&format!("tests/triton/{}", source.main), &library, &options);
     dir

@@ -69,6 +69,11 @@ impl OpenBackend {
         &raw const *self.info.info
     }
 
+    /// `<backend directory>/<name>`
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The backend of a model: searched for by the model's directories and `runtime`, and initialised when it is new.
     pub fn backend_of(&self, runtime: &str, version: &Path, model: &Path) -> Result<Live<Backend>> {
         self.backend(self.search(runtime, Some([version, model])).run()?)

@@ -1,5 +1,6 @@
 //! The backend table of this library: each entry calls the entry point of a Triton backend, with handles for what the host passes.
 
+use crate::batcher;
 use crate::completion::check_tensors;
 use crate::execute::{self, BatchLists};
 use crate::fault::{Fault, Result};
@@ -176,6 +177,7 @@ unsafe fn start_model(
     let (scope, config, backend, name, dir) = unsafe {
         let config = host::text(desc.config_json);
         let (version_dir, dir) = (path(desc.version_dir), path(desc.dir));
+        batcher::refuse(&config, &[version_dir, dir, open.dir()])?;
         let backend = open.backend_of(&runtime(&config), version_dir, dir)?;
         let scope = Scope::new(desc.scope, &open.name)?;
         let dir = CString::new(directory(dir).as_os_str().as_bytes()).unwrap_or_default();

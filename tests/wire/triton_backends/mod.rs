@@ -4,4 +4,5 @@ mod completion_with_triton;
 mod contract_with_triton;
 mod python_lifecycle_with_triton;
 mod python_with_triton;
+mod refused;
 mod rogue;

@@ -1,0 +1,85 @@
+//! Triton backends and models that cannot be served as they are: each is refused with the reason.
+
+use std::fs;
+use trtserver_tests::control::{Control, assert_ok, explicit};
+use trtserver_tests::triton_backends::{rogues, unusable};
+
+fn model(backend: &str, more: &str) -> String {
+    format!(
+        "backend: \"{backend}\"\nmax_batch_size: 0\n\
+         input [ {{ name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 1 ] }} ]\n\
+         output [ {{ name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] }} ]\n{more}"
+    )
+}
+
+const LIBRARIES: [(&str, &[&str]); 5] = [
+    ("unentered", &["libtriton_unentered.so", "TRITONBACKEND_ModelInstanceExecute"]),
+    ("unknown", &["libtriton_unknown.so", "TRITONBACKEND_FromAnotherTime", "newer interface"]),
+    ("next", &["TRITONBACKEND_Initialize", "needs version 2 of the interface, found 1.19"]),
+    ("foreign", &["libtriton_foreign.so", "machine"]),
+    ("text", &["libtriton_text.so"]),
+];
+
+#[test]
+fn unusable_libraries() {
+    let backends = rogues(&["rogue", "foreign", "text"]);
+    let dir = backends.path();
+    unusable(dir, "unentered", "NO_EXECUTE");
+    unusable(dir, "unknown", "UNKNOWN_IMPORT");
+    unusable(dir, "next", "NEXT_MAJOR");
+    let foreign = dir.join("foreign/libtriton_foreign.so");
+    let mut bytes = fs::read(&foreign).unwrap_or_else(|e| panic!("{e}"));
+    // The machine in the header of the file: s390.
+    bytes[18..20].copy_from_slice(&[22, 0]);
+    fs::write(&foreign, bytes).unwrap_or_else(|e| panic!("{e}"));
+    fs::write(dir.join("text/libtriton_text.so"), "none").unwrap_or_else(|e| panic!("{e}"));
+    let mut server = explicit().triton_start_line().backend_dir(dir);
+    for name in LIBRARIES.iter().map(|(name, _)| *name).chain(["rogue"]) {
+        server = server.model(name, model(name, ""));
+    }
+    let server = server.start();
+    for (name, parts) in LIBRARIES {
+        let response = server.load(name);
+        let says = response.error_text();
+        assert!(response.status >= 400, "{name}: {}", response.text());
+        for part in parts.iter().chain(&[name]) {
+            assert!(says.contains(part), "{name}: no {part:?} in {says:?}");
+        }
+    }
+    assert_ok(server.load("rogue"));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn extensions_that_are_not_run() {
+    let backends = rogues(&["rogue", "choosy"]);
+    let library = backends.path().join("choosy/batchstrategy.so");
+    fs::write(&library, "").unwrap_or_else(|e| panic!("{e}"));
+    let parameter =
+        "parameters { key: \"TRITON_BATCH_STRATEGY_PATH\" value { string_value: \"1/a.so\" } }";
+    let agents = "model_repository_agents { agents { name: \"checksum\" } }";
+    let server = explicit()
+        .triton_start_line()
+        .backend_dir(backends.path())
+        .model("parameter", model("rogue", parameter))
+        .model("file", model("rogue", ""))
+        .file("file/1/batchstrategy.so", "")
+        .model("backend", model("choosy", ""))
+        .model("agents", model("rogue", agents))
+        .start();
+    let strategy = "custom batching strategy";
+    for (name, parts) in [
+        ("parameter", ["TRITON_BATCH_STRATEGY_PATH", strategy]),
+        ("file", ["file/1/batchstrategy.so", strategy]),
+        ("backend", ["choosy/batchstrategy.so", strategy]),
+        ("agents", ["model_repository_agents", "agents"]),
+    ] {
+        let response = server.load(name);
+        let says = response.error_text();
+        assert!(response.status >= 400, "{name}: {}", response.text());
+        for part in parts.iter().chain(&[name]) {
+            assert!(says.contains(part), "{name}: no {part:?} in {says:?}");
+        }
+    }
+    assert!(server.stop().success());
+}
