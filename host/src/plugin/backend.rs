@@ -132,6 +132,8 @@ impl Backend {
             );
         }
         let by_default = if demanded { Isolation::Process } else { Isolation::None };
+        let default_file = candidate.file.adapted.as_ref().and_then(|a| a.default_file.clone());
+        let facts = BackendFacts { default_file, ..facts };
         let mut backend = Self::local(facts, candidate.file, identity, settings);
         (backend.isolation, backend.limits) = (setting.unwrap_or(by_default), limits);
         if let Some(why) = conflict {

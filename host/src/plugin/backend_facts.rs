@@ -24,6 +24,8 @@ pub struct BackendFacts {
     pub runtime: String,
     /// Platform and its default model file ("" = none).
     pub platforms: Vec<(String, String)>,
+    /// Default model file of an adapted backend, which has no platforms.
+    pub default_file: Option<String>,
     pub flags: u32,
     pub max_in_flight: usize,
     /// Of instances on GPUs.
@@ -115,6 +117,7 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
             abi: (0, 0),
             runtime: read(info.runtime),
             platforms: names.into_iter().zip(files).collect(),
+            default_file: None,
             flags: info.flags,
             max_in_flight: info.max_in_flight.max(1) as usize,
             decoupled_max_in_flight: match info.decoupled_max_in_flight {

@@ -22,6 +22,8 @@ pub struct Adapted {
     pub name: String,
     /// The adapted library, or the script of a backend without a library. Its directory is passed to `backend_open`.
     pub file: PathBuf,
+    /// Default model file, which the adapter's `plugin.toml` has.
+    pub default_file: Option<String>,
 }
 
 /// Identity of the files of a backend: another name of the same plugin has the same.

@@ -23,8 +23,8 @@ impl Platforms for Backends {
             b.facts.platforms.iter().find(|(p, _)| p == platform_or_backend).map(|(_, file)| file)
         });
         let of_backend = || {
-            let backend = &inventory.default_version(platform_or_backend)?.backend;
-            backend.facts.platforms.first().map(|(_, file)| file)
+            let facts = &inventory.default_version(platform_or_backend)?.backend.facts;
+            facts.platforms.first().map(|(_, file)| file).or(facts.default_file.as_ref())
         };
         of_platform.or_else(of_backend).filter(|f| !f.is_empty()).cloned()
     }

@@ -48,6 +48,8 @@ fn python_models_complete_their_configuration() {
         .flag("--exit-on-error=false")
         .model("empty", "backend: \"python\"")
         .file("empty/1/model.py", model(COMPLETES))
+        // Recognised by its file.
+        .file("absent/1/model.py", model(COMPLETES))
         // What the configuration says and the model changes: the model decides, as in Triton.
         .model(
             "partial",
@@ -60,8 +62,10 @@ fn python_models_complete_their_configuration() {
         .model("raises", "backend: \"python\"")
         .file("raises/1/model.py", model(RAISES))
         .start();
-    for name in ["empty", "partial"] {
+    for name in ["empty", "absent", "partial"] {
         let config = json_of(&server, &format!("/v2/models/{name}/config"));
+        assert_eq!(config["backend"], "python", "{config}");
+        assert_eq!(config["default_model_filename"], "model.py", "{config}");
         assert_eq!(config["max_batch_size"], 8, "{config}");
         assert_eq!(config["input"][0]["dims"], json!([4]), "{config}");
         assert_eq!(config["output"][0]["data_type"], "TYPE_FP32", "{config}");

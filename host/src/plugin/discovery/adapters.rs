@@ -11,6 +11,9 @@
 //! directory-file = "model.py"         # also NAME/model.py, without a library of its own,
 //! directory-backend = "python"        # through the library of this backend
 //!
+//! [adapter.default-files]             # of models whose configuration names none, by backend
+//! python = "model.py"
+//!
 //! [settings]                          # of all its backends
 //! ```
 //!
@@ -108,7 +111,8 @@ impl Adapter {
         settings.insert(DIRECTORY.to_owned(), text(dir.path.parent().unwrap_or(&dir.path)));
         settings.insert(LIBRARY.to_owned(), text(library));
         let (adapter, name) = (self.name.clone(), dir.name.clone());
-        let adapted = Some(Adapted { adapter, name, file: file.to_owned() });
+        let default_file = self.keys.default_files.get(&name).cloned();
+        let adapted = Some(Adapted { adapter, name, file: file.to_owned(), default_file });
         Candidate {
             file: PluginFile { library: self.library.clone(), adapted },
             name: dir.name.clone(),

@@ -43,6 +43,9 @@ pub struct Keys {
     library: String,
     pub directory_file: Option<PathBuf>,
     pub directory_backend: Option<String>,
+    /// Default model files by backend.
+    #[serde(default)]
+    pub default_files: BTreeMap<String, String>,
 }
 
 impl Keys {

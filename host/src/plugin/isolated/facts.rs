@@ -115,6 +115,7 @@ pub fn backend(info: messages::BackendInfo) -> Result<BackendFacts> {
         name: info.name,
         version: info.version,
         platforms: pairs.collect(),
+        default_file: None,
         flags: info.flags,
         max_in_flight: info.max_in_flight.max(1) as usize,
         decoupled_max_in_flight: match info.decoupled_max_in_flight {

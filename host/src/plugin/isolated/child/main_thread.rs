@@ -97,6 +97,7 @@ impl MainThread {
             adapter: a.adapter.clone(),
             name: a.name.clone(),
             file: a.file.clone().into(),
+            default_file: None,
         });
         let file = PluginFile { library: handshake.file.clone().into(), adapted };
         let backend = Backend::load_locally(file, handshake.settings.clone())?;
