@@ -272,10 +272,10 @@ unsafe extern "C" fn model_open(
         // `autocomplete`, valid during the call.
         unsafe {
             let (open, desc) = (&*backend.cast::<OpenBackend>(), &*desc);
-            let config = c_string(desc.config_json);
-            check_tensors(&config, &open.name)?;
+            check_tensors(desc.n_inputs, desc.n_outputs, &open.name)?;
             let model = match desc.state.cast::<CompletedModel>().as_ref() {
                 Some(completed) => {
+                    let config = c_string(desc.config_json);
                     completed.model.reopen(Scope::new(desc.scope, &open.name)?, config);
                     completed.opened.store(true, Ordering::Release);
                     completed.model
