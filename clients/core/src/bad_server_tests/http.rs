@@ -1,6 +1,8 @@
 //! HTTP/1.1: responses that are none, of another server, or that contradict themselves.
 
-use super::{LIMIT, Then, every_error, http_response, kinds, request, scripted, settings};
+use super::{
+    LIMIT, Then, every_error, http_response, kinds, last_response, request, scripted, settings,
+};
 use crate::{Error, Kind, Protocol, blocking, v1};
 use trtserver_proto::v1::RequestStatusCode;
 
@@ -38,16 +40,16 @@ fn http_responses_that_are_none() {
 
 #[test]
 fn http_responses_of_another_server() {
-    let html = http_response("200 OK", b"<html><body>It works!</body></html>");
+    let html = last_response("200 OK", b"<html><body>It works!</body></html>");
     let errors = every_error(&settings(&scripted(html, Then::Close), Protocol::Http, LIMIT));
     assert_eq!(kinds(&errors), [Kind::Protocol; 8]);
     assert!(errors[1].message().contains("It works!"), "{}", errors[1]);
     assert_eq!(errors[2].message(), "status request did not return status");
     assert_eq!(errors[3].message(), "infer request did not return status");
-    let empty = http_response("200 OK", b"");
+    let empty = last_response("200 OK", b"");
     let errors = every_error(&settings(&scripted(empty, Then::Close), Protocol::Http, LIMIT));
     assert_eq!(kinds(&errors), [Kind::Protocol; 8]);
-    let proxy = http_response("502 Bad Gateway", b"<html>Bad Gateway</html>");
+    let proxy = last_response("502 Bad Gateway", b"<html>Bad Gateway</html>");
     let errors = every_error(&settings(&scripted(proxy, Then::Close), Protocol::Http, LIMIT));
     assert_eq!(errors[0].kind(), Kind::Unavailable);
     assert!(errors[0].message().starts_with("HTTP 502"), "{}", errors[0]);

@@ -70,6 +70,11 @@ fn http_response(head: &str, body: &[u8]) -> Vec<u8> {
     response
 }
 
+/// The same, which announces that the connection ends: a client that kept it could send its next request before the close arrives.
+fn last_response(status: &str, body: &[u8]) -> Vec<u8> {
+    http_response(&format!("{status}\r\nconnection: close"), body)
+}
+
 fn settings(address: &str, protocol: Protocol, deadline: Duration) -> Settings {
     let mut settings = Settings::new(address).protocol(protocol).deadline(Some(deadline));
     settings.max_response_bytes = 1 << 20;
