@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use trtserver_tests::{
     Process, Running, Server, TIMEOUT, dist, folder, python, python_output, python_v1, python_v2,
     root, say,
@@ -13,6 +13,12 @@ static SERVER: LazyLock<Running> = LazyLock::new(|| {
     let dist = dist().display().to_string();
     with_models(&["--client", &dist]).start_shared()
 });
+
+/// The programs have fixed sequence ids and names of shared memory, as the manual prints them: one test at a time runs them.
+fn alone() -> MutexGuard<'static, ()> {
+    static RUNNING: Mutex<()> = Mutex::new(());
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A server with the models of the programs.
 fn with_models(flags: &[&str]) -> Server {
@@ -32,6 +38,7 @@ fn make_models(repository: &Path, flags: &[&str]) {
 /// The Python programs with the library of 2020, and the C++ programs with ours, print the same.
 #[test]
 fn programs_in_cpp_and_in_python_with_the_client_of_2020() {
+    let _alone = alone();
     let programs = dist().join("bin").display().to_string();
     let arguments = ["--programs", &programs, "--without", "graphdef"];
     python_v1(&SERVER, "v1_programs.py", &arguments);
@@ -40,6 +47,7 @@ fn programs_in_cpp_and_in_python_with_the_client_of_2020() {
 /// In the Python environment of 2020's client, which has Pillow.
 #[test]
 fn programs_in_python_with_the_wheel() {
+    let _alone = alone();
     let packages = Some(super::python::packages());
     python_output("v1", packages, &SERVER, "v1_programs.py", &["--without", "graphdef"]);
 }
@@ -78,5 +86,6 @@ fn section_of_clients_md(title: &str, python: &str) {
     let python = format!("--set=PYTHON={python}");
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("--set=PATH={}:{path}", dist().join("bin").display());
+    let _alone = alone();
     python_v2(&SERVER, "run_docs.py", &[&python, &path, &copy.display().to_string()]);
 }
