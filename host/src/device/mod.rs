@@ -39,4 +39,4 @@ pub use pinned::{PinnedMemory, PinnedPool};
 pub use pool::{DeviceMemory, DevicePool, PoolBytes};
 pub use settings::{DeviceSettings, configure, current as settings};
 pub use stream::Stream;
-pub use streams::{GpuStreams, Streams};
+pub use streams::{GpuStreams, Streams, open_streams};

@@ -8,6 +8,7 @@ use super::stream::Stream;
 use crate::error::Result;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The streams of an instance; none for a CPU instance.
 #[derive(Clone, Default)]
@@ -26,6 +27,32 @@ pub struct GpuStreams {
     /// Of all three streams; lower values take precedence.
     pub priority: i32,
     completions: Completions,
+    /// Declared last: the streams are destroyed before.
+    _open: Open,
+}
+
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts the streams of an instance until they are destroyed.
+struct Open;
+
+impl Open {
+    fn new() -> Self {
+        OPEN.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Instances whose streams are not destroyed yet, which may be after the instance is closed: callbacks behind their last work hold them. The
+/// process must not end meanwhile, since the driver does not expect calls then.
+pub fn open_streams() -> usize {
+    OPEN.load(Ordering::Acquire)
 }
 
 impl Streams {
@@ -89,6 +116,7 @@ impl GpuStreams {
             copy_out: stream()?,
             priority,
             completions: Completions::start(context)?,
+            _open: Open::new(),
         };
         drop(entered);
         Ok(streams)

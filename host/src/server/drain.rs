@@ -9,6 +9,7 @@
 
 use super::Server;
 use crate::config::Program;
+use crate::device::open_streams;
 use crate::plugin::model::live_models;
 use crate::repository::VersionInFlight;
 use crate::state::Phase;
@@ -69,7 +70,7 @@ impl Server {
             // Read in this order: a model that a change opens is counted before the change ends.
             let changes = control.as_ref().map_or(0, |control| control.changes_in_progress());
             let (models, requests) = (live_models(), state.in_flight());
-            if models == 0 && requests == 0 && changes == 0 {
+            if models == 0 && requests == 0 && changes == 0 && open_streams() == 0 {
                 break 0;
             }
             let left = limit.saturating_sub(start.elapsed());

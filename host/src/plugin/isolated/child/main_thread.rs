@@ -21,6 +21,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// Interval at which the end of the last streams is looked at.
+const STREAMS_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The main thread, and what it has opened so far.
 pub struct MainThread {
@@ -194,6 +198,10 @@ impl MainThread {
         self.instances.close();
         self.model = None;
         self.backend = None;
+        // Their callbacks run on other threads.
+        while device::open_streams() > 0 {
+            std::thread::sleep(STREAMS_INTERVAL);
+        }
         metrics::flush();
     }
 }
