@@ -1,12 +1,13 @@
-//! The allocator: its use of memory, and free memory that is returned to the system. Large blocks are mappings of their own. The buffers of closed connections lie between
-//! live allocations, where the allocator keeps them until it is asked (`malloc_trim`).
+//! The allocator: its use of memory, and free memory that is returned to the system. Large blocks are mappings of their own. The
+//! buffers of closed connections and of large messages lie between live allocations, where the allocator keeps them until it is
+//! asked (`malloc_trim`).
 
 use crate::clock::now_ns;
 use crate::timer::{self, DeadlineCallback};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
-/// Delay after a connection has closed, and minimum interval between two trims.
+/// Delay after something was freed, and minimum interval between two trims.
 const DELAY_NS: u64 = 3_000_000_000;
 
 /// Blocks of this size and more are mapped: freed, they go back to the system, and growing one moves pages instead of
@@ -59,7 +60,7 @@ struct Heap {
     scheduled: AtomicBool,
 }
 
-/// Schedules a trim unless one is scheduled. Called after something was freed, e.g. a connection.
+/// Schedules a trim unless one is scheduled. Called after something was freed: a connection, or the blocks of large tensors.
 pub fn trim_soon() {
     if !HEAP.scheduled.load(Ordering::Relaxed) && !HEAP.scheduled.swap(true, Ordering::Relaxed) {
         let heap: Weak<Heap> = Arc::downgrade(&HEAP);

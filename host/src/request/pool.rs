@@ -8,6 +8,7 @@
 use super::pages::{Pages, mapped};
 use crate::budget::{self, Reservation};
 use crate::clock::now_ns;
+use crate::heap;
 use crate::reclaim;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::{self, DeadlineCallback};
@@ -193,6 +194,10 @@ pub fn put(pages: Pages, paid: Reservation) {
 impl DeadlineCallback for Pool {
     fn on_deadline(&self) {
         let (idle, next) = self.trim(now_ns());
+        if !idle.is_empty() {
+            // Large tensors have left: what the allocator keeps of the messages around them goes back as well.
+            heap::trim_soon();
+        }
         reclaim::later(idle);
         if let Some(at_ns) = next {
             schedule_trim(at_ns);
