@@ -25,6 +25,7 @@ mod serving;
 mod startup;
 mod status;
 mod table;
+mod triton; // backends built for Triton
 
 use options::{Action, Options};
 use plot::Plot;
@@ -71,6 +72,7 @@ fn measure(options: &Options) -> Result<()> {
     tables.push(metrics::measure(options)?);
     tables.push(json::measure(options)?);
     tables.extend(load_tool::measure(options)?);
+    tables.extend(triton::measure(options)?);
     tables.retain(|table| !table.is_empty());
     if tables.is_empty() {
         return Err("no row has that text in its name".into());

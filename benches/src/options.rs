@@ -35,6 +35,8 @@ pub struct Options {
     pub models: PathBuf,
     /// Folder of perf_analyzer and its libraries.
     pub perf_analyzer: PathBuf,
+    /// Triton's own server: `bin` and `backends`.
+    pub triton: PathBuf,
     /// Short passes and fewer rows.
     pub quick: bool,
     /// Length of a pass.
@@ -73,6 +75,7 @@ pub fn parse() -> Action {
         probe: path("probe").unwrap_or_default(),
         models: path("models").unwrap_or_default(),
         perf_analyzer: path("perf-analyzer").unwrap_or_default(),
+        triton: path("triton").unwrap_or_default(),
         quick,
         pass: seconds(&matches, if quick { 0.25 } else { 1.0 }),
         passes: matches.get_one::<usize>("passes").copied().unwrap_or(3).max(1),
@@ -114,6 +117,11 @@ fn command() -> Command {
             "perf-analyzer",
             "target/perf_analyzer",
             "The folder with perf_analyzer and its libraries",
+        ))
+        .arg(folder(
+            "triton",
+            "target/triton/opt/tritonserver",
+            "The folder of Triton's own server",
         ))
         .arg(flag("quick", "Short passes and fewer rows: the whole run takes less than five minutes"))
         .arg(

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::load::Target;
 use crate::options::{Floor, Options};
 use crate::repository;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -119,6 +120,25 @@ pub fn forget_peak(pid: u32) {
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
 }
 
+/// CPU time so far of a process and of those that it has started and that still run: isolated models, and what backends start.
+pub fn tree_time(pid: u32) -> Result<Duration> {
+    let mut sum = cpu_time(pid)?;
+    for child in children(pid) {
+        // It may have ended.
+        sum += tree_time(child).unwrap_or_default();
+    }
+    Ok(sum)
+}
+
+/// Running processes that a thread of this one has started.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")));
+    // A thread that has ended has none.
+    let text: String = lists.map(std::result::Result::unwrap_or_default).collect();
+    text.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
 /// CPU time of a process so far: user and system, all threads.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
     // In nanoseconds from schedstat if available; /proc/PID/stat has hundredths of a second.
@@ -144,6 +164,49 @@ fn scheduled(pid: u32) -> Option<u64> {
     (sum > 0).then_some(sum)
 }
 
+/// A server that does not say when it is ready, killed when dropped.
+pub struct Silent {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Silent {
+    pub fn start(mut command: Command) -> Result<Self> {
+        let folder = repository::empty()?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let wrap = |e: std::io::Error| format!("cannot start {program}: {e}");
+        let log = File::create(folder.path().join("log")).map_err(wrap)?;
+        let output = log.try_clone().map_err(wrap)?;
+        let child = command.stdin(Stdio::null()).stdout(output).stderr(log).spawn();
+        Ok(Self { child: child.map_err(wrap)?, folder })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The last lines of its log.
+    pub fn log_end(&self) -> String {
+        log_end(&self.folder.path().join("log"))
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            // Fails only if it has ended. It ends the processes that it has started.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+fn log_end(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let last: Vec<&str> = text.lines().rev().take(10).collect();
+    last.iter().rev().map(|line| format!("\n    {line}")).collect()
+}
+
 fn start(mut command: Command) -> Result<Process> {
     let folder = repository::empty()?;
     let log = folder.path().join("log");
@@ -163,9 +226,7 @@ fn start(mut command: Command) -> Result<Process> {
     loop {
         let left = READY_WITHIN.saturating_sub(begin.elapsed());
         let Ok((when, line)) = lines.recv_timeout(left) else {
-            let text = fs::read_to_string(&log).unwrap_or_default();
-            let last: Vec<&str> = text.lines().rev().take(10).collect();
-            let last: String = last.iter().rev().map(|line| format!("\n    {line}")).collect();
+            let last = log_end(&log);
             return Err(format!("{program} did not become ready; its log ends with:{last}"));
         };
         let fields: Vec<&str> = line.split_whitespace().collect();

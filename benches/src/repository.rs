@@ -39,7 +39,8 @@ fn identity(folder: &Path) -> Result<()> {
     model(folder, "identity", IDENTITY)
 }
 
-fn model(folder: &Path, name: &str, text: &str) -> Result<()> {
+/// Writes a model without files.
+pub fn model(folder: &Path, name: &str, text: &str) -> Result<()> {
     let version = folder.join(name).join("1");
     fs::create_dir_all(&version).map_err(|e| format!("{}: {e}", version.display()))?;
     let config = folder.join(name).join("config.pbtxt");

@@ -20,11 +20,16 @@ pub enum Frontend {
     V1Grpc,
     V2Http,
     V2Json,
+    /// JSON in the request, raw bytes in the response.
+    V2JsonIn,
+    /// The other way round.
+    V2JsonOut,
     V2Grpc,
     V2Stream,
 }
 
 impl Frontend {
+    /// Those of the main table.
     pub const ALL: [Frontend; 6] = [
         Frontend::V2Http,
         Frontend::V2Json,
@@ -40,6 +45,8 @@ impl Frontend {
             Frontend::V1Grpc => "v1-grpc",
             Frontend::V2Http => "v2-http",
             Frontend::V2Json => "v2-json",
+            Frontend::V2JsonIn => "v2-json-in",
+            Frontend::V2JsonOut => "v2-json-out",
             Frontend::V2Grpc => "v2-grpc",
             Frontend::V2Stream => "v2-stream",
         }
@@ -47,7 +54,11 @@ impl Frontend {
 
     pub fn wire(self) -> Wire {
         match self {
-            Frontend::V1Http | Frontend::V2Http | Frontend::V2Json => Wire::Http1,
+            Frontend::V1Http
+            | Frontend::V2Http
+            | Frontend::V2Json
+            | Frontend::V2JsonIn
+            | Frontend::V2JsonOut => Wire::Http1,
             Frontend::V1Grpc | Frontend::V2Grpc => Wire::Grpc,
             Frontend::V2Stream => Wire::Stream,
         }
@@ -201,16 +212,23 @@ fn exchange(frontend: Frontend, work: Work, variant: usize) -> Exchange {
             let header = format!("NV-InferRequest:{}\r\n", v1_text(&inputs, &outputs));
             http(&path, &header, &raw_in.concat(), Expect::Starts(raw_out.concat().into()))
         }
-        Frontend::V2Http => {
-            let json = v2_json(work, &inputs, &outputs, true);
-            let header = format!("Inference-Header-Content-Length: {}\r\n", json.len());
-            let body = [json.as_bytes(), &raw_in.concat()].concat();
-            http(&v2_path, &header, &body, Expect::Ends(raw_out.concat().into()))
-        }
-        Frontend::V2Json => {
-            let json = v2_json(work, &inputs, &outputs, false);
-            let numbers = outputs.into_iter().next().map_or_else(Vec::new, |(_, values)| values);
-            http(&v2_path, "", json.as_bytes(), Expect::Numbers(numbers))
+        Frontend::V2Http | Frontend::V2Json | Frontend::V2JsonIn | Frontend::V2JsonOut => {
+            let raw_input = matches!(frontend, Frontend::V2Http | Frontend::V2JsonOut);
+            let raw_output = matches!(frontend, Frontend::V2Http | Frontend::V2JsonIn);
+            let json = v2_json(work, &inputs, &outputs, [raw_input, raw_output]);
+            let (header, tensors) = match raw_input {
+                true => (
+                    format!("Inference-Header-Content-Length: {}\r\n", json.len()),
+                    raw_in.concat(),
+                ),
+                false => (String::new(), Vec::new()),
+            };
+            let first = outputs.into_iter().next();
+            let expect = match raw_output {
+                true => Expect::Ends(raw_out.concat().into()),
+                false => Expect::Numbers(first.map_or_else(Vec::new, |(_, values)| values)),
+            };
+            http(&v2_path, &header, &[json.as_bytes(), &tensors].concat(), expect)
         }
         Frontend::V1Grpc => {
             let request = v1::InferRequest {
@@ -278,19 +296,24 @@ fn shape(work: Work, values: &[f32]) -> Vec<i64> {
     if work.batches() { vec![1, n] } else { vec![n] }
 }
 
-fn v2_json(work: Work, inputs: &Tensors, outputs: &Tensors, binary: bool) -> String {
+fn v2_json(
+    work: Work,
+    inputs: &Tensors,
+    outputs: &Tensors,
+    [raw_input, raw_output]: [bool; 2],
+) -> String {
     let input = |(name, values): &(&str, Vec<f32>)| {
         let mut input = serde_json::json!({
             "name": name, "shape": shape(work, values), "datatype": "FP32",
         });
-        if binary {
+        if raw_input {
             input["parameters"] = serde_json::json!({ "binary_data_size": values.len() * 4 });
         } else {
             input["data"] = serde_json::json!(values);
         }
         input
     };
-    let output = |(name, _): &(&str, Vec<f32>)| serde_json::json!({ "name": name, "parameters": { "binary_data": binary } });
+    let output = |(name, _): &(&str, Vec<f32>)| serde_json::json!({ "name": name, "parameters": { "binary_data": raw_output } });
     let inputs: Vec<_> = inputs.iter().map(input).collect();
     let outputs: Vec<_> = outputs.iter().map(output).collect();
     serde_json::json!({ "inputs": inputs, "outputs": outputs }).to_string()

@@ -82,10 +82,14 @@ fn one(options: &Options) -> Result<Vec<String>> {
 
 /// The installed backends, all local.
 pub fn in_this_process(options: &Options) -> Result<Backends> {
+    local(&[options.dist.join("backends"), options.probe.clone()], "custom")
+}
+
+/// The backends of these folders, `name` without isolation.
+pub fn local(dirs: &[PathBuf], name: &str) -> Result<Backends> {
     let here = BTreeMap::from([("isolation".to_owned(), "none".to_owned())]);
-    let settings = BTreeMap::from([("custom".to_owned(), here)]);
-    let dirs = [options.dist.join("backends"), options.probe.clone()];
-    Backends::open(&dirs, &settings, AdapterOptions::default()).map_err(|e| e.message)
+    let settings = BTreeMap::from([(name.to_owned(), here)]);
+    Backends::open(dirs, &settings, AdapterOptions::default()).map_err(|e| e.message)
 }
 
 pub fn compile(folder: &Path, args: &[&str], to: &PathBuf) -> Result<()> {
@@ -207,7 +211,7 @@ impl InProcessModel {
     }
 
     /// Nanoseconds per call.
-    fn pass(&mut self, length: Duration) -> Result<f64> {
+    pub fn pass(&mut self, length: Duration) -> Result<f64> {
         let data = Bytes::from(vec![7; 4 * self.values]);
         let begin = Instant::now();
         let (mut calls, before) = (0, self.right());

@@ -10,7 +10,7 @@ mod stream;
 use crate::Result;
 use crate::exchange::{Exchange, Wire};
 use crate::histogram::Histogram;
-use crate::process::{Process, cpu_time};
+use crate::process::{Process, tree_time};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -55,9 +55,9 @@ impl Target {
         self.grpc.ok_or_else(|| "no gRPC port".to_owned())
     }
 
-    /// CPU time so far.
+    /// CPU time so far, with that of the processes that it has started.
     pub fn cpu(&self) -> Result<Option<Duration>> {
-        self.pid.map(cpu_time).transpose()
+        self.pid.map(tree_time).transpose()
     }
 }
 

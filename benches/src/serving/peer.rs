@@ -62,7 +62,7 @@ impl Peer {
     pub fn target_for(&self, workload: Workload) -> Option<Target> {
         let speaks = match workload.frontend {
             Frontend::V1Http | Frontend::V1Grpc => false,
-            Frontend::V2Http | Frontend::V2Json => true,
+            Frontend::V2Http | Frontend::V2Json | Frontend::V2JsonIn | Frontend::V2JsonOut => true,
             Frontend::V2Grpc | Frontend::V2Stream => self.target.grpc.is_some(),
         };
         (speaks && !self.missing.contains(&Work::model(workload.work))).then_some(self.target)

@@ -1,0 +1,65 @@
+//! Triton's own server, and folders of backends that both servers load.
+
+use crate::Result;
+use crate::backends::shim::compile;
+use crate::options::Options;
+use crate::repository::empty;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const SOURCES: [(&str, &str); 4] = [
+    ("identity.c", include_str!("identity.c")),
+    ("backend.h", include_str!("../../../tests/triton/backend.h")),
+    ("values.h", include_str!("../../../tests/triton/values.h")),
+    ("empty.c", include_str!("../../../tests/triton/empty.c")),
+];
+/// How the name of the host's library begins that backends are linked with.
+const HOST: &[u8] = b"libtritonserver";
+
+/// The program.
+pub fn program(options: &Options) -> PathBuf {
+    options.triton.join("bin/tritonserver")
+}
+
+/// A folder with the Python backend and the `identity` backend, in the shape of Triton's container.
+pub fn backends(options: &Options) -> Result<TempDir> {
+    let python = options.triton.join("backends/python");
+    let library = python.join("libtriton_python.so");
+    let bytes = fs::read(&library).map_err(|e| {
+        format!("{}: {e}; `cargo xtask runtimes --triton` installs Triton", library.display())
+    })?;
+    let host =
+        host_name(&bytes).ok_or_else(|| format!("{}: no name of a host", library.display()))?;
+    let folder = empty()?;
+    let link = folder.path().join("python");
+    let target = python.canonicalize().map_err(|e| format!("{}: {e}", python.display()))?;
+    symlink(target, &link).map_err(|e| format!("{}: {e}", link.display()))?;
+    identity(folder.path(), &host)?;
+    Ok(folder)
+}
+
+/// The name that the linker has put into the library.
+fn host_name(library: &[u8]) -> Option<String> {
+    let at = library.windows(HOST.len()).position(|bytes| bytes == HOST)?;
+    let name = library[at..].split(|byte| *byte == 0).next()?;
+    std::str::from_utf8(name).ok().map(str::to_owned)
+}
+
+/// Compiles the backend as authors do, linked with an empty library in place of the host's.
+fn identity(folder: &Path, host: &str) -> Result<()> {
+    let backend = folder.join("identity");
+    fs::create_dir(&backend).map_err(|e| format!("{}: {e}", backend.display()))?;
+    let sources = empty()?;
+    for (name, text) in SOURCES {
+        let file = sources.path().join(name);
+        fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    let soname = format!("-Wl,-soname,{host}");
+    let empty = sources.path().join(host);
+    compile(sources.path(), &["-shared", "-fPIC", "empty.c", &soname, "-o"], &empty)?;
+    let linked = empty.display().to_string();
+    let arguments = ["-shared", "-fPIC", "identity.c", "-Wl,--no-as-needed", &linked, "-o"];
+    compile(sources.path(), &arguments, &backend.join("libtriton_identity.so"))
+}
