@@ -120,7 +120,11 @@ impl Grpc {
                 }
                 End::WithoutStatus => {}
                 End::Never => std::future::pending().await,
-                End::CloseConnection => drop(close.send(()).await),
+                End::CloseConnection => {
+                    let _ = close.send(()).await;
+                    // The body must not end before the connection does.
+                    std::future::pending().await
+                }
             }
         });
         let body = StreamBody::new(tokio_stream::wrappers::ReceiverStream::new(receiver));
