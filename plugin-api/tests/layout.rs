@@ -7,10 +7,20 @@ use std::fmt::Write;
 use std::mem::offset_of;
 use std::path::PathBuf;
 use std::process::Command;
-use trtserver_plugin_api::abi::{backend, descriptors, extensions, host, request, types};
+use trtserver_plugin_api::abi::{
+    backend, descriptors, extensions, host, inference, request, types,
+};
 
-const HEADERS: [&str; 7] =
-    ["types.h", "request.h", "descriptors.h", "host.h", "backend.h", "extensions.h", "trtserver.h"];
+const HEADERS: [&str; 8] = [
+    "types.h",
+    "request.h",
+    "descriptors.h",
+    "host.h",
+    "backend.h",
+    "extensions.h",
+    "inference.h",
+    "trtserver.h",
+];
 
 struct Struct {
     name: &'static str,
@@ -78,6 +88,13 @@ structs! {
     extensions::DirEntry => trts_dir_entry { name, is_dir, pad }
     extensions::ProbeDesc => trts_probe_desc { size, name, version, version_dir, platform, default_file, entries, n_entries, pad, reserved }
     extensions::ModelProbeExtension => trts_model_probe_extension { size, model_probe }
+    inference::NestedInput => trts_nested_input { name, dtype, rank, shape, parts, n_parts, pad }
+    inference::NestedRequest => trts_nested_request { size, model, version, id, correlation_id_string, correlation_id, priority, timeout_us, deadline_ns, flags, n_inputs, n_outputs, n_params, inputs, outputs, params, reserved }
+    inference::NestedOutput => trts_nested_output { name, dtype, rank, shape, data }
+    inference::NestedResponse => trts_nested_response { size, error, outputs, params, n_outputs, n_params, last, pad, reserved }
+    inference::NestedHandler => trts_nested_handler { func, user }
+    inference::ModelStatus => trts_model_status { size, version, ready, decoupled, reserved }
+    inference::InferenceExtension => trts_inference_extension { size, infer, nested_cancel, nested_release, model_status, model_load, model_unload }
 }
 
 /// C's name of a Rust type that is not a struct of the list above.
@@ -214,6 +231,7 @@ fn constants() -> BTreeMap<String, u32> {
         include_str!("../src/abi/host.rs"),
         include_str!("../src/abi/backend.rs"),
         include_str!("../src/abi/extensions.rs"),
+        include_str!("../src/abi/inference.rs"),
     ];
     let mut found = BTreeMap::new();
     for source in sources {
@@ -366,8 +384,12 @@ fn extension_names_equal_those_of_the_headers() {
         (extensions::AUTOCOMPLETE, "AUTOCOMPLETE"),
         (extensions::CANCEL, "CANCEL"),
         (extensions::MODEL_PROBE, "MODEL_PROBE"),
+        (inference::INFERENCE, "INFERENCE"),
     ] {
-        let header = include_str!("../include/trtserver/extensions.h");
+        let header = match name {
+            inference::INFERENCE => include_str!("../include/trtserver/inference.h"),
+            _ => include_str!("../include/trtserver/extensions.h"),
+        };
         let line = format!("#define TRTS_EXTENSION_{c} \"{name}\"\n");
         assert!(header.contains(&line), "{line}");
     }

@@ -32,6 +32,7 @@ mod malformed;
 mod memory;
 mod metrics;
 mod model_control;
+mod nested;
 mod object_stores;
 mod onnx_gpu;
 mod overload;

@@ -69,7 +69,7 @@ type OpenFailure = (Option<u64>, Error);
 pub(super) struct Opened {
     pub table: &'static BackendTable,
     pub handle: *mut BackendHandle,
-    _scope: Arc<Scope>,
+    scope: Arc<Scope>,
 }
 
 // SAFETY: the interface allows any loader thread to use an open backend.
@@ -303,7 +303,7 @@ impl Backend {
         }
         let file = path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
-        Ok(Opened { table, handle, _scope: scope })
+        Ok(Opened { table, handle, scope })
     }
 
     /// Takes an error that an entry returned; an empty text is replaced by one that names the entry.
@@ -397,6 +397,7 @@ impl Drop for Completed {
 impl Drop for Backend {
     fn drop(&mut self) {
         if let Some(Ok(opened)) = self.opened.get() {
+            opened.scope.nested.close();
             let _one = self.lifecycle.one.lock();
             let _entered = self.subject.enter(&crash_report::BACKEND_CLOSE);
             // SAFETY: models hold their backend, so none is open; this is the only close.

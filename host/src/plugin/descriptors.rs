@@ -205,7 +205,7 @@ pub struct InstanceFacts<'a> {
 /// An [`InstanceDesc`] with everything it points at.
 pub struct InstanceHold {
     desc: Box<InstanceDesc>,
-    _scope: Arc<Scope>,
+    pub scope: Arc<Scope>,
     /// Name, profiles, kinds of secondary devices.
     _texts: Box<[CString]>,
     _profiles: Box<[Str]>,
@@ -251,7 +251,7 @@ impl InstanceHold {
             reserved: [0; 4],
         });
         let (_texts, _profiles, _secondary) = (texts, profiles, secondary);
-        Self { desc, _scope: scope, _texts, _profiles, _secondary }
+        Self { desc, scope, _texts, _profiles, _secondary }
     }
 
     pub fn desc(&self) -> *const InstanceDesc {

@@ -16,6 +16,7 @@ pub(crate) mod library; // opening a plugin file
 pub mod load_priority; // low priority of loads while models serve
 pub mod model; // an open model version and its instances
 mod model_probe; // which files a backend recognises as models
+pub mod nested; // requests of backends to models of the server
 pub(crate) mod plugin_file; // a plugin, or a library that is opened through an adapter
 pub(crate) mod text; // text and errors across the interface
 
@@ -35,6 +36,7 @@ pub use host_api::scope::Patch;
 pub(crate) use host_api::table as host_table;
 pub use isolation::Isolation;
 pub use model::AnyThread;
+pub use nested::serve_nested;
 pub use plugin_file::PluginFile;
 
 /// Sets the log level of backends, in this process and in those of isolated models.

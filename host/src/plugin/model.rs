@@ -146,7 +146,8 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        if let Placement::Local { table, handle, subject, .. } = &self.placement {
+        if let Placement::Local { table, handle, subject, hold, .. } = &self.placement {
+            hold.scope.nested.close();
             let _entered = subject.enter(&crash_report::MODEL_CLOSE);
             // SAFETY: every instance holds the model, so none is left.
             unsafe { (table.model_close)(*handle) };
@@ -220,7 +221,7 @@ pub struct LocalInstance {
     cancel_notifier: Option<Arc<CancelNotifier>>,
     model: Arc<Model>,
     gpu: Option<Arc<GpuInstance>>,
-    _hold: InstanceHold,
+    hold: InstanceHold,
 }
 
 impl LocalInstance {
@@ -250,7 +251,7 @@ impl LocalInstance {
         let gpu = |streams| GpuInstance::new(Arc::clone(streams), takes_inputs, own_stream);
         let gpu = facts.streams.gpu().map(gpu);
         let model = Arc::clone(model);
-        Ok(Self { table, handle, subject, cancel_notifier, model, gpu, _hold: hold })
+        Ok(Self { table, handle, subject, cancel_notifier, model, gpu, hold })
     }
 
     /// The GPU that it executes on.
@@ -280,6 +281,7 @@ impl Drop for LocalInstance {
         if let Some(cancel_notifier) = &self.cancel_notifier {
             cancel_notifier.close();
         }
+        self.hold.scope.nested.close();
         let _entered = self.subject.enter(&crash_report::INSTANCE_CLOSE);
         // SAFETY: on the instance's thread, with nothing executing.
         unsafe { (self.table.instance_close)(self.handle) };

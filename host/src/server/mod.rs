@@ -6,6 +6,7 @@ mod drain; // shutdown
 mod listeners; // what each socket serves
 mod load; // backends and models at start
 mod memory_limit; // limit of the memory budget
+mod nested; // requests of backends to models
 mod signals; // end, and re-opening the log
 mod start_lines; // start lines of TRTIS in the log
 mod start_pages; // code that only the start used
@@ -21,7 +22,7 @@ use crate::metrics::{Gpus, Page};
 use crate::net::bind::{Bound, SocketFile};
 use crate::net::context::{Context, EndpointStats};
 use crate::net::{decode_workers, threads};
-use crate::plugin::DEFAULT_STACK;
+use crate::plugin::{DEFAULT_STACK, serve_nested};
 use crate::reclaim;
 use crate::repository::ModelTable;
 use crate::repository::lifecycle::StartupReport;
@@ -32,6 +33,7 @@ use descriptor_limit::raise_descriptor_limit;
 use listeners::{Listener, Opened, print_line};
 use load::load;
 use memory_limit::set_memory_limit;
+use nested::NestedModels;
 use signals::Signals;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +116,7 @@ impl Server {
             control: Default::default(),
             log,
         });
+        serve_nested(NestedModels::new(&context, runtime.handle()));
         let (stop, stopped) = watch::channel(false);
         let _guard = runtime.enter();
         let connections = ListenerConnections::new(&settings.connections);

@@ -43,6 +43,7 @@ const C_HEADERS: &[(&str, &str)] = headers![
     "host.h",
     "backend.h",
     "extensions.h",
+    "inference.h",
 ];
 const CPP_HEADERS: &[(&str, &str)] = headers![
     "backend.hpp",

@@ -10,5 +10,6 @@
 #include "host.h"
 #include "backend.h"
 #include "extensions.h"
+#include "inference.h"
 
 #endif

@@ -27,6 +27,7 @@ pub mod backend;
 pub mod descriptors;
 pub mod extensions;
 pub mod host;
+pub mod inference;
 pub mod request;
 pub mod types;
 

@@ -137,13 +137,22 @@ impl Error {
         if raw.is_null() {
             return Ok(());
         }
-        // SAFETY: the error and its text are valid until `error_free`.
+        // SAFETY: the error is valid until `error_free`.
         unsafe {
-            let code = Code::from_abi((host.error_code)(raw));
-            let text = text_of((host.error_text)(raw)).to_owned();
+            let error = Error::of(host, raw);
             (host.error_free)(raw);
-            Err(Error { code, flags: 0, text })
+            Err(error)
         }
+    }
+
+    /// Copies an error of the host.
+    ///
+    /// # Safety
+    /// `raw` is an error that is valid during the call.
+    pub(crate) unsafe fn of(host: Host, raw: *const abi::types::Error) -> Error {
+        // SAFETY: by the caller's promise.
+        let (code, text) = unsafe { ((host.error_code)(raw), text_of((host.error_text)(raw))) };
+        Error { code: Code::from_abi(code), flags: 0, text: text.to_owned() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::abi::extensions::{self, DeviceExtension, MemoryExtension, MetricsExtension};
 use crate::abi::host::HostTable;
+use crate::abi::inference::{self, InferenceExtension};
 use crate::abi::types::{Bytes, Str};
 use std::ops::Deref;
 use std::ptr;
@@ -61,6 +62,12 @@ impl Host {
     pub(crate) fn device(self) -> Option<&'static DeviceExtension> {
         // SAFETY: the type of this name.
         unsafe { self.extension(extensions::DEVICE, extensions::DEVICE_VERSION) }
+    }
+
+    /// As [`Host::metrics`], for nested inference.
+    pub(crate) fn inference(self) -> Option<&'static InferenceExtension> {
+        // SAFETY: the type of this name.
+        unsafe { self.extension(inference::INFERENCE, inference::INFERENCE_VERSION) }
     }
 
     /// # Safety

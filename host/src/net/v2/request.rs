@@ -28,6 +28,8 @@ pub struct UncheckedRequest {
     pub deadline_ns: u64,
     pub streaming: bool,
     pub stream: Option<Arc<dyn StreamLimit>>,
+    /// A backend sends it, for a request that it executes: accepted while the server drains.
+    pub nested: bool,
 }
 
 impl UncheckedRequest {
@@ -100,12 +102,14 @@ impl UncheckedRequest {
         received_ns: u64,
         sink: Sink,
     ) -> Result<Weak<Responder>> {
-        ctx.require_open(served, &self.parameters.sequence).map_err(|e| {
-            match ctx.state.phase() {
-                Phase::Exiting => stopping(),
-                _ => e,
-            }
-        })?;
+        if !self.nested || served.for_begun_sequences {
+            ctx.require_open(served, &self.parameters.sequence).map_err(|e| {
+                match ctx.state.phase() {
+                    Phase::Exiting => stopping(),
+                    _ => e,
+                }
+            })?;
+        }
         let signature = &served.signature;
         let batch = check::inputs(signature, &self.id, &mut self.inputs)?;
         self.inputs.sort_by_key(|i| i.index);

@@ -4,28 +4,48 @@ use super::basics::no_scope;
 use super::guard::{guard, guard_value, put};
 use super::metric::Metric as Created;
 use super::scope::Scope;
-use super::{devices, memory};
+use super::{devices, inference, memory};
 use crate::error::Error as HostError;
 use crate::plugin::text::{literal, read};
+use std::ffi::CStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_plugin_api::abi::extensions::{
     DEVICE, DEVICE_VERSION, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, Metric,
     MetricsExtension, metric_kind,
 };
+use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION};
 use trtserver_plugin_api::abi::types::{self, Error, Extension, Param, Str, param};
 
-/// Extensions that [`get_extension`] has tables for, with a GPU.
-pub(super) const WITH_DEVICE: &[Extension] = &[
-    Extension { name: literal(c"trts.device"), version: DEVICE_VERSION, pad: 0 },
-    Extension { name: literal(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
-    Extension { name: literal(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
-];
+const DEVICES: Extension = offered(c"trts.device", DEVICE_VERSION);
+const NESTED: Extension = offered(c"trts.inference", INFERENCE_VERSION);
+const MEMORIES: Extension = offered(c"trts.memory", MEMORY_VERSION);
+const MEASURES: Extension = offered(c"trts.metrics", METRICS_VERSION);
 
-/// The same without one.
-pub(super) const WITHOUT_DEVICE: &[Extension] = &[
-    Extension { name: literal(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
-    Extension { name: literal(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
-];
+const fn offered(name: &'static CStr, version: u32) -> Extension {
+    Extension { name: literal(name), version, pad: 0 }
+}
+
+/// Extensions that [`get_extension`] has tables for. The process of an isolated model has no other models.
+pub(super) const fn extensions(isolated: bool, device: bool) -> &'static [Extension] {
+    match (isolated, device) {
+        (false, false) => &[NESTED, MEMORIES, MEASURES],
+        (false, true) => &[DEVICES, NESTED, MEMORIES, MEASURES],
+        (true, false) => &[MEMORIES, MEASURES],
+        (true, true) => &[DEVICES, MEMORIES, MEASURES],
+    }
+}
+
+static ISOLATED: AtomicBool = AtomicBool::new(false);
+
+/// Marks this process as one that runs a single model. Called before the first library is opened.
+pub fn set_isolated() {
+    ISOLATED.store(true, Ordering::Relaxed);
+}
+
+pub(super) fn is_isolated() -> bool {
+    ISOLATED.load(Ordering::Relaxed)
+}
 
 static METRICS_TABLE: MetricsExtension = MetricsExtension {
     size: std::mem::size_of::<MetricsExtension>() as u64,
@@ -41,6 +61,9 @@ pub(super) unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const
         match unsafe { read(name) }.as_str() {
             DEVICE if version <= DEVICE_VERSION => {
                 devices::table().map_or(std::ptr::null(), |table| (&raw const *table).cast())
+            }
+            INFERENCE if version <= INFERENCE_VERSION && !is_isolated() => {
+                (&raw const inference::TABLE).cast()
             }
             MEMORY if version <= MEMORY_VERSION => (&raw const memory::TABLE).cast(),
             METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),

@@ -10,19 +10,21 @@ fn find(name: &str, version: u32) -> *const u8 {
 
 #[test]
 fn every_offered_extension_has_a_table_of_its_version() {
-    let offered = if devices::table().is_some() { WITH_DEVICE } else { WITHOUT_DEVICE };
-    for extension in offered {
+    for extension in extensions(false, devices::table().is_some()) {
         // SAFETY: literals.
         let name = unsafe { read(extension.name) };
         assert!(!find(&name, extension.version).is_null(), "{name}");
         assert!(!find(&name, 0).is_null(), "{name}: an older version");
         assert!(find(&name, extension.version + 1).is_null(), "{name}: a newer version");
     }
-    // SAFETY: literals.
-    let names = WITH_DEVICE.iter().map(|e| unsafe { read(e.name) });
-    let names: Vec<String> = names.collect();
-    assert_eq!(names, [DEVICE, MEMORY, METRICS]);
-    assert_eq!(WITHOUT_DEVICE.len() + 1, WITH_DEVICE.len());
+    let names = |isolated, device| -> Vec<String> {
+        // SAFETY: literals.
+        extensions(isolated, device).iter().map(|e| unsafe { read(e.name) }).collect()
+    };
+    assert_eq!(names(false, true), [DEVICE, INFERENCE, MEMORY, METRICS]);
+    assert_eq!(names(false, false), [INFERENCE, MEMORY, METRICS]);
+    assert_eq!(names(true, true), [DEVICE, MEMORY, METRICS]);
+    assert_eq!(names(true, false), [MEMORY, METRICS]);
     assert_eq!(find(DEVICE, 1).is_null(), devices::table().is_none());
 }
 

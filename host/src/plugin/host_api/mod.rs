@@ -5,6 +5,7 @@ mod batches; // gather and the end of a batch
 mod devices; // events, copies, faults
 mod extensions; // tables of optional functions; metrics
 mod guard; // catches panics, checks pointers
+mod inference; // requests to models of the server
 mod memory; // memory for a backend's own use
 pub mod metric; // metrics that backends make
 mod outputs; // outputs of a response, or scattered to a batch
@@ -13,37 +14,23 @@ mod responses; // responders, responses, release of requests
 pub mod scope; // which backend, model or instance calls
 
 pub use basics::{log_level_set, set_log_level};
+pub use extensions::set_isolated;
 
 use crate::plugin::text::literal;
-use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_plugin_api::abi::host::{HostTable, host_flags};
-use trtserver_plugin_api::abi::types::Extension;
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 /// The host table; valid for the life of the process.
 pub fn table() -> &'static HostTable {
-    let flags = if ISOLATED.load(Ordering::Relaxed) { host_flags::ISOLATED } else { 0 };
-    let device = devices::table().is_some();
-    let tables = TABLES.iter();
-    let table = tables.map(|table| &table.0).find(|table| {
-        table.flags == flags
-            && (table.n_extensions > extensions::WITHOUT_DEVICE.len() as u32) == device
-    });
-    table.unwrap_or(&TABLES[0].0)
+    let [isolated, device] =
+        [extensions::is_isolated(), devices::table().is_some()].map(usize::from);
+    &TABLES[isolated][device].0
 }
 
-static ISOLATED: AtomicBool = AtomicBool::new(false);
-
-/// Marks this process as one that runs a single model. Called before the first library is opened.
-pub fn set_isolated() {
-    ISOLATED.store(true, Ordering::Relaxed);
-}
-
-static TABLES: [Shared; 4] = [
-    Shared(host_table(0, extensions::WITHOUT_DEVICE)),
-    Shared(host_table(0, extensions::WITH_DEVICE)),
-    Shared(host_table(host_flags::ISOLATED, extensions::WITHOUT_DEVICE)),
-    Shared(host_table(host_flags::ISOLATED, extensions::WITH_DEVICE)),
+/// By whether the process is isolated, and whether there is a device.
+static TABLES: [[Shared; 2]; 2] = [
+    [Shared(host_table(false, false)), Shared(host_table(false, true))],
+    [Shared(host_table(true, false)), Shared(host_table(true, true))],
 ];
 
 /// A table that all threads may read.
@@ -52,14 +39,15 @@ struct Shared(HostTable);
 // SAFETY: the table is constant and its texts are literals.
 unsafe impl Sync for Shared {}
 
-const fn host_table(flags: u32, extensions: &'static [Extension]) -> HostTable {
+const fn host_table(isolated: bool, device: bool) -> HostTable {
+    let extensions = extensions::extensions(isolated, device);
     HostTable {
         size: std::mem::size_of::<HostTable>() as u64,
         abi_major: ABI_MAJOR,
         abi_minor: ABI_MINOR,
         name: literal(c"trtserver"),
         version: basics::VERSION,
-        flags,
+        flags: if isolated { host_flags::ISOLATED } else { 0 },
         n_extensions: extensions.len() as u32,
         extensions: extensions.as_ptr(),
         get_extension: extensions::get_extension,

@@ -6,6 +6,7 @@ use super::reported_memory::{self, Reporter};
 use crate::device::{DeviceMemory, PinnedMemory};
 use crate::ledger::{Holder, MemoryTag, Owner};
 use crate::plugin::cancel_flag::CancelFlag;
+use crate::plugin::nested::Delivery;
 use crate::request::buffer::AlignedBuf;
 use crate::sync::Mutex;
 use std::collections::HashMap;
@@ -27,6 +28,8 @@ pub struct Scope {
     id: u64,
     pub patch: Mutex<Option<Patch>>,
     pub metrics: CustomMetrics,
+    /// Requests to models of the server.
+    pub nested: Delivery,
     /// The load that opens the model or instance.
     load: OnceLock<CancelFlag>,
 }
@@ -82,6 +85,7 @@ impl Scope {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             patch: Mutex::new(None),
             metrics: CustomMetrics::default(),
+            nested: Delivery::default(),
             load: OnceLock::new(),
         })
     }

@@ -82,6 +82,10 @@ pub enum Record {
 /// | `record` | the same; `fail`: the request fails with the composition as its text |
 /// | `accumulate` | OUTPUT0 is the running sum of INPUT0 (INT32): `slot`, `corrid`, `state`; see [`Accumulate`] |
 /// | `merge` | inputs are gathered, outputs scattered: one set of outputs for all requests |
+/// | `infer` | sends its inputs as a request to this model, and answers with the outputs of the first response and the parameter `responses`, their number |
+/// | `infer_responses` | the parameter `responses` of that request |
+/// | `infer_cancelled` | cancels that request at once |
+/// | `status`, `load`, `unload` | fails with the status of this model; loads it (`load_config`: with this configuration); unloads it |
 /// | `spin_us` | keeps a CPU busy that long in `execute` |
 /// | `responses` | number of responses instead of one |
 /// | `try_more` | responses are sent without waiting for the client; fails with the backlog when one would have to wait |
@@ -132,6 +136,13 @@ pub struct Commands {
     pub record: Option<Record>,
     pub accumulate: Option<Accumulate>,
     pub merge: bool,
+    pub infer: Option<String>,
+    pub infer_responses: Option<i64>,
+    pub infer_cancelled: bool,
+    pub status: Option<String>,
+    pub load: Option<String>,
+    pub load_config: Option<String>,
+    pub unload: Option<String>,
     pub spin: Duration,
     pub patch: Option<String>,
     pub open_until_file: Option<PathBuf>,
@@ -211,6 +222,13 @@ impl Commands {
                 }
             }
             "merge" => self.merge = yes(),
+            "infer" => self.infer = text(),
+            "infer_responses" => self.infer_responses = value.to_i64(),
+            "infer_cancelled" => self.infer_cancelled = yes(),
+            "status" => self.status = text(),
+            "load" => self.load = text(),
+            "load_config" => self.load_config = text(),
+            "unload" => self.unload = text(),
             "patch" => self.patch = text(),
             "open_until_file" => self.open_until_file = text().map(PathBuf::from),
             "failing_opens" => self.failing_opens = text().map(PathBuf::from),

@@ -7,6 +7,7 @@ mod accumulate;
 mod cancelled;
 mod commands;
 mod merge;
+mod nested;
 mod report;
 mod respond;
 
@@ -241,9 +242,37 @@ impl Worker {
             let request = (position, request);
             return self.sums.respond(&self.model, batch, request, mode, commands);
         }
+        if commands.calls() {
+            return self.call(request, commands);
+        }
         match respond::respond(&self.model, batch, request, commands, &self.cancelled)? {
             Responded::Now => {}
             Responded::Later(thread) => self.responding.push(thread),
+        }
+        Ok(())
+    }
+}
+
+impl Worker {
+    /// Calls the server, on another thread with `detach`.
+    fn call(&mut self, request: Request<'_>, commands: &Commands) -> Result<(), Error> {
+        let inputs = request.inputs().map(|input| {
+            (input.name().to_owned(), input.dtype(), input.shape().to_vec(), input.to_bytes())
+        });
+        let inputs: nested::Inputs = inputs.collect();
+        let (responder, log, commands) = (request.detach()?, self.log.clone(), commands.clone());
+        let detach = commands.detach;
+        let work = move || {
+            let called = nested::call(&log, &commands, &inputs, || responder.is_cancelled());
+            if let Err(error) = called.and_then(|all| nested::respond(&responder, &all)) {
+                responder.fail(error);
+            }
+        };
+        if detach {
+            let thread = std::thread::Builder::new().name("probe-call".into()).spawn(work)?;
+            self.responding.push(thread);
+        } else {
+            work();
         }
         Ok(())
     }

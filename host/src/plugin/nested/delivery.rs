@@ -1,0 +1,247 @@
+//! Delivery: the thread that calls the handlers of a scope's nested requests, one after another.
+//!
+//! A sink must neither block nor call back, and a handler is code of a backend. So the sink only adds the response to a queue. The
+//! thread starts with the scope's first request and ends with the scope.
+
+use super::stream::NestedStream;
+use super::{NestedRequest, Queued, ResponseEnd, ServerModels};
+use crate::error::{Code, Error, Result};
+use crate::plugin::backend_facts::DEFAULT_STACK;
+use crate::request::{InferResponse, Responder, ResponseSink, SingleResponse};
+use crate::sync::{Condvar, Mutex};
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+
+/// Calls a handler with a response; `last`: the final one.
+pub trait Deliver: Send + Sync {
+    fn deliver(&self, response: Result<Option<InferResponse>>, last: bool);
+}
+
+/// See the module text.
+#[derive(Default)]
+pub struct Delivery {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    responses: VecDeque<Response>,
+    /// Requests whose last response was not delivered.
+    open: HashMap<u64, Open>,
+    next: u64,
+    closed: bool,
+}
+
+struct Open {
+    handler: Arc<dyn Deliver>,
+    /// `None` while it is submitted.
+    queued: Option<Queued>,
+}
+
+struct Response {
+    of: u64,
+    result: Result<Option<InferResponse>>,
+    last: bool,
+}
+
+/// A response, and whom it goes to.
+struct Next {
+    handler: Arc<dyn Deliver>,
+    /// With the last response.
+    hold: Option<Box<dyn Any + Send>>,
+    response: Response,
+}
+
+impl Delivery {
+    /// Sends a request; `handler` receives its responses. Returns a reference for cancellation.
+    ///
+    /// # Errors
+    /// The request was not queued; the handler receives nothing. Or the scope is closed.
+    pub fn infer(
+        &self,
+        label: &str,
+        server: &dyn ServerModels,
+        request: NestedRequest,
+        handler: Arc<dyn Deliver>,
+    ) -> Result<Weak<Responder>> {
+        let of = self.begin(label, handler)?;
+        let make_sink = |decoupled: bool| ResponseEnd {
+            sink: NestedSink {
+                shared: Arc::clone(&self.shared),
+                of,
+                single: (!decoupled).then(SingleResponse::default),
+            }
+            .into(),
+            stream: decoupled.then(|| NestedStream::new() as _),
+        };
+        match server.submit(request, &make_sink) {
+            Ok(queued) => {
+                let responder = Weak::clone(&queued.responder);
+                let mut unused = Some(queued);
+                if let Some(open) = self.shared.state.lock().open.get_mut(&of) {
+                    open.queued = unused.take();
+                }
+                // Its last response was delivered already, or the scope was closed meanwhile.
+                if unused.is_some()
+                    && let Some(responder) = responder.upgrade()
+                {
+                    responder.cancel_token.cancel();
+                }
+                Ok(responder)
+            }
+            Err(e) => {
+                let begun = self.shared.state.lock().open.remove(&of);
+                match begun {
+                    Some(_) => Err(e),
+                    // The scope was closed meanwhile, which its handler was told.
+                    None => Ok(Weak::new()),
+                }
+            }
+        }
+    }
+
+    /// Enters a request, and starts the thread for the first one.
+    fn begin(&self, label: &str, handler: Arc<dyn Deliver>) -> Result<u64> {
+        let mut thread = self.thread.lock();
+        let mut state = self.shared.state.lock();
+        if state.closed {
+            return Err(Error::unavailable(format!("{label} is being closed")));
+        }
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            let started = thread::Builder::new()
+                .name("nested".to_owned())
+                .stack_size(DEFAULT_STACK)
+                .spawn(move || shared.run());
+            let failed = |e| Error::unavailable(format!("{label}: cannot start a thread: {e}"));
+            *thread = Some(started.map_err(failed)?);
+        }
+        state.next += 1;
+        let of = state.next;
+        state.open.insert(of, Open { handler, queued: None });
+        Ok(of)
+    }
+
+    /// Cancels what is open; each handler is called a last time with CANCELLED, and none after this returns.
+    pub fn close(&self) {
+        let (discarded, responders) = {
+            let mut state = self.shared.state.lock();
+            state.closed = true;
+            let responders: Vec<_> = state
+                .open
+                .values()
+                .filter_map(|open| Some(Weak::clone(&open.queued.as_ref()?.responder)))
+                .collect();
+            let ended: Vec<u64> = state.open.keys().copied().collect();
+            let cancelled = ended.into_iter().map(|of| {
+                let why = "the model or instance that sent the request is being closed";
+                Response { of, result: Err(Error::new(Code::Cancelled, why)), last: true }
+            });
+            (std::mem::replace(&mut state.responses, cancelled.collect()), responders)
+        };
+        self.shared.changed.notify_all();
+        drop(discarded);
+        for responder in responders.iter().filter_map(Weak::upgrade) {
+            responder.cancel_token.cancel();
+        }
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread.filter(|t| t.thread().id() != thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while let Some(Next { handler, hold, response }) = self.next() {
+            let Response { result, last, .. } = response;
+            let delivered = catch_unwind(AssertUnwindSafe(|| handler.deliver(result, last)));
+            if delivered.is_err() {
+                tracing::error!("the handler of a nested request failed");
+            }
+            drop(hold);
+        }
+    }
+
+    /// Waits for a response. `None` once the scope is closed and all were delivered.
+    fn next(&self) -> Option<Next> {
+        let mut state = self.state.lock();
+        loop {
+            let Some(response) = state.responses.pop_front() else {
+                if state.closed {
+                    return None;
+                }
+                state = self.changed.wait(state);
+                continue;
+            };
+            if response.last {
+                if let Some(open) = state.open.remove(&response.of) {
+                    let hold = open.queued.map(|queued| queued.hold);
+                    return Some(Next { handler: open.handler, hold, response });
+                }
+            } else if let Some(open) = state.open.get(&response.of) {
+                let handler = Arc::clone(&open.handler);
+                return Some(Next { handler, hold: None, response });
+            }
+            // Of a request that has ended. Dropped without the lock: it may be memory of a backend.
+            drop(state);
+            drop(response);
+            state = self.state.lock();
+        }
+    }
+
+    fn add(&self, response: Response) {
+        let mut state = self.state.lock();
+        if state.closed {
+            drop(state);
+            return drop(response);
+        }
+        state.responses.push_back(response);
+        drop(state);
+        self.changed.notify_one();
+    }
+}
+
+struct NestedSink {
+    shared: Arc<Shared>,
+    of: u64,
+    /// `None` for a decoupled model.
+    single: Option<SingleResponse>,
+}
+
+impl ResponseSink for NestedSink {
+    fn send(&mut self, response: Result<Option<InferResponse>>, last: bool) {
+        let of = self.of;
+        match &mut self.single {
+            None => {
+                let last = last || response.is_err();
+                self.shared.add(Response { of, result: response, last });
+            }
+            Some(single) => {
+                if let Some(result) = single.put(response, last) {
+                    self.shared.add(Response { of, result: result.map(Some), last: true });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "delivery_tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+//! Requests of the probe to models of the server: the commands `infer`, `infer_cancelled`, `status`, `load` and `unload`.
+
+use crate::commands::Commands;
+use std::time::Duration;
+use trtserver_plugin_api::author::{
+    Dtype, Error, InferenceRequest, InferenceResponse, Responder, Scope,
+};
+
+/// Inputs of the executed request: name, type, shape, bytes.
+pub type Inputs = Vec<(String, Dtype, Vec<i64>, Vec<u8>)>;
+
+/// Does what the commands say. The responses of the model that was called, or an error with the text of a status.
+pub fn call(
+    log: &Scope,
+    commands: &Commands,
+    inputs: &Inputs,
+    is_cancelled: impl Fn() -> bool,
+) -> Result<Vec<InferenceResponse>, Error> {
+    if let Some(model) = &commands.load {
+        let config = commands.load_config.as_deref();
+        log.load_model(model, config, &[])?;
+    }
+    if let Some(model) = &commands.unload {
+        log.unload_model(model, false)?;
+    }
+    if let Some(model) = &commands.status {
+        let status = log.model_status(model, None)?;
+        return Err(Error::invalid(format!("{status:?}")));
+    }
+    let Some(model) = &commands.infer else { return Ok(Vec::new()) };
+    let mut request = InferenceRequest::new(model).id("nested").sequence(7, true, true);
+    for (name, dtype, shape, bytes) in inputs {
+        request = request.input(name, *dtype, shape, bytes.clone());
+    }
+    if let Some(n) = commands.infer_responses {
+        request = request.param("responses", n);
+    }
+    let call = log.infer(&request)?;
+    if commands.infer_cancelled {
+        call.cancel();
+    }
+    let mut responses = Vec::new();
+    loop {
+        match call.next_within(Duration::from_millis(10)) {
+            Some(Some(response)) => responses.push(response?),
+            Some(None) => return Ok(responses),
+            None if is_cancelled() => call.cancel(),
+            None => {}
+        }
+    }
+}
+
+/// Answers with the outputs of the first response, and the number of responses as a parameter.
+pub fn respond(responder: &Responder, responses: &[InferenceResponse]) -> Result<(), Error> {
+    let mut response = responder.new_response()?;
+    response.param("responses", responses.len() as i64)?;
+    for (name, dtype, shape, bytes) in responses.iter().take(1).flat_map(|r| &r.outputs) {
+        response.put_bytes(name, *dtype, shape, bytes)?;
+    }
+    response.send()
+}
+
+impl Commands {
+    /// Whether the request calls the server.
+    pub fn calls(&self) -> bool {
+        [&self.infer, &self.status, &self.load, &self.unload].iter().any(|c| c.is_some())
+    }
+}

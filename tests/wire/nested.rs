@@ -1,0 +1,160 @@
+//! Nested inference: models that send requests to other models, ask for their status, load and unload them.
+
+use serde_json::json;
+use trtserver_tests::control::explicit;
+use trtserver_tests::http1::Response;
+use trtserver_tests::{Endpoint, InferenceClient, Running, Server, probe};
+
+const DECOUPLED: &str = "model_transaction_policy { decoupled: true }\n";
+
+#[track_caller]
+fn fails_with(response: &Response, status: u16, text: &str) {
+    assert_eq!(response.status, status, "{}", response.text());
+    assert!(response.error_text().contains(text), "{}", response.text());
+}
+
+/// The values of OUTPUT0, and how many responses the model that was called has sent.
+#[track_caller]
+fn outcome(response: &Response) -> (serde_json::Value, serde_json::Value) {
+    assert_eq!(response.status, 200, "{}", response.text());
+    let json = response.json();
+    (json["outputs"][0]["data"].clone(), json["parameters"]["responses"].clone())
+}
+
+fn infer_with(server: &Running, model: &str, values: &[f32], parameters: &str) -> Response {
+    let body = format!(
+        r#"{{"parameters":{{{parameters}}},"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,{}],"data":{values:?}}}]}}"#,
+        values.len()
+    );
+    server.post(&format!("/v2/models/{model}/infer"), &[], body)
+}
+
+#[test]
+fn models_call_models() {
+    let two = "instance_group [ { count: 2 kind: KIND_CPU } ]\n";
+    let wide = probe("wide", &[]).replace("dims: [ -1 ]", "dims: [ 3 ]");
+    let server = Server::new()
+        .model("first", probe("first", &[("infer", "second")]))
+        .model("second", probe("second", &[("infer", "third")]))
+        .model("third", probe("third", &[("base_file", "base")]))
+        .file("third/1/base", "10")
+        .model("fails", probe("fails", &[("fail", "told to fail"), ("fail_code", "4")]))
+        .model("wide", wide)
+        .model("many", probe("many", &[]) + DECOUPLED)
+        .model("self", probe("self", &[]) + two)
+        .model("isolated", probe("isolated", &[("isolation", "process")]))
+        .model("front", probe("front", &[]))
+        .model(
+            "ensemble",
+            trtserver_tests::control::pair("third").replace("\"pair\"", "\"ensemble\""),
+        )
+        .start();
+    let call = |model: &str, parameters: &str| infer_with(&server, model, &[1.0, 2.0], parameters);
+
+    // A chain of three, which all count the request.
+    assert_eq!(outcome(&call("first", "")), (json!([11.0, 12.0]), json!(1)));
+    for model in ["first", "second", "third"] {
+        let counted = format!(r#"nv_inference_request_success{{model="{model}",version="1"}}"#);
+        assert_eq!(server.metrics(&counted), Some(1.0), "{model}");
+    }
+    // From another thread, after `execute` has returned.
+    let detached = call("front", r#""infer":"third","detach":true"#);
+    assert_eq!(outcome(&detached), (json!([11.0, 12.0]), json!(1)));
+    assert_eq!(outcome(&call("front", r#""infer":"isolated""#)), (json!([1.0, 2.0]), json!(1)));
+    assert_eq!(outcome(&call("front", r#""infer":"ensemble""#)), (json!([21.0, 22.0]), json!(1)));
+
+    // The model's error and those of the server reach the client.
+    fails_with(&call("front", r#""infer":"fails""#), 503, "told to fail");
+    fails_with(&call("front", r#""infer":"nobody""#), 404, "'nobody' is not found");
+    let wrong = call("front", r#""infer":"wide""#);
+    fails_with(&wrong, 400, "unexpected shape for input 'INPUT0' for model 'wide'");
+
+    // Decoupled models.
+    for n in [1, 3, 40] {
+        let parameters = format!(r#""infer":"many","infer_responses":{n}"#);
+        assert_eq!(outcome(&call("front", &parameters)), (json!([1.0, 2.0]), json!(n)));
+    }
+
+    // A model that calls itself, on its other instance.
+    assert_eq!(outcome(&call("self", r#""infer":"self""#)), (json!([1.0, 2.0]), json!(1)));
+
+    // A tensor that is larger than what fits into one message of an isolated model's ring.
+    let large: Vec<f32> = (0..60_000u16).map(f32::from).collect();
+    let echoed = infer_with(&server, "front", &large, r#""infer":"isolated""#);
+    assert!(outcome(&echoed).0 == json!(large));
+
+    let status = call("front", r#""status":"many""#);
+    let expected = "ModelStatus { version: Some(1), ready: true, decoupled: true }";
+    fails_with(&status, 400, expected);
+    fails_with(&call("front", r#""status":"nobody""#), 404, "'nobody' is not found");
+    fails_with(
+        &call("front", r#""load":"third""#),
+        503,
+        "explicit model load / unload is not allowed",
+    );
+    assert!(server.stop().success());
+}
+
+#[test]
+fn nested_requests_are_cancelled() {
+    let server = Server::new()
+        .model("stuck", probe("stuck", &[("until_cancelled", "true")]))
+        .model("front", probe("front", &[("infer", "stuck")]))
+        .start();
+    let cancelled = |server: &Running| {
+        let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;
+        let of = |when: &str| server.metrics(&format!("{sample}\"{when}\"}}")).unwrap_or(0.0);
+        of("queued") + of("executing")
+    };
+    // By the model that sent it.
+    let response = server.infer("front", r#""infer_cancelled":true"#);
+    assert!(response.error_text().contains("cancelled"), "{}", response.text());
+    assert_eq!(cancelled(&server), 1.0);
+    // By the client of that model.
+    let client = InferenceClient::send(&server, Endpoint::HttpV2, "front", [1.0, 2.0]);
+    server.wait_for_log("the probe waits to be cancelled");
+    drop(client);
+    server.poll_until("the request is cancelled", |server| cancelled(server) == 2.0);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn models_load_and_unload_models() {
+    let server = explicit()
+        .model("front", probe("front", &[]))
+        .model("other", probe("other", &[]))
+        .model("echo", probe("echo", &[]))
+        .flag("--load-model=front")
+        .flag("--load-model=echo")
+        .start();
+    let status = |expected: &str| {
+        fails_with(&server.infer("front", r#""status":"other""#), 400, expected);
+    };
+    assert_eq!(server.infer("front", r#""status":"other""#).status, 404);
+    fails_with(&server.infer("front", r#""infer":"other""#), 404, "other");
+    let loaded = server.infer("front", r#""load":"other","infer":"other""#);
+    assert_eq!(outcome(&loaded), (json!([1.0, 2.0]), json!(1)));
+    status("ModelStatus { version: Some(1), ready: true, decoupled: false }");
+    let unloaded = server.infer("front", r#""unload":"other","infer":"echo","detach":true"#);
+    assert_eq!(outcome(&unloaded), (json!([1.0, 2.0]), json!(1)));
+    status("ModelStatus { version: None, ready: false, decoupled: false }");
+    for act in ["load", "unload"] {
+        let response = server.infer("front", &format!(r#""{act}":"front""#));
+        fails_with(&response, 400, &format!("model 'front' cannot {act} itself"));
+    }
+    fails_with(&server.infer("front", r#""load":"nobody""#), 500, "failed to load 'nobody'");
+    let config = r#""load":"other","load_config":"{\"max_batch_size\":-1}""#;
+    fails_with(&server.infer("front", config), 400, "load failed for model 'other'");
+    assert!(server.stop().success());
+}
+
+/// A model in a process of its own has no other models.
+#[test]
+fn isolated_models_have_no_nested_inference() {
+    let server = Server::new()
+        .model("echo", probe("echo", &[]))
+        .model("front", probe("front", &[("infer", "echo"), ("isolation", "process")]))
+        .start();
+    fails_with(&server.infer("front", ""), 501, "this host has no extension 'trts.inference'");
+    assert!(server.stop().success());
+}
