@@ -1,4 +1,5 @@
 /* Calls of the C interface against a server: client HTTP_URL GRPC_URL PICTURE. */
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
@@ -349,6 +350,59 @@ static trtc_v2_request addsub(const int32_t *counted, const int32_t *ones, trtc_
 
 #define HAS(buffer, text) CHECK(strstr((buffer).data, text) != NULL)
 
+/* Waits for completed calls, takes them two at a time, and returns how many there were. */
+static int take(trtc_completion_queue *queue, int descriptor, int sum[2]) {
+  struct pollfd ready = {.fd = descriptor, .events = POLLIN};
+  CHECK(poll(&ready, 1, 60000) == 1);
+  trtc_completion completions[2];
+  int taken = 0;
+  size_t count;
+  do {
+    OK(trtc_completion_queue_take(queue, completions, 2, &count));
+    for (size_t i = 0; i < count; i++) {
+      CHECK(completions[i].call > 0);
+      sum[completions[i].error != NULL] += *(int *)completions[i].user;
+      trtc_error_free(completions[i].error);
+      trtc_v2_result_free(completions[i].result);
+    }
+    taken += (int)count;
+  } while (count > 0);
+  /* Nothing is left, so the descriptor is no longer readable; a late signal of the first call is taken back by one more call. */
+  OK(trtc_completion_queue_take(queue, completions, 2, &count));
+  CHECK(count == 0);
+  return taken;
+}
+
+/* Calls that complete into a queue. */
+static void queued(trtc_v2_client *client, const trtc_v2_request *request) {
+  trtc_completion_queue *queue;
+  int descriptor, users[5] = {1, 10, 100, 1000, 10000}, sum[2] = {0, 0};
+  OK(trtc_completion_queue_new(&queue, &descriptor));
+  trtc_v2_request unknown = *request;
+  unknown.model = "nobody";
+  uint64_t last = 0;
+  for (int i = 0; i < 4; i++) {
+    uint64_t id;
+    OK(trtc_v2_infer_queued(client, request, queue, &users[i], &id));
+    CHECK(id > last);
+    last = id;
+  }
+  OK(trtc_v2_infer_queued(client, &unknown, queue, &users[4], NULL));
+  for (int taken = 0; taken < 5;) taken += take(queue, descriptor, sum);
+  CHECK(sum[0] == 1111 && sum[1] == 10000);
+  FAILS(trtc_v2_infer_queued(client, request, NULL, NULL, NULL), TRTC_KIND_ARGUMENT, "completion queue is NULL");
+  size_t count;
+  FAILS(trtc_completion_queue_take(queue, NULL, 1, &count), TRTC_KIND_ARGUMENT, "array of completions is NULL");
+  FAILS(trtc_completion_queue_new(NULL, &descriptor), TRTC_KIND_ARGUMENT, "queue");
+  /* Not taken: released with the queue. */
+  OK(trtc_v2_infer_queued(client, request, queue, NULL, NULL));
+  struct pollfd ready = {.fd = descriptor, .events = POLLIN};
+  CHECK(poll(&ready, 1, 60000) == 1);
+  trtc_completion_queue_free(queue);
+  FAILS(trtc_completion_queue_take(queue, NULL, 0, &count), TRTC_KIND_ARGUMENT, "was released");
+  trtc_completion_queue_free(NULL);
+}
+
 static void v2(const trtc_settings *to) {
   trtc_v2_client *client;
   OK(trtc_v2_client_new(to, &client));
@@ -455,6 +509,7 @@ static void v2(const trtc_settings *to) {
   wait_for(&all, &all.results, 4);
   CHECK(all.errors == 0 && all.sum == 1);
   FAILS(trtc_v2_infer_async(client, &request, NULL, NULL, NULL), TRTC_KIND_ARGUMENT, "the callback is NULL");
+  queued(client, &request);
   const float one = 1;
   const int64_t shape[] = {1, 1};
   trtc_v2_input input = {.name = "INPUT0", .datatype = "FP32", .shape = shape, .rank = 2, .data = &one, .size = 4};

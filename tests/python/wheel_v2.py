@@ -1,6 +1,7 @@
 """The v2 package of our wheel: `Client` and `AsyncClient` over HTTP and gRPC."""
 
 import asyncio
+import concurrent.futures
 import gc
 import os
 import subprocess
@@ -312,6 +313,42 @@ class Async(Wire):
                 await task
 
         self.run_async(body)
+
+    def test_more_requests_than_are_taken_at_once(self):
+        async def body(client):
+            inputs = [np.full((1, 2), i, np.float32) for i in range(300)]
+            results = await asyncio.gather(*(client.infer("echo", {"INPUT0": each}) for each in inputs))
+            self.assertEqual([result["OUTPUT0"][0, 0] for result in results], list(range(300)))
+
+        self.run_async(body)
+
+    def test_loops_of_several_threads(self):
+        async def body(client):
+            for i in range(50):
+                result = await client.infer("echo", {"INPUT0": np.full((1, 2), i, np.float32)})
+                self.assertEqual(result["OUTPUT0"][0, 0], i)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(self.run_async, body) for _ in range(8)]:
+                done.result()
+
+    def test_loop_that_is_closed_with_outstanding_requests(self):
+        value = np.ones((1, 2), np.float32)
+        client = AsyncClient(self.url, deadline=checks.TIMEOUT)
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(client.infer("slow", {"INPUT0": value}))
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+        # asyncio says that the task will never be done.
+        task._log_destroy_pending = False
+
+        # The next loop ends the use of that one: its request is cancelled, and the client serves on.
+        async def body():
+            return (await client.infer("echo", {"INPUT0": value}))["OUTPUT0"].tolist()
+
+        self.assertEqual(asyncio.run(body()), [[1, 1]])
+        del task, loop
+        asyncio.run(client.close())
 
 
 class HttpServer(Server):

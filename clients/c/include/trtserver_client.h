@@ -581,7 +581,30 @@ typedef void (*trtc_v2_callback)(void *user, uint64_t call, trtc_error *error, t
 /* `call` numbers the asynchronous calls of the client from 1; it may be NULL. */
 trtc_error *trtc_v2_infer_async(trtc_v2_client *client, const trtc_v2_request *request, trtc_v2_callback callback,
                                 void *user, uint64_t *call);
-/* Cancels a call: its callback is called with TRTC_KIND_CANCELLED, unless it has completed. */
+/* Completed calls for a thread that waits on a file descriptor, such as that of an event loop. */
+typedef struct trtc_completion_queue trtc_completion_queue;
+
+typedef struct trtc_completion {
+  void *user;
+  uint64_t call;
+  /* The caller owns the one that is not NULL. */
+  trtc_error *error;
+  trtc_v2_result *result;
+} trtc_completion;
+
+/* `descriptor` is readable (poll, epoll) while calls wait to be taken. It belongs to the queue: neither read nor close it. */
+trtc_error *trtc_completion_queue_new(trtc_completion_queue **queue, int *descriptor);
+/* Takes up to `capacity` completed calls, in the order of their completion, without waiting. `*count` may be 0. */
+trtc_error *trtc_completion_queue_take(trtc_completion_queue *queue, trtc_completion *completions, size_t capacity,
+                                       size_t *count);
+/* Calls that were not taken are released, and those that complete later, too; cancel them, or release their client, before the
+ * memory of their inputs is released. */
+void trtc_completion_queue_free(trtc_completion_queue *queue);
+/* As trtc_v2_infer_async, with the queue in place of a callback. The inputs must stay unchanged until the call was taken. */
+trtc_error *trtc_v2_infer_queued(trtc_v2_client *client, const trtc_v2_request *request, trtc_completion_queue *queue,
+                                 void *user, uint64_t *call);
+
+/* Cancels a call: it completes with TRTC_KIND_CANCELLED, unless it has completed. */
 trtc_error *trtc_v2_cancel(trtc_v2_client *client, uint64_t call);
 
 /* Opens a stream (gRPC only), over which a request can have any number of responses. Responses go to the callback (`call`

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32
-from ctypes import c_uint64, c_void_p
+from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t
+from ctypes import c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 NO_DEADLINE = 2**64 - 1
@@ -245,6 +245,10 @@ class V2ResultInfo(Structure):
     ]
 
 
+class Completion(Structure):
+    _fields_ = [("user", c_void_p), ("call", c_uint64), ("error", c_void_p), ("result", c_void_p)]
+
+
 #: `trtc_v1_callback` and `trtc_v2_callback`: user, number of the call, error, result.
 Callback = ctypes.CFUNCTYPE(None, c_void_p, c_uint64, c_void_p, c_void_p)
 
@@ -299,7 +303,7 @@ def _check(error: Any, function: Any, arguments: Any) -> Any:
         raise _take_error(error)
 
 
-_CLIENT = _CONTEXT = _PREPARED = _RESULT = _STREAM = _USER = c_void_p
+_CLIENT = _CONTEXT = _PREPARED = _QUEUE = _RESULT = _STREAM = _USER = c_void_p
 _DEADLINE = c_uint64
 _NEW, _BOOL, _BYTES, _NUMBER = POINTER(c_void_p), POINTER(c_bool), POINTER(Buffer), POINTER(c_uint64)
 
@@ -343,7 +347,10 @@ _FALLIBLE: Dict[str, Tuple[Any, ...]] = {
     "v2_log_settings": (_CLIENT, c_char_p, _DEADLINE, _BYTES),
     "v2_infer": (_CLIENT, POINTER(V2Request), _NEW),
     "v2_infer_async": (_CLIENT, POINTER(V2Request), Callback, _USER, _NUMBER),
+    "v2_infer_queued": (_CLIENT, POINTER(V2Request), _QUEUE, _USER, _NUMBER),
     "v2_cancel": (_CLIENT, c_uint64),
+    "completion_queue_new": (_NEW, POINTER(c_int)),
+    "completion_queue_take": (_QUEUE, POINTER(Completion), c_size_t, POINTER(c_size_t)),
     "v2_stream_open": (_CLIENT, Callback, _USER, _DEADLINE, _NEW),
     "v2_stream_send": (_STREAM, POINTER(V2Request)),
     "v2_stream_next": (_STREAM, _DEADLINE, _NEW, _BOOL),
@@ -367,6 +374,7 @@ _OTHERS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "v1_prepared_infer": (c_void_p, (_PREPARED, c_char_p, c_size_t, c_void_p, c_size_t)),
     "v1_prepared_free": (None, (_PREPARED,)),
     "v2_client_free": (None, (_CLIENT,)),
+    "completion_queue_free": (None, (_QUEUE,)),
     "v2_stream_free": (None, (_STREAM,)),
     "v2_result_free": (None, (_RESULT,)),
 }
@@ -430,8 +438,21 @@ def header_array(headers: Sequence[Tuple[str, str]]) -> Any:
     return array(Header, [(encoded(name), encoded(value)) for name, value in headers])
 
 
+#: ctypes makes a type for each length, which costs more than a request, and forgets it with its last array.
+_ARRAYS: Dict[Tuple[Type[Any], int], Any] = {}
+
+
 def array(kind: Type[Any], values: Sequence[Any]) -> Any:
-    return (kind * len(values))(*values)
+    """An array of structures; None, which is NULL, if there are no values."""
+    count = len(values)
+    if not count:
+        return None
+    if count > 64:
+        return (kind * count)(*values)
+    made = _ARRAYS.get((kind, count))
+    if made is None:
+        made = _ARRAYS[kind, count] = kind * count
+    return made(*values)
 
 
 def new(function: Any, *arguments: Any) -> int:

@@ -7,13 +7,13 @@ import asyncio
 import functools
 import itertools
 import weakref
-from ctypes import byref, c_uint64
+from ctypes import byref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Type, TypeVar
-from typing import Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar, Union
 
 from trtserver_client import _library
 from trtserver_client._calls import Calls, call
+from trtserver_client._completion import queue_of
 from trtserver_client._errors import InferenceError, InvalidArgument, exception
 from trtserver_client._library import Callback, library
 from trtserver_client._request import Request, microseconds
@@ -32,17 +32,6 @@ T = TypeVar("T")
 _Event = Union[InferResult, InferenceError, None]
 
 _NUMBERS = itertools.count(1)
-
-
-class _Sent(NamedTuple):
-    """A request without a response. It keeps the arrays."""
-
-    loop: asyncio.AbstractEventLoop
-    future: "asyncio.Future[InferResult]"
-    request: Request
-
-
-_SENT: Dict[int, _Sent] = {}
 _STREAMS: "weakref.WeakValueDictionary[int, AsyncStream]" = weakref.WeakValueDictionary()
 
 
@@ -52,30 +41,12 @@ def _event(error: Optional[int], result: Optional[int]) -> _Event:
     return InferResult(result) if result else None
 
 
-def _resolve(future: "asyncio.Future[InferResult]", event: _Event) -> None:
-    if future.done():
-        return
-    if isinstance(event, InferResult):
-        future.set_result(event)
-    else:
-        future.set_exception(event or InferenceError("the library returned neither error nor result"))
-
-
 def _post(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: Any) -> None:
     try:
         loop.call_soon_threadsafe(function, *arguments)
     except RuntimeError:
         # The loop is closed, so that nothing waits.
         pass
-
-
-def _on_response(user: int, number: int, error: Optional[int], result: Optional[int]) -> None:
-    """Called by a thread of the library for each request."""
-    sent = _SENT.pop(user)
-    _post(sent.loop, _resolve, sent.future, _event(error, result))
-
-
-_responded = Callback(_on_response)
 
 
 def _on_stream_response(user: int, number: int, error: Optional[int], result: Optional[int]) -> None:
@@ -130,22 +101,14 @@ class AsyncClient:
         Arrays must stay unchanged until the coroutine has ended.
         """
         request = Request(model, inputs, **options)
-        handle = self._calls._open
         loop = asyncio.get_running_loop()
         future: "asyncio.Future[InferResult]" = loop.create_future()
-        user, number = next(_NUMBERS), c_uint64()
-        _SENT[user] = _Sent(loop, future, request)
-        try:
-            call(library.v2_infer_async, handle, byref(request.structure), _responded, user, byref(number))
-        except InferenceError:
-            del _SENT[user]
-            raise
+        queue = queue_of(loop)
+        user = queue.send(self._calls, request, future)
         try:
             return await future
         except asyncio.CancelledError:
-            # The client may have been closed meanwhile, which cancels as well.
-            if self._calls._handle is not None and user in _SENT:
-                call(library.v2_cancel, handle, number)
+            queue.cancel(self._calls, user)
             raise
 
     def stream(self, *, deadline: Deadline = None) -> AsyncStream:

@@ -23,13 +23,18 @@ unsafe impl Sync for User {}
 
 /// Calls the callback with what it owns from then on.
 pub fn deliver(callback: Callback, user: User, number: u64, outcome: Outcome<Option<V2Result>>) {
-    let (error, result) = match outcome {
+    let (error, result) = parts_of(outcome);
+    // SAFETY: the caller gave a function of this type, with what it is called with.
+    unsafe { callback(user.0, number, error, result) };
+}
+
+/// An outcome as C receives it: error and result, which it owns.
+pub fn parts_of(outcome: Outcome<Option<V2Result>>) -> (Error, Handle<V2Result>) {
+    match outcome {
         Ok(None) => (Handle::NULL, Handle::NULL),
         Ok(Some(result)) => (Handle::NULL, Handle::new(Arc::new(result))),
         Err(failure) => (ErrorObject::handle(&failure), Handle::NULL),
-    };
-    // SAFETY: the caller gave a function of this type, with what it is called with.
-    unsafe { callback(user.0, number, error, result) };
+    }
 }
 
 /// # Safety

@@ -1,7 +1,7 @@
 //! Calls that run in the background: cancellation, and the thread that callbacks run on.
 //!
 //! Callbacks may block and make calls of their own, so they do not run on the runtime. One thread for each client calls them
-//! one after the other, in the order of completion.
+//! one after the other, in the order of completion. What only passes a response on needs no thread ([`Completion::Direct`]).
 
 use super::background;
 use crate::error::{Error, Kind, Result};
@@ -39,6 +39,15 @@ struct State {
     thread: Option<ThreadId>,
 }
 
+/// Where the completion of a call runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Completion {
+    /// On the thread of the callbacks.
+    Callback,
+    /// On the runtime: it must neither block nor make calls, nor drop the client.
+    Direct,
+}
+
 /// A call in the background.
 #[derive(Clone)]
 pub struct Call {
@@ -55,17 +64,19 @@ impl Call {
 }
 
 impl Calls {
-    /// Runs `call` in the background, then `after`, also if the call was cancelled, then the callback on its thread. The call is
+    /// Runs `call` in the background, then `after`, also if the call was cancelled, then the callback. The call is
     /// polled once by this thread, so that the requests of a stream are sent in the order of their starts. The second result of
     /// `call` is dropped as soon as the callback has its place in the order of callbacks.
     pub fn start<T: Send + 'static, Place: Default + Send + 'static>(
         &self,
         call: impl Future<Output = (Result<T>, Place)> + Send + 'static,
         after: impl Future<Output = ()> + Send + 'static,
-        callback: impl FnOnce(Result<T>) + Send + 'static,
+        (completion, callback): (Completion, impl FnOnce(Result<T>) + Send + 'static),
     ) -> Result<Call> {
         let runtime = background()?;
-        self.start_thread()?;
+        if completion == Completion::Callback {
+            self.start_thread()?;
+        }
         let (cancel, cancelled) = oneshot::channel::<()>();
         let number = {
             let mut state = self.shared.state.lock();
@@ -96,15 +107,20 @@ impl Calls {
             let mut state = shared.state.lock();
             state.cancels.remove(&number);
             let done = shared.clone();
-            let job = Box::new(move || {
+            let job = move || {
                 // A panic of one callback must not end the thread of the others.
                 let call = std::panic::AssertUnwindSafe(|| callback(result));
                 let _ = std::panic::catch_unwind(call);
                 done.state.lock().outstanding -= 1;
                 done.changed.notify_all();
-            });
-            if let Some(jobs) = &state.jobs {
-                let _ = jobs.send(job);
+            };
+            match (completion, &state.jobs) {
+                (Completion::Callback, Some(jobs)) => drop(jobs.send(Box::new(job))),
+                (Completion::Callback, None) => {}
+                (Completion::Direct, _) => {
+                    drop(state);
+                    job();
+                }
             }
             drop(place);
         });
@@ -132,10 +148,11 @@ impl Calls {
 
 impl Drop for Calls {
     fn drop(&mut self) {
-        let Some(thread) = self.thread.lock().take() else { return };
+        let thread = self.thread.lock().take();
         let mut state = self.shared.state.lock();
         state.cancels.clear();
-        if thread.thread().id() == std::thread::current().id() {
+        let own = std::thread::current().id();
+        if thread.as_ref().is_some_and(|thread| thread.thread().id() == own) {
             // The callbacks that follow still run; the thread ends with the last sender.
             return;
         }
@@ -144,6 +161,8 @@ impl Drop for Calls {
         }
         state.jobs = None;
         drop(state);
-        let _ = thread.join();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The client and the inference contexts of v1 without async.
 
-use super::calls::{Call, Calls};
+use super::calls::{Call, Calls, Completion};
 use super::{Driver, forward, wait_for};
 use crate::error::{Error, Kind, Result};
 use crate::settings::Settings;
@@ -206,7 +206,7 @@ impl Context {
                 }
             }
         };
-        let started = self.calls.start(call, after, done);
+        let started = self.calls.start(call, after, (Completion::Callback, done));
         let mut state = self.kept.state.lock();
         match started {
             Ok(call) => {

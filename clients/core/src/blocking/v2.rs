@@ -1,6 +1,6 @@
 //! The client of v2 without async.
 
-use super::calls::{Call, Calls};
+use super::calls::{Call, Calls, Completion};
 use super::{Driver, forward, wait_for};
 use crate::borrowed::Borrow;
 use crate::error::{Error, Kind, Result};
@@ -97,10 +97,30 @@ impl Client {
         borrow: Borrow,
         callback: impl FnOnce(Result<InferResponse>) + Send + 'static,
     ) -> Result<Call> {
+        self.start(request, borrow, (Completion::Callback, callback))
+    }
+
+    /// As [`Client::infer_async`], for a `then` that only passes the response on: it runs on the runtime, so that it must neither block,
+    /// nor make calls, nor drop the client.
+    pub fn infer_then(
+        &self,
+        request: InferRequest,
+        borrow: Borrow,
+        then: impl FnOnce(Result<InferResponse>) + Send + 'static,
+    ) -> Result<Call> {
+        self.start(request, borrow, (Completion::Direct, then))
+    }
+
+    fn start(
+        &self,
+        request: InferRequest,
+        borrow: Borrow,
+        completion: (Completion, impl FnOnce(Result<InferResponse>) + Send + 'static),
+    ) -> Result<Call> {
         let (client, settling) = (self.background.clone(), self.background.clone());
         let call = async move { (client.infer(&request).await, ()) };
         let after = async move { settling.settle(&borrow).await };
-        self.calls.start(call, after, callback)
+        self.calls.start(call, after, completion)
     }
 
     /// Opens a stream of inference requests; gRPC only.
