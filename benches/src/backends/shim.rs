@@ -82,14 +82,17 @@ fn one(options: &Options) -> Result<Vec<String>> {
 
 /// The installed backends, all local.
 pub fn in_this_process(options: &Options) -> Result<Backends> {
-    local(&[options.dist.join("backends"), options.probe.clone()], "custom")
+    let dirs = [options.dist.join("backends"), options.probe.clone()];
+    local(options, &dirs, "custom")
 }
 
 /// The backends of these folders, `name` without isolation.
-pub fn local(dirs: &[PathBuf], name: &str) -> Result<Backends> {
+pub fn local(options: &Options, dirs: &[PathBuf], name: &str) -> Result<Backends> {
     let here = BTreeMap::from([("isolation".to_owned(), "none".to_owned())]);
     let settings = BTreeMap::from([(name.to_owned(), here)]);
-    Backends::open(dirs, &settings, AdapterOptions::default()).map_err(|e| e.message)
+    let adapters =
+        AdapterOptions { dirs: vec![options.dist.join("plugins")], ..Default::default() };
+    Backends::open(dirs, &settings, adapters).map_err(|e| e.message)
 }
 
 pub fn compile(folder: &Path, args: &[&str], to: &PathBuf) -> Result<()> {

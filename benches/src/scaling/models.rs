@@ -31,6 +31,8 @@ pub const COLUMNS: &[&str] = &[
 ];
 const LOADED: [usize; 5] = [1, 10, 100, 1000, 10_000];
 const AT_ONCE: usize = 16;
+/// Above this, a server with the usual limit of memory mappings (65,530) wants the number of instances as a flag.
+const DEFAULT_INSTANCES: usize = 4000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Recipients {
@@ -101,7 +103,9 @@ impl LoadedServer {
         for model in &models {
             write(&folder, model)?;
         }
-        let process = Process::server(options, folder.path())?;
+        let flag = format!("--max-instances={count}");
+        let flags: &[&str] = if count > DEFAULT_INSTANCES { &[&flag] } else { &[] };
+        let process = Process::server_with(options, folder.path(), flags)?;
         Ok(LoadedServer { process, models, _folder: folder })
     }
 

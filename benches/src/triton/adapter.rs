@@ -28,7 +28,7 @@ fn one(options: &Options) -> Result<Vec<String>> {
     let version = folder.path().join("1");
     fs::create_dir(&version).map_err(|e| format!("{}: {e}", version.display()))?;
     let dirs = [options.dist.join("backends"), options.probe.clone(), libraries.path().to_owned()];
-    let backends = local(&dirs, "identity")?;
+    let backends = local(options, &dirs, "identity")?;
     let mut adapted = InProcessModel::new(&backends, "identity", folder.path(), VALUES)?;
     let mut native = InProcessModel::new(&backends, "probe", folder.path(), VALUES)?;
     let (mut through_adapter, mut through_plugin) = (Vec::new(), Vec::new());
