@@ -8,6 +8,7 @@ use trtserver_plugin_api::abi::extensions::{
     MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension, MetricsExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
+use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION, InferenceExtension};
 use trtserver_plugin_api::abi::types::{self, Str};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
@@ -122,6 +123,13 @@ pub fn memory() -> Option<&'static MemoryExtension> {
     static TABLE: OnceLock<Option<&MemoryExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
     *TABLE.get_or_init(|| unsafe { extension(MEMORY, MEMORY_VERSION) })
+}
+
+/// The models of the server, if the host offers them.
+pub fn inference() -> Option<&'static InferenceExtension> {
+    static TABLE: OnceLock<Option<&InferenceExtension>> = OnceLock::new();
+    // SAFETY: the table of this name.
+    *TABLE.get_or_init(|| unsafe { extension(INFERENCE, INFERENCE_VERSION) })
 }
 
 /// The host's metrics, if it offers them.

@@ -9,6 +9,7 @@
 //!     │            library.rs            dlopen, once per file; entries.rs: the functions that it defines
 //!     │            carrier.rs            stand-in for a renamed libtritonserver
 //! handles.rs                             checked handles: every object that a backend holds is in a pool of its kind
+//! nested.rs                              sends requests of backends to other models
 //! objects/                               what is behind the handles
 //! exports/                               the exported functions, a file for each section of the headers
 //!     guard.rs                           arguments checked, panics caught: the macro `export!`
@@ -27,6 +28,7 @@ mod fault;
 mod handles;
 mod host;
 mod loader;
+mod nested;
 mod objects;
 mod open_backend;
 mod plugin;

@@ -42,53 +42,11 @@ unsupported! {
         TRITONBACKEND_StateNew
         TRITONBACKEND_StateUpdate;
 
-    "nested inference is not available to this backend":
-        TRITONSERVER_InferenceRequestAddInput
-        TRITONSERVER_InferenceRequestAddRawInput
-        TRITONSERVER_InferenceRequestAddRequestedOutput
-        TRITONSERVER_InferenceRequestAppendInputData
-        TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes
-        TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy
-        TRITONSERVER_InferenceRequestCancel
-        TRITONSERVER_InferenceRequestCorrelationId
-        TRITONSERVER_InferenceRequestCorrelationIdString
-        TRITONSERVER_InferenceRequestDelete
-        TRITONSERVER_InferenceRequestFlags
-        TRITONSERVER_InferenceRequestId
-        TRITONSERVER_InferenceRequestIsCancelled
-        TRITONSERVER_InferenceRequestNew
-        TRITONSERVER_InferenceRequestPriority
-        TRITONSERVER_InferenceRequestPriorityUInt64
-        TRITONSERVER_InferenceRequestRemoveAllInputData
-        TRITONSERVER_InferenceRequestRemoveAllInputs
-        TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs
-        TRITONSERVER_InferenceRequestRemoveInput
-        TRITONSERVER_InferenceRequestRemoveRequestedOutput
-        TRITONSERVER_InferenceRequestSetBoolParameter
-        TRITONSERVER_InferenceRequestSetCorrelationId
-        TRITONSERVER_InferenceRequestSetCorrelationIdString
-        TRITONSERVER_InferenceRequestSetDoubleParameter
-        TRITONSERVER_InferenceRequestSetFlags
-        TRITONSERVER_InferenceRequestSetId
-        TRITONSERVER_InferenceRequestSetIntParameter
-        TRITONSERVER_InferenceRequestSetPriority
-        TRITONSERVER_InferenceRequestSetPriorityUInt64
-        TRITONSERVER_InferenceRequestSetReleaseCallback
-        TRITONSERVER_InferenceRequestSetResponseCallback
-        TRITONSERVER_InferenceRequestSetStringParameter
-        TRITONSERVER_InferenceRequestSetTimeoutMicroseconds
-        TRITONSERVER_InferenceRequestTimeoutMicroseconds;
+    "a nested request names its inputs":
+        TRITONSERVER_InferenceRequestAddRawInput;
 
-    "nested inference is not available to this backend":
-        TRITONSERVER_InferenceResponseDelete
-        TRITONSERVER_InferenceResponseError
-        TRITONSERVER_InferenceResponseId
-        TRITONSERVER_InferenceResponseModel
-        TRITONSERVER_InferenceResponseOutput
-        TRITONSERVER_InferenceResponseOutputClassificationLabel
-        TRITONSERVER_InferenceResponseOutputCount
-        TRITONSERVER_InferenceResponseParameter
-        TRITONSERVER_InferenceResponseParameterCount;
+    "nested requests have no classification":
+        TRITONSERVER_InferenceResponseOutputClassificationLabel;
 
     "the server writes traces itself":
         TRITONSERVER_InferenceTraceId
@@ -145,27 +103,20 @@ unsupported! {
 
     "a backend cannot do this to the server that runs it":
         TRITONSERVER_ServerDelete
-        TRITONSERVER_ServerInferAsync
         TRITONSERVER_ServerIsLive
         TRITONSERVER_ServerIsReady
-        TRITONSERVER_ServerLoadModel
-        TRITONSERVER_ServerLoadModelWithParameters
         TRITONSERVER_ServerMetadata
         TRITONSERVER_ServerMetrics
         TRITONSERVER_ServerModelBatchProperties
         TRITONSERVER_ServerModelConfig
         TRITONSERVER_ServerModelIndex
-        TRITONSERVER_ServerModelIsReady
         TRITONSERVER_ServerModelMetadata
         TRITONSERVER_ServerModelStatistics
-        TRITONSERVER_ServerModelTransactionProperties
         TRITONSERVER_ServerNew
         TRITONSERVER_ServerPollModelRepository
         TRITONSERVER_ServerRegisterModelRepository
         TRITONSERVER_ServerSetExitTimeout
         TRITONSERVER_ServerStop
-        TRITONSERVER_ServerUnloadModel
-        TRITONSERVER_ServerUnloadModelAndDependents
         TRITONSERVER_ServerUnregisterModelRepository;
 
     "the server shows its metrics itself":

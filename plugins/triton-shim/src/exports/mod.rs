@@ -9,6 +9,8 @@ pub mod backend; // version, backend, backend attributes
 pub mod error; // errors
 pub mod factory; // response factories
 pub mod guard; // arguments, panics, the macro
+pub mod inference_request; // requests of a backend
+pub mod inference_response; // responses to them
 pub mod input; // inputs of a request
 pub mod instance; // model instances
 pub mod log; // the server's log
@@ -20,6 +22,7 @@ pub mod names; // all names, by header
 pub mod parameter; // parameters
 pub mod request; // requests of the host
 pub mod response; // responses and outputs
+pub mod server; // models of the server
 pub mod statistics; // execution statistics
 pub mod text; // names of types and kinds
 pub mod trace; // traces, of which there are none

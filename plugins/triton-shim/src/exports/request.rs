@@ -184,7 +184,7 @@ export! {
         if release_flags & RELEASE_ALL == 0 {
             return Err(Fault::misuse(format_args!("release flags {release_flags} are unknown")));
         }
-        let Source::Host(mut released) = handles::free(request.0)?.source;
+        let Source::Host(mut released) = handles::free(request.0)?.source else { return Ok(()) };
         released.free_inputs();
         let handle = released.view().handle;
         // SAFETY: released once, here; the view is not used again.

@@ -47,12 +47,13 @@ pub type Attributes = unsafe extern "C" fn(
     *mut c_void,
 ) -> *mut Error;
 
-#[allow(dead_code, reason = "read by nested inference, which is not there yet")]
 pub struct Allocator {
     pub allocate: Allocate,
     pub free: Free,
     pub start: Option<Start>,
+    /// Kept, not called: outputs are offered in CPU memory, and copied into what `allocate` returns.
     pub query: Mutex<Option<Query>>,
+    /// As `query`.
     pub attributes: Mutex<Option<Attributes>>,
 }
 

@@ -1,6 +1,7 @@
 //! `TRITONBACKEND_Request`, which is also `TRITONSERVER_InferenceRequest`, and `TRITONBACKEND_Input`.
 
 use super::attributes::BufferAttributes;
+use super::own_request::OwnRequest;
 use super::reply::Reply;
 use crate::fault::{Fault, Result};
 use crate::handles::{self, Kind, Live, Object, create};
@@ -17,6 +18,8 @@ pub struct Request {
 pub enum Source {
     /// The host passed it to `execute`.
     Host(HostRequest),
+    /// The backend made it, for nested inference.
+    Own(Box<OwnRequest>),
 }
 
 /// A request of the host, valid until the backend releases it.
@@ -97,8 +100,26 @@ impl Request {
     /// # Errors
     /// The backend made the request itself, for nested inference.
     pub fn host(&self) -> Result<&HostRequest> {
-        let Source::Host(request) = &self.source;
-        Ok(request)
+        match &self.source {
+            Source::Host(request) => Ok(request),
+            Source::Own(own) => Err(Fault::misuse(format_args!(
+                "the request was made for nested inference in model '{}', the server did not pass it",
+                own.model.to_string_lossy()
+            ))),
+        }
+    }
+
+    /// The request that the backend has made.
+    ///
+    /// # Errors
+    /// The server passed it to the backend.
+    pub fn own(&self) -> Result<&OwnRequest> {
+        match &self.source {
+            Source::Own(request) => Ok(request),
+            Source::Host(_) => Err(Fault::misuse(
+                "the server passed the request, it was not made for nested inference",
+            )),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `TRITONBACKEND_Response`, which is also `TRITONSERVER_InferenceResponse`.
 
+use super::arrived::Arrived;
 use super::output::{Buffered, Output, set_param};
 use super::parameter::Value;
 use super::reply::{Reply, Target};
@@ -17,6 +18,8 @@ pub struct Response {
 pub enum Side {
     /// The backend, for a request that it executes.
     Built(Built),
+    /// Another model, for a request that the backend has made.
+    Arrived(Arrived),
 }
 
 impl Object for Response {
@@ -42,14 +45,32 @@ impl Response {
     /// # Errors
     /// The response is one of nested inference, which its receiver only reads.
     pub fn built(&self) -> Result<&Built> {
-        let Side::Built(built) = &self.side;
-        Ok(built)
+        match &self.side {
+            Side::Built(built) => Ok(built),
+            Side::Arrived(arrived) => Err(of_other(arrived)),
+        }
     }
 
     fn into_built(self) -> Result<Built> {
-        let Side::Built(built) = self.side;
-        Ok(built)
+        match self.side {
+            Side::Built(built) => Ok(built),
+            Side::Arrived(arrived) => Err(of_other(&arrived)),
+        }
     }
+
+    /// # Errors
+    /// The backend built the response itself.
+    pub fn arrived(&self) -> Result<&Arrived> {
+        match &self.side {
+            Side::Arrived(arrived) => Ok(arrived),
+            Side::Built(_) => Err(Fault::misuse("the response is one that this backend builds")),
+        }
+    }
+}
+
+fn of_other(arrived: &Arrived) -> Fault {
+    let model = arrived.model.to_string_lossy();
+    Fault::misuse(format_args!("the response is one of model '{model}', which can only be read"))
 }
 
 impl Built {

@@ -1,0 +1,370 @@
+//! `TRITONSERVER_InferenceRequest*`: requests that a backend makes for nested inference.
+
+use super::guard::{Ended, Flag, Maybe, Out, Text, TextMaybe, array, export};
+use crate::fault::{Fault, Result};
+use crate::handles::{self, Live, create};
+use crate::host::c_str;
+use crate::nested;
+use crate::objects::allocator::Allocator;
+use crate::objects::attributes::{BufferAttributes, memory};
+use crate::objects::own_request::{
+    Correlation, OwnInput, OwnRequest, Pointer, Receiver, Released, Responded,
+};
+use crate::objects::parameter::Value;
+use crate::objects::request::{Request, Source};
+use crate::objects::server::Server;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering;
+use trtserver_plugin_api::abi::types::{Buf, MAX_RANK};
+
+/// Numbers of data types end here.
+const DTYPES: c_int = 15;
+
+/// Adds a piece of data to an input; it stays the backend's until the request is released.
+fn append(
+    request: &Request,
+    name: Text,
+    (base, bytes): (*const c_void, usize),
+    (kind, id): (c_int, i64),
+) -> Result<()> {
+    let mut state = request.own()?.editable()?;
+    let input = state.input(name.c())?;
+    let memory = memory(kind, id).ok_or_else(|| {
+        Fault::misuse(format_args!("memory type {kind} with id {id} does not exist"))
+    })?;
+    if base.is_null() && bytes > 0 {
+        return Err(Fault::misuse(format_args!("input '{}': base is null", name.text())));
+    }
+    let ptr = base.cast_mut().cast();
+    let part = Buf { ptr, bytes: bytes as u64, memory, ready: ptr::null_mut(), memory_handle: 0 };
+    input.parts.push(part);
+    Ok(())
+}
+
+export! {
+    /// A request to a model of the server, owned by the caller. An error if there is no such model or version.
+    fn TRITONSERVER_InferenceRequestNew(
+        inference_request: Out<*mut Request>,
+        server: Live<Server>,
+        model_name: Text,
+        model_version: i64,
+    ) {
+        let sender = server.model()?;
+        nested::status(&sender, model_name.c(), model_version)?;
+        let own = Box::new(OwnRequest::new(sender, model_name.c(), model_version));
+        inference_request.set(create(Request { source: Source::Own(own) }).raw());
+    }
+
+    /// Frees a request that is not on its way.
+    fn TRITONSERVER_InferenceRequestDelete(inference_request: Ended<Request>) {
+        drop(handles::get(inference_request.0)?.own()?.editable()?);
+        handles::free(inference_request.0)?;
+    }
+
+    /// The id, owned by the request; empty if it has none.
+    fn TRITONSERVER_InferenceRequestId(inference_request: Live<Request>, id: Out<*const c_char>) {
+        id.set(match &inference_request.source {
+            Source::Own(own) => own.state().id.as_ptr(),
+            Source::Host(host) => c_str(host.view().id),
+        });
+    }
+
+    /// Sets the id, which is copied.
+    fn TRITONSERVER_InferenceRequestSetId(inference_request: Live<Request>, id: TextMaybe) {
+        let mut state = inference_request.own()?.editable()?;
+        state.id = id.0.map(|id| id.c().to_owned()).unwrap_or_default();
+    }
+
+    /// 1 for the first and 2 for the last request of a sequence.
+    fn TRITONSERVER_InferenceRequestFlags(inference_request: Live<Request>, flags: Out<u32>) {
+        flags.set(inference_request.own()?.state().flags);
+    }
+
+    /// Sets the flags.
+    fn TRITONSERVER_InferenceRequestSetFlags(inference_request: Live<Request>, flags: u32) {
+        inference_request.own()?.editable()?.flags = flags;
+    }
+
+    /// The correlation id, 0 if there is none. An error if it is a text.
+    fn TRITONSERVER_InferenceRequestCorrelationId(
+        inference_request: Live<Request>,
+        correlation_id: Out<u64>,
+    ) {
+        correlation_id.set(match inference_request.own()?.state().correlation {
+            Correlation::None => 0,
+            Correlation::Number(number) => number,
+            Correlation::Text(_) => {
+                let text = "the correlation id of the request is not an unsigned integer";
+                return Err(Fault::invalid(text));
+            }
+        });
+    }
+
+    /// The correlation id as text, owned by the request, empty if there is none. An error if it is a number.
+    fn TRITONSERVER_InferenceRequestCorrelationIdString(
+        inference_request: Live<Request>,
+        correlation_id: Out<*const c_char>,
+    ) {
+        correlation_id.set(match &inference_request.own()?.state().correlation {
+            Correlation::None => c"".as_ptr(),
+            Correlation::Text(text) => text.as_ptr(),
+            Correlation::Number(_) => {
+                return Err(Fault::invalid("the correlation id of the request is not a string"));
+            }
+        });
+    }
+
+    /// Sets a number as correlation id; 0 is none.
+    fn TRITONSERVER_InferenceRequestSetCorrelationId(
+        inference_request: Live<Request>,
+        correlation_id: u64,
+    ) {
+        inference_request.own()?.editable()?.correlation = match correlation_id {
+            0 => Correlation::None,
+            number => Correlation::Number(number),
+        };
+    }
+
+    /// Sets a text as correlation id, which is copied.
+    fn TRITONSERVER_InferenceRequestSetCorrelationIdString(
+        inference_request: Live<Request>,
+        correlation_id: Text,
+    ) {
+        let text = correlation_id.c();
+        inference_request.own()?.editable()?.correlation =
+            if text.is_empty() { Correlation::None } else { Correlation::Text(text.to_owned()) };
+    }
+
+    /// Whether the server was asked to cancel the request.
+    fn TRITONSERVER_InferenceRequestIsCancelled(
+        inference_request: Live<Request>,
+        is_cancelled: Out<u8>,
+    ) {
+        is_cancelled.set(match &inference_request.source {
+            Source::Own(own) => own.state().cancelled.into(),
+            Source::Host(host) => host.reply.is_cancelled().into(),
+        });
+    }
+
+    /// Asks the server to cancel a request that is on its way.
+    fn TRITONSERVER_InferenceRequestCancel(inference_request: Live<Request>) {
+        nested::cancel(inference_request.own()?)?;
+    }
+
+    /// The priority; 0 is the model's default.
+    fn TRITONSERVER_InferenceRequestPriority(inference_request: Live<Request>, priority: Out<u32>) {
+        let set = inference_request.own()?.state().priority;
+        priority.set(u32::try_from(set).unwrap_or(u32::MAX));
+    }
+
+    /// The priority; 0 is the model's default.
+    fn TRITONSERVER_InferenceRequestPriorityUInt64(
+        inference_request: Live<Request>,
+        priority: Out<u64>,
+    ) {
+        priority.set(inference_request.own()?.state().priority);
+    }
+
+    /// Sets the priority.
+    fn TRITONSERVER_InferenceRequestSetPriority(inference_request: Live<Request>, priority: u32) {
+        inference_request.own()?.editable()?.priority = priority.into();
+    }
+
+    /// Sets the priority.
+    fn TRITONSERVER_InferenceRequestSetPriorityUInt64(
+        inference_request: Live<Request>,
+        priority: u64,
+    ) {
+        inference_request.own()?.editable()?.priority = priority;
+    }
+
+    /// How long the request may wait in the queue; 0 is the model's default.
+    fn TRITONSERVER_InferenceRequestTimeoutMicroseconds(
+        inference_request: Live<Request>,
+        timeout_us: Out<u64>,
+    ) {
+        timeout_us.set(inference_request.own()?.state().timeout_us);
+    }
+
+    /// Sets how long the request may wait in the queue.
+    fn TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(
+        inference_request: Live<Request>,
+        timeout_us: u64,
+    ) {
+        inference_request.own()?.editable()?.timeout_us = timeout_us;
+    }
+
+    /// Sets a parameter. Key and value are copied.
+    fn TRITONSERVER_InferenceRequestSetStringParameter(
+        request: Live<Request>,
+        key: Text,
+        value: Text,
+    ) {
+        request.own()?.editable()?.set_param(key.c(), Value::Text(value.c().into()));
+    }
+
+    /// Sets a parameter. The key is copied.
+    fn TRITONSERVER_InferenceRequestSetIntParameter(
+        request: Live<Request>,
+        key: Text,
+        value: i64,
+    ) {
+        request.own()?.editable()?.set_param(key.c(), Value::Int(value));
+    }
+
+    /// Sets a parameter. The key is copied.
+    fn TRITONSERVER_InferenceRequestSetBoolParameter(
+        request: Live<Request>,
+        key: Text,
+        value: Flag,
+    ) {
+        request.own()?.editable()?.set_param(key.c(), Value::Bool(value.0));
+    }
+
+    /// Sets a parameter. The key is copied.
+    fn TRITONSERVER_InferenceRequestSetDoubleParameter(
+        request: Live<Request>,
+        key: Text,
+        value: f64,
+    ) {
+        request.own()?.editable()?.set_param(key.c(), Value::Double(value));
+    }
+
+    /// Adds an input. Name and shape, which includes the batch dimension, are copied.
+    fn TRITONSERVER_InferenceRequestAddInput(
+        inference_request: Live<Request>,
+        name: Text,
+        datatype: c_int,
+        shape: *const i64,
+        dim_count: u64,
+    ) {
+        let mut state = inference_request.own()?.editable()?;
+        if state.input(name.c()).is_ok() {
+            return Err(Fault::misuse(format_args!("input '{}' was added before", name.text())));
+        }
+        if dim_count > MAX_RANK.into() || !(0..DTYPES).contains(&datatype) {
+            return Err(Fault::misuse(format_args!(
+                "input '{}' is said to have {dim_count} dimensions and data type {datatype}",
+                name.text()
+            )));
+        }
+        // SAFETY: the caller passes that many dimensions.
+        let shape = unsafe { array(shape, dim_count, "shape")? }.to_vec();
+        let name = name.c().to_owned();
+        state.inputs.push(OwnInput { name, dtype: datatype as u32, shape, parts: Vec::new() });
+    }
+
+    /// Removes an input.
+    fn TRITONSERVER_InferenceRequestRemoveInput(inference_request: Live<Request>, name: Text) {
+        let mut state = inference_request.own()?.editable()?;
+        state.input(name.c())?;
+        state.inputs.retain(|input| *input.name != *name.c());
+    }
+
+    /// Removes all inputs.
+    fn TRITONSERVER_InferenceRequestRemoveAllInputs(inference_request: Live<Request>) {
+        inference_request.own()?.editable()?.inputs.clear();
+    }
+
+    /// Adds a piece of data to an input. It is read when the request is sent, and stays the caller's.
+    fn TRITONSERVER_InferenceRequestAppendInputData(
+        inference_request: Live<Request>,
+        name: Text,
+        base: *const c_void,
+        byte_size: usize,
+        memory_type: c_int,
+        memory_type_id: i64,
+    ) {
+        append(&inference_request, name, (base, byte_size), (memory_type, memory_type_id))?;
+    }
+
+    /// The same; this server has no host policies, so the data is for all.
+    fn TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(
+        inference_request: Live<Request>,
+        name: Text,
+        base: *const c_void,
+        byte_size: usize,
+        memory_type: c_int,
+        memory_type_id: i64,
+        _host_policy_name: TextMaybe,
+    ) {
+        append(&inference_request, name, (base, byte_size), (memory_type, memory_type_id))?;
+    }
+
+    /// The same, with size and memory from attributes, which stay the caller's.
+    fn TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes(
+        inference_request: Live<Request>,
+        name: Text,
+        base: *const c_void,
+        buffer_attributes: Live<BufferAttributes>,
+    ) {
+        let a = &buffer_attributes;
+        let bytes = usize::try_from(a.bytes.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let memory = (a.memory_type.load(Ordering::Relaxed), a.memory_id.load(Ordering::Relaxed));
+        append(&inference_request, name, (base, bytes), memory)?;
+    }
+
+    /// Removes the data of an input.
+    fn TRITONSERVER_InferenceRequestRemoveAllInputData(
+        inference_request: Live<Request>,
+        name: Text,
+    ) {
+        inference_request.own()?.editable()?.input(name.c())?.parts.clear();
+    }
+
+    /// Requests an output; without any, the model returns all. The name is copied.
+    fn TRITONSERVER_InferenceRequestAddRequestedOutput(
+        inference_request: Live<Request>,
+        name: Text,
+    ) {
+        let mut state = inference_request.own()?.editable()?;
+        if !state.outputs.iter().any(|known| **known == *name.c()) {
+            state.outputs.push(name.c().to_owned());
+        }
+    }
+
+    /// Takes back the request of an output.
+    fn TRITONSERVER_InferenceRequestRemoveRequestedOutput(
+        inference_request: Live<Request>,
+        name: Text,
+    ) {
+        let mut state = inference_request.own()?.editable()?;
+        state.outputs.retain(|known| **known != *name.c());
+    }
+
+    /// Requests all outputs.
+    fn TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs(inference_request: Live<Request>) {
+        inference_request.own()?.editable()?.outputs.clear();
+    }
+
+    /// Sets the function that gets the request back, after the last response.
+    fn TRITONSERVER_InferenceRequestSetReleaseCallback(
+        inference_request: Live<Request>,
+        request_release_fn: Option<Released>,
+        request_release_userp: *mut c_void,
+    ) {
+        let Some(function) = request_release_fn else {
+            return Err(Fault::misuse("request_release_fn is null"));
+        };
+        let released = Some((function, Pointer(request_release_userp)));
+        inference_request.own()?.editable()?.released = released;
+    }
+
+    /// Sets the function that gets the responses, and the allocator of their outputs, which must outlive them.
+    fn TRITONSERVER_InferenceRequestSetResponseCallback(
+        inference_request: Live<Request>,
+        response_allocator: Maybe<Allocator>,
+        response_allocator_userp: *mut c_void,
+        response_fn: Option<Responded>,
+        response_userp: *mut c_void,
+    ) {
+        let (Some(allocator), Some(function)) = (response_allocator.0, response_fn) else {
+            return Err(Fault::misuse("response_allocator and response_fn must not be null"));
+        };
+        let allocator_user = Pointer(response_allocator_userp);
+        let user = Pointer(response_userp);
+        inference_request.own()?.editable()?.responded =
+            Some(Receiver { allocator, allocator_user, function, user });
+    }
+}
