@@ -56,8 +56,11 @@ export! {
         inference_request.set(create(Request { source: Source::Own(own) }).raw());
     }
 
-    /// Frees a request that is not on its way.
+    /// Frees a request that is not on its way; null is allowed.
     fn TRITONSERVER_InferenceRequestDelete(inference_request: Ended<Request>) {
+        if inference_request.0.is_null() {
+            return Ok(());
+        }
         drop(handles::get(inference_request.0)?.own()?.editable()?);
         handles::free(inference_request.0)?;
     }

@@ -20,8 +20,11 @@ fn at<'a, T>(all: &'a [T], index: u32, what: &str, of: &Arrived) -> Result<&'a T
 }
 
 export! {
-    /// Frees a response; its allocator gets the outputs back.
+    /// Frees a response; its allocator gets the outputs back. Null is allowed.
     fn TRITONSERVER_InferenceResponseDelete(inference_response: Ended<Response>) {
+        if inference_response.0.is_null() {
+            return Ok(());
+        }
         handles::get(inference_response.0)?.arrived()?;
         drop(handles::free(inference_response.0)?);
     }
