@@ -3,6 +3,7 @@
 use serde_json::json;
 use trtserver_tests::control::explicit;
 use trtserver_tests::http1::Response;
+use trtserver_tests::isolated::{isolated, kill, wait_until_served};
 use trtserver_tests::{Endpoint, InferenceClient, Running, Server, probe};
 
 const DECOUPLED: &str = "model_transaction_policy { decoupled: true }\n";
@@ -106,15 +107,15 @@ fn nested_requests_are_cancelled() {
         let of = |when: &str| server.metrics(&format!("{sample}\"{when}\"}}")).unwrap_or(0.0);
         of("queued") + of("executing")
     };
-    // By the model that sent it.
-    let response = server.infer("front", r#""infer_cancelled":true"#);
-    assert!(response.error_text().contains("cancelled"), "{}", response.text());
-    assert_eq!(cancelled(&server), 1.0);
-    // By the client of that model.
+    // By the client of the model that sent it.
     let client = InferenceClient::send(&server, Endpoint::HttpV2, "front", [1.0, 2.0]);
     server.wait_for_log("the probe waits to be cancelled");
     drop(client);
-    server.poll_until("the request is cancelled", |server| cancelled(server) == 2.0);
+    server.poll_until("the request is cancelled", |server| cancelled(server) == 1.0);
+    // By that model.
+    let response = server.infer("front", r#""infer_cancelled":true"#);
+    assert!(response.error_text().contains("cancelled"), "{}", response.text());
+    assert_eq!(cancelled(&server), 2.0);
     assert!(server.stop().success());
 }
 
@@ -148,13 +149,81 @@ fn models_load_and_unload_models() {
     assert!(server.stop().success());
 }
 
-/// A model in a process of its own has no other models.
+/// The calls of a model in a process of its own travel to the server.
 #[test]
-fn isolated_models_have_no_nested_inference() {
-    let server = Server::new()
-        .model("echo", probe("echo", &[]))
-        .model("front", probe("front", &[("infer", "echo"), ("isolation", "process")]))
+fn isolated_models_call_models() {
+    let wide = probe("wide", &[]).replace("dims: [ -1 ]", "dims: [ 3 ]");
+    let two = "instance_group [ { count: 2 kind: KIND_CPU } ]\n";
+    let server = explicit()
+        .model("front", isolated("front", &[]))
+        .model("middle", isolated("middle", &[("infer", "third")]))
+        .model("third", probe("third", &[("base_file", "base")]))
+        .file("third/1/base", "10")
+        .model("fails", probe("fails", &[("fail", "told to fail"), ("fail_code", "4")]))
+        .model("wide", wide)
+        .model("many", probe("many", &[]) + DECOUPLED)
+        .model("self", isolated("self", &[]) + two)
+        .model("other", probe("other", &[]))
+        .flag("--load-model=*")
         .start();
-    fails_with(&server.infer("front", ""), 501, "this host has no extension 'trts.inference'");
+    let call = |model: &str, parameters: &str| infer_with(&server, model, &[1.0, 2.0], parameters);
+    assert_eq!(outcome(&call("front", r#""infer":"third""#)), (json!([11.0, 12.0]), json!(1)));
+    let detached = call("front", r#""infer":"third","detach":true"#);
+    assert_eq!(outcome(&detached), (json!([11.0, 12.0]), json!(1)));
+    // From one process into another.
+    assert_eq!(outcome(&call("front", r#""infer":"middle""#)), (json!([11.0, 12.0]), json!(1)));
+    assert_eq!(outcome(&call("self", r#""infer":"self""#)), (json!([1.0, 2.0]), json!(1)));
+    for n in [1, 3, 40] {
+        let parameters = format!(r#""infer":"many","infer_responses":{n}"#);
+        assert_eq!(outcome(&call("front", &parameters)), (json!([1.0, 2.0]), json!(n)));
+    }
+    let large: Vec<f32> = (0..600_000u32).map(|i| i as f32).collect();
+    let echoed = infer_with(&server, "front", &large, r#""infer":"many","infer_responses":1"#);
+    assert!(outcome(&echoed).0 == json!(large));
+
+    fails_with(&call("front", r#""infer":"fails""#), 503, "told to fail");
+    fails_with(&call("front", r#""infer":"nobody""#), 404, "'nobody' is not found");
+    let wrong = call("front", r#""infer":"wide""#);
+    fails_with(&wrong, 400, "unexpected shape for input 'INPUT0' for model 'wide'");
+    let status = call("front", r#""status":"many""#);
+    fails_with(&status, 400, "ModelStatus { version: Some(1), ready: true, decoupled: true }");
+    fails_with(&call("front", r#""status":"nobody""#), 404, "'nobody' is not found");
+
+    // Loading and unloading.
+    assert_eq!(outcome(&call("front", r#""unload":"other","infer":"third""#)).1, json!(1));
+    let status = call("front", r#""status":"other""#);
+    fails_with(&status, 400, "ModelStatus { version: None, ready: false, decoupled: false }");
+    assert_eq!(outcome(&call("front", r#""load":"other","infer":"other""#)).1, json!(1));
+    fails_with(&call("front", r#""load":"front""#), 400, "model 'front' cannot load itself");
+    fails_with(&call("front", r#""load":"absent""#), 500, "failed to load 'absent'");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn nested_requests_of_a_child_process_end_with_it() {
+    let server = Server::new()
+        .model("stuck", probe("stuck", &[("until_cancelled", "true")]))
+        .model("echo", probe("echo", &[]))
+        .model("front", isolated("front", &[]))
+        .start();
+    let cancelled = |server: &Running| {
+        let sample = r#"trtserver_request_cancelled_total{model="stuck",version="1",when="#;
+        let of = |when: &str| server.metrics(&format!("{sample}\"{when}\"}}")).unwrap_or(0.0);
+        of("queued") + of("executing")
+    };
+    // By the end of the process that sent it.
+    std::thread::scope(|scope| {
+        let lost = scope.spawn(|| server.infer("front", r#""infer":"stuck""#));
+        server.wait_for_log("the probe waits to be cancelled");
+        kill(&server, "front");
+        fails_with(&lost.join().unwrap(), 500, "SIGKILL");
+    });
+    server.poll_until("the request is cancelled", |server| cancelled(server) == 1.0);
+    wait_until_served(&server, "front");
+    assert_eq!(outcome(&server.infer("front", r#""infer":"echo""#)).1, json!(1));
+    // By the model.
+    let response = server.infer("front", r#""infer":"stuck","infer_cancelled":true"#);
+    assert!(response.error_text().contains("cancelled"), "{}", response.text());
+    assert_eq!(cancelled(&server), 2.0);
     assert!(server.stop().success());
 }

@@ -63,7 +63,12 @@ impl ServerModels for NestedModels {
             parts: Some((began.unwrap_or(served), in_flight)),
             runtime: self.runtime.clone(),
         });
-        Ok(Queued { responder, hold })
+        let cancel = Arc::new(move || {
+            if let Some(responder) = responder.upgrade() {
+                responder.cancel_token.cancel();
+            }
+        });
+        Ok(Queued { cancel, hold })
     }
 
     fn status(&self, model: &str, version: Option<i64>) -> Result<ModelStatus> {

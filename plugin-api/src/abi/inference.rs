@@ -3,7 +3,7 @@
 
 use super::types::{Buf, Error, Param, Scope, Str};
 
-/// Name of [`InferenceExtension`], offered by hosts that serve the models of a repository.
+/// Name of [`InferenceExtension`], offered by hosts that serve the models of a repository, also to backends in processes of their own.
 pub const INFERENCE: &str = "trts.inference";
 pub const INFERENCE_VERSION: u32 = 1;
 

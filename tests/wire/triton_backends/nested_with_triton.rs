@@ -9,16 +9,19 @@ const EXPLICIT: [&str; 2] = ["--model-control-mode=explicit", "--load-model=*"];
 
 #[test]
 fn models_ask_each_other() {
-    let server = Server::new()
-        .triton_start_line()
-        .backend_dir(Triton::backends())
-        .copy_models(MODELS)
-        .flag(EXPLICIT[0])
-        .flag(EXPLICIT[1])
-        .flag("--backend-config=python,isolation=none")
-        .start();
-    python_v2(&server, SCRIPT, &[]);
-    assert!(server.stop().success());
+    // In processes of their own, and in that of the server.
+    for isolation in ["process", "none"] {
+        let server = Server::new()
+            .triton_start_line()
+            .backend_dir(Triton::backends())
+            .copy_models(MODELS)
+            .flag(EXPLICIT[0])
+            .flag(EXPLICIT[1])
+            .flag(format!("--backend-config=python,isolation={isolation}"))
+            .start();
+        python_v2(&server, SCRIPT, &[]);
+        assert!(server.stop().success());
+    }
 }
 
 #[test]

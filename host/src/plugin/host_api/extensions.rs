@@ -26,13 +26,11 @@ const fn offered(name: &'static CStr, version: u32) -> Extension {
     Extension { name: literal(name), version, pad: 0 }
 }
 
-/// Extensions that [`get_extension`] has tables for. The process of an isolated model has no other models.
-pub(super) const fn extensions(isolated: bool, device: bool) -> &'static [Extension] {
-    match (isolated, device) {
-        (false, false) => &[NESTED, MEMORIES, MEASURES],
-        (false, true) => &[DEVICES, NESTED, MEMORIES, MEASURES],
-        (true, false) => &[MEMORIES, MEASURES],
-        (true, true) => &[DEVICES, MEMORIES, MEASURES],
+/// Extensions that [`get_extension`] has tables for.
+pub(super) const fn extensions(device: bool) -> &'static [Extension] {
+    match device {
+        false => &[NESTED, MEMORIES, MEASURES],
+        true => &[DEVICES, NESTED, MEMORIES, MEASURES],
     }
 }
 
@@ -62,9 +60,7 @@ pub(super) unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const
             DEVICE if version <= DEVICE_VERSION => {
                 devices::table().map_or(std::ptr::null(), |table| (&raw const *table).cast())
             }
-            INFERENCE if version <= INFERENCE_VERSION && !is_isolated() => {
-                (&raw const inference::TABLE).cast()
-            }
+            INFERENCE if version <= INFERENCE_VERSION => (&raw const inference::TABLE).cast(),
             MEMORY if version <= MEMORY_VERSION => (&raw const memory::TABLE).cast(),
             METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),
             _ => std::ptr::null(),

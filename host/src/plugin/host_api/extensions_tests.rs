@@ -10,21 +10,19 @@ fn find(name: &str, version: u32) -> *const u8 {
 
 #[test]
 fn every_offered_extension_has_a_table_of_its_version() {
-    for extension in extensions(false, devices::table().is_some()) {
+    for extension in extensions(devices::table().is_some()) {
         // SAFETY: literals.
         let name = unsafe { read(extension.name) };
         assert!(!find(&name, extension.version).is_null(), "{name}");
         assert!(!find(&name, 0).is_null(), "{name}: an older version");
         assert!(find(&name, extension.version + 1).is_null(), "{name}: a newer version");
     }
-    let names = |isolated, device| -> Vec<String> {
+    let names = |device| -> Vec<String> {
         // SAFETY: literals.
-        extensions(isolated, device).iter().map(|e| unsafe { read(e.name) }).collect()
+        extensions(device).iter().map(|e| unsafe { read(e.name) }).collect()
     };
-    assert_eq!(names(false, true), [DEVICE, INFERENCE, MEMORY, METRICS]);
-    assert_eq!(names(false, false), [INFERENCE, MEMORY, METRICS]);
-    assert_eq!(names(true, true), [DEVICE, MEMORY, METRICS]);
-    assert_eq!(names(true, false), [MEMORY, METRICS]);
+    assert_eq!(names(true), [DEVICE, INFERENCE, MEMORY, METRICS]);
+    assert_eq!(names(false), [INFERENCE, MEMORY, METRICS]);
     assert_eq!(find(DEVICE, 1).is_null(), devices::table().is_none());
 }
 

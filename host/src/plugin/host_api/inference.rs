@@ -4,14 +4,14 @@ use super::basics::no_scope;
 use super::guard::{guard, guard_value, put};
 use super::scope::Scope;
 use crate::error::{Error as HostError, Result};
-use crate::plugin::nested::{self, Deliver};
+use crate::plugin::nested::{self, Cancel, Deliver};
 use crate::plugin::text::{PluginError, c_text, number_of, read};
 use crate::request::buffer::AlignedBuf;
 use crate::request::dtype::DType;
-use crate::request::{CorrelationId, InferResponse, Parameter, Responder, Sequence};
+use crate::request::{CorrelationId, InferResponse, Parameter, Sequence};
 use bytes::Bytes;
 use std::mem::size_of;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use trtserver_plugin_api::abi::inference::{
     InferenceExtension, ModelStatus, Nested, NestedHandler, NestedInput, NestedRequest,
 };
@@ -29,7 +29,7 @@ pub(super) static TABLE: InferenceExtension = InferenceExtension {
 };
 
 /// The target of a `trts_nested`.
-struct Handle(Weak<Responder>);
+struct Handle(Cancel);
 
 unsafe extern "C" fn infer(
     scope: *mut types::Scope,
@@ -45,9 +45,9 @@ unsafe extern "C" fn infer(
         // SAFETY: what the request points at is valid during the call.
         let request = unsafe { owned(scope, request)? };
         let handler = Arc::new(Handler(handler));
-        let responder = scope.nested.infer(scope.label(), nested::server()?, request, handler)?;
+        let cancel = scope.nested.infer(scope.label(), nested::server()?, request, handler)?;
         if !out.is_null() {
-            let handle = Box::into_raw(Box::new(Handle(responder)));
+            let handle = Box::into_raw(Box::new(Handle(cancel)));
             // SAFETY: valid for writing one handle.
             unsafe { put(out, handle.cast())? };
         }
@@ -59,8 +59,8 @@ unsafe extern "C" fn nested_cancel(nested: *const Nested) {
     guard_value((), || {
         // SAFETY: null or a handle of `infer` that was not released.
         let handle = unsafe { nested.cast::<Handle>().as_ref() };
-        if let Some(responder) = handle.and_then(|handle| handle.0.upgrade()) {
-            responder.cancel_token.cancel();
+        if let Some(Handle(cancel)) = handle {
+            cancel();
         }
     });
 }

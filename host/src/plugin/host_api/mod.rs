@@ -40,7 +40,7 @@ struct Shared(HostTable);
 unsafe impl Sync for Shared {}
 
 const fn host_table(isolated: bool, device: bool) -> HostTable {
-    let extensions = extensions::extensions(isolated, device);
+    let extensions = extensions::extensions(device);
     HostTable {
         size: std::mem::size_of::<HostTable>() as u64,
         abi_major: ABI_MAJOR,

@@ -1,9 +1,10 @@
-//! Reads the control connection of a child: control responses, log records, metrics, reports of memory.
+//! Reads the control connection of a child: control responses, log records, metrics, reports of memory, nested calls.
 
 use super::exit_reason::KillReason;
 use super::messages::{
     ControlMessage, LogRecord, MemoryReport, Metric, MetricValue, control_message,
 };
+use super::nested::NestedCalls;
 use super::process::Process;
 use super::wire::{Received, Receiver};
 use crate::error::{Error, Result};
@@ -15,8 +16,9 @@ use std::sync::Arc;
 use trtserver_plugin_api::abi::extensions::metric_kind;
 use trtserver_plugin_api::abi::types::{Memory, level};
 
-/// Reads until the connection ends. The metrics of the child and what it reported are removed then.
-pub fn listen(mut receiver: Receiver, process: &Process) {
+/// Reads until the connection ends. The metrics of the child and what it reported are removed then, its nested requests cancelled.
+pub fn listen(mut receiver: Receiver, process: &Arc<Process>) {
+    let nested = NestedCalls::new(process);
     let mut metrics = Metrics::default();
     let mut reports = Reports::new(&process.label);
     loop {
@@ -32,6 +34,7 @@ pub fn listen(mut receiver: Receiver, process: &Process) {
                 }
                 Some(control_message::Kind::Value(value)) => metrics.put(&value),
                 Some(control_message::Kind::Memory(report)) => reports.put(report),
+                Some(control_message::Kind::Nested(call)) => nested.call(call),
                 None => {}
             },
             Ok(Received::TimedOut) => {}

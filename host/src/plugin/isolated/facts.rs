@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::plugin::backend_facts::{BackendFacts, MIN_STACK};
 use crate::plugin::batch::views::tensor_flags_of;
 use crate::plugin::library::table;
-use crate::plugin::text::{PluginError, c_text};
+use crate::plugin::text::{PluginError, c_text, number_of};
 use crate::plugin::{InstanceFacts, ModelFacts, Patch, ProbeFacts};
 use crate::request::{Signature, TensorSpec};
 use prost::Message;
@@ -136,6 +136,18 @@ pub fn backend(info: messages::BackendInfo) -> Result<BackendFacts> {
 
 pub fn patch(patch: messages::Patch) -> Patch {
     Patch { format: patch.format, data: patch.data }
+}
+
+/// Errors and log records are truncated to this many bytes.
+pub const MAX_TEXT: usize = 1 << 20;
+
+pub fn failure(error: &Error) -> messages::Failure {
+    let text = &error.message;
+    messages::Failure {
+        code: number_of(error.code),
+        text: text[..text.floor_char_boundary(MAX_TEXT)].into(),
+        model_broken: error.model_broken,
+    }
 }
 
 pub fn error(failure: &messages::Failure) -> Error {

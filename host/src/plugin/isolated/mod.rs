@@ -13,6 +13,7 @@ mod instance; // an isolated instance, as the rest of the server sees it
 mod limits; // response and open deadlines
 pub mod messages; // the protocol
 mod model; // an isolated model, as the rest of the server sees it
+mod nested; // requests of the child to models of the server
 mod one_shot; // children that serve one control request
 mod outstanding; // outstanding requests of an instance
 mod params; // request and response parameters as messages

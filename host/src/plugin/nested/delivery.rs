@@ -4,15 +4,15 @@
 //! thread starts with the scope's first request and ends with the scope.
 
 use super::stream::NestedStream;
-use super::{NestedRequest, Queued, ResponseEnd, ServerModels};
+use super::{Cancel, NestedRequest, Queued, ResponseEnd, ServerModels};
 use crate::error::{Code, Error, Result};
 use crate::plugin::backend_facts::DEFAULT_STACK;
-use crate::request::{InferResponse, Responder, ResponseSink, SingleResponse};
+use crate::request::{InferResponse, ResponseSink, SingleResponse};
 use crate::sync::{Condvar, Mutex};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 /// Calls a handler with a response; `last`: the final one.
@@ -63,7 +63,7 @@ struct Next {
 }
 
 impl Delivery {
-    /// Sends a request; `handler` receives its responses. Returns a reference for cancellation.
+    /// Sends a request; `handler` receives its responses. Returns what cancels it.
     ///
     /// # Errors
     /// The request was not queued; the handler receives nothing. Or the scope is closed.
@@ -73,7 +73,7 @@ impl Delivery {
         server: &dyn ServerModels,
         request: NestedRequest,
         handler: Arc<dyn Deliver>,
-    ) -> Result<Weak<Responder>> {
+    ) -> Result<Cancel> {
         let of = self.begin(label, handler)?;
         let make_sink = |decoupled: bool| ResponseEnd {
             sink: NestedSink {
@@ -86,25 +86,23 @@ impl Delivery {
         };
         match server.submit(request, &make_sink) {
             Ok(queued) => {
-                let responder = Weak::clone(&queued.responder);
+                let cancel = Arc::clone(&queued.cancel);
                 let mut unused = Some(queued);
                 if let Some(open) = self.shared.state.lock().open.get_mut(&of) {
                     open.queued = unused.take();
                 }
                 // Its last response was delivered already, or the scope was closed meanwhile.
-                if unused.is_some()
-                    && let Some(responder) = responder.upgrade()
-                {
-                    responder.cancel_token.cancel();
+                if unused.is_some() {
+                    cancel();
                 }
-                Ok(responder)
+                Ok(cancel)
             }
             Err(e) => {
                 let begun = self.shared.state.lock().open.remove(&of);
                 match begun {
                     Some(_) => Err(e),
                     // The scope was closed meanwhile, which its handler was told.
-                    None => Ok(Weak::new()),
+                    None => Ok(Arc::new(|| {})),
                 }
             }
         }
@@ -134,26 +132,21 @@ impl Delivery {
 
     /// Cancels what is open; each handler is called a last time with CANCELLED, and none after this returns.
     pub fn close(&self) {
-        let (discarded, responders) = {
+        let (discarded, open) = {
             let mut state = self.shared.state.lock();
             state.closed = true;
-            let responders: Vec<_> = state
-                .open
-                .values()
-                .filter_map(|open| Some(Weak::clone(&open.queued.as_ref()?.responder)))
-                .collect();
+            let queued = state.open.values().filter_map(|open| open.queued.as_ref());
+            let open: Vec<Cancel> = queued.map(|queued| Arc::clone(&queued.cancel)).collect();
             let ended: Vec<u64> = state.open.keys().copied().collect();
             let cancelled = ended.into_iter().map(|of| {
                 let why = "the model or instance that sent the request is being closed";
                 Response { of, result: Err(Error::new(Code::Cancelled, why)), last: true }
             });
-            (std::mem::replace(&mut state.responses, cancelled.collect()), responders)
+            (std::mem::replace(&mut state.responses, cancelled.collect()), open)
         };
         self.shared.changed.notify_all();
         drop(discarded);
-        for responder in responders.iter().filter_map(Weak::upgrade) {
-            responder.cancel_token.cancel();
-        }
+        open.iter().for_each(|cancel| cancel());
         let thread = self.thread.lock().take();
         if let Some(thread) = thread.filter(|t| t.thread().id() != thread::current().id()) {
             let _ = thread.join();

@@ -3,6 +3,7 @@
 use super::super::{MakeSink, ModelStatus};
 use super::*;
 use crate::request::RequestContext;
+use crate::request::Responder;
 use crate::request::testing::signature;
 use bytes::Bytes;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -28,8 +29,10 @@ impl ServerModels for Models {
         };
         let responder = Responder::new(context, end.sink);
         let weak = Arc::downgrade(&responder);
+        let cancel =
+            Arc::new(move || weak.upgrade().into_iter().for_each(|r| r.cancel_token.cancel()));
         self.0.send(responder).unwrap();
-        Ok(Queued { responder: weak, hold: Box::new(()) })
+        Ok(Queued { cancel, hold: Box::new(()) })
     }
 
     fn status(&self, _: &str, _: Option<i64>) -> Result<ModelStatus> {
@@ -70,7 +73,7 @@ impl Test {
         Self { delivery: Delivery::default(), models, responders, seen, sender }
     }
 
-    fn infer(&self, model: &str) -> Result<Weak<Responder>> {
+    fn infer(&self, model: &str) -> Result<Cancel> {
         let request = NestedRequest {
             model: model.to_owned(),
             version: None,

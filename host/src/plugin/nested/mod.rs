@@ -7,10 +7,10 @@ mod stream; // limit of responses that a handler has not received
 pub use delivery::{Deliver, Delivery};
 
 use crate::error::{Error, Result};
-use crate::request::{Parameter, Responder, Sequence, Shape, Sink, TensorData, dtype::DType};
+use crate::request::{Parameter, Sequence, Shape, Sink, TensorData, dtype::DType};
 use bytes::Bytes;
 use std::any::Any;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 /// A request of a backend to a model of the server.
 pub struct NestedRequest {
@@ -34,10 +34,12 @@ pub struct NestedInput {
     pub data: TensorData,
 }
 
+/// Cancels a request, unless it has ended. Does not keep it alive.
+pub type Cancel = Arc<dyn Fn() + Send + Sync>;
+
 /// A request that was queued.
 pub struct Queued {
-    /// Does not keep the request alive.
-    pub responder: Weak<Responder>,
+    pub cancel: Cancel,
     /// Keeps the model open and counts the request as in flight; dropped after the last response was delivered.
     pub hold: Box<dyn Any + Send>,
 }

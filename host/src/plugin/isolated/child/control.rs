@@ -1,15 +1,10 @@
 //! Sends messages over the control connection, and ends the process when the host is gone.
 
 use crate::error::{Code, Error, Result};
-use crate::plugin::isolated::messages::{
-    ControlMessage, ControlResponse, Failure, control_message,
-};
+use crate::plugin::isolated::facts::failure;
+use crate::plugin::isolated::messages::{ControlMessage, ControlResponse, control_message};
 use crate::plugin::isolated::wire::Sender;
-use crate::plugin::text::number_of;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Errors and log records are truncated to this many bytes.
-pub const MAX_TEXT: usize = 1 << 20;
 
 /// The sending half of the control connection.
 pub struct Control {
@@ -46,6 +41,17 @@ impl Control {
         }
     }
 
+    /// Sends a nested call.
+    ///
+    /// # Errors
+    /// It is too long for a message.
+    pub fn call(&self, call: control_message::Kind) -> Result<()> {
+        match self.sender.send(&ControlMessage { kind: Some(call) }) {
+            Err(e) if e.code != Code::InvalidArg && !self.is_ending() => exit_without_host(),
+            sent => sent,
+        }
+    }
+
     /// Responds to control request `number`; 0 = no response is sent.
     pub fn respond(&self, number: u64, result: Result<ControlResponse>) {
         let response = result.unwrap_or_else(|e| {
@@ -67,15 +73,6 @@ impl Control {
 
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire)
-    }
-}
-
-pub fn failure(error: &Error) -> Failure {
-    let text = &error.message;
-    Failure {
-        code: number_of(error.code),
-        text: text[..text.floor_char_boundary(MAX_TEXT)].into(),
-        model_broken: error.model_broken,
     }
 }
 

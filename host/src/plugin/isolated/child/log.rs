@@ -1,7 +1,8 @@
 //! Logging of the child: forwards every record to the host, which logs it.
 
-use super::control::{Control, MAX_TEXT};
+use super::control::Control;
 use crate::log;
+use crate::plugin::isolated::facts::MAX_TEXT;
 use crate::plugin::isolated::messages::{LogRecord, control_message};
 use crate::plugin::set_log_level;
 use std::sync::Arc;

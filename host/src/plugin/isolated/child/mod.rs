@@ -14,6 +14,7 @@ mod log; // forwards log records
 mod main_thread; // opens and closes
 mod metrics; // forwards metrics
 mod model; // decodes and opens the model
+mod nested; // the models of the server
 mod regions; // maps client shared memory
 mod requests; // decodes requests
 mod responses; // sends responses
@@ -24,10 +25,12 @@ use crate::plugin::crash_report;
 use crate::plugin::host_api::{reported_memory, set_isolated};
 use crate::plugin::isolated::messages::{MemoryReport, control_message};
 use crate::plugin::load_priority::{self, LowPriority};
+use crate::plugin::serve_nested;
 use control::Control;
 use control_reader::ControlReader;
 use instance::Instances;
 use main_thread::MainThread;
+use nested::{NestedCalls, RemoteModels};
 use rustix::net::AddressFamily;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::os::unix::net::UnixStream;
@@ -75,10 +78,17 @@ pub fn run() -> ExitCode {
         }));
     });
     set_isolated();
+    let nested = NestedCalls::new(&control);
+    serve_nested(RemoteModels::new(&nested));
     let instances = Arc::new(Instances::default());
     let (jobs, inbox) = channel();
-    let host =
-        ControlReader { receiver, jobs, control: control.clone(), instances: instances.clone() };
+    let host = ControlReader {
+        receiver,
+        jobs,
+        control: control.clone(),
+        instances: instances.clone(),
+        nested,
+    };
     let reader = std::thread::Builder::new().name("control".into()).spawn(move || host.run());
     if let Err(e) = reader {
         eprintln!("trtserver plugin-host: no thread could be started: {e}");

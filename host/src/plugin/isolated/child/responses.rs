@@ -1,11 +1,11 @@
 //! Sends responses to the host over the work connection of an instance.
 
-use super::control::failure;
 use super::unread::StreamRequest;
 use crate::arena::{Arena, SharedRange};
 use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::ledger::Holder;
+use crate::plugin::isolated::facts::failure;
 use crate::plugin::isolated::messages::{Output, Response, ResponseData};
 use crate::plugin::isolated::params;
 use crate::plugin::isolated::work_channel::WorkSender;

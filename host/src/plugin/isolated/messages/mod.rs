@@ -10,12 +10,17 @@
 //! Both ends are the same executable, so messages need no versions.
 
 mod control; // over the control connection
+mod nested; // of nested inference
 mod work; // over a work connection
 
 pub use control::{
     Adapted, BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, Devices,
     DirEntry, Empty, Handshake, InstanceFacts, LogRecord, MemoryReport, Metric, MetricValue,
     ModelFacts, Patch, ProbeFacts, SecondaryDevice, TensorSpec, control_message, control_request,
+};
+pub use nested::{
+    LoadModel, ModelFile, ModelQuery, ModelStatus, NamedTensor, NestedCall, NestedData,
+    NestedInfer, NestedReply, UnloadModel, nested_call,
 };
 pub use work::{
     Destination, ExecuteBatch, Input, Output, Param, Region, Request, RequestStream, Response,
