@@ -325,9 +325,3 @@ fn v2_clients_read_memory_usage() {
     let server = Server::new().model("slow", probe("slow", &[("delay_ms", "2000")])).start();
     python_v2(&server, "v2_memory.py", &[]);
 }
-
-#[test]
-fn resident_memory_after_large_tensors_returns_to_the_system() {
-    let server = Server::new().model("echo", probe("echo", &[])).start();
-    python_v2(&server, "v2_resident_memory.py", &[]);
-}
