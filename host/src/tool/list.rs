@@ -35,6 +35,7 @@ pub fn command() -> Command {
         .arg(
             Arg::new("backend-dir")
                 .long("backend-dir")
+                .visible_alias("backend-directory")
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
                 .action(ArgAction::Append)

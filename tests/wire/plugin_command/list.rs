@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use trtserver_tests::triton::Triton;
 use trtserver_tests::{Server, compile_c, dist, folder};
 
 #[test]
@@ -107,6 +108,18 @@ fn list_names_a_library_that_is_not_named_like_a_plugin() {
     let listed = tool("list", &[&"--backend-dir", &dir.path()]);
     let text = format!("'{}' is not a plugin by its name", file.display());
     assert!(listed.stdout.contains(&text), "{}", listed.stdout);
+}
+
+#[test]
+fn list_names_the_interface_of_backends_built_with_triton() {
+    let listed = tool("list", &[&"--backend-directory", &Triton::backends()]);
+    assert_eq!(listed.code(), 0, "{}{}", listed.stdout, listed.stderr);
+    let line = listed.stdout.lines().find(|line| line.starts_with("python ")).expect("a line");
+    for part in
+        ["triton-1.", "Triton backend API 1.", "process", "libtriton_python.so (through triton)"]
+    {
+        assert!(line.contains(part), "{part}: {line}");
+    }
 }
 
 #[test]
