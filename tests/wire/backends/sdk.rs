@@ -106,7 +106,7 @@ fn streams_words(example: &str, backend: &str) {
         .model("endless", with("delay_ms", "600000"))
         .model("three", with("max_words", "3"))
         .start();
-    assert_eq!(processes(&server, "").len(), 3);
+    server.poll_until("each model has a process", |server| processes(server, "").len() == 3);
     python_v2(&server, "sdk_streaming.py", &[]);
     assert!(server.stop().success());
     for (value, why) in
