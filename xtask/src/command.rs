@@ -59,7 +59,8 @@ fn line(command: &Command) -> String {
         .join(" ")
 }
 
-fn cannot_start(command: &Command, error: &std::io::Error, hint: &str) -> String {
+/// The error of a program that did not start.
+pub fn cannot_start(command: &Command, error: &std::io::Error, hint: &str) -> String {
     let reason = if error.kind() == ErrorKind::NotFound {
         "not found".to_owned()
     } else {
@@ -68,7 +69,8 @@ fn cannot_start(command: &Command, error: &std::io::Error, hint: &str) -> String
     format!("cannot start `{}`: {reason}{}", line(command), hint_text(hint))
 }
 
-fn failed(command: &Command, status: &str, hint: &str) -> String {
+/// The error of a program that ended with `status`.
+pub fn failed(command: &Command, status: &str, hint: &str) -> String {
     format!("`{}` failed ({status}){}", line(command), hint_text(hint))
 }
 

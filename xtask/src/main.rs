@@ -8,6 +8,7 @@ mod client_programs;
 mod command;
 mod demo;
 mod deny;
+mod failures;
 mod gate;
 mod gpu_test;
 mod paths;

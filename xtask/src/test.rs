@@ -4,6 +4,7 @@ use crate::azurite;
 use crate::build;
 use crate::command::{Result, cargo, output, run, say};
 use crate::deny;
+use crate::failures;
 use crate::gate;
 use crate::paths::Paths;
 use crate::perf_analyzer;
@@ -92,7 +93,7 @@ pub fn step_names() -> Vec<&'static str> {
 /// Runs the selected steps and prints a summary, which ends with what was left out.
 pub fn test(paths: &Paths, options: &Options) -> Result<()> {
     let mut report = String::new();
-    let (mut failed, mut left_out) = (Vec::new(), Vec::new());
+    let (mut failed, mut errors, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     let selected = |name: &str| options.only.is_empty() || options.only.iter().any(|o| o == name);
     let steps: Vec<_> = STEPS.iter().filter(|(name, _)| selected(name)).collect();
     for (number, (name, step)) in steps.iter().enumerate() {
@@ -109,11 +110,16 @@ pub fn test(paths: &Paths, options: &Options) -> Result<()> {
             Ok(Outcome::Skipped(reason)) => ("skipped", reason),
             Err(e) => {
                 say(format!("test: {name}: {e}"));
+                errors.push(format!("{name}: {e}"));
                 failed.push(*name);
                 ("FAILED", "")
             }
         };
         report += &format!("  {name:<10}{result:<8}{seconds:>7.1} s  {remark}\n");
+    }
+    // Again, since steps that follow print much.
+    for error in errors {
+        eprintln!("\n{error}");
     }
     eprint!("\n{report}");
     let passed = failed.is_empty();
@@ -199,7 +205,9 @@ fn rust(paths: &Paths, options: &Options) -> Result<Outcome> {
     command.args(["test", "--workspace", "--no-fail-fast"]);
     let skip = options.left_out().flat_map(|framework| ["--skip", framework.tests]);
     command.arg("--").args(skip);
-    run(command.env("TRTSERVER_DIST", dist).envs(environments), "")?;
+    // Tests make backends panic on purpose; backtraces of them would hide the failures.
+    command.env("RUST_BACKTRACE", "0");
+    failures::run(command.env("TRTSERVER_DIST", dist).envs(environments))?;
     let left_out = options.left_out().map(|framework| {
         let count = tests_named(paths, framework.tests)?;
         let Framework { title, name, .. } = framework;
