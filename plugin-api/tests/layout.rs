@@ -91,7 +91,7 @@ structs! {
     inference::NestedInput => trts_nested_input { name, dtype, rank, shape, parts, n_parts, pad }
     inference::NestedRequest => trts_nested_request { size, model, version, id, correlation_id_string, correlation_id, priority, timeout_us, deadline_ns, flags, n_inputs, n_outputs, n_params, inputs, outputs, params, reserved }
     inference::NestedOutput => trts_nested_output { name, dtype, rank, shape, data }
-    inference::NestedResponse => trts_nested_response { size, error, outputs, params, n_outputs, n_params, last, pad, reserved }
+    inference::NestedResponse => trts_nested_response { size, error, outputs, params, n_outputs, n_params, last, pad, version, reserved }
     inference::NestedHandler => trts_nested_handler { func, user }
     inference::ModelStatus => trts_model_status { size, version, ready, decoupled, reserved }
     inference::InferenceExtension => trts_inference_extension { size, infer, nested_cancel, nested_release, model_status, model_load, model_unload }

@@ -1,9 +1,10 @@
 //! Nested inference: models that send requests to other models, ask for their status, load and unload them.
 
 use serde_json::json;
-use trtserver_tests::control::explicit;
+use std::fs;
+use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::http1::Response;
-use trtserver_tests::isolated::{isolated, kill, wait_until_served};
+use trtserver_tests::isolated::{is_alive, isolated, kill, stop, wait_until_served};
 use trtserver_tests::{Endpoint, InferenceClient, Running, Server, probe};
 
 const DECOUPLED: &str = "model_transaction_policy { decoupled: true }\n";
@@ -225,5 +226,110 @@ fn nested_requests_of_a_child_process_end_with_it() {
     let response = server.infer("front", r#""infer":"stuck","infer_cancelled":true"#);
     assert!(response.error_text().contains("cancelled"), "{}", response.text());
     assert_eq!(cancelled(&server), 2.0);
+    assert!(server.stop().success());
+}
+
+/// Inference with one FP32 input of that many zeros.
+fn large(server: &Running, model: &str, values: usize, parameters: &str) -> Response {
+    let bytes = values * 4;
+    let json = format!(
+        r#"{{"parameters":{{"binary_data_output":true{parameters}}},"inputs":[{{"name":"INPUT0","datatype":"FP32","shape":[1,{values}],"parameters":{{"binary_data_size":{bytes}}}}}]}}"#,
+    );
+    let head = [("Inference-Header-Content-Length", json.len().to_string())];
+    let head = head.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let body = [json.as_bytes(), &vec![0; bytes]].concat();
+    server.post(&format!("/v2/models/{model}/infer"), &head, body)
+}
+
+/// Parameters and the version reach the model that sent the request.
+#[test]
+fn responses_tell_version_and_parameters() {
+    let server = Server::new()
+        .model("local", probe("local", &[]))
+        .model("isolated", isolated("isolated", &[]))
+        .model("inner", probe("inner", &[("infer", "last")]))
+        .file("inner/3/empty", "")
+        .model("last", probe("last", &[]))
+        .start();
+    for model in ["local", "isolated"] {
+        let response = infer_with(&server, model, &[1.0], r#""infer":"inner""#).json();
+        let parameters = &response["parameters"];
+        assert_eq!(parameters["version"], json!(3), "{model}: {response}");
+        assert_eq!(parameters["of_responses"], json!("1"), "{model}: {response}");
+        assert_eq!(parameters["of_version"], json!("1"), "{model}: {response}");
+    }
+    assert!(server.stop().success());
+}
+
+/// A model does not send more than the limit of unread responses to a handler that does not return.
+#[test]
+fn responses_to_a_slow_handler_are_limited() {
+    for sender in [probe("front", &[]), isolated("front", &[])] {
+        let server = Server::new()
+            .model("front", sender)
+            .model("many", probe("many", &[]) + DECOUPLED)
+            .start();
+        let file = server.models().path().join("go_on");
+        let parameters = format!(
+            r#","infer":"many","infer_responses":60,"infer_until_file":"{}""#,
+            file.display()
+        );
+        std::thread::scope(|scope| {
+            // 60 responses of 1 MiB; the limit is 8 MiB.
+            let client = scope.spawn(|| large(&server, "front", 1 << 18, &parameters));
+            server.wait_for_log("the handler of the probe waits");
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            let done = server.metrics(r#"nv_inference_request_success{model="many",version="1"}"#);
+            fs::write(&file, "").expect("a file in a folder of ours");
+            assert_eq!(done.unwrap_or(0.0), 0.0, "the model has sent all responses");
+            let response = client.join().expect("the request");
+            assert_eq!(response.status, 200, "{}", response.text());
+            let json = String::from_utf8_lossy(&response.body[..300]).into_owned();
+            assert!(json.contains(r#""responses":60"#), "{json}");
+        });
+        assert!(server.stop().success());
+    }
+}
+
+/// A child that stopped reading, with a large response on its way to it, delays neither its unload nor other models.
+#[test]
+fn stopped_child_with_a_large_response_can_be_unloaded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("respond");
+    let waits = [("until_file", &*file.to_string_lossy())];
+    let server = explicit()
+        .model("front", isolated("front", &[]))
+        .model("echo", probe("echo", &waits))
+        .flag("--load-model=*")
+        .flag("--exit-timeout-secs=1")
+        .start();
+    std::thread::scope(|scope| {
+        let lost = scope.spawn(|| large(&server, "front", 4 << 20, r#","infer":"echo""#));
+        server.wait_for_log("the probe waits for the file");
+        let pid = stop(&server, "front");
+        fs::write(&file, "").expect("a file in a folder of ours");
+        let done = r#"nv_inference_request_success{model="echo",version="1"}"#;
+        server.poll_until("the response is sent", |s| s.metrics(done) == Some(1.0));
+        assert_eq!(server.infer("echo", "").status, 200);
+        assert_ok(server.unload("front"));
+        let response = lost.join().expect("the request");
+        fails_with(&response, 500, "while its model was being unloaded");
+        server.poll_until("its process is gone", |_| !is_alive(pid));
+    });
+    assert_ok(server.load("front"));
+    assert_eq!(server.infer("front", "").status, 200);
+    assert!(server.stop().success());
+}
+
+/// An isolated model sends and receives at most 64 MiB at once.
+#[test]
+fn too_large_request_of_an_isolated_model_fails() {
+    let server = Server::new()
+        .model("front", isolated("front", &[]))
+        .model("echo", probe("echo", &[]))
+        .start();
+    let response = large(&server, "front", 17 << 20, r#","infer":"echo""#);
+    fails_with(&response, 400, "too long for the connection between two processes");
+    assert_eq!(large(&server, "front", 8 << 20, r#","infer":"echo""#).status, 200);
     assert!(server.stop().success());
 }

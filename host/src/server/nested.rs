@@ -54,11 +54,15 @@ impl ServerModels for NestedModels {
         let exact = request.version.is_some();
         let served = ctx.models.find(&request.model, request.version).map_err(v2_missing)?;
         let end = make_sink(served.decoupled());
+        end.version.set(served.version);
         let submitted = unchecked(&served, request).and_then(|unchecked| {
             let unchecked = UncheckedRequest { stream: end.stream, ..unchecked };
             unchecked.submit_where_begun(&ctx, &served, exact, received_ns, end.sink)
         });
         let (responder, began) = submitted.map_err(|e| refused(&served, received_ns, e))?;
+        if let Some(began) = &began {
+            end.version.set(began.version);
+        }
         let hold: Box<dyn Any + Send> = Box::new(Hold {
             parts: Some((began.unwrap_or(served), in_flight)),
             runtime: self.runtime.clone(),

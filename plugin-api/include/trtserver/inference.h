@@ -69,7 +69,8 @@ typedef struct trts_nested_response {
   uint32_t n_params;
   uint32_t last; /* not 0: the handler is not called again */
   uint32_t pad;
-  uint64_t reserved[4];
+  int64_t version; /* which has executed the request; below 0 when none has */
+  uint64_t reserved[3];
 } trts_nested_response;
 
 /* Receives the responses of a nested request. */

@@ -88,7 +88,9 @@ pub struct NestedResponse {
     /// Not 0: the handler is not called again.
     pub last: u32,
     pub pad: u32,
-    pub reserved: [u64; 4],
+    /// The version that has executed the request; below 0 when none has.
+    pub version: i64,
+    pub reserved: [u64; 3],
 }
 
 /// Receives the responses of a nested request.

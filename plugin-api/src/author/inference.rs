@@ -213,6 +213,8 @@ pub struct InferenceResponse {
     pub outputs: Vec<(String, Dtype, Vec<i64>, Vec<u8>)>,
     /// Parameters as text.
     pub params: Vec<(String, String)>,
+    /// The version that has executed the request.
+    pub version: Option<i64>,
 }
 
 impl View<'_> {
@@ -244,6 +246,7 @@ impl View<'_> {
         Ok(InferenceResponse {
             outputs: outputs.iter().map(output).collect(),
             params: params.iter().map(|(key, value)| (key.to_owned(), text(value))).collect(),
+            version: (raw.version >= 0).then_some(raw.version),
         })
     }
 }

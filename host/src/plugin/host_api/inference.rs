@@ -285,7 +285,7 @@ unsafe impl Send for Handler {}
 unsafe impl Sync for Handler {}
 
 impl Deliver for Handler {
-    fn deliver(&self, result: Result<Option<InferResponse>>, last: bool) {
+    fn deliver(&self, version: i64, result: Result<Option<InferResponse>>, last: bool) {
         let views = match result {
             Ok(response) => views::Views::new(response.unwrap_or_default()),
             Err(e) => Err(e),
@@ -295,10 +295,11 @@ impl Deliver for Handler {
             unsafe { (self.0.func)(self.0.user, response) };
         };
         match views {
-            Ok(views) => views.call(last, call),
+            Ok(views) => views.call(version, last, call),
             Err(e) => {
                 let text = c_text(&e.message);
-                call(&views::failure(&PluginError { code: number_of(e.code), flags: 0, text }));
+                let error = PluginError { code: number_of(e.code), flags: 0, text };
+                call(&views::failure(&error, version));
             }
         }
     }

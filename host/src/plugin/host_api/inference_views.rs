@@ -39,7 +39,7 @@ impl Views {
     }
 
     /// Calls `handler` with the response.
-    pub fn call(&self, last: bool, handler: impl FnOnce(&NestedResponse)) {
+    pub fn call(&self, version: i64, last: bool, handler: impl FnOnce(&NestedResponse)) {
         let outputs = self.response.outputs.iter().zip(&self.names).map(|(output, name)| {
             let data = output.data.readable().unwrap_or_default();
             NestedOutput {
@@ -77,15 +77,16 @@ impl Views {
             params: params.as_ptr(),
             n_params: params.len() as u32,
             last: u32::from(last),
+            version,
             ..NONE
         });
     }
 }
 
 /// The last response of a request that failed.
-pub fn failure(error: &PluginError) -> NestedResponse {
+pub fn failure(error: &PluginError, version: i64) -> NestedResponse {
     let error: *const PluginError = error;
-    NestedResponse { error: error.cast::<Error>(), last: 1, ..NONE }
+    NestedResponse { error: error.cast::<Error>(), last: 1, version, ..NONE }
 }
 
 const NONE: NestedResponse = NestedResponse {
@@ -97,5 +98,6 @@ const NONE: NestedResponse = NestedResponse {
     n_params: 0,
     last: 0,
     pad: 0,
-    reserved: [0; 4],
+    version: -1,
+    reserved: [0; 3],
 };

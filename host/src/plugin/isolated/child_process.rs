@@ -75,7 +75,9 @@ pub fn spawn(
         drop(ended);
     })?;
     let process = Arc::clone(&started.process);
-    started.control = Some(started.thread("control", move || control::listen(receiver, &process))?);
+    started.control = Some(
+        started.thread("control", move || control::listen(receiver, &process, write_timeout))?,
+    );
     let mut running = RUNNING.lock();
     running.retain(|process| process.strong_count() > 0);
     running.push(Arc::downgrade(&started.process));

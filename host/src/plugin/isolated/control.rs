@@ -1,10 +1,10 @@
-//! Reads the control connection of a child: control responses, log records, metrics, reports of memory, nested calls.
+//! Reads the control connection of a child: control responses, log records, metrics, reports of memory.
 
 use super::exit_reason::KillReason;
 use super::messages::{
     ControlMessage, LogRecord, MemoryReport, Metric, MetricValue, control_message,
 };
-use super::nested::NestedCalls;
+use super::nested::NestedConnection;
 use super::process::Process;
 use super::wire::{Received, Receiver};
 use crate::error::{Error, Result};
@@ -13,12 +13,14 @@ use crate::plugin::host_api::reported_memory::{self, Reporter};
 use crate::plugin::host_api::scope;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use trtserver_plugin_api::abi::extensions::metric_kind;
 use trtserver_plugin_api::abi::types::{Memory, level};
 
 /// Reads until the connection ends. The metrics of the child and what it reported are removed then, its nested requests cancelled.
-pub fn listen(mut receiver: Receiver, process: &Arc<Process>) {
-    let nested = NestedCalls::new(process);
+/// `write_timeout`: of the connection for nested requests.
+pub fn listen(mut receiver: Receiver, process: &Arc<Process>, write_timeout: Option<Duration>) {
+    let mut nested = None;
     let mut metrics = Metrics::default();
     let mut reports = Reports::new(&process.label);
     loop {
@@ -34,7 +36,15 @@ pub fn listen(mut receiver: Receiver, process: &Arc<Process>) {
                 }
                 Some(control_message::Kind::Value(value)) => metrics.put(&value),
                 Some(control_message::Kind::Memory(report)) => reports.put(report),
-                Some(control_message::Kind::Nested(call)) => nested.call(call),
+                Some(control_message::Kind::NestedConnection(_)) => {
+                    if let Some(socket) = receiver.file().filter(|_| nested.is_none()) {
+                        match NestedConnection::open(socket, process, write_timeout) {
+                            Ok(connection) => nested = Some(connection),
+                            // The child finds its end closed.
+                            Err(e) => tracing::error!(process = process.label, "{e}"),
+                        }
+                    }
+                }
                 None => {}
             },
             Ok(Received::TimedOut) => {}

@@ -1,10 +1,9 @@
 //! A child process, as all threads use it: control requests, killing, waiting for its end.
 
 use super::exit_reason::KillReason;
-use super::messages::{ControlRequest, ControlResponse, Empty, NestedReply, control_request};
+use super::messages::{ControlRequest, ControlResponse, Empty, control_request};
 use super::stdio::Tail;
 use super::wire::Sender;
-use crate::error::Result;
 use crate::ledger::ProcessMemory;
 use crate::plugin::load_priority;
 use crate::sync::{Mutex, MutexGuard};
@@ -81,15 +80,6 @@ impl Process {
     /// Sends without blocking; dropped if the child does not read.
     pub fn try_notify(&self, kind: control_request::Kind) {
         self.control.try_send(&ControlRequest { number: 0, kind: Some(kind) });
-    }
-
-    /// Sends a reply to a nested call.
-    ///
-    /// # Errors
-    /// INVALID_ARG: it is too long for a message, and was not sent. Otherwise the child is gone.
-    pub fn reply_nested(&self, reply: NestedReply) -> Result<()> {
-        let kind = Some(control_request::Kind::Nested(reply));
-        self.control.send(&ControlRequest { number: 0, kind })
     }
 
     /// Sends a request whose response is awaited.

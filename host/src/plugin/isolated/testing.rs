@@ -119,7 +119,7 @@ pub fn control(bytes: &[u8]) -> ControlOutcome {
     let (host_end, mut child_end) = pair().unwrap();
     child_end.write_all(&bytes[..bytes.len().min(MAX_BYTES)]).unwrap();
     drop(child_end);
-    control::listen(split(host_end).1, &process);
+    control::listen(split(host_end).1, &process, None);
     let responses = requests.map(|request| request.wait(Some(Duration::ZERO), || None).ok());
     ControlOutcome { responses, killed: process.kill_reason(), tail: process.tail.text() }
 }

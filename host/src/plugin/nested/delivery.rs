@@ -4,7 +4,7 @@
 //! thread starts with the scope's first request and ends with the scope.
 
 use super::stream::NestedStream;
-use super::{Cancel, NestedRequest, Queued, ResponseEnd, ServerModels};
+use super::{Cancel, NestedRequest, Queued, ReachedVersion, ResponseEnd, ServerModels};
 use crate::error::{Code, Error, Result};
 use crate::plugin::backend_facts::DEFAULT_STACK;
 use crate::request::{InferResponse, ResponseSink, SingleResponse};
@@ -17,7 +17,8 @@ use std::thread::{self, JoinHandle};
 
 /// Calls a handler with a response; `last`: the final one.
 pub trait Deliver: Send + Sync {
-    fn deliver(&self, response: Result<Option<InferResponse>>, last: bool);
+    /// `version`: which has executed the request, below 0 when none has.
+    fn deliver(&self, version: i64, response: Result<Option<InferResponse>>, last: bool);
 }
 
 /// See the module text.
@@ -44,6 +45,7 @@ struct State {
 
 struct Open {
     handler: Arc<dyn Deliver>,
+    version: ReachedVersion,
     /// `None` while it is submitted.
     queued: Option<Queued>,
 }
@@ -57,6 +59,7 @@ struct Response {
 /// A response, and whom it goes to.
 struct Next {
     handler: Arc<dyn Deliver>,
+    version: i64,
     /// With the last response.
     hold: Option<Box<dyn Any + Send>>,
     response: Response,
@@ -74,7 +77,8 @@ impl Delivery {
         request: NestedRequest,
         handler: Arc<dyn Deliver>,
     ) -> Result<Cancel> {
-        let of = self.begin(label, handler)?;
+        let version = ReachedVersion::default();
+        let of = self.begin(label, handler, &version)?;
         let make_sink = |decoupled: bool| ResponseEnd {
             sink: NestedSink {
                 shared: Arc::clone(&self.shared),
@@ -83,6 +87,7 @@ impl Delivery {
             }
             .into(),
             stream: decoupled.then(|| NestedStream::new() as _),
+            version: version.clone(),
         };
         match server.submit(request, &make_sink) {
             Ok(queued) => {
@@ -109,7 +114,12 @@ impl Delivery {
     }
 
     /// Enters a request, and starts the thread for the first one.
-    fn begin(&self, label: &str, handler: Arc<dyn Deliver>) -> Result<u64> {
+    fn begin(
+        &self,
+        label: &str,
+        handler: Arc<dyn Deliver>,
+        version: &ReachedVersion,
+    ) -> Result<u64> {
         let mut thread = self.thread.lock();
         let mut state = self.shared.state.lock();
         if state.closed {
@@ -126,7 +136,7 @@ impl Delivery {
         }
         state.next += 1;
         let of = state.next;
-        state.open.insert(of, Open { handler, queued: None });
+        state.open.insert(of, Open { handler, version: version.clone(), queued: None });
         Ok(of)
     }
 
@@ -162,9 +172,10 @@ impl Drop for Delivery {
 
 impl Shared {
     fn run(&self) {
-        while let Some(Next { handler, hold, response }) = self.next() {
+        while let Some(Next { handler, version, hold, response }) = self.next() {
             let Response { result, last, .. } = response;
-            let delivered = catch_unwind(AssertUnwindSafe(|| handler.deliver(result, last)));
+            let delivered =
+                catch_unwind(AssertUnwindSafe(|| handler.deliver(version, result, last)));
             if delivered.is_err() {
                 tracing::error!("the handler of a nested request failed");
             }
@@ -185,12 +196,13 @@ impl Shared {
             };
             if response.last {
                 if let Some(open) = state.open.remove(&response.of) {
+                    let (handler, version) = (open.handler, open.version.get());
                     let hold = open.queued.map(|queued| queued.hold);
-                    return Some(Next { handler: open.handler, hold, response });
+                    return Some(Next { handler, version, hold, response });
                 }
             } else if let Some(open) = state.open.get(&response.of) {
-                let handler = Arc::clone(&open.handler);
-                return Some(Next { handler, hold: None, response });
+                let (handler, version) = (Arc::clone(&open.handler), open.version.get());
+                return Some(Next { handler, version, hold: None, response });
             }
             // Of a request that has ended. Dropped without the lock: it may be memory of a backend.
             drop(state);

@@ -52,7 +52,7 @@ impl ServerModels for Models {
 struct Recorded(Sender<(Option<Code>, bool)>, thread::ThreadId);
 
 impl Deliver for Recorded {
-    fn deliver(&self, response: Result<Option<InferResponse>>, last: bool) {
+    fn deliver(&self, _: i64, response: Result<Option<InferResponse>>, last: bool) {
         assert_ne!(thread::current().id(), self.1, "on the calling thread");
         self.0.send((response.err().map(|e| e.code), last)).unwrap();
     }

@@ -2,9 +2,11 @@
 //! delivered by `delivery.rs`.
 
 mod delivery; // the thread that calls the handlers of one scope
-mod stream; // limit of responses that a handler has not received
+mod stream;
+mod version; // which version a request reached // limit of responses that a handler has not received
 
 pub use delivery::{Deliver, Delivery};
+pub use version::ReachedVersion;
 
 use crate::error::{Error, Result};
 use crate::request::{Parameter, Sequence, Shape, Sink, TensorData, dtype::DType};
@@ -60,6 +62,8 @@ pub struct ResponseEnd {
     pub sink: Sink,
     /// Of a decoupled model.
     pub stream: Option<Arc<dyn crate::request::StreamLimit>>,
+    /// Set before the first response.
+    pub version: ReachedVersion,
 }
 
 /// The models of the server, as backends use them.

@@ -82,9 +82,10 @@ pub enum Record {
 /// | `record` | the same; `fail`: the request fails with the composition as its text |
 /// | `accumulate` | OUTPUT0 is the running sum of INPUT0 (INT32): `slot`, `corrid`, `state`; see [`Accumulate`] |
 /// | `merge` | inputs are gathered, outputs scattered: one set of outputs for all requests |
-/// | `infer` | sends its inputs as a request to this model, and answers with the outputs of the first response and the parameter `responses`, their number |
+/// | `infer` | sends its inputs as a request to this model, and answers with the outputs of the first response and parameters: `responses` is their number, `version` that of the first, `of_KEY` its parameter KEY |
 /// | `infer_responses` | the parameter `responses` of that request |
 /// | `infer_cancelled` | cancels that request at once |
+/// | `infer_until_file` | the handler of that request waits until this file exists |
 /// | `status`, `load`, `unload` | fails with the status of this model; loads it (`load_config`: with this configuration); unloads it |
 /// | `spin_us` | keeps a CPU busy that long in `execute` |
 /// | `responses` | number of responses instead of one |
@@ -139,6 +140,7 @@ pub struct Commands {
     pub infer: Option<String>,
     pub infer_responses: Option<i64>,
     pub infer_cancelled: bool,
+    pub infer_until_file: Option<PathBuf>,
     pub status: Option<String>,
     pub load: Option<String>,
     pub load_config: Option<String>,
@@ -225,6 +227,7 @@ impl Commands {
             "infer" => self.infer = text(),
             "infer_responses" => self.infer_responses = value.to_i64(),
             "infer_cancelled" => self.infer_cancelled = yes(),
+            "infer_until_file" => self.infer_until_file = text().map(PathBuf::from),
             "status" => self.status = text(),
             "load" => self.load = text(),
             "load_config" => self.load_config = text(),

@@ -1,10 +1,13 @@
 //! Requests of the probe to models of the server: the commands `infer`, `infer_cancelled`, `status`, `load` and `unload`.
 
-use crate::commands::Commands;
+use crate::commands::{self, Commands};
+use std::path::Path;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use trtserver_plugin_api::author::{
     Dtype, Error, InferenceRequest, InferenceResponse, Responder, Scope,
 };
+use trtserver_plugin_api::trts_info;
 
 /// Inputs of the executed request: name, type, shape, bytes.
 pub type Inputs = Vec<(String, Dtype, Vec<i64>, Vec<u8>)>;
@@ -35,6 +38,9 @@ pub fn call(
     if let Some(n) = commands.infer_responses {
         request = request.param("responses", n);
     }
+    if let Some(file) = &commands.infer_until_file {
+        return call_slowly(log, &request, file);
+    }
     let call = log.infer(&request)?;
     if commands.infer_cancelled {
         call.cancel();
@@ -50,10 +56,32 @@ pub fn call(
     }
 }
 
-/// Answers with the outputs of the first response, and the number of responses as a parameter.
+/// The responses of a request whose handler blocks until `file` exists.
+fn call_slowly(
+    log: &Scope,
+    request: &InferenceRequest,
+    file: &Path,
+) -> Result<Vec<InferenceResponse>, Error> {
+    let (send, responses) = channel();
+    let (of_handler, file) = (log.clone(), file.to_owned());
+    log.infer_with(request, move |response, _| {
+        trts_info!(of_handler, "the handler of the probe waits");
+        let waited = commands::wait_for_file(&file);
+        let _ = send.send(waited.and(response));
+    })?;
+    responses.iter().filter(|response| *response != Ok(InferenceResponse::default())).collect()
+}
+
+/// Answers with the outputs of the first response, and with parameters as [`Commands`] says.
 pub fn respond(responder: &Responder, responses: &[InferenceResponse]) -> Result<(), Error> {
     let mut response = responder.new_response()?;
     response.param("responses", responses.len() as i64)?;
+    if let Some(first) = responses.first() {
+        response.param("version", first.version.unwrap_or(-1))?;
+        for (key, value) in &first.params {
+            response.param(&format!("of_{key}"), value.as_str())?;
+        }
+    }
     for (name, dtype, shape, bytes) in responses.iter().take(1).flat_map(|r| &r.outputs) {
         response.put_bytes(name, *dtype, shape, bytes)?;
     }

@@ -4,6 +4,7 @@ use crate::error::{Code, Error, Result};
 use crate::plugin::isolated::facts::failure;
 use crate::plugin::isolated::messages::{ControlMessage, ControlResponse, control_message};
 use crate::plugin::isolated::wire::Sender;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The sending half of the control connection.
@@ -41,14 +42,11 @@ impl Control {
         }
     }
 
-    /// Sends a nested call.
-    ///
-    /// # Errors
-    /// It is too long for a message.
-    pub fn call(&self, call: control_message::Kind) -> Result<()> {
-        match self.sender.send(&ControlMessage { kind: Some(call) }) {
-            Err(e) if e.code != Code::InvalidArg && !self.is_ending() => exit_without_host(),
-            sent => sent,
+    /// Sends a message that carries a file.
+    pub fn send_file(&self, kind: control_message::Kind, file: BorrowedFd<'_>) {
+        let sent = self.sender.send_with(&ControlMessage { kind: Some(kind) }, &[file]);
+        if sent.is_err() && !self.is_ending() {
+            exit_without_host();
         }
     }
 

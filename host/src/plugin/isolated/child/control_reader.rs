@@ -3,7 +3,6 @@
 use super::control::{self, Control};
 use super::instance::Instances;
 use super::log;
-use super::nested::NestedCalls;
 use crate::error::Error;
 use crate::plugin::isolated::messages::{
     ControlRequest, Handshake, InstanceFacts, ModelFacts, ProbeFacts, control_request,
@@ -36,7 +35,6 @@ pub struct ControlReader {
     pub jobs: Sender<Job>,
     pub control: Arc<Control>,
     pub instances: Arc<Instances>,
-    pub nested: Arc<NestedCalls>,
 }
 
 impl ControlReader {
@@ -58,7 +56,6 @@ impl ControlReader {
             Some(control_request::Kind::Cancel(cancel)) => {
                 return self.instances.cancel(cancel.ordinal, cancel.key);
             }
-            Some(control_request::Kind::Nested(reply)) => return self.nested.resolve(reply),
             Some(control_request::Kind::Handshake(hello)) => JobKind::Handshake(hello),
             Some(control_request::Kind::Describe(_)) => JobKind::Describe,
             Some(control_request::Kind::OpenBackend(_)) => JobKind::OpenBackend,

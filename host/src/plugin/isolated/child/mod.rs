@@ -30,7 +30,7 @@ use control::Control;
 use control_reader::ControlReader;
 use instance::Instances;
 use main_thread::MainThread;
-use nested::{NestedCalls, RemoteModels};
+use nested::RemoteModels;
 use rustix::net::AddressFamily;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::os::unix::net::UnixStream;
@@ -78,17 +78,11 @@ pub fn run() -> ExitCode {
         }));
     });
     set_isolated();
-    let nested = NestedCalls::new(&control);
-    serve_nested(RemoteModels::new(&nested));
+    serve_nested(RemoteModels::new(&control));
     let instances = Arc::new(Instances::default());
     let (jobs, inbox) = channel();
-    let host = ControlReader {
-        receiver,
-        jobs,
-        control: control.clone(),
-        instances: instances.clone(),
-        nested,
-    };
+    let host =
+        ControlReader { receiver, jobs, control: control.clone(), instances: instances.clone() };
     let reader = std::thread::Builder::new().name("control".into()).spawn(move || host.run());
     if let Err(e) = reader {
         eprintln!("trtserver plugin-host: no thread could be started: {e}");

@@ -1,22 +1,28 @@
-//! The models of the server as the backend of this process uses them: calls over the control connection.
+//! The models of the server as the backend of this process uses them: calls over a connection that the first one opens.
 //!
 //! The host refuses a request by a reply, so that sending one does not wait for it: its handler gets the error.
 
-use super::control::Control;
+use super::control::{self, Control};
 use crate::error::{Code, Error, Result};
 use crate::plugin::isolated::messages::{
     Empty, LoadModel, ModelFile, ModelQuery, NamedTensor, NestedCall, NestedData, NestedInfer,
     NestedReply, UnloadModel, control_message, nested_call,
 };
+use crate::plugin::isolated::wire::{self, Received, Receiver, Sender};
 use crate::plugin::isolated::{facts, params};
-use crate::plugin::nested::{MakeSink, ModelStatus, NestedRequest, Queued, ServerModels};
+use crate::plugin::nested::{
+    MakeSink, ModelStatus, NestedRequest, Queued, ReachedVersion, ResponseEnd, ServerModels,
+};
 use crate::request::dtype::DType;
-use crate::request::{CorrelationId, InferResponse, OutputTensor, Sink};
+use crate::request::unread::UnreadAccount;
+use crate::request::{CorrelationId, InferResponse, OutputTensor, Sink, Unread};
 use crate::sync::Mutex;
 use bytes::Bytes;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::os::fd::AsFd;
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, ThreadId};
 
 /// See the module text.
 pub struct RemoteModels {
@@ -24,8 +30,12 @@ pub struct RemoteModels {
 }
 
 /// The calls that wait for replies.
-pub struct NestedCalls {
+struct NestedCalls {
     control: Arc<Control>,
+    /// Opened by the first call.
+    connection: Mutex<Option<Arc<Sender>>>,
+    /// The thread that reads replies. It must not send: the host may wait for it to read.
+    reader: OnceLock<ThreadId>,
     state: Mutex<State>,
 }
 
@@ -37,17 +47,57 @@ struct State {
 
 enum Waiting {
     /// For responses.
-    Sink(Sink),
+    Sink(Sink, ReachedVersion),
     /// For one reply.
     Reply(mpsc::Sender<NestedReply>),
 }
 
 impl NestedCalls {
-    pub fn new(control: &Arc<Control>) -> Arc<Self> {
-        Arc::new(Self { control: Arc::clone(control), state: Mutex::default() })
+    /// The connection to the host.
+    fn connection(self: &Arc<Self>) -> Result<Arc<Sender>> {
+        let mut connection = self.connection.lock();
+        if let Some(sender) = &*connection {
+            return Ok(Arc::clone(sender));
+        }
+        let (ours, theirs) = wire::pair()?;
+        let (sender, receiver) = wire::split(ours);
+        let calls = Arc::clone(self);
+        let reader = thread::Builder::new().name("nested-replies".to_owned());
+        reader
+            .spawn(move || calls.read(receiver))
+            .map_err(|e| Error::unavailable(format!("cannot start a thread: {e}")))?;
+        self.control.send_file(control_message::Kind::NestedConnection(Empty {}), theirs.as_fd());
+        Ok(Arc::clone(connection.insert(Arc::new(sender))))
     }
 
-    fn call(&self, waiting: Waiting, kind: nested_call::Kind) -> Result<u64> {
+    /// Passes replies on until the connection ends.
+    fn read(self: &Arc<Self>, mut receiver: Receiver) {
+        let _ = self.reader.set(thread::current().id());
+        loop {
+            match receiver.receive::<NestedReply>() {
+                Ok(Received::Message(reply)) => self.resolve(reply),
+                Ok(Received::TimedOut) => {}
+                Ok(Received::Closed) if self.control.is_ending() => return,
+                Ok(Received::Closed) => control::exit_without_host(),
+                Err(e) => control::exit_on_violation(&e),
+            }
+        }
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// It is too long, or the connection cannot be opened.
+    fn send(self: &Arc<Self>, number: u64, kind: nested_call::Kind) -> Result<()> {
+        match self.connection()?.send(&NestedCall { number, kind: Some(kind) }) {
+            Err(e) if e.code != Code::InvalidArg && !self.control.is_ending() => {
+                control::exit_without_host()
+            }
+            sent => sent,
+        }
+    }
+
+    fn call(self: &Arc<Self>, waiting: Waiting, kind: nested_call::Kind) -> Result<u64> {
         let number = {
             let mut state = self.state.lock();
             state.last += 1;
@@ -55,15 +105,14 @@ impl NestedCalls {
             state.waiting.insert(number, waiting);
             number
         };
-        let call = NestedCall { number, kind: Some(kind) };
-        self.control.call(control_message::Kind::Nested(call)).inspect_err(|_| {
+        self.send(number, kind).inspect_err(|_| {
             self.state.lock().waiting.remove(&number);
         })?;
         Ok(number)
     }
 
     /// Sends a call and waits for its one reply.
-    fn wait(&self, kind: nested_call::Kind) -> Result<NestedReply> {
+    fn wait(self: &Arc<Self>, kind: nested_call::Kind) -> Result<NestedReply> {
         let (sender, reply) = mpsc::channel();
         self.call(Waiting::Reply(sender), kind)?;
         // Without the host this process ends.
@@ -74,18 +123,26 @@ impl NestedCalls {
         }
     }
 
-    /// Passes a reply on. Called by the thread that reads the control connection; does not block.
-    pub fn resolve(&self, reply: NestedReply) {
+    /// Passes a reply on; does not block.
+    fn resolve(self: &Arc<Self>, reply: NestedReply) {
         let last = reply.last || reply.failure.is_some();
+        let unread = (reply.counted && !last).then(|| {
+            let account = ReceivedBy { calls: Arc::clone(self), number: reply.number };
+            Box::new(Unread::new(Arc::new(account), 0))
+        });
         let mut state = self.state.lock();
-        if !last && let Some(Waiting::Sink(sink)) = state.waiting.get_mut(&reply.number) {
+        if !last && let Some(Waiting::Sink(sink, version)) = state.waiting.get_mut(&reply.number) {
+            version.set(reply.version);
             // It only adds to a queue.
-            return sink.send(response(reply), false);
+            return sink.send(response(reply, unread), false);
         }
         let waiting = state.waiting.remove(&reply.number);
         drop(state);
         match waiting {
-            Some(Waiting::Sink(mut sink)) => sink.send(response(reply), true),
+            Some(Waiting::Sink(mut sink, version)) => {
+                version.set(reply.version);
+                sink.send(response(reply, unread), true);
+            }
             // It waits no longer only if it has panicked.
             Some(Waiting::Reply(sender)) => drop(sender.send(reply)),
             None => {}
@@ -93,7 +150,23 @@ impl NestedCalls {
     }
 }
 
-fn response(reply: NestedReply) -> Result<Option<InferResponse>> {
+/// Tells the host that the handler has received a response.
+struct ReceivedBy {
+    calls: Arc<NestedCalls>,
+    number: u64,
+}
+
+impl UnreadAccount for ReceivedBy {
+    fn release(&self, _: usize, _: bool) {
+        // On the reading thread a response is dropped when its scope is closed: the request is cancelled.
+        if self.calls.reader.get() != Some(&thread::current().id()) {
+            // Cannot fail: it is short, and the connection open.
+            let _ = self.calls.send(self.number, nested_call::Kind::Received(Empty {}));
+        }
+    }
+}
+
+fn response(reply: NestedReply, unread: Option<Box<Unread>>) -> Result<Option<InferResponse>> {
     if let Some(failure) = &reply.failure {
         return Err(facts::error(failure));
     }
@@ -108,27 +181,27 @@ fn response(reply: NestedReply) -> Result<Option<InferResponse>> {
     Ok(Some(InferResponse {
         outputs: outputs.collect::<Result<_>>()?,
         parameters: params.into_iter().filter_map(params::decode).collect(),
-        unread: None,
+        unread,
     }))
 }
 
 impl RemoteModels {
-    pub fn new(calls: &Arc<NestedCalls>) -> Self {
-        Self { calls: Arc::clone(calls) }
+    pub fn new(control: &Arc<Control>) -> Self {
+        let (control, connection) = (Arc::clone(control), Mutex::default());
+        let (reader, state) = (OnceLock::new(), Mutex::default());
+        Self { calls: Arc::new(NestedCalls { control, connection, reader, state }) }
     }
 }
 
 impl ServerModels for RemoteModels {
     fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<Queued> {
-        // Any number of responses: whether the model is decoupled is known to the host.
-        let sink = make_sink(true).sink;
-        let number =
-            self.calls.call(Waiting::Sink(sink), nested_call::Kind::Infer(infer(request)?))?;
+        // Any number of responses: whether the model is decoupled is known to the host, which limits the unread ones.
+        let ResponseEnd { sink, version, .. } = make_sink(true);
+        let waiting = Waiting::Sink(sink, version);
+        let number = self.calls.call(waiting, nested_call::Kind::Infer(infer(request)?))?;
         let calls = Arc::clone(&self.calls);
         let cancel = Arc::new(move || {
-            let kind = Some(nested_call::Kind::Cancel(Empty {}));
-            let call = control_message::Kind::Nested(NestedCall { number, kind });
-            let _ = calls.control.call(call);
+            let _ = calls.send(number, nested_call::Kind::Cancel(Empty {}));
         });
         Ok(Queued { cancel, hold: Box::new(()) })
     }

@@ -8,7 +8,7 @@ pub struct ControlRequest {
     /// Repeated in the response; 0 = no response is sent.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "control_request::Kind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "control_request::Kind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub kind: Option<control_request::Kind>,
 }
 
@@ -45,9 +45,6 @@ pub mod control_request {
         /// Calls `model_probe`; the response has the entry. The backend is not opened for it.
         #[prost(message, tag = "11")]
         Probe(super::ProbeFacts),
-        /// The reply to a [`NestedCall`](super::super::NestedCall).
-        #[prost(message, tag = "12")]
-        Nested(super::super::NestedReply),
     }
 }
 
@@ -74,9 +71,9 @@ pub mod control_message {
         /// The backend reports memory that it holds.
         #[prost(message, tag = "5")]
         Memory(super::MemoryReport),
-        /// The backend uses the models of the server.
+        /// The backend uses the models of the server. Sent once; carries one file: the connection for nested inference.
         #[prost(message, tag = "6")]
-        Nested(super::super::NestedCall),
+        NestedConnection(super::Empty),
     }
 }
 

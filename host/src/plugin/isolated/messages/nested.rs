@@ -1,4 +1,4 @@
-//! Messages over the control connection for nested inference: what the backend of a child asks of the models of the server.
+//! Messages over the connection for nested inference: what the backend of a child asks of the models of the server.
 
 use super::{Failure, Param};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ pub struct NestedCall {
     /// Chosen by the child, repeated in each [`NestedReply`]; never reused.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "nested_call::Kind", tags = "2, 3, 4, 5, 6")]
+    #[prost(oneof = "nested_call::Kind", tags = "2, 3, 4, 5, 6, 7")]
     pub kind: Option<nested_call::Kind>,
 }
 
@@ -29,6 +29,9 @@ pub mod nested_call {
         Load(super::LoadModel),
         #[prost(message, tag = "6")]
         Unload(super::UnloadModel),
+        /// The handler of this number has received a counted response; no reply.
+        #[prost(message, tag = "7")]
+        Received(super::super::Empty),
     }
 }
 
@@ -126,6 +129,12 @@ pub struct NestedReply {
     pub data: Option<NestedData>,
     #[prost(message, optional, tag = "5")]
     pub status: Option<ModelStatus>,
+    /// Of a response: the version that has executed the request; below 0 when none has.
+    #[prost(int64, tag = "6")]
+    pub version: i64,
+    /// It counts as unread until the child has sent [`nested_call::Kind::Received`].
+    #[prost(bool, tag = "7")]
+    pub counted: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
