@@ -70,7 +70,7 @@ structs! {
     types::Extension => trts_extension { name, version, pad }
     types::Backlog => trts_backlog { bytes, responses, limit, reserved }
     request::RequestedOutput => trts_requested_output { name, index, classes }
-    request::Request => trts_request { size, handle, responder, id, correlation_id_string, correlation_id, flags, batch_size, priority, received_ns, queued_ns, deadline_ns, cancelled, n_inputs, n_requested_outputs, n_params, pad, inputs, requested_outputs, params, reserved }
+    request::Request => trts_request { size, handle, responder, id, correlation_id_string, correlation_id, flags, batch_size, priority, received_ns, queued_ns, deadline_ns, cancelled, n_inputs, n_requested_outputs, n_params, pad, inputs, requested_outputs, params, timeout_us, reserved }
     request::Batch => trts_batch { size, id, n_requests, rows, requests, exec_start_ns, compute_start_ns, compute_end_ns, exec_end_ns, reserved }
     descriptors::ModelDesc => trts_model_desc { size, scope, name, version, dir, version_dir, file, config_pb, config_json, settings, n_settings, autocomplete, params, n_params, max_batch_size, inputs, outputs, n_inputs, n_outputs, graph_level, n_instances, threads, pad, state, reserved }
     descriptors::TensorDecl => trts_tensor_decl { name, dtype, rank, dims, model_dims, model_rank, flags }
@@ -81,6 +81,7 @@ structs! {
     host::HostTable => trts_host_table { size, abi_major, abi_minor, name, version, flags, n_extensions, extensions, get_extension, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, progress, gather, request_release, responder_detach, responder_release, response_new, response_free, output_alloc, output_adopt, response_param, response_send, responder_finish, responder_backlog, scatter_alloc, scatter_adopt, batch_finish }
     backend::BackendTable => trts_backend_table { size, abi_major, abi_minor, backend_info, backend_open, backend_close, model_open, model_close, instance_open, instance_close, execute, get_extension }
     extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free }
+    extensions::HistogramsExtension => trts_histograms_extension { size, histogram_new }
     extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free, memory_report }
     extensions::DeviceExtension => trts_device_extension { size, event_new, event_record, event_wait, event_query, event_destroy, copy, device_fault }
     extensions::AutocompleteExtension => trts_autocomplete_extension { size, autocomplete, state_free }

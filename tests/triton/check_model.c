@@ -137,12 +137,13 @@ Error *check_model(TRITONBACKEND_Model *handle)
   EXPECT(TRITONBACKEND_ModelBackend, state == &BACKEND_STATE);
   MUST(TRITONBACKEND_BackendMemoryManager(backend, &model->memory));
   MUST(TRITONBACKEND_ModelAutoCompleteConfig(handle, &complete));
-  EXPECT(TRITONBACKEND_ModelAutoCompleteConfig, complete);
+  model->completing = complete;
   TRY(memory_usage(&usage));
   MUST(TRITONBACKEND_ModelReportMemoryUsage(handle, &usage, 1));
   MUST(TRITONSERVER_BufferAttributesDelete(usage));
   TRY(parameter_of(handle, "check", model->check, sizeof model->check));
-  if (strcmp(model->check, "complete") != 0) TRY(config(handle, model));
+  /* A host may initialise a model twice: to complete its configuration, and then with the completed one. */
+  if (!complete || strcmp(model->check, "complete") != 0) TRY(config(handle, model));
   return NULL;
 }
 

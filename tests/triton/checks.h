@@ -9,6 +9,8 @@
 /* What the probe keeps of a model: the state pointer of the host's object. */
 typedef struct {
   char check[32];
+  /* The host lets the backend complete the configuration. */
+  bool completing;
   char name[64];
   TRITONSERVER_Server *server;
   TRITONBACKEND_MemoryManager *memory;

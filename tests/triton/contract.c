@@ -44,10 +44,11 @@ Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
   void *state = NULL;
   TRY(check_model(model));
   MUST(TRITONBACKEND_ModelState(model, &state));
-  const char *check = ((const Model *)state)->check;
+  const Model *opened = state;
+  const char *check = opened->check;
   if (strcmp(check, "values") == 0) TRY(check_values());
   if (strcmp(check, "unused") == 0) TRY(check_unused());
-  if (strcmp(check, "complete") == 0) TRY(check_complete(model));
+  if (strcmp(check, "complete") == 0 && opened->completing) TRY(check_complete(model));
   count(&OPEN_MODELS, 1);
   return NULL;
 }

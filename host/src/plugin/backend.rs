@@ -1,6 +1,6 @@
 //! One backend: its facts, its settings, and its entries as safe calls.
 
-use super::backend_facts::{BackendFacts, kinds};
+use super::backend_facts::{BackendFacts, OpenFacts};
 use super::cancel_flag::CancelFlag;
 use super::crash_report::{self, Subject};
 use super::descriptors::{ModelFacts, ModelHold, Texts};
@@ -10,12 +10,11 @@ use super::isolated::{self, Limits};
 use super::isolation::{self, Isolation};
 use super::library::{self, table};
 use super::plugin_file::{Identity, PluginFile};
-use super::text::{c_text, read, take, view};
+use super::text::{c_text, take, view};
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trtserver_plugin_api::abi::backend::BackendTable;
@@ -43,8 +42,8 @@ pub struct Backend {
     opened: OnceLock<Result<Opened>>,
     /// Shared by all `Backend`s of the library.
     lifecycle: Arc<Lifecycle>,
-    /// The framework as reported by the open backend, and the kinds of instance that it opens.
-    runtime: OnceLock<(String, u32)>,
+    /// What the open backend says of itself.
+    open_facts: OnceLock<OpenFacts>,
     /// For crash reports.
     pub(super) subject: Subject,
     /// Held while an instance opens, unless the backend allows parallel opening.
@@ -58,8 +57,8 @@ struct Lifecycle {
     one: Mutex<()>,
     /// Why it did not open when it was last tried, by isolation.
     failures: Mutex<[Option<OpenFailure>; 2]>,
-    /// Kinds of instance that it has opened with in a child process; 0 before that.
-    kinds_in_child: AtomicU32,
+    /// What it has said of itself when it was open in a child process.
+    facts_in_child: Mutex<Option<OpenFacts>>,
 }
 
 /// The number of the scan for which it was tried, if any, and the reason.
@@ -168,7 +167,7 @@ impl Backend {
             limits: Limits::default(),
             opened: OnceLock::new(),
             lifecycle: Arc::default(),
-            runtime: OnceLock::new(),
+            open_facts: OnceLock::new(),
             opening: Mutex::new(()),
         }
     }
@@ -190,33 +189,45 @@ impl Backend {
 
     /// The framework behind it, as far as known; may be empty.
     pub fn runtime(&self) -> String {
-        self.runtime.get().map_or(&self.facts.runtime, |(runtime, _)| runtime).clone()
+        self.open_facts.get().map_or(&self.facts.runtime, |facts| &facts.runtime).clone()
     }
 
-    /// Kinds of instance that it opens in this process: those of the library before it is open, then perhaps fewer.
-    pub fn opened_kinds(&self) -> u32 {
-        self.runtime.get().map_or(self.facts.instance_kinds, |(_, kinds)| *kinds)
+    /// Its library is a plugin that opens backends of another interface.
+    pub fn is_adapted(&self) -> bool {
+        self.file.adapted.is_some()
     }
 
-    /// Kinds of instance that it opens for a model on this machine. Opens it.
+    /// What it says of itself once it is open; before that, what its library says.
+    pub fn open_facts(&self) -> OpenFacts {
+        self.open_facts.get().cloned().unwrap_or_else(|| OpenFacts {
+            runtime: self.facts.runtime.clone(),
+            instance_kinds: self.facts.instance_kinds,
+            preferred: self.facts.preferred.clone(),
+        })
+    }
+
+    /// What it says of itself when it is open for a model on this machine. Opens it.
     ///
     /// # Errors
     /// It does not open.
-    pub fn instance_kinds(&self, config: &ModelConfig, cancel: &CancelFlag) -> Result<u32> {
+    pub fn facts_when_open(&self, config: &ModelConfig, cancel: &CancelFlag) -> Result<OpenFacts> {
         match isolation::of_model(config, self.isolation)? {
-            Isolation::None => self.opened().map(|_| self.opened_kinds()),
-            Isolation::Process => self.kinds_in_child(cancel),
+            Isolation::None => self.opened().map(|_| self.open_facts()),
+            Isolation::Process => self.facts_in_child(cancel),
         }
     }
 
     /// Opens it in a child process, unless it has opened in one before.
-    fn kinds_in_child(&self, cancel: &CancelFlag) -> Result<u32> {
-        let known = &self.lifecycle.kinds_in_child;
-        if known.load(Ordering::Relaxed) == 0 {
-            let kinds = isolated::open(&self.file, &self.settings, self.limits, cancel)?;
-            known.store(kinds, Ordering::Relaxed);
+    fn facts_in_child(&self, cancel: &CancelFlag) -> Result<OpenFacts> {
+        let known = self.lifecycle.facts_in_child.lock().clone();
+        match known {
+            Some(facts) => Ok(facts),
+            None => {
+                let facts = isolated::open(&self.file, &self.settings, self.limits, cancel)?;
+                *self.lifecycle.facts_in_child.lock() = Some(facts.clone());
+                Ok(facts)
+            }
         }
-        Ok(known.load(Ordering::Relaxed))
     }
 
     /// Loads a backend that runs in this process whatever the settings say: the one of a child process.
@@ -255,7 +266,7 @@ impl Backend {
     pub fn open_ahead(&self, isolation: Isolation, scan: u64, cancel: &CancelFlag) -> Result<()> {
         let opened = match isolation {
             Isolation::None => self.opened().map(drop),
-            Isolation::Process => self.kinds_in_child(cancel).map(drop),
+            Isolation::Process => self.facts_in_child(cancel).map(drop),
         };
         if isolation == Isolation::Process && cancel.is_cancelled() {
             // Says nothing about the backend.
@@ -299,7 +310,7 @@ impl Backend {
         };
         if table::check_info(info).is_ok() {
             // SAFETY: just checked.
-            let _ = self.runtime.set(unsafe { (read((*info).runtime), kinds(&*info)) });
+            let _ = self.open_facts.set(unsafe { OpenFacts::of(info) });
         }
         let file = path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);

@@ -38,10 +38,29 @@ pub struct BackendFacts {
     pub align: usize,
     pub stack_bytes: usize,
     /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on. Of the library: see
-    /// [`Backend::instance_kinds`](super::backend::Backend::instance_kinds).
+    /// [`Backend::facts_when_open`](super::backend::Backend::facts_when_open).
     pub instance_kinds: u32,
     /// (instance kind, count).
     pub preferred: Vec<(u32, u32)>,
+}
+
+/// What a backend says of itself only once it is open.
+#[derive(Clone, Debug, Default)]
+pub struct OpenFacts {
+    pub runtime: String,
+    /// As in [`BackendFacts`], as the following.
+    pub instance_kinds: u32,
+    pub preferred: Vec<(u32, u32)>,
+}
+
+impl OpenFacts {
+    /// # Safety
+    /// The backend info is valid and was checked.
+    pub unsafe fn of(info: *const BackendInfo) -> Self {
+        // SAFETY: by the caller's promise.
+        let BackendFacts { runtime, instance_kinds, preferred, .. } = unsafe { facts(info) };
+        Self { runtime, instance_kinds, preferred }
+    }
 }
 
 impl BackendFacts {

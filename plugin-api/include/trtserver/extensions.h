@@ -23,7 +23,7 @@ extern "C" {
 typedef struct trts_metric trts_metric;
 
 /* Kinds of metric. */
-enum { TRTS_METRIC_COUNTER = 0, TRTS_METRIC_GAUGE = 1 };
+enum { TRTS_METRIC_COUNTER = 0, TRTS_METRIC_GAUGE = 1, TRTS_METRIC_HISTOGRAM = 2 };
 
 /* Metrics on the server's metrics page. */
 typedef struct trts_metrics_extension {
@@ -34,12 +34,26 @@ typedef struct trts_metrics_extension {
    * trtserver_). */
   trts_error *(*metric_new)(trts_scope *scope, uint32_t kind, trts_str name, trts_str help,
                             const trts_param *labels, uint32_t n_labels, trts_metric **out);
-  /* Adds to a counter (a value not below 0), sets a gauge. */
+  /* Adds to a counter (a value not below 0), sets a gauge, adds an observation to a histogram. */
   trts_error *(*metric_put)(trts_metric *metric, double value);
+  /* The value; of a histogram the sum of its observations. */
   double (*metric_get)(const trts_metric *metric);
-  /* Takes ownership of the metric. Optional: a scope frees its metrics when it closes. */
+  /* Gives up a handle. With the last one of a scope the metric leaves the page, unless another scope has it.
+   * Optional: a scope frees its metrics when it closes. */
   void (*metric_free)(trts_metric *metric);
 } trts_metrics_extension;
+
+#define TRTS_EXTENSION_HISTOGRAMS "trts.histograms"
+#define TRTS_EXTENSION_HISTOGRAMS_VERSION 1u
+
+/* Histograms on the server's metrics page. Beside this one, the entries of trts_metrics_extension take them. */
+typedef struct trts_histograms_extension {
+  uint64_t size;
+  /* Creates a histogram, as metric_new does; bounds are the upper bounds of its buckets, ascending,
+   * without the infinite one. Those of a family are equal. */
+  trts_error *(*histogram_new)(trts_scope *scope, trts_str name, trts_str help, const trts_param *labels,
+                               uint32_t n_labels, const double *bounds, uint32_t n_bounds, trts_metric **out);
+} trts_histograms_extension;
 
 #define TRTS_EXTENSION_MEMORY "trts.memory"
 #define TRTS_EXTENSION_MEMORY_VERSION 1u

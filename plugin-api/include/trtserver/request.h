@@ -49,7 +49,8 @@ typedef struct trts_request {
   const trts_tensor *inputs;
   const trts_requested_output *requested_outputs;
   const trts_param *params;
-  uint64_t reserved[4];
+  uint64_t timeout_us; /* what the client gave as the longest time in the queue, in microseconds; 0 = nothing */
+  uint64_t reserved[3];
 } trts_request;
 
 /* The unit of execution. Owned by the host. The array is valid during execute, each request until its

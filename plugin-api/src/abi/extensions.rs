@@ -13,6 +13,9 @@ use super::types::{
 /// Name of [`MetricsExtension`], offered by hosts.
 pub const METRICS: &str = "trts.metrics";
 pub const METRICS_VERSION: u32 = 1;
+/// Name of [`HistogramsExtension`], offered by hosts.
+pub const HISTOGRAMS: &str = "trts.histograms";
+pub const HISTOGRAMS_VERSION: u32 = 1;
 /// Name of [`MemoryExtension`], offered by hosts.
 pub const MEMORY: &str = "trts.memory";
 pub const MEMORY_VERSION: u32 = 1;
@@ -35,10 +38,12 @@ pub struct Metric {
     _private: [u8; 0],
 }
 
-/// Kinds of [`MetricsExtension::metric_new`].
+/// Kinds of metrics.
 pub mod metric_kind {
     pub const COUNTER: u32 = 0;
     pub const GAUGE: u32 = 1;
+    /// Made by [`HistogramsExtension::histogram_new`] only.
+    pub const HISTOGRAM: u32 = 2;
 }
 
 /// Metrics on the server's metrics page.
@@ -58,11 +63,32 @@ pub struct MetricsExtension {
         n_labels: u32,
         out: *mut *mut Metric,
     ) -> *mut Error,
-    /// Adds to a counter (a value not below 0), sets a gauge.
+    /// Adds to a counter (a value not below 0), sets a gauge, adds an observation to a histogram.
     pub metric_put: unsafe extern "C" fn(metric: *mut Metric, value: f64) -> *mut Error,
+    /// The value; of a histogram the sum of its observations.
     pub metric_get: unsafe extern "C" fn(metric: *const Metric) -> f64,
-    /// Takes ownership of the metric. Optional: a scope frees its metrics when it closes.
+    /// Gives up a handle. With the last one of a scope the metric leaves the page, unless another scope has it. Optional: a scope
+    /// frees its metrics when it closes.
     pub metric_free: unsafe extern "C" fn(metric: *mut Metric),
+}
+
+/// Histograms on the server's metrics page. Beside this one, the entries of [`MetricsExtension`] take them.
+#[repr(C)]
+pub struct HistogramsExtension {
+    /// sizeof, as the host was built.
+    pub size: u64,
+    /// Creates a histogram, as `metric_new` does; `bounds` are the upper bounds of its buckets, ascending, without the infinite one.
+    /// Those of a family are equal.
+    pub histogram_new: unsafe extern "C" fn(
+        scope: *mut Scope,
+        name: Str,
+        help: Str,
+        labels: *const Param,
+        n_labels: u32,
+        bounds: *const f64,
+        n_bounds: u32,
+        out: *mut *mut Metric,
+    ) -> *mut Error,
 }
 
 /// Memory of the host for the backend's own use, and reports of memory that the backend allocates by itself.

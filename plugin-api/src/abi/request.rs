@@ -58,7 +58,9 @@ pub struct Request {
     pub inputs: *const Tensor,
     pub requested_outputs: *const RequestedOutput,
     pub params: *const Param,
-    pub reserved: [u64; 4],
+    /// What the client gave as the longest time in the queue, in microseconds; 0 = nothing.
+    pub timeout_us: u64,
+    pub reserved: [u64; 3],
 }
 
 /// The unit of execution. The array is valid during `execute`, each request until its release.

@@ -1,6 +1,8 @@
 //! The host table as this library sees it, and the small conversions every other file needs.
 
-use crate::abi::extensions::{self, DeviceExtension, MemoryExtension, MetricsExtension};
+use crate::abi::extensions::{
+    self, DeviceExtension, HistogramsExtension, MemoryExtension, MetricsExtension,
+};
 use crate::abi::host::HostTable;
 use crate::abi::inference::{self, InferenceExtension};
 use crate::abi::types::{Bytes, Str};
@@ -50,6 +52,12 @@ impl Host {
     pub(crate) fn metrics(self) -> Option<&'static MetricsExtension> {
         // SAFETY: the type of this name.
         unsafe { self.extension(extensions::METRICS, extensions::METRICS_VERSION) }
+    }
+
+    /// As [`Host::metrics`], for histograms.
+    pub(crate) fn histograms(self) -> Option<&'static HistogramsExtension> {
+        // SAFETY: the type of this name.
+        unsafe { self.extension(extensions::HISTOGRAMS, extensions::HISTOGRAMS_VERSION) }
     }
 
     /// As [`Host::metrics`], for memory.

@@ -1,11 +1,8 @@
-//! Scopes: log, load progress and metrics of a backend, model or instance.
+//! Scopes: log and load progress of a backend, model or instance. `metrics.rs` adds metrics, `inference.rs` nested requests.
 
-use super::error::Error;
 use super::host::{Host, with_str};
-use super::value::Value;
 use crate::abi;
-use crate::abi::extensions::{self, MetricsExtension, metric_kind};
-use crate::abi::types::{Param, level};
+use crate::abi::types::level;
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
@@ -51,6 +48,10 @@ impl Scope {
     /// Ends the use of the host's scope, after calls in progress on other threads.
     pub(crate) fn close(&self) {
         self.0.raw.write().unwrap_or_else(PoisonError::into_inner).0 = ptr::null_mut();
+    }
+
+    pub(crate) fn host(&self) -> Host {
+        self.0.host
     }
 
     pub(crate) fn with<R>(&self, f: impl FnOnce(Host, *mut abi::types::Scope) -> R) -> Option<R> {
@@ -110,132 +111,6 @@ impl Scope {
             with_str(stage, |stage| unsafe { (host.progress)(scope, stage, permille) })
         });
         abandoned.is_some_and(|result| result != 0)
-    }
-
-    /// A value that only grows. The same name and labels twice is the same counter. Fails on hosts without the metrics
-    /// extension.
-    pub fn counter(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[(&str, &str)],
-    ) -> Result<Counter, Error> {
-        self.metric(metric_kind::COUNTER, name, help, labels).map(Counter)
-    }
-
-    /// A value that goes up and down. Fails as [`Scope::counter`].
-    pub fn gauge(&self, name: &str, help: &str, labels: &[(&str, &str)]) -> Result<Gauge, Error> {
-        self.metric(metric_kind::GAUGE, name, help, labels).map(Gauge)
-    }
-
-    fn metric(
-        &self,
-        kind: u32,
-        name: &str,
-        help: &str,
-        labels: &[(&str, &str)],
-    ) -> Result<Metric, Error> {
-        let Some(extension) = self.0.host.metrics() else {
-            let text = format_args!("this host has no extension '{}'", extensions::METRICS);
-            return Err(Error::unsupported(text));
-        };
-        let mut list = Vec::with_capacity(labels.len());
-        let raw = with_labels(labels, &mut list, &mut |labels| {
-            self.with(|host, scope| {
-                let mut raw = ptr::null_mut();
-                with_str(name, |name| {
-                    with_str(help, |help| {
-                        let (p, n) = (labels.as_ptr(), labels.len() as u32);
-                        // SAFETY: all arguments are valid during the call.
-                        unsafe {
-                            let error =
-                                (extension.metric_new)(scope, kind, name, help, p, n, &raw mut raw);
-                            Error::take(host, error)
-                        }
-                    })
-                })?;
-                Ok(raw)
-            })
-        });
-        match raw {
-            Some(raw) => Ok(Metric { scope: self.clone(), extension, raw: MetricPtr(raw?) }),
-            None => Err(Error::unavailable("the scope of this metric is closed")),
-        }
-    }
-}
-
-type Created = Option<Result<*mut extensions::Metric, Error>>;
-
-/// Calls `f` with all labels: each is on the stack of one level of this recursion.
-fn with_labels(
-    labels: &[(&str, &str)],
-    list: &mut Vec<Param>,
-    f: &mut dyn FnMut(&[Param]) -> Created,
-) -> Created {
-    match labels {
-        [] => f(list),
-        [(key, value), rest @ ..] => Value::Text(value).with_param(key, |label| {
-            list.push(*label);
-            with_labels(rest, list, f)
-        }),
-    }
-}
-
-#[derive(Clone)]
-struct Metric {
-    scope: Scope,
-    extension: &'static MetricsExtension,
-    raw: MetricPtr,
-}
-
-#[derive(Clone, Copy)]
-struct MetricPtr(*mut extensions::Metric);
-// SAFETY: the host accepts calls with a metric from any thread.
-unsafe impl Send for MetricPtr {}
-// SAFETY: as above.
-unsafe impl Sync for MetricPtr {}
-
-impl Metric {
-    fn put(&self, value: f64) {
-        let raw = self.raw;
-        self.scope.with(|host, _| {
-            // SAFETY: a metric is valid as long as its scope. The host logs what it refuses.
-            unsafe { (host.error_free)((self.extension.metric_put)(raw.0, value)) }
-        });
-    }
-
-    fn get(&self) -> f64 {
-        let raw = self.raw;
-        // SAFETY: a metric is valid as long as its scope.
-        self.scope.with(|_, _| unsafe { (self.extension.metric_get)(raw.0) }).unwrap_or(0.0)
-    }
-}
-
-/// See [`Scope::counter`].
-#[derive(Clone)]
-pub struct Counter(Metric);
-
-impl Counter {
-    pub fn add(&self, value: f64) {
-        self.0.put(value);
-    }
-
-    pub fn get(&self) -> f64 {
-        self.0.get()
-    }
-}
-
-/// See [`Scope::gauge`].
-#[derive(Clone)]
-pub struct Gauge(Metric);
-
-impl Gauge {
-    pub fn set(&self, value: f64) {
-        self.0.put(value);
-    }
-
-    pub fn get(&self) -> f64 {
-        self.0.get()
     }
 }
 

@@ -256,6 +256,7 @@ impl Held {
             received_ns: now,
             queued_ns: now,
             deadline_ns: request.deadline_ns,
+            timeout_us: 0,
             cancelled: cancelled.as_ptr(),
             n_inputs: tensors.len() as u32,
             n_requested_outputs: requested.len() as u32,
@@ -264,7 +265,7 @@ impl Held {
             inputs: tensors.as_ptr(),
             requested_outputs: requested.as_ptr(),
             params: params.list.as_ptr(),
-            reserved: [0; 4],
+            reserved: [0; 3],
         });
         let (_views, _texts) = ((tensors, bufs, requested), (texts, params));
         Some(Self { inputs, view, cancelled, _views, _texts })

@@ -5,7 +5,8 @@ use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use trtserver_plugin_api::abi::extensions::{
-    MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension, MetricsExtension,
+    HISTOGRAMS, HISTOGRAMS_VERSION, HistogramsExtension, MEMORY, MEMORY_VERSION, METRICS,
+    METRICS_VERSION, MemoryExtension, MetricsExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION, InferenceExtension};
@@ -130,6 +131,13 @@ pub fn inference() -> Option<&'static InferenceExtension> {
     static TABLE: OnceLock<Option<&InferenceExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
     *TABLE.get_or_init(|| unsafe { extension(INFERENCE, INFERENCE_VERSION) })
+}
+
+/// The host's histograms, if it offers them.
+pub fn histograms() -> Option<&'static HistogramsExtension> {
+    static TABLE: OnceLock<Option<&HistogramsExtension>> = OnceLock::new();
+    // SAFETY: the table of this name.
+    *TABLE.get_or_init(|| unsafe { extension(HISTOGRAMS, HISTOGRAMS_VERSION) })
 }
 
 /// The host's metrics, if it offers them.

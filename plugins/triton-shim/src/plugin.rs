@@ -164,15 +164,21 @@ unsafe extern "C" fn backend_close(backend: *mut BackendHandle) {
     scope.close();
 }
 
+/// What a model is initialised for.
+enum Use {
+    /// To complete its configuration, if that is allowed; perhaps it is opened afterwards, with another scope.
+    Complete {
+        allowed: bool,
+    },
+    Open,
+}
+
 /// Makes a model and has its backend initialise it.
 ///
 /// # Safety
 /// The descriptor is valid during the call, its scope until the model's is closed.
-unsafe fn start_model(
-    open: &OpenBackend,
-    desc: &ModelDesc,
-    completing: bool,
-) -> Result<Live<Model>> {
+unsafe fn start_model(open: &OpenBackend, desc: &ModelDesc, use_of: Use) -> Result<Live<Model>> {
+    let completing = matches!(use_of, Use::Complete { allowed: true });
     // SAFETY: by the caller's promise.
     let (scope, config, backend, name, dir) = unsafe {
         let config = host::text(desc.config_json);
@@ -180,6 +186,9 @@ unsafe fn start_model(
         batcher::refuse(&config, &[version_dir, dir, open.dir()])?;
         let backend = open.backend_of(&runtime(&config), version_dir, dir)?;
         let scope = Scope::new(desc.scope, &open.name)?;
+        if let Use::Complete { .. } = use_of {
+            scope.end_before_model(&open.scope);
+        }
         let dir = CString::new(directory(dir).as_os_str().as_bytes()).unwrap_or_default();
         (scope, owned(&config), backend, c_string(desc.name), dir)
     };
@@ -244,7 +253,8 @@ unsafe extern "C" fn autocomplete(
         // SAFETY: the handle is open, the descriptor is valid during the call.
         let (open, desc) = unsafe { (&*backend.cast::<OpenBackend>(), &*desc) };
         // SAFETY: the scope is closed before this returns.
-        let model = unsafe { start_model(open, desc, desc.autocomplete != 0)? };
+        let model =
+            unsafe { start_model(open, desc, Use::Complete { allowed: desc.autocomplete != 0 })? };
         // The host's scope is for this call; `model_open` gives another one.
         model.scope().close();
         let completed = CompletedModel { model, opened: AtomicBool::new(false) };
@@ -280,7 +290,7 @@ unsafe extern "C" fn model_open(
                     completed.opened.store(true, Ordering::Release);
                     completed.model
                 }
-                None => start_model(open, desc, false)?,
+                None => start_model(open, desc, Use::Open)?,
             };
             out.write(model.raw().cast());
         }

@@ -10,9 +10,9 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use trtserver_plugin_api::abi::host::HostTable;
-use trtserver_plugin_api::abi::types::{self, level};
+use trtserver_plugin_api::abi::types::{self, Memory, level};
 
 /// A scope of the host, usable until it is closed.
 pub struct Scope {
@@ -21,6 +21,10 @@ pub struct Scope {
     level: &'static AtomicU32,
     /// Name of the backend.
     backend: Box<str>,
+    /// Memory that was reported: type, device, bytes.
+    reported: Mutex<Vec<(Memory, u64)>>,
+    /// Of a scope that is closed before its model: the one that metrics belong to.
+    lasting: OnceLock<Arc<Scope>>,
 }
 
 struct Raw(*mut types::Scope);
@@ -46,7 +50,13 @@ impl Scope {
         let level = unsafe { (host()?.log_level)(raw) };
         // SAFETY: as above; both sides access it atomically only.
         let level = unsafe { level.cast::<AtomicU32>().as_ref() }.unwrap_or(&OFF);
-        Ok(Arc::new(Scope { raw: RwLock::new(Raw(raw)), level, backend: backend.into() }))
+        Ok(Arc::new(Scope {
+            raw: RwLock::new(Raw(raw)),
+            level,
+            backend: backend.into(),
+            reported: Mutex::default(),
+            lasting: OnceLock::new(),
+        }))
     }
 
     /// As [`Scope::new`], for a backend: also the scope of calls from threads of backends.
@@ -62,9 +72,48 @@ impl Scope {
         Ok(scope)
     }
 
+    /// Reports memory that the backend holds, in place of an earlier report of the same memory. Backends of Triton do not take
+    /// reports back; they end with the scope.
+    pub fn report(&self, memory: Memory, bytes: u64) -> Result<()> {
+        let Some(extension) = crate::host::memory() else { return Ok(()) };
+        let sent = self.with(|host, scope| {
+            // SAFETY: the scope is open; an error is owned by the caller.
+            unsafe { crate::host::taken(host, (extension.memory_report)(scope, memory, bytes)) }
+        });
+        sent.unwrap_or(Ok(()))?;
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.retain(|(other, _)| !same(*other, memory));
+        if bytes > 0 {
+            reported.push((memory, bytes));
+        }
+        Ok(())
+    }
+
+    /// Repeats the reports of another scope of the same model.
+    pub fn take_reports(&self, from: &Scope) {
+        let reports = from.reported.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (memory, bytes) in reports {
+            let _ = self.report(memory, bytes);
+        }
+    }
+
     /// Ends the use of the host's scope, after calls in progress on other threads.
     pub fn close(&self) {
+        let reports = self.reported.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(extension) = crate::host::memory() {
+            for (memory, _) in reports {
+                self.with(|host, scope| {
+                    // SAFETY: as in `report`.
+                    unsafe { crate::host::taken(host, (extension.memory_report)(scope, memory, 0)) }
+                });
+            }
+        }
         self.raw.write().unwrap_or_else(PoisonError::into_inner).0 = ptr::null_mut();
+    }
+
+    /// The scope is closed before its model, whose metrics therefore belong to that of the backend.
+    pub fn end_before_model(&self, backend: &Arc<Scope>) {
+        let _ = self.lasting.set(Arc::clone(backend));
     }
 
     /// Calls `f` with the host's scope; `None` once it is closed.
@@ -120,6 +169,16 @@ impl Scope {
         let _leave = Leave;
         call()
     }
+}
+
+fn same(a: Memory, b: Memory) -> bool {
+    (a.memory_type, a.device_id) == (b.memory_type, b.device_id)
+}
+
+/// The scope that a new metric belongs to; `None` if no backend is open.
+pub fn of_metrics() -> Option<Arc<Scope>> {
+    let scope = current()?;
+    Some(scope.lasting.get().map_or_else(|| Arc::clone(&scope), Arc::clone))
 }
 
 /// The scope that a call without handle belongs to; `None` if no backend is open.

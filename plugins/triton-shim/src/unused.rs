@@ -36,12 +36,6 @@ macro_rules! unsupported {
 }
 
 unsupported! {
-    "this server keeps no state for this backend":
-        TRITONBACKEND_StateBuffer
-        TRITONBACKEND_StateBufferAttributes
-        TRITONBACKEND_StateNew
-        TRITONBACKEND_StateUpdate;
-
     "a nested request names its inputs":
         TRITONSERVER_InferenceRequestAddRawInput;
 

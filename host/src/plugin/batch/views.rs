@@ -157,7 +157,8 @@ impl Views {
             inputs: self.tensors[inputs..].as_ptr(),
             requested_outputs: self.requested[requested..].as_ptr(),
             params: self.params[params..].as_ptr(),
-            reserved: [0; 4],
+            timeout_us: request.timeout_us,
+            reserved: [0; 3],
         };
         self.requests.push(request);
     }

@@ -92,7 +92,12 @@ pub(super) unsafe extern "C" fn config_patch(
             // SAFETY: the backend passes `n` readable bytes.
             unsafe { std::slice::from_raw_parts(p, n as usize) }.to_vec()
         };
-        *scope.patch.lock() = Some(Patch { format, data });
+        let patch = Patch { format, data };
+        // The caller learns at once what is wrong.
+        patch.decode().map_err(|why| {
+            HostError::invalid(format!("the configuration cannot be read: {why}"))
+        })?;
+        *scope.patch.lock() = Some(patch);
         Ok(())
     })
 }

@@ -2,17 +2,17 @@
 
 use super::basics::no_scope;
 use super::guard::{guard, guard_value, put};
-use super::metric::Metric as Created;
+use super::metric::{Metric as Created, MetricKind};
 use super::scope::Scope;
 use super::{devices, inference, memory};
-use crate::error::Error as HostError;
+use crate::error::{Error as HostError, Result};
 use crate::plugin::text::{literal, read};
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_plugin_api::abi::extensions::{
-    DEVICE, DEVICE_VERSION, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, Metric,
-    MetricsExtension, metric_kind,
+    DEVICE, DEVICE_VERSION, HISTOGRAMS, HISTOGRAMS_VERSION, HistogramsExtension, MEMORY,
+    MEMORY_VERSION, METRICS, METRICS_VERSION, Metric, MetricsExtension, metric_kind,
 };
 use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION};
 use trtserver_plugin_api::abi::types::{self, Error, Extension, Param, Str, param};
@@ -20,6 +20,7 @@ use trtserver_plugin_api::abi::types::{self, Error, Extension, Param, Str, param
 const DEVICES: Extension = offered(c"trts.device", DEVICE_VERSION);
 const NESTED: Extension = offered(c"trts.inference", INFERENCE_VERSION);
 const MEMORIES: Extension = offered(c"trts.memory", MEMORY_VERSION);
+const HISTOGRAM: Extension = offered(c"trts.histograms", HISTOGRAMS_VERSION);
 const MEASURES: Extension = offered(c"trts.metrics", METRICS_VERSION);
 
 const fn offered(name: &'static CStr, version: u32) -> Extension {
@@ -29,8 +30,8 @@ const fn offered(name: &'static CStr, version: u32) -> Extension {
 /// Extensions that [`get_extension`] has tables for.
 pub(super) const fn extensions(device: bool) -> &'static [Extension] {
     match device {
-        false => &[NESTED, MEMORIES, MEASURES],
-        true => &[DEVICES, NESTED, MEMORIES, MEASURES],
+        false => &[HISTOGRAM, NESTED, MEMORIES, MEASURES],
+        true => &[DEVICES, HISTOGRAM, NESTED, MEMORIES, MEASURES],
     }
 }
 
@@ -53,6 +54,9 @@ static METRICS_TABLE: MetricsExtension = MetricsExtension {
     metric_free,
 };
 
+static HISTOGRAMS_TABLE: HistogramsExtension =
+    HistogramsExtension { size: std::mem::size_of::<HistogramsExtension>() as u64, histogram_new };
+
 pub(super) unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
     guard_value(std::ptr::null(), || {
         // SAFETY: the name is valid during the call.
@@ -63,6 +67,7 @@ pub(super) unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const
             INFERENCE if version <= INFERENCE_VERSION => (&raw const inference::TABLE).cast(),
             MEMORY if version <= MEMORY_VERSION => (&raw const memory::TABLE).cast(),
             METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),
+            HISTOGRAMS if version <= HISTOGRAMS_VERSION => (&raw const HISTOGRAMS_TABLE).cast(),
             _ => std::ptr::null(),
         }
     })
@@ -78,30 +83,72 @@ unsafe extern "C" fn metric_new(
     out: *mut *mut Metric,
 ) -> *mut Error {
     guard(|| {
-        // SAFETY: handle and texts are valid during the call.
-        let (scope, name, help) =
-            unsafe { (Scope::from_handle(scope).ok_or_else(no_scope)?, read(name), read(help)) };
-        let labels = if labels.is_null() {
-            &[]
-        } else {
-            // SAFETY: the backend passes `n_labels` parameters.
-            unsafe { std::slice::from_raw_parts(labels, n_labels as usize) }
+        let kind = match kind {
+            metric_kind::COUNTER => MetricKind::Counter,
+            metric_kind::GAUGE => MetricKind::Gauge,
+            _ => {
+                // SAFETY: the text is valid during the call.
+                let name = unsafe { read(name) };
+                return Err(HostError::unsupported(format!("metric '{name}': kind {kind}")));
+            }
         };
-        let labels: Vec<(String, String)> = labels
-            .iter()
-            .filter(|l| l.kind == param::STRING)
-            // SAFETY: texts are valid during the call.
-            .map(|l| unsafe { (read(l.key), read(l.text)) })
-            .collect();
-        let counter = match kind {
-            metric_kind::COUNTER => true,
-            metric_kind::GAUGE => false,
-            _ => return Err(HostError::unsupported(format!("metric '{name}': kind {kind}"))),
-        };
-        let created = scope.metrics.metric(counter, &name, &help, &labels)?;
-        // SAFETY: null or valid for writing one handle.
-        unsafe { put(out, Arc::as_ptr(&created).cast_mut().cast()) }
+        // SAFETY: by the backend's promise: scope, texts and labels are valid during the call.
+        unsafe { create(scope, kind, [name, help], (labels, n_labels), out) }
     })
+}
+
+unsafe extern "C" fn histogram_new(
+    scope: *mut types::Scope,
+    name: Str,
+    help: Str,
+    labels: *const Param,
+    n_labels: u32,
+    bounds: *const f64,
+    n_bounds: u32,
+    out: *mut *mut Metric,
+) -> *mut Error {
+    guard(|| {
+        // SAFETY: the backend passes `n_bounds` numbers.
+        let bounds = unsafe { slice(bounds, n_bounds) };
+        // SAFETY: by the backend's promise: scope, texts and labels are valid during the call.
+        unsafe {
+            create(scope, MetricKind::Histogram(bounds), [name, help], (labels, n_labels), out)
+        }
+    })
+}
+
+/// # Safety
+/// `n` elements at `p` are valid for `'a`, or `p` is null.
+unsafe fn slice<'a, T>(p: *const T, n: u32) -> &'a [T] {
+    if p.is_null() {
+        return &[];
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { std::slice::from_raw_parts(p, n as usize) }
+}
+
+/// Creates a metric.
+///
+/// # Safety
+/// Scope, texts and labels are valid during the call; `out` is null or valid for writing one handle.
+unsafe fn create(
+    scope: *mut types::Scope,
+    kind: MetricKind<'_>,
+    [name, help]: [Str; 2],
+    (labels, n_labels): (*const Param, u32),
+    out: *mut *mut Metric,
+) -> Result<()> {
+    // SAFETY: by the caller's promise.
+    let (scope, name, help, labels) = unsafe {
+        let scope = Scope::from_handle(scope).ok_or_else(no_scope)?;
+        (scope, read(name), read(help), slice(labels, n_labels))
+    };
+    let texts = labels.iter().filter(|l| l.kind == param::STRING);
+    // SAFETY: by the caller's promise.
+    let labels: Vec<_> = texts.map(|l| unsafe { (read(l.key), read(l.text)) }).collect();
+    let created = scope.metrics.metric(kind, &name, &help, &labels)?;
+    // SAFETY: by the caller's promise.
+    unsafe { put(out, Arc::as_ptr(&created).cast_mut().cast()) }
 }
 
 unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
@@ -121,8 +168,14 @@ unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
     })
 }
 
-/// Does nothing: another handle may refer to the same metric; the scope frees it.
-unsafe extern "C" fn metric_free(_: *mut Metric) {}
+unsafe extern "C" fn metric_free(metric: *mut Metric) {
+    guard_value((), || {
+        // SAFETY: null or a handle whose scope, which owns the metric, is open.
+        if let Some(created) = unsafe { metric.cast::<Created>().as_ref() } {
+            created.free();
+        }
+    });
+}
 
 #[cfg(test)]
 #[path = "extensions_tests.rs"]

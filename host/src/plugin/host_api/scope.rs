@@ -9,15 +9,38 @@ use crate::plugin::cancel_flag::CancelFlag;
 use crate::plugin::nested::Delivery;
 use crate::request::buffer::AlignedBuf;
 use crate::sync::Mutex;
+use prost::Message;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
+use trtserver_plugin_api::abi::host::patch_format;
 use trtserver_plugin_api::abi::types::{self, Memory};
+use trtserver_proto::v2::ModelConfig;
 
 /// Configuration fields from a backend's auto-complete.
 pub struct Patch {
     pub format: u32,
     pub data: Vec<u8>,
+}
+
+impl Patch {
+    /// # Errors
+    /// The format is unknown, or the data is not a configuration in it.
+    pub fn decode(&self) -> Result<ModelConfig, String> {
+        let text = || std::str::from_utf8(&self.data).map_err(|e| e.to_string());
+        match self.format {
+            patch_format::PROTOBUF => {
+                ModelConfig::decode(self.data.as_slice()).map_err(|e| e.to_string())
+            }
+            patch_format::TEXT => trtserver_proto::text::parse(text()?).map_err(|e| e.to_string()),
+            patch_format::JSON | patch_format::COMPLETED_JSON => {
+                trtserver_proto::json::parse(text()?).map_err(|e| e.to_string())
+            }
+            format => Err(format!(
+                "format {format}, expected protobuf (0), JSON (1), text (2) or completed JSON (3)"
+            )),
+        }
+    }
 }
 
 /// See the module text. Memory and metrics of a scope are freed with it.

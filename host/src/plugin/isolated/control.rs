@@ -8,7 +8,7 @@ use super::nested::NestedConnection;
 use super::process::Process;
 use super::wire::{Received, Receiver};
 use crate::error::{Error, Result};
-use crate::plugin::host_api::metric::{CustomMetrics, Series};
+use crate::plugin::host_api::metric::{self, CustomMetrics, MetricKind};
 use crate::plugin::host_api::reported_memory::{self, Reporter};
 use crate::plugin::host_api::scope;
 use std::collections::HashMap;
@@ -95,8 +95,8 @@ struct Metrics {
 }
 
 struct RemoteSeries {
-    series: Series,
-    counter: bool,
+    metric: Arc<metric::Metric>,
+    kind: u32,
     /// The value received last.
     last: f64,
 }
@@ -119,18 +119,37 @@ impl Metrics {
         let mut labels = metric.labels.into_iter();
         let pairs = std::iter::from_fn(|| Some((labels.next()?, labels.next()?)));
         let labels: Vec<_> = pairs.collect();
-        let counter = metric.kind == metric_kind::COUNTER;
-        let series = self.registered.series(counter, &metric.name, &metric.help, &labels)?;
-        self.by_number.insert(metric.number, RemoteSeries { series, counter, last: 0.0 });
+        let kind = match metric.kind {
+            metric_kind::COUNTER => MetricKind::Counter,
+            metric_kind::GAUGE => MetricKind::Gauge,
+            _ => MetricKind::Histogram(&metric.bounds),
+        };
+        let series = self.registered.metric(kind, &metric.name, &metric.help, &labels)?;
+        let series = RemoteSeries { metric: series, kind: metric.kind, last: 0.0 };
+        self.by_number.insert(metric.number, series);
         Ok(())
     }
 
     fn put(&mut self, update: &MetricValue) {
-        let Some(metric) = self.by_number.get_mut(&update.number) else { return };
-        // Counters of several children may share a series, so only the difference is added.
-        let value = if metric.counter { update.value - metric.last } else { update.value };
-        if metric.series.put(value).is_ok() {
-            metric.last = update.value;
+        if update.removed {
+            if let Some(removed) = self.by_number.remove(&update.number) {
+                removed.metric.free();
+            }
+            return;
+        }
+        let Some(RemoteSeries { metric, kind, last }) = self.by_number.get_mut(&update.number)
+        else {
+            return;
+        };
+        match *kind {
+            // Counters of several children may share a series, so only the difference is added.
+            metric_kind::COUNTER => {
+                if metric.put(update.value - *last).is_ok() {
+                    *last = update.value;
+                }
+            }
+            metric_kind::GAUGE => drop(metric.put(update.value)),
+            _ => update.observations.iter().for_each(|value| drop(metric.put(*value))),
         }
     }
 }

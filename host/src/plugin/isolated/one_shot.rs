@@ -9,7 +9,7 @@ use super::messages::{self, ControlResponse, Devices, Empty, Handshake, control_
 use super::process::ProcessGone;
 use crate::device;
 use crate::error::{Error, Result};
-use crate::plugin::backend_facts::BackendFacts;
+use crate::plugin::backend_facts::{BackendFacts, OpenFacts};
 use crate::plugin::plugin_file::PluginFile;
 use crate::plugin::{CancelFlag, ModelFacts, Patch, ProbeFacts};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub fn describe(file: &PluginFile, limits: Limits) -> Result<BackendFacts> {
     facts::backend(info).map_err(|e| Error::new(e.code, format!("{label}: {e}")))
 }
 
-/// Opens the backend in a child and closes it. Returns the kinds of instance that the open backend has there.
+/// Opens the backend in a child and closes it. Returns what the open backend says of itself there.
 ///
 /// # Errors
 /// It does not open.
@@ -55,11 +55,14 @@ pub fn open(
     settings: &BTreeMap<String, String>,
     limits: Limits,
     cancel: &CancelFlag,
-) -> Result<u32> {
+) -> Result<OpenFacts> {
     let label = format!("backend '{}'", file.path().display());
     let open = control_request::Kind::OpenBackend(Empty {});
     let response = run(&label, handshake(file, settings), open, limits, cancel)?;
-    Ok(response.backend.map_or(0, |info| info.instance_kinds))
+    let info = response.backend.unwrap_or_default();
+    let BackendFacts { runtime, instance_kinds, preferred, .. } =
+        facts::backend(info).map_err(|e| Error::new(e.code, format!("{label}: {e}")))?;
+    Ok(OpenFacts { runtime, instance_kinds, preferred })
 }
 
 /// Calls `model_complete` in a child.

@@ -123,6 +123,7 @@ pub fn encode(
         received_ns: request.context().received_ns,
         queued_ns: request.responder.queued_ns(),
         deadline_ns: request.deadline_ns,
+        timeout_us: request.timeout_us,
         inputs: inputs(request, signature, arena, gpu),
         destinations: destinations(request, states, gpu),
         requested_outputs: requested_outputs(request, states),

@@ -10,7 +10,6 @@ use crate::plugin::backend::Backend;
 use crate::plugin::discovery::backends::VERSION_PARAMETER;
 use crate::plugin::{ModelFacts, Patch, isolation};
 use crate::request::Signature;
-use prost::Message;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +18,8 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelTensorReshape};
 
 /// Asks `backend` about the highest version that the version policy selects, and adds the fields that `config` lacks.
-/// Returns the number of that version and what the backend hands over for opening it.
+/// `normalise` writes out defaults; the backend reads the configuration with them. Returns the number of that version and what the
+/// backend hands over for opening it.
 ///
 /// # Errors
 /// The backend's error, or a patch that cannot be decoded or sets a field that it must not set.
@@ -28,6 +28,7 @@ pub fn autocomplete(
     backend: &Arc<Backend>,
     dir: &Path,
     found: &VersionDirs,
+    normalise: impl FnOnce(&mut ModelConfig),
     cancel: &LoadCancel,
 ) -> Result<Option<CompletedVersion>> {
     let existing: Vec<i64> = found.versions.keys().copied().collect();
@@ -40,13 +41,15 @@ pub fn autocomplete(
     let outputs = take_incomplete(&mut config.output, of_output);
     // The backend may read the tensors that are declared, so they are checked first.
     let signature = Signature::new(config, |_| None)?;
+    let mut shown = config.clone();
+    normalise(&mut shown);
     let facts = ModelFacts {
         name: &config.name,
         version: *number,
         dir,
         version_dir: &dir.join(dir_name),
-        file: &config.default_model_filename,
-        config,
+        file: &shown.default_model_filename,
+        config: &shown,
         signature: &signature,
         n_instances: 1,
         threads: 1,
@@ -117,28 +120,14 @@ fn fill<T>(completed: &mut Vec<T>, mut declared: Vec<T>, parts: fn(&mut T) -> Pa
     }
 }
 
+/// # Errors
+/// The patch cannot be decoded.
 pub(crate) fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> {
-    let fail = |why: String| {
+    patch.decode().map_err(|why| {
         Error::internal(format!(
             "model '{model}': cannot read the auto-complete result of backend '{backend}': {why}"
         ))
-    };
-    match patch.format {
-        patch_format::PROTOBUF => {
-            ModelConfig::decode(patch.data.as_slice()).map_err(|e| fail(e.to_string()))
-        }
-        patch_format::TEXT => {
-            let text = std::str::from_utf8(&patch.data).map_err(|e| fail(e.to_string()))?;
-            trtserver_proto::text::parse(text).map_err(|e| fail(e.to_string()))
-        }
-        patch_format::JSON | patch_format::COMPLETED_JSON => {
-            let text = std::str::from_utf8(&patch.data).map_err(|e| fail(e.to_string()))?;
-            trtserver_proto::json::parse(text).map_err(|e| fail(e.to_string()))
-        }
-        format => Err(fail(format!(
-            "format {format}, expected protobuf (0), JSON (1), text (2) or completed JSON (3)"
-        ))),
-    }
+    })
 }
 
 /// Adds the fields of `patch` that `config` lacks: a field is taken as a whole, of parameters and other maps each key.

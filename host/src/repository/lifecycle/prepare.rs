@@ -280,19 +280,36 @@ impl Loader {
             true => None,
             false => Some(self.backends.for_model(config, cancel.flag())?),
         };
+        let mut support = instance_support(backend.as_deref());
+        if let Some(backend) = &backend
+            && self.asks_open(config, backend, &support)
+        {
+            support.take(&backend.facts_when_open(config, cancel.flag())?);
+        }
         let completed = match backend.as_ref().filter(|_| !self.strict) {
-            Some(backend) => autocomplete(config, backend, dir, found, cancel)?,
+            Some(backend) => {
+                let normalise = |config: &mut ModelConfig| {
+                    model_config::normalise(config, &self.machine, &support);
+                };
+                autocomplete(config, backend, dir, found, normalise, cancel)?
+            }
             None => None,
         };
-        let mut support = instance_support(backend.as_deref());
-        // Asked only if it decides something: the backend is opened for it.
-        if let Some(backend) = &backend
-            && model_config::chooses_gpu(config, &self.machine, &support)
-        {
-            support.kinds &= backend.instance_kinds(config, cancel.flag())?;
-        }
         model_config::normalise(config, &self.machine, &support);
         Ok((backend, completed))
+    }
+
+    /// Whether something depends on what the backend says of itself once it is open: it is opened for that. The library of an adapter
+    /// does not know what the backend prefers.
+    fn asks_open(
+        &self,
+        config: &ModelConfig,
+        backend: &Backend,
+        support: &InstanceSupport,
+    ) -> bool {
+        let groups = &config.instance_group;
+        let prefers = groups.is_empty() || groups.iter().any(|group| group.count == 0);
+        prefers && backend.is_adapted() || model_config::chooses_gpu(config, &self.machine, support)
     }
 
     /// What opens the versions of a model whose configuration was checked. Reads the other files that it names.

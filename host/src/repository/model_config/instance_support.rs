@@ -1,6 +1,6 @@
 //! What the backend of a model says about instances: the kinds that it opens and prefers, and whether it uses accelerators and batch inputs.
 
-use crate::plugin::backend_facts::BackendFacts;
+use crate::plugin::backend_facts::{BackendFacts, OpenFacts};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::model_instance_group::Kind;
 
@@ -30,18 +30,20 @@ pub struct InstanceSupport {
 }
 
 impl InstanceSupport {
+    /// With what the backend says once it is open on this machine.
+    pub fn take(&mut self, open: &OpenFacts) {
+        self.kinds &= open.instance_kinds;
+        self.preferred = preferences(&open.preferred);
+    }
+
     pub fn of(facts: &BackendFacts) -> Self {
-        let preferred = facts.preferred.iter().filter_map(|(kind, count)| {
-            let kind = Kind::try_from(i32::try_from(*kind).ok()?).ok()?;
-            Some(Preference { kind, count: i32::try_from(*count).unwrap_or(i32::MAX) })
-        });
         Self {
             backend: facts.name.clone(),
             kinds: facts.instance_kinds,
             secondary_devices: facts.flags & backend_flags::SECONDARY_DEVICES != 0,
             accelerators: facts.flags & backend_flags::ACCELERATORS != 0,
             batch_inputs: facts.flags & backend_flags::BATCH_INPUTS != 0,
-            preferred: preferred.collect(),
+            preferred: preferences(&facts.preferred),
         }
     }
 
@@ -66,4 +68,12 @@ impl InstanceSupport {
         let kinds = [Kind::Gpu, Kind::Cpu, Kind::Model].into_iter().filter(|k| self.opens(*k));
         kinds.map(|kind| kind.as_str_name()).collect::<Vec<_>>().join(" and ")
     }
+}
+
+fn preferences(preferred: &[(u32, u32)]) -> Vec<Preference> {
+    let preference = |(kind, count): &(u32, u32)| {
+        let kind = Kind::try_from(i32::try_from(*kind).ok()?).ok()?;
+        Some(Preference { kind, count: i32::try_from(*count).unwrap_or(i32::MAX) })
+    };
+    preferred.iter().filter_map(preference).collect()
 }

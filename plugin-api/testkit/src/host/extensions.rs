@@ -85,49 +85,88 @@ pub(super) unsafe extern "C" fn metric_new(
     out: *mut *mut Metric,
 ) -> *mut Error {
     entry("metric_new", |state| {
-        // SAFETY: the strings are valid during the call.
-        let name = unsafe {
-            text(help, "the help of a metric")?;
-            text(name, "the name of a metric")?
-        };
-        let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
-        let valid =
-            name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit());
-        if !valid {
-            return misuse(format!("'{name}' is not a valid metric name"));
-        }
         if kind > metric_kind::GAUGE {
-            return misuse(format!("metric '{name}' is of unknown kind {kind}"));
+            return misuse(format!("a metric is of unknown kind {kind}"));
         }
-        if labels.is_null() && n_labels > 0 {
-            return misuse(format!("metric '{name}' has {n_labels} labels at null"));
-        }
-        let mut pairs = Vec::new();
-        for at in 0..n_labels as usize {
-            // SAFETY: the backend passes `n_labels` parameters, whose strings are valid during the call.
-            let label = unsafe { &*labels.add(at) };
-            if label.kind != param::STRING {
-                return misuse(format!("metric '{name}': a label has kind {}", label.kind));
-            }
-            // SAFETY: as above.
-            pairs.push(unsafe {
-                (text(label.key, "the name of a label")?, text(label.text, "the value of a label")?)
-            });
-        }
-        let mut names: Vec<String> = pairs.iter().map(|(name, _)| name.clone()).collect();
-        names.sort();
-        let family = state.families.entry(name.clone()).or_insert_with(|| (kind, names.clone()));
-        if *family != (kind, names) {
-            return misuse(format!("metric '{name}' has another kind or other labels than before"));
-        }
-        let id = state.id();
-        let (scope, record) = state.scope(scope)?;
-        record.metrics.push(MetricRecord { name, labels: pairs, value: 0.0 });
-        let index = record.metrics.len() - 1;
-        state.metrics.insert(id, (scope, index, kind));
-        // SAFETY: null or valid for one handle.
-        unsafe { put(out, handle(METRIC, id)) }
+        // SAFETY: scope, texts and labels are valid during the call; `out` is null or valid for one handle.
+        unsafe { create(state, scope, kind, [name, help], (labels, n_labels), out) }
     })
+}
+
+pub(super) unsafe extern "C" fn histogram_new(
+    scope: *mut Scope,
+    name: Str,
+    help: Str,
+    labels: *const Param,
+    n_labels: u32,
+    bounds: *const f64,
+    n_bounds: u32,
+    out: *mut *mut Metric,
+) -> *mut Error {
+    entry("histogram_new", |state| {
+        if bounds.is_null() || n_bounds == 0 {
+            return misuse("a histogram has no bounds");
+        }
+        // SAFETY: the backend passes `n_bounds` numbers.
+        let bounds = unsafe { std::slice::from_raw_parts(bounds, n_bounds as usize) };
+        if !bounds.iter().all(|bound| bound.is_finite()) || !bounds.is_sorted() {
+            return misuse(format!("the bounds {bounds:?} of a histogram are not ascending"));
+        }
+        // SAFETY: as in `metric_new`.
+        unsafe {
+            create(state, scope, metric_kind::HISTOGRAM, [name, help], (labels, n_labels), out)
+        }
+    })
+}
+
+/// # Safety
+/// Scope, texts and labels are valid during the call; `out` is null or valid for one handle.
+unsafe fn create(
+    state: &mut super::State,
+    scope: *mut Scope,
+    kind: u32,
+    [name, help]: [Str; 2],
+    (labels, n_labels): (*const Param, u32),
+    out: *mut *mut Metric,
+) -> Result<(), Refusal> {
+    // SAFETY: the strings are valid during the call.
+    let name = unsafe {
+        text(help, "the help of a metric")?;
+        text(name, "the name of a metric")?
+    };
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
+    let valid = name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit());
+    if !valid {
+        return misuse(format!("'{name}' is not a valid metric name"));
+    }
+    if labels.is_null() && n_labels > 0 {
+        return misuse(format!("metric '{name}' has {n_labels} labels at null"));
+    }
+    let mut pairs = Vec::new();
+    for at in 0..n_labels as usize {
+        // SAFETY: the backend passes `n_labels` parameters, whose strings are valid during the call.
+        let label = unsafe { &*labels.add(at) };
+        if label.kind != param::STRING {
+            return misuse(format!("metric '{name}': a label has kind {}", label.kind));
+        }
+        // SAFETY: as above.
+        pairs.push(unsafe {
+            (text(label.key, "the name of a label")?, text(label.text, "the value of a label")?)
+        });
+    }
+    let mut names: Vec<String> = pairs.iter().map(|(name, _)| name.clone()).collect();
+    names.sort();
+    let family = state.families.entry(name.clone()).or_insert_with(|| (kind, names.clone()));
+    if *family != (kind, names) {
+        return misuse(format!("metric '{name}' has another kind or other labels than before"));
+    }
+    let id = state.id();
+    let (scope, record) = state.scope(scope)?;
+    record.metrics.push(MetricRecord { name, labels: pairs, value: 0.0 });
+    let index = record.metrics.len() - 1;
+    state.metrics.insert(id, (scope, index, kind));
+    // SAFETY: null or valid for one handle.
+    unsafe { put(out, handle(METRIC, id)) }
 }
 
 pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
@@ -142,7 +181,7 @@ pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *
             metric_kind::COUNTER if value < 0.0 || value.is_nan() => {
                 return misuse(format!("{value} was added to a counter"));
             }
-            metric_kind::COUNTER => *now += value,
+            metric_kind::COUNTER | metric_kind::HISTOGRAM => *now += value,
             _ => *now = value,
         }
         Ok(())

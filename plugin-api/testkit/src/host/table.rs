@@ -3,8 +3,8 @@
 use super::{batches, devices, extensions, outputs, responses, services, state};
 use crate::text::{literal, read};
 use trtserver_plugin_api::abi::extensions::{
-    DEVICE, DEVICE_VERSION, DeviceExtension, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION,
-    MemoryExtension, MetricsExtension,
+    DEVICE, DEVICE_VERSION, DeviceExtension, HISTOGRAMS, HISTOGRAMS_VERSION, HistogramsExtension,
+    MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension, MetricsExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::types::{Extension, Str};
@@ -19,6 +19,7 @@ const OFFERED: &[Extension] = &[
     Extension { name: literal(c"trts.device"), version: DEVICE_VERSION, pad: 0 },
     Extension { name: literal(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
     Extension { name: literal(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
+    Extension { name: literal(c"trts.histograms"), version: HISTOGRAMS_VERSION, pad: 0 },
 ];
 
 static MEMORY_TABLE: MemoryExtension = MemoryExtension {
@@ -47,6 +48,11 @@ static METRICS_TABLE: MetricsExtension = MetricsExtension {
     metric_free: extensions::metric_free,
 };
 
+static HISTOGRAMS_TABLE: HistogramsExtension = HistogramsExtension {
+    size: size_of::<HistogramsExtension>() as u64,
+    histogram_new: extensions::histogram_new,
+};
+
 unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
     // SAFETY: the name is valid during the call.
     let name = unsafe { read(name) };
@@ -55,6 +61,7 @@ unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
         DEVICE if version <= DEVICE_VERSION => (&raw const DEVICE_TABLE).cast(),
         MEMORY if version <= MEMORY_VERSION => (&raw const MEMORY_TABLE).cast(),
         METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),
+        HISTOGRAMS if version <= HISTOGRAMS_VERSION => (&raw const HISTOGRAMS_TABLE).cast(),
         _ => std::ptr::null(),
     }
 }

@@ -23,6 +23,7 @@ pub mod parameter; // parameters
 pub mod request; // requests of the host
 pub mod response; // responses and outputs
 pub mod server; // models of the server
+pub mod state; // states of sequences
 pub mod statistics; // execution statistics
 pub mod text; // names of types and kinds
 pub mod trace; // traces, of which there are none

@@ -93,19 +93,13 @@ pub(super) fn report_memory(
     scope: &Scope,
     usage: &[Live<BufferAttributes>],
 ) -> crate::fault::Result<()> {
-    let Some(extension) = crate::host::memory() else { return Ok(()) };
     for entry in usage {
         let (kind, id) =
             (entry.memory_type.load(Ordering::Relaxed), entry.memory_id.load(Ordering::Relaxed));
         let memory = memory(kind, id).ok_or_else(|| {
             Fault::misuse(format_args!("memory type {kind} with id {id} does not exist"))
         })?;
-        let bytes = entry.bytes.load(Ordering::Relaxed);
-        let reported = scope.with(|host, scope| {
-            // SAFETY: the scope is open; an error is owned by the caller.
-            unsafe { crate::host::taken(host, (extension.memory_report)(scope, memory, bytes)) }
-        });
-        reported.unwrap_or(Ok(()))?;
+        scope.report(memory, entry.bytes.load(Ordering::Relaxed))?;
     }
     Ok(())
 }

@@ -41,10 +41,10 @@ export! {
         id.set(view.correlation_id);
     }
 
-    /// The correlation id as text, owned by the request, empty if there is none. An error if it is a number.
+    /// The correlation id as text, owned by the request. An error if it is a number, as which Triton counts none.
     fn TRITONBACKEND_RequestCorrelationIdString(request: Live<Request>, id: Out<*const c_char>) {
         let view = request.host()?.view();
-        if view.correlation_id != 0 {
+        if view.correlation_id_string.n == 0 {
             return Err(Fault::invalid("the correlation id of the request is not a string"));
         }
         id.set(c_str(view.correlation_id_string));
@@ -56,15 +56,16 @@ export! {
         flags.set(request.host()?.view().flags & sequence);
     }
 
-    /// How long the request may take since it arrived; 0 = for ever.
+    /// The time limit that the client gave; without one, the time from arrival to the deadline; 0 = for ever.
     fn TRITONBACKEND_InferenceRequestTimeoutMicroseconds(
         request: Live<Request>,
         timeout: Out<u64>,
     ) {
         let view = request.host()?.view();
-        timeout.set(match view.deadline_ns {
-            0 => 0,
-            deadline => (deadline.saturating_sub(view.received_ns) / 1000).max(1),
+        timeout.set(match (view.timeout_us, view.deadline_ns) {
+            (0, 0) => 0,
+            (given @ 1.., _) => given,
+            (0, deadline) => (deadline.saturating_sub(view.received_ns) / 1000).max(1),
         });
     }
 

@@ -165,7 +165,7 @@ impl<T: Copy> InOut<T> {
         unsafe { self.0.read() }
     }
 
-    fn set(&self, value: T) {
+    pub fn set(&self, value: T) {
         // SAFETY: as above.
         unsafe { self.0.write(value) }
     }

@@ -70,14 +70,25 @@ impl Metric {
         labels: &[(CString, CString)],
         buckets: Option<&[f64]>,
     ) -> Result<Metric> {
-        let _ = buckets;
         let extension = host::metrics()
             .ok_or_else(|| Fault::unsupported("this server offers backends no metrics"))?;
-        let kind = match family.kind {
-            kind::COUNTER => metric_kind::COUNTER,
-            kind::GAUGE => metric_kind::GAUGE,
-            _ => return Err(Fault::unsupported("histograms of backends are not supported")),
+        let histograms = match (family.kind, buckets) {
+            (kind::HISTOGRAM, Some(bounds)) => {
+                let histograms = host::histograms().ok_or_else(|| {
+                    Fault::unsupported("this server offers backends no histograms")
+                })?;
+                Some((histograms, bounds))
+            }
+            (kind::HISTOGRAM, None) => {
+                return Err(Fault::invalid(format_args!(
+                    "histogram '{}' has no buckets (TRITONSERVER_MetricArgsSetHistogram)",
+                    family.name.to_string_lossy()
+                )));
+            }
+            _ => None,
         };
+        let kind =
+            if family.kind == kind::COUNTER { metric_kind::COUNTER } else { metric_kind::GAUGE };
         let params: Vec<Param> = labels
             .iter()
             .map(|(key, value)| Param {
@@ -95,8 +106,21 @@ impl Metric {
             let (labels, n) = (params.as_ptr(), params.len() as u32);
             // SAFETY: the scope is open, the arguments are valid during the call; the host writes one pointer.
             unsafe {
-                let create = extension.metric_new;
-                let error = create(scope, kind, name, help, labels, n, &raw mut raw);
+                let error = match histograms {
+                    Some((histograms, bounds)) => (histograms.histogram_new)(
+                        scope,
+                        name,
+                        help,
+                        labels,
+                        n,
+                        bounds.as_ptr(),
+                        bounds.len() as u32,
+                        &raw mut raw,
+                    ),
+                    None => {
+                        (extension.metric_new)(scope, kind, name, help, labels, n, &raw mut raw)
+                    }
+                };
                 host::taken(host, error)
             }
         });
@@ -111,7 +135,7 @@ impl Metric {
         self.scope.with(|_, _| unsafe { (extension.metric_get)(self.raw) }).ok_or_else(closed)
     }
 
-    /// Adds to a counter, sets a gauge.
+    /// Adds to a counter, sets a gauge, adds an observation to a histogram.
     pub fn put(&self, value: f64) -> Result<()> {
         let extension = host::metrics().ok_or_else(closed)?;
         let put = self.scope.with(|host, _| {
@@ -143,5 +167,5 @@ fn closed() -> Fault {
 
 /// The scope that new families belong to.
 pub fn scope() -> Result<Arc<Scope>> {
-    crate::scope::current().ok_or_else(|| Fault::unavailable("no backend is open"))
+    crate::scope::of_metrics().ok_or_else(|| Fault::unavailable("no backend is open"))
 }

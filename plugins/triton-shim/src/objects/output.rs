@@ -3,7 +3,7 @@
 use super::attributes::BufferAttributes;
 use super::parameter::Value;
 use crate::fault::{Fault, Result};
-use crate::handles::{Kind, Live, Object};
+use crate::handles::{self, Kind, Live, Object};
 use crate::host::{self, host, view};
 use smallvec::SmallVec;
 use std::ffi::CString;
@@ -123,6 +123,45 @@ impl Output {
         Ok(buf)
     }
 
+    /// Moves the output, whose memory is of this library, into a response of the host.
+    pub fn adopt(&self, target: *mut types::Response) -> Result<()> {
+        let host = host()?;
+        let buffer = std::mem::replace(&mut *self.buffer(), Buffer::None);
+        let (memory, bytes) = match buffer {
+            Buffer::Own(memory, bytes) => (memory, bytes),
+            Buffer::None | Buffer::Host(_) => (Box::default(), 0),
+        };
+        let ctx = Box::into_raw(Box::new(memory));
+        // SAFETY: the box lives until its release, which comes after the call at the earliest.
+        let first = unsafe { (*ctx).as_mut_ptr() };
+        let (ready, memory_handle) = (ptr::null_mut(), 0);
+        let part = Buf { ptr: first.cast(), bytes, memory: Memory::CPU, ready, memory_handle };
+        let (rank, shape) = (self.shape.len() as u32, self.shape.as_ptr());
+        let release = Release { func: Some(release) };
+        // SAFETY: the response is the caller's; the host calls the release exactly once, whatever happens.
+        unsafe {
+            let error = (host.output_adopt)(
+                target,
+                self.name.view(),
+                self.dtype,
+                rank,
+                shape,
+                &raw const part,
+                1,
+                release,
+                ctx.cast(),
+            );
+            host::taken(host, error)
+        }
+    }
+
+    /// Ends the life of the attributes' handle.
+    pub fn free_attributes(&self) {
+        if let Some(attributes) = self.attributes.get() {
+            let _ = handles::free(attributes.raw());
+        }
+    }
+
     /// Before the response is sent: an output whose buffer was never asked for is empty.
     pub fn complete(&self) -> Result<()> {
         if matches!(*self.buffer(), Buffer::None) {
@@ -154,36 +193,7 @@ pub struct Buffered {
 impl Buffered {
     /// Moves outputs and parameters into a response of the host.
     pub fn put(&self, target: *mut types::Response) -> Result<()> {
-        let host = host()?;
-        for output in &self.outputs {
-            let buffer = std::mem::replace(&mut *output.buffer(), Buffer::None);
-            let (memory, bytes) = match buffer {
-                Buffer::Own(memory, bytes) => (memory, bytes),
-                Buffer::None | Buffer::Host(_) => (Box::default(), 0),
-            };
-            let ctx = Box::into_raw(Box::new(memory));
-            // SAFETY: the box lives until its release, which comes after the call at the earliest.
-            let first = unsafe { (*ctx).as_mut_ptr() };
-            let (ready, memory_handle) = (ptr::null_mut(), 0);
-            let part = Buf { ptr: first.cast(), bytes, memory: Memory::CPU, ready, memory_handle };
-            let (rank, shape) = (output.shape.len() as u32, output.shape.as_ptr());
-            let release = Release { func: Some(release) };
-            // SAFETY: the response is the caller's; the host calls the release exactly once, whatever happens.
-            unsafe {
-                let error = (host.output_adopt)(
-                    target,
-                    output.name.view(),
-                    output.dtype,
-                    rank,
-                    shape,
-                    &raw const part,
-                    1,
-                    release,
-                    ctx.cast(),
-                );
-                host::taken(host, error)?;
-            }
-        }
+        self.outputs.iter().try_for_each(|output| output.adopt(target))?;
         self.params.iter().try_for_each(|(key, value)| set_param(target, key, value))
     }
 }

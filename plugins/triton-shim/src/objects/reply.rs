@@ -3,7 +3,8 @@
 //! The host lets a responder build one response at a time; Triton's backends may create several before they send the first. The
 //! first is built in memory of the host, others in memory of this library, which the host adopts when they are sent.
 
-use super::output::Buffered;
+use super::output::{Buffered, Output};
+use super::state::State;
 use crate::fault::{Fault, Result};
 use crate::handles::{self, Kind, Live, Object};
 use crate::host::{self, host, raised};
@@ -34,6 +35,8 @@ pub struct Reply {
     /// The responder outlives `execute`.
     detached: AtomicBool,
     building: Mutex<Building>,
+    /// Of a request of a sequence.
+    states: Mutex<Vec<Live<State>>>,
 }
 
 #[derive(Default)]
@@ -81,6 +84,7 @@ impl Reply {
             state: AtomicU8::new(state::OPEN),
             detached: AtomicBool::new(false),
             building: Mutex::default(),
+            states: Mutex::default(),
         })
     }
 
@@ -97,7 +101,9 @@ impl Reply {
         self.building.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self) -> Result<()> {
+    /// # Errors
+    /// The request has ended.
+    pub fn check(&self) -> Result<()> {
         match self.state.load(Ordering::Acquire) {
             state::FINAL => Err(Fault::misuse("the final response of the request was sent before")),
             state::TAKEN_BACK => Err(Fault::misuse(
@@ -200,11 +206,18 @@ impl Reply {
         }
         let target = self.host_response()?;
         let (last, fault) = (response.last, response.fault.is_some());
-        let put = if fault { Ok(()) } else { response.put(target) };
+        let put = || response.put(target).and_then(|()| self.put_states(target));
+        let put = if fault { Ok(()) } else { put() };
         match put {
             Ok(()) => self.send_now(target, last, response.fault.as_ref()),
             Err(fault) => self.send_now(target, last, Some(&fault)).and(Err(fault)),
         }
+    }
+
+    /// Adds what was committed to a response of the host.
+    pub fn put_states(&self, target: *mut types::Response) -> Result<()> {
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.iter().try_for_each(|state| state.put(target))
     }
 
     /// Drops a response of the host.
@@ -249,6 +262,17 @@ impl Reply {
 }
 
 impl Live<Reply> {
+    /// Adds a state, which lives as long as this.
+    ///
+    /// # Errors
+    /// The final response was sent.
+    pub fn add_state(self, output: Output) -> Result<Live<State>> {
+        self.check()?;
+        let state = handles::create(State::new(output, self));
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).push(state);
+        Ok(state)
+    }
+
     /// Gives up one reference. The last one ends the request, if the backend has not, and frees the reply.
     pub fn release(self) {
         if self.references.fetch_sub(1, Ordering::AcqRel) != 1 {
@@ -265,7 +289,13 @@ impl Live<Reply> {
             // SAFETY: detached once, released once: here.
             unsafe { (host.responder_release)(self.responder) }
         }
-        let _ = handles::free(self.raw());
+        if let Ok(reply) = handles::free(self.raw()) {
+            for state in reply.states.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                if let Ok(state) = handles::free(state.raw()) {
+                    state.output.free_attributes();
+                }
+            }
+        }
     }
 
     /// `execute` has succeeded: the backend has the request as long as it holds references.

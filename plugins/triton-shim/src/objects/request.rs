@@ -67,6 +67,16 @@ impl HostRequest {
         all.iter().filter(|output| output.index != u32::MAX)
     }
 
+    /// Names of the states that the request may write.
+    pub fn states(&self) -> impl Iterator<Item = &[u8]> {
+        let view = self.view();
+        // SAFETY: valid as long as the view.
+        let all = unsafe { slice(view.requested_outputs, view.n_requested_outputs) };
+        let states = all.iter().filter(|output| output.index == u32::MAX);
+        // SAFETY: as above.
+        states.map(|output| unsafe { slice(output.name.p, output.name.n as u32) })
+    }
+
     pub fn params(&self) -> &[trtserver_plugin_api::abi::types::Param] {
         // SAFETY: valid as long as the view.
         unsafe { slice(self.view().params, self.view().n_params) }

@@ -139,7 +139,8 @@ pub fn send(response: *mut Response, last: bool, fault: Option<Fault>) -> Result
             let completed = match fault {
                 Some(fault) => Err((fault, false)),
                 None => {
-                    contents.outputs.iter().try_for_each(|o| o.complete()).map_err(|f| (f, true))
+                    let completed = contents.outputs.iter().try_for_each(|o| o.complete());
+                    completed.and_then(|()| reply.put_states(response)).map_err(|f| (f, true))
                 }
             };
             match completed {
@@ -187,8 +188,6 @@ pub fn delete(response: *mut Response) -> Result<()> {
 /// Ends the life of an output's handle.
 fn take(output: Live<Output>) -> Option<Output> {
     let output = handles::free(output.raw()).ok()?;
-    if let Some(attributes) = output.attributes.get() {
-        let _ = handles::free(attributes.raw());
-    }
+    output.free_attributes();
     Some(output)
 }

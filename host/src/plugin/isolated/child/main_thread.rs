@@ -110,7 +110,7 @@ impl MainThread {
 
     fn describe(&mut self) -> Result<ControlResponse> {
         let backend = self.backend()?;
-        let facts = &backend.facts;
+        let (facts, open) = (&backend.facts, backend.open_facts());
         let info = BackendInfo {
             name: facts.name.clone(),
             version: facts.version.clone(),
@@ -121,11 +121,11 @@ impl MainThread {
             gpu_max_in_flight: facts.gpu_max_in_flight as u64,
             align: facts.align as u64,
             stack_bytes: facts.stack_bytes as u64,
-            preferred: facts.preferred.iter().flat_map(|(kind, n)| [*kind, *n]).collect(),
-            instance_kinds: backend.opened_kinds(),
+            preferred: open.preferred.iter().flat_map(|(kind, n)| [*kind, *n]).collect(),
+            instance_kinds: open.instance_kinds,
             abi_major: facts.abi.0,
             abi_minor: facts.abi.1,
-            runtime: facts.runtime.clone(),
+            runtime: open.runtime,
         };
         Ok(ControlResponse { backend: Some(info), ..ControlResponse::default() })
     }

@@ -5,10 +5,10 @@
 
 use super::control::Control;
 use crate::error::{Error, Result};
-use crate::plugin::host_api::metric::{self, Changed, NewSeries, Series};
+use crate::plugin::host_api::metric::{self, MetricKind, NewSeries, Series, SeriesWatcher};
 use crate::plugin::isolated::messages::{Metric, MetricValue, control_message};
-use crate::sync::{Mutex, MutexGuard};
-use std::collections::HashMap;
+use crate::sync::Mutex;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -17,25 +17,40 @@ use trtserver_plugin_api::abi::extensions::metric_kind;
 
 /// Pause between two rounds of the sending thread.
 const PAUSE: Duration = Duration::from_millis(250);
+/// A histogram sends its observations at the latest when it has so many.
+const MAX_OBSERVATIONS: usize = 4096;
 
 static FORWARDER: OnceLock<Forwarder> = OnceLock::new();
 
 struct Forwarder {
     control: Arc<Control>,
+    wake: Sender<()>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Indices in `series` by name and label values: a series created twice is the same.
-    indices: HashMap<Vec<String>, usize>,
-    series: Vec<Watched>,
+    last: u64,
+    watched: BTreeMap<u64, Watched>,
+    /// Numbers by name and label values: a series created twice is the same.
+    numbers: BTreeMap<Vec<String>, u64>,
 }
 
 struct Watched {
     value: Series,
-    changed: Changed,
-    marked: Arc<AtomicBool>,
+    watcher: Arc<Watcher>,
+    /// How often it was created and not removed.
+    uses: usize,
+}
+
+/// One series.
+struct Watcher {
+    forwarder: &'static Forwarder,
+    number: u64,
+    key: Vec<String>,
+    marked: AtomicBool,
+    /// Of a histogram: what was not sent.
+    observations: Option<Mutex<Vec<f64>>>,
 }
 
 /// Forwards all metrics from here on.
@@ -43,14 +58,17 @@ struct Watched {
 /// # Errors
 /// The thread cannot be started.
 pub fn start(control: &Arc<Control>) -> Result<()> {
-    let forwarder = FORWARDER
-        .get_or_init(|| Forwarder { control: Arc::clone(control), state: Mutex::default() });
     let (wake, woken) = channel();
+    let forwarder = FORWARDER.get_or_init(|| Forwarder {
+        control: Arc::clone(control),
+        wake,
+        state: Mutex::default(),
+    });
     std::thread::Builder::new()
         .name("metrics".into())
         .spawn(move || run(forwarder, &woken))
         .map_err(|e| Error::internal(format!("no thread could be started: {e}")))?;
-    metric::set_observer(move |new| forwarder.add(new, &wake));
+    metric::set_observer(|new| forwarder.add(new));
     Ok(())
 }
 
@@ -71,55 +89,97 @@ fn run(forwarder: &Forwarder, woken: &Receiver<()>) {
 }
 
 impl Forwarder {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
-    fn add(&self, new: NewSeries<'_>, wake: &Sender<()>) -> Changed {
+    fn add(&'static self, new: NewSeries<'_>) -> Arc<dyn SeriesWatcher> {
         let values = new.labels.iter().map(|(_, value)| value.clone());
         let key: Vec<String> = std::iter::once(new.name.to_owned()).chain(values).collect();
-        let mut state = self.lock();
-        if let Some(index) = state.indices.get(&key).copied() {
-            let known = &mut state.series[index];
+        let mut state = self.state.lock();
+        let known = state.numbers.get(&key).copied();
+        if let Some(known) = known.and_then(|number| state.watched.get_mut(&number)) {
             // The scope of the old series may have ended; this one replaces it.
             known.value = new.series.clone();
-            return Arc::clone(&known.changed);
+            known.uses += 1;
+            return Arc::clone(&known.watcher) as _;
         }
-        let index = state.series.len();
-        let kind = match new.series {
-            Series::Counter(_) => metric_kind::COUNTER,
-            Series::Gauge(_) => metric_kind::GAUGE,
+        state.last += 1;
+        let number = state.last;
+        let (kind, bounds) = match new.kind {
+            MetricKind::Counter => (metric_kind::COUNTER, &[][..]),
+            MetricKind::Gauge => (metric_kind::GAUGE, &[][..]),
+            MetricKind::Histogram(bounds) => (metric_kind::HISTOGRAM, bounds),
         };
         self.control.send(control_message::Kind::Metric(Metric {
-            number: index as u64 + 1,
+            number,
             kind,
             name: new.name.to_owned(),
             help: new.help.to_owned(),
             labels: new.labels.iter().flat_map(|(k, v)| [k.clone(), v.clone()]).collect(),
+            bounds: bounds.to_vec(),
         }));
-        let marked = Arc::new(AtomicBool::new(false));
-        let changed: Changed = {
-            let (marked, wake) = (Arc::clone(&marked), wake.clone());
-            Arc::new(move || {
-                if !marked.swap(true, Ordering::AcqRel) {
-                    let _ = wake.send(());
-                }
-            })
-        };
-        let value = new.series.clone();
-        state.series.push(Watched { value, changed: Arc::clone(&changed), marked });
-        state.indices.insert(key, index);
-        changed
+        let watcher = Arc::new(Watcher {
+            forwarder: self,
+            number,
+            key: key.clone(),
+            marked: AtomicBool::new(false),
+            observations: (kind == metric_kind::HISTOGRAM).then(Mutex::default),
+        });
+        let (value, of_state) = (new.series.clone(), Arc::clone(&watcher));
+        let watched = Watched { value, watcher: of_state, uses: 1 };
+        state.watched.insert(number, watched);
+        state.numbers.insert(key, number);
+        watcher
     }
 
     fn send(&self) {
-        let state = self.lock();
-        for (index, series) in state.series.iter().enumerate() {
+        for Watched { value, watcher, .. } in self.state.lock().watched.values() {
             // Unmarked before it is read: a later change marks it again.
-            if series.marked.swap(false, Ordering::AcqRel) {
-                let value = MetricValue { number: index as u64 + 1, value: series.value.get() };
-                self.control.send(control_message::Kind::Value(value));
+            if watcher.marked.swap(false, Ordering::AcqRel) {
+                watcher.send(value.get());
             }
         }
+    }
+}
+
+impl Watcher {
+    fn send(&self, value: f64) {
+        let observations = self.observations.as_ref().map(|all| std::mem::take(&mut *all.lock()));
+        self.forwarder.control.send(control_message::Kind::Value(MetricValue {
+            number: self.number,
+            value,
+            observations: observations.unwrap_or_default(),
+            removed: false,
+        }));
+    }
+}
+
+impl SeriesWatcher for Watcher {
+    fn put(&self, value: f64) {
+        let full = self.observations.as_ref().is_some_and(|all| {
+            let mut all = all.lock();
+            all.push(value);
+            all.len() >= MAX_OBSERVATIONS
+        });
+        if full {
+            self.send(value);
+        } else if !self.marked.swap(true, Ordering::AcqRel) {
+            let _ = self.forwarder.wake.send(());
+        }
+    }
+
+    fn removed(&self) {
+        let mut state = self.forwarder.state.lock();
+        let Some(watched) = state.watched.get_mut(&self.number) else { return };
+        watched.uses -= 1;
+        if watched.uses > 0 {
+            // It was created again meanwhile.
+            return;
+        }
+        state.numbers.remove(&self.key);
+        state.watched.remove(&self.number);
+        // Under the lock: nothing of it follows.
+        self.forwarder.control.send(control_message::Kind::Value(MetricValue {
+            number: self.number,
+            removed: true,
+            ..MetricValue::default()
+        }));
     }
 }

@@ -79,7 +79,7 @@ pub fn decode(
             end: has(request_flags::SEQUENCE_END),
         },
         priority: message.priority,
-        timeout_us: 0,
+        timeout_us: message.timeout_us,
         parameters: message.params.into_iter().filter_map(params::decode).collect(),
         deadline_ns: message.deadline_ns,
         streaming: has(request_flags::STREAMING),

@@ -314,14 +314,24 @@ pub struct Metric {
     /// Key, value, key, value…
     #[prost(string, repeated, tag = "5")]
     pub labels: Vec<String>,
+    /// Of a histogram: upper bounds of its buckets.
+    #[prost(double, repeated, tag = "6")]
+    pub bounds: Vec<f64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MetricValue {
     #[prost(uint64, tag = "1")]
     pub number: u64,
+    /// Of a counter or gauge.
     #[prost(double, tag = "2")]
     pub value: f64,
+    /// Of a histogram: since the last message.
+    #[prost(double, repeated, tag = "3")]
+    pub observations: Vec<f64>,
+    /// The backend has removed the metric.
+    #[prost(bool, tag = "4")]
+    pub removed: bool,
 }
 
 /// Replaces the former report of the scope for that memory; 0 bytes: there is none any more.

@@ -75,6 +75,9 @@ pub struct Request {
     /// Outputs that are written to memory of the client, and where.
     #[prost(message, repeated, tag = "15")]
     pub destinations: Vec<Destination>,
+    /// 0 = none.
+    #[prost(uint64, tag = "16")]
+    pub timeout_us: u64,
 }
 
 /// The memory for an output.
