@@ -2,6 +2,7 @@
 
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::http1::request;
+use trtserver_tests::isolated::isolated;
 use trtserver_tests::{Connection, Latch, Running, Server, probe, python_v2};
 
 fn server() -> Running {
@@ -256,6 +257,30 @@ fn metric_of_a_closed_backend_may_return_with_other_labels() {
         let after = model("instance");
         assert_eq!(server.infer(name, "").status, 200);
         server.poll_until("it is counted", |server| server.metrics(&after) == Some(1.0));
+    }
+    assert!(server.stop().success());
+}
+
+/// Those of a model in a process of its own are sums of what it has sent.
+#[test]
+fn histograms_of_backends_are_on_the_page() {
+    let server = Server::new()
+        .model("local", probe("local", &[("observe", "probe_batches")]))
+        .model("away", isolated("away", &[("observe", "probe_batches")]))
+        .start();
+    for model in ["local", "away"] {
+        let sample = |part: &str, bound: &str| {
+            server.metrics(&format!(r#"probe_batches_{part}{{at="{model}_0_cpu"{bound}}}"#))
+        };
+        for _ in 0..3 {
+            assert_eq!(server.infer(model, "").status, 200);
+        }
+        server.poll_until("they are observed", |_| sample("count", "") == Some(3.0));
+        assert_eq!(sample("sum", ""), Some(3.0), "{model}");
+        for bound in ["1", "2", "4", "+Inf"] {
+            let le = format!(r#",le="{bound}""#);
+            assert_eq!(sample("bucket", &le), Some(3.0), "{model}: {bound}");
+        }
     }
     assert!(server.stop().success());
 }

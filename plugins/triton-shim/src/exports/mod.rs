@@ -11,6 +11,7 @@ pub mod factory; // response factories
 pub mod guard; // arguments, panics, the macro
 pub mod inference_request; // requests of a backend
 pub mod inference_response; // responses to them
+pub mod inference_tensors; // inputs and outputs of requests of a backend
 pub mod input; // inputs of a request
 pub mod instance; // model instances
 pub mod log; // the server's log

@@ -101,6 +101,7 @@ pub enum Record {
 /// | `count` | counts executed requests in the metric of this name, labelled with the instance (model's configuration) |
 /// | `base_file` | adds the whole number in this file of the version's directory to FP32 outputs, and begins sums with it (model's configuration) |
 /// | `count_label` | name of that label instead of `at` |
+/// | `observe` | observes the requests of each batch in the histogram of this name, with the same label (model's configuration) |
 /// | `gauges` | sets gauges: name of the family, name of their label, then `VALUE=NUMBER` for each (model's configuration) |
 /// | `report_bytes` | `model_open` reports this many bytes of CPU memory and of the memory of GPU 0, and never takes that back |
 /// | `patch` | `autocomplete` adds this text |
@@ -132,6 +133,7 @@ pub struct Commands {
     pub report_bytes: Option<u64>,
     pub count: Option<String>,
     pub count_label: Option<String>,
+    pub observe: Option<String>,
     pub gauges: Option<String>,
     pub base_file: Option<String>,
     pub record: Option<Record>,
@@ -207,6 +209,7 @@ impl Commands {
             "report_bytes" => self.report_bytes = number(),
             "count" => self.count = text(),
             "count_label" => self.count_label = text(),
+            "observe" => self.observe = text(),
             "gauges" => self.gauges = text(),
             "base_file" => self.base_file = text(),
             "record" => {

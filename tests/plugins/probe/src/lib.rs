@@ -23,8 +23,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use trtserver_plugin_api::author::{
     AnyThread, Backend, BackendContext, BackendInfo, Batch, CancelHandler, Completion, ConfigPatch,
-    Counter, Dtype, Error, Instance, InstanceContext, Kind, Memory, Model, ModelContext, Platform,
-    PreferredGroup, Request, Scope,
+    Counter, Dtype, Error, Histogram, Instance, InstanceContext, Kind, Memory, Model, ModelContext,
+    Platform, PreferredGroup, Request, Scope,
 };
 use trtserver_plugin_api::{export_backend, trts_info, trts_verbose};
 
@@ -146,6 +146,7 @@ struct Worker {
     model: Arc<Echo>,
     log: Scope,
     counter: Option<Counter>,
+    histogram: Option<Histogram>,
     sums: Sums,
     cancelled: Arc<Cancelled>,
     /// Threads that respond to detached requests; joined before the instance is closed.
@@ -165,11 +166,16 @@ impl Instance for Worker {
         let label = commands.count_label.as_deref().unwrap_or("at");
         let count = |name: &String| log.counter(name, "Requests", &[(label, context.name())]);
         let counter = commands.count.as_ref().map(count).transpose()?;
+        let observe = |name: &String| {
+            log.histogram(name, "Requests", &[(label, context.name())], &[1.0, 2.0, 4.0])
+        };
+        let histogram = commands.observe.as_ref().map(observe).transpose()?;
         commands.gauges.iter().try_for_each(|gauges| set_gauges(&log, gauges))?;
         Ok(Worker {
             model: model.clone(),
             log,
             counter,
+            histogram,
             sums: Sums::default(),
             cancelled: Arc::default(),
             responding: Vec::new(),
@@ -185,6 +191,9 @@ impl Instance for Worker {
         self.responding.retain(|thread| !thread.is_finished());
         if let Some(counter) = &self.counter {
             counter.add(batch.len() as f64);
+        }
+        if let Some(histogram) = &self.histogram {
+            histogram.observe(batch.len() as f64);
         }
         batch.mark_exec_start();
         batch.mark_compute_start();
