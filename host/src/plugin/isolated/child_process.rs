@@ -4,6 +4,7 @@ use super::control;
 use super::exit_reason::{ExitReason, KillReason};
 use super::messages::{Handshake, control_request};
 use super::process::Process;
+use super::shared_objects::{self, SharedObjects};
 use super::stdio::{LINES_PER_SECOND, LineRate, each_line};
 use super::wire;
 use crate::error::{Error, Result};
@@ -33,6 +34,7 @@ pub struct ChildProcess {
     control: Option<JoinHandle<()>>,
     /// Disconnected when the output has ended.
     output: mpsc::Receiver<()>,
+    shared_objects: SharedObjects,
     reaped: bool,
 }
 
@@ -52,6 +54,8 @@ pub fn spawn(
     // The running executable, even if its file was replaced.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("trtserver").args(["plugin-host", label]).stdin(OwnedFd::from(theirs));
+    let shared_objects = SharedObjects::new();
+    command.env(shared_objects::VARIABLE, shared_objects.prefix());
     command.stdout(write.try_clone().map_err(|e| failed("pipe", &e))?).stderr(write);
     // In a process group of its own: an interrupt from the terminal does not reach it, and the group can be killed.
     let mut child = command.process_group(0).spawn().map_err(|e| failed("exec", &e))?;
@@ -68,7 +72,15 @@ pub fn spawn(
     let (control, receiver) = wire::split(ours);
     let process = Process::new(label, pidfd, control);
     let (ended, output) = mpsc::channel();
-    let mut started = ChildProcess { process, group, child, control: None, output, reaped: false };
+    let mut started = ChildProcess {
+        process,
+        group,
+        child,
+        control: None,
+        output,
+        shared_objects,
+        reaped: false,
+    };
     let process = Arc::clone(&started.process);
     started.thread("output", move || {
         log_output(read, &process);
@@ -141,6 +153,14 @@ impl ChildProcess {
             let _ = control.join();
         }
         let _ = self.output.recv_timeout(OUTPUT_GRACE);
+        let removed = self.shared_objects.remove();
+        if removed > 0 {
+            let label = &self.process.label;
+            tracing::info!(
+                process = label,
+                "removed {removed} shared-memory objects that it has left behind"
+            );
+        }
         ExitReason { status, killed: self.process.kill_reason(), tail: self.process.tail.text() }
     }
 }

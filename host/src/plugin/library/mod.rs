@@ -167,7 +167,9 @@ fn entry(library: &Library) -> Result<BackendMain, String> {
     match symbol {
         Ok(symbol) => Ok(*symbol),
         Err(_) => Err(format!(
-            "not a trtserver backend: it exports neither an abi_stable root module nor the symbol '{BACKEND_MAIN}'"
+            "not a trtserver backend: it exports neither an abi_stable root module nor the symbol '{BACKEND_MAIN}'. \
+             A backend that was built for another server is opened through an adapter, from NAME/ in a backend directory: \
+             `trtserver plugin list --backend-directory=DIR` names it"
         )),
     }
 }
