@@ -10,10 +10,11 @@ use crate::plugin::batch::testing::{
 };
 use crate::plugin::host_api::table;
 use crate::plugin::text::{c_text, view};
-use crate::request::{InferRequest, Signature};
+use crate::request::{InferRequest, InferResponse, Signature};
 use bytes::Bytes;
 use std::ptr::{null, null_mut};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 use trtserver_plugin_api::abi::host::send_flags;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{self, Buf, Memory, dtype, memory_type};
@@ -30,6 +31,17 @@ pub(super) fn settle(gpu: &Arc<GpuInstance>) {
     let callback = move |_| done.send(()).unwrap();
     gpu.streams.when_done(&gpu.streams.copy_out, Box::new(callback));
     reached.recv().unwrap();
+}
+
+/// Waits for a response. On a lost device nothing settles: a callback may be called before those of earlier work.
+fn answer(responses: &RecordedResponses) -> Result<Option<InferResponse>> {
+    for _ in 0..10_000 {
+        if let Some(response) = responses.lock().pop() {
+            return response;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("no response within 10 s")
 }
 
 pub(super) fn one(
@@ -233,7 +245,6 @@ fn memory_and_events_stay_flat_over_many_batches() {
     let fake = FakeCuda::new(&[("DELAY_US", "0")]);
     let gpu = instance(&fake, false);
     let model = signature(8);
-    let mut peak = (0, 0);
     for round in 0..300 {
         let (request, responses) = one(&model, 1, &[1.0, 2.0]);
         with_batch_on(Some(&gpu), vec![request], |batch| {
@@ -245,15 +256,13 @@ fn memory_and_events_stay_flat_over_many_batches() {
             settle(&gpu);
             assert_eq!(data(&responses), floats(&[1.0, 2.0]));
         }
-        let device = gpu.streams.device;
-        let now = (device.pool().bytes().peak_used, device.events().created());
-        if round == 99 {
-            peak = now;
-        }
-        assert!(round < 99 || now == peak, "{now:?} after {round} rounds, {peak:?} before");
     }
     settle(&gpu);
-    assert!(peak.0 <= 4 * 8, "{peak:?}");
+    let device = gpu.streams.device;
+    // Of two batches, each with two tensors; how many events they have at once depends on the threads.
+    let (peak, events) = (device.pool().bytes().peak_used, device.events().created());
+    assert!(peak <= 4 * 8, "{peak} bytes");
+    assert!(events <= 16, "{events} events");
     assert_eq!(gpu.streams.device.pool().bytes().used, 0);
     // At most the sources of two batches.
     assert!(gpu.streams.device.pinned().bytes().used <= 2 * 4096);
@@ -307,8 +316,7 @@ fn lost_device_fails_its_requests_and_takes_the_instance_out_of_service() {
         identity(batch, &gpu.streams.compute);
         send(batch);
     });
-    settle(&gpu);
-    let lost = responses_a.lock().pop().unwrap().unwrap_err();
+    let lost = answer(&responses_a).unwrap_err();
     assert_eq!((lost.code, lost.model_broken), (Code::Unavailable, true));
     assert!(
         lost.message.contains("GPU 0 is lost")
