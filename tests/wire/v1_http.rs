@@ -22,9 +22,10 @@ fn infer(path: &str, header: &str, body: &[u8]) -> Response {
     SERVER.post(path, &[("NV-InferRequest", header)], body)
 }
 
+/// The server is not shared: the script looks at its request ids, which count the requests of all clients.
 #[test]
 fn v1_client() {
-    python_v1(&SERVER, "v1_http.py", &[]);
+    python_v1(&every_model().start(), "v1_http.py", &[]);
 }
 
 #[test]

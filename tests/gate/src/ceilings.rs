@@ -7,7 +7,7 @@ pub struct Ceiling {
     /// Calls of the allocator, reallocations included.
     pub allocations: f64,
     /// Bytes requested from the allocator. A body of 4 MiB over HTTP takes at most one new read buffer of hyper, 512 KiB, since the head
-    /// of the request keeps the one before; in 21 to 24 of 25 requests, depending on the machine.
+    /// of the request keeps the one before.
     pub allocated: f64,
     /// Bytes moved by memcpy and memmove in pieces of 4 KiB or more; the echo model itself copies the tensor once. In rows with shared
     /// memory that is the only copy: their ceiling leaves place for no other.
