@@ -4,9 +4,10 @@ use crate::clock::now_ns;
 use crate::config::Settings;
 use crate::log::LogControl;
 use crate::net::context::Context;
-use crate::repository::{Model, ModelTable, OpenInstances, OpenVersion, Opened, Version};
+use crate::repository::testing::served_by;
+use crate::repository::{Model, ModelTable, OpenInstances, Opened, Version};
 use crate::request::{InferRequest, Signature};
-use crate::scheduler::{Batch, Queue, Scheduler, SchedulingPolicy};
+use crate::scheduler::{Batch, Queue, SchedulingPolicy};
 use crate::state::{Phase, ServerState};
 use crate::stats::{Execution, VersionStats};
 use std::sync::Arc;
@@ -48,22 +49,10 @@ pub fn model(
     let model = Model::new(&config.name, Some(Arc::clone(&config)), None, versions);
     for version in model.versions.values() {
         let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
-        let open = OpenVersion {
-            backend: None,
-            name: config.name.as_str().into(),
-            version: version.number,
-            version_text: version.number.to_string().into(),
-            config: Arc::clone(&config),
-            signature: Arc::clone(&signature),
-            stats: Arc::clone(&version.stats),
-            scheduler: Scheduler::Queue(Arc::clone(&queue)),
-            instances: Some(OpenInstances::new(&queue, &signature, Opened::default())),
-            usage: version.start_use(),
-            ending: Arc::default(),
-            for_begun_sequences: false,
-            arena: None,
-        };
-        model.set_ready(version, Arc::new(open));
+        let instances = OpenInstances::new(&queue, &signature, Opened::default());
+        let queued = Arc::clone(&queue);
+        let open = served_by(queued, &config, &signature, version, Some(instances));
+        model.set_ready(version, open);
         let execute = execute.clone();
         std::thread::spawn(move || run(&queue, execute));
     }

@@ -24,6 +24,8 @@ mod readiness; // models that are not ready, why and since when
 mod scheduling; // queue policy, and the inputs the host adds for sequences
 pub mod store; // where model directories come from
 mod table; // name and version to open version
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod testing; // versions that are served by a queue
 pub(crate) mod version_dirs; // which directories of a model are versions
 pub mod version_policy; // which version directories are served
 mod warmup; // `model_warmup` samples

@@ -7,6 +7,7 @@ use super::lifecycle::{Fingerprint, Version, VersionState};
 use super::model_id::split;
 use crate::clock::now_ns;
 use crate::instance::priority::Priority;
+use crate::sync::Mutex;
 use arc_swap::ArcSwapOption;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Model {
     pub versions: BTreeMap<i64, Arc<Version>>,
     /// The highest READY version: serves requests that name no version.
     pub(super) latest: ArcSwapOption<OpenVersion>,
+    /// Held while `latest` is found and stored: versions become READY on several threads.
+    latest_lock: Mutex<()>,
     /// Replaced versions whose sequences have not ended; shared with the entries before and after.
     pub(super) ending: Arc<EndingVersions>,
     /// Why the current files were not loaded, while the versions of an earlier load serve.
@@ -90,6 +93,7 @@ impl Model {
             refusal,
             versions,
             latest,
+            latest_lock: Mutex::default(),
             ending,
             reload_failure,
             created_ns,
@@ -200,7 +204,12 @@ impl Model {
     }
 
     fn refresh_latest(&self) {
+        let _one = self.latest_lock.lock();
         let mut loaded = self.versions.values().rev().filter(|v| v.is_loaded());
         self.latest.store(loaded.find_map(|v| v.served()));
     }
 }
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod tests;

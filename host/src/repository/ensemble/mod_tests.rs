@@ -1,10 +1,11 @@
 //! Unit tests of ensembles against the models of their steps: loaded, failed, missing, mismatched, unloaded.
 
 use super::{EnsembleBuilder, steps};
+use crate::repository::testing::served_by;
 use crate::repository::{LookupError, Model, ModelTable, OpenVersion, Version, VersionState};
 use crate::request::Signature;
 use crate::request::class_labels::ClassLabels;
-use crate::scheduler::{Queue, Scheduler, SchedulingPolicy};
+use crate::scheduler::{Queue, SchedulingPolicy};
 use crate::stats::VersionStats;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -42,22 +43,9 @@ fn model(config: &str, states: &[TestVersion]) -> Arc<Model> {
             }
             Ready(number) => {
                 let version = &model.versions[number];
-                let served = OpenVersion {
-                    backend: None,
-                    name: config.name.as_str().into(),
-                    version: *number,
-                    version_text: number.to_string().into(),
-                    config: Arc::clone(&config),
-                    signature: Arc::clone(&signature),
-                    stats: Arc::clone(&version.stats),
-                    scheduler: Scheduler::Queue(Queue::new(policy(), &signature, 1, false)),
-                    usage: version.start_use(),
-                    instances: None,
-                    ending: Arc::default(),
-                    for_begun_sequences: false,
-                    arena: None,
-                };
-                model.set_ready(version, Arc::new(served));
+                let queue = Queue::new(policy(), &signature, 1, false);
+                let served = served_by(queue, &config, &signature, version, None);
+                model.set_ready(version, served);
             }
         }
     }
