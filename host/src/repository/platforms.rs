@@ -1,6 +1,7 @@
 //! Platforms of the installed backends and the files that they recognise, for `model_config`.
 
 use super::model_config::{Candidate, Platforms, Probe, VersionListing};
+use crate::plugin::backend::Backend;
 use crate::plugin::discovery::backends::VERSION_PARAMETER;
 use crate::plugin::{Backends, ProbeFacts};
 use std::path::PathBuf;
@@ -41,6 +42,39 @@ impl Platforms for Backends {
 
     fn searched_dirs(&self) -> Vec<PathBuf> {
         self.dirs().to_vec()
+    }
+}
+
+/// Installed backends and one whose library is in the model's directory.
+pub struct WithOwnBackend<'a> {
+    pub installed: &'a Backends,
+    pub own: &'a Backend,
+}
+
+impl Platforms for WithOwnBackend<'_> {
+    fn backend_of(&self, platform: &str) -> Option<String> {
+        self.installed.backend_of(platform)
+    }
+
+    fn platforms_of(&self, backend: &str) -> Vec<String> {
+        self.installed.platforms_of(backend)
+    }
+
+    fn default_file(&self, platform_or_backend: &str) -> Option<String> {
+        match platform_or_backend == self.own.facts.name {
+            true => self.own.facts.default_file.clone(),
+            false => self.installed.default_file(platform_or_backend),
+        }
+    }
+
+    fn installed_backends(&self) -> Vec<String> {
+        let mut names = self.installed.installed_backends();
+        names.push(self.own.facts.name.clone());
+        names
+    }
+
+    fn searched_dirs(&self) -> Vec<PathBuf> {
+        self.installed.searched_dirs()
     }
 }
 

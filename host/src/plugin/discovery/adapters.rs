@@ -90,6 +90,19 @@ impl Adapter {
         })
     }
 
+    /// The backend `name` whose library is in `dir`, a directory of a model; `None` if the directory has none.
+    pub fn in_model_dir(&self, name: &str, dir: &Path) -> Option<Result<Candidate, Error>> {
+        let library = dir.join(self.keys.library_of(name));
+        let named = NamedDir {
+            name: name.to_owned(),
+            path: dir.to_owned(),
+            has_plugin: false,
+            foreign: Vec::new(),
+        };
+        let adapted = || self.adapted(&named, &library, &library).map_err(|lacking| lacking.1);
+        library.is_file().then(adapted)
+    }
+
     fn adapted(
         &self,
         dir: &NamedDir,

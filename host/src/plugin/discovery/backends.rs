@@ -284,6 +284,30 @@ impl Backends {
         }
     }
 
+    /// The backend `name` for one model, whose library an adapter opens from the first of `dirs` that has it: the model's directories.
+    /// `None` if none has it, or if a backend of that name is installed.
+    ///
+    /// # Errors
+    /// The library cannot be used.
+    pub fn in_model_dirs(&self, name: &str, dirs: &[PathBuf]) -> Result<Option<Arc<Backend>>> {
+        let inventory = self.inventory.load();
+        if name.is_empty() || name.contains('/') || inventory.versions(name).next().is_some() {
+            return Ok(None);
+        }
+        let adapters = directories::scan(&self.dirs, &self.adapters.dirs).adapters;
+        let in_dir =
+            |dir: &PathBuf| adapters.iter().find_map(|adapter| adapter.in_model_dir(name, dir));
+        let Some(candidate) = dirs.iter().find_map(in_dir) else { return Ok(None) };
+        let candidate = candidate?;
+        let file = candidate.file.path().display().to_string();
+        let identity =
+            candidate.file.identity().map_err(|e| Error::internal(format!("'{file}': {e}")))?;
+        let installed = inventory.usable.iter().map(|installed| &**installed);
+        let found = self.install(candidate, identity, true, installed)?;
+        tracing::info!("backend '{name}' {} is the model's own, in {file}", found.version());
+        Ok(Some(found.shared()))
+    }
+
     fn newest_that_opens(
         &self,
         config: &ModelConfig,

@@ -8,8 +8,9 @@ use super::super::load_limits::{LoadLimits, LoadMemory};
 use super::super::model::LoadInfo;
 use super::super::model_config::{
     self, BATCH_STRATEGY_FILE, ConfigError, ENSEMBLE, FILE_NAME, InstanceSupport, Machine,
-    NO_BATCH_STRATEGY, Part, Probe, VersionListing, Warning,
+    NO_BATCH_STRATEGY, Part, Platforms, Probe, VersionListing, Warning,
 };
+use super::super::platforms::WithOwnBackend;
 use super::super::scheduling::Scheduling;
 use super::super::store::ModelDir;
 use super::super::version_dirs::VersionDirs;
@@ -182,8 +183,9 @@ impl Loader {
         let fetching = Instant::now();
         files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
         let fetched = fetching.elapsed();
+        let own = self.own_backend(&config, dir, &found)?;
         let (backend, completed) =
-            self.complete(&mut config, name, dir, &found, &request.cancel)?;
+            self.complete(&mut config, name, dir, &found, own.as_ref(), &request.cancel)?;
         let support = instance_support(backend.as_deref());
         let checked = model_config::check(&config, &self.machine, &support, self.limits.instances);
         match checked {
@@ -207,7 +209,8 @@ impl Loader {
         let table = (id, models);
         let builder = self.builder(&config, files, backend.clone(), completed, table, opening)?;
         let old = request.old.as_deref();
-        let newest = backend.as_ref().filter(|_| !self.polls);
+        // One of its own changes with the model's files, which are compared.
+        let newest = backend.as_ref().filter(|_| !self.polls && own.is_none());
         let unchanged = Unchanged::between(old, request.fingerprint.as_ref(), &config, newest);
         let (mut by_number, mut versions, mut kept) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut resized = Vec::new();
@@ -256,6 +259,18 @@ impl Loader {
         Ok(PreparedModel { builder, model, versions, kept, resized, retries, cancel, fetch, parse })
     }
 
+    /// The backend whose library is in the model's directory, or in that of a version, the newest first, as Triton looks for it.
+    fn own_backend(
+        &self,
+        config: &ModelConfig,
+        dir: &Path,
+        found: &VersionDirs,
+    ) -> Result<Option<Arc<Backend>>> {
+        let versions = found.versions.values().rev().map(|version| dir.join(version));
+        let dirs: Vec<_> = versions.chain([dir.to_owned()]).collect();
+        self.backends.in_model_dirs(&config.backend, &dirs)
+    }
+
     /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
     /// backend (ensembles have none), and what it hands over for opening a version.
     fn complete(
@@ -264,6 +279,7 @@ impl Loader {
         name: &str,
         dir: &Path,
         found: &VersionDirs,
+        own: Option<&Arc<Backend>>,
         cancel: &LoadCancel,
     ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>), Refusal> {
         let mut listings = Vec::new();
@@ -273,12 +289,18 @@ impl Loader {
             listings.push(VersionListing { number: *number, dir, entries });
         }
         let probe: Option<&dyn Probe> = if self.strict { None } else { Some(&*self.backends) };
-        model_config::complete(config, name, &listings, &*self.backends, probe)
+        let with_own = own.map(|own| WithOwnBackend { installed: &self.backends, own });
+        let platforms: &dyn Platforms = match &with_own {
+            Some(with_own) => with_own,
+            None => &*self.backends,
+        };
+        model_config::complete(config, name, &listings, platforms, probe)
             .map_err(|e| self.with_unusable_backends(e.into()))?;
-        // An ensemble that names a backend is refused by the checks.
-        let backend = match config.platform == ENSEMBLE {
-            true => None,
-            false => Some(self.backends.for_model(config, cancel.flag())?),
+        let backend = match own {
+            // An ensemble that names a backend is refused by the checks.
+            _ if config.platform == ENSEMBLE => None,
+            Some(own) => Some(Arc::clone(own)),
+            None => Some(self.backends.for_model(config, cancel.flag())?),
         };
         let mut support = instance_support(backend.as_deref());
         if let Some(backend) = &backend

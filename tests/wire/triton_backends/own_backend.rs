@@ -1,0 +1,80 @@
+//! Models that bring the library of their backend, in the directory of the model or of a version.
+
+use std::fs;
+use trtserver_tests::control::{Control, assert_ok, explicit};
+use trtserver_tests::isolated::{process, processes};
+use trtserver_tests::triton_backends::{rogues, unusable};
+use trtserver_tests::{Running, parameters};
+
+fn model(more: &[(&str, &str)]) -> String {
+    format!(
+        "backend: \"mine\"\nmax_batch_size: 0\n\
+         input [ {{ name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 1 ] }} ]\n\
+         output [ {{ name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] }} ]\n{}",
+        parameters(more)
+    )
+}
+
+#[track_caller]
+fn works(server: &Running, model: &str) {
+    let body =
+        r#"{"id":"good","inputs":[{"name":"INPUT0","datatype":"INT32","shape":[1],"data":[1]}]}"#;
+    let response = server.post(&format!("/v2/models/{model}/infer"), &[], body);
+    assert_eq!(response.status, 200, "{model}: {}", response.text());
+    assert_eq!(response.json()["outputs"][0]["data"][0], 5, "{model}");
+}
+
+#[track_caller]
+fn refused(server: &Running, model: &str, parts: &[&str]) {
+    let response = server.load(model);
+    let says = response.error_text();
+    assert!(response.status >= 400, "{model}: {}", response.text());
+    for part in parts {
+        assert!(says.contains(part), "{model}: no {part:?} in {says:?}");
+    }
+}
+
+#[test]
+fn libraries_in_directories_of_models() {
+    let made = rogues(&["mine"]);
+    unusable(made.path(), "next", "NEXT_MAJOR");
+    let read = |path: &str| {
+        let path = made.path().join(path);
+        fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    };
+    let library = read("mine/libtriton_mine.so");
+    let server = explicit()
+        .triton_start_line()
+        .model("beside", model(&[]))
+        .file("beside/libtriton_mine.so", &library)
+        .model("inside", model(&[]))
+        .file("inside/1/libtriton_mine.so", &library)
+        .model("local", model(&[("isolation", "none")]))
+        .file("local/libtriton_mine.so", &library)
+        .model("without", model(&[]))
+        .model("text", model(&[]))
+        .file("text/libtriton_mine.so", "none")
+        .model("next", model(&[]))
+        .file("next/libtriton_mine.so", read("next/libtriton_next.so"))
+        .start();
+    for name in ["beside", "inside", "local"] {
+        assert_ok(server.load(name));
+        works(&server, name);
+    }
+    assert!(process(&server, "beside") != process(&server, "inside"));
+    assert!(processes(&server, "local").is_empty());
+    // The others are loaded, and their libraries are not for this model.
+    refused(&server, "without", &["backend library for backend 'mine'", "'without'"]);
+    refused(&server, "text", &["text/libtriton_mine.so"]);
+    refused(&server, "next", &["needs version 2 of the interface, found 1.19"]);
+    // An unchanged model stays as it is.
+    let before = process(&server, "beside");
+    assert_ok(server.load("beside"));
+    assert_eq!(process(&server, "beside"), before);
+    let path = server.models().path().join("beside/libtriton_mine.so");
+    fs::remove_file(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    refused(&server, "beside", &["backend library for backend 'mine'"]);
+    works(&server, "beside");
+    works(&server, "inside");
+    assert!(server.stop().success());
+}
