@@ -1,6 +1,6 @@
 //! Backends of Triton's interface, compiled from `tests/triton`, in folders as below `/opt/tritonserver/backends`.
 
-use crate::compile::{compile, folder};
+use crate::compile::{compile, compiled, folder};
 use crate::install::root;
 use crate::repository::parameters;
 use std::fs;
@@ -72,6 +72,16 @@ pub fn contract(soname: &str) -> &'static Path {
     static CONTAINER: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME));
     static WHEEL: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME_IN_WHEEL));
     if soname == SONAME { CONTAINER.path() } else { WHEEL.path() }
+}
+
+/// The batching strategy of tests/triton/batch_strategy.c, with one of its macros or none.
+pub fn batch_strategy(soname: &str, macro_name: Option<&str>) -> Vec<u8> {
+    let (_host, linked) = host(soname);
+    let check = root().join("tests/triton/check.c").display().to_string();
+    let mut options = vec!["-D_GNU_SOURCE".to_owned(), "-pthread".to_owned(), check];
+    options.extend(macro_name.map(|name| format!("-D{name}")));
+    options.extend(linked);
+    compiled("tests/triton/batch_strategy.c", &options)
 }
 
 /// An empty library in place of the host's, and the options that link it.

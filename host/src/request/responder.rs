@@ -26,6 +26,8 @@ pub struct Responder {
     queued_ns: AtomicU64,
     /// The batch that it is part of.
     execution: OnceLock<Arc<Execution>>,
+    /// The part of the batch, if the backend executes it in parts.
+    part: OnceLock<Arc<Execution>>,
     /// The implicit state of its sequence.
     implicit_state: OnceLock<ImplicitState>,
     /// For log lines.
@@ -40,6 +42,7 @@ impl Responder {
             channel: ResponseChannel::new(sink.into()),
             queued_ns: AtomicU64::new(0),
             execution: OnceLock::new(),
+            part: OnceLock::new(),
             implicit_state: OnceLock::new(),
             request_id: RequestId::current(),
         })
@@ -60,8 +63,34 @@ impl Responder {
         debug_assert!(first, "a request is executed once");
     }
 
+    /// The batch, in which the request is outstanding.
     pub fn execution(&self) -> Option<&Arc<Execution>> {
         self.execution.get()
+    }
+
+    /// The backend executes the request with a part of its batch, which begins with the request at position `first`. No effect if the request
+    /// is in a part already.
+    pub fn executed_in_part(&self, first: u32, part: impl FnOnce() -> Arc<Execution>) {
+        let mut new = false;
+        let part = self.part.get_or_init(|| {
+            new = true;
+            part()
+        });
+        if new {
+            self.channel.wrap(|mut sink| {
+                sink.executed_in_part(first, part);
+                sink
+            });
+        }
+    }
+
+    pub fn is_in_part(&self) -> bool {
+        self.part.get().is_some()
+    }
+
+    /// What the statistics count: the part of the batch, if there are parts, else the batch.
+    pub fn counted_execution(&self) -> Option<&Arc<Execution>> {
+        self.part.get().or(self.execution.get())
     }
 
     /// The request continues a sequence whose states the response may write. Set once.
@@ -135,7 +164,7 @@ impl Responder {
         let RequestContext { stats: Some(stats), received_ns, batch, .. } = &self.context else {
             return;
         };
-        let (now, execution) = (now_ns(), self.execution());
+        let (now, execution) = (now_ns(), self.counted_execution());
         match (success, execution) {
             (true, Some(execution)) => {
                 stats.success(*batch, *received_ns, self.queued_ns(), now, execution);

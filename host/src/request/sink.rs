@@ -2,6 +2,7 @@
 
 use super::response::InferResponse;
 use crate::error::{Error, Result};
+use crate::stats::Execution;
 use std::sync::Arc;
 
 /// Takes the responses of one request. Must hand over and return: never block, never call back into the request's
@@ -9,6 +10,9 @@ use std::sync::Arc;
 pub trait ResponseSink: Send {
     /// `last`: this response is final. An error is always final. `Ok(None)` finishes a stream without data.
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);
+
+    /// The request is executed with a part of its batch, which begins with the request at position `first`.
+    fn executed_in_part(&mut self, _first: u32, _part: &Arc<Execution>) {}
 }
 
 /// A sink that the receiving end owns, too: one allocation for both.
@@ -44,6 +48,13 @@ impl Sink {
         match self {
             Self::Own(sink) => sink.send(response, last),
             Self::Shared(sink) => sink.0.send(response, last),
+        }
+    }
+
+    /// See [`ResponseSink::executed_in_part`].
+    pub fn executed_in_part(&mut self, first: u32, part: &Arc<Execution>) {
+        if let Self::Own(sink) = self {
+            sink.executed_in_part(first, part);
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct Execution {
     /// Requests without final response.
     pending: AtomicU32,
     outstanding: Arc<OutstandingExecutions>,
+    /// By the position of their first request, if the backend executes the batch in parts.
+    parts: Mutex<Vec<(u32, Arc<Execution>)>>,
 }
 
 /// Called with the reason when the backend reports that the instance is broken.
@@ -109,7 +111,30 @@ impl Execution {
             compute_ns: AtomicU64::new(0),
             output_ns: AtomicU64::new(0),
             credited: AtomicBool::new(false),
+            parts: Mutex::default(),
         }
+    }
+
+    /// The part of the batch that begins with the request at `first`: an execution of its own for the statistics. Its requests stay
+    /// outstanding in this one. `rows` and `start_ns` are those of the first call.
+    pub fn part(&self, first: u32, rows: u32, start_ns: u64) -> Arc<Self> {
+        let mut parts = self.parts.lock();
+        if let Some((_, part)) = parts.iter().find(|(begin, _)| *begin == first) {
+            return Arc::clone(part);
+        }
+        let part = Arc::new(Self {
+            pending: AtomicU32::new(0),
+            outstanding: Arc::clone(&self.outstanding),
+            shard: self.shard,
+            rows,
+            start_ns,
+            compute_ns: AtomicU64::new(0),
+            output_ns: AtomicU64::new(0),
+            credited: AtomicBool::new(false),
+            parts: Mutex::default(),
+        });
+        parts.push((first, Arc::clone(&part)));
+        part
     }
 
     /// The next execution of an instance, in the memory of `last` if that is not referenced any more.

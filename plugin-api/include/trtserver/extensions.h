@@ -55,6 +55,19 @@ typedef struct trts_histograms_extension {
                                uint32_t n_labels, const double *bounds, uint32_t n_bounds, trts_metric **out);
 } trts_histograms_extension;
 
+#define TRTS_EXTENSION_BATCH_PARTS "trts.batch_parts"
+#define TRTS_EXTENSION_BATCH_PARTS_VERSION 1u
+
+/* For backends that execute fewer requests at once than the host put into a batch, by a rule of their own. */
+typedef struct trts_batch_parts_extension {
+  uint64_t size;
+  /* The calling thread, in execute, executes the n requests from position first on as a part of the batch, which
+   * the statistics count as an execution: its time begins now, and the times of the batch, which become 0, are
+   * those of the part. Called before the first response to one of them. Parts do not overlap. gather, the scatter
+   * entries and batch_finish concern the whole batch. */
+  trts_error *(*begin)(trts_batch *batch, uint32_t first, uint32_t n);
+} trts_batch_parts_extension;
+
 #define TRTS_EXTENSION_MEMORY "trts.memory"
 #define TRTS_EXTENSION_MEMORY_VERSION 1u
 

@@ -6,6 +6,7 @@
 //! [`BackendInfo::required_extensions`](super::descriptors::BackendInfo::required_extensions).
 
 use super::descriptors::ModelDesc;
+use super::request::Batch;
 use super::types::{
     BackendHandle, Buf, Error, Event, InstanceHandle, Memory, Param, Responder, Scope, Str,
 };
@@ -16,6 +17,9 @@ pub const METRICS_VERSION: u32 = 1;
 /// Name of [`HistogramsExtension`], offered by hosts.
 pub const HISTOGRAMS: &str = "trts.histograms";
 pub const HISTOGRAMS_VERSION: u32 = 1;
+/// Name of [`BatchPartsExtension`], offered by hosts.
+pub const BATCH_PARTS: &str = "trts.batch_parts";
+pub const BATCH_PARTS_VERSION: u32 = 1;
 /// Name of [`MemoryExtension`], offered by hosts.
 pub const MEMORY: &str = "trts.memory";
 pub const MEMORY_VERSION: u32 = 1;
@@ -89,6 +93,17 @@ pub struct HistogramsExtension {
         n_bounds: u32,
         out: *mut *mut Metric,
     ) -> *mut Error,
+}
+
+/// For backends that execute fewer requests at once than the host put into a batch, by a rule of their own.
+#[repr(C)]
+pub struct BatchPartsExtension {
+    /// sizeof, as the host was built.
+    pub size: u64,
+    /// The calling thread, in `execute`, executes the `n` requests from position `first` on as a part of the batch, which the statistics
+    /// count as an execution: its time begins now, and the times of the batch, which become 0, are those of the part. Called before
+    /// the first response to one of them. Parts do not overlap. `gather`, the scatter entries and `batch_finish` concern the whole batch.
+    pub begin: unsafe extern "C" fn(batch: *mut Batch, first: u32, n: u32) -> *mut Error,
 }
 
 /// Memory of the host for the backend's own use, and reports of memory that the backend allocates by itself.

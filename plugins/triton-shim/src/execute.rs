@@ -1,8 +1,8 @@
 //! Runs a batch: makes the request handles, calls `TRITONBACKEND_ModelInstanceExecute`, and settles who has the requests then.
 
-use crate::fault::Result;
+use crate::fault::{Fault, Result};
 use crate::handles::{self, Live, create};
-use crate::host::host;
+use crate::host::{self, host};
 use crate::loader::entries::taken;
 use crate::objects::instance::Instance;
 use crate::objects::reply::Reply;
@@ -43,6 +43,46 @@ pub unsafe fn execute(
             replies.push(reply);
         }
     }
+    let mut executed = Ok(());
+    let mut first = 0;
+    while first < requests.len() {
+        let count = match instance.model.strategy.get() {
+            Some(strategy) => instance.scope.enter(|| strategy.count(&requests[first..])),
+            None => Ok(requests.len()),
+        };
+        // What cannot be put into a batch fails alone.
+        let part = first..first + count.as_ref().copied().unwrap_or(1);
+        let whole = part.len() == requests.len();
+        let begun = count.and_then(|n| if whole { Ok(()) } else { begin_part(batch, first, n) });
+        let (these, replies) = (&requests[part.clone()], &replies[part.clone()]);
+        let result = begun.and_then(|()| call(instance, batch, these));
+        match &result {
+            Ok(()) => replies.iter().copied().for_each(Live::<Reply>::executed),
+            Err(fault) => take_back(these, replies, (!whole).then_some(fault)),
+        }
+        if whole {
+            executed = result;
+        }
+        first = part.end;
+    }
+    requests.clear();
+    replies.clear();
+    executed
+}
+
+/// Has the statistics count a part of the batch as an execution.
+fn begin_part(batch: *mut Batch, first: usize, n: usize) -> Result<()> {
+    let parts = host::batch_parts().ok_or_else(|| {
+        Fault::unsupported(
+            "this server cannot execute a batch in parts, as the model's batching strategy demands",
+        )
+    })?;
+    // SAFETY: the batch that this thread executes.
+    unsafe { host::taken(host()?, (parts.begin)(batch, first as u32, n as u32)) }
+}
+
+/// Calls the backend with these requests.
+fn call(instance: Live<Instance>, batch: *mut Batch, requests: &[*mut Request]) -> Result<()> {
     EXECUTING.set((instance.raw(), batch));
     let entry = instance.model.backend.entries.execute;
     let (list, n) = (requests.as_ptr(), requests.len() as u32);
@@ -51,22 +91,32 @@ pub unsafe fn execute(
         unsafe { entry(instance.raw(), list, n) }
     });
     EXECUTING.set((ptr::null_mut(), ptr::null_mut()));
-    let executed = taken("TRITONBACKEND_ModelInstanceExecute", returned);
-    match &executed {
-        Ok(()) => replies.drain(..).for_each(Live::<Reply>::executed),
-        Err(_) => {
-            for (request, reply) in requests.iter().zip(replies.drain(..)) {
-                // The backend may have released it all the same.
-                if let Ok(Request { source: Source::Host(mut request) }) = handles::free(*request) {
-                    request.free_inputs();
-                    request.reply.release();
-                }
-                reply.taken_back();
+    taken("TRITONBACKEND_ModelInstanceExecute", returned)
+}
+
+/// The backend gives requests back. Without a fault the host ends them all, when it gets the error of the batch; with one they end here.
+fn take_back(requests: &[*mut Request], replies: &[Live<Reply>], fault: Option<&Fault>) {
+    for (request, reply) in requests.iter().zip(replies) {
+        if fault.is_some() {
+            // Fails if the backend has ended it all the same.
+            let _ = reply.finish(fault);
+        }
+        // The backend may have released it all the same.
+        if let Ok(Request { source: Source::Host(mut request) }) = handles::free(*request) {
+            request.free_inputs();
+            if fault.is_some()
+                && let Ok(host) = host()
+            {
+                // SAFETY: released once, here; the view is not used again.
+                unsafe { (host.request_release)(request.view().handle, ptr::null_mut()) };
             }
+            request.reply.release();
+        }
+        match fault {
+            Some(_) => reply.executed(),
+            None => reply.taken_back(),
         }
     }
-    requests.clear();
-    executed
 }
 
 /// Times of an execution, in nanoseconds of CLOCK_MONOTONIC.

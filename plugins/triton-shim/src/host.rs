@@ -5,8 +5,9 @@ use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use trtserver_plugin_api::abi::extensions::{
-    HISTOGRAMS, HISTOGRAMS_VERSION, HistogramsExtension, MEMORY, MEMORY_VERSION, METRICS,
-    METRICS_VERSION, MemoryExtension, MetricsExtension,
+    BATCH_PARTS, BATCH_PARTS_VERSION, BatchPartsExtension, HISTOGRAMS, HISTOGRAMS_VERSION,
+    HistogramsExtension, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension,
+    MetricsExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION, InferenceExtension};
@@ -131,6 +132,13 @@ pub fn inference() -> Option<&'static InferenceExtension> {
     static TABLE: OnceLock<Option<&InferenceExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
     *TABLE.get_or_init(|| unsafe { extension(INFERENCE, INFERENCE_VERSION) })
+}
+
+/// Parts of a batch, if the host offers them.
+pub fn batch_parts() -> Option<&'static BatchPartsExtension> {
+    static TABLE: OnceLock<Option<&BatchPartsExtension>> = OnceLock::new();
+    // SAFETY: the table of this name.
+    *TABLE.get_or_init(|| unsafe { extension(BATCH_PARTS, BATCH_PARTS_VERSION) })
 }
 
 /// The host's histograms, if it offers them.

@@ -15,12 +15,12 @@
 //!     guard.rs                           arguments checked, panics caught: the macro `export!`
 //!     names.rs                           all names, by header
 //! unused.rs                              functions that no known backend calls: they answer "unsupported"
-//! batcher.rs                             refuses libraries that select the requests of a batch
+//! batch_strategy.rs                      libraries that select the requests of a batch
 //! processes.rs                           processes that a backend starts for a model
 //! host.rs, scope.rs, fault.rs            the host's functions, log and errors
 //! ```
 
-mod batcher;
+mod batch_strategy;
 mod completion;
 mod execute;
 mod exports;

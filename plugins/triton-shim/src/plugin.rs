@@ -1,6 +1,6 @@
 //! The backend table of this library: each entry calls the entry point of a Triton backend, with handles for what the host passes.
 
-use crate::batcher;
+use crate::batch_strategy::{self, BatchStrategy};
 use crate::completion::check_tensors;
 use crate::execute::{self, BatchLists};
 use crate::fault::{Fault, Result};
@@ -183,7 +183,6 @@ unsafe fn start_model(open: &OpenBackend, desc: &ModelDesc, use_of: Use) -> Resu
     let (scope, config, backend, name, dir) = unsafe {
         let config = host::text(desc.config_json);
         let (version_dir, dir) = (path(desc.version_dir), path(desc.dir));
-        batcher::refuse(&config, &[version_dir, dir, open.dir()])?;
         let backend = open.backend_of(&runtime(&config), version_dir, dir)?;
         let scope = Scope::new(desc.scope, &open.name)?;
         if let Use::Complete { .. } = use_of {
@@ -234,6 +233,9 @@ fn free_model(model: Live<Model>) {
 
 fn finish_model(model: Live<Model>) {
     let scope = model.scope();
+    if let Some(strategy) = model.strategy.get() {
+        strategy.close(&scope);
+    }
     if let Some(finalize) = model.backend.entries.model_finalize {
         // SAFETY: as the backend interface says: a live handle, after the last instance.
         let returned = scope.enter(|| unsafe { finalize(model.raw()) });
@@ -283,6 +285,8 @@ unsafe extern "C" fn model_open(
         unsafe {
             let (open, desc) = (&*backend.cast::<OpenBackend>(), &*desc);
             check_tensors(desc.n_inputs, desc.n_outputs, &open.name)?;
+            let dirs = [path(desc.version_dir), path(desc.dir), open.dir()];
+            let strategy = batch_strategy::find(&host::text(desc.config_json), dirs)?;
             let model = match desc.state.cast::<CompletedModel>().as_ref() {
                 Some(completed) => {
                     let config = c_string(desc.config_json);
@@ -292,6 +296,15 @@ unsafe extern "C" fn model_open(
                 }
                 None => start_model(open, desc, Use::Open)?,
             };
+            if let Some(library) = strategy {
+                match BatchStrategy::open(&library, model) {
+                    Ok(strategy) => drop(model.strategy.set(strategy)),
+                    Err(fault) => {
+                        finish_model(model);
+                        return Err(fault);
+                    }
+                }
+            }
             out.write(model.raw().cast());
         }
         Ok(())

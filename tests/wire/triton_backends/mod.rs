@@ -1,5 +1,6 @@
 //! Backends that were built for Triton, loaded through the adapter `triton`.
 
+mod batch_strategies_with_triton;
 mod completion_with_triton;
 mod contract_with_triton;
 mod differential_with_triton;

@@ -128,6 +128,11 @@ impl Frame {
         Scatter { requests: &self.requests, scattered: &self.scattered, gpu: self.gpu.as_ref() }
     }
 
+    /// The execution that the requests are outstanding in.
+    pub fn execution(&self) -> Option<&Arc<Execution>> {
+        self.execution.as_ref()
+    }
+
     pub fn gpu(&self) -> Option<&Arc<GpuInstance>> {
         self.gpu.as_ref()
     }

@@ -16,7 +16,7 @@ pub fn send_later(
     last: bool,
     error: Option<Error>,
 ) {
-    if let Some(execution) = response.responder().execution() {
+    if let Some(execution) = response.responder().counted_execution() {
         note_times(execution);
     }
     let outputs = response.take_device_outputs();

@@ -270,7 +270,7 @@ impl ResponseBuilder {
     /// Sends the response, or an error if a requested output is missing.
     pub fn send(mut self, last: bool, error: Option<Error>) -> Result<()> {
         let responder = Arc::clone(&self.responder);
-        if let Some(execution) = responder.execution() {
+        if let Some(execution) = responder.counted_execution() {
             super::timing::note_times(execution);
         }
         let result = match error {

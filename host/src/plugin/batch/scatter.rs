@@ -188,7 +188,9 @@ impl<'a> Scatter<'a> {
                 open.push((position, responder));
             }
         }
-        if let Some(execution) = open.first().and_then(|(_, responder)| responder.execution()) {
+        if let Some(execution) =
+            open.first().and_then(|(_, responder)| responder.counted_execution())
+        {
             super::timing::note_times(execution);
         }
         let outputs = blocks.iter_mut().filter_map(|block| {

@@ -24,6 +24,21 @@ pub fn during<T>(
     result
 }
 
+/// This thread executes a part of its batch from here on, which has times of its own. False: it does not execute this batch.
+pub fn begin_part(batch: *const Batch, part: &Arc<Execution>) -> bool {
+    let (executing, _) = EXECUTING.get();
+    if !std::ptr::eq(executing, batch) {
+        return false;
+    }
+    // SAFETY: set by `during`, whose caller keeps the batch and gave a mutable pointer; only this very thread writes it.
+    if let Some(batch) = unsafe { executing.cast_mut().as_mut() } {
+        (batch.exec_start_ns, batch.compute_start_ns) = (0, 0);
+        (batch.compute_end_ns, batch.exec_end_ns) = (0, 0);
+    }
+    EXECUTING.set((executing, Arc::as_ptr(part)));
+    true
+}
+
 /// Passes the times written so far on to `execution`, if this thread executes its batch.
 pub fn note_times(execution: &Arc<Execution>) {
     if let Some([_, compute, output, _]) = times(execution) {

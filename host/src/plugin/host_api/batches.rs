@@ -1,4 +1,4 @@
-//! Host entries for a whole batch: gathers inputs, finishes the batch.
+//! Host entries for a whole batch: gathers inputs, finishes the batch, divides it into parts.
 
 use super::devices::take_event;
 use super::guard::{guard, put};
@@ -6,7 +6,9 @@ use super::reported_memory::name_of;
 use crate::error::Error as HostError;
 use crate::plugin::batch::frame::Frame;
 use crate::plugin::batch::memory::abi_memory;
+use crate::plugin::batch::parts;
 use crate::plugin::text::PluginError;
+use trtserver_plugin_api::abi::extensions::BatchPartsExtension;
 use trtserver_plugin_api::abi::host::gather_mode;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{Buf, Error, Event, Memory, memory_type};
@@ -42,6 +44,14 @@ pub(super) unsafe extern "C" fn gather(
         // SAFETY: null or valid for writing one buffer.
         unsafe { put(out, buf) }
     })
+}
+
+pub(super) static PARTS: BatchPartsExtension =
+    BatchPartsExtension { size: size_of::<BatchPartsExtension>() as u64, begin: begin_part };
+
+unsafe extern "C" fn begin_part(batch: *mut Batch, first: u32, n: u32) -> *mut Error {
+    // SAFETY: null or a batch that was given to `execute`.
+    guard(|| parts::begin_part(unsafe { Frame::of_batch(batch)? }, batch, first, n))
 }
 
 pub(super) unsafe extern "C" fn batch_finish(

@@ -4,19 +4,21 @@ use super::basics::no_scope;
 use super::guard::{guard, guard_value, put};
 use super::metric::{Metric as Created, MetricKind};
 use super::scope::Scope;
-use super::{devices, inference, memory};
+use super::{batches, devices, inference, memory};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::text::{literal, read};
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_plugin_api::abi::extensions::{
-    DEVICE, DEVICE_VERSION, HISTOGRAMS, HISTOGRAMS_VERSION, HistogramsExtension, MEMORY,
-    MEMORY_VERSION, METRICS, METRICS_VERSION, Metric, MetricsExtension, metric_kind,
+    BATCH_PARTS, BATCH_PARTS_VERSION, DEVICE, DEVICE_VERSION, HISTOGRAMS, HISTOGRAMS_VERSION,
+    HistogramsExtension, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, Metric,
+    MetricsExtension, metric_kind,
 };
 use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION};
 use trtserver_plugin_api::abi::types::{self, Error, Extension, Param, Str, param};
 
+const PARTS: Extension = offered(c"trts.batch_parts", BATCH_PARTS_VERSION);
 const DEVICES: Extension = offered(c"trts.device", DEVICE_VERSION);
 const NESTED: Extension = offered(c"trts.inference", INFERENCE_VERSION);
 const MEMORIES: Extension = offered(c"trts.memory", MEMORY_VERSION);
@@ -30,8 +32,8 @@ const fn offered(name: &'static CStr, version: u32) -> Extension {
 /// Extensions that [`get_extension`] has tables for.
 pub(super) const fn extensions(device: bool) -> &'static [Extension] {
     match device {
-        false => &[HISTOGRAM, NESTED, MEMORIES, MEASURES],
-        true => &[DEVICES, HISTOGRAM, NESTED, MEMORIES, MEASURES],
+        false => &[PARTS, HISTOGRAM, NESTED, MEMORIES, MEASURES],
+        true => &[PARTS, DEVICES, HISTOGRAM, NESTED, MEMORIES, MEASURES],
     }
 }
 
@@ -61,6 +63,7 @@ pub(super) unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const
     guard_value(std::ptr::null(), || {
         // SAFETY: the name is valid during the call.
         match unsafe { read(name) }.as_str() {
+            BATCH_PARTS if version <= BATCH_PARTS_VERSION => (&raw const batches::PARTS).cast(),
             DEVICE if version <= DEVICE_VERSION => {
                 devices::table().map_or(std::ptr::null(), |table| (&raw const *table).cast())
             }

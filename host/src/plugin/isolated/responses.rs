@@ -13,6 +13,7 @@ use super::work_channel::{
 };
 use crate::arena::Reader;
 use crate::arena::ring::{Consumer, Corrupt};
+use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::plugin::batch::outputs::ResponseBuilder;
 use crate::sync::Mutex;
@@ -139,7 +140,7 @@ impl Responses {
         process: &Process,
         response: Response,
     ) -> Result<(), String> {
-        let Response { key, last, data, failure, times, execution_ns } = response;
+        let Response { key, last, data, failure, times, execution_ns, part } = response;
         let last = last || failure.is_some();
         let (outputs, params) = data.map_or((None, Vec::new()), |d| (Some(d.outputs), d.params));
         // All outputs are read first, so that their references are released also after an error.
@@ -161,7 +162,14 @@ impl Responses {
             self.execution_ns.store(execution_ns, Ordering::Relaxed);
         }
         let responder = &target.responder;
-        if let Some(execution) = responder.execution()
+        if let (Some(execution), Some(part)) = (responder.execution(), part) {
+            responder.executed_in_part(part.first, || {
+                // The child is not trusted.
+                let start_ns = part.start_ns.min(now_ns()).max(execution.start_ns);
+                execution.part(part.first, part.rows.min(execution.rows), start_ns)
+            });
+        }
+        if let Some(execution) = responder.counted_execution()
             && let [_, compute, output, ..] = times[..]
         {
             execution.note_times(compute, output);

@@ -1,7 +1,7 @@
 //! The host against a child that sends arbitrary bytes: every request gets one final response.
 
 use super::messages::{
-    ExecuteBatch, Failure, Output, Param, Request, Response, ResponseData, param,
+    ExecuteBatch, Failure, Output, Param, Part, Request, Response, ResponseData, param,
 };
 use super::testing::{KillReason, WorkRig, without_inputs};
 use super::wire::Received;
@@ -294,20 +294,24 @@ fn response(right: &Output) -> impl Strategy<Value = Response> + use<> {
         .prop_map(|(outputs, params)| ResponseData { outputs, params });
     let failure = (any::<u32>(), any::<String>(), any::<bool>())
         .prop_map(|(code, text, model_broken)| Failure { code, text, model_broken });
+    let part = (any::<u32>(), any::<u32>(), any::<u64>())
+        .prop_map(|(first, rows, start_ns)| Part { first, rows, start_ns });
     (
         or_any(1, 0..6u64),
         any::<bool>(),
         prop::option::weighted(0.9, response),
         prop::option::weighted(0.1, failure),
         prop::collection::vec(any::<u64>(), 0..6),
+        prop::option::weighted(0.3, part),
     )
-        .prop_map(|(key, last, data, failure, times)| Response {
+        .prop_map(|(key, last, data, failure, times, part)| Response {
             key,
             last,
             data,
             failure,
             times,
             execution_ns: 1,
+            part,
         })
 }
 

@@ -41,6 +41,7 @@
 //! that write; requests that found the old entry before it are still served by it.
 
 mod autocomplete; // missing configuration fields from the backend
+mod batch_strategy; // custom batching strategies that no backend runs
 mod control; // load, unload and index by request
 mod ensembles; // steps are loaded before an ensemble, ensembles reopened after a step
 pub(super) mod fingerprint; // what the files of a model looked like

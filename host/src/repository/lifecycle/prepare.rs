@@ -7,8 +7,8 @@ use super::super::labels::Labels;
 use super::super::load_limits::{LoadLimits, LoadMemory};
 use super::super::model::LoadInfo;
 use super::super::model_config::{
-    self, BATCH_STRATEGY_FILE, ConfigError, ENSEMBLE, FILE_NAME, InstanceSupport, Machine,
-    NO_BATCH_STRATEGY, Part, Platforms, Probe, VersionListing, Warning,
+    self, ConfigError, ENSEMBLE, FILE_NAME, InstanceSupport, Machine, Part, Platforms, Probe,
+    VersionListing, Warning,
 };
 use super::super::platforms::WithOwnBackend;
 use super::super::scheduling::Scheduling;
@@ -17,6 +17,7 @@ use super::super::version_dirs::VersionDirs;
 use super::super::version_policy::{SelectedVersions, select_versions};
 use super::super::{Model, ModelTable, ensemble, model_id, warmup};
 use super::autocomplete::autocomplete;
+use super::batch_strategy::unused_batch_strategy;
 use super::kept::Unchanged;
 use super::prepared::{Builder, PreparedModel};
 use super::version_builder::{CompletedVersion, VersionBuilder};
@@ -171,7 +172,7 @@ impl Loader {
         let (namespace, name) = model_id::split(id);
         let dir = files.path();
         let found = VersionDirs::read(dir)?;
-        for warning in found.warnings.iter().cloned().chain(batch_strategy(dir, &found)) {
+        for warning in found.warnings.iter().cloned() {
             warn(Warning { field: String::new(), message: warning });
         }
         let mut config = match request.config {
@@ -186,6 +187,9 @@ impl Loader {
         let own = self.own_backend(&config, dir, &found)?;
         let (backend, completed) =
             self.complete(&mut config, name, dir, &found, own.as_ref(), &request.cancel)?;
+        if !backend.as_ref().is_some_and(|backend| backend.is_adapted()) {
+            unused_batch_strategy(&config, dir, &found).into_iter().for_each(&mut *warn);
+        }
         let support = instance_support(backend.as_deref());
         let checked = model_config::check(&config, &self.machine, &support, self.limits.instances);
         match checked {
@@ -442,15 +446,6 @@ fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)
     let selected = selected.map_err(|e| e.about(Part::Field("version_policy")))?;
     let dir_name = |number: i64| Some((number, found.versions.get(&number)?.clone()));
     Ok(selected.versions.into_iter().filter_map(dir_name).collect())
-}
-
-/// Warnings of libraries with a custom batching strategy, which Triton would load from these directories.
-fn batch_strategy(dir: &Path, found: &VersionDirs) -> Vec<String> {
-    let versions = found.versions.values().map(|version| dir.join(version));
-    let files =
-        std::iter::once(dir.to_owned()).chain(versions).map(|dir| dir.join(BATCH_STRATEGY_FILE));
-    let present = files.filter(|file| file.exists());
-    present.map(|file| format!("'{}' has no effect: {NO_BATCH_STRATEGY}", file.display())).collect()
 }
 
 /// Of the model's backend; ensembles have none, and no instances.

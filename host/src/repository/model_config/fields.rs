@@ -199,7 +199,7 @@ const TABLE: &[Row] = &[
         ],
     ),
     row(Server, "ensemble_scheduling", &["max_inflight_requests"]),
-    row(Unless(no_batch_strategy), "parameters", &["key", "value.string_value"]),
+    row(Backend, "parameters", &["key", "value.string_value"]),
     row(
         Server,
         "model_warmup",
@@ -239,19 +239,8 @@ const TABLE: &[Row] = &[
 const QUEUE_POLICY: &[&str] =
     &["timeout_action", "default_timeout_microseconds", "allow_timeout_override", "max_queue_size"];
 
-/// The parameter with the path of a library that selects the requests of a batch.
-const BATCH_STRATEGY: &str = "TRITON_BATCH_STRATEGY_PATH";
-/// Such a library in the directory of a model or version.
-pub const BATCH_STRATEGY_FILE: &str = "batchstrategy.so";
-/// Why both have no effect.
-pub const NO_BATCH_STRATEGY: &str = "the server does not run custom batching strategies; its dynamic batcher selects the requests of a batch";
-
 fn no_file(config: &ModelConfig) -> Option<&'static str> {
     (config.platform == ENSEMBLE).then_some(NO_FILE)
-}
-
-fn no_batch_strategy(config: &ModelConfig) -> Option<&'static str> {
-    config.parameters.contains_key(BATCH_STRATEGY).then_some(NO_BATCH_STRATEGY)
 }
 
 /// Warnings for fields that are set and have no effect for this model.

@@ -112,10 +112,6 @@ fn settings_that_nothing_uses_are_named() {
             "backend: 'mine' sequence_batching { state { use_same_buffer_for_input_output: true } }",
             &["sequence_batching.state.use_same_buffer_for_input_output"],
         ),
-        (
-            "backend: 'mine' parameters { key: 'TRITON_BATCH_STRATEGY_PATH' value { string_value: 'a.so' } }",
-            &["parameters"],
-        ),
         ("backend: 'mine' parameters { key: 'a' value { string_value: 'b' } }", &[]),
         ("platform: 'ensemble' default_model_filename: 'a'", &["default_model_filename"]),
         (

@@ -23,7 +23,7 @@ pub use check::{check, check_trtis_rules, histogram_buckets};
 pub use complete::complete;
 pub use detect::{Candidate, Probe, VersionListing};
 pub use error::{ConfigError, Fault, Part, Warning};
-pub use fields::{BATCH_STRATEGY_FILE, NO_BATCH_STRATEGY, without_effect};
+pub use fields::without_effect;
 pub use instance_support::{InstanceSupport, Preference};
 pub use machine::{Gpu, Machine};
 pub use normalise::{chooses_gpu, normalise};

@@ -23,11 +23,11 @@ pub struct Entries {
     pub execute: unsafe extern "C" fn(*mut Instance, *const *mut Request, u32) -> Returned,
 }
 
-/// A function of the library. The loader also looks into the libraries that it needs, so this library must export none of these.
+/// A function of the library; null, `None`, if it has none of that name. The loader also looks into the libraries that it needs, so this library must export none of these.
 ///
 /// # Safety
 /// `F` is the type of the function.
-unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
+pub unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     // SAFETY: by the caller's promise.
     unsafe { library.get::<F>(name.as_bytes()).ok().map(|symbol| *symbol) }
 }

@@ -39,19 +39,30 @@ pub fn open(path: &Path) -> Result<&'static Entries> {
 }
 
 fn load(path: &Path, known: &[Known]) -> Result<&'static Entries> {
-    trtserver_library_file::check(path).map_err(Fault::not_found)?;
-    let dynamic = Dynamic::read(path).map_err(Fault::not_found)?;
-    for needed in dynamic.needed.iter().filter(|needed| carrier::is_renamed(needed)) {
-        carrier::open(needed)?;
-    }
     if known.iter().any(|k| k.path == path) {
         return Err(Fault::unavailable(
             "it was replaced after it had been opened; the server keeps libraries open, so restart it to use the new file",
         ));
     }
-    // SAFETY: runs the initialisers of a library that the operator has installed as a backend.
+    let library = open_file(path)?;
+    let entries = Entries::of(&library)?;
+    std::mem::forget(library);
+    Ok(Box::leak(Box::new(entries)))
+}
+
+/// Opens a library that calls the functions of Triton.
+///
+/// # Errors
+/// It was made for another machine, or has an unknown import.
+pub fn open_file(path: &Path) -> Result<Library> {
+    trtserver_library_file::check(path).map_err(Fault::not_found)?;
+    let dynamic = Dynamic::read(path).map_err(Fault::not_found)?;
+    for needed in dynamic.needed.iter().filter(|needed| carrier::is_renamed(needed)) {
+        carrier::open(needed)?;
+    }
+    // SAFETY: runs the initialisers of a library that the operator has installed as a backend, or with a model.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
-    let library = library.map_err(|e| {
+    library.map_err(|e| {
         let text = loader_message(&e);
         let newer = text.contains("undefined symbol: TRITON");
         let why = if newer {
@@ -60,8 +71,5 @@ fn load(path: &Path, known: &[Known]) -> Result<&'static Entries> {
             ""
         };
         Fault::not_found(format_args!("{text}{why}"))
-    })?;
-    let entries = Entries::of(&library)?;
-    std::mem::forget(library);
-    Ok(Box::leak(Box::new(entries)))
+    })
 }

@@ -2,12 +2,13 @@
 
 use super::backend::Backend;
 use super::server::Server;
+use crate::batch_strategy::BatchStrategy;
 use crate::fault::{Fault, Result};
 use crate::handles::{Kind, Live, Object};
 use crate::scope::Scope;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 pub struct Model {
     pub backend: Live<Backend>,
@@ -22,6 +23,8 @@ pub struct Model {
     pub state: AtomicPtr<c_void>,
     /// Whether `TRITONBACKEND_ModelInitialize` is running in the host's `autocomplete`.
     pub completing: AtomicBool,
+    /// What selects the requests of a batch, if the model has that. Set when it is opened.
+    pub strategy: OnceLock<BatchStrategy>,
     scope: RwLock<Arc<Scope>>,
     /// The configuration as JSON with all defaults.
     config: Mutex<CString>,
@@ -55,6 +58,7 @@ impl Model {
             server,
             state: AtomicPtr::default(),
             completing: AtomicBool::new(false),
+            strategy: OnceLock::new(),
             scope: RwLock::new(scope),
             config: Mutex::new(config),
         }

@@ -6,7 +6,7 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::ledger::Holder;
 use crate::plugin::isolated::facts::failure;
-use crate::plugin::isolated::messages::{Output, Response, ResponseData};
+use crate::plugin::isolated::messages::{Output, Part, Response, ResponseData};
 use crate::plugin::isolated::params;
 use crate::plugin::isolated::work_channel::WorkSender;
 use crate::plugin::times;
@@ -162,6 +162,8 @@ pub struct HostSink {
     responses: Arc<ResponseSender>,
     key: u64,
     execution: Arc<Execution>,
+    /// The part of the batch that the request is in, by the position of its first request.
+    part: Option<(u32, Arc<Execution>)>,
     stream: Option<Arc<StreamRequest>>,
     /// The last response was sent, if only an error in place of one that could not be sent.
     ended: bool,
@@ -176,7 +178,7 @@ impl HostSink {
         stream: Option<Arc<StreamRequest>>,
     ) -> Self {
         let (responses, execution) = (Arc::clone(responses), Arc::clone(execution));
-        Self { responses, key, execution, stream, ended: false }
+        Self { responses, key, execution, part: None, stream, ended: false }
     }
 }
 
@@ -203,9 +205,14 @@ impl ResponseSink for HostSink {
             Err(e) => (None, Some(failure(&e))),
         };
         let last = last || failure.is_some();
-        let times = times(&self.execution).unwrap_or_else(|| {
-            let [compute, output] = self.execution.noted_times();
+        let counted = self.part.as_ref().map_or(&self.execution, |(_, part)| part);
+        let times = times(counted).unwrap_or_else(|| {
+            let [compute, output] = counted.noted_times();
             [0, compute, output, 0]
+        });
+        let part = self.part.as_ref().map(|(first, part)| {
+            let (first, rows, start_ns) = (*first, part.rows, part.start_ns);
+            Part { first, rows, start_ns }
         });
         let (key, times) = (self.key, times.to_vec());
         self.ended = self.responses.send(Response {
@@ -215,6 +222,11 @@ impl ResponseSink for HostSink {
             failure,
             times,
             execution_ns: now_ns().saturating_sub(self.execution.start_ns),
+            part,
         });
+    }
+
+    fn executed_in_part(&mut self, first: u32, part: &Arc<Execution>) {
+        self.part = Some((first, Arc::clone(part)));
     }
 }

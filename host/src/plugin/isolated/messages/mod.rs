@@ -23,8 +23,8 @@ pub use nested::{
     NestedInfer, NestedReply, UnloadModel, nested_call,
 };
 pub use work::{
-    Destination, ExecuteBatch, Input, Output, Param, Region, Request, RequestStream, Response,
-    ResponseData, param,
+    Destination, ExecuteBatch, Input, Output, Param, Part, Region, Request, RequestStream,
+    Response, ResponseData, param,
 };
 
 /// An error of the host or of the backend.

@@ -172,6 +172,22 @@ pub struct Response {
     /// How long the execution has taken so far.
     #[prost(uint64, tag = "6")]
     pub execution_ns: u64,
+    /// If the backend executes the batch in parts: the one that the request is in.
+    #[prost(message, optional, tag = "7")]
+    pub part: Option<Part>,
+}
+
+/// A part of a batch, which the statistics count as an execution.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Part {
+    /// Position of its first request in the batch.
+    #[prost(uint32, tag = "1")]
+    pub first: u32,
+    #[prost(uint32, tag = "2")]
+    pub rows: u32,
+    /// CLOCK_MONOTONIC
+    #[prost(uint64, tag = "3")]
+    pub start_ns: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

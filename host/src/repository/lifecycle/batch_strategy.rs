@@ -1,0 +1,34 @@
+//! Warnings about custom batching strategies that no backend runs.
+
+use super::super::model_config::Warning;
+use super::super::version_dirs::VersionDirs;
+use std::path::Path;
+use trtserver_proto::v2::ModelConfig;
+
+/// The parameter with the path of a library that selects the requests of a batch.
+const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
+/// Its name in the directory of a model or version.
+const FILE: &str = "batchstrategy.so";
+
+/// Warnings of libraries that select the requests of a batch, which Triton would load for this model. Only the adapter of its
+/// backends does that here.
+pub(super) fn unused_batch_strategy(
+    config: &ModelConfig,
+    dir: &Path,
+    found: &VersionDirs,
+) -> Vec<Warning> {
+    let versions = found.versions.values().map(|version| dir.join(version));
+    let files = [dir.to_owned()].into_iter().chain(versions).map(|dir| dir.join(FILE));
+    let files = files.filter(|file| file.exists());
+    let files = files.map(|file| (String::new(), file.display().to_string()));
+    let parameter = config.parameters.contains_key(PARAMETER);
+    let parameter = parameter.then(|| ("parameters".to_owned(), "parameters".to_owned()));
+    let unused = files.chain(parameter).map(|(field, subject)| Warning {
+        field,
+        message: format!(
+            "'{subject}' has no effect: custom batching strategies are run for backends of Triton only; the server's dynamic batcher \
+             selects the requests of a batch"
+        ),
+    });
+    unused.collect()
+}

@@ -1,0 +1,167 @@
+//! Libraries that select the requests of a batch (`TRITONBACKEND_ModelBatch…`). The server's batcher forms a batch; the library divides it
+//! into parts, each as long as the library includes the next request, and each part is executed by itself.
+
+use crate::fault::{Fault, Result};
+use crate::handles::Live;
+use crate::loader::entries::{Returned, symbol, taken};
+use crate::loader::library;
+use crate::objects::model::Model;
+use crate::objects::request::Request;
+use crate::scope::Scope;
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::Arc;
+
+/// The parameter with the path of such a library, which is in the model's directory.
+const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
+/// Its name in the directory of a version, model or backend.
+const FILE: &str = "batchstrategy.so";
+
+/// The library for a model with this configuration (JSON), if it has one. `dirs`: version, model, backend.
+///
+/// # Errors
+/// It is not there, it is outside the model's directory, or the model has sequences.
+pub fn find(config: &str, dirs: [&Path; 3]) -> Result<Option<PathBuf>> {
+    let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
+    let parameter = &config["parameters"][PARAMETER]["string_value"];
+    let (library, source) = match parameter.as_str() {
+        Some(path) => (inside(dirs[1], path)?, format!("the parameter '{PARAMETER}'")),
+        None => match dirs.iter().map(|dir| dir.join(FILE)).find(|file| file.exists()) {
+            Some(file) => (file.clone(), format!("'{}'", file.display())),
+            None => return Ok(None),
+        },
+    };
+    match config["sequence_batching"].is_object() {
+        true => Err(Fault::unsupported(format_args!(
+            "{source} is a custom batching strategy, which a model with sequences cannot have"
+        ))),
+        false => Ok(Some(library)),
+    }
+}
+
+/// A path, relative to the model's directory or absolute.
+fn inside(dir: &Path, path: &str) -> Result<PathBuf> {
+    let refused = |why: &str| {
+        let dir = dir.display();
+        Fault::invalid(format_args!(
+            "the parameter '{PARAMETER}' must name a library in the model's directory '{dir}': '{path}' {why}"
+        ))
+    };
+    let file =
+        dir.join(path).canonicalize().map_err(|e| refused(&format!("cannot be used: {e}")))?;
+    match dir.canonicalize().is_ok_and(|dir| file.starts_with(dir)) {
+        true => Ok(file),
+        false => Err(refused("is outside")),
+    }
+}
+
+/// A library that was opened for a model.
+pub struct BatchStrategy {
+    entries: Entries,
+    /// What the library keeps for the model.
+    batcher: *mut c_void,
+}
+
+// SAFETY: the library itself protects what it keeps for a model, whose instances call it on their threads, as in Triton.
+unsafe impl Send for BatchStrategy {}
+// SAFETY: as above.
+unsafe impl Sync for BatchStrategy {}
+
+struct Entries {
+    batcher_initialize: unsafe extern "C" fn(*mut *mut c_void, *mut Model) -> Returned,
+    batcher_finalize: unsafe extern "C" fn(*mut c_void) -> Returned,
+    batch_initialize: unsafe extern "C" fn(*const c_void, *mut *mut c_void) -> Returned,
+    include: unsafe extern "C" fn(*mut Request, *mut c_void, *mut bool) -> Returned,
+    batch_finalize: unsafe extern "C" fn(*mut c_void) -> Returned,
+}
+
+impl Entries {
+    fn of(path: &Path) -> Result<Entries> {
+        let library = library::open_file(path)?;
+        let missing = |name| {
+            move || {
+                Fault::not_found(format_args!(
+                    "it does not define TRITONBACKEND_Model{name}, one of the five functions of a batching strategy"
+                ))
+            }
+        };
+        // SAFETY: the types of these functions in the backend interface.
+        let entries = unsafe {
+            Entries {
+                batcher_initialize: symbol(&library, "TRITONBACKEND_ModelBatcherInitialize")
+                    .ok_or_else(missing("BatcherInitialize"))?,
+                batcher_finalize: symbol(&library, "TRITONBACKEND_ModelBatcherFinalize")
+                    .ok_or_else(missing("BatcherFinalize"))?,
+                batch_initialize: symbol(&library, "TRITONBACKEND_ModelBatchInitialize")
+                    .ok_or_else(missing("BatchInitialize"))?,
+                include: symbol(&library, "TRITONBACKEND_ModelBatchIncludeRequest")
+                    .ok_or_else(missing("BatchIncludeRequest"))?,
+                batch_finalize: symbol(&library, "TRITONBACKEND_ModelBatchFinalize")
+                    .ok_or_else(missing("BatchFinalize"))?,
+            }
+        };
+        // Like backends, it stays open.
+        std::mem::forget(library);
+        Ok(entries)
+    }
+}
+
+impl BatchStrategy {
+    /// Opens the library for a model that is initialised.
+    ///
+    /// # Errors
+    /// It cannot be opened, lacks a function, or refuses the model.
+    pub fn open(path: &Path, model: Live<Model>) -> Result<BatchStrategy> {
+        let entries = Entries::of(path).map_err(|fault| fault.context(path.display()))?;
+        let mut batcher = ptr::null_mut();
+        let returned = model.scope().enter(|| {
+            // SAFETY: as the interface says: a pointer to be written, and a live handle.
+            unsafe { (entries.batcher_initialize)(&raw mut batcher, model.raw()) }
+        });
+        taken("TRITONBACKEND_ModelBatcherInitialize", returned)?;
+        Ok(BatchStrategy { entries, batcher })
+    }
+
+    /// Closes it, before the model is finalised.
+    pub fn close(&self, scope: &Arc<Scope>) {
+        // SAFETY: as the interface says: what the library returned, once, after the last batch.
+        let returned = scope.enter(|| unsafe { (self.entries.batcher_finalize)(self.batcher) });
+        if let Err(fault) = taken("TRITONBACKEND_ModelBatcherFinalize", returned) {
+            scope.error(&format!("TRITONBACKEND_ModelBatcherFinalize failed: {fault}"));
+        }
+    }
+
+    /// How many of the first `requests` form a batch; at least one, since the library is asked which requests join a batch. A batch also
+    /// ends before a request for which the library returns an error.
+    ///
+    /// # Errors
+    /// The library returns one for the batch, or for its first request.
+    pub fn count(&self, requests: &[*mut Request]) -> Result<usize> {
+        let mut batch = ptr::null_mut();
+        // SAFETY: as the interface says: what the library returned for the model, and a pointer to be written.
+        let returned = unsafe { (self.entries.batch_initialize)(self.batcher, &raw mut batch) };
+        taken("TRITONBACKEND_ModelBatchInitialize", returned)?;
+        let mut included = 0;
+        let mut refused = Ok(());
+        for request in requests {
+            let mut include = false;
+            // SAFETY: as the interface says: a live handle, what the library returned for the batch, and a flag to be written.
+            let returned = unsafe { (self.entries.include)(*request, batch, &raw mut include) };
+            let asked = taken("TRITONBACKEND_ModelBatchIncludeRequest", returned);
+            match (asked, included) {
+                (Err(fault), 0) => {
+                    refused = Err(fault);
+                    break;
+                }
+                (Ok(()), 0) => {}
+                (Ok(()), _) if include => {}
+                _ => break,
+            }
+            included += 1;
+        }
+        // SAFETY: as the interface says: what the library returned for the batch, once.
+        let returned = unsafe { (self.entries.batch_finalize)(batch) };
+        refused.and(taken("TRITONBACKEND_ModelBatchFinalize", returned)).map(|()| included)
+    }
+}
