@@ -14,6 +14,7 @@ use crate::clock::now_ns;
 use crate::error::{Code, Error, Result};
 use crate::request_id::RequestId;
 use crate::stats::{Execution, FailureReason};
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -26,8 +27,6 @@ pub struct Responder {
     queued_ns: AtomicU64,
     /// The batch that it is part of.
     execution: OnceLock<Arc<Execution>>,
-    /// The part of the batch, if the backend executes it in parts.
-    part: OnceLock<Arc<Execution>>,
     /// The implicit state of its sequence.
     implicit_state: OnceLock<ImplicitState>,
     /// For log lines.
@@ -42,7 +41,6 @@ impl Responder {
             channel: ResponseChannel::new(sink.into()),
             queued_ns: AtomicU64::new(0),
             execution: OnceLock::new(),
-            part: OnceLock::new(),
             implicit_state: OnceLock::new(),
             request_id: RequestId::current(),
         })
@@ -68,15 +66,10 @@ impl Responder {
         self.execution.get()
     }
 
-    /// The backend executes the request with a part of its batch, which begins with the request at position `first`. No effect if the request
-    /// is in a part already.
-    pub fn executed_in_part(&self, first: u32, part: impl FnOnce() -> Arc<Execution>) {
-        let mut new = false;
-        let part = self.part.get_or_init(|| {
-            new = true;
-            part()
-        });
-        if new {
+    /// The backend executes the request with `part`, which is [`Execution::part`] of its batch at position `first`.
+    /// No effect if the request is in a part already.
+    pub fn executed_in_part(&self, first: u32, part: &Arc<Execution>) {
+        if self.channel.begin_part(first) {
             self.channel.wrap(|mut sink| {
                 sink.executed_in_part(first, part);
                 sink
@@ -85,12 +78,14 @@ impl Responder {
     }
 
     pub fn is_in_part(&self) -> bool {
-        self.part.get().is_some()
+        self.channel.part().is_some()
     }
 
     /// What the statistics count: the part of the batch, if there are parts, else the batch.
-    pub fn counted_execution(&self) -> Option<&Arc<Execution>> {
-        self.part.get().or(self.execution.get())
+    pub fn counted_execution(&self) -> Option<Cow<'_, Arc<Execution>>> {
+        let execution = self.execution.get()?;
+        let part = self.channel.part().and_then(|first| execution.part_at(first));
+        Some(part.map_or(Cow::Borrowed(execution), Cow::Owned))
     }
 
     /// The request continues a sequence whose states the response may write. Set once.
@@ -165,18 +160,19 @@ impl Responder {
             return;
         };
         let (now, execution) = (now_ns(), self.counted_execution());
+        let executed = execution.is_some();
         match (success, execution) {
             (true, Some(execution)) => {
-                stats.success(*batch, *received_ns, self.queued_ns(), now, execution);
+                stats.success(*batch, *received_ns, self.queued_ns(), now, &execution);
             }
             (true, None) => {}
-            (false, execution) => {
+            (false, _) => {
                 let ns = now.saturating_sub(*received_ns);
-                stats.failure(*batch, ns, reason, execution.is_some());
+                stats.failure(*batch, ns, reason, executed);
             }
         }
         if self.cancel_token.is_cancelled() {
-            stats.cancelled(execution.is_some());
+            stats.cancelled(executed);
         }
     }
 }

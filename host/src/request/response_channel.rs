@@ -7,7 +7,10 @@ use crate::stats::Execution;
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The request is not in a part of its batch.
+const NO_PART: u32 = u32::MAX;
 
 pub struct ResponseChannel {
     /// Set by the caller that sends the final response.
@@ -15,6 +18,9 @@ pub struct ResponseChannel {
     /// A thread is delivering; it also delivers what is added to `pending` meanwhile. Only used with the lock of `state`; inside, it would
     /// enlarge every request by a word.
     delivering: AtomicBool,
+    /// Position of the first request of the part of the batch that the request is executed in, or `NO_PART`. It stands here because it
+    /// fits in the padding after the flags: a field of the responder would enlarge every request.
+    part: AtomicU32,
     state: Mutex<State>,
 }
 
@@ -43,13 +49,25 @@ impl Drop for ExecutionGuard {
 impl ResponseChannel {
     pub fn new(sink: Sink) -> Self {
         let state = Mutex::new(State { sink: Some(sink), pending: VecDeque::new() });
-        Self { finished: AtomicBool::new(false), delivering: AtomicBool::new(false), state }
+        let [finished, delivering] = [false; 2].map(AtomicBool::new);
+        Self { finished, delivering, part: AtomicU32::new(NO_PART), state }
     }
 
     /// Replaces the sink by one made of it. No effect once the final response was delivered.
     pub fn wrap(&self, wrapper: impl FnOnce(Sink) -> Sink) {
         let mut state = self.state.lock();
         state.sink = state.sink.take().map(wrapper);
+    }
+
+    /// The request is executed in the part of its batch that begins at position `first`. False if it was in a part before.
+    pub fn begin_part(&self, first: u32) -> bool {
+        let set = self.part.compare_exchange(NO_PART, first, Ordering::AcqRel, Ordering::Relaxed);
+        set.is_ok() && first != NO_PART
+    }
+
+    /// The position of the first request of its part.
+    pub fn part(&self) -> Option<u32> {
+        Some(self.part.load(Ordering::Acquire)).filter(|first| *first != NO_PART)
     }
 
     pub fn is_finished(&self) -> bool {

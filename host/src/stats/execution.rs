@@ -1,6 +1,7 @@
 //! One execution of a batch: its times, and how many of an instance's executions are outstanding.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ pub struct Execution {
     pending: AtomicU32,
     outstanding: Arc<OutstandingExecutions>,
     /// By the position of their first request, if the backend executes the batch in parts.
-    parts: Mutex<Vec<(u32, Arc<Execution>)>>,
+    parts: Mutex<BTreeMap<u32, Arc<Execution>>>,
 }
 
 /// Called with the reason when the backend reports that the instance is broken.
@@ -118,11 +119,7 @@ impl Execution {
     /// The part of the batch that begins with the request at `first`: an execution of its own for the statistics. Its requests stay
     /// outstanding in this one. `rows` and `start_ns` are those of the first call.
     pub fn part(&self, first: u32, rows: u32, start_ns: u64) -> Arc<Self> {
-        let mut parts = self.parts.lock();
-        if let Some((_, part)) = parts.iter().find(|(begin, _)| *begin == first) {
-            return Arc::clone(part);
-        }
-        let part = Arc::new(Self {
+        let part = || Self {
             pending: AtomicU32::new(0),
             outstanding: Arc::clone(&self.outstanding),
             shard: self.shard,
@@ -132,9 +129,13 @@ impl Execution {
             output_ns: AtomicU64::new(0),
             credited: AtomicBool::new(false),
             parts: Mutex::default(),
-        });
-        parts.push((first, Arc::clone(&part)));
-        part
+        };
+        Arc::clone(self.parts.lock().entry(first).or_insert_with(|| Arc::new(part())))
+    }
+
+    /// The part that begins with the request at `first`.
+    pub fn part_at(&self, first: u32) -> Option<Arc<Self>> {
+        self.parts.lock().get(&first).cloned()
     }
 
     /// The next execution of an instance, in the memory of `last` if that is not referenced any more.

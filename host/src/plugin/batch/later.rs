@@ -17,7 +17,7 @@ pub fn send_later(
     error: Option<Error>,
 ) {
     if let Some(execution) = response.responder().counted_execution() {
-        note_times(execution);
+        note_times(&execution);
     }
     let outputs = response.take_device_outputs();
     gpu.download(after, outputs, move |written| {

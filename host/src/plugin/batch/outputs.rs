@@ -271,7 +271,7 @@ impl ResponseBuilder {
     pub fn send(mut self, last: bool, error: Option<Error>) -> Result<()> {
         let responder = Arc::clone(&self.responder);
         if let Some(execution) = responder.counted_execution() {
-            super::timing::note_times(execution);
+            super::timing::note_times(&execution);
         }
         let result = match error {
             Some(error) => Err(error),

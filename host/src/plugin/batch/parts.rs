@@ -4,7 +4,6 @@ use super::frame::Frame;
 use super::timing;
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
-use std::sync::Arc;
 use trtserver_plugin_api::abi::request::Batch;
 
 /// The backend executes `n` requests from position `first` on as a part of `batch`, whose frame this is.
@@ -34,7 +33,7 @@ pub fn begin_part(frame: &Frame, batch: *const Batch, first: u32, n: u32) -> Res
         return Err(invalid("this thread does not execute the batch"));
     }
     for responder in responders {
-        responder.executed_in_part(first, || Arc::clone(&part));
+        responder.executed_in_part(first, &part);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::plugin::batch::testing::{check, floats, request, signature, with_batch};
 use crate::plugin::host_api::table;
 use crate::request::{InferRequest, Responder};
+use std::sync::Arc;
 use trtserver_plugin_api::abi::extensions::{
     BATCH_PARTS, BATCH_PARTS_VERSION, BatchPartsExtension,
 };
@@ -42,7 +43,8 @@ fn requests_of_a_part_are_counted_together() {
         assert_eq!(unsafe { (*batch).compute_start_ns }, 0);
         assert_eq!(begin(batch, 3, 1), Ok(()));
     });
-    let counted = |i: usize| responders[i].counted_execution().map(Arc::as_ptr);
+    let counted =
+        |i: usize| responders[i].counted_execution().map(|execution| Arc::as_ptr(&execution));
     assert_eq!((counted(0), counted(1)), (counted(1), counted(2)));
     assert_ne!(counted(2), counted(3));
     let rows = |i: usize| responders[i].counted_execution().map(|execution| execution.rows);

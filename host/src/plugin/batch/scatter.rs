@@ -191,7 +191,7 @@ impl<'a> Scatter<'a> {
         if let Some(execution) =
             open.first().and_then(|(_, responder)| responder.counted_execution())
         {
-            super::timing::note_times(execution);
+            super::timing::note_times(&execution);
         }
         let outputs = blocks.iter_mut().filter_map(|block| {
             let mut output = block.memory.take_device_output()?;

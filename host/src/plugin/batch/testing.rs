@@ -132,6 +132,9 @@ pub fn with_batch_on(
     if let Some(gpu) = gpu.filter(|gpu| gpu.takes_inputs()) {
         gpu.place_inputs(&mut requests, &signature, 0);
     }
+    for request in &requests {
+        request.responder.executed_in(Arc::clone(&execution));
+    }
     let mut hold = FrameHold::new();
     hold.fill(1, &mut requests, &options, &execution);
     hold.enter(work);

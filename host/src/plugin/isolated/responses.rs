@@ -162,12 +162,13 @@ impl Responses {
             self.execution_ns.store(execution_ns, Ordering::Relaxed);
         }
         let responder = &target.responder;
-        if let (Some(execution), Some(part)) = (responder.execution(), part) {
-            responder.executed_in_part(part.first, || {
-                // The child is not trusted.
-                let start_ns = part.start_ns.min(now_ns()).max(execution.start_ns);
-                execution.part(part.first, part.rows.min(execution.rows), start_ns)
-            });
+        if let (Some(execution), Some(part)) = (responder.execution(), part)
+            && !responder.is_in_part()
+        {
+            // The child is not trusted.
+            let start_ns = part.start_ns.min(now_ns()).max(execution.start_ns);
+            let rows = part.rows.min(execution.rows);
+            responder.executed_in_part(part.first, &execution.part(part.first, rows, start_ns));
         }
         if let Some(execution) = responder.counted_execution()
             && let [_, compute, output, ..] = times[..]
