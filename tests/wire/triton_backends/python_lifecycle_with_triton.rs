@@ -105,3 +105,45 @@ fn shared_memory_of_a_killed_process_is_removed() {
     server.poll_until("it leaves none", |server| shared_objects(server).is_empty());
     assert!(server.stop().success());
 }
+
+const COMMANDS: &str = "import sys
+import time
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            command = pb_utils.get_input_tensor_by_name(request, 'INPUT0').as_numpy()
+            if command[0] == 1:
+                for _ in range(4096):
+                    sys.stderr.write('flood ' * 2048 + '\\n')
+            if command[0] == 2:
+                time.sleep(1000)
+            responses.append(pb_utils.InferenceResponse([pb_utils.Tensor('OUTPUT0', command)]))
+        return responses
+";
+
+#[test]
+fn processes_that_hang_or_flood_standard_error() {
+    let config = "backend: \"python\"\nmax_batch_size: 0\n\
+        input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n\
+        output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n\
+        instance_group [ { kind: KIND_CPU count: 1 } ]\n\
+        parameters { key: \"isolation_deadline_seconds\" value { string_value: \"3\" } }\n";
+    let server = server().model("m", config).file("m/1/model.py", COMMANDS);
+    let server = server.copy_model("tests/triton/models/metrics").start();
+    assert_ok(server.load("m"));
+    assert_ok(server.load("metrics"));
+    assert_eq!(number(&infer(&server, "m", 1)), 1);
+    let hangs = infer(&server, "m", 2);
+    let says = hangs.error_text();
+    assert!(hangs.status >= 500 && says.contains("'m'") && says.contains('3'), "{says}");
+    assert_eq!(server.get("/v2/models/metrics/ready").status, 200);
+    server.poll_until("it is served again", |s| s.get("/v2/models/m/ready").status == 200);
+    assert_eq!(number(&infer(&server, "m", 5)), 5);
+    assert!(server.stop().success());
+}
