@@ -69,7 +69,7 @@ impl Worker {
                 let errors = Errors::default();
                 let mut requests = self.requests(sample, &errors);
                 self.cancel.executes(&requests);
-                self.execute(instance, &mut context, &mut requests, false);
+                self.execute(instance, &mut context, &mut requests, true);
                 while !context.outstanding.wait_at_most(0, Some(CHECK_INTERVAL)) {
                     if let Err(e) = self.check_warmup(start) {
                         self.drain_outstanding(&context.outstanding);

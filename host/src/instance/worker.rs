@@ -189,7 +189,7 @@ impl Worker {
         let mut batch = Batch::default();
         let _guard = PanicGuard(Arc::clone(&self.queue));
         while self.queue.take(self.ordinal, &mut batch) {
-            self.run_batch(instance, &mut context, &mut batch, false);
+            self.run_batch(instance, &mut context, &mut batch, true);
             context.outstanding.wait_at_most(self.max_outstanding(), None);
         }
         self.drain_outstanding(&context.outstanding);
@@ -244,13 +244,13 @@ impl Worker {
         }
     }
 
-    /// Executes what was taken from the queue. `inline`: on a network thread.
+    /// Executes what was taken from the queue. The thread must not wait long unless it `may_wait`.
     fn run_batch(
         &self,
         instance: &mut Instance,
         context: &mut BatchContext,
         batch: &mut Batch,
-        inline: bool,
+        may_wait: bool,
     ) {
         if let Some(closed) = batch.close_reason {
             let (requests, rows) = counted(&batch.requests);
@@ -259,7 +259,7 @@ impl Worker {
         let ids = batch.requests.iter().filter_map(|r| r.responder.request_id.as_deref());
         let _entered = enter_all(ids);
         let requests = &mut batch.requests;
-        let execute = || self.execute(instance, context, requests, inline);
+        let execute = || self.execute(instance, context, requests, may_wait);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {
             self.runner().fail_after_panic(&mut context.hold, &mut batch.requests);
         }
@@ -289,7 +289,7 @@ impl Worker {
         instance: &mut Instance,
         context: &mut BatchContext,
         requests: &mut Vec<InferRequest>,
-        inline: bool,
+        may_wait: bool,
     ) {
         // Null requests are executed too.
         let rows = requests.iter().map(|r| r.context().batch).sum();
@@ -306,7 +306,7 @@ impl Worker {
         let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
         match instance {
             Instance::Local(here) => self.runner().execute(here, hold, id, requests, &execution),
-            Instance::Isolated(remote) => remote.execute(id, requests, !inline),
+            Instance::Isolated(remote) => remote.execute(id, requests, may_wait),
         }
     }
 
@@ -351,22 +351,32 @@ struct InlineExecutor {
 impl InlineExecutor {
     /// Executions that may be outstanding when the next one begins.
     fn max_outstanding(&self) -> usize {
+        if self.sends_ahead() { AHEAD } else { self.worker.max_outstanding() }
+    }
+
+    fn sends_ahead(&self) -> bool {
         let worker = &self.worker;
-        let ahead = self.instance.isolated().is_some_and(|remote| {
+        self.instance.isolated().is_some_and(|remote| {
             worker.queue.is_independent()
                 && !worker.one_at_a_time
                 && worker.queue.instances() == 1
                 && (1..FAST_NS).contains(&remote.execution_ns())
-        });
-        if ahead { AHEAD } else { worker.max_outstanding() }
+        })
     }
 }
 
 impl Executor for InlineExecutor {
-    fn execute(&mut self, batch: &mut Batch, inline: bool) -> Option<u64> {
-        self.worker.run_batch(self.instance.get_mut(), &mut self.context, batch, inline);
+    fn execute(&mut self, batch: &mut Batch, may_wait: bool) {
+        self.worker.run_batch(self.instance.get_mut(), &mut self.context, batch, may_wait);
+    }
+
+    fn accepts_ahead(&self) -> bool {
+        self.sends_ahead() && self.has_capacity()
+    }
+
+    fn collect(&mut self, more: bool) -> Option<u64> {
         let remote = self.instance.isolated()?;
-        remote.poll();
+        remote.poll(!more);
         Some(remote.execution_ns())
     }
 

@@ -83,10 +83,10 @@ impl IsolatedInstance {
         }
     }
 
-    /// Polls for responses for a short time, if that mostly succeeds.
-    pub fn poll(&self) {
+    /// See [`Responses::poll`](super::responses::Responses::poll).
+    pub fn poll(&self, to_the_end: bool) {
         if let Some(connection) = self.connection.upgrade() {
-            connection.poll();
+            connection.poll(to_the_end);
         }
     }
 

@@ -67,8 +67,9 @@ impl Responses {
         self.execution_ns.load(Ordering::Relaxed)
     }
 
-    /// Polls for responses for a short time, until nothing is outstanding, if that mostly succeeds.
-    pub fn poll(&self, outstanding: &OutstandingRequests, process: &Process) {
+    /// Delivers the responses that are there. If `to_the_end`, polls for a short time until nothing is outstanding, if that mostly succeeds,
+    /// and leaves later responses to the reader. Otherwise the child does not wake the reader, and this thread has to poll again.
+    pub fn poll(&self, to_the_end: bool, outstanding: &OutstandingRequests, process: &Process) {
         let _on_panic = KillOnPanic(process);
         // Another thread reads.
         let Some(mut state) = self.state.try_lock() else { return };
@@ -78,6 +79,7 @@ impl Responses {
             match ring.peek() {
                 // It is left to the reader, which the message on the socket wakes.
                 Ok(Some(ON_SOCKET)) => return,
+                Ok(None) if !to_the_end => return,
                 Ok(None) => {
                     let polls = !outstanding.is_empty();
                     if polls && spin.until(|| !ring.is_empty()) {

@@ -131,8 +131,22 @@ fn failure_is_final_without_the_last_flag() {
     }
     let fixture = fixture;
     // Returns because nothing is outstanding; the connection is still open.
-    fixture.rig.connection.poll();
+    fixture.rig.connection.poll(true);
     assert!(fixture.rig.connection.outstanding.is_empty());
+}
+
+#[test]
+fn poll_that_another_follows_delivers_what_is_there() {
+    let fixture = Fixture::new();
+    let (rig, recorded) = (&fixture.rig, &fixture.recorded);
+    rig.child_end.0.send(&valid(1, fixture.output())).unwrap();
+    rig.connection.poll(false);
+    assert_eq!(recorded.iter().map(|r| r.lock().len()).collect::<Vec<_>>(), [1, 0, 0]);
+    for key in [2, 3] {
+        rig.child_end.0.send(&valid(key, fixture.output())).unwrap();
+    }
+    rig.connection.poll(true);
+    assert!(rig.connection.outstanding.is_empty());
 }
 
 #[test]

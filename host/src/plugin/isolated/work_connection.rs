@@ -101,9 +101,9 @@ impl WorkConnection {
         Ok(Sent::Delivered)
     }
 
-    /// Polls for responses for a short time, if that mostly succeeds.
-    pub fn poll(&self) {
-        self.responses.poll(&self.outstanding, &self.process);
+    /// See [`Responses::poll`].
+    pub fn poll(&self, to_the_end: bool) {
+        self.responses.poll(to_the_end, &self.outstanding, &self.process);
     }
 
     /// Reads responses until the child is gone or is killed.

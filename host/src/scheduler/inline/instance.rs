@@ -12,9 +12,15 @@ const MAX_RUN_NS: u64 = 30_000;
 
 /// A backend instance that may be executed on any thread.
 pub trait Executor: Send {
-    /// Executes what was taken from the queue; the backend may respond later. `inline`: the thread must not wait long.
-    /// Returns the time that the execution took where it took place in another process.
-    fn execute(&mut self, batch: &mut Batch, inline: bool) -> Option<u64>;
+    /// Executes what was taken from the queue; the backend may respond later. The thread must not wait long unless it `may_wait`.
+    fn execute(&mut self, batch: &mut Batch, may_wait: bool);
+
+    /// Another process executes, and accepts a further batch before it has responded.
+    fn accepts_ahead(&self) -> bool;
+
+    /// Follows [`Executor::execute`]. Delivers the responses of another process, and returns the time that its last execution took. If
+    /// `more`, a further batch is executed next: only responses that are there are delivered, and nobody else is told of later ones.
+    fn collect(&mut self, more: bool) -> Option<u64>;
 
     /// The backend has few enough outstanding requests to accept another batch.
     fn has_capacity(&self) -> bool;
@@ -48,9 +54,17 @@ impl<E: Executor + 'static> SharedInstance<E> {
         let mut batch = Batch::default();
         while queue.take(ordinal, &mut batch) {
             if let Some(Inner { executor, .. }) = shared.lock().as_mut() {
-                let start = now_ns();
-                let took = executor.execute(&mut batch, false);
-                shared.debt.record(took.unwrap_or_else(|| now_ns().saturating_sub(start)));
+                let mut more = false;
+                loop {
+                    let start = now_ns();
+                    executor.execute(&mut batch, !more);
+                    more = executor.accepts_ahead() && queue.take_ready(ordinal, &mut batch);
+                    let took = executor.collect(more);
+                    shared.debt.record(took.unwrap_or_else(|| now_ns().saturating_sub(start)));
+                    if !more {
+                        break;
+                    }
+                }
                 executor.wait_for_capacity();
             }
         }
@@ -72,11 +86,15 @@ impl<E: Executor + 'static> InlineInstance for SharedInstance<E> {
         let end = now + MAX_RUN_NS;
         let mut inner = self.lock();
         let Some(Inner { batch, executor }) = inner.as_mut() else { return };
-        while run.next_batch(now, batch) {
+        let mut taken = run.next_batch(now, batch);
+        while taken {
             let start = now;
-            let took = executor.execute(batch, true);
+            executor.execute(batch, false);
+            let ahead = executor.accepts_ahead() && now_ns() <= end;
+            taken = ahead && run.take_ready(batch);
+            let took = executor.collect(taken);
             now = now_ns();
-            let outstanding = !executor.has_capacity();
+            let outstanding = !taken && !executor.has_capacity();
             self.debt.record(match took {
                 // Its own thread waits as well as this one.
                 Some(took) if outstanding => took.max(2 * FAST_BATCH_NS),
@@ -85,9 +103,11 @@ impl<E: Executor + 'static> InlineInstance for SharedInstance<E> {
                 None if outstanding => u64::MAX,
                 None => now.saturating_sub(start),
             });
-            if outstanding || now > end {
-                run.stop(outstanding);
-                break;
+            if !taken {
+                if outstanding || now > end {
+                    return run.stop(outstanding);
+                }
+                taken = run.next_batch(now, batch);
             }
         }
     }
@@ -98,3 +118,7 @@ impl<E: Executor + 'static> InlineInstance for SharedInstance<E> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "instance_tests.rs"]
+mod tests;

@@ -24,6 +24,11 @@ impl<'a> InlineRun<'a> {
         taken
     }
 
+    /// Takes the next batch if it is ready. The run goes on in either case.
+    pub fn take_ready(&mut self, batch: &mut Batch) -> bool {
+        self.queue.take_ready(self.instance, batch)
+    }
+
     /// Ends the run before [`Self::next_batch`] does. `outstanding`: the backend accepts no batch until it has responded.
     pub fn stop(mut self, outstanding: bool) {
         self.ended = true;

@@ -49,6 +49,27 @@ impl Queue {
         }
     }
 
+    /// Takes a batch for `instance`, which this thread runs, if one is ready.
+    pub(in crate::scheduler) fn take_ready(&self, instance: usize, batch: &mut Batch) -> bool {
+        batch.requests.clear();
+        let mut state = self.lock();
+        if state.batcher.waiting() == 0 || state.instances.is_retired(instance) {
+            return false;
+        }
+        let now = now_ns();
+        state.expire(now);
+        match state.next_batch(instance, now, &mut batch.entries) {
+            BatchDecision::Batch(reason) => {
+                self.taken(state, reason, batch);
+                true
+            }
+            BatchDecision::Wait { .. } => {
+                self.release(state);
+                false
+            }
+        }
+    }
+
     /// Takes a batch for `instance`, which this thread runs inline. False when there is none now: the run has ended.
     pub(in crate::scheduler) fn take_inline(
         &self,
