@@ -370,6 +370,10 @@ impl Executor for InlineExecutor {
         self.worker.run_batch(self.instance.get_mut(), &mut self.context, batch, may_wait);
     }
 
+    fn is_remote(&self) -> bool {
+        self.instance.isolated().is_some()
+    }
+
     fn accepts_ahead(&self) -> bool {
         self.sends_ahead() && self.has_capacity()
     }

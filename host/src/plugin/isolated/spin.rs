@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Number of waits without polling after one has polled in vain.
-const BACKOFF: u32 = 32;
+/// Number of waits without polling after several in a row have polled in vain. After the first one it is one, then it doubles: a peer that
+/// has lost its core once is soon back.
+const MAX_BACKOFF: u32 = 32;
 /// Looks between two calls of the scheduler.
 const LOOKS: u32 = 16;
 
@@ -12,12 +13,14 @@ pub struct Spin {
     limit: Duration,
     /// Number of further waits that do not poll.
     skip: u32,
+    /// Value of `skip` after the next poll in vain.
+    backoff: u32,
 }
 
 impl Spin {
     /// Polls for `limit` at most.
     pub fn new(limit: Duration) -> Self {
-        Self { limit, skip: 0 }
+        Self { limit, skip: 0, backoff: 1 }
     }
 
     /// Polls until `ready`, if earlier calls suggest that it is soon. Returns whether it is.
@@ -30,12 +33,14 @@ impl Spin {
         loop {
             for _ in 0..LOOKS {
                 if ready() {
+                    self.backoff = 1;
                     return true;
                 }
                 std::hint::spin_loop();
             }
             if Instant::now() >= *end.get_or_insert_with(|| Instant::now() + self.limit) {
-                self.skip = BACKOFF;
+                self.skip = self.backoff;
+                self.backoff = (2 * self.backoff).min(MAX_BACKOFF);
                 return false;
             }
             // The peer may need this core.

@@ -34,6 +34,10 @@ impl Executor for Remote {
         self.outstanding.append(&mut batch.requests);
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn accepts_ahead(&self) -> bool {
         self.has_capacity()
     }
