@@ -15,6 +15,7 @@ use crate::plugin::isolated::IsolatedInstance;
 use crate::plugin::load_priority::{self, LowPriority};
 use crate::plugin::model::{Instance, Model};
 use crate::plugin::{AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames};
+use crate::request::completion::InlineCompletion;
 use crate::request::response_times::TimedSink;
 use crate::request::{InferRequest, Signature};
 use crate::request_id::enter_all;
@@ -258,6 +259,13 @@ impl Worker {
         }
         let ids = batch.requests.iter().filter_map(|r| r.responder.request_id.as_deref());
         let _entered = enter_all(ids);
+        // A niced thread would hold up the connection while others have the processor.
+        let completes = may_wait
+            && batch.none_waiting
+            && batch.requests.len() == 1
+            && self.plan.nice == 0
+            && !self.decoupled;
+        let _completes = completes.then(InlineCompletion::grant);
         let requests = &mut batch.requests;
         let execute = || self.execute(instance, context, requests, may_wait);
         if catch_unwind(AssertUnwindSafe(execute)).is_err() {

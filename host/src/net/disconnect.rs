@@ -9,7 +9,6 @@
 //! reset. HTTP/1.0 has no such response, so its clients count as disconnected only once the connection is reset.
 
 use super::connections::{BodyProgress, ConnectionState};
-use super::repoll::Repoll;
 use super::socket::Stream;
 use super::unread::ConnectionUnread;
 use bytes::Bytes;
@@ -78,13 +77,12 @@ impl DisconnectWatch {
     /// Drives the connection until it ends, or the client has disconnected: `None`.
     pub async fn serve<C: Future>(self, connection: C) -> Option<C::Output> {
         let mut connection = pin!(connection);
-        let repoll = Repoll::default();
-        let mut poll = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
+        let poll = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             Poll::Pending if self.0.disconnected.load(Relaxed) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         };
-        poll_fn(|cx| repoll.poll(cx, &mut poll)).await
+        poll_fn(poll).await
     }
 
     /// The head of a request has arrived.

@@ -7,6 +7,7 @@ use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
 use super::request_id::TracedRequest;
 use super::socket::Stream;
+use super::task::Task;
 use super::unread::ConnectionUnread;
 use crate::clock::now_ns;
 use crate::config::UnreadLimits;
@@ -205,7 +206,7 @@ fn connection(
             // `half_close`: hyper must not detect disconnects, `DisconnectWatch` does.
             let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
             let connection = Guarded::new(connection, entry);
-            tokio::spawn(async move {
+            Task::spawn(async move {
                 match watch.serve(connection).await {
                     Some(Some(Ok(()))) => {}
                     Some(Some(Err(e))) => tracing::debug!("HTTP connection ended: {e}"),
@@ -244,7 +245,7 @@ fn connection(
                 .serve_connection(TokioIo::new(io), service);
             let connection = Box::pin(Guarded::new(connection, entry));
             let connection = first_poll::Connection::new(connection, new_streams);
-            tokio::spawn(async move {
+            Task::spawn(async move {
                 match connection.await {
                     Some(Ok(())) => {}
                     Some(Err(e)) => tracing::debug!("gRPC connection ended: {e}"),

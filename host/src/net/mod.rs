@@ -10,7 +10,6 @@ pub mod disconnect; // detects HTTP/1 clients that disconnect
 pub mod grpc; // gRPC frontends
 pub mod http; // HTTP frontends
 pub mod listener; // accepts and serves connections
-pub mod repoll; // bounded re-polling of a connection that wakes itself
 mod request_id; // X-Request-Id, in responses and log lines
 mod restricted; // endpoints that require a header
 pub mod router; // picks the frontend and endpoint of a path
@@ -18,6 +17,7 @@ pub mod shared_memory; // parts of regions that requests name
 pub mod sink; // response sinks of connections, cancellation on drop
 mod socket; // TCP and Unix sockets as one type
 pub mod status_code; // HTTP and gRPC status of a v2 error
+mod task; // tasks of connections and calls, inline completion
 pub mod threads; // network threads: the tokio runtime
 mod unix_socket; // the file of a listening Unix socket
 pub mod unread; // responses that clients have not read, limited

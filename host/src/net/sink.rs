@@ -3,6 +3,7 @@
 //! The receiving side holds the responder weakly: a strong reference would keep a lost request alive, and its loss would
 //! never be reported.
 
+use super::task;
 use super::unread::{ConnectionUnread, StreamUnread, size_of};
 use crate::error::{Error, Result};
 use crate::request::{InferResponse, Responder, ResponseSink, SharedSink, SingleResponse, Sink};
@@ -74,10 +75,14 @@ impl Unary {
 
 /// Changes the stage, and wakes the receiver.
 fn advance(mut stage: MutexGuard<'_, Stage>, to: Stage) {
+    let bytes = match &to {
+        Stage::Responded(Ok(response)) => response.byte_size(),
+        _ => 0,
+    };
     let before = std::mem::replace(&mut *stage, to);
     drop(stage);
     if let Stage::Empty(_, Some(waker)) = before {
-        waker.wake();
+        task::complete(bytes, || waker.wake());
     }
 }
 
@@ -192,7 +197,9 @@ impl ResponseSink for ChannelSink {
         let response = response.and_then(|r| r.map(|r| self.count(r)).transpose());
         self.refused = response.is_err() && !failed;
         let last = last || response.is_err();
-        let _ = self.channel.send(StreamItem { request: self.request, response, last });
+        let bytes = response.iter().flatten().map(InferResponse::byte_size).sum();
+        let item = StreamItem { request: self.request, response, last };
+        task::complete(bytes, || drop(self.channel.send(item)));
     }
 }
 

@@ -41,6 +41,7 @@ pub fn runtime(stack: usize) -> Result<Runtime> {
         .on_thread_start(move || {
             permits.register_thread();
             registered.register_thread();
+            yields::register_thread();
         })
         .on_thread_park(yields::before_sleep)
         .enable_all()

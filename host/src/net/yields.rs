@@ -59,12 +59,18 @@ impl Yields {
 }
 
 thread_local! {
-    static YIELDS: Cell<Yields> = const { Cell::new(Yields::new()) };
+    /// `None` on threads that are no network threads.
+    static YIELDS: Cell<Option<Yields>> = const { Cell::new(None) };
+}
+
+/// Makes this thread yield.
+pub fn register_thread() {
+    YIELDS.set(Some(Yields::new()));
 }
 
 /// To be called before a connection is polled, without locks.
 pub fn before_poll() {
-    let mut yields = YIELDS.get();
+    let Some(mut yields) = YIELDS.get() else { return };
     if yields.count() {
         let begin = now_ns();
         if yields.is_due(begin) {
@@ -72,12 +78,12 @@ pub fn before_poll() {
             yields.took(now_ns().saturating_sub(begin));
         }
     }
-    YIELDS.set(yields);
+    YIELDS.set(Some(yields));
 }
 
 /// The thread is about to sleep.
 pub fn before_sleep() {
-    YIELDS.set(Yields { polls: 0, ..YIELDS.get() });
+    YIELDS.set(YIELDS.get().map(|yields| Yields { polls: 0, ..yields }));
 }
 
 #[cfg(test)]

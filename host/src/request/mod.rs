@@ -8,6 +8,7 @@ pub mod cancel; // flag that backends poll, and observer to notify
 pub mod check; // validates requests against the signature
 pub mod class_labels; // labels of an output's classes
 pub mod classes; // classification results
+pub mod completion; // which threads may send a response themselves
 pub mod context; // what is known when a request is built
 pub mod dtype; // tensor data types
 pub mod implicit_state; // states kept between the requests of a sequence

@@ -8,6 +8,7 @@
 //! lets no other thread take the task that was woken last.
 
 use crate::clock::now_ns;
+use crate::net::task::{BoxFuture, Task};
 use crate::sync::Mutex;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,7 +21,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use tokio::runtime::Handle;
 
-type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Stream = BoxFuture;
 
 /// Many streams whose first poll takes long would keep their thread from its sockets: it polls them after this time.
 const MAX_TURN_NS: u64 = 1_000_000;
@@ -126,7 +127,7 @@ impl Shared {
         };
         let pending = std::mem::take(&mut self.streams.lock().pending);
         for stream in pending {
-            tokio::spawn(stream);
+            Task::poll_now(stream);
         }
         left
     }

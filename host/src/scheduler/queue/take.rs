@@ -16,6 +16,8 @@ pub struct Batch {
     /// With null requests for idle sequence slots.
     pub requests: Vec<InferRequest>,
     pub close_reason: Option<CloseReason>,
+    /// No request was waiting when the batch was taken.
+    pub none_waiting: bool,
     entries: Vec<BatchEntry<InferRequest>>,
 }
 
@@ -127,6 +129,7 @@ impl Queue {
     /// Releases the lock and completes `batch` from the entries that the batcher chose.
     fn taken(&self, mut state: MutexGuard<'_, State>, reason: CloseReason, batch: &mut Batch) {
         batch.close_reason = Some(reason);
+        batch.none_waiting = state.batcher.waiting() == 0;
         state.wake_for_remaining();
         self.release(state);
         self.assembler.assemble(&mut batch.entries, &mut batch.requests);
