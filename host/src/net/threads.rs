@@ -3,10 +3,19 @@
 
 use super::grpc::first_poll::FirstPolls;
 use super::yields;
+use crate::heap;
 use crate::scheduler::inline::Permits;
 use std::io::Result;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Delay after a trim of the heap, and between attempts to reach all threads.
+const VISIT_DELAY: Duration = Duration::from_millis(100);
+const VISITS: usize = 5;
+/// How long a thread waits for the others.
+const MAX_VISIT: Duration = Duration::from_millis(1);
 
 /// A runtime with one thread for the health and metrics listeners.
 ///
@@ -43,10 +52,38 @@ pub fn runtime(stack: usize) -> Result<Runtime> {
             registered.register_thread();
             yields::register_thread();
         })
-        .on_thread_park(yields::before_sleep)
+        .on_thread_park(|| {
+            yields::before_sleep();
+            heap::trim_own();
+        })
         .enable_all()
         .thread_name("net")
         .build()?;
     let _ = runtime.set(built.handle().clone());
+    let handle = built.handle().clone();
+    heap::on_trim(move || drop(handle.spawn(visit_sleeping(threads))));
     Ok(built)
+}
+
+/// Makes all network threads trim their heaps, which they do before they sleep. Most have done so by themselves after a short time; otherwise all
+/// are woken at once.
+async fn visit_sleeping(threads: usize) {
+    for _ in 0..VISITS {
+        tokio::time::sleep(VISIT_DELAY).await;
+        if heap::trimmed_threads() >= threads {
+            return;
+        }
+        // A thread that waits for the others takes no second task.
+        let arrived = Arc::new(AtomicUsize::new(0));
+        for _ in 0..threads {
+            let arrived = Arc::clone(&arrived);
+            tokio::spawn(async move {
+                arrived.fetch_add(1, Relaxed);
+                let begin = Instant::now();
+                while arrived.load(Relaxed) < threads && begin.elapsed() < MAX_VISIT {
+                    std::thread::sleep(MAX_VISIT / 20);
+                }
+            });
+        }
+    }
 }
