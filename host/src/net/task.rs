@@ -78,7 +78,9 @@ impl Task {
         match self.state.compare_exchange(IDLE, POLLING, SeqCst, SeqCst) {
             Ok(_) => {}
             // Or the state has changed to `IDLE` and this is a wake after that poll.
-            Err(POLLING) if self.state.compare_exchange(POLLING, WOKEN, SeqCst, SeqCst).is_err() => {
+            Err(POLLING)
+                if self.state.compare_exchange(POLLING, WOKEN, SeqCst, SeqCst).is_err() =>
+            {
                 return self.wake_by_ref();
             }
             Err(_) => return,

@@ -16,6 +16,7 @@ use crate::arena::ring::{Consumer, Corrupt};
 use crate::clock::now_ns;
 use crate::error::{Error, Result};
 use crate::plugin::batch::outputs::ResponseBuilder;
+use crate::request::completion::InlineCompletion;
 use crate::sync::Mutex;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -109,6 +110,7 @@ impl Responses {
         outstanding: &OutstandingRequests,
         process: &Process,
     ) -> Result<bool, End> {
+        let is_reader = socket.is_some();
         let malformed = |e: Error| End::Violation(format!("sent a malformed response ({e})"));
         let damaged = |e: Corrupt| malformed(corrupt(e));
         let long = match (ring.peek().map_err(damaged)?, socket) {
@@ -127,11 +129,11 @@ impl Responses {
             (None, Some(MESSAGE)) => decode(buffer).map_err(malformed)?,
             (None, Some(kind)) => return Err(malformed(unknown(kind))),
         };
-        self.deliver(outstanding, process, response).map_err(End::Violation)?;
+        self.deliver(outstanding, process, response, is_reader).map_err(End::Violation)?;
         Ok(true)
     }
 
-    /// Delivers a response to its request.
+    /// Delivers a response to its request. The reader sends the only outstanding one itself.
     ///
     /// # Errors
     /// A protocol violation, or a model that is broken: why the child has to be killed. Faults in outputs are errors of the
@@ -141,6 +143,7 @@ impl Responses {
         outstanding: &OutstandingRequests,
         process: &Process,
         response: Response,
+        is_reader: bool,
     ) -> Result<(), String> {
         let Response { key, last, data, failure, times, execution_ns, part } = response;
         let last = last || failure.is_some();
@@ -163,6 +166,8 @@ impl Responses {
         if last {
             self.execution_ns.store(execution_ns, Ordering::Relaxed);
         }
+        let completes = is_reader && last && outstanding.is_empty();
+        let _completes = completes.then(InlineCompletion::grant);
         let responder = &target.responder;
         if let (Some(execution), Some(part)) = (responder.execution(), part)
             && !responder.is_in_part()
