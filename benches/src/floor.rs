@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::options::Floor;
+use crate::socket_floor;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -33,6 +34,9 @@ pub struct Echo {
 /// Serves on a free port of this machine until the process is ended.
 pub fn serve(floor: Floor) -> Result<()> {
     let wrap = |e: std::io::Error| format!("the floor cannot serve: {e}");
+    if floor == Floor::Socket {
+        return socket_floor::serve().map_err(wrap);
+    }
     // The same runtime as the server's.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(wrap)?;
     runtime.block_on(async {
@@ -44,6 +48,7 @@ pub fn serve(floor: Floor) -> Result<()> {
         match floor {
             Floor::Hyper => hyper_echo(listener).await.map_err(wrap),
             Floor::Tonic => tonic_echo(listener).await,
+            Floor::Socket => Ok(()),
         }
     })
 }

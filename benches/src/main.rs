@@ -22,6 +22,7 @@ mod requests;
 mod scaling;
 mod schedulers;
 mod serving;
+mod socket_floor; // an echo without a library
 mod startup;
 mod status;
 mod table;

@@ -9,6 +9,8 @@ use std::time::Duration;
 pub enum Floor {
     Hyper,
     Tonic,
+    /// HTTP without a library: receives a body, and sends it.
+    Socket,
 }
 
 impl Floor {
@@ -17,6 +19,7 @@ impl Floor {
         match self {
             Floor::Hyper => "--serve-hyper-echo",
             Floor::Tonic => "--serve-tonic-echo",
+            Floor::Socket => "--serve-socket-echo",
         }
     }
 }
@@ -62,11 +65,10 @@ impl Options {
 
 pub fn parse() -> Action {
     let matches = command().get_matches();
-    if matches.get_flag("serve-hyper-echo") {
-        return Action::Floor(Floor::Hyper);
-    }
-    if matches.get_flag("serve-tonic-echo") {
-        return Action::Floor(Floor::Tonic);
+    for floor in [Floor::Hyper, Floor::Tonic, Floor::Socket] {
+        if matches.get_flag(floor.flag().trim_start_matches("--")) {
+            return Action::Floor(floor);
+        }
     }
     let quick = matches.get_flag("quick");
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
@@ -160,5 +162,6 @@ fn command() -> Command {
         )
         .arg(file("write-models", "DIR", "Write the models for --vs into this folder and exit"))
         .arg(flag("serve-hyper-echo", "Run the HTTP floor").hide(true))
+        .arg(flag("serve-socket-echo", "Run the socket floor").hide(true))
         .arg(flag("serve-tonic-echo", "Run the gRPC floor").hide(true))
 }

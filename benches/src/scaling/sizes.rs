@@ -25,16 +25,24 @@ pub const COLUMNS: &[&str] = &[
     "RSS MB",
 ];
 const LARGEST: usize = 64 << 20;
+/// Sizes that are also compared with a bare socket.
+const LARGE: usize = 1 << 20;
 
 fn name((frontend, bytes): (Frontend, usize)) -> String {
     format!("scaling size {} {} c1", frontend.name(), size_name(bytes))
+}
+
+fn socket_name(row: (Frontend, usize)) -> String {
+    format!("{} socket", name(row))
 }
 
 pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     let sizes = std::iter::successors(Some(SMALL), |size| Some(size * 4));
     let sizes: Vec<_> = sizes.take_while(|size| *size <= LARGEST).collect();
     let rows = selected(options, &sizes, name);
-    if rows.is_empty() {
+    let large: Vec<_> = sizes.into_iter().filter(|size| *size >= LARGE).collect();
+    let socket_rows = selected(options, &large, socket_name);
+    if rows.is_empty() && socket_rows.is_empty() {
         return Ok(());
     }
     let models = repository::serving(options)?;
@@ -43,7 +51,13 @@ pub fn measure(options: &Options, table: &mut Table) -> Result<()> {
     let tonic = Process::floor(Floor::Tonic)?;
     for row in rows {
         let floor = if row.0.floor() == Floor::Hyper { &hyper } else { &tonic };
-        table.measured(name(row), one(options, row, &server, floor));
+        table.measured(name(row), one(options, row, &server, (row.0, floor)));
+    }
+    // The same request over HTTP, whose server does nothing but receive and send.
+    let socket = Process::floor(Floor::Socket)?;
+    for row in socket_rows {
+        let floor = (Frontend::V2Http, &socket);
+        table.measured(socket_name(row), one(options, row, &server, floor));
     }
     Ok(())
 }
@@ -52,13 +66,18 @@ fn one(
     options: &Options,
     (frontend, bytes): (Frontend, usize),
     server: &Process,
-    floor: &Process,
+    (floor_frontend, floor): (Frontend, &Process),
 ) -> Result<Vec<String>> {
     let work = Work::Identity(bytes);
-    let (to_server, to_floor) = (exchanges(frontend, work), floor_exchanges(frontend, work));
-    let pass =
-        |process, exchanges| load::pass(process, frontend.wire(), exchanges, 1, options.pass);
-    let passes = floor::compare(options, || pass(server, &to_server), || pass(floor, &to_floor))?;
+    let (to_server, to_floor) = (exchanges(frontend, work), floor_exchanges(floor_frontend, work));
+    let pass = |process, frontend: Frontend, exchanges| {
+        load::pass(process, frontend.wire(), exchanges, 1, options.pass)
+    };
+    let passes = floor::compare(
+        options,
+        || pass(server, frontend, &to_server),
+        || pass(floor, floor_frontend, &to_floor),
+    )?;
     // In both directions.
     let rate = format!("{:.0}", passes.server(|pass| pass.per_second) * bytes as f64 / 1e6);
     Ok([vec![passes.rate(), rate], passes.cells(), vec![rss(server)?]].concat())

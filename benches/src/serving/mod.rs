@@ -9,6 +9,7 @@ mod row;
 
 use crate::Result;
 use crate::clients::Clients;
+use crate::exchange::Wire;
 use crate::load::Target;
 use crate::options::{Floor, Options};
 use crate::plot::Plot;
@@ -122,9 +123,9 @@ impl Servers<'_> {
     /// Floor, server, peer and back, so that other load on the machine affects all of them.
     fn measure(&self, options: &Options, case: &Case) -> Result<Measured> {
         let ours = self.server.target();
-        let floor = match case.workload.frontend.floor() {
-            Floor::Hyper => self.hyper.target(),
-            Floor::Tonic => self.tonic.target(),
+        let floor = match case.workload.frontend.wire() {
+            Wire::Http1 => self.hyper.target(),
+            Wire::Grpc | Wire::Stream => self.tonic.target(),
         };
         let peer = self.peer.and_then(|peer| peer.target_for(case.workload));
         let pids = [&Some(ours), &peer].map(|target| target.and_then(|target: Target| target.pid));
