@@ -38,7 +38,7 @@ fn steps_of_a_load_are_shown() {
     }
     let log = server.log();
     let line = log.lines().find(|l| l.contains("successfully loaded 'gated' version 1 in "));
-    assert!(line.is_some_and(|l| l.contains("(fetch 0.0, parse ")), "{log}");
+    assert!(line.is_some_and(|l| l.contains(" (fetch ") && l.contains(", parse ")), "{log}");
 }
 
 #[test]
