@@ -6,6 +6,7 @@
 mod http1;
 mod http2;
 mod socket;
+mod spin;
 mod turn;
 
 pub(crate) use turn::{enter_runtime, run};

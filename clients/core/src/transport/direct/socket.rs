@@ -1,5 +1,6 @@
 //! A blocking socket whose sends and receives end at a deadline.
 
+use super::spin::Spin;
 use crate::error::{Error, Kind, Result};
 use crate::transport::connect::Plain;
 use rustix::buffer::spare_capacity;
@@ -40,6 +41,7 @@ pub(super) struct Channel {
     socket: Arc<Socket>,
     /// `SO_RCVTIMEO`. Setting it is a system call, so it is kept for calls with the same limit.
     timeout: Option<Duration>,
+    spin: Spin,
 }
 
 /// Why bytes could not be sent or received.
@@ -50,7 +52,7 @@ pub(super) enum Problem {
 
 impl Channel {
     pub fn new(socket: Arc<Socket>) -> Self {
-        Self { socket, timeout: None }
+        Self { socket, timeout: None, spin: Spin::default() }
     }
 
     /// Sends all bytes. The error comes with the number of bytes sent.
@@ -92,6 +94,21 @@ impl Channel {
         into: &mut Vec<u8>,
         deadline: Option<Instant>,
     ) -> std::result::Result<usize, Problem> {
+        // Before the end of a short deadline.
+        let soon = deadline.is_some_and(|at| at < Instant::now() + 2 * super::spin::LIMIT);
+        if !soon {
+            let Self { socket, spin, .. } = self;
+            let polled =
+                spin.until(|| match recv(&socket.0, spare_capacity(into), RecvFlags::DONTWAIT) {
+                    Err(Errno::AGAIN | Errno::INTR) => None,
+                    received => Some(received),
+                });
+            match polled {
+                Some(Ok((count, _))) => return Ok(count),
+                Some(Err(errno)) => return Err(Problem::Errno(errno)),
+                None => {}
+            }
+        }
         loop {
             self.limit(deadline)?;
             match recv(&self.socket.0, spare_capacity(into), RecvFlags::empty()) {
