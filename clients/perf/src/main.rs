@@ -24,7 +24,7 @@ mod target;
 mod window;
 
 use measure::Measured;
-use progress::Progress;
+use progress::{Progress, to_stderr, to_stdout};
 use settings::{Action, Comparison, Program, Settings};
 use std::fs;
 use std::path::Path;
@@ -62,23 +62,23 @@ fn main() -> ExitCode {
         Ok(Action::Measure(settings)) => measure(&settings),
         Ok(Action::Compare(comparison)) => compare(&comparison),
         Err(flags::Stop::Shown(text)) => {
-            print!("{text}");
+            to_stdout(&text);
             Ok(())
         }
         Err(flags::Stop::Wrong(text)) => {
-            eprintln!("error: {text}");
-            match program {
-                Program::PerfClient => eprintln!("{}", flags::command(program).render_help()),
+            let help = match program {
+                Program::PerfClient => flags::command(program).render_help().to_string(),
                 // A hundred lines of help would move the error out of sight.
-                Program::TrtserverPerf => eprintln!("For more information, try '--help'."),
-            }
+                Program::TrtserverPerf => "For more information, try '--help'.".to_owned(),
+            };
+            to_stderr(&format!("error: {text}\n{help}\n"));
             return ExitCode::from(CANNOT_MEASURE);
         }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { code, text }) => {
-            eprintln!("error: {text}");
+            to_stderr(&format!("error: {text}\n"));
             ExitCode::from(if program == Program::PerfClient { CANNOT_MEASURE } else { code })
         }
     }
@@ -211,11 +211,11 @@ fn compare(comparison: &Comparison) -> Result<(), Failure> {
     };
     let (before, after) = (read(&comparison.before)?, read(&comparison.after)?);
     let (text, worse) = compare::results(&before, &after, comparison.tolerance)?;
-    print!("{text}");
-    println!(
-        "Test: Welch's t-test on the windows' figures, p < 0.01, and a difference above {} %.",
+    to_stdout(&text);
+    to_stdout(&format!(
+        "Test: Welch's t-test on the windows' figures, p < 0.01, and a difference above {} %.\n",
         number::general(comparison.tolerance * 100.0)
-    );
+    ));
     match worse {
         true => Err(Failure { code: WORSE, text: "the second result is worse".to_owned() }),
         false => Ok(()),

@@ -67,28 +67,38 @@ impl Progress {
             return;
         }
         let text = line(&self.place, done, settings, left, self.all.map(|all| all - self.begun));
-        eprint!("\r{text}\x1b[K");
+        to_stderr(&format!("\r{text}\x1b[K"));
         self.shown = true;
     }
 
     /// Removes the line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
-            eprint!("\r\x1b[K");
+            to_stderr("\r\x1b[K");
         }
     }
 
     pub fn print(&mut self, text: &str) {
         self.clear();
-        print!("{text}");
-        // A reader that went away is no reason to stop: files are still written.
-        let _ = std::io::stdout().flush();
+        to_stdout(text);
     }
 
     pub fn warn(&mut self, text: &str) {
         self.clear();
-        eprintln!("{text}");
+        to_stderr(&format!("{text}\n"));
     }
+}
+
+/// A reader that went away is no reason to stop: files are still written, and the exit code tells the outcome. The macros of the
+/// standard library would panic.
+pub fn to_stdout(text: &str) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// See [`to_stdout`].
+pub fn to_stderr(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// The number of loads of a range, if it is known.

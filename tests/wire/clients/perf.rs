@@ -1,9 +1,11 @@
-//! trtserver-perf and perf_client against the real server, and against servers that misbehave. No test depends on how fast either
-//! is: windows are short, any difference between them is accepted, and only counts and exit codes are checked.
+//! trtserver-perf and perf_client against the real server. No test depends on how fast either is: windows are short, any
+//! difference between them is accepted, and only counts and exit codes are checked.
+
+mod misbehaving;
 
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::LazyLock;
 use std::thread;
@@ -324,7 +326,7 @@ fn chunking(client: TcpStream, server: &str) -> Option<()> {
 
 #[test]
 fn chunked_responses_are_measured() {
-    let (listener, address) = listener();
+    let (listener, address) = misbehaving::listener();
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             thread::spawn(move || chunking(client, SERVER.http()));
@@ -406,66 +408,6 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
         hint.stderr,
         "error: unexpected argument '--nothing' found\nFor more information, try '--help'.\n"
     );
-}
-
-fn listener() -> (TcpListener, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| panic!("no port: {e}"));
-    let address = listener.local_addr().map(|address| address.to_string());
-    (listener, address.unwrap_or_else(|e| panic!("{e}")))
-}
-
-/// Accepts connections, and sends each these bytes once it has received some.
-fn scripted(response: &'static [u8]) -> String {
-    let (listener, address) = listener();
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let mut buffer = [0; 4096];
-                if stream.read(&mut buffer).is_ok_and(|n| n > 0) {
-                    let _ = stream.write_all(response);
-                }
-            });
-        }
-    });
-    address
-}
-
-#[test]
-fn bad_servers_are_named() {
-    let html =
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>";
-    let (_, refused) = listener();
-    let servers = [scripted(html), scripted(b"\x00\x01garbage\r\n\r\n"), scripted(b""), refused];
-    thread::scope(|scope| {
-        for server in &servers {
-            for wire in WIRES {
-                scope.spawn(move || {
-                    let ended = perf(&[&wire[..], &["-mm", "-u", server]].concat());
-                    assert_eq!(ended.code(), 1, "{wire:?} {ended:?}");
-                    assert!(ended.stderr.contains(server.as_str()), "{wire:?} {server} {ended:?}");
-                });
-            }
-        }
-    });
-}
-
-#[test]
-fn a_server_that_ends_ends_the_measurement() {
-    let mut servers: Vec<Running> = (0..2)
-        .map(|_| Server::new().model("fixed", probe("fixed", &[]).replace("-1", "4")).start())
-        .collect();
-    for protocol in ["-iHTTP", "-igRPC"] {
-        let Some(server) = servers.pop() else { panic!("no server") };
-        let address = if protocol == "-iHTTP" { server.http() } else { server.grpc() };
-        // Never stable, so that it measures until the server ends.
-        let flags = ["-mfixed", protocol, "-u", address, "-s0", "--max-trials=100000", "-v"];
-        let process = program("trtserver-perf", &flags);
-        process.stdout_until("a window", |out| out.contains("Pass [1] throughput").then_some(()));
-        drop(server);
-        let ended = process.wait(TIMEOUT);
-        assert_eq!(ended.code(), 1, "{ended:?}");
-        assert!(ended.stderr.starts_with("error: "), "{ended:?}");
-    }
 }
 
 #[test]
