@@ -20,9 +20,10 @@
  * Callbacks are called by a thread of the library, for one context, stream or client one at a time; they may call any
  * function of this header, blocking ones too.
  *
- * Deadlines. `deadline_us` is the time in microseconds that the call may take: 0 is the deadline of the settings, whose
- * default is 60 s; TRTC_NO_DEADLINE is none. When it passes, the call fails with TRTC_KIND_DEADLINE and the request is
- * cancelled.
+ * Deadlines. `deadline_us` is the time in microseconds that the call may take: 0 is the deadline of the settings;
+ * TRTC_NO_DEADLINE is none. When it passes, the call fails with TRTC_KIND_DEADLINE and the request is cancelled. Settings with
+ * deadline 0 have that of the environment variable TRTSERVER_CLIENT_DEADLINE (seconds, 0 for none), without it 60 s, and 600 s for
+ * calls that load or unload a model.
  *
  * Structures that begin with `struct_size` may grow: set it to sizeof the structure and zero what you do not use. */
 #ifndef TRTSERVER_CLIENT_H

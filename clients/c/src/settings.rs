@@ -50,7 +50,7 @@ pub unsafe fn settings(raw: *const RawSettings) -> Outcome<Settings> {
     };
     settings.headers = unsafe { headers(raw.headers, raw.header_count) }?;
     if let Some(deadline) = deadline(raw.deadline_us) {
-        settings.deadline = deadline;
+        settings.deadline = deadline.into();
     }
     settings.verbose = raw.verbose;
     settings.tls = unsafe { tls(&raw) }?;

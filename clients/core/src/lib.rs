@@ -19,6 +19,7 @@
 mod address;
 pub mod blocking;
 mod borrowed;
+mod deadline;
 mod error;
 #[doc(hidden)]
 pub mod http2;
@@ -35,10 +36,10 @@ pub mod v2;
 
 pub use borrowed::Borrow;
 pub use bytes::Bytes;
+pub use deadline::{DEADLINE_VARIABLE, DEFAULT_DEADLINE, DEFAULT_LOAD_DEADLINE, Deadline};
 pub use error::{Error, Kind, Result};
 pub use settings::{
-    Compression, DEFAULT_CONNECT_TIMEOUT, DEFAULT_DEADLINE, DEFAULT_MAX_RESPONSE_BYTES, Protocol,
-    Settings, Tls,
+    Compression, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_RESPONSE_BYTES, Protocol, Settings, Tls,
 };
 pub use transport::TlsClient;
 

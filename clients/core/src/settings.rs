@@ -1,12 +1,11 @@
 //! Settings of a client: where the server is, how to speak to it, and the limits of every call.
 
+use crate::deadline::Deadline;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Deadline of a call unless the settings say otherwise.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
 /// Limit of one attempt to connect, TLS handshake included.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest response, decompressed: the limit of gRPC.
@@ -101,8 +100,8 @@ pub struct Settings {
     pub protocol: Protocol,
     /// Sent with every request: HTTP headers, or gRPC metadata.
     pub headers: Vec<(String, String)>,
-    /// Limit of every call; `None` waits for ever. gRPC servers are informed of it.
-    pub deadline: Option<Duration>,
+    /// Limit of every call. gRPC servers are informed of it.
+    pub deadline: Deadline,
     pub connect_timeout: Duration,
     /// How often a refused connection is tried again, after 50, 100, 200 ms and so on, within the deadline. A request that may
     /// have reached the server is never sent twice.
@@ -123,7 +122,7 @@ impl Settings {
             url: url.into(),
             protocol: Protocol::default(),
             headers: Vec::new(),
-            deadline: Some(DEFAULT_DEADLINE),
+            deadline: Deadline::default(),
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             connect_retries: 0,
             tls: None,
@@ -145,10 +144,19 @@ impl Settings {
         self
     }
 
+    /// Limit of every call; `None` waits for ever.
     #[must_use]
     pub fn deadline(mut self, deadline: Option<Duration>) -> Self {
-        self.deadline = deadline;
+        self.deadline = deadline.into();
         self
+    }
+
+    /// The limit of a call that gives none; calls that load or unload a model may have a longer one.
+    ///
+    /// # Errors
+    /// The environment variable of the usual deadline is no number.
+    pub fn call_deadline(&self) -> Result<Option<Duration>> {
+        Ok(self.deadline.limits()?.call)
     }
 
     #[must_use]

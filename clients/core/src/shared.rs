@@ -1,12 +1,17 @@
 //! What the clients of both protocol generations have in common, as macros: their types differ, their text does not.
 
-/// Methods of an async client with the fields `transport` and `deadline`.
+/// Methods of an async client with the fields `transport`, `deadline` and `load_deadline`.
 macro_rules! client_methods {
     () => {
         /// The same client with another deadline for every call.
         #[must_use]
         pub fn with_deadline(&self, deadline: Option<std::time::Duration>) -> Self {
-            Self { deadline, ..self.clone() }
+            Self { deadline, load_deadline: deadline, ..self.clone() }
+        }
+
+        /// For calls that load or unload a model.
+        pub(crate) fn loading(&self) -> Self {
+            Self { deadline: self.load_deadline, ..self.clone() }
         }
 
         /// The server as errors name it.
@@ -30,7 +35,7 @@ macro_rules! client_methods {
             self.transport.settle(borrow).await;
         }
 
-        fn deadline_now(&self) -> Option<std::time::Instant> {
+        pub(crate) fn deadline_now(&self) -> Option<std::time::Instant> {
             crate::transport::deadline_of(self.deadline)
         }
     };
@@ -48,6 +53,14 @@ macro_rules! blocking_methods {
         #[must_use]
         pub fn protocol(&self) -> crate::Protocol {
             self.inner.protocol()
+        }
+
+        /// Runs any call with the usual deadline: `client.call(async |c| c.is_ready().await)`.
+        pub fn call<T>(
+            &self,
+            call: impl AsyncFnOnce($client) -> crate::Result<T>,
+        ) -> crate::Result<T> {
+            self.driver.run_in_runtime(call(self.inner.clone()))
         }
 
         /// Runs any call with a deadline of its own: `client.within(limit, async |c| c.is_ready().await)`.

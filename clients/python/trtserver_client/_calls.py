@@ -74,7 +74,8 @@ class Calls:
         headers : mapping or list of pairs
             Headers (HTTP) or metadata (gRPC) of every request.
         deadline : float
-            Seconds that a call without a deadline may take; None is 60.
+            Seconds that a call without a deadline may take; None is the environment variable TRTSERVER_CLIENT_DEADLINE,
+            without it 60, for loading and unloading models 600.
         compression : str
             `gzip` or `deflate` compresses requests. Compressed responses are always understood.
         ca_file, certificate_file, key_file : str

@@ -8,7 +8,6 @@ use crate::settings::{RawSettings, settings};
 use std::ffi::c_char;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use trtserver_client::blocking;
 use trtserver_client::v1::{Client, Response};
 
@@ -16,8 +15,6 @@ type Error = Handle<ErrorObject>;
 
 pub struct V1Client {
     client: blocking::v1::Client,
-    /// Of calls that give none.
-    deadline: Option<Duration>,
     last_request_id: AtomicU64,
 }
 
@@ -32,7 +29,10 @@ impl V1Client {
         deadline_us: u64,
         request: impl AsyncFnOnce(Client) -> trtserver_client::Result<Response<T>>,
     ) -> Outcome<T> {
-        let outcome = self.client.within(deadline(deadline_us).unwrap_or(self.deadline), request);
+        let outcome = match deadline(deadline_us) {
+            Some(limit) => self.client.within(limit, request),
+            None => self.client.call(request),
+        };
         let id = outcome.as_ref().map_or_else(|e| e.request_id(), |response| response.request_id);
         if id != 0 {
             self.last_request_id.store(id, Ordering::Relaxed);
@@ -52,8 +52,8 @@ pub unsafe extern "C" fn trtc_v1_client_new(
         // SAFETY: the contract of this function.
         let (settings, place) = unsafe { (settings(raw)?, result(client, "client")?) };
         let client = blocking::v1::Client::new(&settings)?;
-        let (deadline, last_request_id) = (settings.deadline, AtomicU64::new(0));
-        place.write(Handle::new(Arc::new(V1Client { client, deadline, last_request_id })));
+        let last_request_id = AtomicU64::new(0);
+        place.write(Handle::new(Arc::new(V1Client { client, last_request_id })));
         Ok(())
     })
 }

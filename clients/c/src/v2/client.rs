@@ -23,8 +23,8 @@ pub struct V2Client {
     pub streams: Client,
     /// Asynchronous calls that have not completed.
     pub calls: Arc<Mutex<Calls>>,
-    /// Of calls that give none.
-    deadline: Option<Duration>,
+    /// How long a stream is waited for.
+    pub deadline: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -44,7 +44,10 @@ impl V2Client {
         deadline_us: u64,
         request: impl AsyncFnOnce(Client) -> trtserver_client::Result<T>,
     ) -> Outcome<T> {
-        Ok(self.client.within(deadline(deadline_us).unwrap_or(self.deadline), request)?)
+        Ok(match deadline(deadline_us) {
+            Some(limit) => self.client.within(limit, request),
+            None => self.client.call(request),
+        }?)
     }
 
     pub fn calls(&self) -> MutexGuard<'_, Calls> {
@@ -71,7 +74,7 @@ pub unsafe extern "C" fn trtc_v2_client_new(
             client: blocking::v2::Client::new(&settings)?,
             streams: Client::new(&settings)?,
             calls: Arc::default(),
-            deadline: settings.deadline,
+            deadline: settings.call_deadline()?,
         })));
         Ok(())
     })

@@ -40,7 +40,7 @@ impl Client {
         start_profile() -> Response<()>;
         stop_profile() -> Response<()>;
         repository_index() -> Response<ModelRepositoryIndex>;
-        /// Loads or reloads a model. The deadline must leave time for it.
+        /// Loads or reloads a model. A deadline must leave time for it; the usual one is [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
         load(model: &str) -> Response<()>;
         unload(model: &str) -> Response<()>;
         /// `key` names the POSIX object, `offset` is where the region begins in it.

@@ -37,7 +37,7 @@ impl Client {
             inner: v2::Client::new_direct(settings)?,
             background: v2::Client::new(settings)?,
             calls: Calls::default(),
-            deadline: settings.deadline,
+            deadline: settings.call_deadline()?,
         })
     }
 
@@ -55,7 +55,7 @@ impl Client {
         statistics(model: &str, version: &str) -> ModelStatisticsResponse;
         /// Models in the repository; with `ready` only ready models.
         repository_index(ready: bool) -> RepositoryIndexResponse;
-        /// Loads or reloads a model. The deadline must leave time for it.
+        /// Loads or reloads a model. A deadline must leave time for it; the usual one is [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
         load(model: &str, options: &LoadOptions) -> ();
         /// `dependents`: unloads also the models that an ensemble loaded.
         unload(model: &str, dependents: bool) -> ();

@@ -62,6 +62,7 @@ impl<T> Deref for Response<T> {
 pub struct Client {
     transport: Arc<Transport>,
     deadline: Option<Duration>,
+    load_deadline: Option<Duration>,
     compression: Option<Compression>,
     verbose: bool,
     /// Of the last HTTP response.
@@ -104,9 +105,11 @@ impl Client {
                 return Err(Error::invalid(format!("HTTP header '{name}' cannot be set")));
             }
         }
+        let limits = settings.deadline.limits()?;
         Ok(Self {
             transport: Arc::new(transport),
-            deadline: settings.deadline,
+            deadline: limits.call,
+            load_deadline: limits.load,
             compression: settings.compression,
             verbose: settings.verbose,
             described: Arc::default(),
@@ -174,7 +177,7 @@ impl Client {
         Ok(index)
     }
 
-    /// Loads or reloads a model. The deadline must leave time for it.
+    /// Loads or reloads a model. A deadline must leave time for it; the usual one is [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
     pub async fn load(&self, model: &str) -> Result<Response<()>> {
         self.model_control(model, true).await
     }
@@ -184,9 +187,10 @@ impl Client {
     }
 
     async fn model_control(&self, model: &str, load: bool) -> Result<Response<()>> {
+        let client = self.loading();
         match self.protocol() {
-            Protocol::Http => self.http_model_control(model, load).await,
-            Protocol::Grpc => self.grpc_model_control(model, load).await,
+            Protocol::Http => client.http_model_control(model, load).await,
+            Protocol::Grpc => client.grpc_model_control(model, load).await,
         }
     }
 

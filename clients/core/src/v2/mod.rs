@@ -51,6 +51,7 @@ use trtserver_proto::v2::{
 pub struct Client {
     transport: Arc<Transport>,
     deadline: Option<Duration>,
+    load_deadline: Option<Duration>,
     compression: Option<Compression>,
 }
 
@@ -60,20 +61,22 @@ impl Client {
     /// # Errors
     /// The settings contradict each other or cannot be read.
     pub fn new(settings: &Settings) -> Result<Self> {
-        Ok(Self::over(Transport::new(settings)?, settings))
+        Self::over(Transport::new(settings)?, settings)
     }
 
     /// For a blocking client.
     pub(crate) fn new_direct(settings: &Settings) -> Result<Self> {
-        Ok(Self::over(Transport::new_direct(settings)?, settings))
+        Self::over(Transport::new_direct(settings)?, settings)
     }
 
-    fn over(transport: Transport, settings: &Settings) -> Self {
-        Self {
+    fn over(transport: Transport, settings: &Settings) -> Result<Self> {
+        let limits = settings.deadline.limits()?;
+        Ok(Self {
             transport: Arc::new(transport),
-            deadline: settings.deadline,
+            deadline: limits.call,
+            load_deadline: limits.load,
             compression: settings.compression,
-        }
+        })
     }
 
     client_methods!();
@@ -167,31 +170,33 @@ impl Client {
         self.rpc("RepositoryIndex", request).await
     }
 
-    /// Loads or reloads a model. The deadline must leave time for it.
+    /// Loads or reloads a model. A deadline must leave time for it; the usual one is [`DEFAULT_LOAD_DEADLINE`](crate::DEFAULT_LOAD_DEADLINE).
     pub async fn load(&self, model: &str, options: &LoadOptions) -> Result<()> {
         if self.protocol() == Protocol::Http {
-            return self.post_load(model, options).await;
+            return self.loading().post_load(model, options).await;
         }
         let request = RepositoryModelLoadRequest {
             model_name: model.to_owned(),
             parameters: options.parameters(),
             ..RepositoryModelLoadRequest::default()
         };
-        self.rpc::<_, RepositoryModelLoadResponse>("RepositoryModelLoad", request).await?;
+        let client = self.loading();
+        client.rpc::<_, RepositoryModelLoadResponse>("RepositoryModelLoad", request).await?;
         Ok(())
     }
 
     /// `dependents`: unloads also the models that an ensemble loaded.
     pub async fn unload(&self, model: &str, dependents: bool) -> Result<()> {
         if self.protocol() == Protocol::Http {
-            return self.post_unload(model, dependents).await;
+            return self.loading().post_unload(model, dependents).await;
         }
         let request = RepositoryModelUnloadRequest {
             model_name: model.to_owned(),
             parameters: settings::unload_parameters(dependents),
             ..RepositoryModelUnloadRequest::default()
         };
-        self.rpc::<_, RepositoryModelUnloadResponse>("RepositoryModelUnload", request).await?;
+        let client = self.loading();
+        client.rpc::<_, RepositoryModelUnloadResponse>("RepositoryModelUnload", request).await?;
         Ok(())
     }
 

@@ -148,9 +148,9 @@ pub unsafe extern "C" fn trtc_v1_context_new(
         };
         let options =
             ContextOptions { version, correlation_id, streaming, ..ContextOptions::new(model) };
-        let usual = settings.deadline.unwrap_or(Duration::MAX);
+        let usual = settings.call_deadline()?.unwrap_or(Duration::MAX);
         if let Some(deadline) = deadline(deadline_us) {
-            settings.deadline = deadline;
+            settings.deadline = deadline.into();
         }
         let context = Context::new(&settings, &options)?;
         place.write(Handle::new(Arc::new(V1Context {

@@ -3,8 +3,8 @@
 //! Asynchronous runs are tasks, which the runtime may wake in any order. So a response is delivered with a [`Delivery`], and the
 //! next one only after that was dropped.
 
+use crate::deadline::DEFAULT_DEADLINE;
 use crate::error::{Error, Kind, Result};
-use crate::settings::DEFAULT_DEADLINE;
 use crate::sync::Mutex;
 use crate::transport::{Timing, deadline_of, within};
 use crate::v1::{Client, InferRequest, InferResponse, StreamReceiver, StreamSender};

@@ -1,0 +1,72 @@
+//! How long calls may take: as the program says, else as the environment says, else the defaults.
+
+use crate::error::{Error, Result};
+use std::ffi::OsStr;
+use std::time::Duration;
+
+/// Deadline of a call for which neither the program nor the environment gives one.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
+/// The same of a call that loads or unloads a model: the server answers when the model is ready.
+pub const DEFAULT_LOAD_DEADLINE: Duration = Duration::from_secs(600);
+/// Environment variable with the deadline in seconds, 0 for none: for programs whose interface has no deadlines.
+pub const DEADLINE_VARIABLE: &str = "TRTSERVER_CLIENT_DEADLINE";
+
+/// The deadline of the calls of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deadline {
+    /// That of the environment variable [`DEADLINE_VARIABLE`], otherwise [`DEFAULT_DEADLINE`] and [`DEFAULT_LOAD_DEADLINE`].
+    #[default]
+    Usual,
+    After(Duration),
+    /// Calls wait for ever.
+    Never,
+}
+
+impl From<Option<Duration>> for Deadline {
+    fn from(limit: Option<Duration>) -> Self {
+        limit.map_or(Self::Never, Self::After)
+    }
+}
+
+/// A deadline by the kind of call; `None` is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub call: Option<Duration>,
+    /// Of calls that load or unload a model.
+    pub load: Option<Duration>,
+}
+
+impl Limits {
+    fn same(limit: Option<Duration>) -> Self {
+        Self { call: limit, load: limit }
+    }
+}
+
+impl Deadline {
+    pub(crate) fn limits(self) -> Result<Limits> {
+        match self {
+            Self::Usual => from_variable(std::env::var_os(DEADLINE_VARIABLE).as_deref()),
+            Self::After(limit) => Ok(Limits::same(Some(limit))),
+            Self::Never => Ok(Limits::same(None)),
+        }
+    }
+}
+
+fn from_variable(value: Option<&OsStr>) -> Result<Limits> {
+    let Some(value) = value else {
+        return Ok(Limits { call: Some(DEFAULT_DEADLINE), load: Some(DEFAULT_LOAD_DEADLINE) });
+    };
+    let seconds = value.to_str().and_then(|text| text.trim().parse::<f64>().ok());
+    match seconds.map(Duration::try_from_secs_f64) {
+        Some(Ok(Duration::ZERO)) => Ok(Limits::same(None)),
+        Some(Ok(limit)) => Ok(Limits::same(Some(limit))),
+        Some(Err(_)) | None => Err(Error::invalid(format!(
+            "environment variable {DEADLINE_VARIABLE} is '{}', expected a number of seconds, or 0 for no deadline",
+            value.to_string_lossy()
+        ))),
+    }
+}
+
+#[cfg(test)]
+#[path = "deadline_tests.rs"]
+mod tests;
