@@ -355,8 +355,10 @@ static void Errors(const std::string& url) {
   OK(nic::ServerHealthHttpContext::Create(&health, "localhost:1"));
   bool live;
   FAILS(health->GetLive(&live), INTERNAL, "HTTP client failed: ");
+  FAILS(health->GetLive(&live), INTERNAL, " (GET http://");
   OK(nic::ServerHealthGrpcContext::Create(&health, "localhost:1"));
   FAILS(health->GetLive(&live), INTERNAL, "GRPC client failed: ");
+  FAILS(health->GetLive(&live), INTERNAL, " (grpc://");
 }
 
 int main(int argc, char** argv) {

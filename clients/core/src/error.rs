@@ -218,9 +218,19 @@ impl Error {
     }
 
     /// Names the request, unless it is named already.
-    pub(crate) fn asked_of(mut self, asked: impl FnOnce() -> String) -> Self {
+    #[must_use]
+    pub fn asked_of(mut self, asked: impl FnOnce() -> String) -> Self {
         if self.0.asked.is_empty() {
             self.0.asked = asked();
+        }
+        self
+    }
+
+    /// Adds the model to what was asked, unless it is there.
+    pub(crate) fn of_model(mut self, model: &str) -> Self {
+        let named = format!(", model '{model}'");
+        if !self.0.asked.is_empty() && !self.0.asked.contains(&named) {
+            self.0.asked += &named;
         }
         self
     }

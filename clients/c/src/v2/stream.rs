@@ -10,7 +10,7 @@ use crate::handle::{Handle, Object};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout_at;
 use trtserver_client::blocking::background;
@@ -23,6 +23,10 @@ pub struct V2Stream {
     responses: Responses,
     /// Ends the thread of the callback.
     cancel: watch::Sender<bool>,
+    /// How long a response is waited for.
+    deadline: Option<Duration>,
+    /// The server as errors name it.
+    url: String,
 }
 
 enum Responses {
@@ -41,6 +45,7 @@ struct Responding {
     receiver: StreamReceiver,
     until: Option<Instant>,
     cancelled: watch::Receiver<bool>,
+    url: String,
     ended: bool,
 }
 
@@ -50,8 +55,8 @@ impl Responding {
         if self.ended {
             return Ok(None);
         }
-        let Responding { receiver, until, cancelled, .. } = self;
-        let failed = |kind, text| Some(Err(ClientError::new(kind, text)));
+        let Responding { receiver, until, cancelled, url, .. } = self;
+        let failed = |kind, text| Some(Err(ClientError::new(kind, text).asked_of(|| url.clone())));
         let next = async {
             tokio::select! {
                 biased;
@@ -93,7 +98,9 @@ pub unsafe extern "C" fn trtc_v2_stream_open(
         let runtime = background()?;
         let (sender, receiver) = runtime.block_on(client.streams.stream())?.split();
         let (cancel, cancelled) = watch::channel(false);
-        let mut responding = Responding { receiver, until, cancelled, ended: false };
+        let url = client.streams.url().to_owned();
+        let mut responding =
+            Responding { receiver, until, cancelled, url: url.clone(), ended: false };
         let responses = match callback {
             None => Responses::Taken(Box::new(Mutex::new(responding))),
             Some(callback) => {
@@ -117,7 +124,13 @@ pub unsafe extern "C" fn trtc_v2_stream_open(
             }
         };
         let sender = Mutex::new(sender);
-        place.write(Handle::new(Arc::new(V2Stream { sender, responses, cancel })));
+        place.write(Handle::new(Arc::new(V2Stream {
+            sender,
+            responses,
+            cancel,
+            deadline: client.deadline,
+            url,
+        })));
         Ok(())
     })
 }
@@ -161,7 +174,7 @@ pub unsafe extern "C" fn trtc_v2_stream_next(
         let Responses::Taken(responding) = &stream.responses else {
             return Err(Failure::argument("the responses of the stream go to its callback"));
         };
-        let limit = deadline(deadline_us).unwrap_or(Some(trtserver_client::DEFAULT_DEADLINE));
+        let limit = deadline(deadline_us).unwrap_or(stream.deadline);
         let next = async {
             let mut responding = responding.lock().await;
             let next = responding.next().await;
@@ -172,7 +185,8 @@ pub unsafe extern "C" fn trtc_v2_stream_next(
             match limit {
                 Some(limit) => tokio::time::timeout(limit, next).await.unwrap_or_else(|_| {
                     let text = "no response arrived within the deadline";
-                    Err(Failure::Client(ClientError::new(Kind::DeadlineExceeded, text)))
+                    let error = ClientError::new(Kind::DeadlineExceeded, text);
+                    Err(Failure::Client(error.asked_of(|| stream.url.clone())))
                 }),
                 None => next.await,
             }

@@ -44,8 +44,12 @@ impl Client {
 
     pub(super) async fn grpc_status(&self, model: Option<&str>) -> Result<Response<ServerStatus>> {
         let request = StatusRequest { model_name: model.unwrap_or_default().to_owned() };
-        let response: StatusResponse = self.rpc("Status", &request).await?;
-        let status = self.status_of("Status", response.request_status)?;
+        let of_model = |e: Error| match model {
+            Some(model) => e.of_model(model),
+            None => e,
+        };
+        let response: StatusResponse = self.rpc("Status", &request).await.map_err(of_model)?;
+        let status = self.status_of("Status", response.request_status).map_err(of_model)?;
         Ok(Response::new(response.server_status.unwrap_or_default(), status))
     }
 
@@ -69,8 +73,9 @@ impl Client {
     pub(super) async fn grpc_model_control(&self, model: &str, load: bool) -> Result<Response<()>> {
         let action = if load { Type::Load } else { Type::Unload };
         let request = ModelControlRequest { model_name: model.to_owned(), r#type: action.into() };
-        let response: ModelControlResponse = self.rpc("ModelControl", &request).await?;
-        Ok(Response::new((), self.status_of("ModelControl", response.request_status)?))
+        let response: Result<ModelControlResponse> = self.rpc("ModelControl", &request).await;
+        let status = response.and_then(|r| self.status_of("ModelControl", r.request_status));
+        Ok(Response::new((), status.map_err(|e| e.of_model(model))?))
     }
 
     pub(super) async fn grpc_regions(
@@ -130,10 +135,11 @@ impl Client {
         let message = message(head, outgoing.tensors);
         let sent = Instant::now();
         let model = &outgoing.request.model;
-        let asked = || format!("{}, model '{model}'", self.transport.asked_grpc(INFER));
-        let received = self.transport.unary(rpc, message).await.map_err(client_failed)?;
+        let asked = |e: Error| e.asked_of(|| self.transport.asked_grpc(INFER)).of_model(model);
+        let received = self.transport.unary(rpc, message).await;
+        let received = received.map_err(|e| client_failed(asked(e)))?;
         let first_byte = Instant::now();
-        let mut response = response(received).map_err(|e| e.asked_of(asked))?;
+        let mut response = response(received).map_err(asked)?;
         response.timing = Some(Timing { start, sent, first_byte, end: Instant::now() });
         Ok(response)
     }

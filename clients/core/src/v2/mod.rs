@@ -331,16 +331,14 @@ impl Client {
                     compression: self.compression,
                     deadline,
                 };
-                let asked = || {
-                    format!("{}, model '{}'", self.transport.asked_grpc(rpc.path), request.model)
-                };
+                let path = rpc.path;
                 let message = encode::request(request, false);
-                let asked_later = asked();
                 let received = self.transport.unary(rpc, message).await;
                 received
                     .and_then(decode::<ModelInferResponse>)
                     .and_then(encode::response)
-                    .map_err(|e| e.asked_of(|| asked_later))?
+                    .map_err(|e| e.asked_of(|| self.transport.asked_grpc(path)))
+                    .map_err(|e| e.of_model(&request.model))?
             }
         };
         response.mark_shared(request);

@@ -14,7 +14,11 @@ Text = Union[str, bytes]
 
 
 def exception(error: NativeError) -> InferenceServerException:
-    return InferenceServerException(error.message, error.server_id, error.request_id)
+    """The text of a server stays as it is; that of the client is followed by what was asked of whom."""
+    text = error.message
+    if error.asked and error.kind != _library.KIND_SERVER:
+        text = f"{text} ({error.asked})"
+    return InferenceServerException(text, error.server_id, error.request_id)
 
 
 def call(function: Callable[..., T], *arguments: Any) -> T:

@@ -66,12 +66,17 @@ inline std::ostream& operator<<(std::ostream& out, const Error& err) {
 
 namespace detail {
 
-// Converts and releases an error of the C interface; NULL is success.
+// Converts and releases an error of the C interface; NULL is success. The text of a server stays as it is; that of the client is
+// followed by what was asked of whom.
 inline Error Take(trtc_error* error) {
   if (error == nullptr) return Error();
   trtc_error_info info;
   trtc_error_get(error, &info);
-  Error taken(static_cast<RequestStatusCode>(info.code), info.message == nullptr ? "" : info.message);
+  std::string text = info.message == nullptr ? "" : info.message;
+  if (info.kind != TRTC_KIND_SERVER && info.asked != nullptr && *info.asked != '\0') {
+    text += std::string(" (") + info.asked + ")";
+  }
+  Error taken(static_cast<RequestStatusCode>(info.code), text);
   taken.server_id_ = info.server_id == nullptr ? "" : info.server_id;
   taken.request_id_ = info.request_id;
   trtc_error_free(error);

@@ -84,7 +84,7 @@ impl Streamed {
         let result = within(deadline_of(limit), call).await;
         self.pending.0.lock().requests.remove(&id);
         let (mut response, sent) = result.map_err(|e| {
-            e.asked_of(|| format!("{}, stream, model '{}'", client.url(), request.model))
+            e.asked_of(|| format!("{}, stream", client.url())).of_model(&request.model)
         })?;
         let end = Instant::now();
         response.timing = Some(Timing { start, sent, first_byte: end, end });
