@@ -102,6 +102,44 @@ class Wire(checks.Case):
         with self.refusal(InferenceServerException, text):
             context.run({"INPUT0": [ONES], "INPUT1": [ONES] * 2}, {"OUTPUT0": RAW}, 2)
 
+    def test_arrays_of_another_type(self):
+        """Arrays whose bytes would be read as other values, on the way of single and of repeated requests."""
+        for model, wrong, expected in (
+            ("addsub_int32", np.float32, "Expected int32, got float32"),
+            ("addsub_fp32", np.int32, "Expected float32, got int32"),
+            ("addsub_int8", np.bool_, "Expected int8, got bool"),
+            ("identity_bool", np.uint8, "Expected bool, got uint8"),
+            ("identity_string", np.float32, "Expected strings, got float32"),
+            ("addsub_int32", object, "Expected int32, got object"),
+        ):
+            context = self.context(model)
+            names = ("INPUT0", "INPUT1") if model.startswith("addsub") else ("INPUT0",)
+            text = f"unexpected data type for input 'INPUT0' for model '{model}'. {expected}"
+            for _ in range(3):
+                with self.subTest(text), self.refusal(InferenceServerException, text):
+                    context.run({name: [np.ones(16, wrong)] for name in names}, {"OUTPUT0": RAW})
+        context = self.context()
+        for _ in range(3):
+            got = context.run({"INPUT0": [ONES.astype(np.uint32)], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+            self.assertEqual(got["OUTPUT0"][0].tolist(), [2] * 16)
+        with self.refusal(InferenceServerException, "invalid size 128 bytes for input 'INPUT0', expects 64 bytes"):
+            context.run({"INPUT0": [ONES.astype(np.int64)], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+
+    def test_entries_of_another_shape(self):
+        context = self.context("identity_fp32")
+        entries = [np.ones(shape, np.float32) for shape in ((6,), (2, 3))]
+        text = ("unexpected shape for batch entry 1 of input 'INPUT0' for model 'identity_fp32'. "
+                "Expected [6], as of the first, got [2, 3]")
+        for _ in range(3):
+            with self.refusal(InferenceServerException, text):
+                context.run({"INPUT0": entries}, {"OUTPUT0": RAW}, 2)
+
+    def test_url_of_the_other_protocol(self):
+        for make in (lambda url: InferContext(url, ProtocolType.HTTP, "addsub_int32"),
+                     lambda url: ServerHealthContext(url, ProtocolType.HTTP)):
+            with self.refusal(InferenceServerException, "is one of gRPC, but the protocol is HTTP", whole=False):
+                make("grpc://" + checks.GRPC)
+
     def test_arguments(self):
         context, inputs = self.context(), {"INPUT0": [ONES], "INPUT1": [ONES]}
         for text, call in (

@@ -61,6 +61,33 @@ class Buffer(Structure):
     _fields_ = [("data", c_void_p), ("size", c_size_t), ("owner", c_void_p)]
 
 
+class V1Tensor(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("dims", POINTER(c_int64)),
+        ("dim_count", c_size_t),
+        ("data_type", c_int32),
+        ("format", c_int32),
+        ("is_shape_tensor", c_bool),
+        ("byte_size", c_int64),
+    ]
+
+
+class V1Model(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("version", c_int64),
+        ("correlation_id", c_uint64),
+        ("max_batch_size", c_uint64),
+        ("inputs", POINTER(V1Tensor)),
+        ("input_count", c_size_t),
+        ("outputs", POINTER(V1Tensor)),
+        ("output_count", c_size_t),
+        ("config", c_void_p),
+        ("config_size", c_size_t),
+    ]
+
+
 class V1Output(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -321,6 +348,7 @@ _FALLIBLE: Dict[str, Tuple[Any, ...]] = {
     "v1_unregister_memory": (_CLIENT, c_char_p, _DEADLINE),
     "v1_memory_status": (_CLIENT, _DEADLINE, _BYTES),
     "v1_context_new": (POINTER(Settings), c_char_p, c_int64, c_uint64, c_bool, _DEADLINE, _NEW),
+    "v1_context_model": (_CONTEXT, POINTER(POINTER(V1Model))),
     "v1_infer": (_CONTEXT, POINTER(V1Request), _NEW),
     "v1_infer_async": (_CONTEXT, POINTER(V1Request), Callback, _USER, _NUMBER),
     "v1_prepare": (_CONTEXT, POINTER(V1Request), _NEW),

@@ -6,16 +6,16 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from ctypes import byref
+from ctypes import POINTER, byref
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from tensorrtserver.api import _results
 from tensorrtserver.api._errors import InferenceServerException, raise_error
 from tensorrtserver.api._native import Closing, Text, call, exception, name, settings
 from tensorrtserver.api._prepared import Preparing
-from tensorrtserver.api._request import CLASS, RAW, Request
+from tensorrtserver.api._request import CLASS, RAW, Model, Request
 from trtserver_client import _library
-from trtserver_client._library import Callback, Result, V1Statistics, library
+from trtserver_client._library import Callback, Result, V1Model, V1Statistics, library
 
 Inputs = Mapping[str, Any]
 Outputs = Mapping[str, Any]
@@ -124,8 +124,10 @@ class InferContext(Closing):
             _library.new, library.v1_context_new, given, name(model_name), version, correlation_id,
             bool(streaming), 0,
         )  # fmt: skip
-        self._model_name = _library.text(name(model_name))
-        self._preparing: Optional[Preparing] = None if streaming or correlation_id else Preparing()
+        model = POINTER(V1Model)()
+        call(library.v1_context_model, self._ctx, byref(model))
+        self._model = Model.of(model.contents)
+        self._preparing: Optional[Preparing] = None if streaming or correlation_id else Preparing(self._model)
 
     def close(self) -> None:
         """Closes the context. Requests without a response are cancelled, later calls fail."""
@@ -156,8 +158,8 @@ class InferContext(Closing):
         Parameters
         ----------
         inputs : dict
-            For each input of the model a list with one numpy array per batch entry, of the model's type and of the
-            model's shape without the batch. Strings are arrays of objects or `np.bytes_`. An array that is contiguous
+            For each input of the model a list with one numpy array per batch entry, of the model's type (or the integer
+            type of its size and the other sign) and of the model's shape without the batch, all of one shape. Strings are arrays of objects or `np.bytes_`. An array that is contiguous
             and little-endian is not copied. Instead of the list: a shared memory handle, or a tuple of the handle and
             the shape.
         outputs : dict
@@ -179,7 +181,7 @@ class InferContext(Closing):
         Raises
         ------
         InferenceServerException
-            An input is missing, or has another size or type; an output is unknown; the server fails the request.
+            An input is missing, or has another size, shape or type; an output is unknown; the server fails the request.
         """
         self._last_request_id = None
         self._last_request_model_name = None
@@ -195,10 +197,10 @@ class InferContext(Closing):
                 prepared, arrays = found
                 reply = prepared.run(arrays)
                 self._last_request_id = reply.request_id
-                self._last_request_model_name = self._model_name
+                self._last_request_model_name = self._model.name
                 self._last_request_model_version = reply.model_version
                 return reply.results
-        request = Request(inputs, outputs, batch_size, flags, corr_id)
+        request = Request(self._model, inputs, outputs, batch_size, flags, corr_id)
         result = Result(call(_library.new, library.v1_infer, handle, byref(request.structure)), library.v1_result_free)
         if corr_id:
             self._correlation_id = corr_id
@@ -245,7 +247,7 @@ class InferContext(Closing):
         handle = self._open()
         if corr_id:
             self._preparing = None
-        request = Request(inputs, outputs, batch_size, flags, corr_id)
+        request = Request(self._model, inputs, outputs, batch_size, flags, corr_id)
         number, id = next(_NUMBERS), next(self._ids)
         _SENT[number] = _Sent(self, id, callback, outputs, batch_size, request)
         # The response may arrive before the call returns.

@@ -16,7 +16,7 @@ import numpy as np
 
 from tensorrtserver.api import _results, _tensors
 from tensorrtserver.api._native import call, exception
-from tensorrtserver.api._request import RAW, Request
+from tensorrtserver.api._request import RAW, Model, Request
 from trtserver_client import _library
 from trtserver_client._library import Result, library
 
@@ -132,9 +132,10 @@ class Prepared:
 class Preparing:
     """Decides which requests of a context are prepared: those with the description of the request before."""
 
-    __slots__ = ("_last", "_prepared")
+    __slots__ = ("_model", "_last", "_prepared")
 
-    def __init__(self) -> None:
+    def __init__(self, model: Model) -> None:
+        self._model = model
         #: Description of the last request that was sent as it is.
         self._last: Optional[Tuple[List[Any], Dict[Any, Any]]] = None
         self._prepared: Optional[Prepared] = None
@@ -163,7 +164,7 @@ class Preparing:
         if self._last != (signature, outputs):
             self._last = (signature, dict(outputs))
             return None
-        request = Request(inputs, outputs, batch_size, flags, 0)
+        request = Request(self._model, inputs, outputs, batch_size, flags, 0)
         self._prepared = Prepared(context, request, signature, outputs, batch_size)
         return self._prepared, arrays
 

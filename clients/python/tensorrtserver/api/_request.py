@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_int64, c_size_t, c_void_p, pointer
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from tensorrtserver import _regions
 from tensorrtserver.api import _tensors
 from tensorrtserver.api._errors import raise_error
 from tensorrtserver.api._native import name
-from trtserver_client._library import V1Input, V1Options, V1Output, V1Request, array
+from trtserver_client import _library
+from trtserver_client._library import V1Input, V1Model, V1Options, V1Output, V1Request, array
 
 RAW = (1,)
 CLASS = 2
@@ -73,19 +74,68 @@ def _output(key: str, format: Any) -> Any:
     raise_error("unrecognized output format")
 
 
+#: The kinds of numpy types that are sent as each kind. Integers of the other sign have the same bytes for most values.
+_ALIKE = {"b": "b", "i": "iu", "u": "iu", "f": "f"}
+
+
+class Model(NamedTuple):
+    """What requests are checked with: the model as the server has described it to the context."""
+
+    name: str
+    #: `DataType` of each input.
+    types: Dict[bytes, int]
+
+    @staticmethod
+    def of(model: V1Model) -> "Model":
+        inputs = [model.inputs[index] for index in range(model.input_count)]
+        return Model(_library.text(model.name), {each.name: each.data_type for each in inputs})
+
+    def check(self, key: bytes, entries: Any) -> None:
+        """Raises an error for arrays that the library could not tell from the right ones: it sees bytes, whose number it
+        checks, and one shape."""
+        first = entries[0].shape
+        expected = _tensors.DTYPES.get(self.types.get(key, 0))
+        for index, entry in enumerate(entries):
+            if entry.shape != first:
+                raise_error(
+                    f"unexpected shape for batch entry {index} of input '{_library.text(key)}' for model '{self.name}'. "
+                    f"Expected {list(first)}, as of the first, got {list(entry.shape)}"
+                )
+            if expected is None or _is_sent_as(entry.dtype, expected):
+                continue
+            wanted = "strings" if expected.hasobject else expected.name
+            raise_error(
+                f"unexpected data type for input '{_library.text(key)}' for model '{self.name}'. "
+                f"Expected {wanted}, got {entry.dtype.name}"
+            )
+
+
+def _is_sent_as(dtype: np.dtype, expected: np.dtype) -> bool:
+    if expected.hasobject:
+        # Bytes are strings that are serialized already.
+        return dtype.kind in "OSU" or dtype == np.uint8
+    return dtype.kind in _ALIKE[expected.kind]
+
+
 class Request:
     """The structure and what it points to. Keep it until the response has arrived."""
 
     __slots__ = ("structure", "_kept")
 
     def __init__(
-        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], batch_size: int, flags: int, corr_id: int
+        self,
+        model: Model,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        batch_size: int,
+        flags: int,
+        corr_id: int,
     ) -> None:
         for key, value in inputs.items():
             _check_input(key, value)
         requested = [_output(key, format) for key, format in outputs.items()]
         self._kept: List[Any] = []
-        given = [self._input(key, value) for key, value in inputs.items()]
+        given = [self._input(model, name(key), value) for key, value in inputs.items()]
         try:
             options = V1Options(
                 _OPTIONS_SIZE, batch_size, flags, 0, 0, corr_id, array(V1Output, requested), len(requested)
@@ -94,17 +144,18 @@ class Request:
             raise_error(f"batch_size, flags and corr_id must be integers: {error}")
         self.structure = V1Request(_REQUEST_SIZE, pointer(options), array(V1Input, given), len(given), 0, 0)
 
-    def _input(self, key: str, value: Any) -> Any:
+    def _input(self, model: Model, key: bytes, value: Any) -> Any:
         if type(value) is c_void_p:
             region = _regions.find(value, raise_error)
-            return (name(key), None, 0, None, None, 0, name(region.name), 0, region.byte_size)
+            return (key, None, 0, None, None, 0, name(region.name), 0, region.byte_size)
         if len(value) == 2 and type(value[0]) is c_void_p:
             region = _regions.find(value[0], raise_error)
             dims = _dims(value[1])
-            return (name(key), dims, len(dims), None, None, 0, name(region.name), 0, region.byte_size)
+            return (key, dims, len(dims), None, None, 0, name(region.name), 0, region.byte_size)
         count = len(value)
         if count == 0:
-            return (name(key), None, 0, None, None, 0, None, 0, 0)
+            return (key, None, 0, None, None, 0, None, 0, 0)
+        model.check(key, value)
         addresses = (_POINTERS.get(count) or c_void_p * count)()
         sizes = (_SIZES.get(count) or c_size_t * count)()
         for index, each in enumerate(value):
@@ -114,4 +165,4 @@ class Request:
                 addresses[index] = wire.__array_interface__["data"][0]
                 sizes[index] = wire.nbytes
         dims = _dims(value[0].shape)
-        return (name(key), dims, len(dims), addresses, sizes, count, None, 0, 0)
+        return (key, dims, len(dims), addresses, sizes, count, None, 0, 0)
