@@ -352,6 +352,9 @@ static void Errors(const std::string& url) {
   fails(unknown, ni::RequestStatusCode::INVALID_ARG, "no status available for unknown model 'absent'", __LINE__);
   CHECK(unknown.ServerId() == "inference:0" && unknown.RequestId() > 0 && ctx == nullptr);
   std::unique_ptr<nic::ServerHealthContext> health;
+  // A URL of the other protocol.
+  FAILS(nic::InferHttpContext::Create(&ctx, "grpc://localhost:1", "absent"), INVALID_ARG, "is one of gRPC, but the context uses HTTP");
+  FAILS(nic::ServerHealthHttpContext::Create(&health, "GRPCS://localhost:1"), INVALID_ARG, "is one of gRPC");
   OK(nic::ServerHealthHttpContext::Create(&health, "localhost:1"));
   bool live;
   FAILS(health->GetLive(&live), INTERNAL, "HTTP client failed: ");

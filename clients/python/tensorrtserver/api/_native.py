@@ -53,6 +53,8 @@ def settings(url: Text, protocol: int, verbose: bool, http_headers: Optional[Ite
     """Settings of a context. As in the original, gRPC ignores the headers."""
     headers = _headers(http_headers) if int(protocol) == _library.HTTP else []
     text = url.decode() if isinstance(url, bytes) else url
+    if int(protocol) == _library.HTTP and text.strip().lower().startswith(("grpc://", "grpcs://")):
+        raise_error(f"the URL '{text}' is one of gRPC, but the protocol is HTTP: expecting ProtocolType.GRPC or http://")
     try:
         return _library.settings(text, int(protocol), headers, verbose=bool(verbose))
     except ValueError as error:

@@ -4,6 +4,7 @@
 #ifndef TRTSERVER_CLIENT_V1_CONNECTION_H
 #define TRTSERVER_CLIENT_V1_CONNECTION_H
 
+#include <cctype>
 #include <cstring>
 #include <map>
 #include <string>
@@ -38,6 +39,18 @@ class Settings {
   Settings& operator=(const Settings&) = delete;
   const trtc_settings* get() const { return &settings_; }
 
+  // The library would follow the scheme of the URL; a context named after HTTP must not.
+  Error Check() const {
+    const std::string url = settings_.url;
+    std::string scheme = url.substr(0, url.find("://"));
+    for (char& letter : scheme) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (settings_.protocol != TRTC_HTTP || scheme.size() == url.size() || (scheme != "grpc" && scheme != "grpcs")) {
+      return Error();
+    }
+    return Error(RequestStatusCode::INVALID_ARG,
+                 "the URL '" + url + "' is one of gRPC, but the context uses HTTP: expecting a gRPC context or http://");
+  }
+
  private:
   std::vector<trtc_header> headers_;
   trtc_settings settings_;
@@ -51,7 +64,10 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  Error Open(const Settings& settings) { return Take(trtc_v1_client_new(settings.get(), &client_)); }
+  Error Open(const Settings& settings) {
+    const Error err = settings.Check();
+    return err.IsOk() ? Take(trtc_v1_client_new(settings.get(), &client_)) : err;
+  }
   trtc_v1_client* get() const { return client_; }
 
   // The outcome of a call, with the request id of the response.

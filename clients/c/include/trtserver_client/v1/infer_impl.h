@@ -534,8 +534,10 @@ class ContextImpl : public InferContext {
 // What the Create functions of the inference contexts do.
 inline Error CreateInfer(std::unique_ptr<InferContext>* ctx, const Settings& settings, CorrelationID correlation_id,
                          const std::string& model, int64_t version, bool copies_inputs, bool streaming) {
+  Error err = settings.Check();
+  if (!err.IsOk()) return err;
   std::unique_ptr<ContextImpl> made(new ContextImpl(copies_inputs));
-  const Error err = made->Open(settings, model, version, correlation_id, streaming);
+  err = made->Open(settings, model, version, correlation_id, streaming);
   if (err.IsOk()) ctx->reset(made.release());
   return err;
 }
