@@ -342,16 +342,38 @@ class BadInput(Programs):
             # argparse exits with 2.
             usage = 2 if run is run_python else 1
             with self.subTest(language=run.__name__):
-                self.fails(run, "image_client", ["-m", "m", "--streaming", "p"], "Streaming is only allowed with gRPC protocol")
+                self.fails(run, "image_client", ["-m", "m", "--streaming", "p"], "Streaming is only allowed with gRPC protocol",
+                           code=usage)
                 self.fails(run, "image_client", ["p"], "-m", code=usage)
                 self.fails(run, "image_client", ["-m", "m", "-b", "0", "p"], "-b", code=usage)
                 self.fails(run, "image_client", ["-m", "m", "-s", "SOME", "p"], "SOME", code=usage)
-                self.fails(run, "simple_client", ["-i", "ftp"], "ftp")
+                self.fails(run, "image_client", ["-m", "m", "-x", "-2", "p"], "-x", code=usage)
+                self.fails(run, "simple_sequence_client", ["-o", "-5"], "-o.* >= 0, got '-5'", code=usage)
+                self.fails(run, "simple_client", ["-H", "no colon"], "'Header:Value', got 'no colon'", code=usage)
+                for program, more in (("simple_client", []), ("ensemble_image_client", ["p"])):
+                    self.fails(run, program, ["-i", "ftp", *more], "unexpected protocol.* .?ftp.?, expecting HTTP or gRPC", code=usage)
+                if run is run_cpp:
+                    self.fails(run, "image_client", ["-m", "m", "-b", "9" * 30, "p"], "-b is out of range, got '9{30}'")
                 self.fails(run, "simple_client", ["--no-such-flag"], code=usage)
                 self.fails(run, "image_client", ["-m", "m", "p", "surplus"], "surplus", code=usage)
                 for program in ("simple_client", "simple_string_client", "simple_sequence_client"):
                     self.fails(run, program, ["surplus"], "surplus", code=usage)
                     self.assertIn("-u", self.succeeds(run, program, "--help"))
+
+    def test_protocols_in_any_case(self):
+        for run in RUNNERS:
+            for protocol, url in (("HTTP", checks.HTTP), ("gRPC", checks.GRPC)):
+                for program in ("simple_client", "simple_string_client"):
+                    with self.subTest(program, language=run.__name__, protocol=protocol):
+                        self.succeeds(run, program, "-u", url, "-i", protocol)
+
+    def test_headers_are_of_no_use_with_grpc(self):
+        for run in RUNNERS:
+            for program in ("simple_client", "simple_shm_client"):
+                with self.subTest(program, language=run.__name__):
+                    code, out, err = run(program, "-u", checks.GRPC, "-i", "grpc", "-H", "X-Team:one")
+                    self.assertEqual((code, err), (0, "WARNING: HTTP headers specified with -H are ignored when using "
+                                                      "non-HTTP protocol.\n"))
 
     def test_url_that_is_none(self):
         for run in RUNNERS:

@@ -33,10 +33,7 @@ int main(int argc, char** argv) {
       case 'v': flags.verbose = true; break;
       case 'u': flags.url = optarg; break;
       case 'c': topk = static_cast<size_t>(Number(optarg, "-c", 1)); break;
-      case 'i':
-        flags.grpc = std::string(optarg) == "grpc";
-        if (!flags.grpc && std::string(optarg) != "http") Fail(std::string("unknown protocol '") + optarg + "'");
-        break;
+      case 'i': flags.grpc = IsGrpc(optarg); break;
       default: Usage(argv[0], std::cerr, 1);
     }
   }

@@ -40,7 +40,7 @@ Settings Parse(int argc, char** argv) {
   Settings settings;
   const option long_options[] = {{"streaming", 0, nullptr, 'S'}, {"help", 0, nullptr, 'h'}, {nullptr, 0, nullptr, 0}};
   for (int opt; (opt = getopt_long(argc, argv, "hvau:m:x:b:c:s:p:i:H:", long_options, nullptr)) != -1;) {
-    std::string value = optarg == nullptr ? "" : optarg;
+    const std::string value = optarg == nullptr ? "" : optarg;
     switch (opt) {
       case 'h': Usage(argv[0], "");
       case 'S': settings.streaming = true; break;
@@ -59,11 +59,7 @@ Settings Parse(int argc, char** argv) {
         }
         settings.scaling = value;
         break;
-      case 'i':
-        std::transform(value.begin(), value.end(), value.begin(), ::tolower);
-        if (value != "http" && value != "grpc") Fail("unexpected protocol type \"" + value + "\", expecting HTTP or gRPC");
-        settings.server.grpc = value == "grpc";
-        break;
+      case 'i': settings.server.grpc = IsGrpc(value); break;
       default: Usage(argv[0], "unknown option");
     }
   }
@@ -72,9 +68,7 @@ Settings Parse(int argc, char** argv) {
   if (optind >= argc) Usage(argv[0], "image file or image folder must be specified");
   NoMoreArguments(argc, argv, 1);
   if (settings.streaming && !settings.server.grpc) Usage(argv[0], "Streaming is only allowed with gRPC protocol");
-  if (settings.server.grpc && !settings.server.headers.empty()) {
-    std::cerr << "WARNING: HTTP headers specified with -H are ignored when using non-HTTP protocol." << std::endl;
-  }
+  WarnOfHeaders(settings.server);
   return settings;
 }
 

@@ -3,6 +3,9 @@
 
 #include <getopt.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -44,7 +47,9 @@ inline void Check(const nic::Error& error, const std::string& what) {
 // A number of a flag, not below `least`.
 inline long Number(const char* text, const std::string& flag, long least) {
   char* end = nullptr;
+  errno = 0;
   const long value = std::strtol(text, &end, 10);
+  if (errno == ERANGE) Fail(flag + " is out of range, got '" + text + "'");
   if (end == text || *end != '\0' || value < least) {
     Fail(flag + " must be a number >= " + std::to_string(least) + ", got '" + text + "'");
   }
@@ -56,6 +61,14 @@ inline void AddHeader(std::map<std::string, std::string>* headers, const std::st
   const size_t colon = argument.find(':');
   if (colon == std::string::npos) Fail("-H must be 'Header:Value', got '" + argument + "'");
   (*headers)[argument.substr(0, colon)] = argument.substr(colon + 1);
+}
+
+// Whether the argument of -i, in any case, is gRPC.
+inline bool IsGrpc(const std::string& argument) {
+  std::string name = argument;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (name != "http" && name != "grpc") Fail("unexpected protocol type \"" + argument + "\", expecting HTTP or gRPC");
+  return name == "grpc";
 }
 
 // The next flag of `letters`, with --help as -h.
@@ -76,6 +89,11 @@ struct Flags {
   std::map<std::string, std::string> headers;
 };
 
+inline void WarnOfHeaders(const Flags& flags) {
+  if (!flags.grpc || flags.headers.empty()) return;
+  std::cerr << "WARNING: HTTP headers specified with -H are ignored when using non-HTTP protocol." << std::endl;
+}
+
 // Reads -v, -u, -i and, if the program takes them, -H. -h prints the usage.
 inline Flags ParseFlags(int argc, char** argv, bool takes_headers) {
   const auto usage = [&](std::ostream& out, int code) {
@@ -94,18 +112,13 @@ inline Flags ParseFlags(int argc, char** argv, bool takes_headers) {
       case 'v': flags.verbose = true; break;
       case 'u': flags.url = value; break;
       case 'H': AddHeader(&flags.headers, value); break;
-      case 'i':
-        if (value != "http" && value != "grpc") {
-          std::cerr << "error: unknown protocol '" << value << "'\n";
-          usage(std::cerr, 1);
-        }
-        flags.grpc = value == "grpc";
-        break;
+      case 'i': flags.grpc = IsGrpc(value); break;
       default: usage(std::cerr, 1);
     }
   }
   NoMoreArguments(argc, argv, 0);
   Asked() = flags.url;
+  WarnOfHeaders(flags);
   return flags;
 }
 

@@ -1,11 +1,10 @@
 """What the image programs share: the requirements on the model, reading and scaling of pictures, and the printed results."""
 
-import argparse
 import os
 import sys
 
 import numpy as np
-from program import Refused
+from program import Refused, number
 from tensorrtserver.api import model_config_pb2
 
 try:
@@ -27,22 +26,15 @@ def flags_of_model(parser):
     parser.add_argument("-a", "--async", dest="at_once", action="store_true", help="Use asynchronous inference API")
     parser.add_argument("--streaming", action="store_true", help="Use streaming inference API. Only with gRPC protocol.")
     parser.add_argument("-m", "--model-name", required=True, help="Name of model")
-    parser.add_argument("-x", "--model-version", type=int, default=-1, help="Version of model. Default is the latest.")
-    parser.add_argument("-b", "--batch-size", type=positive, default=1, help="Batch size. Default is 1.")
+    parser.add_argument("-x", "--model-version", type=number(-1), default=-1, help="Version of model. Default is the latest.")
+    parser.add_argument("-b", "--batch-size", type=number(1), default=1, help="Batch size. Default is 1.")
     parser.add_argument("-s", "--scaling", choices=["NONE", "INCEPTION", "VGG"], default="NONE",
                         help="Type of scaling to apply to image pixels. Default is NONE.")
 
 
 def flags_of_pictures(parser):
-    parser.add_argument("-c", "--classes", type=positive, default=1, help="Number of class results. Default is 1.")
+    parser.add_argument("-c", "--classes", type=number(1), default=1, help="Number of class results. Default is 1.")
     parser.add_argument("image_filename", help="Input image / Input folder.")
-
-
-def positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be > 0")
-    return value
 
 
 def config_in(server_status, model):

@@ -6,7 +6,7 @@ from functools import partial
 
 import classification
 import program
-from tensorrtserver.api import InferContext, ProtocolType, ServerStatusContext
+from tensorrtserver.api import InferContext, ServerStatusContext
 
 
 def main():
@@ -14,8 +14,6 @@ def main():
     classification.flags_of_model(parser)
     classification.flags_of_pictures(parser)
     flags = program.parse(parser)
-    if flags.streaming and flags.protocol != ProtocolType.GRPC:
-        raise program.Refused("Streaming is only allowed with gRPC protocol")
 
     status = ServerStatusContext(flags.url, flags.protocol, flags.model_name, flags.verbose, flags.http_headers)
     config = classification.config_in(status.get_server_status(), flags.model_name)

@@ -14,6 +14,17 @@ class Refused(Exception):
     """A flag, a model or a picture that a program cannot use."""
 
 
+def number(least):
+    """The type of a flag that takes an integer, not below `least`."""
+    def checked(text):
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be a number >= {least}, got '{text}'")
+        return value
+    checked.__name__ = "int"
+    return checked
+
+
 def parser(description, url="localhost:8000", protocol=True, headers=False):
     made = argparse.ArgumentParser(description=description)
     made.add_argument("-v", "--verbose", action="store_true", help="Enable verbose output")
@@ -32,11 +43,16 @@ def parse(made):
     global asked
     flags = made.parse_args()
     asked = flags.url
+    for header in flags.http_headers:
+        if ":" not in header:
+            made.error(f"-H must be 'Header:Value', got '{header}'")
     if "protocol" not in flags:
         return flags
     if flags.protocol.lower() not in ("http", "grpc"):
-        raise Refused(f"unexpected protocol: {flags.protocol}, expecting HTTP or gRPC")
+        made.error(f"unexpected protocol: {flags.protocol}, expecting HTTP or gRPC")
     flags.protocol = ProtocolType.from_str(flags.protocol)
+    if flags.protocol != ProtocolType.GRPC and flags.__dict__.get("streaming"):
+        made.error("Streaming is only allowed with gRPC protocol")
     if flags.http_headers and flags.protocol != ProtocolType.HTTP:
         print("WARNING: HTTP headers specified with -H are ignored when using non-HTTP protocol.", file=sys.stderr)
         flags.http_headers = []

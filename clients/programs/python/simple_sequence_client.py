@@ -48,7 +48,7 @@ def main():
     parser.add_argument("-a", "--async", dest="at_once", action="store_true", help="Enable asynchronous inference")
     parser.add_argument("-r", "--reverse", action="store_true", help="Run non-streaming context first")
     parser.add_argument("-d", "--dyna", action="store_true", help="Use the dynamic sequence model")
-    parser.add_argument("-o", "--offset", type=int, default=0, help="Add twice this number to the correlation ids")
+    parser.add_argument("-o", "--offset", type=program.number(0), default=0, help="Add twice this number to the correlation ids")
     flags = program.parse(parser)
 
     model = "simple_dyna_sequence" if flags.dyna else "simple_sequence"

@@ -21,8 +21,6 @@ def main():
             {"OUTPUT0": (raw, region["OUTPUT0"]), "OUTPUT1": (raw, region["OUTPUT1"])},
             batch_size=1)
         simple.check(input0, input1, result["OUTPUT0"][0], result["OUTPUT1"][0])
-        # The arrays of the result are views of the regions, which are destroyed next.
-        del result
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ def main():
             batch_size=1)
         sums, differences = ([value.decode() for value in result[name][0]] for name in ("OUTPUT0", "OUTPUT1"))
         simple.check(input0, input1, sums, differences)
-        del result
 
 
 if __name__ == "__main__":
