@@ -66,7 +66,9 @@ impl Control {
             Client::V1(client) => {
                 let status = self.call(client.status(Some(name)))?.value;
                 let model = status.model_status.get(name).and_then(|model| model.config.clone());
-                model.ok_or_else(|| format!("unable to find status for model {name}"))
+                let url = client.url();
+                model
+                    .ok_or_else(|| format!("unable to find status for model {name} (server {url})"))
             }
             Client::V2(client) => self.call(client.model_config(name, version)),
         }
@@ -77,21 +79,28 @@ impl Control {
     /// # Errors
     /// The server has none.
     pub fn statistics(&self, model: &Model, batch: usize) -> Result<ServerStats, String> {
-        let of = |name: &str, version: &str| match &self.client {
-            Client::V1(client) => {
-                let status = self.call(client.status(Some(name)))?.value;
-                let version = version.parse().unwrap_or(-1);
-                ServerStats::of_v1(name, version, batch as u32, &status)
-            }
-            Client::V2(client) => {
-                let all = self.call(client.statistics(name, version))?;
-                ServerStats::of_v2(name, version, &all)
-            }
+        let of = |name: &str, version: &str| {
+            let (stats, url) = match &self.client {
+                Client::V1(client) => {
+                    let status = self.call(client.status(Some(name)))?.value;
+                    let version = version.parse().unwrap_or(-1);
+                    (ServerStats::of_v1(name, version, batch as u32, &status), client.url())
+                }
+                Client::V2(client) => {
+                    let all = self.call(client.statistics(name, version))?;
+                    (ServerStats::of_v2(name, version, &all), client.url())
+                }
+            };
+            stats.map_err(|problem| format!("{problem} (server {url})"))
         };
         let mut stats = of(&model.name, &model.version)?;
         for (name, version) in &model.composing {
             let version = if *version < 0 { String::new() } else { version.to_string() };
-            stats.composing.push(of(name, &version)?);
+            let step = of(name, &version)?;
+            // The latest version may also be a step by its number.
+            if stats.step(&step).is_none() {
+                stats.composing.push(step);
+            }
         }
         Ok(stats)
     }

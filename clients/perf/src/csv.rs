@@ -36,15 +36,20 @@ pub fn table(points: &[Point], settings: &Settings) -> String {
 
 /// The files of an ensemble's steps: `NAME_vVERSION.FILE` beside the file.
 pub fn composing(points: &[Point], settings: &Settings, file: &Path) -> Vec<(PathBuf, String)> {
-    let Some(first) = points.first() else { return Vec::new() };
-    let steps = first.window.server.composing.iter();
+    // A step has another version where the model was loaded again between two loads.
+    let mut steps: Vec<&ServerStats> = Vec::new();
+    for step in points.iter().flat_map(|point| &point.window.server.composing) {
+        if !steps.iter().any(|known| known.is_of(step)) {
+            steps.push(step);
+        }
+    }
     steps
+        .into_iter()
         .map(|step| {
             let mut out = heads(settings) + "\n";
             for point in points {
                 let all = &point.window.server;
-                let of = all.composing.iter().find(|of| of.model == step.model);
-                let Some(stats) = of else { continue };
+                let Some(stats) = all.step(step) else { continue };
                 let (queue, computes) = server_times(stats, settings.generation);
                 let overhead = stats
                     .average(stats.total_ns)

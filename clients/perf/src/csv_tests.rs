@@ -49,5 +49,17 @@ fn each_step_of_an_ensemble_has_a_file() {
         "Concurrency,Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute,Client Recv\n\
          2,321.6,0,50,50,100,0\n"
     );
+    let step = |model: &str, version: &str| {
+        let mut ensemble = window();
+        let mut step = ensemble.server.clone();
+        (step.model, step.version) = (model.to_owned(), version.to_owned());
+        ensemble.server.composing = vec![step];
+        point(1, ensemble)
+    };
+    // Loaded again as version 2 between two loads.
+    let files = composing(&[step("a", "1"), step("a", "2")], &parsed(""), Path::new("out.csv"));
+    let names: Vec<_> =
+        files.iter().map(|(name, text)| (name.to_str(), text.lines().count())).collect();
+    assert_eq!(names, [(Some("a_v1.out.csv"), 2), (Some("a_v2.out.csv"), 2)]);
     assert!(composing(&[point(2, window())], &parsed(""), Path::new("x")).is_empty());
 }

@@ -183,6 +183,12 @@ fn server(out: &mut String, stats: &ServerStats, settings: &Settings, level: usi
         line!(out, "{ident}  Successful request count: {}", stats.requests);
     } else {
         line!(out, "{ident}  Request count: {}", stats.requests);
+        if settings.program == Program::TrtserverPerf && stats.executions > 0 {
+            line!(out, "{ident}  Inference count: {}", stats.inferences);
+            // The status of v1 tells how often the model was executed, not with which batches.
+            let mean = stats.inferences as f64 / stats.executions as f64;
+            line!(out, "{ident}  Execution count: {} (avg batch size {mean:.2})", stats.executions);
+        }
     }
     if stats.requests == 0 {
         return;

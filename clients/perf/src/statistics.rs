@@ -12,10 +12,11 @@ pub struct ServerStats {
     pub requests: u64,
     pub total_ns: u64,
     pub failed: u64,
-    /// v2 only, as the next three and the batches.
+    /// 0 if the server does not count them: v1 servers before v1.9.
     pub inferences: u64,
     pub executions: u64,
     pub queue_ns: u64,
+    /// v2 only, as the next two and the batches.
     pub compute_input_ns: u64,
     pub compute_infer_ns: u64,
     pub compute_output_ns: u64,
@@ -43,10 +44,20 @@ impl ServerStats {
         // The highest version, if none was named.
         let highest = of_model.version_status.keys().copied().max().unwrap_or(0).max(0);
         let version = if version < 0 { highest } else { version };
-        let found = of_model.version_status.get(&version).ok_or("missing model version status")?;
+        let found = of_model.version_status.get(&version).ok_or_else(|| {
+            let mut known: Vec<i64> = of_model.version_status.keys().copied().collect();
+            known.sort_unstable();
+            let known: Vec<String> = known.iter().map(i64::to_string).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            format!(
+                "missing model version status: model '{model}' has no version {version}, only: {known}"
+            )
+        })?;
         let mut stats = ServerStats {
             model: model.to_owned(),
             version: version.to_string(),
+            executions: found.model_execution_count,
+            inferences: found.model_inference_count,
             ..Self::default()
         };
         let Some(counters) = found.infer_stats.get(&batch) else { return Ok(stats) };
@@ -57,8 +68,6 @@ impl ServerStats {
         stats.failed = time(&counters.failed).0;
         stats.queue_ns = time(&counters.queue).1;
         stats.compute_ns = time(&counters.compute).1;
-        stats.executions = found.model_execution_count;
-        stats.inferences = found.model_inference_count;
         Ok(stats)
     }
 
@@ -74,8 +83,10 @@ impl ServerStats {
         };
         let number = |stats: &&v2::ModelStatistics| stats.version.parse::<i64>().unwrap_or(-1);
         let found = all.model_stats.iter().filter(fits).max_by_key(number);
-        let found =
-            found.ok_or_else(|| format!("the server has no statistics of model {model}"))?;
+        let found = found.ok_or_else(|| match version {
+            "" => format!("the server has no statistics of model '{model}'"),
+            _ => format!("the server has no statistics of version {version} of model '{model}'"),
+        })?;
         let of = found.inference_stats.unwrap_or_default();
         let count =
             |of: &Option<v2::StatisticDuration>| of.as_ref().map_or(0, |duration| duration.count);
@@ -110,10 +121,8 @@ impl ServerStats {
         let batches = self.batches.iter().map(|(size, count)| {
             (*size, less(*count, before.batches.get(size).copied().unwrap_or(0)))
         });
-        let composing = self.composing.iter().map(|now| {
-            let then = before.composing.iter().find(|then| then.model == now.model);
-            now.since(then.unwrap_or(&zero))
-        });
+        let composing =
+            self.composing.iter().map(|now| now.since(before.step(now).unwrap_or(&zero)));
         ServerStats {
             model: self.model.clone(),
             version: self.version.clone(),
@@ -148,11 +157,20 @@ impl ServerStats {
             *self.batches.entry(*size).or_default() += count;
         }
         for other in &other.composing {
-            match self.composing.iter_mut().find(|own| own.model == other.model) {
+            match self.composing.iter_mut().find(|own| own.is_of(other)) {
                 Some(own) => own.add(other),
                 None => self.composing.push(other.clone()),
             }
         }
+    }
+
+    /// The step of an ensemble with this model and version.
+    pub fn step(&self, like: &Self) -> Option<&Self> {
+        self.composing.iter().find(|step| step.is_of(like))
+    }
+
+    pub fn is_of(&self, other: &Self) -> bool {
+        self.model == other.model && self.version == other.version
     }
 
     /// A time as nanoseconds a request.

@@ -27,6 +27,22 @@ fn growth_is_the_difference_of_counters() {
 }
 
 #[test]
+fn steps_are_told_apart_by_model_and_version() {
+    let step = |version: &str, requests| ServerStats {
+        version: version.to_owned(),
+        ..stats(requests, 10)
+    };
+    let both = |one, two| {
+        let composing = vec![step("1", one), step("2", two)];
+        ServerStats { composing, ..stats(9, 90) }
+    };
+    let mut growth = both(5, 50).since(&both(2, 20));
+    assert_eq!(growth.composing.iter().map(|s| s.requests).collect::<Vec<_>>(), [3, 30]);
+    growth.add(&both(1, 10));
+    assert_eq!(growth.composing.iter().map(|s| s.requests).collect::<Vec<_>>(), [4, 40]);
+}
+
+#[test]
 fn counters_of_a_reloaded_model_count_from_zero() {
     assert_eq!(stats(3, 50).since(&stats(10, 1000)), stats(3, 50));
     let mut other = stats(30, 5000);
@@ -46,6 +62,7 @@ fn v1_status_of_the_highest_version_is_read() {
     };
     let version = |count| v1::ModelVersionStatus {
         infer_stats: HashMap::from([(4, counters(count))]).into_iter().collect(),
+        model_execution_count: 2,
         ..Default::default()
     };
     let model = v1::ModelStatus {
@@ -64,7 +81,12 @@ fn v1_status_of_the_highest_version_is_read() {
     assert_eq!((latest.queue_ns, latest.compute_ns, latest.total_ns), (20, 30, 100));
     assert_eq!(read(1, 4).unwrap().requests, 5);
     assert_eq!(read(1, 2).unwrap().requests, 0);
-    assert_eq!(read(2, 4).unwrap_err(), "missing model version status");
+    assert_eq!(
+        read(2, 4).unwrap_err(),
+        "missing model version status: model 'm' has no version 2, only: -1, 1, 3"
+    );
+    // Executions count whatever the batch size of the requests.
+    assert_eq!((read(1, 4).unwrap().executions, read(1, 2).unwrap().executions), (2, 2));
     assert!(ServerStats::of_v1("x", -1, 4, &status).unwrap_err().contains("model x"));
 }
 

@@ -224,7 +224,11 @@ fn steps_of_an_ensemble_are_reported() {
     let csv = folder.path().join("out.csv");
     let file = format!("-f{}", csv.display());
     on_every_wire(|wire| {
-        let (output, _) = measured(wire, &["-mchain"]);
+        let (output, results) = measured(wire, &["-mchain"]);
+        // Both generations count executions.
+        let step = &point(&results)["server"]["composing"][0];
+        assert!(step["executions"].as_u64().is_some_and(|count| count > 0), "{step}");
+        assert!(output.contains("      Execution count: "), "{output}");
         assert!(output.contains("  Composing models: \n  echo, version: 1\n"), "{output}");
     });
     measured(WIRES[0], &["-mchain", &file]);
@@ -375,12 +379,16 @@ fn failed_requests_are_never_a_success() {
 
 #[test]
 fn what_cannot_be_measured_is_refused_with_its_reason() {
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["-munknown"], "unknown"),
         (&["-mecho"], "input INPUT0 contains dynamic shape, provide shapes"),
         (&["-mfixed", "-b9"], "expecting batch size <= 8 for model 'fixed'"),
         (&["-msum", "-b2"], "can not specify batch size > 1 when using a sequence model"),
         (&["-mfixed", "-x7"], "7"),
+        (
+            &["-mfixed", "-x7", "--generation=v1"],
+            "model 'fixed' has no version 7, only: 1 (server ",
+        ),
         (&["-mmany", "--shape=INPUT0:1"], "is decoupled, which needs --streaming"),
         (&["-mfixed", "--shape=INPUT0:5"], "does not fit the model's [4]"),
     ];

@@ -83,7 +83,7 @@ fn measurement() -> Vec<Arg> {
         option(
             "max-threads",
             "N",
-            "Load threads (half of the cores; one is enough for most servers)",
+            "Load threads at most; never more than half of the cores, nor than 8 (one is enough for most servers)",
         ),
         option("num-of-sequences", "N", "Sequences at a time with a request rate (4)"),
         option("sequence-length", "N", "Requests of a sequence, a fifth more or less (20)"),
