@@ -20,7 +20,7 @@ pub struct TensorData {
 /// All inputs of one batch item, in the model's order.
 pub type Item = Vec<TensorData>;
 
-/// Data streams. A sequence sends the items of one stream; other requests use the first stream only.
+/// Data streams. A sequence sends the items of one stream; models without sequences take one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
     pub streams: Vec<Vec<Item>>,

@@ -37,6 +37,14 @@ impl Target {
         let strings =
             Strings { length: settings.string_length, text: settings.string_data.clone() };
         let data = data::load(&model, &settings.input, &settings.shapes, &strings)?;
+        if data.streams.len() > 1 && !model.is_stateful() {
+            return Err(format!(
+                "--input-data has {} data streams, but model '{}' has no sequences and takes one: \
+                 give the steps of all as one list in a JSON file",
+                data.streams.len(),
+                model.name
+            ));
+        }
         let mut streams = encode::batches(&model, &data, settings.batch)?;
         let region = match settings.shared_memory {
             true => Some(share(settings, &model, &control, &mut streams)?),

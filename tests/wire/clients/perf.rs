@@ -379,7 +379,12 @@ fn failed_requests_are_never_a_success() {
 
 #[test]
 fn what_cannot_be_measured_is_refused_with_its_reason() {
-    let cases: [(&[&str], &str); 8] = [
+    let folder = folder();
+    let streams = folder.path().join("streams.json");
+    let step = json!([{ "INPUT0": [1, 2, 3, 4] }]);
+    std::fs::write(&streams, json!({ "data": [step, step] }).to_string()).expect("a file");
+    let streams = format!("--input-data={}", streams.display());
+    let cases: [(&[&str], &str); 9] = [
         (&["-munknown"], "unknown"),
         (&["-mecho"], "input INPUT0 contains dynamic shape, provide shapes"),
         (&["-mfixed", "-b9"], "expecting batch size <= 8 for model 'fixed'"),
@@ -388,6 +393,10 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
         (
             &["-mfixed", "-x7", "--generation=v1"],
             "model 'fixed' has no version 7, only: 1 (server ",
+        ),
+        (
+            &["-mfixed", &streams],
+            "--input-data has 2 data streams, but model 'fixed' has no sequences",
         ),
         (&["-mmany", "--shape=INPUT0:1"], "is decoupled, which needs --streaming"),
         (&["-mfixed", "--shape=INPUT0:5"], "does not fit the model's [4]"),
