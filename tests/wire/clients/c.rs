@@ -83,8 +83,18 @@ fn c_program_with_every_call_finds_no_leak() {
     assert!(ended.stdout.contains("all checks passed"), "{ended:?}");
 }
 
-/// Runs a program under valgrind, which sees the accesses and leaks of the library itself.
+/// Runs a program against a server under valgrind.
 fn under_valgrind(program: &Path, more: &[&Path]) {
+    let mut command = valgrind();
+    let server = server().start();
+    command.arg(program).args([server.http(), server.grpc()]).args(more);
+    // It takes about thirty times as long as without.
+    let ended = Process::spawn(command).wait(5 * TIMEOUT);
+    assert!(ended.status.success(), "{ended:?}");
+}
+
+/// valgrind, which sees the accesses and leaks of the library itself.
+fn valgrind() -> Command {
     let mut command = Command::new("valgrind");
     command.args(["-q", "--error-exitcode=99", "--leak-check=full"]);
     // What threads that still run at the end have reserved is "possibly lost".
@@ -92,9 +102,19 @@ fn under_valgrind(program: &Path, more: &[&Path]) {
         .args(["--errors-for-leak-kinds=definite,indirect", "--show-leak-kinds=definite,indirect"]);
     let suppressed = root().join("tests/clients/valgrind.supp");
     command.arg(format!("--suppressions={}", suppressed.display()));
-    let server = server().start();
-    command.arg(program).args([server.http(), server.grpc()]).args(more);
-    // It takes about thirty times as long as without.
+    command
+}
+
+/// Runs the calls to servers that misbehave: under valgrind where it is installed, otherwise with the address sanitizer.
+pub fn bad_servers(cut: &str, servers: &[String]) {
+    let dir = folder();
+    let program = dir.path().join("bad_servers");
+    let (sanitizer, mut command) = match has_valgrind() {
+        true => (None, valgrind()),
+        false => (*SANITIZER, Command::new("env")),
+    };
+    compile_with(sanitizer, "c11", "include", &["bad_servers.c"], &program);
+    command.arg(program).arg(cut).args(servers).env("ASAN_OPTIONS", "detect_leaks=1");
     let ended = Process::spawn(command).wait(5 * TIMEOUT);
     assert!(ended.status.success(), "{ended:?}");
 }

@@ -1,11 +1,13 @@
 //! The clients of this repository, against the real server.
 
+mod bad_servers;
 mod c;
 mod core;
 mod perf;
 mod programs;
 mod python;
 mod requests;
+mod scripted;
 mod tls;
 
 use trtserver_tests::scheduled::{NEVER, accumulator, correlation, flag, sequences};

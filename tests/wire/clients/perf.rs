@@ -330,7 +330,7 @@ fn chunking(client: TcpStream, server: &str) -> Option<()> {
 
 #[test]
 fn chunked_responses_are_measured() {
-    let (listener, address) = misbehaving::listener();
+    let (listener, address) = super::scripted::listener();
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             thread::spawn(move || chunking(client, SERVER.http()));

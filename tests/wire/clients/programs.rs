@@ -9,13 +9,13 @@ use trtserver_tests::{
     root, say,
 };
 
-static SERVER: LazyLock<Running> = LazyLock::new(|| {
+pub static SERVER: LazyLock<Running> = LazyLock::new(|| {
     let dist = dist().display().to_string();
     with_models(&["--client", &dist]).start_shared()
 });
 
 /// The programs have fixed sequence ids and names of shared memory, as the manual prints them: one test at a time runs them.
-fn alone() -> MutexGuard<'static, ()> {
+pub fn alone() -> MutexGuard<'static, ()> {
     static RUNNING: Mutex<()> = Mutex::new(());
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }

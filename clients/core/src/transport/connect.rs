@@ -1,5 +1,6 @@
 //! Opens connections: TCP, Unix sockets, TLS.
 
+use super::no_signal::NoSignal;
 use super::tls::{TlsClient, encryption};
 use crate::address::{Address, Target};
 use crate::error::{Error, Kind, Result, innermost};
@@ -87,8 +88,8 @@ impl Connector {
 
     async fn connect_once(&self) -> Result<Box<dyn Io>> {
         let stream = match self.connect_plain_once().await? {
-            Plain::Unix(stream) => return Ok(Box::new(stream)),
-            Plain::Tcp(stream) => stream,
+            Plain::Unix(stream) => return Ok(Box::new(NoSignal(stream))),
+            Plain::Tcp(stream) => NoSignal(stream),
         };
         let Some(encryption) = &self.encryption else { return Ok(Box::new(stream)) };
         let connector = TlsConnector::from(Arc::clone(&encryption.config));

@@ -7,6 +7,7 @@ pub(crate) mod direct;
 pub(crate) mod grpc;
 pub(crate) mod http;
 mod http2;
+mod no_signal;
 mod tls;
 mod verbose;
 

@@ -1,41 +1,16 @@
 //! trtserver-perf and perf_client with servers that misbehave or go away, and with readers that do.
 
+use super::super::scripted::{GARBAGE, HTML, NOTHING, listener, scripted};
 use super::{QUICK, SERVER, WIRES, perf, program, url};
-use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
-use trtserver_tests::{Process, Running, Server, TIMEOUT, dist, folder, probe};
-
-pub fn listener() -> (TcpListener, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| panic!("no port: {e}"));
-    let address = listener.local_addr().map(|address| address.to_string());
-    (listener, address.unwrap_or_else(|e| panic!("{e}")))
-}
-
-/// Accepts connections, and sends each these bytes once it has received some.
-fn scripted(response: &'static [u8]) -> String {
-    let (listener, address) = listener();
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let mut buffer = [0; 4096];
-                if stream.read(&mut buffer).is_ok_and(|n| n > 0) {
-                    let _ = stream.write_all(response);
-                }
-            });
-        }
-    });
-    address
-}
+use trtserver_tests::{Process, Server, TIMEOUT, dist, folder, probe};
 
 #[test]
 fn bad_servers_are_named() {
-    let html =
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>";
     let (_, refused) = listener();
-    let servers = [scripted(html), scripted(b"\x00\x01garbage\r\n\r\n"), scripted(b""), refused];
+    let servers = [scripted(HTML), scripted(GARBAGE), scripted(NOTHING), refused];
     thread::scope(|scope| {
         for server in &servers {
             for wire in WIRES {
