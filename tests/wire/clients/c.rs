@@ -105,6 +105,17 @@ fn valgrind() -> Command {
     command
 }
 
+/// Runs the program for TLS; leaks make it fail.
+pub fn tls(arguments: &[String]) {
+    let dir = folder();
+    let program = dir.path().join("tls");
+    compile("c11", "include", &["tls.c"], &program);
+    let mut command = Command::new(program);
+    command.args(arguments).env("ASAN_OPTIONS", "detect_leaks=1");
+    let ended = Process::spawn(command).wait(TIMEOUT);
+    assert!(ended.status.success(), "{ended:?}");
+}
+
 /// Runs the calls to servers that misbehave: under valgrind where it is installed, otherwise with the address sanitizer.
 pub fn bad_servers(cut: &str, servers: &[String]) {
     let dir = folder();

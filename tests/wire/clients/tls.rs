@@ -1,4 +1,4 @@
-//! TLS of the Rust client library and of trtserver-perf, through a proxy that ends it, as in front of a server.
+//! TLS of the client libraries and of trtserver-perf, through a proxy that ends it, as in front of a server.
 //!
 //! The certificates in tests/tls are signed by `ca.pem`: the server's for 127.0.0.1 and server.test, and a client's.
 
@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use trtserver_client::blocking::v2::Client;
 use trtserver_client::v2::{InferRequest, Input};
 use trtserver_client::{Bytes, Kind, Protocol, Result, Settings, Tls};
-use trtserver_tests::{Ended, Process, Server, TIMEOUT, dist, probe, root};
+use trtserver_tests::{Ended, Process, Running, Server, TIMEOUT, dist, probe, python_output, root};
 
 fn pem(name: &str) -> Vec<u8> {
     let path = root().join("tests/tls").join(name);
@@ -114,6 +114,38 @@ fn requests_are_encrypted_and_certificates_verified() {
     broken.authorities = Some(b"no PEM".to_vec());
     let error = infer(&Settings::new("127.0.0.1:1").tls(broken)).unwrap_err();
     assert_eq!(error.message(), "TLS authorities: no certificate in the PEM text");
+}
+
+/// Proxies for HTTP and gRPC, and those that want a certificate.
+fn proxies(server: &Running) -> [String; 4] {
+    let of = |mutual| [server.http(), server.grpc()].map(|target| proxy(target, mutual));
+    let ([http, grpc], [http_mutual, grpc_mutual]) = (of(false), of(true));
+    [http, grpc, http_mutual, grpc_mutual]
+}
+
+/// Certificate authority, the client's certificate and its key.
+fn files() -> [String; 3] {
+    ["ca.pem", "client.pem", "client.key"]
+        .map(|name| root().join("tests/tls").join(name).display().to_string())
+}
+
+#[test]
+fn c_library_verifies_certificates_and_shows_its_own() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let arguments: Vec<String> = proxies(&server).into_iter().chain(files()).collect();
+    super::c::tls(&arguments);
+}
+
+#[test]
+fn wheel_verifies_certificates_and_shows_its_own() {
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let (proxies, files) = (proxies(&server), files());
+    let mut arguments = vec!["--proxies"];
+    arguments.extend(proxies.iter().map(String::as_str));
+    arguments.push("--files");
+    arguments.extend(files.iter().map(String::as_str));
+    let packages = Some(super::python::packages());
+    python_output("v2", packages, &server, "wheel_tls.py", &arguments);
 }
 
 fn perf(flags: &[&str]) -> Ended {
