@@ -76,6 +76,12 @@ fn clients_md_python() {
     section_of_clients_md("Python", &format!("env PYTHONPATH={packages} {}", program.display()));
 }
 
+/// The commands of docs/clients.md in the section about trtserver-perf.
+#[test]
+fn clients_md_perf() {
+    section_of_clients_md("trtserver-perf", "python");
+}
+
 fn section_of_clients_md(title: &str, python: &str) {
     let page = fs::read_to_string(root().join("docs/clients.md")).unwrap_or_default();
     let start = format!("{title}\n");
