@@ -12,6 +12,9 @@
 /* The last error of the host; NULL if there was none. */
 static Error *LAST;
 
+/* Of a request that Execute has failed with an error. */
+static TRITONBACKEND_ResponseFactory *SURVIVOR;
+
 static void note(Error *error)
 {
   if (LAST != NULL) TRITONSERVER_ErrorDelete(LAST);
@@ -171,6 +174,15 @@ static int run(const char *command, TRITONBACKEND_ModelInstance *instance, TRITO
     note(TRITONSERVER_BufferAttributesDelete(attributes));
     note(TRITONSERVER_BufferAttributesDelete(attributes));
   }
+  COMMAND("use_survivor")
+  {
+    bool cancelled = true;
+    note(TRITONBACKEND_ResponseFactoryIsCancelled(SURVIVOR, &cancelled));
+    if (LAST == NULL && cancelled) note(TRITONSERVER_ErrorNew(CODE_INTERNAL, "the request was not cancelled"));
+    if (LAST == NULL) note(TRITONBACKEND_ResponseNewFromFactory(&response, SURVIVOR));
+    Error *error = TRITONBACKEND_ResponseFactoryDelete(SURVIVOR);
+    if (error != NULL) note(error);
+  }
   COMMAND("flood")
   {
     static char line[1000];
@@ -274,6 +286,10 @@ Error *TRITONBACKEND_ModelInstanceExecute(
     snprintf(command, sizeof command, "%s", id == NULL ? "" : id);
     note(NULL);
     if (strcmp(command, "invalid_error") == 0) return (Error *)0x1234;
+    if (strcmp(command, "error_with_survivor") == 0) {
+      MUST(TRITONBACKEND_ResponseFactoryNew(&SURVIVOR, requests[i]));
+      return TRITONSERVER_ErrorNew(CODE_INTERNAL, "out of ink");
+    }
     if (strcmp(command, "error_after_send") == 0) {
       finish(requests[i]);
       return TRITONSERVER_ErrorNew(CODE_INTERNAL, "too late");

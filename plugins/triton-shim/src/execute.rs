@@ -56,12 +56,13 @@ pub unsafe fn execute(
         let begun = count.and_then(|n| if whole { Ok(()) } else { begin_part(batch, first, n) });
         let (these, replies) = (&requests[part.clone()], &replies[part.clone()]);
         let result = begun.and_then(|()| call(instance, batch, these));
-        match &result {
+        match result {
             Ok(()) => replies.iter().copied().for_each(Live::<Reply>::executed),
-            Err(fault) => take_back(these, replies, (!whole).then_some(fault)),
-        }
-        if whole {
-            executed = result;
+            Err(fault) if whole && are_untouched(these, replies) => {
+                take_back(these, replies, None);
+                executed = Err(fault);
+            }
+            Err(fault) => take_back(these, replies, Some(&fault)),
         }
         first = part.end;
     }
@@ -94,12 +95,17 @@ fn call(instance: Live<Instance>, batch: *mut Batch, requests: &[*mut Request]) 
     taken("TRITONBACKEND_ModelInstanceExecute", returned)
 }
 
+/// Whether the backend has left the requests as they were. Only then may the host be told that they were refused.
+fn are_untouched(requests: &[*mut Request], replies: &[Live<Reply>]) -> bool {
+    let alive = |request: &*mut Request| handles::get(*request).is_ok();
+    requests.iter().all(alive) && replies.iter().all(|reply| reply.is_untouched())
+}
+
 /// The backend gives requests back. Without a fault the host ends them all, when it gets the error of the batch; with one they end here.
 fn take_back(requests: &[*mut Request], replies: &[Live<Reply>], fault: Option<&Fault>) {
     for (request, reply) in requests.iter().zip(replies) {
-        if fault.is_some() {
-            // Fails if the backend has ended it all the same.
-            let _ = reply.finish(fault);
+        if let Some(fault) = fault {
+            reply.take_back(fault);
         }
         // The backend may have released it all the same.
         if let Ok(Request { source: Source::Host(mut request) }) = handles::free(*request) {

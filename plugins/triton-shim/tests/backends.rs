@@ -86,6 +86,19 @@ fn error_of_execute_fails_the_batch() {
 }
 
 #[test]
+fn factory_that_outlives_a_failed_execute_keeps_the_responder() {
+    let _session = Session::start();
+    let root = tempfile::tempdir().unwrap();
+    let instance = identity(root.path());
+    let outcomes = instance.execute(&[request("keep", &[1]).cancelled()]);
+    assert_eq!(outcomes[0].result.clone().unwrap_err().text, "not now");
+    // The host had to wait for the factory, which has read the flag of the request until then.
+    let outcomes = instance.execute(&[request("kept", &[1])]);
+    let response = outcomes[0].response().unwrap();
+    assert_eq!((response.params[0].0.as_str(), response.params[0].3), ("cancelled", 1));
+}
+
+#[test]
 fn request_released_without_a_response_fails() {
     let _session = Session::start();
     let root = tempfile::tempdir().unwrap();

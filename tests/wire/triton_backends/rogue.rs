@@ -113,6 +113,11 @@ fn misuse_is_refused() {
             fails(&server, "m", command, parts);
             works(&server, "m", &format!("after {command}"));
         }
+        // A factory may survive the error of the execution.
+        fails(&server, "m", "error_with_survivor", &["out of ink"]);
+        works(&server, "m", "after error_with_survivor");
+        let taken_back = "the request is the server's";
+        fails(&server, "m", "use_survivor", &["TRITONBACKEND_ResponseNewFromFactory", taken_back]);
         for (command, function, wrong) in LOGGED {
             let response = infer(&server, "m", command);
             assert_eq!(response.status, 200, "{command}: {}", response.text());

@@ -22,7 +22,7 @@ mod state {
     pub const FINAL: u8 = 1;
     /// An error ended the request; a decoupled backend may not know that yet.
     pub const FAILED: u8 = 2;
-    /// Execute failed: the host has the request.
+    /// Execute failed: the host has the request, or has ended it with the error.
     pub const TAKEN_BACK: u8 = 3;
 }
 
@@ -242,6 +242,18 @@ impl Reply {
         }
     }
 
+    /// Whether request and `execute` alone refer to this, with no response sent: then the host may take the request back.
+    pub fn is_untouched(&self) -> bool {
+        self.references.load(Ordering::Acquire) == 2 && self.is(state::OPEN)
+    }
+
+    /// The execution has failed, but responses or factories of the request may be left: ends it with the error.
+    pub fn take_back(&self, fault: &Fault) {
+        // Fails if the backend has ended it all the same.
+        let _ = self.finish(Some(fault));
+        self.state.store(state::TAKEN_BACK, Ordering::Release);
+    }
+
     /// Ends the request without a further response.
     pub fn finish(&self, fault: Option<&Fault>) -> Result<()> {
         self.check()?;
@@ -298,7 +310,7 @@ impl Live<Reply> {
         }
     }
 
-    /// `execute` has succeeded: the backend has the request as long as it holds references.
+    /// `execute` has ended, and the backend has the request as long as it holds references.
     pub fn executed(self) {
         if self.references.load(Ordering::Acquire) > 1
             && let Ok(host) = host()
@@ -310,7 +322,7 @@ impl Live<Reply> {
         self.release();
     }
 
-    /// `execute` has failed: the host ends the request.
+    /// `execute` has failed: the host ends the request, which nothing else refers to.
     pub fn taken_back(self) {
         self.state.store(state::TAKEN_BACK, Ordering::Release);
         self.release();

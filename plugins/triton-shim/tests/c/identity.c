@@ -5,6 +5,7 @@
  *   "twice"       a second response after the final one, a second release: the errors become the response's parameters
  *   "stream"      three responses from a thread, after the request was released
  *   "interleave"  two responses are made before the first is sent
+ *   "keep"        Execute returns an error while a factory is left
  *   "lie"         an output of another size than its shape
  */
 #include "triton.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHECK(call)                          \
   do {                                       \
@@ -106,6 +108,31 @@ stream_main(void* arg)
   return NULL;
 }
 
+/* What a factory says that outlives a failed execution: whether the request was cancelled. */
+static _Atomic int KEPT = -1;
+
+static void*
+keep_main(void* factory)
+{
+  bool cancelled = false;
+  usleep(50000);
+  TRITONSERVER_Error* error = TRITONBACKEND_ResponseFactoryIsCancelled(factory, &cancelled);
+  KEPT = error == NULL ? cancelled : 2;
+  TRITONBACKEND_ResponseFactoryDelete(factory);
+  return NULL;
+}
+
+static TRITONSERVER_Error*
+keep(TRITONBACKEND_Request* request)
+{
+  TRITONBACKEND_ResponseFactory* factory;
+  pthread_t thread;
+  CHECK(TRITONBACKEND_ResponseFactoryNew(&factory, request));
+  pthread_create(&thread, NULL, keep_main, factory);
+  pthread_detach(thread);
+  return TRITONSERVER_ErrorNew(4, "not now");
+}
+
 static void
 note(TRITONBACKEND_Response* response, const char* name, TRITONSERVER_Error* error)
 {
@@ -151,6 +178,10 @@ one(TRITONBACKEND_ModelInstance* instance, TRITONBACKEND_Request* request)
     CHECK(TRITONBACKEND_ResponseSend(second, 1, NULL));
     CHECK(TRITONBACKEND_ResponseSetStringParameter(response, "which", "first"));
     CHECK(TRITONBACKEND_ResponseSend(response, 0, NULL));
+  } else if (strcmp(id, "kept") == 0) {
+    CHECK(fill(response, input, 0));
+    CHECK(TRITONBACKEND_ResponseSetIntParameter(response, "cancelled", KEPT));
+    CHECK(TRITONBACKEND_ResponseSend(response, 1, NULL));
   } else if (strcmp(id, "lie") == 0) {
     TRITONSERVER_Error* error = fill(response, input, 1);
     CHECK(TRITONBACKEND_ResponseSend(response, 1, error));
@@ -189,6 +220,7 @@ TRITONBACKEND_ModelInstanceExecute(
     const char* id;
     CHECK(TRITONBACKEND_RequestId(requests[i], &id));
     if (strcmp(id, "refuse") == 0) return TRITONSERVER_ErrorNew(4, "not now");
+    if (strcmp(id, "keep") == 0) return keep(requests[i]);
   }
   for (uint32_t i = 0; i < count; ++i) CHECK(one(instance, requests[i]));
   return TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, count, 1, 2, 3, 4);
