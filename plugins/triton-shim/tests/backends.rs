@@ -133,6 +133,26 @@ fn second_response_waits_for_the_first() {
 }
 
 #[test]
+fn response_that_waits_is_sent_before_the_request_ends() {
+    let _session = Session::start();
+    let root = tempfile::tempdir().unwrap();
+    let instance = identity(root.path());
+    let ways: [(&str, &[&str], Option<&str>); 4] = [
+        ("flags", &["first", "second"], None),
+        ("delete", &["second"], None),
+        ("final", &["first", "second"], None),
+        ("error", &["second"], Some("out of ink")),
+    ];
+    for (how, expected, error) in ways {
+        let outcomes = instance.execute(&[request(&format!("overtaken:{how}"), &[7])]);
+        let result = outcomes[0].result.as_ref();
+        assert_eq!(result.err().map(|failure| failure.text.as_str()), error, "{how}");
+        let which: Vec<_> = outcomes[0].responses.iter().map(|r| r.params[0].2.as_str()).collect();
+        assert_eq!(which, expected, "{how}");
+    }
+}
+
+#[test]
 fn misuse_is_an_error_that_names_function_and_handle() {
     let _session = Session::start();
     set_log_level(level::INFO);

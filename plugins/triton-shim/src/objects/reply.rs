@@ -3,16 +3,18 @@
 //! The host lets a responder build one response at a time; Triton's backends may create several before they send the first. The
 //! first is built in memory of the host, others in memory of this library, which the host adopts when they are sent.
 
+mod sending; // of responses
+
 use super::output::{Buffered, Output};
 use super::state::State;
 use crate::fault::{Fault, Result};
 use crate::handles::{self, Kind, Live, Object};
-use crate::host::{self, host, raised};
+use crate::host::{self, host};
+use std::collections::VecDeque;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
-use trtserver_plugin_api::abi::host::send_flags;
-use trtserver_plugin_api::abi::types::{self, Responder, code};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use trtserver_plugin_api::abi::types::{self, Responder};
 
 /// What has become of the responses of a request.
 mod state {
@@ -22,6 +24,8 @@ mod state {
     pub const FINAL: u8 = 1;
     /// An error ended the request; a decoupled backend may not know that yet.
     pub const FAILED: u8 = 2;
+    /// The final response waits for another one; no more may be begun.
+    pub const ENDING: u8 = 4;
     /// Execute failed: the host has the request, or has ended it with the error.
     pub const TAKEN_BACK: u8 = 3;
 }
@@ -43,8 +47,10 @@ pub struct Reply {
 struct Building {
     /// The host's response of this request is in use.
     busy: bool,
-    /// Responses to send as soon as it is not.
-    waiting: Vec<Buffered>,
+    /// Responses to send as soon as it is not, in this order.
+    waiting: VecDeque<Buffered>,
+    /// The request ends after them.
+    end: bool,
 }
 
 // SAFETY: the host accepts calls with a responder from any thread.
@@ -97,7 +103,7 @@ impl Reply {
         self.state.load(Ordering::Acquire) == expected
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Building> {
+    fn lock(&self) -> MutexGuard<'_, Building> {
         self.building.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,7 +111,9 @@ impl Reply {
     /// The request has ended.
     pub fn check(&self) -> Result<()> {
         match self.state.load(Ordering::Acquire) {
-            state::FINAL => Err(Fault::misuse("the final response of the request was sent before")),
+            state::FINAL | state::ENDING => {
+                Err(Fault::misuse("the final response of the request was sent before"))
+            }
             state::TAKEN_BACK => Err(Fault::misuse(
                 "the request is the server's: TRITONBACKEND_ModelInstanceExecute returned an error for it",
             )),
@@ -145,103 +153,6 @@ impl Reply {
         Ok(response)
     }
 
-    /// Sends a response of the host. The error stays the caller's.
-    pub fn send(
-        &self,
-        response: *mut types::Response,
-        last: bool,
-        fault: Option<&Fault>,
-    ) -> Result<()> {
-        let sent = self.send_now(response, last, fault);
-        let next = self.free_builder();
-        sent.and(next)
-    }
-
-    fn send_now(
-        &self,
-        response: *mut types::Response,
-        last: bool,
-        fault: Option<&Fault>,
-    ) -> Result<()> {
-        let host = host()?;
-        let flags = if last { send_flags::FINAL } else { 0 };
-        let error = fault.map_or(ptr::null_mut(), raised);
-        // SAFETY: the response is the caller's, who gives it up; the error is valid during the call, and freed once.
-        let sent = unsafe {
-            let sent = (host.response_send)(response, flags, error, ptr::null_mut());
-            (host.error_free)(error);
-            host::taken(host, sent)
-        };
-        if last || fault.is_some() {
-            self.end(last);
-        }
-        match sent {
-            // As with Triton: the backend learns of it when it asks whether the request is cancelled.
-            Err(fault) if fault.code == code::CANCELLED => Ok(()),
-            sent => sent,
-        }
-    }
-
-    fn end(&self, last: bool) {
-        self.state.store(if last { state::FINAL } else { state::FAILED }, Ordering::Release);
-    }
-
-    /// Sends a response that was built in memory of this library, now or when the host's response is not in use any more.
-    pub fn send_buffered(&self, response: Buffered) -> Result<()> {
-        let mut building = self.lock();
-        if building.busy {
-            building.waiting.push(response);
-            return Ok(());
-        }
-        building.busy = true;
-        drop(building);
-        let sent = self.deliver(response);
-        sent.and(self.free_builder())
-    }
-
-    fn deliver(&self, response: Buffered) -> Result<()> {
-        self.check()?;
-        if self.is(state::FAILED) {
-            return Ok(());
-        }
-        let target = self.host_response()?;
-        let (last, fault) = (response.last, response.fault.is_some());
-        let put = || response.put(target).and_then(|()| self.put_states(target));
-        let put = if fault { Ok(()) } else { put() };
-        match put {
-            Ok(()) => self.send_now(target, last, response.fault.as_ref()),
-            Err(fault) => self.send_now(target, last, Some(&fault)).and(Err(fault)),
-        }
-    }
-
-    /// Adds what was committed to a response of the host.
-    pub fn put_states(&self, target: *mut types::Response) -> Result<()> {
-        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        states.iter().try_for_each(|state| state.put(target))
-    }
-
-    /// Drops a response of the host.
-    pub fn discard(&self, response: *mut types::Response) -> Result<()> {
-        // SAFETY: the response is the caller's, who gives it up.
-        unsafe { (host()?.response_free)(response) };
-        self.free_builder()
-    }
-
-    /// The host's response is not in use any more: sends what waits for it.
-    fn free_builder(&self) -> Result<()> {
-        let mut result = Ok(());
-        loop {
-            let mut building = self.lock();
-            if building.waiting.is_empty() {
-                building.busy = false;
-                return result;
-            }
-            let next = building.waiting.remove(0);
-            drop(building);
-            result = result.and(self.deliver(next));
-        }
-    }
-
     /// Whether request and `execute` alone refer to this, with no response sent: then the host may take the request back.
     pub fn is_untouched(&self) -> bool {
         self.references.load(Ordering::Acquire) == 2 && self.is(state::OPEN)
@@ -252,24 +163,6 @@ impl Reply {
         // Fails if the backend has ended it all the same.
         let _ = self.finish(Some(fault));
         self.state.store(state::TAKEN_BACK, Ordering::Release);
-    }
-
-    /// Ends the request without a further response.
-    pub fn finish(&self, fault: Option<&Fault>) -> Result<()> {
-        self.check()?;
-        if self.is(state::FAILED) {
-            self.end(true);
-            return Ok(());
-        }
-        let host = host()?;
-        let error = fault.map_or(ptr::null_mut(), raised);
-        self.end(true);
-        // SAFETY: the responder is valid; the error is valid during the call, and freed once.
-        unsafe {
-            let finished = (host.responder_finish)(self.responder, error);
-            (host.error_free)(error);
-            host::taken(host, finished)
-        }
     }
 }
 

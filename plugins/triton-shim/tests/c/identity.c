@@ -5,6 +5,7 @@
  *   "twice"       a second response after the final one, a second release: the errors become the response's parameters
  *   "stream"      three responses from a thread, after the request was released
  *   "interleave"  two responses are made before the first is sent
+ *   "overtaken:HOW"  while a response is being built another one is sent, and FINAL by HOW: flags, delete, final or error
  *   "keep"        Execute returns an error while a factory is left
  *   "lie"         an output of another size than its shape
  */
@@ -140,6 +141,39 @@ note(TRITONBACKEND_Response* response, const char* name, TRITONSERVER_Error* err
   if (error != NULL) TRITONSERVER_ErrorDelete(error);
 }
 
+/* The response `first` was begun before another one was. */
+static TRITONSERVER_Error*
+overtaken(TRITONBACKEND_Request* request, TRITONBACKEND_Input* input, TRITONBACKEND_Response* first, const char* how)
+{
+  TRITONBACKEND_ResponseFactory* factory;
+  TRITONBACKEND_Response* second;
+  CHECK(TRITONBACKEND_ResponseFactoryNew(&factory, request));
+  CHECK(fill(first, input, 0));
+  CHECK(TRITONBACKEND_ResponseSetStringParameter(first, "which", "first"));
+  CHECK(TRITONBACKEND_ResponseNew(&second, request));
+  CHECK(fill(second, input, 0));
+  CHECK(TRITONBACKEND_ResponseSetStringParameter(second, "which", "second"));
+  CHECK(TRITONBACKEND_ResponseSend(second, 0, NULL));
+  if (strcmp(how, "flags") == 0 || strcmp(how, "delete") == 0) {
+    CHECK(TRITONBACKEND_ResponseFactorySendFlags(factory, 1));
+    TRITONSERVER_Error* late = TRITONBACKEND_ResponseNew(&second, request);
+    if (late == NULL) abort();
+    TRITONSERVER_ErrorDelete(late);
+  }
+  if (strcmp(how, "flags") == 0) {
+    CHECK(TRITONBACKEND_ResponseSend(first, 0, NULL));
+  } else if (strcmp(how, "delete") == 0) {
+    CHECK(TRITONBACKEND_ResponseDelete(first));
+  } else if (strcmp(how, "final") == 0) {
+    CHECK(TRITONBACKEND_ResponseSend(first, 1, NULL));
+  } else {
+    TRITONSERVER_Error* error = TRITONSERVER_ErrorNew(3, "out of ink");
+    CHECK(TRITONBACKEND_ResponseSend(first, 1, error));
+    TRITONSERVER_ErrorDelete(error);
+  }
+  return TRITONBACKEND_ResponseFactoryDelete(factory);
+}
+
 static TRITONSERVER_Error*
 one(TRITONBACKEND_ModelInstance* instance, TRITONBACKEND_Request* request)
 {
@@ -178,6 +212,8 @@ one(TRITONBACKEND_ModelInstance* instance, TRITONBACKEND_Request* request)
     CHECK(TRITONBACKEND_ResponseSend(second, 1, NULL));
     CHECK(TRITONBACKEND_ResponseSetStringParameter(response, "which", "first"));
     CHECK(TRITONBACKEND_ResponseSend(response, 0, NULL));
+  } else if (strncmp(id, "overtaken:", 10) == 0) {
+    CHECK(overtaken(request, input, response, id + 10));
   } else if (strcmp(id, "kept") == 0) {
     CHECK(fill(response, input, 0));
     CHECK(TRITONBACKEND_ResponseSetIntParameter(response, "cancelled", KEPT));
