@@ -125,6 +125,39 @@ static void send_output(TRITONBACKEND_Request *request, const int64_t *shape, ui
   if (failure != NULL) TRITONSERVER_ErrorDelete(failure);
 }
 
+/* A nested request whose input has so many bytes, in a piece or two, and who says so. */
+enum { WITH_DATA, WITH_ATTRIBUTES };
+
+static Error *append(TRITONBACKEND_ModelInstance *instance, int how, uint64_t first, uint64_t second)
+{
+  static const int32_t FIVE = 5;
+  const int64_t shape = 1;
+  TRITONBACKEND_Model *model = NULL;
+  TRITONSERVER_Server *server = NULL;
+  TRITONSERVER_InferenceRequest *nested = NULL;
+  TRITONSERVER_BufferAttributes *attributes = NULL;
+  const char *name = NULL;
+  MUST(TRITONBACKEND_ModelInstanceModel(instance, &model));
+  MUST(TRITONBACKEND_ModelServer(model, &server));
+  MUST(TRITONBACKEND_ModelName(model, &name));
+  MUST(TRITONSERVER_InferenceRequestNew(&nested, server, name, -1));
+  MUST(TRITONSERVER_InferenceRequestAddInput(nested, "INPUT0", TYPE_INT32, &shape, 1));
+  Error *error = NULL;
+  if (how == WITH_ATTRIBUTES) {
+    MUST(TRITONSERVER_BufferAttributesNew(&attributes));
+    MUST(TRITONSERVER_BufferAttributesSetByteSize(attributes, first));
+    error = TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes(nested, "INPUT0", &FIVE, attributes);
+    MUST(TRITONSERVER_BufferAttributesDelete(attributes));
+  } else {
+    error = TRITONSERVER_InferenceRequestAppendInputData(nested, "INPUT0", &FIVE, first, MEMORY_CPU, 0);
+    if (error == NULL) {
+      error = TRITONSERVER_InferenceRequestAppendInputData(nested, "INPUT0", &FIVE, second, MEMORY_CPU, 0);
+    }
+  }
+  MUST(TRITONSERVER_InferenceRequestDelete(nested));
+  return error;
+}
+
 /* Whether the request is still to be released. */
 enum { RELEASE, RELEASED };
 
@@ -173,6 +206,21 @@ static int run(const char *command, TRITONBACKEND_ModelInstance *instance, TRITO
     note(TRITONSERVER_BufferAttributesNew(&attributes));
     note(TRITONSERVER_BufferAttributesDelete(attributes));
     note(TRITONSERVER_BufferAttributesDelete(attributes));
+  }
+  COMMAND("append_long") note(append(instance, WITH_DATA, UINT64_MAX, 0));
+  COMMAND("append_sum") note(append(instance, WITH_DATA, 1ull << 62, 1ull << 62));
+  COMMAND("append_attributes") note(append(instance, WITH_ATTRIBUTES, 1ull << 63, 0));
+  COMMAND("long_parameter")
+  {
+    if (TRITONSERVER_ParameterBytesNew("file:1/model", local, 1ull << 63) != NULL) {
+      note(TRITONSERVER_ErrorNew(CODE_INTERNAL, "a parameter of 2^63 bytes was made"));
+    }
+  }
+  COMMAND("null_parameter")
+  {
+    if (TRITONSERVER_ParameterBytesNew("file:1/model", NULL, 8) != NULL) {
+      note(TRITONSERVER_ErrorNew(CODE_INTERNAL, "a parameter at a null pointer was made"));
+    }
   }
   COMMAND("use_survivor")
   {

@@ -76,6 +76,11 @@ Error *TRITONSERVER_InferenceRequestAddInput(
     TRITONSERVER_InferenceRequest *, const char *name, int type, const int64_t *shape, uint64_t dims);
 Error *TRITONSERVER_InferenceRequestAppendInputData(
     TRITONSERVER_InferenceRequest *, const char *name, const void *base, size_t bytes, int kind, int64_t id);
+Error *TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(
+    TRITONSERVER_InferenceRequest *, const char *name, const void *base, size_t bytes, int kind, int64_t id,
+    const char *policy);
+Error *TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes(
+    TRITONSERVER_InferenceRequest *, const char *name, const void *base, TRITONSERVER_BufferAttributes *);
 Error *TRITONSERVER_InferenceRequestAddRequestedOutput(TRITONSERVER_InferenceRequest *, const char *name);
 Error *TRITONSERVER_InferenceRequestSetReleaseCallback(TRITONSERVER_InferenceRequest *, RequestReleased, void *user);
 Error *TRITONSERVER_InferenceRequestSetResponseCallback(

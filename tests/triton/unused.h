@@ -24,8 +24,6 @@
   X(TRITONREPOAGENT_State) \
   X(TRITONSERVER_GetMetricKind) \
   X(TRITONSERVER_InferenceRequestAddRawInput) \
-  X(TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes) \
-  X(TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy) \
   X(TRITONSERVER_InferenceRequestCorrelationId) \
   X(TRITONSERVER_InferenceRequestFlags) \
   X(TRITONSERVER_InferenceRequestId) \

@@ -122,8 +122,12 @@ impl AlignedBuf {
 
     /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client chooses.
     pub fn copy_of(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
-        let (len, tag) = (parts.iter().map(|p| p.len()).sum(), tag.into());
-        Self::allocate(PROCESS_ARENA.get(), len, false, tag, |len| Self::of_model(len, tag))
+        let tag = tag.into();
+        sum(parts)
+            .and_then(|len| {
+                let paid = |len| Self::of_model(len, tag);
+                Self::allocate(PROCESS_ARENA.get(), len, false, tag, paid)
+            })
             .unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
             .filled(parts)
     }
@@ -137,7 +141,7 @@ impl AlignedBuf {
         parts: &[&[u8]],
         tag: impl Into<MemoryTag>,
     ) -> Result<Self, AllocError> {
-        let len = parts.iter().map(|p| p.len()).sum();
+        let len = sum(parts).ok_or(AllocError::System(usize::MAX))?;
         let block = match arena.and_then(|arena| Self::shared(arena, len)) {
             Some(block) => block,
             None => Self::charged(PROCESS_ARENA.get(), len, false, tag)?,
@@ -293,6 +297,11 @@ impl Drop for AlignedBuf {
             Origin::Empty | Origin::Arena(_) => {}
         }
     }
+}
+
+/// Bytes of all parts; `None` beyond the address space, since parts may overlap.
+fn sum(parts: &[&[u8]]) -> Option<usize> {
+    parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len()))
 }
 
 /// Gives dangling pointers of empty buffers the alignment.

@@ -50,7 +50,7 @@ fn fails(server: &Running, model: &str, command: &str, parts: &[&str]) {
 }
 
 /// Misuses that the host refuses with an error, which the backend returns to the client: command, function, and what is wrong.
-const REFUSED: [(&str, &str, &str); 10] = [
+const REFUSED: [(&str, &str, &str); 13] = [
     ("null", "TRITONBACKEND_RequestInputCount", "the request is null"),
     ("null_result", "TRITONBACKEND_RequestInputCount", "count is null"),
     ("stack", "TRITONBACKEND_RequestInputCount", "is not a handle of a request"),
@@ -59,6 +59,13 @@ const REFUSED: [(&str, &str, &str); 10] = [
     ("other_kind", "TRITONBACKEND_RequestInputCount", "the handle of a model instance, a request"),
     ("null_text", "TRITONBACKEND_RequestInput", "name is null"),
     ("long_message", "TRITONSERVER_MessageNewFromSerializedJson", "18446744073709551615"),
+    ("append_long", "TRITONSERVER_InferenceRequestAppendInputData", "18446744073709551615 bytes"),
+    ("append_sum", "TRITONSERVER_InferenceRequestAppendInputData", "more than memory has"),
+    (
+        "append_attributes",
+        "TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes",
+        "9223372036854775808 bytes",
+    ),
     ("use_after_delete", "TRITONSERVER_BufferAttributesByteSize", "was freed before"),
     ("delete_twice", "TRITONSERVER_BufferAttributesDelete", "was freed before"),
 ];
@@ -82,8 +89,8 @@ const ERRORS: [(&str, &[&str]); 15] = [
     ("wrong_type", &["OUTPUT0", "unknown type"]),
 ];
 
-/// Misuses after the response: command, function, and what the log says.
-const LOGGED: [(&str, &str, &str); 5] = [
+/// Misuses that the client does not see: command, function, and what the log says.
+const LOGGED: [(&str, &str, &str); 7] = [
     ("send_twice", "TRITONBACKEND_ResponseSend", "was freed before"),
     (
         "after_final",
@@ -92,6 +99,8 @@ const LOGGED: [(&str, &str, &str); 5] = [
     ),
     ("release_twice", "TRITONBACKEND_RequestRelease", "was freed before"),
     ("use_after_release", "TRITONBACKEND_RequestInputCount", "was freed before"),
+    ("long_parameter", "TRITONSERVER_ParameterBytesNew", "9223372036854775808 bytes"),
+    ("null_parameter", "TRITONSERVER_ParameterBytesNew", "8 bytes at 0x0"),
     ("wrong_flags", "TRITONBACKEND_RequestRelease", "64"),
 ];
 

@@ -109,7 +109,7 @@ unsafe extern "C" fn model_load(
         // SAFETY: null or a handle of ours; texts and parameters are valid during the call.
         let (scope, model, params) = unsafe {
             let scope = Scope::from_handle(scope).ok_or_else(no_scope)?;
-            (scope, read(model), slice(params, n_params))
+            (scope, read(model), slice(params, n_params, "load parameters")?)
         };
         refuse_own(scope, &model, "load")?;
         let (mut config, mut files) = (None, Vec::new());
@@ -121,7 +121,7 @@ unsafe extern "C" fn model_load(
                 ("config", param::STRING) => config = Some(unsafe { read(p.text) }),
                 (file, param::BYTES) if file.starts_with("file:") => {
                     // SAFETY: as above.
-                    let content = unsafe { slice(p.text.p, p.text.n) };
+                    let content = unsafe { slice(p.text.p, p.text.n, file)? };
                     files.push((key, Bytes::copy_from_slice(content)));
                 }
                 _ => {
@@ -163,13 +163,26 @@ fn number(version: i64) -> Option<i64> {
     (version >= 0).then_some(version)
 }
 
+/// The elements of a list; `what` is for the error.
+///
+/// # Errors
+/// It is null and not empty, or longer than memory.
+///
 /// # Safety
-/// `n` elements at `p` are valid for `'a`, or `p` is null.
-unsafe fn slice<'a, T>(p: *const T, n: impl TryInto<usize>) -> &'a [T] {
-    match n.try_into() {
-        // SAFETY: by the caller's promise.
-        Ok(n) if !p.is_null() && n > 0 => unsafe { std::slice::from_raw_parts(p, n) },
-        _ => &[],
+/// `n` elements at `p` are valid for `'a`.
+unsafe fn slice<'a, T>(p: *const T, n: impl Into<u64>, what: &str) -> Result<&'a [T]> {
+    let n = n.into();
+    if n == 0 {
+        return Ok(&[]);
+    }
+    let bytes = n.checked_mul(size_of::<T>() as u64);
+    match bytes.and_then(|bytes| isize::try_from(bytes).ok()) {
+        // SAFETY: by the caller's promise; the size was checked.
+        Some(_) if !p.is_null() => Ok(unsafe { std::slice::from_raw_parts(p, n as usize) }),
+        _ => {
+            let size = size_of::<T>();
+            Err(HostError::invalid(format!("{what}: {n} elements of {size} byte(s) at {p:?}")))
+        }
     }
 }
 
@@ -191,9 +204,9 @@ unsafe fn owned(scope: &Scope, request: &NestedRequest) -> Result<nested::Nested
             read(request.model),
             read(request.id),
             read(request.correlation_id_string),
-            slice(request.inputs, request.n_inputs),
-            slice(request.outputs, request.n_outputs),
-            slice(request.params, request.n_params),
+            slice(request.inputs, request.n_inputs, "inputs of a nested request")?,
+            slice(request.outputs, request.n_outputs, "outputs of a nested request")?,
+            slice(request.params, request.n_params, "parameters of a nested request")?,
         )
     };
     let sequence_id = match (text.is_empty(), request.correlation_id) {
@@ -240,9 +253,11 @@ unsafe fn owned_input(
     if input.rank > MAX_RANK {
         return Err(invalid(format!("rank {}, at most {MAX_RANK} are allowed", input.rank)));
     }
+    let what = format!("input '{name}' for model '{model}'");
     // SAFETY: by the caller's promise.
-    let (shape, parts) =
-        unsafe { (slice(input.shape, input.rank), slice(input.parts, input.n_parts)) };
+    let (shape, parts) = unsafe {
+        (slice(input.shape, input.rank, &what)?, slice(input.parts, input.n_parts, &what)?)
+    };
     let on_cpu = |m: u32| matches!(m, memory_type::CPU | memory_type::PINNED);
     if let Some(part) = parts.iter().find(|part| !on_cpu(part.memory.memory_type)) {
         return Err(HostError::unsupported(format!(
@@ -251,8 +266,8 @@ unsafe fn owned_input(
         )));
     }
     // SAFETY: by the caller's promise, CPU memory of that size.
-    let parts = parts.iter().map(|p| unsafe { slice(p.ptr.cast_const(), p.bytes) });
-    let parts: Vec<&[u8]> = parts.collect();
+    let parts = parts.iter().map(|p| unsafe { slice(p.ptr.cast_const(), p.bytes, &what) });
+    let parts = parts.collect::<Result<Vec<&[u8]>>>()?;
     let data = AlignedBuf::try_copy(None, &parts, scope.tag());
     let data = data.map_err(|e| e.refuse("an input of a nested request"))?;
     Ok(nested::NestedInput { dtype, shape: shape.into(), data: data.into_bytes().into(), name })
@@ -304,6 +319,10 @@ impl Deliver for Handler {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "inference_tests.rs"]
+mod tests;
 
 #[path = "inference_views.rs"]
 mod views; // responses as handlers see them

@@ -190,6 +190,9 @@ impl<T: Object> List<T> {
     }
 }
 
+/// No block of memory has more bytes.
+pub const MEMORY: u64 = isize::MAX as u64;
+
 /// Elements of an array that the backend passes.
 ///
 /// # Errors
@@ -204,7 +207,7 @@ pub unsafe fn array<'a, T>(p: *const T, n: u64, name: &str) -> Result<&'a [T]> {
     if p.is_null() {
         return Err(null(name));
     }
-    let bytes = n.checked_mul(size_of::<T>() as u64).filter(|bytes| *bytes <= isize::MAX as u64);
+    let bytes = n.checked_mul(size_of::<T>() as u64).filter(|bytes| *bytes <= MEMORY);
     if bytes.is_none() {
         return Err(Fault::misuse(format_args!("{name} is said to have {n} elements")));
     }

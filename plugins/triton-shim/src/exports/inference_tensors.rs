@@ -1,6 +1,6 @@
 //! `TRITONSERVER_InferenceRequest*`: inputs and requested outputs of the requests that a backend makes.
 
-use super::guard::{Text, TextMaybe, array, export};
+use super::guard::{MEMORY, Text, TextMaybe, array, export};
 use crate::fault::{Fault, Result};
 use crate::handles::Live;
 use crate::objects::attributes::{BufferAttributes, memory};
@@ -28,6 +28,13 @@ fn append(
     })?;
     if base.is_null() && bytes > 0 {
         return Err(Fault::misuse(format_args!("input '{}': base is null", name.text())));
+    }
+    let whole = input.parts.iter().try_fold(bytes as u64, |sum, part| sum.checked_add(part.bytes));
+    if whole.is_none_or(|whole| whole > MEMORY) {
+        return Err(Fault::misuse(format_args!(
+            "input '{}': {bytes} bytes and what was added before are more than memory has",
+            name.text()
+        )));
     }
     let ptr = base.cast_mut().cast();
     let part = Buf { ptr, bytes: bytes as u64, memory, ready: ptr::null_mut(), memory_handle: 0 };

@@ -1,6 +1,6 @@
 //! `TRITONSERVER_Parameter*`: named values.
 
-use super::guard::{Ended, Text, export};
+use super::guard::{Ended, MEMORY, Text, export};
 use crate::fault::Fault;
 use crate::handles::{create, free};
 use crate::objects::parameter::{Parameter, Value, parameter_type};
@@ -39,6 +39,12 @@ export! {
         byte_ptr: *const c_void,
         size: u64,
     ) -> *mut Parameter, ptr::null_mut(); {
+        if size > MEMORY || byte_ptr.is_null() && size > 0 {
+            return Err(Fault::misuse(format_args!(
+                "parameter '{}' is said to have {size} bytes at {byte_ptr:?}",
+                name.text()
+            )));
+        }
         let value = Value::Bytes(byte_ptr.cast(), size);
         Ok(create(Parameter { name: name.c().into(), value }).raw())
     }
