@@ -80,7 +80,7 @@ structs! {
     descriptors::BackendInfo => trts_backend_info { size, name, version, runtime, platforms, default_files, extensions, required_extensions, n_platforms, n_extensions, n_required_extensions, flags, max_in_flight, input_memory_types, output_memory_types, instance_kinds, stack_kib, align, n_preferred, gpu_max_in_flight, preferred, decoupled_max_in_flight, pad, reserved }
     host::HostTable => trts_host_table { size, abi_major, abi_minor, name, version, flags, n_extensions, extensions, get_extension, error_new, error_code, error_text, error_free, log_level, log, now_ns, config_patch, progress, gather, request_release, responder_detach, responder_release, response_new, response_free, output_alloc, output_adopt, response_param, response_send, responder_finish, responder_backlog, scatter_alloc, scatter_adopt, batch_finish }
     backend::BackendTable => trts_backend_table { size, abi_major, abi_minor, backend_info, backend_open, backend_close, model_open, model_close, instance_open, instance_close, execute, get_extension }
-    extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free }
+    extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free, metric_add }
     extensions::BatchPartsExtension => trts_batch_parts_extension { size, begin }
     extensions::HistogramsExtension => trts_histograms_extension { size, histogram_new }
     extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free, memory_report }

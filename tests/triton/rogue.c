@@ -5,6 +5,7 @@
 
 #include "check.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -158,6 +159,22 @@ static Error *append(TRITONBACKEND_ModelInstance *instance, int how, uint64_t fi
   return error;
 }
 
+/* Adds to a gauge through a handle of its own, at the same time as another instance of this process. */
+enum { ADDITIONS = 20000 };
+
+static Error *add_to_gauge(void)
+{
+  static _Atomic unsigned ARRIVED;
+  TRITONSERVER_MetricFamily *family = NULL;
+  TRITONSERVER_Metric *metric = NULL;
+  MUST(TRITONSERVER_MetricFamilyNew(&family, METRIC_GAUGE, "rogue_gauge", "Additions."));
+  MUST(TRITONSERVER_MetricNew(&metric, family, NULL, 0));
+  unsigned other = ARRIVED++ | 1;
+  while (ARRIVED <= other) sched_yield();
+  for (int i = 0; i < ADDITIONS; i++) MUST(TRITONSERVER_MetricIncrement(metric, 1));
+  return NULL;
+}
+
 /* Whether the request is still to be released. */
 enum { RELEASE, RELEASED };
 
@@ -222,6 +239,7 @@ static int run(const char *command, TRITONBACKEND_ModelInstance *instance, TRITO
       note(TRITONSERVER_ErrorNew(CODE_INTERNAL, "a parameter at a null pointer was made"));
     }
   }
+  COMMAND("add_to_gauge") note(add_to_gauge());
   COMMAND("use_survivor")
   {
     bool cancelled = true;

@@ -17,7 +17,7 @@ extern "C" {
 /* ---- offered by hosts ---- */
 
 #define TRTS_EXTENSION_METRICS "trts.metrics"
-#define TRTS_EXTENSION_METRICS_VERSION 1u
+#define TRTS_EXTENSION_METRICS_VERSION 2u
 
 /* A metric. Owned by its scope, which frees it at the latest. */
 typedef struct trts_metric trts_metric;
@@ -41,6 +41,9 @@ typedef struct trts_metrics_extension {
   /* Gives up a handle. With the last one of a scope the metric leaves the page, unless another scope has it.
    * Optional: a scope frees its metrics when it closes. */
   void (*metric_free)(trts_metric *metric);
+  /* Since version 2. Adds to a counter (a value not below 0) or a gauge (any value). Of several threads, or of
+   * several scopes with the same metric, no addition is lost. */
+  trts_error *(*metric_add)(trts_metric *metric, double value);
 } trts_metrics_extension;
 
 #define TRTS_EXTENSION_HISTOGRAMS "trts.histograms"

@@ -13,7 +13,7 @@ use super::types::{
 
 /// Name of [`MetricsExtension`], offered by hosts.
 pub const METRICS: &str = "trts.metrics";
-pub const METRICS_VERSION: u32 = 1;
+pub const METRICS_VERSION: u32 = 2;
 /// Name of [`HistogramsExtension`], offered by hosts.
 pub const HISTOGRAMS: &str = "trts.histograms";
 pub const HISTOGRAMS_VERSION: u32 = 1;
@@ -74,6 +74,9 @@ pub struct MetricsExtension {
     /// Gives up a handle. With the last one of a scope the metric leaves the page, unless another scope has it. Optional: a scope
     /// frees its metrics when it closes.
     pub metric_free: unsafe extern "C" fn(metric: *mut Metric),
+    /// Since version 2. Adds to a counter (a value not below 0) or a gauge (any value). Of several threads, or of several scopes with
+    /// the same metric, no addition is lost.
+    pub metric_add: unsafe extern "C" fn(metric: *mut Metric, value: f64) -> *mut Error,
 }
 
 /// Histograms on the server's metrics page. Beside this one, the entries of [`MetricsExtension`] take them.

@@ -142,6 +142,31 @@ fn misuse_is_refused() {
     }
 }
 
+#[test]
+fn additions_of_instances_to_one_gauge_add_up() {
+    let backends = rogues(&["rogue"]);
+    for isolation in ["process", "none"] {
+        let config = model("rogue", &[("isolation", isolation)]).replace("count: 1", "count: 2");
+        let server = Server::new()
+            .triton_start_line()
+            .backend_dir(backends.path())
+            .model("m", &config)
+            .model("n", &config)
+            .start();
+        let models = ["m", "n", "m", "n"];
+        let mut pending = models.map(|model| start(&server, model, "add_to_gauge"));
+        for connection in &mut pending {
+            let response = connection.response();
+            assert_eq!(response.status, 200, "{isolation}: {}", response.text());
+        }
+        // Processes send their values a few times a second.
+        server.poll_until(&format!("{isolation}: the gauge has all additions"), |server| {
+            server.metrics("rogue_gauge") == Some(80_000.0)
+        });
+        assert!(server.stop().success());
+    }
+}
+
 /// What ends or blocks the process in execute: command, parts of the error, and the deadline for a response.
 const DEADLY: [(&str, &[&str], &str); 5] = [
     ("exit", &["ended with exit code 3"], "60"),

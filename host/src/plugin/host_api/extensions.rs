@@ -54,6 +54,7 @@ static METRICS_TABLE: MetricsExtension = MetricsExtension {
     metric_put,
     metric_get,
     metric_free,
+    metric_add,
 };
 
 static HISTOGRAMS_TABLE: HistogramsExtension =
@@ -160,6 +161,16 @@ unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
         match unsafe { metric.cast::<Created>().as_ref() } {
             Some(created) => created.put(value),
             None => Err(HostError::invalid("metric_put without a metric")),
+        }
+    })
+}
+
+unsafe extern "C" fn metric_add(metric: *mut Metric, value: f64) -> *mut Error {
+    guard(|| {
+        // SAFETY: null or a handle whose scope, which owns the metric, is open.
+        match unsafe { metric.cast::<Created>().as_ref() } {
+            Some(created) => created.add(value),
+            None => Err(HostError::invalid("metric_add without a metric")),
         }
     })
 }

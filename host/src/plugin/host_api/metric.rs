@@ -89,6 +89,9 @@ pub trait SeriesWatcher: Send + Sync {
     /// The series took this value: an increment, a level or an observation.
     fn put(&self, value: f64);
 
+    /// This was added to the series, a gauge.
+    fn added(&self, value: f64);
+
     /// The backend has removed the series from the page.
     fn removed(&self);
 }
@@ -292,6 +295,21 @@ impl Metric {
         self.series.put(value)?;
         if let Some(watcher) = &self.watcher {
             watcher.put(value);
+        }
+        Ok(())
+    }
+
+    /// Adds to a counter or gauge, whoever else changes it.
+    pub fn add(&self, value: f64) -> Result<()> {
+        let Series::Gauge(gauge) = &self.series else {
+            if matches!(self.series, Series::Histogram(_)) {
+                return Err(Error::invalid("a histogram has no value to add to"));
+            }
+            return self.put(value);
+        };
+        gauge.add(value);
+        if let Some(watcher) = &self.watcher {
+            watcher.added(value);
         }
         Ok(())
     }

@@ -43,6 +43,23 @@ fn series_is_created_once_and_removed_with_its_last_scope() {
 }
 
 #[test]
+fn additions_of_threads_are_not_lost() {
+    let scope = CustomMetrics::default();
+    for kind in [MetricKind::Gauge, MetricKind::Counter] {
+        let name = format!("metric_rs_added_{kind:?}");
+        let metric = scope.metric(kind, &name, "", &[]).unwrap();
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| (0..1000).for_each(|_| metric.add(1.0).unwrap()));
+            }
+        });
+        assert_eq!(metric.series.get(), 4000.0, "{name}");
+    }
+    let histogram = scope.metric(MetricKind::Histogram(&[1.0]), "metric_rs_added", "", &[]);
+    assert!(histogram.unwrap().add(1.0).is_err());
+}
+
+#[test]
 fn family_is_removed_with_its_last_series() {
     let name = "metric_rs_removed";
     let create = |scope: &CustomMetrics, counter: bool, label: &str, value: &str| {

@@ -148,7 +148,13 @@ impl Metrics {
                     *last = update.value;
                 }
             }
-            metric_kind::GAUGE => drop(metric.put(update.value)),
+            // Gauges of several children may share one too: what a child adds must not replace what others have added.
+            metric_kind::GAUGE => {
+                if update.set {
+                    let _ = metric.put(update.value);
+                }
+                let _ = metric.add(update.added);
+            }
             _ => update.observations.iter().for_each(|value| drop(metric.put(*value))),
         }
     }

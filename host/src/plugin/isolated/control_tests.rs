@@ -18,6 +18,28 @@ fn number_of_a_series_is_not_used_twice() {
 }
 
 #[test]
+fn additions_of_several_children_to_one_gauge_add_up() {
+    let gauge = Metric { kind: metric_kind::GAUGE, ..metric(1, "control_rs_gauge") };
+    let (mut first, mut second) = (Metrics::default(), Metrics::default());
+    first.create(gauge.clone()).unwrap();
+    second.create(gauge).unwrap();
+    let update = |set: Option<f64>, added| MetricValue {
+        number: 1,
+        set: set.is_some(),
+        value: set.unwrap_or_default(),
+        added,
+        ..MetricValue::default()
+    };
+    let value = |metrics: &Metrics| metrics.by_number[&1].metric.series.get();
+    first.put(&update(None, 3.0));
+    second.put(&update(None, -1.0));
+    first.put(&update(None, 2.0));
+    assert_eq!((value(&first), value(&second)), (4.0, 4.0));
+    second.put(&update(Some(10.0), 0.5));
+    assert_eq!(value(&first), 10.5);
+}
+
+#[test]
 fn reports_of_a_child_count_for_its_model_and_end_with_it() {
     let mut reports = Reports::new("model control_rs:7");
     let report = |scope, bytes| MemoryReport {

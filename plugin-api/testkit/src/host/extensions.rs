@@ -188,6 +188,25 @@ pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *
     })
 }
 
+pub(super) unsafe extern "C" fn metric_add(metric: *mut Metric, value: f64) -> *mut Error {
+    entry("metric_add", |state| {
+        let found = state.metrics.get(&id_of(METRIC, metric, "metric")?).copied();
+        let Some((scope, index, kind)) = found else {
+            return misuse("a metric was used after it was freed");
+        };
+        let record = state.scopes.get_mut(&scope).and_then(|s| s.metrics.get_mut(index));
+        let Some(MetricRecord { value: now, .. }) = record else { return Ok(()) };
+        match kind {
+            metric_kind::COUNTER if value < 0.0 || value.is_nan() => {
+                return misuse(format!("{value} was added to a counter"));
+            }
+            metric_kind::HISTOGRAM => return misuse("a histogram has no value to add to"),
+            _ => *now += value,
+        }
+        Ok(())
+    })
+}
+
 pub(super) unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
     let state = super::state();
     let found = id_of(METRIC, metric, "metric").ok().and_then(|id| state.metrics.get(&id));

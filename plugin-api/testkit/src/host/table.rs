@@ -46,6 +46,7 @@ static METRICS_TABLE: MetricsExtension = MetricsExtension {
     metric_put: extensions::metric_put,
     metric_get: extensions::metric_get,
     metric_free: extensions::metric_free,
+    metric_add: extensions::metric_add,
 };
 
 static HISTOGRAMS_TABLE: HistogramsExtension = HistogramsExtension {

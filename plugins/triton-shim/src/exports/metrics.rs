@@ -112,13 +112,10 @@ export! {
     /// Adds to a counter, not less than 0, or to a gauge.
     fn TRITONSERVER_MetricIncrement(metric: Live<Metric>, value: f64) {
         only(&metric, &[kind::COUNTER, kind::GAUGE], "incremented")?;
-        if metric.kind == kind::GAUGE {
-            metric.increment_gauge(value)?;
-        } else if value < 0.0 {
+        if metric.kind == kind::COUNTER && value < 0.0 {
             return Err(Fault::invalid("a counter cannot be incremented by a negative value"));
-        } else {
-            metric.put(value)?;
         }
+        metric.add(value)?;
     }
 
     /// Sets a gauge.

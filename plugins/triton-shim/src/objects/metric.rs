@@ -9,7 +9,7 @@ use crate::scope::Scope;
 use std::ffi::CString;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use trtserver_plugin_api::abi::extensions::{self, metric_kind};
 use trtserver_plugin_api::abi::types::Param;
 
@@ -38,8 +38,6 @@ pub struct Metric {
     /// The family's kind, which may be asked for after the family.
     pub kind: i32,
     raw: *mut extensions::Metric,
-    /// Held while a gauge is read and set.
-    incrementing: Mutex<()>,
     scope: Arc<Scope>,
 }
 
@@ -126,7 +124,7 @@ impl Metric {
         });
         created.ok_or_else(closed)??;
         family.metrics.fetch_add(1, Ordering::AcqRel);
-        Ok(Metric { family, kind: family.kind, raw, incrementing: Mutex::new(()), scope })
+        Ok(Metric { family, kind: family.kind, raw, scope })
     }
 
     pub fn value(&self) -> Result<f64> {
@@ -145,10 +143,14 @@ impl Metric {
         put.ok_or_else(closed)?
     }
 
-    /// Adds to a gauge, which the host can only set.
-    pub fn increment_gauge(&self, value: f64) -> Result<()> {
-        let _held = self.incrementing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.put(self.value()? + value)
+    /// Adds to a counter or gauge, whichever instance or model else does so.
+    pub fn add(&self, value: f64) -> Result<()> {
+        let extension = host::metrics().ok_or_else(closed)?;
+        let added = self.scope.with(|host, _| {
+            // SAFETY: as in `put`.
+            unsafe { host::taken(host, (extension.metric_add)(self.raw, value)) }
+        });
+        added.ok_or_else(closed)?
     }
 
     /// Takes the metric off the page.

@@ -49,8 +49,16 @@ struct Watcher {
     number: u64,
     key: Vec<String>,
     marked: AtomicBool,
-    /// Of a histogram: what was not sent.
-    observations: Option<Mutex<Vec<f64>>>,
+    changes: Changes,
+}
+
+/// What was not sent of a series.
+enum Changes {
+    /// The value of the series says it.
+    Counter,
+    /// The value that was set, and what was added since.
+    Gauge(Mutex<(Option<f64>, f64)>),
+    Histogram(Mutex<Vec<f64>>),
 }
 
 /// Forwards all metrics from here on.
@@ -120,7 +128,11 @@ impl Forwarder {
             number,
             key: key.clone(),
             marked: AtomicBool::new(false),
-            observations: (kind == metric_kind::HISTOGRAM).then(Mutex::default),
+            changes: match new.kind {
+                MetricKind::Counter => Changes::Counter,
+                MetricKind::Gauge => Changes::Gauge(Mutex::default()),
+                MetricKind::Histogram(_) => Changes::Histogram(Mutex::default()),
+            },
         });
         let (value, of_state) = (new.series.clone(), Arc::clone(&watcher));
         let watched = Watched { value, watcher: of_state, uses: 1 };
@@ -141,28 +153,49 @@ impl Forwarder {
 
 impl Watcher {
     fn send(&self, value: f64) {
-        let observations = self.observations.as_ref().map(|all| std::mem::take(&mut *all.lock()));
-        self.forwarder.control.send(control_message::Kind::Value(MetricValue {
-            number: self.number,
-            value,
-            observations: observations.unwrap_or_default(),
-            removed: false,
-        }));
+        let mut message = MetricValue { number: self.number, value, ..MetricValue::default() };
+        match &self.changes {
+            Changes::Counter => {}
+            Changes::Gauge(changes) => {
+                let (set, added) = std::mem::take(&mut *changes.lock());
+                (message.set, message.value) = (set.is_some(), set.unwrap_or_default());
+                message.added = added;
+            }
+            Changes::Histogram(all) => message.observations = std::mem::take(&mut *all.lock()),
+        }
+        self.forwarder.control.send(control_message::Kind::Value(message));
+    }
+
+    /// Has the sending thread send this series.
+    fn mark(&self) {
+        if !self.marked.swap(true, Ordering::AcqRel) {
+            let _ = self.forwarder.wake.send(());
+        }
     }
 }
 
 impl SeriesWatcher for Watcher {
     fn put(&self, value: f64) {
-        let full = self.observations.as_ref().is_some_and(|all| {
-            let mut all = all.lock();
-            all.push(value);
-            all.len() >= MAX_OBSERVATIONS
-        });
-        if full {
-            self.send(value);
-        } else if !self.marked.swap(true, Ordering::AcqRel) {
-            let _ = self.forwarder.wake.send(());
+        match &self.changes {
+            Changes::Counter => {}
+            Changes::Gauge(changes) => *changes.lock() = (Some(value), 0.0),
+            Changes::Histogram(all) => {
+                let mut all = all.lock();
+                all.push(value);
+                if all.len() >= MAX_OBSERVATIONS {
+                    drop(all);
+                    return self.send(value);
+                }
+            }
         }
+        self.mark();
+    }
+
+    fn added(&self, value: f64) {
+        if let Changes::Gauge(changes) = &self.changes {
+            changes.lock().1 += value;
+        }
+        self.mark();
     }
 
     fn removed(&self) {
@@ -172,6 +205,10 @@ impl SeriesWatcher for Watcher {
         if watched.uses > 0 {
             // It was created again meanwhile.
             return;
+        }
+        if self.marked.swap(false, Ordering::AcqRel) {
+            // Other processes may share the series, which then stays.
+            self.send(watched.value.get());
         }
         state.numbers.remove(&self.key);
         state.watched.remove(&self.number);

@@ -323,7 +323,7 @@ pub struct Metric {
 pub struct MetricValue {
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    /// Of a counter or gauge.
+    /// Of a counter, or of a gauge with `set`.
     #[prost(double, tag = "2")]
     pub value: f64,
     /// Of a histogram: since the last message.
@@ -332,6 +332,12 @@ pub struct MetricValue {
     /// The backend has removed the metric.
     #[prost(bool, tag = "4")]
     pub removed: bool,
+    /// Of a gauge: it was set since the last message.
+    #[prost(bool, tag = "5")]
+    pub set: bool,
+    /// Of a gauge: added since then.
+    #[prost(double, tag = "6")]
+    pub added: f64,
 }
 
 /// Replaces the former report of the scope for that memory; 0 bytes: there is none any more.
