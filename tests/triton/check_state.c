@@ -34,6 +34,16 @@ static Error *one(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *
   MUST(TRITONBACKEND_StateBufferAttributes(state, &attributes));
   MUST(TRITONSERVER_BufferAttributesByteSize(attributes, &size));
   EXPECT(TRITONBACKEND_StateBufferAttributes, size == 4);
+  /* Another size is another buffer; the same size is the same one. */
+  void *same = NULL;
+  MUST(TRITONBACKEND_StateBuffer(state, &same, 4, &kind, &device));
+  EXPECT(TRITONBACKEND_StateBuffer, same == buffer);
+  MUST(TRITONBACKEND_StateBuffer(state, &buffer, 4096, &kind, &device));
+  memset(buffer, 0x55, 4096);
+  MUST(TRITONBACKEND_StateBufferAttributes(state, &attributes));
+  MUST(TRITONSERVER_BufferAttributesByteSize(attributes, &size));
+  EXPECT(TRITONBACKEND_StateBufferAttributes, size == 4096);
+  MUST(TRITONBACKEND_StateBuffer(state, &buffer, 4, &kind, &device));
   *(int32_t *)buffer = values[0] == 0 ? -1 : sum;
   if (values[0] != 0) MUST(TRITONBACKEND_StateUpdate(state));
 

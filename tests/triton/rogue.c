@@ -239,6 +239,16 @@ static int run(const char *command, TRITONBACKEND_ModelInstance *instance, TRITO
       note(TRITONSERVER_ErrorNew(CODE_INTERNAL, "a parameter at a null pointer was made"));
     }
   }
+  COMMAND("no_message")
+  {
+    Error *error = TRITONSERVER_ErrorNew(CODE_INTERNAL, NULL);
+    note(error);
+  }
+  COMMAND("misuse_often")
+  {
+    for (int i = 0; i < 2000; i++) note(TRITONBACKEND_RequestInputCount(NULL, &count));
+    note(NULL);
+  }
   COMMAND("add_to_gauge") note(add_to_gauge());
   COMMAND("use_survivor")
   {

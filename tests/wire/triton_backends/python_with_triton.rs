@@ -13,7 +13,7 @@ fn models_answer() {
         .backend_dir(Triton::backends())
         .copy_models(MODELS)
         .start();
-    python_v2(&server, SCRIPT, &["--without=timeout", "--without=errors-in-streams"]);
+    python_v2(&server, SCRIPT, &["--without=errors-in-streams"]);
     assert!(server.stop().success());
 }
 

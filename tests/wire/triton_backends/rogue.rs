@@ -71,9 +71,10 @@ const REFUSED: [(&str, &str, &str); 13] = [
 ];
 
 /// Errors without misuse: command, and parts of the message.
-const ERRORS: [(&str, &[&str]); 15] = [
+const ERRORS: [(&str, &[&str]); 16] = [
     ("unknown_input", &["NONE"]),
     ("far_input", &["4000000000"]),
+    ("no_message", &["the backend gave no message"]),
     ("no_json", &["failed to parse the message"]),
     ("allocate_all", &["1152921504606846976"]),
     ("no_response", &["the backend released the request without a final response"]),
@@ -138,6 +139,10 @@ fn misuse_is_refused() {
             assert_eq!(response.status, 200, "{command}: {}", response.text());
             works(&server, "m", &format!("after {command}"));
         }
+        // A backend that misuses the interface for every request must not fill the log, and the log says that it is not complete.
+        assert_eq!(infer(&server, "m", "misuse_often").status, 200);
+        server.wait_for_log_with(&["misuse 1000", "further ones are not logged"]);
+        works(&server, "m", "after misuse_often");
         assert!(server.stop().success());
     }
 }

@@ -1,6 +1,6 @@
 //! `TRITONSERVER_Error*`: making, reading and deleting errors.
 
-use super::guard::{Ended, Text, export};
+use super::guard::{Ended, Text, TextMaybe, export};
 use crate::handles::{Live, create, free};
 use crate::host::owned;
 use crate::objects::error::Error;
@@ -8,10 +8,11 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 
 export! {
-    /// A new error, owned by the caller. The text is copied.
-    fn TRITONSERVER_ErrorNew(code: c_int, msg: Text) -> *mut Error, ptr::null_mut(); {
+    /// A new error, owned by the caller. The text is copied. One without a text is an error all the same: null would be success.
+    fn TRITONSERVER_ErrorNew(code: c_int, msg: TextMaybe) -> *mut Error, ptr::null_mut(); {
         let code = u32::try_from(code).unwrap_or_default();
-        Ok(create(Error { code, message: owned(&msg.text()) }).raw())
+        let text = msg.0.as_ref().map_or("the backend gave no message (msg is null)".into(), Text::text);
+        Ok(create(Error { code, message: owned(&text) }).raw())
     }
 
     /// Frees an error; null is allowed.

@@ -7,7 +7,7 @@ use crate::scope;
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An argument: `C` as the backend passes it, `Self` as the body of a function uses it.
 pub trait Argument: Sized {
@@ -251,8 +251,8 @@ fn caught<T>(function: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// Misuses that are written to the log; a backend may make the same mistake for every request.
-const LOGGED_MOST: u32 = 1000;
-static LOGGED: AtomicU32 = AtomicU32::new(0);
+const LOGGED_MOST: u64 = 1000;
+static LOGGED: AtomicU64 = AtomicU64::new(0);
 
 /// Names backend and function in a misuse, and logs it.
 fn reported(function: &str, fault: Fault) -> Fault {
@@ -261,10 +261,15 @@ fn reported(function: &str, fault: Fault) -> Fault {
         Some(scope) => fault.context(format_args!("backend '{}': {function}", scope.backend())),
         None => fault.context(function),
     };
-    if let Some(scope) = scope
-        && LOGGED.fetch_add(1, Ordering::Relaxed) < LOGGED_MOST
-    {
-        scope.error(&fault.text);
+    if let Some(scope) = scope {
+        match LOGGED.fetch_add(1, Ordering::Relaxed) {
+            n if n + 1 < LOGGED_MOST => scope.error(&fault.text),
+            n if n + 1 == LOGGED_MOST => scope.error(&format!(
+                "{} (this was misuse {LOGGED_MOST} in this process; further ones are not logged)",
+                fault.text
+            )),
+            _ => {}
+        }
     }
     fault
 }

@@ -41,7 +41,7 @@ export! {
         state.set(host.reply.add_state(output)?.raw());
     }
 
-    /// Memory for a state, owned by the request; again the same for the same size. Memory type and id: preferred, then actual.
+    /// Memory for a state, owned by the request; again the same for the same size, and new for another one. Memory type and id: preferred, then actual.
     fn TRITONBACKEND_StateBuffer(
         state: Live<State>,
         buffer: Out<*mut c_void>,

@@ -8,6 +8,7 @@ use crate::host::{self, host, view};
 use smallvec::SmallVec;
 use std::ffi::CString;
 use std::ptr;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::types::{self, Buf, Memory, Str};
@@ -101,6 +102,20 @@ impl Output {
         let p = own.as_mut_ptr().cast();
         *buffer = Buffer::Own(own, bytes);
         Ok((p, Memory::CPU))
+    }
+
+    /// Memory of this library of another size, in place of what was allocated before, whose contents are lost.
+    ///
+    /// # Errors
+    /// The system has no memory; what was allocated stays.
+    pub fn reallocate(&self, bytes: u64) -> Result<*mut u8> {
+        let mut own = own_memory(bytes)?;
+        let p = own.as_mut_ptr().cast();
+        *self.buffer() = Buffer::Own(own, bytes);
+        if let Some(attributes) = self.attributes.get() {
+            attributes.bytes.store(bytes, Ordering::Relaxed);
+        }
+        Ok(p)
     }
 
     fn of_host(&self, bytes: u64, preferred: Memory) -> Result<Buf> {

@@ -5,7 +5,7 @@ use super::reply::Reply;
 use crate::fault::{Fault, Result};
 use crate::handles::{Kind, Live, Object};
 use std::sync::atomic::{AtomicBool, Ordering};
-use trtserver_plugin_api::abi::types::{self, Memory};
+use trtserver_plugin_api::abi::types;
 
 /// Valid as long as its request, or a response or factory of it.
 pub struct State {
@@ -25,22 +25,17 @@ impl State {
         State { output, reply, committed: AtomicBool::new(false) }
     }
 
-    /// The buffer, which is allocated by the first call.
+    /// The buffer, which is allocated by the first call and by each with another size.
     ///
     /// # Errors
-    /// It has another size.
+    /// The system has no memory.
     pub fn buffer(&self, bytes: u64) -> Result<*mut u8> {
-        if let Buffer::Own(memory, size) = &mut *self.output.buffer() {
-            if *size == bytes {
-                return Ok(memory.as_mut_ptr().cast());
-            }
-            let name = String::from_utf8_lossy(self.output.name.bytes()).into_owned();
-            return Err(Fault::misuse(format_args!(
-                "the buffer of state '{name}' was allocated with {size} bytes, not {bytes}"
-            )));
+        if let Buffer::Own(memory, size) = &mut *self.output.buffer()
+            && *size == bytes
+        {
+            return Ok(memory.as_mut_ptr().cast());
         }
-        let (p, _) = self.output.allocate(bytes, Memory::CPU)?;
-        Ok(p)
+        self.output.reallocate(bytes)
     }
 
     /// # Errors
