@@ -189,7 +189,7 @@ fn settings_without_effect_are_warnings() {
                 "m/config.pbtxt:8:9 'optimization.cuda.graphs' has no effect: backend 'onnxruntime'",
             ),
             ("m", "m/config.pbtxt:9:20 'model_operations.op_library_filename' has no effect"),
-            ("m", "m/config.pbtxt:10:1 'runtime' of model 'm' is not supported yet"),
+            ("m", "m/config.pbtxt:10:1 'runtime' has no effect: a plugin of the server is found"),
             ("m", "batchstrategy.so' has no effect"),
             ("p", "p/config.pbtxt:6:1 'parameters' has no effect"),
             (

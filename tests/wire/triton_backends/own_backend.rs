@@ -4,7 +4,7 @@ use std::fs;
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::isolated::{process, processes};
 use trtserver_tests::triton_backends::{rogues, unusable};
-use trtserver_tests::{Running, parameters};
+use trtserver_tests::{Running, backends, parameters, probe};
 
 fn model(more: &[(&str, &str)]) -> String {
     format!(
@@ -32,6 +32,45 @@ fn refused(server: &Running, model: &str, parts: &[&str]) {
     for part in parts {
         assert!(says.contains(part), "{model}: no {part:?} in {says:?}");
     }
+}
+
+#[test]
+fn runtime_selects_another_library_file() {
+    let made = rogues(&["mine"]);
+    let library = made.path().join("mine/libtriton_mine.so");
+    let fast = made.path().join("mine/libtriton_fast.so");
+    fs::copy(&library, &fast).unwrap_or_else(|e| panic!("{}: {e}", fast.display()));
+    let of_model = |runtime: &str| model(&[]) + &format!("runtime: \"{runtime}\"\n");
+    let server = explicit()
+        .triton_start_line()
+        .backend_dir(backends())
+        .backend_dir(made.path())
+        .model("usual", model(&[]))
+        .model("fast", of_model("libtriton_fast.so"))
+        .model("own", of_model("own.so"))
+        .file("own/own.so", fs::read(&library).unwrap_or_else(|e| panic!("{e}")))
+        .model("none", of_model("libtriton_none.so"))
+        .model("path", of_model("../mine/libtriton_fast.so"))
+        .model("plugin", probe("plugin", &[]) + "runtime: \"libtriton_fast.so\"\n")
+        .start();
+    let libraries = [
+        ("usual", "mine/libtriton_mine.so"),
+        ("fast", "mine/libtriton_fast.so"),
+        ("own", "own/own.so"),
+    ];
+    for (name, library) in libraries {
+        assert_ok(server.load(name));
+        works(&server, name);
+        let maps = format!("/proc/{}/maps", process(&server, name).as_raw_nonzero());
+        let mapped = fs::read_to_string(&maps).unwrap_or_else(|e| panic!("{maps}: {e}"));
+        assert!(mapped.contains(library), "{name}: {mapped}");
+    }
+    refused(&server, "none", &["libtriton_none.so"]);
+    refused(&server, "path", &["runtime '../mine/libtriton_fast.so' must be the name of a file"]);
+    assert!(!server.log().contains("'runtime'"), "{}", server.log());
+    assert_ok(server.load("plugin"));
+    server.wait_for_log_with(&["model 'plugin'", "'runtime' has no effect"]);
+    assert!(server.stop().success());
 }
 
 #[test]

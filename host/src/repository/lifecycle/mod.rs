@@ -41,7 +41,6 @@
 //! that write; requests that found the old entry before it are still served by it.
 
 mod autocomplete; // missing configuration fields from the backend
-mod batch_strategy; // custom batching strategies that no backend runs
 mod control; // load, unload and index by request
 mod ensembles; // steps are loaded before an ensemble, ensembles reopened after a step
 pub(super) mod fingerprint; // what the files of a model looked like
@@ -49,6 +48,7 @@ mod inspect; // offline validation of a repository
 mod kept; // versions that a reload leaves open
 mod load; // one model: prepare, open, publish, retire
 mod model_locks; // one change at a time per model
+mod of_adapters; // settings that only adapted backends use
 mod overrides; // configuration and files of a load request
 mod prepare; // from directory to checked configuration
 mod prepared; // a model whose versions can be opened

@@ -17,8 +17,8 @@ use super::super::version_dirs::VersionDirs;
 use super::super::version_policy::{SelectedVersions, select_versions};
 use super::super::{Model, ModelTable, ensemble, model_id, warmup};
 use super::autocomplete::autocomplete;
-use super::batch_strategy::unused_batch_strategy;
 use super::kept::Unchanged;
+use super::of_adapters::without_effect;
 use super::prepared::{Builder, PreparedModel};
 use super::version_builder::{CompletedVersion, VersionBuilder};
 use super::{Fingerprint, Version};
@@ -188,7 +188,7 @@ impl Loader {
         let (backend, completed) =
             self.complete(&mut config, name, dir, &found, own.as_ref(), &request.cancel)?;
         if !backend.as_ref().is_some_and(|backend| backend.is_adapted()) {
-            unused_batch_strategy(&config, dir, &found).into_iter().for_each(&mut *warn);
+            without_effect(&config, dir, &found).into_iter().for_each(&mut *warn);
         }
         let support = instance_support(backend.as_deref());
         let checked = model_config::check(&config, &self.machine, &support, self.limits.instances);

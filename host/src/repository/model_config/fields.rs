@@ -228,7 +228,8 @@ const TABLE: &[Row] = &[
         "model_repository_agents.agents",
         &["name", "parameters.key", "parameters.value"],
     ),
-    row(Unsupported, "", &["response_cache.enable", "runtime"]),
+    row(Unsupported, "", &["response_cache.enable"]),
+    row(Backend, "", &["runtime"]),
     row(
         Server,
         "model_metrics.metric_control",

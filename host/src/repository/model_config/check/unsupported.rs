@@ -75,12 +75,6 @@ const TABLE: &[Row] = &[
         action: Warn,
         consequence: "instances run on any CPU core",
     },
-    Row {
-        field: "runtime",
-        is_set: |c| !c.runtime.is_empty(),
-        action: Warn,
-        consequence: "the plugin is found by the backend's name",
-    },
 ];
 
 /// A warning or an error for each row that applies.

@@ -23,7 +23,6 @@ fn each_unsupported_field_is_refused_or_warned_about() {
         ("instance_group.passive", true, "instance_group { passive: true }"),
         ("instance_group.rate_limiter", false, "instance_group { rate_limiter {} }"),
         ("instance_group.host_policy", false, "instance_group { host_policy: 'p' }"),
-        ("runtime", false, "runtime: 'r.so'"),
     ] {
         let start = format!("'{field}' of model 'm' is not supported yet: ");
         let message = match check(&parse(&format!("name: 'm' {text}"))) {
@@ -47,6 +46,6 @@ fn disabled_features_are_accepted() {
     assert_eq!(check(&parse(text)), (vec![], vec![]));
     let decoupled = "name: 'm' model_transaction_policy { decoupled: true }";
     assert_eq!(check(&parse(decoupled)), (vec![], vec![]));
-    let two = "name: 'm' runtime: 'r.so' instance_group { rate_limiter {} }";
+    let two = "name: 'm' response_cache { enable: true } instance_group { rate_limiter {} }";
     assert_eq!(check(&parse(two)).0.len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Warnings about custom batching strategies that no backend runs.
+//! Warnings about settings that only the adapter of Triton's backends uses, in models of other backends.
 
 use super::super::model_config::Warning;
 use super::super::version_dirs::VersionDirs;
@@ -10,9 +10,9 @@ const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
 /// Its name in the directory of a model or version.
 const FILE: &str = "batchstrategy.so";
 
-/// Warnings of libraries that select the requests of a batch, which Triton would load for this model. Only the adapter of its
-/// backends does that here.
-pub(super) fn unused_batch_strategy(
+/// Warnings of a file name of the backend's library, and of libraries that select the requests of a batch, which Triton would load
+/// for this model. Only the adapter of its backends does that here.
+pub(super) fn without_effect(
     config: &ModelConfig,
     dir: &Path,
     found: &VersionDirs,
@@ -30,5 +30,12 @@ pub(super) fn unused_batch_strategy(
              selects the requests of a batch"
         ),
     });
-    unused.collect()
+    let runtime = (!config.runtime.is_empty()).then(|| Warning {
+        field: "runtime".to_owned(),
+        message: format!(
+            "'runtime' has no effect: a plugin of the server is found by the name of the backend, not by the file name '{}'",
+            config.runtime
+        ),
+    });
+    runtime.into_iter().chain(unused).collect()
 }
