@@ -33,6 +33,7 @@ const CONTRACT: Source = Source {
         "check_factory.c",
         "check_model.c",
         "check_nested.c",
+        "check_own_request.c",
         "check_requests.c",
         "check_responses.c",
         "check_state.c",
@@ -109,6 +110,12 @@ fn build(source: &Source, soname: &str) -> TempDir {
 }
 
 const ONE_INSTANCE: &str = "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+const PRIORITIES: &str = "dynamic_batching { priority_levels: 5 default_priority_level: 2 }\n";
+/// Triton allows profiles only for this platform.
+const PROFILES: &str = r#"platform: "tensorrt_plan"
+instance_group [ { kind: KIND_CPU count: 1 profile: [ "0", "7" ]
+  secondary_devices [ { kind: KIND_NVDLA device_id: 1 } ] } ]
+"#;
 const WORDS: &str = r#"{ name: "WORDS" data_type: TYPE_STRING dims: [ -1 ] }"#;
 const TEXT: &str = r#"{ name: "TEXT" data_type: TYPE_STRING dims: [ -1 ] }"#;
 const STATE: &str = r#"sequence_batching { state [ { input_name: "SUM_IN" output_name: "SUM" data_type: TYPE_INT32 dims: [ 1 ]
@@ -117,6 +124,17 @@ const STATE: &str = r#"sequence_batching { state [ { input_name: "SUM_IN" output
 
 /// The models of tests/python/triton_contract.py: name and configuration.
 pub fn contract_models() -> Vec<(&'static str, String)> {
+    models().into_iter().filter(|(name, _)| *name != UNUSED).collect()
+}
+
+/// The model that checks answers of this server that are not Triton's: name and configuration.
+pub fn unused_model() -> Option<(&'static str, String)> {
+    models().into_iter().find(|(name, _)| *name == UNUSED)
+}
+
+const UNUSED: &str = "unused";
+
+fn models() -> Vec<(&'static str, String)> {
     let model = |name: &'static str, input: &str, output: &str, more: &str| {
         let check = if matches!(name, "plain" | "inner") { "" } else { name };
         let tensor = |name| format!("{{ name: \"{name}\" data_type: TYPE_INT32 dims: [ 4 ] }}");
@@ -135,7 +153,7 @@ pub fn contract_models() -> Vec<(&'static str, String)> {
     let decoupled = format!("{ONE_INSTANCE}model_transaction_policy {{ decoupled: true }}\n");
     vec![
         model("plain", "", "", ""),
-        model("inner", "", "", ONE_INSTANCE),
+        model("inner", "", "", &format!("{ONE_INSTANCE}{PRIORITIES}")),
         model("values", "", "", ONE_INSTANCE),
         model("requests", TEXT, WORDS, ONE_INSTANCE),
         model("responses", "", WORDS, &format!("{ONE_INSTANCE}dynamic_batching {{ }}\n")),
@@ -143,6 +161,8 @@ pub fn contract_models() -> Vec<(&'static str, String)> {
         model("state", "", "", &format!("{ONE_INSTANCE}{STATE}")),
         model("nested", "", "", ONE_INSTANCE),
         model("cancel", "", "", ONE_INSTANCE),
+        model("profiles", "", "", PROFILES),
+        model(UNUSED, "", "", ONE_INSTANCE),
         ("complete", format!("backend: \"contract\"\n{}", parameters(&[("check", "complete")]))),
     ]
 }

@@ -214,7 +214,7 @@ Error *check_instance(TRITONBACKEND_ModelInstance *instance)
   EXPECT(TRITONBACKEND_ModelInstanceProfileCount, count == (profiles ? 2u : 0u));
   if (profiles) {
     MUST(TRITONBACKEND_ModelInstanceProfileName(instance, 1, &text));
-    EXPECT_TEXT(TRITONBACKEND_ModelInstanceProfileName, text, "large");
+    EXPECT_TEXT(TRITONBACKEND_ModelInstanceProfileName, text, "7");
   }
   REFUSES(ANY, TRITONBACKEND_ModelInstanceProfileName(instance, count, &text));
   MUST(TRITONBACKEND_ModelInstanceSecondaryDeviceCount(instance, &count));

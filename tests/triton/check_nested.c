@@ -65,6 +65,14 @@ static Error *query(
   return NULL;
 }
 
+static Error *attributes(
+    TRITONSERVER_ResponseAllocator *allocator, const char *tensor, TRITONSERVER_BufferAttributes *of, void *user,
+    void *buffer_user)
+{
+  (void)allocator, (void)tensor, (void)of, (void)user, (void)buffer_user;
+  return NULL;
+}
+
 static void request_released(TRITONSERVER_InferenceRequest *request, uint32_t flags, void *user)
 {
   Call *call = user;
@@ -96,6 +104,7 @@ static Error *server(TRITONSERVER_Server *server)
   TRITONSERVER_InferenceRequest *request = NULL;
   REFUSES(ANY, TRITONSERVER_InferenceRequestNew(&request, server, "no_such_model", -1));
   /* Loading needs model control, which the test's server does not have. */
+  REFUSES(ANY, TRITONSERVER_ServerLoadModel(server, "no_such_model"));
   REFUSES(ANY, TRITONSERVER_ServerLoadModelWithParameters(server, "no_such_model", NULL, 0));
   REFUSES(ANY, TRITONSERVER_ServerUnloadModel(server, "no_such_model"));
   REFUSES(ANY, TRITONSERVER_ServerUnloadModelAndDependents(server, "no_such_model"));
@@ -137,6 +146,12 @@ static Error *read_response(TRITONSERVER_InferenceResponse *response, Call *call
   int64_t id = 99;
   void *user = NULL;
   MUST(TRITONSERVER_InferenceResponseError(response));
+  int64_t version = 99;
+  MUST(TRITONSERVER_InferenceResponseModel(response, &name, &version));
+  EXPECT_TEXT(TRITONSERVER_InferenceResponseModel, name, "inner");
+  EXPECT(TRITONSERVER_InferenceResponseModel, version == 1);
+  MUST(TRITONSERVER_InferenceResponseId(response, &name));
+  EXPECT_TEXT(TRITONSERVER_InferenceResponseId, name, "nested");
   MUST(TRITONSERVER_InferenceResponseOutputCount(response, &count));
   EXPECT(TRITONSERVER_InferenceResponseOutputCount, count == 1);
   MUST(TRITONSERVER_InferenceResponseOutput(
@@ -170,6 +185,7 @@ static Error *infer(TRITONSERVER_Server *server, const void *data)
 
   MUST(TRITONSERVER_ResponseAllocatorNew(&allocator, allocate, free_output, start));
   MUST(TRITONSERVER_ResponseAllocatorSetQueryFunction(allocator, query));
+  MUST(TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction(allocator, attributes));
   MUST(TRITONSERVER_InferenceRequestNew(&request, server, "inner", -1));
   TRY(describe(request, data));
   MUST(TRITONSERVER_InferenceRequestSetReleaseCallback(request, request_released, &call));
@@ -201,6 +217,11 @@ Error *check_nested(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request
   const void *data = NULL;
   uint64_t bytes = 0;
   TRY(server(model->server));
+  TRY(check_own_request(model->server));
+  /* The host's requests and the backend's own are of one type. */
+  bool cancelled = true;
+  MUST(TRITONSERVER_InferenceRequestIsCancelled((TRITONSERVER_InferenceRequest *)*requests, &cancelled));
+  EXPECT(TRITONSERVER_InferenceRequestIsCancelled, !cancelled);
   TRY(read_input(*requests, "INPUT0", &data, &bytes));
   TRY(infer(model->server, data));
   TRY(echo(*requests, FINAL));

@@ -1,4 +1,5 @@
-/* Checks of the names that no backend calls: each answers, and refuses what it does not do. */
+/* Checks of this server's own answers, which are not Triton's: functions that it refuses, and those of traces, which it writes itself
+ * so that a backend's is null. */
 
 #include "checks.h"
 #include "unused.h"
@@ -7,30 +8,21 @@
 TRITON_UNUSED(X)
 #undef X
 
-Error *TRITONSERVER_ApiVersion(uint32_t *major, uint32_t *minor);
-Error *TRITONREPOAGENT_ApiVersion(uint32_t *major, uint32_t *minor);
-Error *TRITONCACHE_ApiVersion(uint32_t *major, uint32_t *minor);
-const char *TRITONSERVER_ParameterTypeString(int type);
-const char *TRITONSERVER_InferenceTraceLevelString(int level);
-const char *TRITONSERVER_InferenceTraceActivityString(int activity);
-
 Error *check_unused(void)
 {
-  uint32_t major = 0, minor = 0;
+  TRITONSERVER_InferenceTrace *child = UNSET;
+  const char *context = NULL;
 #define X(name)                                                        \
   do {                                                                 \
     MISUSE(name(NULL, NULL, NULL, NULL, NULL, NULL)); \
   } while (0);
   TRITON_UNUSED(X)
 #undef X
-  MUST(TRITONSERVER_ApiVersion(&major, &minor));
-  EXPECT(TRITONSERVER_ApiVersion, major == 1);
-  MUST(TRITONREPOAGENT_ApiVersion(&major, &minor));
-  EXPECT(TRITONREPOAGENT_ApiVersion, major == 0 || major == 1);
-  MUST(TRITONCACHE_ApiVersion(&major, &minor));
-  EXPECT(TRITONCACHE_ApiVersion, major == 0 || major == 1);
-  EXPECT_TEXT(TRITONSERVER_ParameterTypeString, TRITONSERVER_ParameterTypeString(PARAMETER_INT), "INT");
-  EXPECT(TRITONSERVER_InferenceTraceLevelString, TRITONSERVER_InferenceTraceLevelString(4) != NULL);
-  EXPECT(TRITONSERVER_InferenceTraceActivityString, TRITONSERVER_InferenceTraceActivityString(0) != NULL);
+  MUST(TRITONSERVER_InferenceTraceReportActivity(NULL, now(), "point"));
+  MUST(TRITONSERVER_InferenceTraceSpawnChildTrace(NULL, &child));
+  EXPECT(TRITONSERVER_InferenceTraceSpawnChildTrace, child == NULL);
+  MUST(TRITONSERVER_InferenceTraceContext(NULL, &context));
+  EXPECT_TEXT(TRITONSERVER_InferenceTraceContext, context, "");
+  MUST(TRITONSERVER_InferenceTraceDelete(NULL));
   return NULL;
 }

@@ -54,6 +54,24 @@ static Error *texts(void)
   return NULL;
 }
 
+static Error *versions(void)
+{
+  uint32_t major = 99, minor = 99;
+  MUST(TRITONSERVER_ApiVersion(&major, &minor));
+  EXPECT(TRITONSERVER_ApiVersion, major == 1 && minor >= 34);
+  MUST(TRITONREPOAGENT_ApiVersion(&major, &minor));
+  EXPECT(TRITONREPOAGENT_ApiVersion, major == 0 && minor == 1);
+  MUST(TRITONCACHE_ApiVersion(&major, &minor));
+  if (major != 0 || minor != 1) {
+    return failed(__FILE__, __LINE__, "TRITONCACHE_ApiVersion: expected 0.1, found %u.%u", major, minor);
+  }
+  EXPECT_TEXT(TRITONSERVER_ParameterTypeString, TRITONSERVER_ParameterTypeString(PARAMETER_INT), "INT");
+  EXPECT_TEXT(TRITONSERVER_InferenceTraceLevelString, TRITONSERVER_InferenceTraceLevelString(4), "TIMESTAMPS");
+  EXPECT_TEXT(
+      TRITONSERVER_InferenceTraceActivityString, TRITONSERVER_InferenceTraceActivityString(0), "REQUEST_START");
+  return NULL;
+}
+
 static Error *messages(void)
 {
   static const char TEXT[] = "{\"a\":[1,2.5,\"x\"],\"b\":{\"c\":18446744073709551615}} and bytes beyond the message";
@@ -145,6 +163,7 @@ static Error *metrics(void)
   TRITONSERVER_Metric *counter = NULL, *gauge = NULL, *histogram = NULL;
   TRITONSERVER_MetricArgs *args = NULL;
   double value = -1;
+  int kind = 99;
   TRITONSERVER_Parameter *label = TRITONSERVER_ParameterNew("source", PARAMETER_STRING, "probe");
   const TRITONSERVER_Parameter *labels[] = {label};
   TRY(metric_family(METRIC_COUNTER, "contract_counter", &counters));
@@ -154,6 +173,8 @@ static Error *metrics(void)
 
   MUST(TRITONSERVER_MetricNew(&counter, counters, labels, 1));
   MUST(TRITONSERVER_MetricNewWithArgs(&gauge, gauges, labels, 1, NULL));
+  MUST(TRITONSERVER_GetMetricKind(gauge, &kind));
+  EXPECT(TRITONSERVER_GetMetricKind, kind == METRIC_GAUGE);
   TRITONSERVER_ParameterDelete(label);
   MUST(TRITONSERVER_MetricIncrement(counter, 2.5));
   MUST(TRITONSERVER_MetricValue(counter, &value));
@@ -190,6 +211,7 @@ Error *check_values(void)
 {
   TRY(errors());
   TRY(texts());
+  TRY(versions());
   TRY(messages());
   TRY(attributes());
   TRY(parameters());

@@ -24,6 +24,8 @@ Error *check_values(void);
 Error *check_model(TRITONBACKEND_Model *model);
 Error *check_complete(TRITONBACKEND_Model *model);
 Error *check_unused(void);
+/* In TRITONBACKEND_ModelInstanceExecute, before a request is sent. */
+Error *check_own_request(TRITONSERVER_Server *server);
 /* In TRITONBACKEND_ModelInstanceInitialize. */
 Error *check_instance(TRITONBACKEND_ModelInstance *instance);
 /* In TRITONBACKEND_ModelInstanceExecute. A check that fails returns its error, with all requests still the host's. */

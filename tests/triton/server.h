@@ -1,11 +1,15 @@
-/* What the host exports for backends besides: the names of tritonserver.h that backends use. `unused.h` lists the others. */
+/* What the host exports for backends besides: the names of tritonserver.h that it does not refuse. `unused.h` lists the others. */
 
 #ifndef TRITON_SERVER_H
 #define TRITON_SERVER_H
 
 #include "values.h"
 
-/* Errors, log, texts, messages. */
+/* Versions, errors, log, texts, messages. */
+Error *TRITONSERVER_ApiVersion(uint32_t *major, uint32_t *minor);
+Error *TRITONREPOAGENT_ApiVersion(uint32_t *major, uint32_t *minor);
+Error *TRITONCACHE_ApiVersion(uint32_t *major, uint32_t *minor);
+const char *TRITONSERVER_ParameterTypeString(int type);
 Error *TRITONSERVER_ErrorNew(int code, const char *message);
 void TRITONSERVER_ErrorDelete(Error *);
 int TRITONSERVER_ErrorCode(Error *);
@@ -41,6 +45,7 @@ void TRITONSERVER_ParameterDelete(TRITONSERVER_Parameter *);
 Error *TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **family, int kind, const char *name, const char *help);
 Error *TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily *);
 Error *TRITONSERVER_GetMetricFamilyKind(TRITONSERVER_MetricFamily *, int *kind);
+Error *TRITONSERVER_GetMetricKind(TRITONSERVER_Metric *, int *kind);
 Error *TRITONSERVER_MetricNew(
     TRITONSERVER_Metric **metric, TRITONSERVER_MetricFamily *, const TRITONSERVER_Parameter **labels, uint64_t count);
 Error *TRITONSERVER_MetricNewWithArgs(
@@ -57,6 +62,9 @@ Error *TRITONSERVER_MetricArgsDelete(TRITONSERVER_MetricArgs *);
 Error *TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_InferenceTrace *, uint64_t ns, const char *activity);
 Error *TRITONSERVER_InferenceTraceSpawnChildTrace(
     TRITONSERVER_InferenceTrace *, TRITONSERVER_InferenceTrace **child);
+Error *TRITONSERVER_InferenceTraceDelete(TRITONSERVER_InferenceTrace *);
+const char *TRITONSERVER_InferenceTraceLevelString(int level);
+const char *TRITONSERVER_InferenceTraceActivityString(int activity);
 Error *TRITONSERVER_InferenceTraceContext(TRITONSERVER_InferenceTrace *, const char **context);
 
 /* Nested inference. */
@@ -86,21 +94,42 @@ Error *TRITONSERVER_InferenceRequestSetReleaseCallback(TRITONSERVER_InferenceReq
 Error *TRITONSERVER_InferenceRequestSetResponseCallback(
     TRITONSERVER_InferenceRequest *, TRITONSERVER_ResponseAllocator *, void *allocator_user, ResponseArrived,
     void *user);
+Error *TRITONSERVER_InferenceRequestId(TRITONSERVER_InferenceRequest *, const char **id);
+Error *TRITONSERVER_InferenceRequestFlags(TRITONSERVER_InferenceRequest *, uint32_t *flags);
+Error *TRITONSERVER_InferenceRequestCorrelationId(TRITONSERVER_InferenceRequest *, uint64_t *id);
+Error *TRITONSERVER_InferenceRequestCorrelationIdString(TRITONSERVER_InferenceRequest *, const char **id);
+Error *TRITONSERVER_InferenceRequestPriority(TRITONSERVER_InferenceRequest *, uint32_t *priority);
+Error *TRITONSERVER_InferenceRequestPriorityUInt64(TRITONSERVER_InferenceRequest *, uint64_t *priority);
+Error *TRITONSERVER_InferenceRequestSetPriority(TRITONSERVER_InferenceRequest *, uint32_t priority);
+Error *TRITONSERVER_InferenceRequestSetPriorityUInt64(TRITONSERVER_InferenceRequest *, uint64_t priority);
+Error *TRITONSERVER_InferenceRequestTimeoutMicroseconds(TRITONSERVER_InferenceRequest *, uint64_t *timeout);
+Error *TRITONSERVER_InferenceRequestSetDoubleParameter(TRITONSERVER_InferenceRequest *, const char *key, double value);
+Error *TRITONSERVER_InferenceRequestIsCancelled(TRITONSERVER_InferenceRequest *, bool *cancelled);
+Error *TRITONSERVER_InferenceRequestRemoveInput(TRITONSERVER_InferenceRequest *, const char *name);
+Error *TRITONSERVER_InferenceRequestRemoveAllInputs(TRITONSERVER_InferenceRequest *);
+Error *TRITONSERVER_InferenceRequestRemoveAllInputData(TRITONSERVER_InferenceRequest *, const char *name);
+Error *TRITONSERVER_InferenceRequestRemoveRequestedOutput(TRITONSERVER_InferenceRequest *, const char *name);
+Error *TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs(TRITONSERVER_InferenceRequest *);
 Error *TRITONSERVER_InferenceRequestCancel(TRITONSERVER_InferenceRequest *);
 Error *TRITONSERVER_ResponseAllocatorNew(
     TRITONSERVER_ResponseAllocator **allocator, AllocateOutput, ReleaseOutput, StartOutput);
 Error *TRITONSERVER_ResponseAllocatorSetQueryFunction(TRITONSERVER_ResponseAllocator *, QueryOutput);
+Error *TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction(
+    TRITONSERVER_ResponseAllocator *, BufferAttributesOf);
 Error *TRITONSERVER_ResponseAllocatorDelete(TRITONSERVER_ResponseAllocator *);
 Error *TRITONSERVER_ServerInferAsync(
     TRITONSERVER_Server *, TRITONSERVER_InferenceRequest *, TRITONSERVER_InferenceTrace *);
 Error *TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *, const char *model, int64_t version, bool *ready);
 Error *TRITONSERVER_ServerModelTransactionProperties(
     TRITONSERVER_Server *, const char *model, int64_t version, uint32_t *flags, void **unused);
+Error *TRITONSERVER_ServerLoadModel(TRITONSERVER_Server *, const char *model);
 Error *TRITONSERVER_ServerLoadModelWithParameters(
     TRITONSERVER_Server *, const char *model, const TRITONSERVER_Parameter **parameters, uint64_t count);
 Error *TRITONSERVER_ServerUnloadModel(TRITONSERVER_Server *, const char *model);
 Error *TRITONSERVER_ServerUnloadModelAndDependents(TRITONSERVER_Server *, const char *model);
 Error *TRITONSERVER_InferenceResponseError(TRITONSERVER_InferenceResponse *);
+Error *TRITONSERVER_InferenceResponseModel(TRITONSERVER_InferenceResponse *, const char **model, int64_t *version);
+Error *TRITONSERVER_InferenceResponseId(TRITONSERVER_InferenceResponse *, const char **id);
 Error *TRITONSERVER_InferenceResponseOutputCount(TRITONSERVER_InferenceResponse *, uint32_t *count);
 Error *TRITONSERVER_InferenceResponseOutput(
     TRITONSERVER_InferenceResponse *, uint32_t index, const char **name, int *type, const int64_t **shape,

@@ -1,5 +1,5 @@
-/* Names of the host that no known backend calls, but that must exist: backends are opened with all of their imports resolved. They are
- * called with null arguments here, so their own types do not matter. */
+/* Names that this server exports and refuses: no known backend calls them, but they must exist, since backends are opened with all of
+ * their imports resolved. They are called with null arguments here, so their own types do not matter. */
 
 #ifndef TRITON_UNUSED_H
 #define TRITON_UNUSED_H
@@ -22,27 +22,8 @@
   X(TRITONREPOAGENT_ModelState) \
   X(TRITONREPOAGENT_SetState) \
   X(TRITONREPOAGENT_State) \
-  X(TRITONSERVER_GetMetricKind) \
   X(TRITONSERVER_InferenceRequestAddRawInput) \
-  X(TRITONSERVER_InferenceRequestCorrelationId) \
-  X(TRITONSERVER_InferenceRequestFlags) \
-  X(TRITONSERVER_InferenceRequestId) \
-  X(TRITONSERVER_InferenceRequestIsCancelled) \
-  X(TRITONSERVER_InferenceRequestPriority) \
-  X(TRITONSERVER_InferenceRequestPriorityUInt64) \
-  X(TRITONSERVER_InferenceRequestRemoveAllInputData) \
-  X(TRITONSERVER_InferenceRequestRemoveAllInputs) \
-  X(TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs) \
-  X(TRITONSERVER_InferenceRequestRemoveInput) \
-  X(TRITONSERVER_InferenceRequestRemoveRequestedOutput) \
-  X(TRITONSERVER_InferenceRequestSetDoubleParameter) \
-  X(TRITONSERVER_InferenceRequestSetPriority) \
-  X(TRITONSERVER_InferenceRequestSetPriorityUInt64) \
-  X(TRITONSERVER_InferenceRequestTimeoutMicroseconds) \
-  X(TRITONSERVER_InferenceResponseId) \
-  X(TRITONSERVER_InferenceResponseModel) \
   X(TRITONSERVER_InferenceResponseOutputClassificationLabel) \
-  X(TRITONSERVER_InferenceTraceDelete) \
   X(TRITONSERVER_InferenceTraceId) \
   X(TRITONSERVER_InferenceTraceModelName) \
   X(TRITONSERVER_InferenceTraceModelVersion) \
@@ -53,11 +34,9 @@
   X(TRITONSERVER_InferenceTraceTensorNew) \
   X(TRITONSERVER_MetricsDelete) \
   X(TRITONSERVER_MetricsFormatted) \
-  X(TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction) \
   X(TRITONSERVER_ServerDelete) \
   X(TRITONSERVER_ServerIsLive) \
   X(TRITONSERVER_ServerIsReady) \
-  X(TRITONSERVER_ServerLoadModel) \
   X(TRITONSERVER_ServerMetadata) \
   X(TRITONSERVER_ServerMetrics) \
   X(TRITONSERVER_ServerModelBatchProperties) \
@@ -111,7 +90,6 @@
   X(TRITONSERVER_ServerRegisterModelRepository) \
   X(TRITONSERVER_ServerSetExitTimeout) \
   X(TRITONSERVER_ServerStop) \
-  X(TRITONSERVER_ServerUnregisterModelRepository) \
-  X(TRITONSERVER_InferenceRequestCorrelationIdString)
+  X(TRITONSERVER_ServerUnregisterModelRepository)
 
 #endif

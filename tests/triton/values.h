@@ -78,6 +78,8 @@ typedef Error *(*ReleaseOutput)(
 typedef Error *(*StartOutput)(TRITONSERVER_ResponseAllocator *, void *user);
 typedef Error *(*QueryOutput)(
     TRITONSERVER_ResponseAllocator *, void *user, const char *tensor, size_t *bytes, int *kind, int64_t *id);
+typedef Error *(*BufferAttributesOf)(
+    TRITONSERVER_ResponseAllocator *, const char *tensor, TRITONSERVER_BufferAttributes *, void *user, void *buffer_user);
 typedef void (*RequestReleased)(TRITONSERVER_InferenceRequest *, uint32_t flags, void *user);
 typedef void (*ResponseArrived)(TRITONSERVER_InferenceResponse *, uint32_t flags, void *user);
 

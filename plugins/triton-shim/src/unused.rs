@@ -118,7 +118,6 @@ unsupported! {
         TRITONSERVER_MetricsFormatted;
 
     "this server has no repository agents":
-        TRITONREPOAGENT_ApiVersion
         TRITONREPOAGENT_ModelConfig
         TRITONREPOAGENT_ModelParameter
         TRITONREPOAGENT_ModelParameterCount
@@ -132,7 +131,6 @@ unsupported! {
         TRITONREPOAGENT_State;
 
     "this server has no response caches":
-        TRITONCACHE_ApiVersion
         TRITONCACHE_CacheEntryAddBuffer
         TRITONCACHE_CacheEntryBufferCount
         TRITONCACHE_CacheEntryGetBuffer

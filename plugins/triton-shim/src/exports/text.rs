@@ -33,6 +33,18 @@ export! {
         minor.set(34);
     }
 
+    /// Version of the interface of repository agents, whose other functions are refused.
+    fn TRITONREPOAGENT_ApiVersion(major: Out<u32>, minor: Out<u32>) {
+        major.set(0);
+        minor.set(1);
+    }
+
+    /// Version of the interface of response caches, whose other functions are refused.
+    fn TRITONCACHE_ApiVersion(major: Out<u32>, minor: Out<u32>) {
+        major.set(0);
+        minor.set(1);
+    }
+
     /// Name of a data type: a constant.
     fn TRITONSERVER_DataTypeString(datatype: c_int) -> *const c_char, c"<invalid>".as_ptr(); {
         Ok(data_type(datatype).0.as_ptr())
