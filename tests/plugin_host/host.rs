@@ -108,6 +108,7 @@ impl Host {
             max_rows: 8,
             profiles: vec![],
             nice: 0,
+            host_policy: "cpu".to_owned(),
             secondary_devices: Vec::new(),
         };
         let open = control_request::Kind::OpenInstance(facts);

@@ -114,7 +114,7 @@ const PRIORITIES: &str = "dynamic_batching { priority_levels: 5 default_priority
 /// Triton allows profiles only for this platform.
 const PROFILES: &str = r#"platform: "tensorrt_plan"
 instance_group [ { kind: KIND_CPU count: 1 profile: [ "0", "7" ]
-  secondary_devices [ { kind: KIND_NVDLA device_id: 1 } ] } ]
+  secondary_devices [ { kind: KIND_NVDLA device_id: 1 } ] host_policy: "mine" } ]
 "#;
 const WORDS: &str = r#"{ name: "WORDS" data_type: TYPE_STRING dims: [ -1 ] }"#;
 const TEXT: &str = r#"{ name: "TEXT" data_type: TYPE_STRING dims: [ -1 ] }"#;
@@ -124,7 +124,7 @@ const STATE: &str = r#"sequence_batching { state [ { input_name: "SUM_IN" output
 
 /// The models of tests/python/triton_contract.py: name and configuration.
 pub fn contract_models() -> Vec<(&'static str, String)> {
-    models().into_iter().filter(|(name, _)| *name != UNUSED).collect()
+    models().into_iter().filter(|(name, _)| *name != UNUSED && *name != GPU).collect()
 }
 
 /// The model that checks answers of this server that are not Triton's: name and configuration.
@@ -132,7 +132,13 @@ pub fn unused_model() -> Option<(&'static str, String)> {
     models().into_iter().find(|(name, _)| *name == UNUSED)
 }
 
+/// The model that checks memory of a GPU: name and configuration.
+pub fn gpu_model() -> Option<(&'static str, String)> {
+    models().into_iter().find(|(name, _)| *name == GPU)
+}
+
 const UNUSED: &str = "unused";
+const GPU: &str = "gpu";
 
 fn models() -> Vec<(&'static str, String)> {
     let model = |name: &'static str, input: &str, output: &str, more: &str| {
@@ -163,6 +169,7 @@ fn models() -> Vec<(&'static str, String)> {
         model("cancel", "", "", ONE_INSTANCE),
         model("profiles", "", "", PROFILES),
         model(UNUSED, "", "", ONE_INSTANCE),
+        model(GPU, "", "", "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]\n"),
         ("complete", format!("backend: \"contract\"\n{}", parameters(&[("check", "complete")]))),
     ]
 }

@@ -175,6 +175,31 @@ Error *check_complete(TRITONBACKEND_Model *handle)
   return NULL;
 }
 
+/* Memory of a server that has a GPU; here a test double, whose memory can be read like any other. */
+static Error *device_memory(TRITONBACKEND_MemoryManager *manager, int kind)
+{
+  void *first = NULL, *second = NULL;
+  MUST(TRITONBACKEND_MemoryManagerAllocate(manager, &first, kind, 0, 1 << 20));
+  MUST(TRITONBACKEND_MemoryManagerAllocate(manager, &second, kind, 0, 64));
+  EXPECT(TRITONBACKEND_MemoryManagerAllocate, first != NULL && second != NULL && first != second);
+  if (kind == MEMORY_CPU_PINNED) memset(first, 0x11, 1 << 20);
+  MISUSE(TRITONBACKEND_MemoryManagerFree(manager, first, MEMORY_CPU, 0));
+  MUST(TRITONBACKEND_MemoryManagerFree(manager, first, kind, 0));
+  MISUSE(TRITONBACKEND_MemoryManagerFree(manager, first, kind, 0));
+  MUST(TRITONBACKEND_MemoryManagerFree(manager, second, kind, 0));
+  return NULL;
+}
+
+static Error *gpu_memory(TRITONBACKEND_MemoryManager *manager)
+{
+  void *none = NULL;
+  TRY(device_memory(manager, MEMORY_GPU));
+  TRY(device_memory(manager, MEMORY_CPU_PINNED));
+  REFUSES(ANY, TRITONBACKEND_MemoryManagerAllocate(manager, &none, MEMORY_GPU, 99, 64));
+  REFUSES(ANY, TRITONBACKEND_MemoryManagerAllocate(manager, &none, MEMORY_GPU, 0, 1ull << 60));
+  return NULL;
+}
+
 Error *check_instance(TRITONBACKEND_ModelInstance *instance)
 {
   const char *text = NULL;
@@ -198,18 +223,21 @@ Error *check_instance(TRITONBACKEND_ModelInstance *instance)
   MUST(TRITONBACKEND_ModelInstanceState(instance, &state));
   EXPECT(TRITONBACKEND_ModelInstanceState, state == &INSTANCE_STATE);
 
+  bool gpu = strcmp(model->check, "gpu") == 0;
+  if (gpu) TRY(gpu_memory(model->memory));
   MUST(TRITONBACKEND_ModelInstanceName(instance, &text));
   EXPECT(TRITONBACKEND_ModelInstanceName, text != NULL && strstr(text, model->name) == text);
   MUST(TRITONBACKEND_ModelInstanceKind(instance, &kind));
-  EXPECT(TRITONBACKEND_ModelInstanceKind, kind == KIND_CPU);
+  EXPECT(TRITONBACKEND_ModelInstanceKind, kind == (gpu ? KIND_GPU : KIND_CPU));
   MUST(TRITONBACKEND_ModelInstanceDeviceId(instance, &device));
   EXPECT(TRITONBACKEND_ModelInstanceDeviceId, device == 0);
   MUST(TRITONBACKEND_ModelInstanceIsPassive(instance, &passive));
   EXPECT(TRITONBACKEND_ModelInstanceIsPassive, !passive);
   MUST(TRITONBACKEND_ModelInstanceHostPolicy(instance, &policy));
-  TRY(has_json("TRITONBACKEND_ModelInstanceHostPolicy", policy, "{\"cpu\":{"));
-
+  /* The model with profiles names a policy. */
   bool profiles = strcmp(model->check, "profiles") == 0;
+  TRY(has_json("TRITONBACKEND_ModelInstanceHostPolicy", policy, profiles ? "{\"mine\":{" : gpu ? "{\"gpu_0\":{" : "{\"cpu\":{"));
+
   MUST(TRITONBACKEND_ModelInstanceProfileCount(instance, &count));
   EXPECT(TRITONBACKEND_ModelInstanceProfileCount, count == (profiles ? 2u : 0u));
   if (profiles) {

@@ -198,6 +198,7 @@ impl InProcessModel {
             max_rows: 1,
             profiles: &[],
             secondary_devices: &[],
+            host_policy: "cpu",
             streams: Default::default(),
             nice: 0,
             drain: Duration::ZERO,

@@ -17,6 +17,8 @@ pub struct InstancePlan {
     pub profiles: Vec<String>,
     /// Kind and id of further devices.
     pub secondary_devices: Vec<(String, i64)>,
+    /// Name of the host policy: that of the group, or that of the kind.
+    pub host_policy: String,
     pub priority: Priority,
     /// Niceness of its thread.
     pub nice: i32,
@@ -25,14 +27,24 @@ pub struct InstancePlan {
 impl InstancePlan {
     /// Whether an instance of this plan is as one of `other`. The niceness does not count: it also depends on other models.
     pub fn is_same(&self, other: &Self) -> bool {
-        let Self { name, kind, device, file, profiles, secondary_devices, priority, nice: _ } =
-            self;
+        let Self {
+            name,
+            kind,
+            device,
+            file,
+            profiles,
+            secondary_devices,
+            host_policy,
+            priority,
+            nice: _,
+        } = self;
         *name == other.name
             && *kind == other.kind
             && *device == other.device
             && *file == other.file
             && *profiles == other.profiles
             && *secondary_devices == other.secondary_devices
+            && *host_policy == other.host_policy
             && *priority == other.priority
     }
 }
@@ -61,6 +73,12 @@ pub fn plans<'a>(
                     file: file_on(device).to_owned(),
                     profiles: group.profile.clone(),
                     secondary_devices: secondary.clone(),
+                    host_policy: match (&*group.host_policy, kind) {
+                        ("", Kind::Gpu) => format!("gpu_{device}"),
+                        ("", Kind::Model) => "model".to_owned(),
+                        ("", _) => "cpu".to_owned(),
+                        (named, _) => named.to_owned(),
+                    },
                     priority,
                     nice: priority.nice(max_asked),
                 });

@@ -13,17 +13,25 @@ fn groups_expand_by_count_and_gpu() {
         ..Default::default()
     };
     let config = ModelConfig {
-        instance_group: vec![group("m_0", 2, Kind::Cpu, &[]), group("m_1", 1, Kind::Gpu, &[0, 3])],
+        instance_group: vec![
+            group("m_0", 2, Kind::Cpu, &[]),
+            group("m_1", 1, Kind::Gpu, &[0, 3]),
+            ModelInstanceGroup { host_policy: "mine".into(), ..group("m_2", 1, Kind::Model, &[]) },
+        ],
         ..Default::default()
     };
     let file_on = |device: i32| if device == 3 { "three" } else { "default" };
     let plans = plans(&config, false, file_on).into_iter();
-    let got: Vec<_> = plans.map(|p| (p.name, p.device, p.file)).collect();
+    let got: Vec<_> = plans.map(|p| (p.name, p.device, p.file, p.host_policy)).collect();
     let want = [
-        ("m_0_0_cpu", -1, "default"),
-        ("m_0_1_cpu", -1, "default"),
-        ("m_1_0_gpu0", 0, "default"),
-        ("m_1_0_gpu3", 3, "three"),
+        ("m_0_0_cpu", -1, "default", "cpu"),
+        ("m_0_1_cpu", -1, "default", "cpu"),
+        ("m_1_0_gpu0", 0, "default", "gpu_0"),
+        ("m_1_0_gpu3", 3, "three", "gpu_3"),
+        ("m_2_0_model", -1, "default", "mine"),
     ];
-    assert_eq!(got, want.map(|(name, device, file)| (name.to_owned(), device, file.to_owned())));
+    let want = want.map(|(name, device, file, policy)| {
+        (name.to_owned(), device, file.to_owned(), policy.to_owned())
+    });
+    assert_eq!(got, want);
 }

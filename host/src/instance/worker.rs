@@ -130,6 +130,7 @@ impl Worker {
             max_rows: self.signature.max_batch_size.max(1),
             profiles: &self.plan.profiles,
             secondary_devices: &self.plan.secondary_devices,
+            host_policy: &self.plan.host_policy,
             streams: streams.clone(),
             nice: self.plan.nice,
             drain: self.drain,

@@ -1,7 +1,7 @@
 //! Descriptors of models, instances and version directories for backends, in memory that stays valid until they are closed.
 
 use super::host_api::scope::Scope;
-use super::text::{EMPTY, bytes, c_text, view};
+use super::text::{bytes, c_text, view};
 use crate::device::Streams;
 use crate::request::{Signature, TensorSpec};
 use prost::Message;
@@ -194,6 +194,8 @@ pub struct InstanceFacts<'a> {
     pub profiles: &'a [String],
     /// Kind and id.
     pub secondary_devices: &'a [(String, i64)],
+    /// Name of the host policy.
+    pub host_policy: &'a str,
     /// Of a GPU instance; else empty.
     pub streams: Streams,
     /// Nice value of the executing thread.
@@ -206,7 +208,7 @@ pub struct InstanceFacts<'a> {
 pub struct InstanceHold {
     desc: Box<InstanceDesc>,
     pub scope: Arc<Scope>,
-    /// Name, profiles, kinds of secondary devices.
+    /// Name, host policy, profiles, kinds of secondary devices.
     _texts: Box<[CString]>,
     _profiles: Box<[Str]>,
     _secondary: Box<[SecondaryDevice]>,
@@ -218,8 +220,11 @@ impl InstanceHold {
         let scope = Scope::of_instance(facts.name, model);
         let kinds = facts.secondary_devices.iter().map(|(kind, _)| kind);
         let texts = facts.profiles.iter().chain(kinds).map(|text| c_text(text));
-        let texts: Box<[CString]> = std::iter::once(c_text(facts.name)).chain(texts).collect();
-        let (profiles, kinds) = texts[1..].split_at(facts.profiles.len());
+        // Host policies have no settings here: there is no flag for them.
+        let policy = serde_json::json!({ facts.host_policy: {} }).to_string();
+        let own = [c_text(facts.name), c_text(&policy)];
+        let texts: Box<[CString]> = own.into_iter().chain(texts).collect();
+        let (profiles, kinds) = texts[2..].split_at(facts.profiles.len());
         let profiles: Box<[Str]> = profiles.iter().map(view).collect();
         let secondary: Box<[SecondaryDevice]> = (kinds.iter().zip(facts.secondary_devices))
             .map(|(kind, (_, id))| SecondaryDevice { kind: view(kind), id: *id })
@@ -229,7 +234,7 @@ impl InstanceHold {
             size: std::mem::size_of::<InstanceDesc>() as u64,
             scope: scope.handle(),
             name: view(&texts[0]),
-            host_policy_json: EMPTY,
+            host_policy_json: view(&texts[1]),
             kind: facts.kind,
             ordinal: facts.ordinal,
             device_id: facts.device,

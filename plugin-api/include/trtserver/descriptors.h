@@ -64,7 +64,7 @@ typedef struct trts_instance_desc {
   uint64_t size;
   trts_scope *scope;
   trts_str name;
-  trts_str host_policy_json;
+  trts_str host_policy_json; /* {"NAME":{}}: the policy of the instance group, by default cpu, gpu_N or model */
   uint32_t kind;     /* TRTS_KIND_… */
   uint32_t ordinal;  /* among the model's open instances; that of a closed one is used again */
   int32_t device_id; /* GPU ordinal; -1 on the CPU */

@@ -86,6 +86,7 @@ pub struct InstanceDesc {
     pub size: u64,
     pub scope: *mut Scope,
     pub name: Str,
+    /// `{"NAME":{}}`: the policy of the instance group, by default `cpu`, `gpu_N` or `model`.
     pub host_policy_json: Str,
     /// One of [`instance_kind`].
     pub kind: u32,

@@ -75,6 +75,7 @@ pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
         profiles: facts.profiles.to_vec(),
         nice: facts.nice,
         secondary_devices: secondary.collect(),
+        host_policy: facts.host_policy.to_owned(),
     }
 }
 

@@ -188,6 +188,7 @@ impl Worker {
             max_rows: facts.max_rows,
             profiles: &facts.profiles,
             secondary_devices: &secondary,
+            host_policy: &facts.host_policy,
             streams: streams.clone(),
             nice: facts.nice,
             drain: Duration::MAX,

@@ -275,6 +275,8 @@ pub struct InstanceFacts {
     pub nice: i32,
     #[prost(message, repeated, tag = "9")]
     pub secondary_devices: Vec<SecondaryDevice>,
+    #[prost(string, tag = "10")]
+    pub host_policy: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
