@@ -4,7 +4,7 @@ use super::plugin_file::{Adapted, PluginFile};
 use super::text::read;
 use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
-use trtserver_plugin_api::abi::descriptors::{BackendInfo, instance_kind};
+use trtserver_plugin_api::abi::descriptors::{BackendInfo, backend_flags, instance_kind};
 use trtserver_plugin_api::abi::types::{Str, memory_type};
 use trtserver_proto::v2::model_instance_group::Kind;
 
@@ -91,6 +91,11 @@ impl BackendFacts {
             return most;
         }
         if kind == Kind::Gpu { self.gpu_max_in_flight } else { self.max_in_flight }
+    }
+
+    /// It answers for the data types and shapes of its outputs.
+    pub fn has_free_outputs(&self) -> bool {
+        self.flags & backend_flags::FREE_OUTPUTS != 0
     }
 
     /// Instances on a GPU take inputs in its memory.

@@ -78,6 +78,8 @@ pub struct Signature {
     pub hidden: Vec<TensorSpec>,
     /// Batch inputs. In the child process of an isolated model they are inputs like others.
     pub batch_inputs: Vec<BatchInput>,
+    /// The backend answers for its outputs: clients get those that it sends, with data type and shape.
+    pub free_outputs: bool,
     /// Implicit states.
     pub states: Vec<StateSpec>,
     /// What its tensors are entered under in the ledger.
@@ -121,6 +123,7 @@ impl Signature {
             outputs: outputs.collect::<Result<_>>()?,
             hidden: Vec::new(),
             batch_inputs: Vec::new(),
+            free_outputs: false,
             states: Vec::new(),
             owner: Owner::default(),
         };
@@ -197,6 +200,17 @@ impl Signature {
     /// Converts a shape as clients see it to the model's; both batch first. Variable dimensions keep their order.
     pub fn to_model(&self, spec: &TensorSpec, shape: &[i64]) -> Shape {
         self.convert(spec, shape, &spec.dims, &spec.model_dims)
+    }
+
+    /// Whether the backend answers for an output: it may have another data type than configured, and be left out. An implicit state is
+    /// an input of the model as well, and never free.
+    pub fn is_free(&self, spec: &TensorSpec) -> bool {
+        self.free_outputs && spec.role == Role::Declared && self.state(&spec.name).is_none()
+    }
+
+    /// Whether a free output may also have another shape. One that the configuration reshapes has no other shape for clients.
+    pub fn has_free_shape(&self, spec: &TensorSpec) -> bool {
+        self.is_free(spec) && spec.dims == spec.model_dims
     }
 
     /// Converts a shape that the model produced to the one that clients see.

@@ -87,7 +87,7 @@ typedef struct trts_instance_desc {
 } trts_instance_desc;
 
 /* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD, MUST_ISOLATE,
- * SECONDARY_DEVICES, ACCELERATORS and BATCH_INPUTS; the others inform operators. */
+ * SECONDARY_DEVICES, ACCELERATORS, BATCH_INPUTS and FREE_OUTPUTS; the others inform operators. */
 enum {
   TRTS_BACKEND_PARALLEL_OPEN = 1,    /* instance_open may run for several instances at once */
   TRTS_BACKEND_ANY_THREAD = 2,       /* an instance may execute on any thread, one at a time */
@@ -99,7 +99,11 @@ enum {
   /* it reads optimization.execution_accelerators and refuses accelerators that it does not support; without this
      flag the host refuses all */
   TRTS_BACKEND_ACCELERATORS = 128,
-  TRTS_BACKEND_BATCH_INPUTS = 256 /* it reads inputs flagged TRTS_TENSOR_BATCH; else the host refuses batch_input */
+  TRTS_BACKEND_BATCH_INPUTS = 256, /* it reads inputs flagged TRTS_TENSOR_BATCH; else the host refuses batch_input */
+  /* it answers for the outputs of its responses: clients get them with the data type and the shape that it sends. Without
+     this flag the host refuses those that the configuration does not declare. The host still checks that the bytes fit the
+     shape, and checks states, reshaped outputs and outputs of a whole batch against the configuration. */
+  TRTS_BACKEND_FREE_OUTPUTS = 512
 };
 
 /* Instances that a backend prefers where the configuration names no kind or no count. Part of a

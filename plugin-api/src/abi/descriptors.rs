@@ -116,7 +116,7 @@ pub struct InstanceDesc {
 }
 
 /// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD`, `MUST_ISOLATE`,
-/// `SECONDARY_DEVICES`, `ACCELERATORS` and `BATCH_INPUTS`; the others inform operators.
+/// `SECONDARY_DEVICES`, `ACCELERATORS`, `BATCH_INPUTS` and `FREE_OUTPUTS`; the others inform operators.
 pub mod backend_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
@@ -138,6 +138,10 @@ pub mod backend_flags {
     /// It reads batch inputs: those of all requests of a batch, one after another. Without this flag the host refuses
     /// `batch_input`.
     pub const BATCH_INPUTS: u32 = 256;
+    /// It answers for the outputs of its responses: clients get them with the data type and the shape that it sends. Without
+    /// this flag the host refuses those that the configuration does not declare. The host still checks that the bytes fit the
+    /// shape, and checks states, reshaped outputs and outputs of a whole batch against the configuration.
+    pub const FREE_OUTPUTS: u32 = 512;
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.

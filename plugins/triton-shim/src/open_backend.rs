@@ -226,6 +226,7 @@ impl Info {
             | backend_flags::ACCELERATORS
             | backend_flags::BATCH_INPUTS
             | backend_flags::OWN_STREAM
+            | backend_flags::FREE_OUTPUTS
             | if parallel { backend_flags::PARALLEL_OPEN } else { 0 };
         let info = Box::new(BackendInfo {
             size: size_of::<BackendInfo>() as u64,

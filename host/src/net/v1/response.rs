@@ -7,7 +7,9 @@ use crate::error::{Error, Result};
 use crate::net::decode_workers::MAX_INLINE;
 use crate::repository::OpenVersion;
 use crate::request::classes::{self, Class};
-use crate::request::{DType, InferResponse, OutputTensor, RequestedOutput, TensorSpec};
+use crate::request::{
+    DType, InferResponse, OutputTensor, RequestedOutput, ShapeText, Signature, TensorSpec,
+};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -49,6 +51,7 @@ pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltRespon
         let tensor =
             expected.or_else(|| response.outputs.iter().find(|o| o.name == tensor_spec.name));
         let Some(tensor) = tensor else { continue };
+        check(signature, tensor_spec, tensor, spec.batch)?;
         if requested.classes == 0 {
             let batched = signature.batching() && !tensor_spec.shape_tensor;
             outputs.push(raw_output(tensor, batched));
@@ -66,6 +69,27 @@ pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltRespon
         id: spec.id,
     };
     Ok(BuiltResponse { header, raw })
+}
+
+/// A v1 response has neither a data type nor a number of rows: clients take those of the configuration and of their request.
+fn check(
+    signature: &Signature,
+    spec: &TensorSpec,
+    tensor: &OutputTensor,
+    batch: u32,
+) -> Result<()> {
+    let batched = signature.batching() && !spec.shape_tensor;
+    if tensor.dtype == spec.dtype && (!batched || tensor.shape.first() == Some(&i64::from(batch))) {
+        return Ok(());
+    }
+    Err(Error::internal(format!(
+        "output '{}' of model '{}' is {} of shape {}, but a v1 response can only carry {} with batch size {batch}",
+        spec.name,
+        signature.model,
+        tensor.dtype.config_name(),
+        ShapeText(&tensor.shape),
+        spec.dtype.config_name(),
+    )))
 }
 
 fn raw_output(tensor: &OutputTensor, batched: bool) -> Output {

@@ -40,7 +40,7 @@ fn raw_outputs_in_requested_order() {
         header_text::response(&built.header),
         "model_name: \"simple\" model_version: 1 batch_size: 1"
     );
-    let built = build(&spec("simple", 1, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
+    let built = build(&spec("simple", 2, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
     assert_eq!((built.header.output.len(), built.raw.len()), (1, 1));
 }
 

@@ -25,7 +25,9 @@ pub fn of(signature: &Signature, output: &OutputTensor, k: u32) -> Result<Output
     if elements > MAX_ELEMENTS {
         return Err(Error::invalid("classification output tensor too large"));
     }
-    let items = classes::top(output, batch, k as usize)
+    // The backend may answer for the number of rows: without elements they have no memory that limits it.
+    let rows = if elements == 0 { 0 } else { batch };
+    let items = classes::top(output, rows, k as usize)
         .ok_or_else(|| Error::internal(format!("output '{}' cannot be ranked", output.name)))?;
     let labels =
         signature.output(&output.name).and_then(|i| signature.outputs[i].labels.as_deref());

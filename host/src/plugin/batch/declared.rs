@@ -26,7 +26,7 @@ pub enum Rows {
 }
 
 impl Declared {
-    /// Checks name, type, shape and size.
+    /// Checks name, type, shape and size. Type and shape of a response are the backend's if its outputs are free.
     pub fn check(
         signature: &Signature,
         name: &str,
@@ -44,15 +44,18 @@ impl Declared {
         let (output, state) = (signature.output(name), signature.state(name));
         let spec = output.map(|index| &signature.outputs[index]);
         let kept = state.map(|state| &signature.states[state]);
-        let Some(own) = spec.map(|s| s.dtype).or(kept.map(|s| s.dtype)) else {
-            let declared: Vec<&str> = signature.outputs.iter().map(|o| &*o.name).collect();
+        let Some(declared) = spec.map(|s| s.dtype).or(kept.map(|s| s.dtype)) else {
+            let names: Vec<&str> = signature.outputs.iter().map(|o| &*o.name).collect();
             return Err(Error::internal(format!(
                 "model '{}': the backend produced output '{name}', which the model configuration does \
                  not declare (declared: {})",
                 signature.model,
-                declared.join(", ")
+                names.join(", ")
             )));
         };
+        let free = spec.filter(|s| matches!(rows, Rows::Request(_)) && signature.is_free(s));
+        let sent = DType::from_number(dtype).filter(|_| free.is_some());
+        let own = sent.unwrap_or(declared);
         if own.number() != dtype || kept.is_some_and(|s| s.dtype != own) {
             let got = DType::from_number(dtype).map_or("an unknown type", DType::config_name);
             return fault(format!(
@@ -61,13 +64,21 @@ impl Declared {
             ));
         }
         let batched = signature.batching() && spec.is_none_or(|s| !s.shape_tensor);
-        let caller_shape = spec.map(|s| signature.to_caller(s, shape)).transpose()?;
+        let free_shape = free.is_some_and(|s| signature.has_free_shape(s));
+        let caller_shape = match spec {
+            Some(_) if free_shape => Some(shape.into()),
+            Some(spec) => Some(signature.to_caller(spec, shape)?),
+            None => None,
+        };
+        if free_shape && element_count(shape).is_none() {
+            return fault(format!("with the impossible shape {}", ShapeText(shape)));
+        }
         let (n, whose) = match rows {
             Rows::Request(n) => (n, "request has batch size"),
             Rows::Batch(n) => (n, "batch has rows of all its requests:"),
         };
         let first = caller_shape.as_deref().unwrap_or(shape).first();
-        if batched && first != Some(&i64::from(n)) {
+        if batched && !free_shape && first != Some(&i64::from(n)) {
             return fault(format!("with shape {}, the {whose} {n}", ShapeText(shape)));
         }
         if let Some(kept) = kept

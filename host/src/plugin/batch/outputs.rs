@@ -324,7 +324,7 @@ impl ResponseBuilder {
         for (at, tensor) in produced.into_iter().enumerate() {
             let Some(tensor) = tensor else {
                 let missing = &signature.outputs[requested[at].index()];
-                if missing.optional {
+                if missing.optional || signature.is_free(missing) {
                     continue;
                 }
                 let name = &missing.name;

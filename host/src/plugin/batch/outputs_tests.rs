@@ -187,3 +187,77 @@ fn state_is_kept_in_memory_that_the_client_cannot_change() {
     assert_eq!(failure(&respond()), "the region was truncated");
     assert_eq!(stored().cpu().unwrap(), &[0; 8][..], "a failed request writes no state");
 }
+
+#[test]
+fn free_outputs_are_the_backends() {
+    let mut model = Arc::into_inner(signature(8)).unwrap();
+    model.free_outputs = true;
+    let model = Arc::new(model);
+    // "O" is configured as FP32 of shape [2], "N" is a state.
+    let adopt = |name: &str, dtype: u32, shape: &[i64], bytes: usize| {
+        let (one, responses) = request(&model, 1, &[], &[0]);
+        let mut error = None;
+        with_batch(vec![one], |batch| {
+            let (mut response, name) = (null_mut(), c_text(name));
+            let (part, release, ctx) = donation(vec![0; bytes]);
+            let (rank, at) = (shape.len() as u32, shape.as_ptr());
+            // SAFETY: handles of this batch; the memory lives until its release.
+            unsafe {
+                check((table().response_new)(responder_of(batch, 0), &raw mut response)).unwrap();
+                let adopt = table().output_adopt;
+                let name = view(&name);
+                error =
+                    check(adopt(response, name, dtype, rank, at, &raw const part, 1, release, ctx))
+                        .err();
+                check((table().response_send)(response, 1, null(), null_mut())).unwrap();
+            }
+        });
+        match error {
+            Some(error) => Err(error),
+            None => Ok(single_response(&responses)),
+        }
+    };
+    for (kind, shape, bytes) in [
+        (dtype::INT64, &[1, 2][..], 16),
+        (dtype::FP32, &[3], 12),
+        (dtype::INT8, &[], 1),
+        (dtype::STRING, &[4, 0], 0),
+    ] {
+        let response = adopt("O", kind, shape, bytes).unwrap();
+        assert_eq!(response.outputs[0].dtype.number(), kind);
+        assert_eq!(response.outputs[0].shape.as_slice(), shape);
+    }
+    for (name, kind, shape, bytes, says) in [
+        ("O", dtype::INT64, &[1, 2][..], 8, "of shape [1,2] with 8 bytes, expected 16"),
+        ("O", dtype::STRING, &[-1], 0, "with the impossible shape [-1]"),
+        ("O", dtype::STRING, &[i64::MAX, i64::MAX], 0, "with the impossible shape"),
+        (
+            "O",
+            77,
+            &[1, 2],
+            8,
+            "with data type an unknown type, the model configuration specifies TYPE_FP32",
+        ),
+        (
+            "N",
+            dtype::INT64,
+            &[1, 2],
+            16,
+            "with data type TYPE_INT64, the model configuration specifies TYPE_FP32",
+        ),
+    ] {
+        let error = adopt(name, kind, shape, bytes).unwrap_err();
+        assert!(error.contains(says), "{error}");
+    }
+    // None at all.
+    let (one, responses) = request(&model, 1, &[], &[0]);
+    with_batch(vec![one], |batch| {
+        let mut response = null_mut();
+        // SAFETY: handles of this batch.
+        unsafe {
+            check((table().response_new)(responder_of(batch, 0), &raw mut response)).unwrap();
+            check((table().response_send)(response, 1, null(), null_mut())).unwrap();
+        }
+    });
+    assert!(single_response(&responses).outputs.is_empty());
+}

@@ -359,6 +359,8 @@ impl Loader {
         let mut rest = || {
             let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
             signature.owner = Owner::model(&config.name);
+            // What the steps of an ensemble send was checked when they sent it.
+            signature.free_outputs = backend.as_ref().is_none_or(|b| b.facts.has_free_outputs());
             let scheduling = Scheduling::new(config, &mut signature, dir, &mut memory)?;
             let signature = Arc::new(signature);
             let warmup = warmup::samples(config, &signature, dir, &mut memory);

@@ -272,9 +272,11 @@ impl EnsembleRun {
             };
             let batched = has_batch(signature, spec);
             let shape = tensor.shape_for(spec.model_dims.len(), batched);
-            let caller_shape = signature.to_caller(spec, &shape)?;
+            let free = tensor.free && spec.dims == spec.model_dims;
+            let caller_shape =
+                if free { shape.clone() } else { signature.to_caller(spec, &shape)? };
             // A step whose model does not batch may return any number of rows.
-            if batched && shape.first() != Some(&i64::from(self.request.context().batch)) {
+            if batched && !free && shape.first() != Some(&i64::from(self.request.context().batch)) {
                 return Err(Error::invalid(format!(
                     "output '{}' for model '{}' has shape {}, but the request has batch size {}",
                     spec.name,

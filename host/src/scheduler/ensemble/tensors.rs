@@ -15,6 +15,8 @@ pub struct Tensor {
     pub data: TensorData,
     /// Its first dimension is the batch dimension.
     pub batched: bool,
+    /// The backend that sent it answers for its shape.
+    pub free: bool,
 }
 
 impl Tensor {
@@ -95,6 +97,7 @@ impl TensorPool {
                 shape: signature.to_model(spec, &input.shape),
                 data: input.data.clone(),
                 batched: has_batch(signature, spec),
+                free: false,
             });
             pool.put(*tensor, given);
         }
@@ -180,14 +183,15 @@ impl TensorPool {
     ) {
         for (name, tensor) in &graph.steps[step].writes {
             let output = response.outputs.iter().find(|o| o.name == *name);
-            let batched = signature
-                .output(name)
-                .is_some_and(|index| has_batch(signature, &signature.outputs[index]));
+            let spec = signature.output(name).map(|index| &signature.outputs[index]);
+            let batched = spec.is_some_and(|spec| has_batch(signature, spec));
+            let free = spec.is_some_and(|spec| signature.has_free_shape(spec));
             let value = output.map(|o| Tensor {
                 dtype: o.dtype,
                 shape: o.shape.clone(),
                 data: o.data.clone(),
                 batched,
+                free,
             });
             self.put(*tensor, value);
         }

@@ -162,7 +162,9 @@ impl OpenModel {
         arena: Arc<Arena>,
     ) -> Result<Self> {
         let facts = Facts::new(message)?;
-        let signature = Arc::new(facts.message_signature()?);
+        let mut signature = facts.message_signature()?;
+        signature.free_outputs = backend.facts.has_free_outputs();
+        let signature = Arc::new(signature);
         let names = Arc::new(TensorNames::new(&signature));
         let priority = priority(&facts.config);
         let policy = facts.config.model_transaction_policy.as_ref();
