@@ -8,6 +8,12 @@ use trtserver::{log, plugin, server, tool};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 fn main() -> ExitCode {
+    let code = run();
+    plugin::shared_objects::release();
+    code
+}
+
+fn run() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(arg) if arg == "check" => return tool::check_repository(args),

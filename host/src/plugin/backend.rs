@@ -10,6 +10,7 @@ use super::isolated::{self, Limits};
 use super::isolation::{self, Isolation};
 use super::library::{self, table};
 use super::plugin_file::{Identity, PluginFile};
+use super::shared_objects;
 use super::text::{c_text, take, view};
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
@@ -291,7 +292,11 @@ impl Backend {
         let name = c_text(&self.facts.name);
         let path = self.file.path();
         let dir = c_text(&path.parent().unwrap_or(path).to_string_lossy());
-        let settings = Texts::new(&self.settings);
+        let mut settings = self.settings.clone();
+        if self.is_adapted() {
+            settings.insert(shared_objects::SETTING.to_owned(), shared_objects::own_prefix());
+        }
+        let settings = Texts::new(&settings);
         let (table, mut handle) = (self.table()?, null_mut());
         let _one = self.lifecycle.one.lock();
         // SAFETY: all strings live through the call; the scope lives as long as the open backend.

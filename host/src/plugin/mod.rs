@@ -18,6 +18,7 @@ pub mod model; // an open model version and its instances
 mod model_probe; // which files a backend recognises as models
 pub mod nested; // requests of backends to models of the server
 pub(crate) mod plugin_file; // a plugin, or a library that is opened through an adapter
+pub mod shared_objects; // shared memory that killed processes leave behind
 pub(crate) mod text; // text and errors across the interface
 
 pub use backend_facts::DEFAULT_STACK;

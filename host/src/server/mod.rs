@@ -22,7 +22,7 @@ use crate::metrics::{Gpus, Page};
 use crate::net::bind::{Bound, SocketFile};
 use crate::net::context::{Context, EndpointStats};
 use crate::net::{decode_workers, threads};
-use crate::plugin::{DEFAULT_STACK, serve_nested};
+use crate::plugin::{DEFAULT_STACK, serve_nested, shared_objects};
 use crate::reclaim;
 use crate::repository::ModelTable;
 use crate::repository::lifecycle::StartupReport;
@@ -103,6 +103,10 @@ impl Server {
         health_runtime: &Runtime,
     ) -> Result<Self> {
         start_lines::initializing(&settings);
+        let removed = shared_objects::sweep();
+        if removed > 0 {
+            tracing::info!("removed {removed} shared-memory objects of servers that were killed");
+        }
         set_memory_limit(&settings);
         configure_devices(&settings);
         stats::configure(settings.latency_metrics.clone());

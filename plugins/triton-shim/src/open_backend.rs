@@ -26,6 +26,10 @@ use trtserver_plugin_api::abi::types::{Extension, Str, memory_type};
 
 /// Setting of the host: the library that opens a backend written in Python.
 const LIBRARY: &str = "adapted-library";
+/// Setting of the host: how names of shared-memory objects begin, by which it finds those that a killed process leaves behind.
+const SHARED_MEMORY: &str = "shared-memory-prefix";
+/// Setting of Triton's Python backend: the same.
+const REGION_PREFIX: &str = "shm-region-prefix-name";
 
 /// See the module text.
 pub struct OpenBackend {
@@ -51,6 +55,12 @@ impl OpenBackend {
     ) -> Result<OpenBackend> {
         let fallback = settings.iter().position(|(key, _)| key == LIBRARY);
         let fallback = fallback.map(|at| settings.swap_remove(at).1.into());
+        if let Some(at) = settings.iter().position(|(key, _)| key == SHARED_MEMORY) {
+            let (_, prefix) = settings.swap_remove(at);
+            if settings.iter().all(|(key, _)| key != REGION_PREFIX) {
+                settings.push((REGION_PREFIX.to_owned(), prefix));
+            }
+        }
         let mut open = OpenBackend {
             name,
             scope,
@@ -130,11 +140,6 @@ impl OpenBackend {
         settings.extend(self.settings.iter().map(|(key, value)| (key.clone(), text(value))));
         // Backends compare it with the directory that they are told as theirs.
         settings.insert("backend-directory".into(), text(&parent));
-        // Regions in /dev/shm of a backend that was killed are found by this prefix.
-        if let Ok(prefix) = std::env::var("TRTSERVER_SHM_PREFIX") {
-            let region = settings.entry("shm-region-prefix-name");
-            region.or_insert_with(|| text(&prefix));
-        }
         serde_json::json!({ "cmdline": settings }).to_string()
     }
 }

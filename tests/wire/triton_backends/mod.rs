@@ -9,6 +9,7 @@ mod gpu_memory;
 mod nested_with_triton;
 mod own_backend;
 mod python_lifecycle_with_triton;
+mod python_shared_memory_with_triton;
 mod python_with_triton;
 mod refused;
 mod rogue;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::fs;
 use trtserver_tests::control::{Control, assert_ok, explicit};
-use trtserver_tests::isolated::{kill, processes};
+use trtserver_tests::isolated::processes;
 use trtserver_tests::triton::Triton;
 use trtserver_tests::{Response, Running, Server};
 
@@ -78,31 +78,6 @@ fn reload_takes_the_new_file() {
     assert_eq!(number(&infer(&server, "m", 0)), 2);
     assert_ok(server.unload("m"));
     assert_eq!(infer(&server, "m", 0).status, 404);
-    assert!(server.stop().success());
-}
-
-/// Shared-memory objects of the processes of this server.
-fn shared_objects(server: &Running) -> Vec<String> {
-    let prefix = format!("trtserver_{}_", server.process().pid().as_raw_nonzero());
-    let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with(&prefix)).collect()
-}
-
-#[test]
-fn shared_memory_of_a_killed_process_is_removed() {
-    let server = server().copy_model("tests/triton/models/metrics").start();
-    assert_ok(server.load("metrics"));
-    let before = shared_objects(&server);
-    assert!(!before.is_empty(), "the backend has no shared memory");
-    kill(&server, "metrics");
-    server.wait_for_log("shared-memory objects that it has left behind");
-    server.poll_until("it is removed", |server| {
-        shared_objects(server).iter().all(|name| !before.contains(name))
-    });
-    server.poll_until("it is served again", |s| s.get("/v2/models/metrics/ready").status == 200);
-    assert_ok(server.unload("metrics"));
-    server.poll_until("it leaves none", |server| shared_objects(server).is_empty());
     assert!(server.stop().success());
 }
 

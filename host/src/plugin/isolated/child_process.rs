@@ -4,11 +4,11 @@ use super::control;
 use super::exit_reason::{ExitReason, KillReason};
 use super::messages::{Handshake, control_request};
 use super::process::Process;
-use super::shared_objects::{self, SharedObjects};
 use super::stdio::{LINES_PER_SECOND, LineRate, each_line};
 use super::wire;
 use crate::error::{Error, Result};
 use crate::plugin::host_api;
+use crate::plugin::shared_objects::{self, SharedObjects};
 use crate::sync::Mutex;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::io::Read;
@@ -54,7 +54,7 @@ pub fn spawn(
     // The running executable, even if its file was replaced.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("trtserver").args(["plugin-host", label]).stdin(OwnedFd::from(theirs));
-    let shared_objects = SharedObjects::new();
+    let shared_objects = SharedObjects::of_next_child();
     command.env(shared_objects::VARIABLE, shared_objects.prefix());
     command.stdout(write.try_clone().map_err(|e| failed("pipe", &e))?).stderr(write);
     // In a process group of its own: an interrupt from the terminal does not reach it, and the group can be killed.

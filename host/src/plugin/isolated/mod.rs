@@ -23,7 +23,6 @@ mod requests; // requests as messages
 mod responses; // responses from the child, checked
 #[cfg(test)]
 mod responses_tests;
-mod shared_objects; // shared memory that a killed child leaves behind
 mod spin; // polling before a thread sleeps
 mod stdio; // standard output and error of a child
 mod supervisor; // restarts the child
