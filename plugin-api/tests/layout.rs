@@ -82,6 +82,7 @@ structs! {
     backend::BackendTable => trts_backend_table { size, abi_major, abi_minor, backend_info, backend_open, backend_close, model_open, model_close, instance_open, instance_close, execute, get_extension }
     extensions::MetricsExtension => trts_metrics_extension { size, metric_new, metric_put, metric_get, metric_free, metric_add }
     extensions::BatchPartsExtension => trts_batch_parts_extension { size, begin }
+    extensions::ProcessExtension => trts_process_extension { size, restart }
     extensions::HistogramsExtension => trts_histograms_extension { size, histogram_new }
     extensions::MemoryExtension => trts_memory_extension { size, memory_alloc, memory_free, memory_report }
     extensions::DeviceExtension => trts_device_extension { size, event_new, event_record, event_wait, event_query, event_destroy, copy, device_fault }

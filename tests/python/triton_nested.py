@@ -58,6 +58,12 @@ class Nested(checks.Case):
         self.assertEqual(self.ask("inner", range(20), "async_caller"), ([2.0 * i for i in range(20)], "done"))
         self.assertIn("told to fail", self.ask("fails", [1], "async_caller")[1])
 
+    def test_asynchronous_requests_to_a_decoupled_model(self):
+        for n in (1, 3, 30):
+            self.assertEqual(self.ask("many stream", range(n), "async_caller"), (2 * list(range(n)), "done"))
+        self.assertEqual(self.ask("many inner", [1, 2], "async_caller"), ([2, 4, 2, 4], "done"))
+        self.assertIn("told to fail", self.ask("many fails", [1], "async_caller")[1])
+
     def test_several_callers(self):
         wrong = []
 

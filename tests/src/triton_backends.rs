@@ -68,6 +68,14 @@ pub fn unusable(dir: &Path, name: &str, macro_name: &str) {
     compile("tests/triton/unusable.c", &library, &options);
 }
 
+/// Adds the backend of tests/triton/throws.cc, with one of its macros.
+pub fn throws(dir: &Path, name: &str, macro_name: &str) {
+    let backend = dir.join(name);
+    fs::create_dir(&backend).unwrap_or_else(|e| panic!("{}: {e}", backend.display()));
+    let library = backend.join(format!("libtriton_{name}.so"));
+    compile("tests/triton/throws.cc", &library, &[format!("-D{macro_name}")]);
+}
+
 /// A folder with `contract/libtriton_contract.so`, which checks every function of the host that it is linked with by this name.
 pub fn contract(soname: &str) -> &'static Path {
     static CONTAINER: LazyLock<TempDir> = LazyLock::new(|| build(&CONTRACT, SONAME));

@@ -71,6 +71,19 @@ typedef struct trts_batch_parts_extension {
   trts_error *(*begin)(trts_batch *batch, uint32_t first, uint32_t n);
 } trts_batch_parts_extension;
 
+#define TRTS_EXTENSION_PROCESS "trts.process"
+#define TRTS_EXTENSION_PROCESS_VERSION 1u
+
+/* The process of an isolated model. */
+typedef struct trts_process_extension {
+  uint64_t size;
+  /* The instance of this scope cannot go on, for this reason, and only another process helps. This one takes no
+   * further batches. It ends when no other instance executes, and what it has not taken goes to the next one;
+   * requests that the instance has not answered fail. NULL: the process ends at once. UNSUPPORTED in the server's own
+   * process. On any thread; returns at once. */
+  trts_error *(*restart)(trts_scope *instance, trts_str reason);
+} trts_process_extension;
+
 #define TRTS_EXTENSION_MEMORY "trts.memory"
 #define TRTS_EXTENSION_MEMORY_VERSION 1u
 

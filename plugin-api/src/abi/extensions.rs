@@ -20,6 +20,9 @@ pub const HISTOGRAMS_VERSION: u32 = 1;
 /// Name of [`BatchPartsExtension`], offered by hosts.
 pub const BATCH_PARTS: &str = "trts.batch_parts";
 pub const BATCH_PARTS_VERSION: u32 = 1;
+/// Name of [`ProcessExtension`], offered by hosts.
+pub const PROCESS: &str = "trts.process";
+pub const PROCESS_VERSION: u32 = 1;
 /// Name of [`MemoryExtension`], offered by hosts.
 pub const MEMORY: &str = "trts.memory";
 pub const MEMORY_VERSION: u32 = 1;
@@ -107,6 +110,17 @@ pub struct BatchPartsExtension {
     /// count as an execution: its time begins now, and the times of the batch, which become 0, are those of the part. Called before
     /// the first response to one of them. Parts do not overlap. `gather`, the scatter entries and `batch_finish` concern the whole batch.
     pub begin: unsafe extern "C" fn(batch: *mut Batch, first: u32, n: u32) -> *mut Error,
+}
+
+/// The process of an isolated model.
+#[repr(C)]
+pub struct ProcessExtension {
+    /// sizeof, as the host was built.
+    pub size: u64,
+    /// The instance of this scope cannot go on, for this reason, and only another process helps. This one takes no further batches. It ends
+    /// when no other instance executes, and what it has not taken goes to the next one; requests that the instance has not answered
+    /// fail. Null: the process ends at once. UNSUPPORTED in the server's own process. On any thread; returns at once.
+    pub restart: unsafe extern "C" fn(instance: *mut Scope, reason: Str) -> *mut Error,
 }
 
 /// Memory of the host for the backend's own use, and reports of memory that the backend allocates by itself.

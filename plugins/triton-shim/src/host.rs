@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use trtserver_plugin_api::abi::extensions::{
     BATCH_PARTS, BATCH_PARTS_VERSION, BatchPartsExtension, HISTOGRAMS, HISTOGRAMS_VERSION,
     HistogramsExtension, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension,
-    MetricsExtension,
+    MetricsExtension, PROCESS, PROCESS_VERSION, ProcessExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION, InferenceExtension};
@@ -153,4 +153,11 @@ pub fn metrics() -> Option<&'static MetricsExtension> {
     static TABLE: OnceLock<Option<&MetricsExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
     *TABLE.get_or_init(|| unsafe { extension(METRICS, METRICS_VERSION) })
+}
+
+/// The process of an isolated model, if the host offers it.
+pub fn process() -> Option<&'static ProcessExtension> {
+    static TABLE: OnceLock<Option<&ProcessExtension>> = OnceLock::new();
+    // SAFETY: the table of this name.
+    *TABLE.get_or_init(|| unsafe { extension(PROCESS, PROCESS_VERSION) })
 }

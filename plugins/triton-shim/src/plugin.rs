@@ -334,7 +334,7 @@ unsafe extern "C" fn instance_open(
                 return Err(fault);
             }
         }
-        processes::watch(&instance.scope);
+        processes::watch(&instance.scope, &instance.name);
         let open = OpenInstance { instance, lists: UnsafeCell::default() };
         // SAFETY: the host's variable is valid during the call.
         unsafe { out.write(Box::into_raw(Box::new(open)).cast()) };

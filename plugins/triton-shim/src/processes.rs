@@ -1,13 +1,14 @@
 //! Processes that a backend starts for a model, as Triton's Python backend does for each instance. The backend may refuse every
-//! request, or never answer, once such a process has ended. In a process of its own the model is started again instead: this
-//! process ends, and the server's supervisor sees to the rest.
+//! request, or never answer, once such a process has ended. In a process of its own the model is started again instead: the host ends
+//! this process when the requests of other instances are answered, and its supervisor sees to the rest.
 
-use crate::host::{host, owned};
+use crate::host::{self, host, owned};
 use crate::scope::Scope;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_open, waitid,
 };
+use std::ffi::CStr;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +17,13 @@ use trtserver_plugin_api::abi::host::host_flags;
 
 /// What the watching threads share.
 struct Watched {
-    /// Processes that a thread waits for.
-    pids: Vec<Pid>,
+    /// Processes that a thread waits for, and the instance that each serves, if that is known.
+    processes: Vec<(Pid, Option<Arc<Scope>>)>,
     /// Instances that are being closed: their processes may end.
     closing: u32,
 }
 
-static WATCHED: Mutex<Watched> = Mutex::new(Watched { pids: Vec::new(), closing: 0 });
+static WATCHED: Mutex<Watched> = Mutex::new(Watched { processes: Vec::new(), closing: 0 });
 
 /// A watching thread only waits and writes one line.
 const STACK: usize = 256 << 10;
@@ -32,18 +33,21 @@ fn lock() -> MutexGuard<'static, Watched> {
 }
 
 /// An instance was opened: watches the processes that this process has started since. Only in a process of the model's own, where
-/// they are all its backend's.
-pub fn watch(scope: &Arc<Scope>) {
+/// they are all its backend's. One that serves the instance is told the name of it: the others, which are opened at the same time,
+/// may have started processes, too.
+pub fn watch(scope: &Arc<Scope>, name: &CStr) {
     if !host().is_ok_and(|host| host.flags & host_flags::ISOLATED != 0) {
         return;
     }
     for pid in children() {
+        let of_instance = serves(pid, name).then(|| Arc::clone(scope));
         let mut watched = lock();
-        if watched.pids.contains(&pid) {
+        if let Some((_, of)) = watched.processes.iter_mut().find(|(one, _)| *one == pid) {
+            *of = of.take().or(of_instance);
             continue;
         }
         let Ok(file) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        watched.pids.push(pid);
+        watched.processes.push((pid, of_instance));
         drop(watched);
         let of = Arc::clone(scope);
         let begun = thread::Builder::new().name("watch process".into()).stack_size(STACK);
@@ -51,6 +55,13 @@ pub fn watch(scope: &Arc<Scope>) {
             scope.warn(&format!("process {} is not watched: {e}", pid.as_raw_nonzero()));
         }
     }
+}
+
+/// Whether the name is one of the arguments that a process was started with.
+fn serves(pid: Pid, name: &CStr) -> bool {
+    let arguments = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
+    let arguments = arguments.unwrap_or_default();
+    !name.is_empty() && arguments.split(|byte| *byte == 0).any(|word| word == name.to_bytes())
 }
 
 /// Closes an instance with `close`: processes may end meanwhile.
@@ -71,15 +82,29 @@ fn wait(pid: Pid, file: &OwnedFd, scope: &Scope) {
     while poll(&mut [PollFd::new(file, PollFlags::IN)], None).is_err() {}
     let how = ended(pid);
     let mut watched = lock();
-    watched.pids.retain(|one| *one != pid);
+    let at = watched.processes.iter().position(|(one, _)| *one == pid);
+    let of = at.and_then(|at| watched.processes.swap_remove(at).1);
     if watched.closing > 0 {
         return;
     }
+    drop(watched);
     let (pid, backend) = (pid.as_raw_nonzero(), scope.backend());
     let text = format!("process {pid}, which the backend '{backend}' started for the model, {how}");
-    // The supervisor quotes the last lines of a process that ends.
-    let _ = rustix::io::write(rustix::stdio::stderr(), owned(&(text + "\n")).as_bytes());
-    let _ = kill_process(getpid(), Signal::KILL);
+    if !restart(of.as_deref(), &text) {
+        let _ = rustix::io::write(rustix::stdio::stderr(), owned(&(text + "\n")).as_bytes());
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
+}
+
+/// Has the host start the model again; false if it does not.
+fn restart(instance: Option<&Scope>, reason: &str) -> bool {
+    let (Some(process), Ok(host)) = (host::process(), host()) else { return false };
+    host::with_str(reason, |reason| {
+        // SAFETY: null, or a scope that is open during the call; the text is valid during it; an error is owned by the caller.
+        let call = |scope| unsafe { host::taken(host, (process.restart)(scope, reason)).is_ok() };
+        let of_instance = instance.and_then(|scope| scope.with(|_, raw| call(raw)));
+        of_instance.unwrap_or_else(|| call(std::ptr::null_mut()))
+    })
 }
 
 /// How a process has ended, which its parent, the backend, may have asked for before.

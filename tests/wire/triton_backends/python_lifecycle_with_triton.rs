@@ -65,20 +65,23 @@ fn reload_takes_the_new_file() {
         input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n\
         output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n\
         instance_group [ { kind: KIND_CPU count: 1 } ]\n";
-    let server = server().model("m", config).start();
-    for value in [1, 2] {
-        server.models().file("m/1/model.py", NUMBER.replace("NUMBER", &value.to_string()));
-        assert_ok(server.load("m"));
-        assert_eq!(number(&infer(&server, "m", 0)), value);
+    for isolation in ["process", "none"] {
+        let flag = format!("--backend-config=python,isolation={isolation}");
+        let server = server().model("m", config).flag(flag).start();
+        for value in [1, 2] {
+            server.models().file("m/1/model.py", NUMBER.replace("NUMBER", &value.to_string()));
+            assert_ok(server.load("m"));
+            assert_eq!(number(&infer(&server, "m", 0)), value, "{isolation}");
+        }
+        // One that cannot be loaded leaves the model as it is.
+        server.models().file("m/1/model.py", "def broken(");
+        let says = server.load("m").error_text();
+        assert!(says.contains("SyntaxError"), "{isolation}: {says}");
+        assert_eq!(number(&infer(&server, "m", 0)), 2, "{isolation}");
+        assert_ok(server.unload("m"));
+        assert_eq!(infer(&server, "m", 0).status, 404, "{isolation}");
+        assert!(server.stop().success(), "{isolation}");
     }
-    // One that cannot be loaded leaves the model as it is.
-    server.models().file("m/1/model.py", "def broken(");
-    let says = server.load("m").error_text();
-    assert!(says.contains("SyntaxError"), "{says}");
-    assert_eq!(number(&infer(&server, "m", 0)), 2);
-    assert_ok(server.unload("m"));
-    assert_eq!(infer(&server, "m", 0).status, 404);
-    assert!(server.stop().success());
 }
 
 const COMMANDS: &str = "import sys

@@ -94,3 +94,45 @@ fn objects_of_a_killed_server_are_removed_by_the_next() {
     assert_eq!(objects_of(&alive), kept);
     assert!(alive.stop().success());
 }
+
+/// A response of as many bytes as COUNT says. The limit of the process stands for a full `/dev/shm`.
+const LARGE: &str = "import resource
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, 4 << 20))
+
+    def execute(self, requests):
+        counts = [int(pb_utils.get_input_tensor_by_name(r, 'COUNT').as_numpy()[0]) for r in requests]
+        tensors = [pb_utils.Tensor('BYTES', np.zeros(count, np.uint8)) for count in counts]
+        return [pb_utils.InferenceResponse([tensor]) for tensor in tensors]
+";
+
+#[test]
+fn response_without_room_in_shared_memory_is_an_error() {
+    let config = "backend: \"python\"\nmax_batch_size: 0\n\
+        input [ { name: \"COUNT\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n\
+        output [ { name: \"BYTES\" data_type: TYPE_UINT8 dims: [ -1 ] } ]\n\
+        instance_group [ { kind: KIND_CPU count: 1 } ]\n";
+    for isolation in ["process", "none"] {
+        let server = server(isolation).model("large", config).file("large/1/model.py", LARGE);
+        let server = server.start();
+        assert_ok(server.load("large"));
+        for (count, fits) in [(10, true), (100_000_000, false), (100_000, true), (5_000_000, false)]
+        {
+            let given = serde_json::json!({"name": "COUNT", "datatype": "INT32", "shape": [1], "data": [count]});
+            let body = serde_json::json!({"inputs": [given]}).to_string();
+            let response = server.post("/v2/models/large/infer", &[], body);
+            assert_eq!(response.status == 200, fits, "{isolation}, {count}: {}", response.text());
+            if !fits {
+                let says = response.error_text();
+                assert!(says.contains("large") && says.contains("shared memory"), "{says}");
+            }
+        }
+        assert!(server.stop().success(), "{isolation}");
+    }
+}

@@ -4,16 +4,15 @@ use super::basics::no_scope;
 use super::guard::{guard, guard_value, put};
 use super::metric::{Metric as Created, MetricKind};
 use super::scope::Scope;
-use super::{batches, devices, inference, memory};
+use super::{batches, devices, inference, memory, process};
 use crate::error::{Error as HostError, Result};
 use crate::plugin::text::{literal, read};
 use std::ffi::CStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_plugin_api::abi::extensions::{
     BATCH_PARTS, BATCH_PARTS_VERSION, DEVICE, DEVICE_VERSION, HISTOGRAMS, HISTOGRAMS_VERSION,
     HistogramsExtension, MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, Metric,
-    MetricsExtension, metric_kind,
+    MetricsExtension, PROCESS, PROCESS_VERSION, metric_kind,
 };
 use trtserver_plugin_api::abi::inference::{INFERENCE, INFERENCE_VERSION};
 use trtserver_plugin_api::abi::types::{self, Error, Extension, Param, Str, param};
@@ -25,6 +24,8 @@ const MEMORIES: Extension = offered(c"trts.memory", MEMORY_VERSION);
 const HISTOGRAM: Extension = offered(c"trts.histograms", HISTOGRAMS_VERSION);
 const MEASURES: Extension = offered(c"trts.metrics", METRICS_VERSION);
 
+const OWN_PROCESS: Extension = offered(c"trts.process", PROCESS_VERSION);
+
 const fn offered(name: &'static CStr, version: u32) -> Extension {
     Extension { name: literal(name), version, pad: 0 }
 }
@@ -32,20 +33,9 @@ const fn offered(name: &'static CStr, version: u32) -> Extension {
 /// Extensions that [`get_extension`] has tables for.
 pub(super) const fn extensions(device: bool) -> &'static [Extension] {
     match device {
-        false => &[PARTS, HISTOGRAM, NESTED, MEMORIES, MEASURES],
-        true => &[PARTS, DEVICES, HISTOGRAM, NESTED, MEMORIES, MEASURES],
+        false => &[PARTS, HISTOGRAM, NESTED, MEMORIES, MEASURES, OWN_PROCESS],
+        true => &[PARTS, DEVICES, HISTOGRAM, NESTED, MEMORIES, MEASURES, OWN_PROCESS],
     }
-}
-
-static ISOLATED: AtomicBool = AtomicBool::new(false);
-
-/// Marks this process as one that runs a single model. Called before the first library is opened.
-pub fn set_isolated() {
-    ISOLATED.store(true, Ordering::Relaxed);
-}
-
-pub(super) fn is_isolated() -> bool {
-    ISOLATED.load(Ordering::Relaxed)
 }
 
 static METRICS_TABLE: MetricsExtension = MetricsExtension {
@@ -71,6 +61,7 @@ pub(super) unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const
             INFERENCE if version <= INFERENCE_VERSION => (&raw const inference::TABLE).cast(),
             MEMORY if version <= MEMORY_VERSION => (&raw const memory::TABLE).cast(),
             METRICS if version <= METRICS_VERSION => (&raw const METRICS_TABLE).cast(),
+            PROCESS if version <= PROCESS_VERSION => (&raw const process::TABLE).cast(),
             HISTOGRAMS if version <= HISTOGRAMS_VERSION => (&raw const HISTOGRAMS_TABLE).cast(),
             _ => std::ptr::null(),
         }

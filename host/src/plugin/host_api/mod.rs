@@ -9,12 +9,13 @@ mod inference; // requests to models of the server
 mod memory; // memory for a backend's own use
 pub mod metric; // metrics that backends make
 mod outputs; // outputs of a response, or scattered to a batch
+mod process; // the process of an isolated model
 pub mod reported_memory; // memory that backends hold beside the host's
 mod responses; // responders, responses, release of requests
 pub mod scope; // which backend, model or instance calls
 
 pub use basics::{log_level_set, set_log_level};
-pub use extensions::set_isolated;
+pub use process::set_isolated;
 
 use crate::plugin::text::literal;
 use trtserver_plugin_api::abi::host::{HostTable, host_flags};
@@ -22,8 +23,7 @@ use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
 /// The host table; valid for the life of the process.
 pub fn table() -> &'static HostTable {
-    let [isolated, device] =
-        [extensions::is_isolated(), devices::table().is_some()].map(usize::from);
+    let [isolated, device] = [process::is_isolated(), devices::table().is_some()].map(usize::from);
     &TABLES[isolated][device].0
 }
 

@@ -174,7 +174,19 @@ impl WorkReceiver {
     /// # Errors
     /// What was received is not a message.
     pub fn receive<M: Message + Default>(&mut self) -> Result<Received<M>> {
+        self.receive_after(|| ())
+    }
+
+    /// The same. `before` is called before a message is taken.
+    ///
+    /// # Errors
+    /// As [`WorkReceiver::receive`].
+    pub fn receive_after<M: Message + Default>(
+        &mut self,
+        before: impl Fn(),
+    ) -> Result<Received<M>> {
         loop {
+            before();
             match self.ring.pop(&mut self.buffer).map_err(corrupt)? {
                 Some(MESSAGE) => return decode(&self.buffer).map(Received::Message),
                 Some(ON_SOCKET) => return receive_long(&mut self.socket),

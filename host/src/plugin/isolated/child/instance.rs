@@ -1,6 +1,7 @@
 //! The thread of an instance: opens it, executes the batches from its work connection, closes it.
 
 use super::control::{Control, exit_on_violation, exit_without_device};
+use super::ending;
 use super::model::OpenModel;
 use super::regions::Regions;
 use super::requests::decode;
@@ -137,6 +138,7 @@ impl Worker {
         };
         control.respond(number, Ok(ControlResponse::default()));
         let outstanding = Arc::new(OutstandingExecutions::default());
+        ending::add(&self.facts.name, &outstanding);
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
         let mut regions = Regions::new(gpu.1.gpu().map(|streams| streams.device));
@@ -147,7 +149,7 @@ impl Worker {
         loop {
             // The host sends batches ahead. One that was not taken is executed by the next process if this one crashes.
             outstanding.wait_at_most(max_in_flight - 1, None);
-            let batch = match receiver.receive::<ExecuteBatch>() {
+            let batch = match receiver.receive_after::<ExecuteBatch>(ending::hold) {
                 Ok(Received::Message(batch)) => batch,
                 Ok(Received::TimedOut) => continue,
                 Ok(Received::Closed) => break,

@@ -9,6 +9,7 @@
 
 mod control; // sends control messages
 mod control_reader; // reads the control connection
+pub mod ending; // the end that a backend has asked for
 mod instance; // the thread of an instance
 mod log; // forwards log records
 mod main_thread; // opens and closes

@@ -1,4 +1,5 @@
-"""Asks the model of COMMAND once for each value of INPUT0, all at the same time."""
+"""Asks the model of COMMAND once for each value of INPUT0, all at the same time. After `many `, it is a decoupled model, which is asked twice
+for all values."""
 
 import asyncio
 
@@ -13,12 +14,18 @@ class TritonPythonModel:
     async def one(self, request):
         model = pb_utils.get_input_tensor_by_name(request, "COMMAND").as_numpy()[0].decode()
         values = pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy()
+        many = model.startswith("many ")
         asked = [
             pb_utils.InferenceRequest(
-                model_name=model, requested_output_names=["OUTPUT0"], inputs=[pb_utils.Tensor("INPUT0", each.reshape(1))])
-            for each in values
+                model_name=model.removeprefix("many "), requested_output_names=["OUTPUT0"],
+                inputs=[pb_utils.Tensor("INPUT0", each)])
+            for each in ([values, values] if many else [value.reshape(1) for value in values])
         ]  # fmt: skip
-        responses = await asyncio.gather(*(each.async_exec() for each in asked))
+        responses = await asyncio.gather(*(each.async_exec(decoupled=many) for each in asked))
+        if many:
+            # The last response of each may be empty.
+            every = [response for each in responses for response in each]
+            responses = [response for response in every if response.has_error() or response.output_tensors()]
         errors = [response.error().message() for response in responses if response.has_error()]
         results = [
             pb_utils.get_output_tensor_by_name(response, "OUTPUT0").as_numpy()
