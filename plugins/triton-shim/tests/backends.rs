@@ -86,6 +86,18 @@ fn error_of_execute_fails_the_batch() {
 }
 
 #[test]
+fn error_of_execute_comes_after_the_responses_that_were_sent() {
+    let _session = Session::start();
+    let root = tempfile::tempdir().unwrap();
+    // In the order of the batch: what comes after it was not touched.
+    let outcomes = identity(root.path()).execute(&[request("begun", &[7]), request("", &[8])]);
+    assert_eq!(values::<i64>(&outcomes[0].responses[0].output("OUTPUT").unwrap().data), [7]);
+    for outcome in &outcomes {
+        assert_eq!(outcome.result.clone().unwrap_err().text, "not now");
+    }
+}
+
+#[test]
 fn factory_that_outlives_a_failed_execute_keeps_the_responder() {
     let _session = Session::start();
     let root = tempfile::tempdir().unwrap();

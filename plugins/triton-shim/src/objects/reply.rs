@@ -35,6 +35,8 @@ pub struct Reply {
     cancelled: *const AtomicU32,
     /// Held by the request, each factory and each response, and by `execute` while it runs.
     references: AtomicU32,
+    /// A factory or a response was made.
+    touched: AtomicBool,
     state: AtomicU8,
     /// The responder outlives `execute`.
     detached: AtomicBool,
@@ -87,6 +89,7 @@ impl Reply {
             responder,
             cancelled: cancelled.cast(),
             references: AtomicU32::new(2),
+            touched: AtomicBool::new(false),
             state: AtomicU8::new(state::OPEN),
             detached: AtomicBool::new(false),
             building: Mutex::default(),
@@ -122,6 +125,7 @@ impl Reply {
     }
 
     pub fn retain(&self) {
+        self.touched.store(true, Ordering::Relaxed);
         self.references.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -153,9 +157,9 @@ impl Reply {
         Ok(response)
     }
 
-    /// Whether request and `execute` alone refer to this, with no response sent: then the host may take the request back.
+    /// Whether the backend has made neither a factory nor a response: then the host may take the request back.
     pub fn is_untouched(&self) -> bool {
-        self.references.load(Ordering::Acquire) == 2 && self.is(state::OPEN)
+        !self.touched.load(Ordering::Relaxed)
     }
 
     /// The execution has failed, but responses or factories of the request may be left: ends it with the error.

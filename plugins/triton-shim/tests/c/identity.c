@@ -6,6 +6,7 @@
  *   "stream"      three responses from a thread, after the request was released
  *   "interleave"  two responses are made before the first is sent
  *   "overtaken:HOW"  while a response is being built another one is sent, and FINAL by HOW: flags, delete, final or error
+ *   "begun"       Execute returns an error after a response that is not the final one
  *   "keep"        Execute returns an error while a factory is left
  *   "lie"         an output of another size than its shape
  */
@@ -257,6 +258,15 @@ TRITONBACKEND_ModelInstanceExecute(
     CHECK(TRITONBACKEND_RequestId(requests[i], &id));
     if (strcmp(id, "refuse") == 0) return TRITONSERVER_ErrorNew(4, "not now");
     if (strcmp(id, "keep") == 0) return keep(requests[i]);
+    if (strcmp(id, "begun") == 0) {
+      TRITONBACKEND_Input* input;
+      TRITONBACKEND_Response* response;
+      CHECK(TRITONBACKEND_RequestInputByIndex(requests[i], 0, &input));
+      CHECK(TRITONBACKEND_ResponseNew(&response, requests[i]));
+      CHECK(fill(response, input, 0));
+      CHECK(TRITONBACKEND_ResponseSend(response, 0, NULL));
+      return TRITONSERVER_ErrorNew(4, "not now");
+    }
   }
   for (uint32_t i = 0; i < count; ++i) CHECK(one(instance, requests[i]));
   return TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, count, 1, 2, 3, 4);
