@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::extensions::{
-    AUTOCOMPLETE, AutocompleteExtension, CANCEL, CancelExtension, METRICS, MODEL_PROBE,
-    ModelProbeExtension,
+    AUTOCOMPLETE, AutocompleteExtension, CANCEL, CancelExtension, METRICS, METRICS_VERSION,
+    MODEL_PROBE, ModelProbeExtension,
 };
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::types::{
@@ -367,7 +367,7 @@ fn extensions_are_returned_by_name_and_version() {
 fn executing_a_batch_looks_up_no_extension() {
     let _session = Session::start();
     let instance = open(&model("metrics")).unwrap();
-    assert_eq!(take_lookups(), [(METRICS.to_owned(), 1)]);
+    assert_eq!(take_lookups(), [(METRICS.to_owned(), METRICS_VERSION)]);
     assert_eq!(instance.execute(&[doing("echo")])[0].result, Ok(()));
     assert_eq!(take_lookups(), []);
 }
