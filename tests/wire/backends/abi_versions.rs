@@ -55,11 +55,11 @@ fn small_table_is_refused_with_both_sizes() {
 
 #[test]
 fn required_extension_that_the_host_lacks_is_named() {
-    let offers = "this host offers: 'trts.batch_parts' 1, 'trts.histograms' 1, 'trts.inference' 1, 'trts.memory' 1, 'trts.metrics' 1, 'trts.process' 1";
+    let offers = "this host offers: 'trts.batch_parts' 1, 'trts.histograms' 1, 'trts.inference' 1, 'trts.memory' 1, 'trts.metrics' 2, 'trts.process' 1";
     let unknown = "it requires the host extension 'trts.teleport' 1, ";
     refused_in_c("unknown", &["REQUIRES=\"trts.teleport\""], &[unknown, offers]);
-    let newer = "it requires the host extension 'trts.metrics' 2, ";
-    let macros = ["REQUIRES=\"trts.metrics\"", "REQUIRES_VERSION=2"];
+    let newer = "it requires the host extension 'trts.metrics' 3, ";
+    let macros = ["REQUIRES=\"trts.metrics\"", "REQUIRES_VERSION=3"];
     refused_in_c("newer", &macros, &[newer, offers]);
 }
 

@@ -1,6 +1,7 @@
 //! Libraries that select the requests of a batch (tests/triton/batch_strategy.c), here and in Triton's own server.
 
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::triton::Triton;
 use trtserver_tests::triton_backends::{
@@ -61,6 +62,20 @@ fn executed(stats: &Value) -> Vec<u64> {
     sizes
 }
 
+/// The statistics of a model, once they count this many requests: a backend reports them after its responses.
+fn complete_stats(http: &str, model: &str, requests: usize) -> Value {
+    let path = format!("/v2/models/{model}/stats");
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let request = http1::request("GET", &path, &[], b"");
+        let stats = Connection::open(http).send(request).response().json();
+        if stats["model_stats"][0]["inference_count"] == requests || Instant::now() > end {
+            return stats;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[track_caller]
 fn hold(http: &str, rules: &[Rule]) {
     let values = [1, 2, 3, 4, 5, 6];
@@ -70,10 +85,7 @@ fn hold(http: &str, rules: &[Rule]) {
             let data = &response.json()["outputs"][0]["data"];
             assert_eq!(*data, json!(vec![value; 4]), "{model}");
         }
-        let path = format!("/v2/models/{model}/stats");
-        let stats =
-            Connection::open(http).send(http1::request("GET", &path, &[], b"")).response().json();
-        assert_eq!(executed(&stats), *sizes, "{model}");
+        assert_eq!(executed(&complete_stats(http, model, values.len())), *sizes, "{model}");
     }
 }
 
