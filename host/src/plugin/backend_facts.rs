@@ -93,7 +93,7 @@ impl BackendFacts {
         if kind == Kind::Gpu { self.gpu_max_in_flight } else { self.max_in_flight }
     }
 
-    /// It answers for the data types and shapes of its outputs.
+    /// Data types and shapes of its outputs may differ from the configuration.
     pub fn has_free_outputs(&self) -> bool {
         self.flags & backend_flags::FREE_OUTPUTS != 0
     }

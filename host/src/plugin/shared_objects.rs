@@ -33,7 +33,7 @@ struct Owner {
     /// Begins the names of all its objects: `trtserver_PID_RANDOM_`.
     prefix: String,
     folder: PathBuf,
-    /// Without it nobody sweeps, so that nothing of a live process is removed.
+    /// Without it other servers remove nothing of this process, also after its end.
     _lock: Option<OwnedFd>,
 }
 

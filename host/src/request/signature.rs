@@ -78,7 +78,7 @@ pub struct Signature {
     pub hidden: Vec<TensorSpec>,
     /// Batch inputs. In the child process of an isolated model they are inputs like others.
     pub batch_inputs: Vec<BatchInput>,
-    /// The backend answers for its outputs: clients get those that it sends, with data type and shape.
+    /// Outputs may differ from the configuration: clients get the data type and the shape that the backend sends.
     pub free_outputs: bool,
     /// Implicit states.
     pub states: Vec<StateSpec>,
@@ -202,7 +202,7 @@ impl Signature {
         self.convert(spec, shape, &spec.dims, &spec.model_dims)
     }
 
-    /// Whether the backend answers for an output: it may have another data type than configured, and be left out. An implicit state is
+    /// Whether an output is free: it may have another data type than configured, and be left out. An implicit state is
     /// an input of the model as well, and never free.
     pub fn is_free(&self, spec: &TensorSpec) -> bool {
         self.free_outputs && spec.role == Role::Declared && self.state(&spec.name).is_none()

@@ -100,9 +100,9 @@ enum {
      flag the host refuses all */
   TRTS_BACKEND_ACCELERATORS = 128,
   TRTS_BACKEND_BATCH_INPUTS = 256, /* it reads inputs flagged TRTS_TENSOR_BATCH; else the host refuses batch_input */
-  /* it answers for the outputs of its responses: clients get them with the data type and the shape that it sends. Without
-     this flag the host refuses those that the configuration does not declare. The host still checks that the bytes fit the
-     shape, and checks states, reshaped outputs and outputs of a whole batch against the configuration. */
+  /* outputs of its responses may differ from the configuration: clients get the data type and the shape that it sends.
+     Without this flag the host refuses such outputs. The host still checks that the bytes fit the shape, and checks
+     states, reshaped outputs and outputs of a whole batch against the configuration. */
   TRTS_BACKEND_FREE_OUTPUTS = 512
 };
 

@@ -138,9 +138,9 @@ pub mod backend_flags {
     /// It reads batch inputs: those of all requests of a batch, one after another. Without this flag the host refuses
     /// `batch_input`.
     pub const BATCH_INPUTS: u32 = 256;
-    /// It answers for the outputs of its responses: clients get them with the data type and the shape that it sends. Without
-    /// this flag the host refuses those that the configuration does not declare. The host still checks that the bytes fit the
-    /// shape, and checks states, reshaped outputs and outputs of a whole batch against the configuration.
+    /// Outputs of its responses may differ from the configuration: clients get the data type and the shape that it sends.
+    /// Without this flag the host refuses such outputs. The host still checks that the bytes fit the shape, and checks
+    /// states, reshaped outputs and outputs of a whole batch against the configuration.
     pub const FREE_OUTPUTS: u32 = 512;
 }
 

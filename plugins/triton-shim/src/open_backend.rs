@@ -26,7 +26,7 @@ use trtserver_plugin_api::abi::types::{Extension, Str, memory_type};
 
 /// Setting of the host: the library that opens a backend written in Python.
 const LIBRARY: &str = "adapted-library";
-/// Setting of the host: how names of shared-memory objects begin, by which it finds those that a killed process leaves behind.
+/// Setting of the host: the prefix of names of shared-memory objects. The host removes objects with it after the process was killed.
 const SHARED_MEMORY: &str = "shared-memory-prefix";
 /// Setting of Triton's Python backend: the same.
 const REGION_PREFIX: &str = "shm-region-prefix-name";

@@ -116,7 +116,7 @@ fn requests_are_encrypted_and_certificates_verified() {
     assert_eq!(error.message(), "TLS authorities: no certificate in the PEM text");
 }
 
-/// Proxies for HTTP and gRPC, and those that want a certificate.
+/// Proxies for HTTP and gRPC, each without and with a required client certificate.
 fn proxies(server: &Running) -> [String; 4] {
     let of = |mutual| [server.http(), server.grpc()].map(|target| proxy(target, mutual));
     let ([http, grpc], [http_mutual, grpc_mutual]) = (of(false), of(true));

@@ -299,7 +299,7 @@ impl Metric {
         Ok(())
     }
 
-    /// Adds to a counter or gauge, whoever else changes it.
+    /// Adds to a counter or gauge. Concurrent additions are not lost.
     pub fn add(&self, value: f64) -> Result<()> {
         let Series::Gauge(gauge) = &self.series else {
             if matches!(self.series, Series::Histogram(_)) {

@@ -15,7 +15,7 @@ pub struct Tensor {
     pub data: TensorData,
     /// Its first dimension is the batch dimension.
     pub batched: bool,
-    /// The backend that sent it answers for its shape.
+    /// Its shape may differ from the configuration of the model that sent it.
     pub free: bool,
 }
 

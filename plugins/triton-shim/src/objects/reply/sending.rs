@@ -155,7 +155,7 @@ impl Reply {
         }
     }
 
-    /// Ends the request without a further response, after those that wait. An error does not wait.
+    /// Ends the request without a further response, after the waiting responses. An error does not wait.
     pub fn finish(&self, fault: Option<&Fault>) -> Result<()> {
         let mut building = self.lock();
         self.check()?;
