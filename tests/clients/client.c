@@ -179,6 +179,153 @@ static void prepared_requests(trtc_v1_context *context, const trtc_v1_request *r
   classes->class_count = 3;
 }
 
+/* Takes completions into 1 KiB until there were `expected`; adds up their ids, and counts them by where their outputs are. */
+static void take_v1(trtc_v1_queue *queue, size_t capacity, int expected, uint64_t *ids, int *in_place, int *errors) {
+  uint64_t space[128];
+  *ids = *in_place = *errors = 0;
+  for (int taken = 0; taken < expected;) {
+    bool open = false;
+    size_t count;
+    OK(trtc_v1_queue_wait(queue, &open));
+    CHECK(open);
+    OK(trtc_v1_queue_take(queue, space, capacity, &count));
+    const char *at = (const char *)space;
+    for (size_t i = 0; i < count; i++) {
+      const trtc_v1_completion *one = (const trtc_v1_completion *)at;
+      int32_t *sum = one->user;
+      *ids += one->id;
+      if (one->error != NULL) {
+        *errors += 1;
+        CHECK(one->reply.size == 0 && one->reply.result == NULL);
+      } else if (one->reply.size > 0) {
+        *in_place += 1;
+        CHECK(one->reply.description_size == 64 && one->reply.size == sizeof(one->reply) + 64 + 256);
+        memcpy(sum, (const char *)(one + 1) + 64, sizeof(*sum));
+      } else {
+        const trtc_v1_result_info *info;
+        OK(trtc_v1_result_get(one->reply.result, &info));
+        memcpy(sum, info->outputs[0].data, sizeof(*sum));
+      }
+      trtc_error_free(one->error);
+      trtc_v1_result_free(one->reply.result);
+      at += one->size;
+    }
+    taken += (int)count;
+  }
+}
+
+static void *wait_for_end(void *queue) {
+  bool open = true;
+  OK(trtc_v1_queue_wait(queue, &open));
+  CHECK(!open);
+  return NULL;
+}
+
+/* A request of a batch of two tensors; with `prepared`, also in the prepared form. */
+static void v1_queued(const trtc_settings *to, bool streaming) {
+  trtc_v1_context *context;
+  OK(trtc_v1_context_new(to, "addsub_int32", -1, 0, streaming, 0, &context));
+  int32_t block[2][2][16];
+  for (int i = 0; i < 64; i++) ((int32_t *)block)[i] = i < 32 ? 100 : 1;
+  trtc_v1_output outputs[] = {{.name = "OUTPUT0"}, {.name = "OUTPUT1"}};
+  trtc_v1_options options = {.struct_size = sizeof(options), .batch_size = 2, .outputs = outputs, .output_count = 2};
+  const void *data[2][2] = {{block[0][0], block[0][1]}, {block[1][0], block[1][1]}};
+  const size_t sizes[] = {64, 64};
+  trtc_v1_input inputs[] = {{.name = "INPUT0", .data = data[0], .sizes = sizes, .count = 2},
+                            {.name = "INPUT1", .data = data[1], .sizes = sizes, .count = 2}};
+  trtc_v1_request request = {sizeof(request), &options, inputs, 2, 0, 0};
+  trtc_v1_queue *queue;
+  OK(trtc_v1_queue_new(&queue));
+  uint64_t space[128], ids;
+  size_t count;
+  int in_place, errors;
+  int32_t sums[16] = {0};
+  OK(trtc_v1_queue_take(queue, space, sizeof(space), &count));
+  CHECK(count == 0);
+
+  for (int i = 0; i < 16; i++) OK(trtc_v1_infer_queued(context, &request, queue, &sums[i], NULL));
+  take_v1(queue, sizeof(space), 16, &ids, &in_place, &errors);
+  CHECK(ids == 136 && in_place == 0 && errors == 0);
+  for (int i = 0; i < 16; i++) CHECK(sums[i] == 99 || sums[i] == 101);
+  FAILS(trtc_v1_infer_queued(context, &request, NULL, NULL, NULL), TRTC_KIND_ARGUMENT, "v1 queue is NULL");
+  FAILS(trtc_v1_infer_queued(NULL, &request, queue, NULL, NULL), TRTC_KIND_ARGUMENT, "v1 context is NULL");
+  FAILS(trtc_v1_queue_take(queue, NULL, sizeof(space), &count), TRTC_KIND_ARGUMENT, "expected at least 72");
+  FAILS(trtc_v1_queue_take(queue, space, 71, &count), TRTC_KIND_ARGUMENT, "expected at least 72");
+  FAILS(trtc_v1_queue_take(queue, space, sizeof(space), NULL), TRTC_KIND_ARGUMENT, "count");
+  FAILS(trtc_v1_queue_new(NULL), TRTC_KIND_ARGUMENT, "queue");
+
+  if (!streaming) {
+    trtc_v1_prepared *prepared;
+    OK(trtc_v1_prepare(context, &request, &prepared));
+    uint64_t id, sum = 0;
+    /* Two completions have their place in 1 KiB; none has in 100 bytes. */
+    for (int round = 0; round < 2; round++) {
+      sum = 0;
+      for (int i = 0; i < 16; i++) {
+        block[0][0][0] = 1000 + i;
+        OK(trtc_v1_prepared_infer_queued(prepared, block, sizeof(block), queue, &sums[i], &id));
+        block[0][0][0] = -1000;
+        sum += id;
+      }
+      take_v1(queue, round == 0 ? sizeof(space) : 100, 16, &ids, &in_place, &errors);
+      CHECK(ids == sum && in_place == (round == 0 ? 16 : 0) && errors == 0);
+      for (int i = 0; i < 16; i++) CHECK(sums[i] == 1001 + i || sums[i] == 999 + i);
+    }
+    FAILS(trtc_v1_prepared_infer_queued(prepared, block, 8, queue, NULL, NULL), TRTC_KIND_ARGUMENT,
+          "the inputs of a prepared request for model 'addsub_int32' have 8 bytes, expected 256");
+    trtc_v1_prepared_free(prepared);
+    FAILS(trtc_v1_prepared_infer_queued(prepared, block, sizeof(block), queue, NULL, NULL), TRTC_KIND_ARGUMENT, "released");
+  }
+
+  /* Those that are not taken are released with the queue. Inputs may be copied. */
+  request.flags = TRTC_COPY_INPUTS;
+  OK(trtc_v1_infer_queued(context, &request, queue, sums, NULL));
+  memset(block, 0, sizeof(block));
+  bool open = false;
+  OK(trtc_v1_queue_wait(queue, &open));
+  CHECK(open);
+  trtc_v1_queue_close(queue);
+  OK(trtc_v1_queue_wait(queue, &open));
+  CHECK(open);
+  trtc_v1_queue_free(queue);
+  FAILS(trtc_v1_queue_wait(queue, &open), TRTC_KIND_ARGUMENT, "was released");
+  trtc_v1_queue_close(queue);
+  trtc_v1_queue_close(NULL);
+  trtc_v1_queue_free(NULL);
+  pthread_t waiting;
+  OK(trtc_v1_queue_new(&queue));
+  CHECK(pthread_create(&waiting, NULL, wait_for_end, queue) == 0);
+  trtc_v1_queue_close(queue);
+  CHECK(pthread_join(waiting, NULL) == 0);
+  trtc_v1_queue_free(queue);
+  trtc_v1_context_free(context);
+}
+
+/* Releasing a context cancels its queued requests: all have completed when it returns. */
+static void v1_queued_release(const trtc_settings *to) {
+  trtc_v1_context *context;
+  OK(trtc_v1_context_new(to, "endless", -1, 0, false, 0, &context));
+  const float one = 1;
+  const void *data[] = {&one};
+  const size_t sizes[] = {sizeof(one)};
+  const int64_t shape[] = {1};
+  trtc_v1_options options = {.struct_size = sizeof(options)};
+  trtc_v1_input input = {.name = "INPUT0", .dims = shape, .dim_count = 1, .data = data, .sizes = sizes, .count = 1};
+  trtc_v1_request request = {sizeof(request), &options, &input, 1, 0, 0};
+  trtc_v1_queue *queue;
+  OK(trtc_v1_queue_new(&queue));
+  uint64_t ids, first;
+  int in_place, errors;
+  for (int i = 0; i < 3; i++) OK(trtc_v1_infer_queued(context, &request, queue, NULL, i == 0 ? &first : NULL));
+  OK(trtc_v1_cancel(context, first));
+  take_v1(queue, 1024, 1, &ids, &in_place, &errors);
+  CHECK(ids == first && errors == 1);
+  trtc_v1_context_free(context);
+  take_v1(queue, 1024, 2, &ids, &in_place, &errors);
+  CHECK(ids == 2 * first + 3 && errors == 2);
+  trtc_v1_queue_free(queue);
+}
+
 static void v1_context(const trtc_settings *to, bool streaming) {
   trtc_v1_context *context;
   OK(trtc_v1_context_new(to, "addsub_int32", -1, 0, streaming, 0, &context));
@@ -643,9 +790,12 @@ int main(int argc, char **argv) {
     v1_server(both[i]);
     v1_context(both[i], false);
     v1_release(both[i]);
+    v1_queued(both[i], false);
+    v1_queued_release(both[i]);
     v2(both[i]);
   }
   v1_context(&grpc, true);
+  v1_queued(&grpc, true);
   v2_stream(&grpc, &http);
   pictures(argv[3]);
   connections();

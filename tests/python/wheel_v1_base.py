@@ -2,7 +2,10 @@
 
 import gc
 import multiprocessing
+import subprocess
+import sys
 import threading
+import weakref
 
 import numpy as np
 
@@ -28,8 +31,11 @@ class Wire(checks.Case):
             self.skipTest("for subclasses")
         self.url = checks.HTTP if self.PROTOCOL == ProtocolType.HTTP else checks.GRPC
 
+    def made(self, model="addsub_int32", **more):
+        return InferContext(self.url, self.PROTOCOL, model, streaming=self.STREAMING, **more)
+
     def context(self, model="addsub_int32", **more):
-        context = InferContext(self.url, self.PROTOCOL, model, streaming=self.STREAMING, **more)
+        context = self.made(model, **more)
         self.addCleanup(context.close)
         return context
 
@@ -78,6 +84,149 @@ class Wire(checks.Case):
         context.async_run(lambda ctx, id: mailbox.put(ctx.get_async_run_results(id)["OUTPUT0"][0]),
                           {"INPUT0": [ONES], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
         np.testing.assert_array_equal(mailbox.take(1)[0], 2 * ONES)
+
+    def test_calls_within_callbacks(self):
+        """Callbacks run one at a time, and may make every call; from the third request on they are prepared."""
+        context, done, seen, running = self.context(), threading.Event(), [], threading.Lock()
+        refused = []
+
+        def arrived(ctx, id):
+            alone = running.acquire(blocking=False)
+            number = len(seen)
+            values = ctx.get_async_run_results(id)
+            seen.append((alone, int(values["OUTPUT0"][0][3] - values["OUTPUT1"][0][3]) // 2))
+            if number % 10 == 0:
+                got = ctx.run({"INPUT0": [ONES * number], "INPUT1": [ONES]}, {"OUTPUT1": RAW})
+                seen[-1] = (alone and got["OUTPUT1"][0].tolist() == [number - 1] * 16, seen[-1][1])
+            try:
+                if number < 192:
+                    send(number + 8)
+                elif number == 199:
+                    ctx.close()
+                    send(0)
+            except InferenceServerException as error:
+                refused.append(error.message())
+                done.set()
+            running.release()
+
+        def send(number):
+            context.async_run(arrived, {"INPUT0": [ONES], "INPUT1": [np.full(16, number, np.int32)]},
+                              {"OUTPUT0": RAW, "OUTPUT1": RAW})
+
+        for number in range(8):
+            send(number)
+        self.assertTrue(done.wait(60))
+        self.assertEqual(sorted(seen), [(True, number) for number in range(200)])
+        self.assertEqual(refused, ["InferContext is closed"])
+
+    def test_results_of_repeated_requests_by_polling(self):
+        context = self.context()
+        for count in range(1, 10):
+            values = np.arange(16, dtype=np.int32) * count
+            ids = [context.async_run({"INPUT0": [values, values + 1], "INPUT1": [ONES, ONES * i]},
+                                     {"OUTPUT1": RAW, "OUTPUT0": RAW}, 2) for i in range(count)]
+            for i in reversed(range(count)):
+                got = context.get_async_run_results(ids[i], True)
+                self.assertEqual(list(got), ["OUTPUT1", "OUTPUT0"])
+                np.testing.assert_array_equal(got["OUTPUT0"], [values + 1, values + 1 + i])
+                np.testing.assert_array_equal(got["OUTPUT1"], [values - 1, values + 1 - i])
+                self.assertTrue(got["OUTPUT0"][1].flags.writeable)
+        self.assertGreater(context.get_last_request_id(), 0)
+        self.assertEqual(context.get_last_request_model_name(), "addsub_int32")
+        self.assertEqual(context.get_last_request_model_version(), 1)
+
+    def test_repeated_asynchronous_requests_of_any_size(self):
+        """Small responses are copied, many at a time; large ones are read in place."""
+        context = self.context("identity_fp32")
+        for length in (3, 3, 3, 3, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 20_000, 20_000, 20_000, 0, 0, 0):
+            values = np.arange(length, dtype=np.float32)
+            ids = [context.async_run({"INPUT0": [values + i]}, {"OUTPUT0": RAW}) for i in range(6)]
+            for i, id in enumerate(ids):
+                np.testing.assert_array_equal(context.get_async_run_results(id)["OUTPUT0"][0], values + i)
+
+    def test_exceptions_of_callbacks(self):
+        mailbox, context = checks.Mailbox(), self.context()
+
+        def arrived(ctx, id):
+            mailbox.put(id)
+            raise KeyError("of the callback")
+
+        reported = []
+        before, sys.unraisablehook = sys.unraisablehook, lambda given: reported.append(given.exc_value.args)
+        try:
+            for _ in range(4):
+                context.async_run(arrived, {"INPUT0": [ONES], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+            mailbox.take(4)
+            context.close()
+        finally:
+            sys.unraisablehook = before
+        self.assertEqual(reported, [("of the callback",)] * 4)
+
+    def test_close_waits_for_callbacks(self):
+        context, seen = self.context("slow"), []
+
+        def arrived(ctx, id):
+            try:
+                ctx.get_async_run_results(id)
+            except InferenceServerException as error:
+                seen.append(error.message())
+
+        for _ in range(6):
+            context.async_run(arrived, {"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
+        context.close()
+        self.assertEqual(len(seen), 6)
+        self.assertIn("cancelled", seen[0])
+
+    def test_thread_that_waits_while_the_context_is_closed(self):
+        context, texts = self.context("slow"), []
+        id = context.async_run({"INPUT0": [np.ones(2, np.float32)]}, {"OUTPUT0": RAW})
+
+        def wait():
+            try:
+                context.get_async_run_results(id, True)
+            except InferenceServerException as error:
+                texts.append(error.message())
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while not context._delivery.waiting:
+            threading.Event().wait(0.001)
+        context.close()
+        thread.join()
+        self.assertIn("cancelled", texts[0])
+
+    def test_contexts_without_references_end(self):
+        context = self.made()
+        for _ in range(3):
+            id = context.async_run({"INPUT0": [ONES], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+            context.get_async_run_results(id, True)
+        ended, gone = context._delivery._ended, weakref.ref(context)
+        del context
+        gc.collect()
+        self.assertIsNone(gone())
+        self.assertTrue(ended.acquire(timeout=60))
+        mailbox = checks.Mailbox()
+        # The request keeps the context.
+        self.made().async_run(lambda ctx, id: mailbox.put(ctx.get_async_run_results(id)["OUTPUT0"][0]),
+                              {"INPUT0": [ONES], "INPUT1": [ONES]}, {"OUTPUT0": RAW})
+        gc.collect()
+        np.testing.assert_array_equal(mailbox.take(1)[0], 2 * ONES)
+
+    def test_interpreter_that_ends_with_requests_in_flight(self):
+        """Whether callbacks run, wait for the interpreter, or have not begun."""
+        program = (
+            "import sys\n"
+            "import numpy as np\n"
+            "from tensorrtserver.api import InferContext\n"
+            "url, protocol, streaming, model = sys.argv[1], int(sys.argv[2]), sys.argv[3] == 'True', sys.argv[4]\n"
+            "context = InferContext(url, protocol, model, streaming=streaming)\n"
+            "for _ in range(50):\n"
+            "    context.async_run(lambda ctx, id: None, {'INPUT0': [np.ones(2, np.float32)]}, {'OUTPUT0': (1,)})\n"
+        )
+        for model in ("slow", "identity_fp32", "identity_fp32", "identity_fp32"):
+            command = [sys.executable, "-c", program, self.url, str(int(self.PROTOCOL)), str(self.STREAMING), model]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     def test_arrays_outlive_context_and_result(self):
         context = self.context()
@@ -227,10 +376,13 @@ class Wire(checks.Case):
         for _ in range(3):
             context.run(inputs, {"OUTPUT0": RAW})
         texts = multiprocessing.get_context("fork").SimpleQueue()
-        child = multiprocessing.get_context("fork").Process(target=run_in_child, args=(context, inputs, texts))
-        child.start()
-        self.assertIn("the client library was used before fork()", texts.get())
-        child.join()
+        for call in (run_in_child, send_in_child):
+            context.async_run(lambda ctx, id: ctx.get_async_run_results(id), inputs, {"OUTPUT0": RAW})
+            child = multiprocessing.get_context("fork").Process(target=call, args=(context, inputs, texts))
+            child.start()
+            self.assertIn("the client library was used before fork()", texts.get())
+            child.join()
+            self.assertEqual(child.exitcode, 0)
         # The child has closed its copies of the connections only.
         self.assertEqual(context.run(inputs, {"OUTPUT0": RAW})["OUTPUT0"][0].tolist(), [2] * 16)
 
@@ -241,6 +393,15 @@ def run_in_child(context, inputs, texts):
         texts.put("no error")
     except InferenceServerException as error:
         texts.put(str(error))
+
+
+def send_in_child(context, inputs, texts):
+    try:
+        context.async_run(inputs, {"OUTPUT0": RAW})
+        texts.put("no error")
+    except InferenceServerException as error:
+        texts.put(str(error))
+    context.close()
 
 
 class Http(Wire):

@@ -372,6 +372,40 @@ trtc_error *trtc_v1_prepared_infer(trtc_v1_prepared *prepared, const void *data,
                                    size_t capacity);
 void trtc_v1_prepared_free(trtc_v1_prepared *prepared);
 
+/* Completed requests for a thread that takes many of them in one call. No thread of the library runs code of the program. */
+typedef struct trtc_v1_queue trtc_v1_queue;
+
+typedef struct trtc_v1_completion {
+  /* Bytes from here to the next completion. */
+  uint64_t size;
+  void *user;
+  uint64_t id;
+  /* The caller owns it. If it is not NULL, `reply` is zero. */
+  trtc_error *error;
+  /* Description and tensors follow as in a reply of trtc_v1_prepared_infer. */
+  trtc_v1_reply reply;
+} trtc_v1_completion;
+
+trtc_error *trtc_v1_queue_new(trtc_v1_queue **queue);
+/* Waits until a request has completed, or the queue is closed. `open` becomes false if it is closed and has nothing to take. */
+trtc_error *trtc_v1_queue_wait(trtc_v1_queue *queue, bool *open);
+/* Takes completed requests, in the order of their completion, without waiting: as many as have their place in `completions`,
+ * which has the alignment and at least the size of trtc_v1_completion. `*count` may be 0. Outputs that are larger than all of
+ * `completions` are in `result`. */
+trtc_error *trtc_v1_queue_take(trtc_v1_queue *queue, void *completions, size_t capacity, size_t *count);
+/* Ends the waiting of other threads. Requests still complete into the queue, and may be taken. */
+void trtc_v1_queue_close(trtc_v1_queue *queue);
+/* Requests that were not taken are released, and those that complete later, too; cancel them, or release their context, before
+ * the memory of their inputs is released. */
+void trtc_v1_queue_free(trtc_v1_queue *queue);
+/* As trtc_v1_infer_async, with the queue in place of a callback. The outputs are in `result`. The inputs must stay unchanged
+ * until the request was taken. */
+trtc_error *trtc_v1_infer_queued(trtc_v1_context *context, const trtc_v1_request *request, trtc_v1_queue *queue, void *user,
+                                 uint64_t *id);
+/* As trtc_v1_prepared_infer, without waiting. `data` may change at once. */
+trtc_error *trtc_v1_prepared_infer_queued(trtc_v1_prepared *prepared, const void *data, size_t size, trtc_v1_queue *queue,
+                                          void *user, uint64_t *id);
+
 /* Results of requests without a callback. `id` 0 takes that which completed first. With `wait` the call waits for the
  * request; without, and if it has not completed, `result` becomes NULL. If the request failed, its error is returned.
  * Fails if no such request was sent, or its result was taken. `taken` receives the id; it may be NULL. */

@@ -276,7 +276,7 @@ class Completion(Structure):
     _fields_ = [("user", c_void_p), ("call", c_uint64), ("error", c_void_p), ("result", c_void_p)]
 
 
-#: `trtc_v1_callback` and `trtc_v2_callback`: user, number of the call, error, result.
+#: `trtc_v2_callback`: user, number of the call, error, result.
 Callback = ctypes.CFUNCTYPE(None, c_void_p, c_uint64, c_void_p, c_void_p)
 
 
@@ -324,6 +324,12 @@ def take_error(error: int) -> NativeError:
     return _take_error(error)
 
 
+def check(error: Optional[int]) -> None:
+    """Raises the error, if it is one."""
+    if error:
+        raise _take_error(error)
+
+
 def _check(error: Any, function: Any, arguments: Any) -> Any:
     """`errcheck` of functions that return a `trtc_error *`."""
     if error:
@@ -350,7 +356,8 @@ _FALLIBLE: Dict[str, Tuple[Any, ...]] = {
     "v1_context_new": (POINTER(Settings), c_char_p, c_int64, c_uint64, c_bool, _DEADLINE, _NEW),
     "v1_context_model": (_CONTEXT, POINTER(POINTER(V1Model))),
     "v1_infer": (_CONTEXT, POINTER(V1Request), _NEW),
-    "v1_infer_async": (_CONTEXT, POINTER(V1Request), Callback, _USER, _NUMBER),
+    "v1_infer_queued": (_CONTEXT, POINTER(V1Request), _QUEUE, _USER, _NUMBER),
+    "v1_queue_new": (_NEW,),
     "v1_prepare": (_CONTEXT, POINTER(V1Request), _NEW),
     "v1_context_statistics": (_CONTEXT, POINTER(V1Statistics)),
     "v1_result_get": (_RESULT, POINTER(POINTER(V1ResultInfo))),
@@ -401,10 +408,20 @@ _OTHERS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     # An error or None: the caller checks, because a function in Python would cost as much as the call.
     "v1_prepared_infer": (c_void_p, (_PREPARED, c_char_p, c_size_t, c_void_p, c_size_t)),
     "v1_prepared_free": (None, (_PREPARED,)),
+    "v1_queue_wait": (c_void_p, (_QUEUE, _BOOL)),
+    "v1_queue_close": (None, (_QUEUE,)),
+    "v1_queue_free": (None, (_QUEUE,)),
     "v2_client_free": (None, (_CLIENT,)),
     "completion_queue_free": (None, (_QUEUE,)),
     "v2_stream_free": (None, (_STREAM,)),
     "v2_result_free": (None, (_RESULT,)),
+}
+
+#: Functions that neither wait nor call back: they keep the interpreter's lock, which another thread might not give back for long.
+#: They return an error or None.
+_QUICK: Dict[str, Tuple[Any, ...]] = {
+    "v1_prepared_infer_queued": (_PREPARED, c_char_p, c_size_t, _QUEUE, _USER, _NUMBER),
+    "v1_queue_take": (_QUEUE, c_void_p, c_size_t, POINTER(c_size_t)),
 }
 
 
@@ -414,7 +431,8 @@ class _Library:
     def __init__(self) -> None:
         path = os.path.join(os.path.dirname(__file__), "libtrtserver_client.so")
         # TRTSERVER_CLIENT_LIBRARY names a build of the library that is not installed.
-        loaded = ctypes.CDLL(os.environ.get("TRTSERVER_CLIENT_LIBRARY") or path)
+        path = os.environ.get("TRTSERVER_CLIENT_LIBRARY") or path
+        loaded, quick = ctypes.CDLL(path), ctypes.PyDLL(path)
         for name, arguments in _FALLIBLE.items():
             function = loaded["trtc_" + name]
             function.restype, function.argtypes = c_void_p, arguments
@@ -423,6 +441,10 @@ class _Library:
         for name, (returned, arguments) in _OTHERS.items():
             function = loaded["trtc_" + name]
             function.restype, function.argtypes = returned, arguments
+            setattr(self, name, function)
+        for name, arguments in _QUICK.items():
+            function = quick["trtc_" + name]
+            function.restype, function.argtypes = c_void_p, arguments
             setattr(self, name, function)
 
     def __getattr__(self, name: str) -> Any:

@@ -9,8 +9,8 @@ use crate::sync::{Condvar, Mutex};
 use crate::v1;
 use crate::v1::messages::{ModelRepositoryIndex, ServerStatus, SharedMemoryStatus};
 use crate::v1::{
-    ContextOptions, InferRequest, InferResponse, Model, Response, Run, RunResults, Statistics,
-    Template,
+    ContextOptions, InferRequest, InferResponse, Model, Prepared, Response, Run, RunResults,
+    Statistics, Template,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -185,11 +185,6 @@ impl Context {
                 None => drop(state.runs.insert(id, None)),
             }
         }
-        let context = self.background.clone();
-        // `send` waits itself until borrowed memory is released; after a cancellation that remains to be done.
-        let (settling, borrow) = (self.background.clone(), prepared.borrow());
-        let after = async move { settling.client().settle(&borrow).await };
-        let call = async move { context.send_in_order(prepared).await };
         let done = move |results: Result<RunResults>| {
             let mut state = kept.state.lock();
             state.calls.remove(&id);
@@ -206,7 +201,65 @@ impl Context {
                 }
             }
         };
-        let started = self.calls.start(call, after, (Completion::Callback, done));
+        self.list(id, self.start(prepared, (Completion::Callback, done)))
+    }
+
+    /// As [`run_async`](Self::run_async), for a `then` that only passes the results on: it runs on the runtime, so that it must
+    /// neither block, nor make calls, nor drop the context.
+    pub fn run_then(
+        &self,
+        run: &Run,
+        then: impl FnOnce(u64, Result<RunResults>) + Send + 'static,
+    ) -> Result<u64> {
+        let id = self.background.next_id();
+        let prepared = run.prepare(id)?;
+        self.list(id, self.start(prepared, (Completion::Direct, self.listed(id, then))))
+    }
+
+    /// As [`run_then`](Self::run_then) with a template. See [`v1::Context::run_template`].
+    pub fn run_template_then(
+        &self,
+        template: Arc<Template>,
+        data: Vec<u8>,
+        then: impl FnOnce(u64, Result<RunResults>) + Send + 'static,
+    ) -> Result<u64> {
+        template.check(data.len())?;
+        let id = self.background.next_id();
+        let context = self.background.clone();
+        let call = async move { (context.run_template(&template, &data).await, ()) };
+        let completion = (Completion::Direct, self.listed(id, then));
+        self.list(id, self.calls.start(call, std::future::ready(()), completion))
+    }
+
+    fn start(
+        &self,
+        prepared: Prepared,
+        completion: (Completion, impl FnOnce(Result<RunResults>) + Send + 'static),
+    ) -> Result<Call> {
+        let context = self.background.clone();
+        // `send` waits itself until borrowed memory is released; after a cancellation that remains to be done.
+        let (settling, borrow) = (self.background.clone(), prepared.borrow());
+        let after = async move { settling.client().settle(&borrow).await };
+        let call = async move { context.send_in_order(prepared).await };
+        self.calls.start(call, after, completion)
+    }
+
+    /// Lists a run that can be cancelled, until `then` is called.
+    fn listed(
+        &self,
+        id: u64,
+        then: impl FnOnce(u64, Result<RunResults>) + Send + 'static,
+    ) -> impl FnOnce(Result<RunResults>) + Send + 'static {
+        let kept = self.kept.clone();
+        kept.state.lock().calls.insert(id, None);
+        move |results| {
+            kept.state.lock().calls.remove(&id);
+            then(id, results);
+        }
+    }
+
+    /// Keeps the call for [`cancel`](Self::cancel).
+    fn list(&self, id: u64, started: Result<Call>) -> Result<u64> {
         let mut state = self.kept.state.lock();
         match started {
             Ok(call) => {

@@ -4,58 +4,21 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from collections import OrderedDict
 from ctypes import POINTER, byref
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from tensorrtserver.api import _results
-from tensorrtserver.api._errors import InferenceServerException, raise_error
-from tensorrtserver.api._native import Closing, Text, call, exception, name, settings
-from tensorrtserver.api._prepared import Preparing
+from tensorrtserver.api._delivery import AsyncCallback, Completed, Delivery, Sent
+from tensorrtserver.api._errors import raise_error
+from tensorrtserver.api._native import Closing, Text, call, name, settings
+from tensorrtserver.api._prepared import Prepared, Preparing, block
 from tensorrtserver.api._request import CLASS, RAW, Model, Request
 from trtserver_client import _library
-from trtserver_client._library import Callback, Result, V1Model, V1Statistics, library
+from trtserver_client._library import Result, V1Model, V1Statistics, library
 
 Inputs = Mapping[str, Any]
 Outputs = Mapping[str, Any]
 Results = Dict[str, List[Any]]
-AsyncCallback = Callable[["InferContext", int], Any]
-
-
-class _Sent(NamedTuple):
-    """An asynchronous request without a response. It keeps the context and the arrays."""
-
-    context: "InferContext"
-    id: int
-    callback: Optional[AsyncCallback]
-    outputs: Outputs
-    batch_size: int
-    request: Request
-
-
-class _Completed(NamedTuple):
-    """A response that get_async_run_results has not taken."""
-
-    outputs: Outputs
-    batch_size: int
-    error: Optional[InferenceServerException]
-    result: Optional[Result]
-
-
-_NUMBERS = itertools.count(1)
-_SENT: Dict[int, _Sent] = {}
-
-
-def _on_response(user: int, call: int, error: Optional[int], result: Optional[int]) -> None:
-    """Called by a thread of the library for each asynchronous request."""
-    sent = _SENT.pop(user)
-    raised = exception(_library.take_error(error)) if error else None
-    taken = Result(result, library.v1_result_free) if result else None
-    sent.context._completes(sent, _Completed(sent.outputs, sent.batch_size, raised, taken))
-
-
-_responded = Callback(_on_response)
 
 
 class InferContext(Closing):
@@ -111,11 +74,10 @@ class InferContext(Closing):
         self._last_request_id: Optional[int] = None
         self._last_request_model_name: Optional[str] = None
         self._last_request_model_version: Optional[int] = None
-        self._changed = threading.Condition()
         self._ids = itertools.count(1)
-        #: Ids of requests without a response, and responses in the order in which they have arrived.
-        self._outstanding: Set[int] = set()
-        self._completed: "OrderedDict[int, _Completed]" = OrderedDict()
+        self._delivery = Delivery()
+        #: A verbose library writes while it sends, which may wait for another thread of the program.
+        self._is_quick = not verbose
         if streaming and int(protocol) != _library.GRPC:
             raise_error("Streaming is only allowed with gRPC protocol")
         given = settings(url, protocol, verbose, http_headers)
@@ -131,10 +93,18 @@ class InferContext(Closing):
 
     def close(self) -> None:
         """Closes the context. Requests without a response are cancelled, later calls fail."""
+        self._close(True)
+
+    def _close(self, wait: bool) -> None:
         handle, self._ctx = self._ctx, None
         self._preparing = None
         if handle is not None:
             library.v1_context_free(handle)
+            self._delivery.close(wait)
+
+    def __del__(self) -> None:
+        # Without references there is no callback to wait for.
+        self._close(False)
 
     def _open(self) -> int:
         if self._ctx is None:
@@ -247,30 +217,20 @@ class InferContext(Closing):
         handle = self._open()
         if corr_id:
             self._preparing = None
+        preparing = self._preparing if self._is_quick else None
+        if preparing is not None:
+            found = preparing.find(handle, inputs, outputs, batch_size, flags)
+            if found is not None:
+                prepared, arrays = found
+                id = next(self._ids)
+                self._delivery.send_prepared(id, Sent(self, callback, outputs, batch_size, prepared), block(arrays))
+                return id
         request = Request(self._model, inputs, outputs, batch_size, flags, corr_id)
-        number, id = next(_NUMBERS), next(self._ids)
-        _SENT[number] = _Sent(self, id, callback, outputs, batch_size, request)
-        # The response may arrive before the call returns.
-        with self._changed:
-            self._outstanding.add(id)
-        try:
-            call(library.v1_infer_async, handle, byref(request.structure), _responded, number, None)
-        except InferenceServerException:
-            del _SENT[number]
-            with self._changed:
-                self._outstanding.remove(id)
-            raise
+        id = next(self._ids)
+        self._delivery.send(handle, id, Sent(self, callback, outputs, batch_size, request))
         if corr_id:
             self._correlation_id = corr_id
         return id
-
-    def _completes(self, sent: _Sent, completed: _Completed) -> None:
-        with self._changed:
-            self._completed[sent.id] = completed
-            self._outstanding.remove(sent.id)
-            self._changed.notify_all()
-        if sent.callback is not None:
-            sent.callback(self, sent.id)
 
     def get_async_run_results(self, request_id: int, wait: bool = True) -> Optional[Results]:
         """The results of a request of `async_run`.
@@ -292,18 +252,40 @@ class InferContext(Closing):
         InferenceServerException
             The server failed the request, or there is no such request.
         """
-        with self._changed:
-            while request_id not in self._completed:
-                if request_id not in self._outstanding:
-                    raise_error("The request ID doesn't match any existing asynchrnous requests")
-                if not wait:
-                    return None
-                self._changed.wait()
-            outputs, batch_size, error, result = self._completed.pop(request_id)
+        completed = self._delivery.completed.pop(request_id, None)
+        if completed is None:
+            completed = self._wait_for(request_id, wait)
+            if completed is None:
+                return None
+        sent, error, result, body, described, number, version = completed
         if error is not None:
             raise error
-        assert result is not None
-        return self._read(result, outputs, batch_size)
+        if result is not None:
+            return self._read(result, sent.outputs, sent.batch_size)
+        assert isinstance(sent.request, Prepared)
+        self._last_request_id = number
+        self._last_request_model_name = self._model.name
+        self._last_request_model_version = version
+        return sent.request.results(memoryview(body), described)
+
+    def _wait_for(self, request_id: int, wait: bool) -> Optional[Completed]:
+        delivery = self._delivery
+        with delivery.changed:
+            delivery.waiting += 1
+            try:
+                while True:
+                    # In this order, the opposite of that of the changes.
+                    is_outstanding = request_id in delivery.sent
+                    completed = delivery.completed.pop(request_id, None)
+                    if completed is not None:
+                        return completed
+                    if not is_outstanding:
+                        raise_error("The request ID doesn't match any existing asynchrnous requests")
+                    if not wait:
+                        return None
+                    delivery.changed.wait()
+            finally:
+                delivery.waiting -= 1
 
     def get_ready_async_request(self, wait: bool) -> Optional[int]:
         """The id of a completed request whose results were not taken. A call of the base release.
@@ -318,14 +300,23 @@ class InferContext(Closing):
         InferenceServerException
             No request is outstanding or completed.
         """
-        with self._changed:
-            while not self._completed:
-                if not self._outstanding:
-                    raise_error("No asynchronous requests have been sent")
-                if not wait:
-                    return None
-                self._changed.wait()
-            return next(iter(self._completed))
+        delivery = self._delivery
+        with delivery.changed:
+            delivery.waiting += 1
+            try:
+                while True:
+                    is_outstanding = bool(delivery.sent)
+                    # The oldest one may be taken by another thread at any time.
+                    ready: Optional[int] = next(iter(delivery.completed), None)
+                    if ready is not None:
+                        return ready
+                    if not is_outstanding:
+                        raise_error("No asynchronous requests have been sent")
+                    if not wait:
+                        return None
+                    delivery.changed.wait()
+            finally:
+                delivery.waiting -= 1
 
     def _read(self, result: Result, outputs: Outputs, batch_size: int) -> Results:
         info, results = _results.read(result, outputs, batch_size)

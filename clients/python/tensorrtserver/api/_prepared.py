@@ -77,21 +77,21 @@ class Prepared:
         #: The description of the last reply, and what it says.
         self._known: Tuple[bytes, List[_Output]] = (b"", [])
         self._free = library.v1_prepared_free
-        self._handle: Optional[int] = None
-        self._handle = call(_library.new, library.v1_prepare, context, byref(request.structure))
+        self.handle: Optional[int] = None
+        self.handle = call(_library.new, library.v1_prepare, context, byref(request.structure))
 
     def __del__(self) -> None:
-        if self._handle is not None:
-            self._free(self._handle)
+        if self.handle is not None:
+            self._free(self.handle)
 
     def run(self, arrays: List[np.ndarray]) -> Reply:
         """Sends the arrays and waits for the results."""
-        data = arrays[0].tobytes() if len(arrays) == 1 else b"".join([each.tobytes() for each in arrays])
+        data = block(arrays)
         try:
             buffer = self._buffers.pop()
         except IndexError:
             buffer = _Buffer()
-        error = _infer(self._handle, data, len(data), buffer.address, _CAPACITY)
+        error = _infer(self.handle, data, len(data), buffer.address, _CAPACITY)
         if error:
             raise exception(_library.take_error(error)) from None
         view = buffer.view
@@ -100,22 +100,27 @@ class Prepared:
             result = Result(handle, library.v1_result_free)
             _, results = _results.read(result, self.outputs, self._batch_size)
         else:
-            description = view[_HEAD_SIZE : _HEAD_SIZE + described].tobytes()
-            known, layout = self._known
-            if description != known:
-                layout = self._read(description)
-                self._known = (description, layout)
-            results = {}
-            for key, dtype, shape, slices in layout:
-                entries = [np.frombuffer(bytearray(view[start:end]), dtype) for start, end in slices]
-                results[key] = entries if len(shape) == 1 else [entry.reshape(shape) for entry in entries]
+            results = self.results(view[_HEAD_SIZE:size], described)
         self._buffers.append(buffer)
         return Reply(request_id, version, results)
+
+    def results(self, body: memoryview, described: int) -> Dict[Any, List[np.ndarray]]:
+        """Copies the outputs out of a reply without its head; its first bytes describe them."""
+        description = body[:described].tobytes()
+        known, layout = self._known
+        if description != known:
+            layout = self._read(description)
+            self._known = (description, layout)
+        results: Dict[Any, List[np.ndarray]] = {}
+        for key, dtype, shape, slices in layout:
+            entries = [np.frombuffer(bytearray(body[start:end]), dtype) for start, end in slices]
+            results[key] = entries if len(shape) == 1 else [entry.reshape(shape) for entry in entries]
+        return results
 
     def _read(self, description: bytes) -> List[_Output]:
         """The layout of replies with this description."""
         numbers = [number for (number,) in _NUMBER.iter_unpack(description)]
-        start, at = _HEAD_SIZE + len(description), 0
+        start, at = len(description), 0
         layout = []
         for key in self.outputs:
             dtype, rank = _results.dtype_of(numbers[at]), numbers[at + 1]
@@ -127,6 +132,11 @@ class Prepared:
             start += size * self._batch_size
             layout.append(_Output(key, dtype, shape, slices))
         return layout
+
+
+def block(arrays: List[np.ndarray]) -> bytes:
+    """The arrays, one behind the other."""
+    return arrays[0].tobytes() if len(arrays) == 1 else b"".join([each.tobytes() for each in arrays])
 
 
 class Preparing:

@@ -5,6 +5,7 @@ mod inputs; // inputs of the stateful form
 mod model; // `trtc_v1_model`
 mod options; // options of a request
 mod prepared; // `trtc_v1_prepared`
+mod queued; // `trtc_v1_queue`
 mod run; // runs of the stateful form, and the one-call request
 
 use super::result::V1Result;

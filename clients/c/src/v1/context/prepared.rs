@@ -14,19 +14,27 @@ use trtserver_client::v1::{OutputFormat, OutputResult, RunResults, Template};
 pub struct V1Prepared {
     /// The context may be released before.
     context: Weak<V1Context>,
-    template: Template,
+    pub(super) template: Arc<Template>,
     /// Names of the requested outputs.
-    order: Vec<String>,
+    pub(super) order: Arc<[String]>,
 }
 
 impl Object for V1Prepared {
     const NAME: &'static str = "v1 prepared request";
 }
 
+impl V1Prepared {
+    pub(super) fn context(&self) -> Outcome<Arc<V1Context>> {
+        self.context
+            .upgrade()
+            .ok_or_else(|| Failure::argument("the context of the prepared request was released"))
+    }
+}
+
 /// `trtc_v1_reply`.
 #[repr(C)]
-struct RawReply {
-    size: u64,
+pub(super) struct RawReply {
+    pub size: u64,
     result: Handle<V1Result>,
     request_id: u64,
     model_version: i64,
@@ -56,8 +64,11 @@ pub unsafe extern "C" fn trtc_v1_prepare(
                 .collect::<Outcome<Vec<_>>>()?
         };
         let template = context.context.template(&request.run, &names)?;
-        let prepared =
-            V1Prepared { context: Arc::downgrade(&context), template, order: request.order };
+        let prepared = V1Prepared {
+            context: Arc::downgrade(&context),
+            template: Arc::new(template),
+            order: request.order.into(),
+        };
         place.write(Handle::new(Arc::new(prepared)));
         Ok(())
     })
@@ -89,25 +100,8 @@ pub unsafe extern "C" fn trtc_v1_prepared_infer(
             unsafe { std::slice::from_raw_parts_mut(reply.cast::<MaybeUninit<u8>>(), capacity) };
         // SAFETY: the contract of this function.
         let (prepared, data) = (prepared.get()?, unsafe { array(data, size, "data") }?);
-        let context = prepared
-            .context
-            .upgrade()
-            .ok_or_else(|| Failure::argument("the context of the prepared request was released"))?;
-        let results = context.context.run_template(&prepared.template, data)?;
-        let mut head = RawReply {
-            size: 0,
-            result: Handle::NULL,
-            request_id: results.request_id,
-            model_version: results.version,
-            description_size: 0,
-        };
-        match write(&results, &prepared.order, &mut reply[least..]) {
-            Some((described, written)) => {
-                head.size = (least + written) as u64;
-                head.description_size = described as u64;
-            }
-            None => head.result = Handle::new(Arc::new(V1Result::new(results, &prepared.order))),
-        }
+        let results = prepared.context()?.context.run_template(&prepared.template, data)?;
+        let head = RawReply::new(results, &prepared.order, &mut reply[least..]);
         // SAFETY: the slice has the size and alignment of the structure.
         unsafe { ptr::write(reply.as_mut_ptr().cast::<RawReply>(), head) };
         Ok(())
@@ -117,6 +111,32 @@ pub unsafe extern "C" fn trtc_v1_prepared_infer(
 #[unsafe(no_mangle)]
 pub extern "C" fn trtc_v1_prepared_free(prepared: Handle<V1Prepared>) {
     quiet((), || drop(prepared.release()));
+}
+
+impl RawReply {
+    /// The head of a reply whose outputs were written into `space`, or are in a result.
+    pub fn new(results: RunResults, order: &[String], space: &mut [MaybeUninit<u8>]) -> Self {
+        let mut head = Self {
+            size: 0,
+            result: Handle::NULL,
+            request_id: results.request_id,
+            model_version: results.version,
+            description_size: 0,
+        };
+        match write(&results, order, space) {
+            Some((described, written)) => {
+                head.size = (size_of::<Self>() + written) as u64;
+                head.description_size = described as u64;
+            }
+            None => head.result = Handle::new(Arc::new(V1Result::new(results, order))),
+        }
+        head
+    }
+
+    /// Of a request that failed.
+    pub const fn empty() -> Self {
+        Self { size: 0, result: Handle::NULL, request_id: 0, model_version: 0, description_size: 0 }
+    }
 }
 
 /// Writes the description of the outputs, then their tensors; returns the sizes of the description and of both. `None` if an
@@ -159,6 +179,18 @@ fn write(
         }
     }
     Some((described, end))
+}
+
+/// The bytes that [`write`] needs; `None` if the outputs have to be in a result.
+pub(super) fn size(results: &RunResults, order: &[String]) -> Option<usize> {
+    let mut sum = 0;
+    for name in order {
+        let output = results.outputs.get(name)?;
+        let shape = plain_shape(output)?;
+        let data = (0..output.batch_size()).map(|at| output.raw(at).map_or(0, |raw| raw.len()));
+        sum += (shape.len() + 3) * size_of::<i64>() + data.sum::<usize>();
+    }
+    Some(sum)
 }
 
 /// The shape of an output whose batch entries have the same number of bytes each.

@@ -26,6 +26,17 @@ impl Template {
     pub fn byte_size(&self) -> usize {
         self.places.iter().map(Range::len).sum()
     }
+
+    pub(crate) fn check(&self, size: usize) -> Result<()> {
+        let expected = self.byte_size();
+        if size == expected {
+            return Ok(());
+        }
+        let model = &self.request.model;
+        Err(Error::invalid(format!(
+            "the inputs of a prepared request for model '{model}' have {size} bytes, expected {expected}"
+        )))
+    }
 }
 
 impl Context {
@@ -65,14 +76,7 @@ impl Context {
     /// `data` has another size than the template, or the request failed.
     pub async fn run_template(&self, template: &Template, data: &[u8]) -> Result<RunResults> {
         let Template { request, encoded, formats, batch_size, places } = template;
-        let expected = template.byte_size();
-        if data.len() != expected {
-            return Err(Error::invalid(format!(
-                "the inputs of a prepared request for model '{}' have {} bytes, expected {expected}",
-                request.model,
-                data.len()
-            )));
-        }
+        template.check(data.len())?;
         let tensors = Tensors::Joined { data, places };
         let response = self.client.infer_encoded(Outgoing { request, encoded, tensors }).await;
         self.results(response, formats, *batch_size)
