@@ -46,7 +46,7 @@ def main():
     text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
     declared = re.findall(r"\b(trtc_\w+)\(([^)]*)\);", text)
     counts = {name: 0 if given.strip() == "void" else given.count(",") + 1 for name, given in declared}
-    ours = {**_library._FALLIBLE, **{name: given for name, (_, given) in _library._OTHERS.items()}}
+    ours = {**_library._FALLIBLE, **_library._QUICK, **{name: given for name, (_, given) in _library._OTHERS.items()}}
     for name, arguments in ours.items():
         if counts.get("trtc_" + name) != len(arguments):
             wrong.append(f"{name} has {len(arguments)} arguments, in the header {counts.get('trtc_' + name)}")

@@ -146,6 +146,10 @@ class V1Reply(Structure):
     ]
 
 
+class V1Completion(Structure):
+    _fields_ = [("size", c_uint64), ("user", c_void_p), ("id", c_uint64), ("error", c_void_p), ("reply", V1Reply)]
+
+
 class V1Statistics(Structure):
     _fields_ = [
         ("completed_request_count", c_uint64),

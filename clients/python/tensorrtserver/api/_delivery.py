@@ -21,7 +21,7 @@ from tensorrtserver.api._native import call, exception
 from tensorrtserver.api._prepared import Prepared
 from tensorrtserver.api._request import Request
 from trtserver_client import _library
-from trtserver_client._library import Result, library
+from trtserver_client._library import Result, V1Completion, library
 
 #: Called with the context and the id of a request.
 AsyncCallback = Callable[[Any, int], Any]
@@ -29,10 +29,11 @@ AsyncCallback = Callable[[Any, int], Any]
 #: Bytes of the responses that are taken at once; the library has larger ones in results.
 _CAPACITY = 64 * 1024
 
-#: `trtc_v1_completion`: its size, user, id and error; then `trtc_v1_reply`.
+#: `V1Completion`: its size, user, id and error; then the reply.
 _HEAD = Struct("=QQQQQQQqQ")
-_HEAD_SIZE = _HEAD.size
-_REPLY_SIZE = 40
+#: Where the reply begins. Description and tensors follow it.
+_REPLY = V1Completion.reply.offset
+_BODY = ctypes.sizeof(V1Completion)
 
 _send = library.v1_prepared_infer_queued
 _take = library.v1_queue_take
@@ -72,6 +73,9 @@ class Delivery:
         #: Threads that wait for a change of these.
         self.waiting = 0
         self.changed = threading.Condition()
+        #: The thread has taken its last response.
+        self.is_over = False
+        self._is_closed = False
         self._queue: Optional[int] = None
         self._ended = _thread.allocate_lock()
         self._thread = 0
@@ -89,6 +93,8 @@ class Delivery:
         return self._queue
 
     def _start(self) -> int:
+        if self._is_closed:
+            raise_error("InferContext is closed")
         queue = call(_library.new, library.v1_queue_new)
         self._buffer = ctypes.create_string_buffer(_CAPACITY)
         self._view = memoryview(self._buffer).cast("B")
@@ -128,10 +134,14 @@ class Delivery:
         """Ends the thread after the callbacks of the requests that have completed; they all have, as the context is released.
 
         Waits for the thread, but not in a callback, nor in a child process, which does not have it."""
-        if self._queue is None:
+        if self._queue is not None and self._process != os.getpid():
             return
+        with self.changed:
+            self._is_closed = True
+            if self._queue is None:
+                return
         library.v1_queue_close(self._queue)
-        if wait and self._thread != _thread.get_ident() and self._process == os.getpid():
+        if wait and self._thread != _thread.get_ident():
             with self._ended:
                 pass
 
@@ -143,6 +153,9 @@ class Delivery:
                 self._deliver_some(queue)
         finally:
             library.v1_queue_free(queue)
+            with self.changed:
+                self.is_over = True
+                self.changed.notify_all()
             ended.release()
 
     def _deliver_some(self, queue: int) -> None:
@@ -153,7 +166,7 @@ class Delivery:
         for _ in range(self._count.value):
             size, id, _, error, filled, result, request_id, version, described = _HEAD.unpack_from(view, at)
             request = sent[id]
-            body = view[at + _HEAD_SIZE : at + _HEAD_SIZE - _REPLY_SIZE + filled].tobytes() if filled else b""
+            body = view[at + _BODY : at + _REPLY + filled].tobytes() if filled else b""
             completed[id] = Completed(
                 request,
                 exception(_library.take_error(error)) if error else None,

@@ -275,7 +275,7 @@ class InferContext(Closing):
             try:
                 while True:
                     # In this order, the opposite of that of the changes.
-                    is_outstanding = request_id in delivery.sent
+                    is_outstanding = request_id in delivery.sent and not delivery.is_over
                     completed = delivery.completed.pop(request_id, None)
                     if completed is not None:
                         return completed
@@ -305,7 +305,7 @@ class InferContext(Closing):
             delivery.waiting += 1
             try:
                 while True:
-                    is_outstanding = bool(delivery.sent)
+                    is_outstanding = bool(delivery.sent) and not delivery.is_over
                     # The oldest one may be taken by another thread at any time.
                     ready: Optional[int] = next(iter(delivery.completed), None)
                     if ready is not None:
