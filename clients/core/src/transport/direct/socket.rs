@@ -94,9 +94,9 @@ impl Channel {
         into: &mut Vec<u8>,
         deadline: Option<Instant>,
     ) -> std::result::Result<usize, Problem> {
-        // Before the end of a short deadline.
-        let soon = deadline.is_some_and(|at| at < Instant::now() + 2 * super::spin::LIMIT);
-        if !soon {
+        // Polling must not outlast the deadline.
+        let is_due_soon = deadline.is_some_and(|at| at < Instant::now() + 2 * super::spin::LIMIT);
+        if !is_due_soon {
             let Self { socket, spin, .. } = self;
             let polled =
                 spin.until(|| match recv(&socket.0, spare_capacity(into), RecvFlags::DONTWAIT) {

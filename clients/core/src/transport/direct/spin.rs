@@ -44,3 +44,7 @@ impl Spin {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "spin_tests.rs"]
+mod tests;
