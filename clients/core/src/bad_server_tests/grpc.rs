@@ -284,6 +284,9 @@ fn server_that_ends_in_the_middle_of_a_stream() {
     assert_eq!(error.kind(), Kind::Connection, "{error}");
     assert!(error.asked().contains(&address) && !error.is_from_server(), "{error:?}");
     assert!(stream.next().unwrap().is_none());
+    // A request on the broken stream names the server, too.
+    let error = stream.send(&request().id("2")).unwrap_err();
+    assert!(error.asked().contains(&address), "{error}: {}", error.asked());
     // The connection is opened anew for the next stream.
     assert!(client.stream().unwrap().next().unwrap().is_some());
 }

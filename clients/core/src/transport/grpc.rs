@@ -133,7 +133,8 @@ impl Transport {
         let asked = || self.asked_grpc(rpc.path);
         let responding = within(rpc.deadline, http2.open(request)).await;
         let responding = responding.map_err(|e| e.asked_of(asked))?;
-        let sender = RpcSender { messages: sender, backlog, compression: rpc.compression };
+        let sender =
+            RpcSender { messages: sender, backlog, compression: rpc.compression, asked: asked() };
         let receiver = RpcReceiver {
             transport: self.clone(),
             asked: asked(),
@@ -396,13 +397,16 @@ pub(crate) struct RpcSender {
     messages: mpsc::UnboundedSender<VecDeque<Bytes>>,
     backlog: Arc<Semaphore>,
     compression: Option<Compression>,
+    asked: String,
 }
 
 impl RpcSender {
     /// The message has its place in the stream with the first poll; then this waits while too many are queued.
     pub async fn send(&self, message: Segments) -> Result<()> {
         let message = framed(message, self.compression)?;
-        let closed = || Error::new(Kind::Connection, "Stream has been closed.");
+        let closed = || {
+            Error::new(Kind::Connection, "Stream has been closed.").asked_of(|| self.asked.clone())
+        };
         self.messages.send(message).map_err(|_| closed())?;
         tokio::select! {
             permit = self.backlog.acquire() => permit.map_err(|_| closed())?.forget(),
