@@ -5,20 +5,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "check.h"
-#include "trtserver_client.h"
+#include "check_calls.h"
 
 /* Long enough for an answer, which may be wrong in a way of its own; a silent server takes as long in each call. */
 #define DEADLINE_US 400000
-
-#define OK(call)                                                                                 \
-  do {                                                                                           \
-    trtc_error *error_ = (call);                                                                 \
-    if (error_ != NULL) {                                                                        \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, trtc_error_message(error_)); \
-      exit(1);                                                                                   \
-    }                                                                                            \
-  } while (0)
 
 #define FAILS(call, address) fails(call, address, #call, __LINE__)
 

@@ -4,18 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "check.h"
-#include "trtserver_client.h"
-
-/* The call succeeds. */
-#define OK(call)                                                                              \
-  do {                                                                                        \
-    trtc_error *error_ = (call);                                                              \
-    if (error_ != NULL) {                                                                     \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, trtc_error_message(error_)); \
-      exit(1);                                                                                \
-    }                                                                                         \
-  } while (0)
+#include "check_calls.h"
 
 /* The call fails with this kind and a message that contains the text. */
 #define FAILS(call, kind, text) fails(call, kind, text, __LINE__)

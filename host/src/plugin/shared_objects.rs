@@ -1,9 +1,9 @@
 //! Shared-memory objects that backends make in `/dev/shm`: their names begin with a prefix that the backend is told, so that what a killed
 //! process leaves behind is found.
 //!
-//! A process holds the lock of a file there as long as it lives. The system gives the lock up however the process ends, so a file whose
-//! lock is free tells that its objects belong to nobody. Process ids do not: they are used again, and containers that share the
-//! folder have the same ones.
+//! A process holds the lock of a file there as long as it lives. The system gives the lock up however the process ends, so the owner of
+//! objects has ended when the lock of its file is free. Process ids do not tell that: they are used again, and containers that share
+//! the folder have the same ones.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fs;

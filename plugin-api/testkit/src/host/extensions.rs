@@ -170,17 +170,8 @@ unsafe fn create(
 }
 
 pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
-    entry("metric_put", |state| {
-        let found = state.metrics.get(&id_of(METRIC, metric, "metric")?).copied();
-        let Some((scope, index, kind)) = found else {
-            return misuse("a metric was used after it was freed");
-        };
-        let record = state.scopes.get_mut(&scope).and_then(|s| s.metrics.get_mut(index));
-        let Some(MetricRecord { value: now, .. }) = record else { return Ok(()) };
+    change("metric_put", metric, value, |kind, now| {
         match kind {
-            metric_kind::COUNTER if value < 0.0 || value.is_nan() => {
-                return misuse(format!("{value} was added to a counter"));
-            }
             metric_kind::COUNTER | metric_kind::HISTOGRAM => *now += value,
             _ => *now = value,
         }
@@ -189,21 +180,33 @@ pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *
 }
 
 pub(super) unsafe extern "C" fn metric_add(metric: *mut Metric, value: f64) -> *mut Error {
-    entry("metric_add", |state| {
+    change("metric_add", metric, value, |kind, now| {
+        if kind == metric_kind::HISTOGRAM {
+            return misuse("a histogram has no value to add to");
+        }
+        *now += value;
+        Ok(())
+    })
+}
+
+/// Calls `change` with the kind and the value of a metric. A counter only grows.
+fn change(
+    function: &'static str,
+    metric: *mut Metric,
+    value: f64,
+    change: impl FnOnce(u32, &mut f64) -> Result<(), Refusal>,
+) -> *mut Error {
+    entry(function, |state| {
         let found = state.metrics.get(&id_of(METRIC, metric, "metric")?).copied();
         let Some((scope, index, kind)) = found else {
             return misuse("a metric was used after it was freed");
         };
         let record = state.scopes.get_mut(&scope).and_then(|s| s.metrics.get_mut(index));
         let Some(MetricRecord { value: now, .. }) = record else { return Ok(()) };
-        match kind {
-            metric_kind::COUNTER if value < 0.0 || value.is_nan() => {
-                return misuse(format!("{value} was added to a counter"));
-            }
-            metric_kind::HISTOGRAM => return misuse("a histogram has no value to add to"),
-            _ => *now += value,
+        if kind == metric_kind::COUNTER && (value < 0.0 || value.is_nan()) {
+            return misuse(format!("{value} was added to a counter"));
         }
-        Ok(())
+        change(kind, now)
     })
 }
 

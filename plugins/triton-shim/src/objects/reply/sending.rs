@@ -12,7 +12,7 @@ use trtserver_plugin_api::abi::host::send_flags;
 use trtserver_plugin_api::abi::types::{self, code};
 
 impl Reply {
-    /// Sends a response of the host, and those that waited for it. The error stays the caller's.
+    /// Sends a response of the host, then the waiting responses. The error stays the caller's.
     pub fn send(
         &self,
         response: *mut types::Response,
@@ -145,7 +145,7 @@ impl Reply {
         }
     }
 
-    /// Sends what waits for the host's response, which nobody else uses. Who has sent it has been told that it succeeded.
+    /// Sends the waiting responses. The caller owns the host's response. The backend was told that they were sent, so failures are logged.
     fn send_waiting(&self) -> MutexGuard<'_, Building> {
         loop {
             let mut building = self.lock();
