@@ -35,6 +35,18 @@ pub enum OpenError {
     Limit(String),
 }
 
+/// For messages that have named the region.
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Object(why) | Self::Map(why) | Self::Limit(why) => f.write_str(why),
+            Self::Range { object } => {
+                write!(f, "the region is empty or not within the {object} bytes of its object")
+            }
+        }
+    }
+}
+
 impl Region {
     /// Opens and maps `len` bytes at `offset` of the object `key`.
     ///

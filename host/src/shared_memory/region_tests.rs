@@ -115,3 +115,13 @@ fn descriptor_of_a_pipe_is_refused() {
     let why = "not a shared-memory object but a Fifo".to_owned();
     assert_eq!(error, Some(OpenError::Object(why)));
 }
+
+#[test]
+fn errors_are_plain_text() {
+    let why = || "GPU 0: cuIpcOpenMemHandle_v2 failed".to_owned();
+    for error in [OpenError::Object(why()), OpenError::Map(why()), OpenError::Limit(why())] {
+        assert_eq!(error.to_string(), why(), "{error:?}");
+    }
+    let range = OpenError::Range { object: 100 }.to_string();
+    assert_eq!(range, "the region is empty or not within the 100 bytes of its object");
+}

@@ -70,7 +70,7 @@ fn open(
         };
         return CudaRegion::open(name, handle, gpu, *bytes)
             .map(|region| Arc::new(region).memory())
-            .map_err(|e| failed(format!("{e:?}")));
+            .map_err(|e| failed(e.to_string()));
     }
     let Some(file) = receiver.file() else {
         return Err(failed("the host sent no file".to_owned()));
@@ -80,6 +80,6 @@ fn open(
         .map_err(|e| match e {
             // The client has made it shorter since it was registered.
             OpenError::Range { .. } => shared_memory::missing_pages(name, key, *offset, *bytes),
-            e => failed(format!("{e:?}")),
+            e => failed(e.to_string()),
         })
 }
