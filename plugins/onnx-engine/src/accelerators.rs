@@ -121,6 +121,8 @@ impl Accelerators {
                     cuda.options.entry(key).or_insert(value);
                 }
             }
+            let (search, heuristic) = provider_options::CONVOLUTION_SEARCH;
+            cuda.options.entry(search.to_owned()).or_insert_with(|| heuristic.to_owned());
             limit_memory(&mut cuda.options, settings).map_err(|fault| {
                 fault.within(format_args!("unable to load model '{}'", config.model))
             })?;

@@ -151,6 +151,30 @@ fn names_of_triton_become_options_of_the_library() {
 }
 
 #[test]
+fn convolution_search_is_heuristic_unless_accelerator_or_model_says_otherwise() {
+    const KEY: &str = "cudnn_conv_algo_search";
+    let cuda: Requested<'_> = (true, "cuda", &[(KEY, "DEFAULT")]);
+    let tensorrt: Requested<'_> = (true, "tensorrt", &[]);
+    for (accelerators, parameter, expected) in [
+        (&[][..], None, "HEURISTIC"),
+        (&[tensorrt][..], None, "HEURISTIC"),
+        (&[][..], Some("0"), "EXHAUSTIVE"),
+        (&[][..], Some("EXHAUSTIVE"), "EXHAUSTIVE"),
+        (&[tensorrt][..], Some("2"), "DEFAULT"),
+        (&[cuda][..], None, "DEFAULT"),
+        (&[cuda][..], Some("0"), "DEFAULT"),
+    ] {
+        let params: Vec<_> = parameter.map(|value| (KEY, value)).into_iter().collect();
+        let all = with(&config(true, false, accelerators), &params, &Settings::default()).unwrap();
+        let last = all.gpu.last().unwrap();
+        assert_eq!(last.provider, Provider::Cuda);
+        assert_eq!(last.options[KEY], expected, "{accelerators:?} {parameter:?}");
+        let others = &all.gpu[..all.gpu.len() - 1];
+        assert!(others.iter().all(|other| !other.options.contains_key(KEY)), "{others:?}");
+    }
+}
+
+#[test]
 fn parameters_of_gpus_without_effect_are_named() {
     let params = [("gpu_mem_limit", "1"), ("x", "y"), ("arena_extend_strategy", "0")];
     let all = with(&config(false, true, &[]), &params, &Settings::default()).unwrap();

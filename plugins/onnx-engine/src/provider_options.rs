@@ -5,6 +5,10 @@ use crate::provider::Provider;
 /// The CUDA provider's limit of an arena.
 pub const MEMORY_LIMIT: &str = "gpu_mem_limit";
 
+/// How the CUDA provider chooses the algorithm of a convolution, and what it does without the option: the library's own default,
+/// EXHAUSTIVE, measures all of them at each change of a shape, which stalls a network for most of a second.
+pub const CONVOLUTION_SEARCH: (&str, &str) = ("cudnn_conv_algo_search", "HEURISTIC");
+
 /// What happens with an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {

@@ -95,10 +95,15 @@ impl Bare {
             call!(api, CreateSessionOptions(&raw mut options))?;
             if let Some(id) = gpu {
                 let id = format!("{id}\0");
-                let (keys, values) = ([c"device_id".as_ptr()], [id.as_ptr().cast::<c_char>()]);
+                // The search is that of the plugin.
+                let keys = [c"device_id".as_ptr(), c"cudnn_conv_algo_search".as_ptr()];
+                let values = [id.as_ptr().cast::<c_char>(), c"HEURISTIC".as_ptr()];
                 let mut cuda = null_mut();
                 call!(api, CreateCUDAProviderOptions(&raw mut cuda))?;
-                call!(api, UpdateCUDAProviderOptions(cuda, keys.as_ptr(), values.as_ptr(), 1))?;
+                call!(
+                    api,
+                    UpdateCUDAProviderOptions(cuda, keys.as_ptr(), values.as_ptr(), keys.len())
+                )?;
                 call!(api, SessionOptionsAppendExecutionProvider_CUDA_V2(options, cuda))?;
                 ((*api).ReleaseCUDAProviderOptions)(cuda);
             }
