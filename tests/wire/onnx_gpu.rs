@@ -114,7 +114,7 @@ fn logged(fakes: &Fakes, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn sessions_run_on_the_stream_of_the_host_and_do_not_wait() {
+fn sessions_run_on_the_stream_of_the_host_and_wait_for_it() {
     let fakes = Fakes::new();
     let batching =
         "dynamic_batching { preferred_batch_size: [ 8 ] max_queue_delay_microseconds: 20000 }";
@@ -148,11 +148,56 @@ fn sessions_run_on_the_stream_of_the_host_and_do_not_wait() {
     assert_eq!(sessions.len(), 4 + 1 + 1, "{sessions:?}");
     assert!(sessions.iter().all(|line| line.contains("stream=the caller's")), "{sessions:?}");
     assert_eq!(logged(&fakes, &["session CUDA", "\"device_id\": \"1\""]).len(), 3, "{sessions:?}");
-    assert!(!logged(&fakes, &["run CUDA device=1", "wait=false"]).is_empty());
-    assert_eq!(logged(&fakes, &["wait=true"]), [""; 0]);
+    // The real library ends the process when a run on a stream of the caller is told not to wait.
+    assert!(!logged(&fakes, &["run CUDA device=1", "wait=true"]).is_empty());
+    assert_eq!(logged(&fakes, &["wait=false"]), [""; 0]);
+    assert_eq!(logged(&fakes, &["release CUDA", "idle=true"]).len(), sessions.len());
     for leak in ["device_blocks", "device_bytes", "streams", "double_frees", "bad_handles"] {
         assert_eq!(fakes.reported(leak), 0, "{leak}");
     }
+}
+
+/// The model is refused after its session was opened, which has queued the copy of the weights.
+#[test]
+fn session_is_released_when_its_stream_is_idle() {
+    let fakes = Fakes::new();
+    let on_gpu = "instance_group { kind: KIND_GPU }";
+    let other = config("other", on_gpu, "").replace("name: \"SUM\"", "name: \"DIFFERENCE\"");
+    let server = server(&fakes)
+        .env("FAKE_CUDA_DELAY_US", "200000")
+        .flag("--model-control-mode=explicit")
+        .onnx("m", on_gpu, "")
+        .model("other", other)
+        .file("other/1/model.onnx", MODEL)
+        .start();
+    let refused = server.load("other");
+    assert!(refused.text().contains("DIFFERENCE"), "{}", refused.text());
+    assert_eq!(logged(&fakes, &["session CUDA"]).len(), 1);
+    assert_eq!(logged(&fakes, &["release CUDA"]), ["release CUDA device=0 idle=true"]);
+    // Unloaded while the weights are copied.
+    assert_eq!(server.load("m").status, 200);
+    assert_eq!(server.unload("m").status, 200);
+    assert!(server.stop().success());
+    assert_eq!(logged(&fakes, &["release CUDA", "idle=true"]).len(), 2);
+    assert_eq!(logged(&fakes, &["idle=false"]), [""; 0]);
+    assert_eq!(fakes.reported("device_blocks"), 0);
+}
+
+#[test]
+fn convolution_search_is_heuristic_by_default() {
+    let fakes = Fakes::new();
+    let on_gpu = "instance_group { kind: KIND_GPU }";
+    let server = server(&fakes)
+        .flag("--model-control-mode=explicit")
+        .onnx("default", on_gpu, "")
+        .onnx("chosen", on_gpu, &parameter("cudnn_conv_algo_search", "EXHAUSTIVE"))
+        .start();
+    for (model, expected) in [("default", "HEURISTIC"), ("chosen", "EXHAUSTIVE")] {
+        assert_eq!(server.load(model).status, 200);
+        let option = format!("\"cudnn_conv_algo_search\": \"{expected}\"");
+        assert_eq!(logged(&fakes, &["session CUDA", &option]).len(), 1, "{model}");
+    }
+    assert!(server.stop().success());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::accepted;
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_plugin_api::author::{Error, ModelContext, Scope};
+use trtserver_plugin_api::author::{Device, Error, ModelContext, Scope};
 
 /// What the sessions of a model version are opened from.
 pub struct Source {
@@ -60,15 +60,15 @@ impl Source {
     }
 
     /// Opens a session, on a GPU or on the CPU.
-    pub fn open(&self, device: Option<SessionDevice>, log: &Scope) -> Result<OnnxModel, Error> {
+    pub fn open(&self, gpu: Option<&Device>, log: &Scope) -> Result<OnnxModel, Error> {
         if log.progress("opening the session", 100) {
             return Err(Error::cancelled("the load was cancelled"));
         }
         let (config, runtime) = (&self.config, self.runtime);
-        let providers =
-            if device.is_some() { &self.accelerators.gpu } else { &self.accelerators.cpu };
+        let providers = if gpu.is_some() { &self.accelerators.gpu } else { &self.accelerators.cpu };
+        let device = gpu.map(|gpu| SessionDevice { id: gpu.id(), stream: gpu.stream() });
         let options = Options { providers: providers.clone(), device, ..self.options.clone() };
-        let session = Session::open(runtime, &self.graph, &options).map_err(|fault| {
+        let session = Session::open(runtime, &self.graph, &options, gpu).map_err(|fault| {
             let (model, file) = (&config.model, self.graph.file.display());
             fault.within(format_args!("unable to load model '{model}' from {file}"))
         })?;

@@ -8,7 +8,6 @@ use crate::gpu::GpuInstance;
 use crate::model::{OnnxModel, Source};
 use crate::options::Options;
 use crate::provider::Provider;
-use crate::provider_session::SessionDevice;
 use crate::runtime::{self, Runtime};
 use crate::session::Session;
 use std::marker::PhantomData;
@@ -147,7 +146,7 @@ impl<F: ModelFormat> Backend for Engine<F> {
         }
         let graph = F::graph(context, &config)?;
         let place = format!("autofill failed for model '{}'", config.model);
-        let session = Session::open(self.runtime_library()?, &graph, &Options::for_reading())
+        let session = Session::open(self.runtime_library()?, &graph, &Options::for_reading(), None)
             .map_err(|fault| fault.within(format_args!("{place} from {}", graph.file.display())))?;
         let patch = complete::patch(&config, &session.signature.tensors(), self.default_batch)
             .map_err(|fault| fault.within(place))?;
@@ -219,8 +218,7 @@ impl<F: ModelFormat> Instance for EngineInstance<F> {
     fn open(model: &Arc<EngineModel<F>>, context: &InstanceContext) -> Result<Self, Error> {
         let instance = match (context.kind(), context.device()) {
             (Kind::Gpu, Some(device)) if model.source.config.facts.gpu_instances => {
-                let on = SessionDevice { id: device.id(), stream: device.stream() };
-                let opened = model.source.open(Some(on), context.log())?;
+                let opened = model.source.open(Some(&device), context.log())?;
                 let instance = GpuInstance::new(opened, device, context.log().clone());
                 OnDevice::Gpu(Box::new(instance.map_err(|fault| {
                     fault.within(format_args!("instance '{}'", context.name()))

@@ -4,6 +4,7 @@
 //! once, and the weights are in memory once.
 
 use crate::binding::Binding;
+use crate::gpu::wait_for_stream;
 use crate::options::Options;
 use crate::plugin::Graph;
 use crate::provider_session;
@@ -16,6 +17,7 @@ use std::ptr;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::search::text;
 use trtserver_framework::shape::MAX_RANK;
+use trtserver_plugin_api::author::Device;
 
 /// A tensor as the model file declares it.
 #[derive(Debug, Clone)]
@@ -42,6 +44,8 @@ pub struct Session {
     pub runtime: &'static Runtime,
     raw: *mut OrtSession,
     pub signature: Signature,
+    /// The GPU on whose compute stream it works.
+    device: Option<Device>,
 }
 
 // SAFETY: a session may be used from any thread, and by several at once for `Run`.
@@ -50,10 +54,12 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 impl Session {
+    /// `device` is the GPU that the options name.
     pub fn open(
         runtime: &'static Runtime,
         graph: &Graph,
         options: &Options,
+        device: Option<&Device>,
     ) -> Result<Self, Fault> {
         let path = CString::new(graph.file.as_os_str().as_bytes())
             .map_err(|_| Fault::invalid("the path of the model holds a NUL byte"))?;
@@ -73,7 +79,8 @@ impl Session {
                 }
             }
         }
-        let mut session = Self { runtime, raw, signature: Signature::default() };
+        let device = device.cloned();
+        let mut session = Self { runtime, raw, signature: Signature::default(), device };
         session.signature = session.read_signature()?;
         Ok(session)
     }
@@ -203,6 +210,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if let Some(device) = &self.device {
+            // The library frees device and pinned memory, which queued work may use. On a lost device there is no such work.
+            let _ = wait_for_stream(device, device.stream());
+        }
         // SAFETY: owned, and no run is in progress. Values that it returned own their memory.
         unsafe { ((*self.runtime.api).ReleaseSession)(self.raw) }
     }

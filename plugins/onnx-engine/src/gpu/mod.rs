@@ -1,7 +1,8 @@
 //! Instances on a GPU: a session of their own, on the compute stream of the instance.
 //!
 //! Inputs are in device memory when a batch arrives, and outputs stay there: both are bound to the session where they are. The
-//! run queues its work on the host's stream and does not wait for it; the host sends the responses behind an event.
+//! run queues its work on the host's stream and waits for it: the library frees pinned memory in callbacks of the driver, which
+//! ends the process, when it is told not to wait on a stream that is not its own. The host sends the responses behind an event.
 //!
 //! ```text
 //! mod.rs ── tensors.rs    inputs and outputs of a run, bound
@@ -19,11 +20,28 @@ use crate::model::OnnxModel;
 use crate::outputs::add_requested;
 use session::GpuSession;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tensors::Bound;
 use trtserver_framework::execute::Executor;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::outlet::Outlet;
-use trtserver_plugin_api::author::{Batch, Device, Request, Scope};
+use trtserver_plugin_api::author::{Batch, Device, Error, Request, Scope, Stream};
+
+/// How long a thread sleeps between two looks at a stream.
+const POLL: Duration = Duration::from_micros(20);
+
+/// Waits for the work that was queued on the stream so far.
+///
+/// # Errors
+/// The device is lost, which does no more work.
+pub fn wait_for_stream(device: &Device, stream: Stream) -> Result<(), Error> {
+    let end = device.event()?;
+    end.record(stream)?;
+    while !end.is_reached()? {
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
 
 pub struct GpuInstance {
     /// Before the session, which its values belong to.

@@ -14,9 +14,6 @@ use std::ptr;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::search::text;
 
-/// Tells the library not to wait for the stream at the end of a run: the host waits for an event.
-const NO_WAIT: [&std::ffi::CStr; 2] = [c"disable_synchronize_execution_providers", c"1"];
-
 /// Fields are dropped in this order.
 pub struct GpuSession {
     pub binding: Binding,
@@ -80,9 +77,9 @@ impl GpuSession {
             )?;
             let session = model.session.as_ptr();
             ort!(runtime, CreateAllocator(session, handles.memory, &raw mut handles.arena))?;
+            // Without `disable_synchronize_execution_providers`: together with the host's stream the library would free pinned
+            // memory in a callback of the driver, which ends the process.
             ort!(runtime, CreateRunOptions(&raw mut handles.run_options))?;
-            let [key, value] = NO_WAIT;
-            ort!(runtime, AddRunConfigEntry(handles.run_options, key.as_ptr(), value.as_ptr()))?;
             (
                 Binding::new(&model.session)?,
                 places(
@@ -116,10 +113,10 @@ impl GpuSession {
         self.handles.memory
     }
 
-    /// Runs the model on the binding. The work is on the stream when this returns, and not done.
+    /// Runs the model on the binding. The library waits for the stream before it returns.
     ///
     /// # Safety
-    /// The values of the binding are valid until the work is done.
+    /// The values of the binding are valid.
     pub unsafe fn run(&self) -> Result<(), Fault> {
         let (session, binding) = (self.model.session.as_ptr(), self.binding.as_ptr());
         // SAFETY: the binding is of this session; the caller's promise.

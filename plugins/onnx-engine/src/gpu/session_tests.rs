@@ -16,7 +16,7 @@ fn open(arena: bool) -> Session {
     assert!(runtime.offers_gpu_api, "{}", runtime.label());
     let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/addsub.onnx"));
     let options = Options { arena, ..Options::for_reading() };
-    Session::open(runtime, &Graph { file, bytes: None }, &options).unwrap()
+    Session::open(runtime, &Graph { file, bytes: None }, &options, None).unwrap()
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! the GPU use. Which these are, the session says.
 
 use super::session::GpuSession;
+use super::wait_for_stream;
 use crate::check::Slot;
 use crate::model::OnnxModel;
 use crate::outputs::{add_requested, returned};
@@ -11,7 +12,6 @@ use crate::strings;
 use crate::value::{self, Value};
 use std::ops::Range;
 use std::ptr;
-use std::time::Duration;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
 use trtserver_framework::outlet::{Donation, Outlet, Output};
@@ -21,9 +21,6 @@ use trtserver_plugin_api::abi::types::{dtype, memory_type};
 use trtserver_plugin_api::author::{
     Batch, Buf, Device, Dtype, Memory, Request, Tensor, wait_ready,
 };
-
-/// How long a thread sleeps between two looks whether an input has arrived.
-const POLL: Duration = Duration::from_micros(20);
 
 #[derive(Default)]
 pub struct Bound {
@@ -292,13 +289,9 @@ impl Bound {
 /// # Safety
 /// The part is memory of the host, `to` has `bytes` bytes.
 unsafe fn download(device: &Device, part: &Buf, to: *mut u8, bytes: usize) -> Result<(), Fault> {
-    let ready = device.event()?;
     // SAFETY: by the caller's promise.
     unsafe { wait_ready(device, part, device.copy_in())? };
-    ready.record(device.copy_in())?;
-    while !ready.is_reached()? {
-        std::thread::sleep(POLL);
-    }
+    wait_for_stream(device, device.copy_in())?;
     // SAFETY: by the caller's promise; the part is written.
     unsafe { Ok(device.copy((to, Memory::CPU), (part.ptr, part.memory), bytes, None)?) }
 }

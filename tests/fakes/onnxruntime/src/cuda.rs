@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 type Alloc = unsafe extern "C" fn(*mut u64, usize) -> u32;
 type Free = unsafe extern "C" fn(u64) -> u32;
 type Copy = unsafe extern "C" fn(u64, u64, usize, *mut c_void) -> u32;
+type Query = unsafe extern "C" fn(*mut c_void) -> u32;
 type Synchronize = unsafe extern "C" fn(*mut c_void) -> u32;
 type GetContext = unsafe extern "C" fn(*mut *mut c_void) -> u32;
 type SetContext = unsafe extern "C" fn(*mut c_void) -> u32;
@@ -32,6 +33,7 @@ pub struct Driver {
     alloc: Alloc,
     free: Free,
     copy: Copy,
+    query: Query,
     synchronize: Synchronize,
     set_context: SetContext,
     unload: Unload,
@@ -74,6 +76,7 @@ impl Driver {
                 alloc: entry!(Alloc, b"cuMemAlloc_v2"),
                 free: entry!(Free, b"cuMemFree_v2"),
                 copy: entry!(Copy, b"cuMemcpyDtoDAsync_v2"),
+                query: entry!(Query, b"cuStreamQuery"),
                 synchronize: entry!(Synchronize, b"cuStreamSynchronize"),
                 set_context: entry!(SetContext, b"cuCtxSetCurrent"),
                 unload: entry!(Unload, b"cuModuleUnload"),
@@ -114,6 +117,15 @@ impl Driver {
     pub fn synchronize(&self, stream: *mut c_void) -> Result<(), String> {
         // SAFETY: a stream of the session.
         check(unsafe { (self.synchronize)(stream) })
+    }
+
+    /// Whether all work of the stream is done. On any thread, hence the context.
+    pub fn is_idle(&self, stream: *mut c_void) -> bool {
+        // SAFETY: a stream of the session.
+        unsafe {
+            (self.set_context)(self.context);
+            (self.query)(stream) == 0
+        }
     }
 
     /// Queues `sum[i] = a[i] + b[i]` for `n` floats.

@@ -38,7 +38,7 @@ pub struct Session {
 pub struct Gpu {
     device: i32,
     stream: *mut c_void,
-    _weights: Block,
+    weights: Block,
     pub arena: Arc<Arena>,
 }
 
@@ -88,7 +88,8 @@ impl Session {
         Err(format!("'{name}' is bound in {place:?}, the session has it in {expected:?}"))
     }
 
-    /// Computes the outputs. With a GPU, the work is on its stream when this returns, and done if `wait`.
+    /// Computes the outputs. With a GPU, the work is on its stream when this returns, and done if `wait`, which a stream of the
+    /// caller needs: without it the real library frees pinned memory in a callback of the driver, which ends the process.
     pub fn run(
         &self,
         inputs: &[(String, Value)],
@@ -97,6 +98,11 @@ impl Session {
     ) -> Result<Vec<Value>, String> {
         if let Some(gpu) = &self.gpu {
             log(format_args!("run CUDA device={} wait={wait} inputs={}", gpu.device, inputs.len()));
+            if !wait && !gpu.stream.is_null() {
+                return Err("disable_synchronize_execution_providers is set for a run on user_compute_stream: \
+                            cudaFreeHost: operation not permitted"
+                    .to_owned());
+            }
         }
         let input = |name: &str| {
             let found = inputs.iter().find(|(given, _)| given == name);
@@ -191,8 +197,18 @@ impl Gpu {
         let limit = option("gpu_mem_limit").map_or(Ok(usize::MAX), str::parse);
         let limit = limit.map_err(|e| format!("gpu_mem_limit: {e}"))?;
         let arena = Arena::new(Driver::open()?, limit);
-        let _weights = arena.alloc(weights)?;
         let stream = std::ptr::without_provenance_mut(cuda.stream);
-        Ok(Self { device, stream, _weights, arena })
+        let gpu = Self { device, stream, weights: arena.alloc(weights)?, arena };
+        // As the real library, which does not wait for the weights.
+        let at = gpu.weights.at;
+        gpu.arena.driver.copy(at, at, weights, stream)?;
+        Ok(gpu)
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        let idle = self.arena.driver.is_idle(self.stream);
+        log(format_args!("release CUDA device={} idle={idle}", self.device));
     }
 }
