@@ -7,7 +7,15 @@ use trtserver::config::{self, LogSettings, Note};
 use trtserver::{log, plugin, server, tool};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
+/// Libraries that report to their vendor unless this variable forbids it before they are opened: ONNX Runtime from 1.31 on.
+/// Child processes inherit it.
+const NO_TELEMETRY: (&str, &str) = ("ORT_DISABLE_TELEMETRY", "1");
+
 fn main() -> ExitCode {
+    let (name, value) = NO_TELEMETRY;
+    // SAFETY: this is the first statement of the program and nothing in it starts a thread before, so no other thread reads or
+    // writes the environment.
+    unsafe { std::env::set_var(name, value) };
     let code = run();
     plugin::shared_objects::release();
     code

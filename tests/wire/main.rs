@@ -47,6 +47,7 @@ mod sequence_batching;
 mod shared_memory_regions;
 mod shared_memory_tensors;
 mod sockets;
+mod telemetry;
 mod tensorrt;
 mod triton_backends;
 mod trtis_start;

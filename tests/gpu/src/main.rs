@@ -26,6 +26,9 @@ pub struct Options {
 }
 
 fn main() -> ExitCode {
+    // SAFETY: the first statement of the program, which has no other thread yet. The program is also started without cargo, which
+    // sets the variable for tests.
+    unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
     let options = match options() {
         Ok(Some(options)) => options,
         Ok(None) => return ExitCode::SUCCESS,
