@@ -380,6 +380,8 @@ impl Backend {
 /// What a completion of a configuration returned. The state is freed when this is dropped.
 pub struct Completed {
     pub patch: Option<Patch>,
+    /// The configuration had no batch size, and has the default now.
+    pub adds_batch_size: bool,
     state: *mut u8,
     free: Option<unsafe extern "C" fn(*mut u8)>,
     /// Open until the state is freed.
@@ -391,7 +393,8 @@ unsafe impl Send for Completed {}
 
 impl Completed {
     fn none(backend: &Arc<Backend>) -> Self {
-        Self { patch: None, state: null_mut(), free: None, backend: Arc::clone(backend) }
+        let backend = Arc::clone(backend);
+        Self { patch: None, adds_batch_size: false, state: null_mut(), free: None, backend }
     }
 
     /// For [`ModelFacts::state`].

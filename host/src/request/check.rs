@@ -61,8 +61,9 @@ pub fn inputs(signature: &Signature, id: &str, inputs: &mut [InputTensor]) -> Re
     let rows = batch.unwrap_or(1);
     if signature.batching() && rows > i64::from(signature.max_batch_size) {
         return Err(Error::invalid(format!(
-            "{id}inference request batch-size must be <= {} for '{m}'",
-            signature.max_batch_size
+            "{id}inference request batch-size must be <= {} for '{m}'{}",
+            signature.max_batch_size,
+            signature.batch_size_advice()
         )));
     }
     for input in inputs {

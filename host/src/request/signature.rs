@@ -71,6 +71,8 @@ pub struct Signature {
     pub model: Arc<str>,
     /// 0 = the model has no batch dimension.
     pub max_batch_size: u32,
+    /// It is a default, and not in the model's configuration file.
+    pub completed_batch_size: bool,
     pub inputs: Vec<TensorSpec>,
     pub outputs: Vec<TensorSpec>,
     /// Inputs that the host adds and clients never see: controls and states of sequences, batch inputs. Their numbers
@@ -119,6 +121,7 @@ impl Signature {
         let mut signature = Self {
             model: config.name.as_str().into(),
             max_batch_size: config.max_batch_size.max(0) as u32,
+            completed_batch_size: false,
             inputs: inputs.collect::<Result<_>>()?,
             outputs: outputs.collect::<Result<_>>()?,
             hidden: Vec::new(),
@@ -181,6 +184,18 @@ impl Signature {
 
     pub fn batching(&self) -> bool {
         self.max_batch_size > 0
+    }
+
+    /// What ends the refusal of a request with more rows than `max_batch_size`.
+    pub fn batch_size_advice(&self) -> String {
+        let size = self.max_batch_size;
+        match self.completed_batch_size {
+            true => format!(
+                "; its configuration file has no max_batch_size, and {size} is the default: a max_batch_size in config.pbtxt \
+                 or --backend-config=default-max-batch-size=N sets another"
+            ),
+            false => String::new(),
+        }
     }
 
     pub fn input(&self, name: &str) -> Option<usize> {

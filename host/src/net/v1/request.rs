@@ -151,8 +151,9 @@ fn batch(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
     match header.batch_size {
         0 => Err(Error::invalid(format!("inference request batch-size must be >= 1 for '{m}'"))),
         b if b != 1 && b > signature.max_batch_size => Err(Error::invalid(format!(
-            "inference request batch-size must be <= {} for '{m}'",
-            signature.max_batch_size
+            "inference request batch-size must be <= {} for '{m}'{}",
+            signature.max_batch_size,
+            signature.batch_size_advice()
         ))),
         _ => Ok(()),
     }

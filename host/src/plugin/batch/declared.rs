@@ -74,12 +74,15 @@ impl Declared {
             return fault(format!("with the impossible shape {}", ShapeText(shape)));
         }
         let (n, whose) = match rows {
-            Rows::Request(n) => (n, "request has batch size"),
-            Rows::Batch(n) => (n, "batch has rows of all its requests:"),
+            Rows::Request(n) => (n, "the batch size of the request"),
+            Rows::Batch(n) => (n, "the number of rows of all requests of the batch"),
         };
         let first = caller_shape.as_deref().unwrap_or(shape).first();
         if batched && !free_shape && first != Some(&i64::from(n)) {
-            return fault(format!("with shape {}, the {whose} {n}", ShapeText(shape)));
+            return fault(format!(
+                "with shape {}, expected a first dimension of {n}, {whose}",
+                ShapeText(shape)
+            ));
         }
         if let Some(kept) = kept
             && !dims_match(&kept.dims, &shape[usize::from(batched)..])

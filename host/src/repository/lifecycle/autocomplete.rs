@@ -55,6 +55,7 @@ pub fn autocomplete(
         threads: 1,
         state: std::ptr::null_mut(),
     };
+    let configured = config.max_batch_size;
     let in_process = cancel.calls(backend, config)?;
     let mut completed = backend.complete(&facts, cancel.flag())?;
     drop(in_process);
@@ -69,6 +70,7 @@ pub fn autocomplete(
             ))
         })?;
     }
+    completed.adds_batch_size = configured == 0 && config.max_batch_size > 0;
     fill(&mut config.input, inputs, of_input);
     fill(&mut config.output, outputs, of_output);
     Ok(Some((*number, completed)))

@@ -185,8 +185,9 @@ impl Loader {
         files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
         let fetched = fetching.elapsed();
         let own = self.own_backend(&config, dir, &found)?;
-        let (backend, completed) =
-            self.complete(&mut config, name, dir, &found, own.as_ref(), &request.cancel)?;
+        let (backend, completed) = self
+            .complete(&mut config, name, dir, &found, own.as_ref(), &request.cancel)
+            .map_err(|refusal| about_versions(refusal, dir, &found))?;
         if !backend.as_ref().is_some_and(|backend| backend.is_adapted()) {
             without_effect(&config, dir, &found).into_iter().for_each(&mut *warn);
         }
@@ -218,7 +219,9 @@ impl Loader {
         let unchanged = Unchanged::between(old, request.fingerprint.as_ref(), &config, newest);
         let (mut by_number, mut versions, mut kept) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut resized = Vec::new();
-        for (number, dir_name) in select(&config, &found)? {
+        for (number, dir_name) in
+            select(&config, &found).map_err(|e| about_versions(e.into(), dir, &found))?
+        {
             let before = old.and_then(|old| old.versions.get(&number));
             let stays = unchanged.version(number, &dir_name);
             if let Some(version) = stays.and_then(|v| builder.kept(v, unchanged.resized)) {
@@ -359,6 +362,8 @@ impl Loader {
         let mut rest = || {
             let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
             signature.owner = Owner::model(&config.name);
+            signature.completed_batch_size =
+                completed.as_ref().is_some_and(|(_, completed)| completed.adds_batch_size);
             // What the steps of an ensemble send was checked when they sent it.
             signature.free_outputs = backend.as_ref().is_none_or(|b| b.facts.has_free_outputs());
             let scheduling = Scheduling::new(config, &mut signature, dir, &mut memory)?;
@@ -421,6 +426,19 @@ impl Loader {
             None => Ok(ModelConfig { name: name.to_owned(), ..Default::default() }),
         }
     }
+}
+
+/// Adds to a refusal that a model's file is beside its configuration, if there is no version directory.
+fn about_versions(mut refusal: Refusal, dir: &Path, found: &VersionDirs) -> Refusal {
+    let entries = listing(dir).unwrap_or_default();
+    let model = entries.iter().find(|(name, _)| name.starts_with("model."));
+    if let Some((name, _)) = model.filter(|_| found.versions.is_empty()) {
+        let dir = dir.display();
+        refusal.error.message.push_str(&format!(
+            "; '{dir}' has no version directory, which is named by a number: move '{name}' into '{dir}/1'"
+        ));
+    }
+    refusal
 }
 
 fn selected(config: &ModelConfig, found: &VersionDirs) -> SelectedVersions {
