@@ -19,6 +19,7 @@ Needs examples/requirements.txt.
     sequences/           models with a sequence batcher: see make_sequences.py
     ragged/              files for ragged and batch inputs: see make_ragged.py
     onnx_operators/      ONNX's own operator tests with empty tensors: see make_operators.py
+    completion/          files whose declarations mislead, without configurations: see make_completion.py
 """
 
 import pathlib
@@ -29,6 +30,7 @@ from onnx import helper, numpy_helper
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "examples"))
+import make_completion  # noqa: E402
 import make_operators  # noqa: E402
 import make_ragged  # noqa: E402
 import make_sequences  # noqa: E402
@@ -89,6 +91,7 @@ def make():
     make_sequences.make()
     make_ragged.make()
     make_operators.make()
+    make_completion.make()
 
 
 def check():

@@ -5,7 +5,7 @@
 
 use crate::config::{Config, Decl};
 use crate::fault::Fault;
-use crate::slot::{Plan, Slot};
+use crate::slot::{ConfiguredShape, Plan, Slot};
 use crate::types::{shape_text, type_name};
 
 /// A tensor as the model's file declares it.
@@ -13,11 +13,23 @@ pub trait Declared {
     /// How the framework names it in a run.
     type Handle;
 
+    /// What a file says of the shapes of outputs is a hint: exporters write wrong ones, and the framework runs such files.
+    /// The configuration wins over it.
+    const OUTPUT_SHAPES_ARE_HINTS: bool = false;
+
     fn name(&self) -> &str;
 
     fn element(&self) -> Element;
 
     fn dims(&self) -> Dims<'_>;
+
+    /// Ends messages about a tensor that is not dense: how to get a file without it.
+    const NOT_DENSE_ADVICE: &str = "";
+
+    /// The name that the file gives the first dimension, if it is dynamic and has one.
+    fn first_dim_name(&self) -> Option<&str> {
+        None
+    }
 
     /// `None` for types that the framework lacks.
     fn handle(&self, dtype: u32) -> Option<Self::Handle>;
@@ -114,7 +126,8 @@ pub fn check<T: Declared>(
     let whole_batch = !config.facts.batch_inputs.is_empty()
         || inputs.iter().chain(&plan_outputs).any(|slot| slot.flat);
     let batching = config.max_batch_size > 0;
-    Ok(Plan { inputs, outputs: plan_outputs, batching, whole_batch })
+    let notes = plan_outputs.iter().filter_map(contradiction).collect();
+    Ok(Plan { inputs, outputs: plan_outputs, batching, whole_batch, notes })
 }
 
 /// A tensor that the configuration does not list, as the file declares it. `None` if the plugin interface lacks its type:
@@ -133,6 +146,7 @@ fn host_slot<T: Declared>(declared: &T) -> Option<Slot<T::Handle>> {
         optional: true,
         flat: false,
         passed: false,
+        configured: None,
     })
 }
 
@@ -142,6 +156,18 @@ fn slot_dims(dims: Dims<'_>) -> (Vec<i64>, bool) {
         Dims::Known(dims) => (dims.to_vec(), false),
         Dims::Unknown | Dims::ScalarOrUnknown => (Vec::new(), true),
     }
+}
+
+/// What the log says of an output whose configured shape contradicts the file's.
+fn contradiction<H>(slot: &Slot<H>) -> Option<String> {
+    let configured = slot.configured.as_ref()?;
+    let declared = configured.contradicts.as_ref()?;
+    Some(format!(
+        "output '{}': the file declares shape {}, the model configuration specifies {}, which is used",
+        slot.name,
+        shape_text(declared),
+        shape_text(&configured.dims)
+    ))
 }
 
 struct Names<'a, T> {
@@ -171,7 +197,8 @@ impl<T: Declared> Names<'_, T> {
             Element::NotDense(what) => {
                 return Err(Fault::unsupported(format!(
                     "model '{model}', tensor '{name}': the model has {what} here; only dense tensors are \
-                     supported"
+                     supported{}",
+                    T::NOT_DENSE_ADVICE
                 )));
             }
             Element::Foreign(name) => Err(name),
@@ -192,16 +219,26 @@ impl<T: Declared> Names<'_, T> {
 
     fn one(&self, decl: &Decl) -> Result<Slot<T::Handle>, Fault> {
         let (declared, handle) = self.handle(&decl.name, decl.dtype)?;
-        let cut = self.kind == "output" && self.config.facts.batch_outputs.contains(&decl.name);
+        let is_output = self.kind == "output";
+        let cut = is_output && self.config.facts.batch_outputs.contains(&decl.name);
+        let mut configured = None;
         let scalar = match decl.ragged {
             true => self.expect_flat(decl, declared)?,
             // What a run returns has as many elements as the source inputs, in any shape.
             false if cut => false,
+            false if is_output && T::OUTPUT_SHAPES_ARE_HINTS => {
+                let agreed = self.agree(decl, declared);
+                configured = Some(self.configured_shape(decl, declared.dims()));
+                agreed.unwrap_or(false)
+            }
             false => self.agree(decl, declared)?,
         };
         let reshape = (!decl.ragged && decl.dims != decl.model_dims)
             .then(|| (decl.dims.clone(), decl.model_dims.clone()));
-        let (dims, unranked) = slot_dims(declared.dims());
+        let (mut dims, unranked) = slot_dims(declared.dims());
+        if let Some(ConfiguredShape { dims: own, contradicts: Some(_), .. }) = &configured {
+            dims.clone_from(own);
+        }
         Ok(Slot {
             flat: decl.ragged || cut,
             name: decl.name.clone(),
@@ -213,7 +250,36 @@ impl<T: Declared> Names<'_, T> {
             reshape,
             optional: decl.optional,
             passed: false,
+            configured,
         })
+    }
+
+    /// A shape that says the same as the file's may be the file's, written by completion: it does not bind.
+    fn configured_shape(&self, decl: &Decl, declared: Dims<'_>) -> ConfiguredShape {
+        let dims = self.full_dims(decl);
+        // Completion writes `dims: [ 1 ]` for a scalar.
+        let scalar = self.config.max_batch_size == 0 && dims == [1];
+        let known = match declared {
+            Dims::Known(known) => known,
+            Dims::ScalarOrUnknown if scalar => &[],
+            Dims::Unknown | Dims::ScalarOrUnknown => {
+                return ConfiguredShape { dims, binding: true, contradicts: None };
+            }
+        };
+        let all = |alike: fn(i64, i64) -> bool| {
+            let alike = |(&known, &own): (&i64, &i64)| alike(known, own);
+            known.is_empty() && scalar
+                || known.len() == dims.len() && known.iter().zip(&dims).all(alike)
+        };
+        let binding = !all(|known, own| known == own || (known, own) == (0, -1));
+        let contradicts = !all(|known, own| known == -1 || own == -1 || known == own);
+        ConfiguredShape { binding, contradicts: contradicts.then(|| known.to_vec()), dims }
+    }
+
+    /// The configured shape of a tensor of the model, batch dimension first.
+    fn full_dims(&self, decl: &Decl) -> Vec<i64> {
+        let batch = (self.config.max_batch_size > 0).then_some(-1);
+        batch.into_iter().chain(decl.model_dims.iter().copied()).collect()
     }
 
     /// A ragged input must have one dimension of any size in the file. False: it is no scalar.
@@ -241,10 +307,7 @@ impl<T: Declared> Names<'_, T> {
             Dims::Known([]) if one => return Ok(true),
             Dims::Known(dims) => dims,
         };
-        let mut full = decl.model_dims.clone();
-        if batching {
-            full.insert(0, -1);
-        }
+        let full = self.full_dims(decl);
         let fault = |why: String| {
             let place = declared.shape_error(&self.config.model, self.kind, &full);
             Err(Fault::invalid(format!("{place}: {why}")))

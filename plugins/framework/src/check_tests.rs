@@ -11,10 +11,22 @@ pub struct Tensor {
     /// `None` = unknown.
     dims: Option<Vec<i64>>,
     may_be_scalar: bool,
+    first_dim_name: Option<&'static str>,
+}
+
+impl Tensor {
+    /// The same with a name of its first dimension.
+    pub fn named(self, first_dim_name: Option<&'static str>) -> Self {
+        Self { first_dim_name, ..self }
+    }
 }
 
 impl Declared for Tensor {
     type Handle = u32;
+
+    fn first_dim_name(&self) -> Option<&str> {
+        self.first_dim_name
+    }
 
     fn name(&self) -> &str {
         &self.name
@@ -39,7 +51,7 @@ impl Declared for Tensor {
 
 pub fn tensor(name: &str, element: Element, dims: Option<&[i64]>) -> Tensor {
     let dims = dims.map(<[i64]>::to_vec);
-    Tensor { name: name.into(), element, dims, may_be_scalar: false }
+    Tensor { name: name.into(), element, dims, may_be_scalar: false, first_dim_name: None }
 }
 
 /// A model's tensors.
@@ -222,4 +234,80 @@ fn type_that_the_file_does_not_state_is_the_configured_one() {
     // Nor can the host name such a tensor.
     model.outputs[1].element = Element::Unknown;
     assert_eq!(plan(&config(0), &model).unwrap().outputs.len(), 1);
+}
+
+/// A tensor of a file whose output shapes are hints.
+struct Hinted(Tensor);
+
+impl Declared for Hinted {
+    type Handle = u32;
+
+    const OUTPUT_SHAPES_ARE_HINTS: bool = true;
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn element(&self) -> Element {
+        self.0.element()
+    }
+
+    fn dims(&self) -> Dims<'_> {
+        self.0.dims()
+    }
+
+    fn handle(&self, dtype: u32) -> Option<u32> {
+        Some(dtype)
+    }
+}
+
+#[test]
+fn configured_shapes_of_outputs_win_over_hints() {
+    let plan = |max_batch_size, declared: Option<&[i64]>, configured: &[i64]| {
+        let hinted = |name, dims| Hinted(tensor(name, Element::Known(dtype::FP32), dims));
+        let (inputs, outputs) = ([hinted("a", Some(&[-1, 16]))], [hinted("y", declared)]);
+        let rest = if max_batch_size > 0 { &[16][..] } else { &[-1, 16] };
+        let config = Config {
+            model: "M".into(),
+            max_batch_size,
+            inputs: vec![decl("a", dtype::FP32, rest)],
+            outputs: vec![decl("y", dtype::FP32, configured)],
+            ..Config::default()
+        };
+        let tensors = Tensors { inputs: &inputs, defaulted: &[], outputs: &outputs };
+        check(&config, &tensors).map_err(|fault| fault.text)
+    };
+    for (max, declared, configured, full, binding, contradicts) in [
+        // What completion writes does not bind.
+        (0, Some(&[1][..]), &[1][..], &[1][..], false, false),
+        (8, Some(&[-1, 16]), &[16], &[-1, 16], false, false),
+        (0, Some(&[3, 0]), &[3, -1], &[3, -1], false, false),
+        (0, Some(&[]), &[1], &[1], false, false),
+        // The user says more, less, or something else.
+        (0, Some(&[-1]), &[4], &[4], true, false),
+        (0, Some(&[1]), &[-1], &[-1], true, false),
+        (0, Some(&[1, -1]), &[15, 1, -1], &[15, 1, -1], true, true),
+        (8, Some(&[1]), &[3], &[-1, 3], true, true),
+        (0, None, &[2], &[2], true, false),
+    ] {
+        let plan = plan(max, declared, configured).unwrap();
+        let slot = &plan.outputs[0];
+        let ConfiguredShape { dims, binding: binds, contradicts: other } =
+            slot.configured.clone().unwrap();
+        assert_eq!(
+            (&dims[..], binds, other.is_some()),
+            (full, binding, contradicts),
+            "{declared:?}"
+        );
+        assert_eq!(plan.notes.len(), usize::from(contradicts), "{:?}", plan.notes);
+        let used = if contradicts { full } else { declared.unwrap_or_default() };
+        assert_eq!(slot.dims, used);
+    }
+    let plan = plan(0, Some(&[1, -1]), &[15, 1, -1]).unwrap();
+    assert_eq!(
+        plan.notes,
+        [
+            "output 'y': the file declares shape [1,-1], the model configuration specifies [15,1,-1], which is used"
+        ]
+    );
 }

@@ -1,16 +1,18 @@
 //! Autocomplete: adds inputs, outputs, batch size and scheduler that a configuration omits.
 //!
-//! Batch size: kept if given. Else, if every tensor of the file has a dynamic first dimension and no
-//! configured tensor lists that dimension, it becomes the default of the plugin (setting `default-max-batch-size`). A model
-//! that batches more than one row gets `dynamic_batching {}` unless a scheduler is configured.
+//! Batch size: kept if given. Else it becomes the default of the plugin (setting `default-max-batch-size`) if the first
+//! dimension of every tensor is a batch dimension: dynamic, of one name in all tensors (or without a name in all), in no
+//! configured tensor's dims, and if a run of several rows gives as many rows in every output. A model that batches more than
+//! one row gets `dynamic_batching {}` unless a scheduler is configured, or the names contradict its batch size.
 //!
 //! A dimension of 0, which no configuration can express, is added as -1; the file still decides which shapes run.
 
 use crate::check::{Declared, Dims, Element, Tensors};
 use crate::config::{Config, Decl};
 use crate::fault::Fault;
-use crate::types::type_name;
+use crate::types::{shape_text, type_name};
 use std::fmt::Write;
+use trtserver_plugin_api::author::Scope;
 
 /// Server setting for the batch size of models that can batch and declare none.
 pub const SETTING: &str = "default-max-batch-size";
@@ -29,7 +31,27 @@ pub fn default_batch(setting: Option<&str>, default: usize) -> Result<usize, Fau
     })
 }
 
-/// The additions as protobuf text; `None` = nothing to add.
+/// What completion adds to a configuration.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Additions {
+    /// Protobuf text; `None` = nothing to add.
+    pub text: Option<String>,
+    /// Log lines: why the model does not batch, which outputs are left out.
+    pub notes: Vec<String>,
+}
+
+impl Additions {
+    /// Logs the notes and returns the text.
+    pub fn log(self, log: &Scope, model: &str) -> Option<String> {
+        for note in &self.notes {
+            log.info(format_args!("model '{model}': {note}"));
+        }
+        self.text
+    }
+}
+
+/// The additions. `expect_rows` runs the model with several rows of zeros; it returns why their number is not that of every
+/// output, and is called only if everything else says that the model batches.
 ///
 /// # Errors
 /// A tensor that a configuration cannot express, or a batch size for a model that cannot batch. The caller adds which model.
@@ -37,26 +59,64 @@ pub fn patch<T: Declared>(
     config: &Config,
     tensors: &Tensors<'_, T>,
     default_batch: usize,
-) -> Result<Option<String>, Fault> {
-    let can_batch = can_batch(tensors);
+    expect_rows: impl FnOnce() -> Result<(), String>,
+) -> Result<Additions, Fault> {
+    let mut additions = Additions::default();
     let mut text = String::new();
     let rows = match config.max_batch_size {
-        0 if can_batch && !says_unbatched(config, tensors) && default_batch > 0 => {
-            let _ = writeln!(text, "max_batch_size: {default_batch}");
-            default_batch
-        }
-        rows if rows == 0 || can_batch => rows,
-        _ => {
-            return Err(Fault::invalid(
-                "model does not support batching while non-zero max_batch_size is specified",
-            ));
-        }
+        0 if default_batch == 0 || says_unbatched(config, tensors) => 0,
+        0 => match find_batch(tensors, expect_rows) {
+            Ok(()) => {
+                let _ = writeln!(text, "max_batch_size: {default_batch}");
+                default_batch
+            }
+            Err(why) => {
+                additions.notes.push(format!("max_batch_size is completed as 0: {why}"));
+                0
+            }
+        },
+        rows => expect_batch_dimension(tensors).map(|()| rows).map_err(|why| {
+            Fault::invalid(format!(
+                "model does not support batching while non-zero max_batch_size is specified: {why}"
+            ))
+        })?,
     };
     if rows > 1 && !config.facts.has_scheduler {
-        text.push_str("dynamic_batching { }\n");
+        match expect_one_name(tensors) {
+            Ok(()) => text.push_str("dynamic_batching { }\n"),
+            Err(why) => additions.notes.push(format!(
+                "dynamic_batching is not completed: {why}; a configuration with dynamic_batching {{ }} overrides this"
+            )),
+        }
     }
-    let batching = rows > 0;
-    let add = |text: &mut String, field: &str, tensors: &[T], not: &[String]| {
+    add_tensors(config, tensors, rows > 0, &mut text)?;
+    if config.outputs.is_empty() {
+        additions.notes.extend(tensors.outputs.iter().filter_map(left_out));
+    }
+    additions.text = Some(text).filter(|text| !text.is_empty());
+    Ok(additions)
+}
+
+/// # Errors
+/// Why the first dimension of the tensors is not a batch.
+fn find_batch<T: Declared>(
+    tensors: &Tensors<'_, T>,
+    expect_rows: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    expect_batch_dimension(tensors)?;
+    expect_one_name(tensors)
+        .and_then(|()| expect_rows())
+        .map_err(|why| format!("{why}; a configuration with a max_batch_size overrides this"))
+}
+
+/// Adds the inputs and outputs that the configuration lacks.
+fn add_tensors<T: Declared>(
+    config: &Config,
+    tensors: &Tensors<'_, T>,
+    batching: bool,
+    text: &mut String,
+) -> Result<(), Fault> {
+    let mut add = |field: &str, tensors: &[T], not: &[String]| {
         let requested = tensors.iter().filter(|tensor| !not.iter().any(|n| n == tensor.name()));
         for tensor in requested.filter(|tensor| is_dense(*tensor)) {
             tensor_text(text, field, tensor, batching)?;
@@ -71,12 +131,22 @@ pub fn patch<T: Declared>(
                 odd.name()
             )));
         }
-        add(&mut text, "input", tensors.inputs, &config.facts.host_inputs)?;
+        add("input", tensors.inputs, &config.facts.host_inputs)?;
     }
     if config.outputs.is_empty() {
-        add(&mut text, "output", tensors.outputs, &config.facts.host_outputs)?;
+        add("output", tensors.outputs, &config.facts.host_outputs)?;
     }
-    Ok(Some(text).filter(|text| !text.is_empty()))
+    Ok(())
+}
+
+/// What the log says of an output that is left out.
+fn left_out<T: Declared>(output: &T) -> Option<String> {
+    let Element::NotDense(what) = output.element() else { return None };
+    Some(format!(
+        "output '{}' is {what} and left out: only dense tensors can be sent to clients{}",
+        output.name(),
+        T::NOT_DENSE_ADVICE
+    ))
 }
 
 fn is_dense<T: Declared>(tensor: &T) -> bool {
@@ -84,9 +154,48 @@ fn is_dense<T: Declared>(tensor: &T) -> bool {
 }
 
 /// Tensors that are not dense are omitted from the configuration, so they do not matter.
-fn can_batch<T: Declared>(tensors: &Tensors<'_, T>) -> bool {
-    let mut dense = tensors.inputs.iter().chain(tensors.outputs).filter(|tensor| is_dense(*tensor));
-    dense.all(|tensor| matches!(tensor.dims(), Dims::Known([-1, ..])))
+fn dense<'a, T: Declared>(tensors: &Tensors<'a, T>) -> impl Iterator<Item = (&'static str, &'a T)> {
+    let inputs = tensors.inputs.iter().map(|input| ("input", input));
+    let outputs = tensors.outputs.iter().map(|output| ("output", output));
+    inputs.chain(outputs).filter(|(_, tensor)| is_dense(*tensor))
+}
+
+/// # Errors
+/// Names the first tensor whose first dimension is not dynamic.
+fn expect_batch_dimension<T: Declared>(tensors: &Tensors<'_, T>) -> Result<(), String> {
+    let is_fixed = |(_, tensor): &(_, &T)| !matches!(tensor.dims(), Dims::Known([-1, ..]));
+    match dense(tensors).find(is_fixed) {
+        None => Ok(()),
+        Some((kind, tensor)) => Err(match tensor.dims() {
+            Dims::Known(dims) => format!(
+                "the first dimension of {kind} '{}' of shape {} is not dynamic",
+                tensor.name(),
+                shape_text(dims)
+            ),
+            _ => format!("{kind} '{}' has no known first dimension", tensor.name()),
+        }),
+    }
+}
+
+/// # Errors
+/// Names two tensors whose first dimensions have different names: only one of them is the batch.
+fn expect_one_name<T: Declared>(tensors: &Tensors<'_, T>) -> Result<(), String> {
+    let mut all = dense(tensors);
+    let Some((kind, first)) = all.next() else { return Ok(()) };
+    let name_of = |tensor: &T| match tensor.first_dim_name() {
+        Some(name) => format!("is named '{name}'"),
+        None => "has no name".to_owned(),
+    };
+    match all.find(|(_, tensor)| tensor.first_dim_name() != first.first_dim_name()) {
+        None => Ok(()),
+        Some((other_kind, other)) => Err(format!(
+            "the first dimension of {kind} '{}' {} in the file, that of {other_kind} '{}' {}",
+            first.name(),
+            name_of(first),
+            other.name(),
+            name_of(other)
+        )),
+    }
 }
 
 /// Whether a configured tensor has as many dimensions as in the file, and thus includes the batch dimension.

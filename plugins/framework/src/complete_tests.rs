@@ -16,8 +16,8 @@ fn model(dims: Option<&[i64]>) -> Owned {
 }
 
 fn try_patch(config: &Config, dims: Option<&[i64]>, default: usize) -> Result<String, String> {
-    let text = patch(config, &model(dims).tensors(), default);
-    text.map(Option::unwrap_or_default).map_err(|fault| fault.text)
+    let additions = patch(config, &model(dims).tensors(), default, || Ok(()));
+    additions.map(|additions| additions.text.unwrap_or_default()).map_err(|fault| fault.text)
 }
 
 fn filled(config: &Config, dims: &[i64]) -> String {
@@ -77,6 +77,78 @@ fn configured_tensors_decide_batching() {
     assert!(!is_needed(&config));
 }
 
+/// The notes of a completion without a batch size, whose only reason is `why`.
+fn unbatched(model: &Owned, rows: Result<(), String>) -> String {
+    let Additions { text, notes } = patch(&named(), &model.tensors(), 4, || rows).unwrap();
+    assert!(!text.unwrap_or_default().contains("batch"));
+    notes.join("\n")
+}
+
+#[test]
+fn first_dimensions_of_several_names_are_not_a_batch() {
+    for (x, y, why) in [
+        (
+            Some("batch"),
+            Some("found"),
+            "of input 'x' is named 'batch' in the file, that of output 'y' is named 'found'",
+        ),
+        (Some("batch"), None, "that of output 'y' has no name"),
+        (
+            None,
+            Some("found"),
+            "of input 'x' has no name in the file, that of output 'y' is named 'found'",
+        ),
+    ] {
+        let tensor = |name, dim_name| {
+            tensor(name, Element::Known(dtype::FP32), Some(&[-1, 3])).named(dim_name)
+        };
+        let mut model = Owned {
+            inputs: vec![tensor("x", x)],
+            outputs: vec![tensor("y", y)],
+            ..Owned::default()
+        };
+        let note = unbatched(&model, Ok(()));
+        assert!(
+            note.starts_with("max_batch_size is completed as 0: the first dimension"),
+            "{note}"
+        );
+        assert!(note.contains(why), "{note}");
+        // The user's batch size holds, but requests of several clients are not put into one batch unasked.
+        let config = Config { max_batch_size: 8, ..named() };
+        let run = || panic!("a configured batch size needs no run");
+        let Additions { text, notes } = patch(&config, &model.tensors(), 4, run).unwrap();
+        assert!(
+            text.unwrap().starts_with("input { name: \"x\" data_type: TYPE_FP32 dims: [ 3 ] }")
+        );
+        assert!(notes[0].starts_with("dynamic_batching is not completed: "), "{notes:?}");
+        model.outputs = vec![tensor("y", x)];
+        assert_eq!(first_line(&model), "max_batch_size: 4");
+    }
+}
+
+fn first_line(model: &Owned) -> String {
+    let text = patch(&named(), &model.tensors(), 4, || Ok(())).unwrap().text.unwrap();
+    text.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_of_several_rows_decides() {
+    let note = unbatched(&model(Some(&[-1, 3])), Err("it fails".into()));
+    assert!(
+        note.starts_with("max_batch_size is completed as 0: it fails; a configuration"),
+        "{note}"
+    );
+    assert!(note.ends_with(
+        "output 'map' is a map and left out: only dense tensors can be sent to clients"
+    ));
+    // It is not asked for where the batch size is decided.
+    let run = || panic!("no run");
+    for (dims, default) in [(&[2, 3][..], 4), (&[-1, 3], 0)] {
+        let notes = patch(&named(), &model(Some(dims)).tensors(), default, run).unwrap().notes;
+        assert_eq!(notes.len(), 1 + usize::from(default > 0), "{notes:?}");
+    }
+}
+
 #[test]
 fn dimension_of_0_is_completed_as_variable() {
     assert!(filled(&named(), &[3, 0]).contains("dims: [ 3, -1 ] }"));
@@ -98,7 +170,7 @@ fn tensors_that_a_configuration_cannot_express_are_refused() {
     assert!(text.contains("input 'a\"b' has an unknown number of dimensions, which no"), "{text}");
     let refusal = |element| {
         let model = Owned { inputs: vec![tensor("x", element, Some(&[3]))], ..Owned::default() };
-        patch(&named(), &model.tensors(), 4).unwrap_err().text
+        patch(&named(), &model.tensors(), 4, || Ok(())).unwrap_err().text
     };
     let text = refusal(Element::Foreign("complex64".into()));
     assert!(text.contains("input 'x' has elements of complex64, which no"), "{text}");

@@ -12,8 +12,8 @@ pub trait Executor {
     /// Ragged or batch inputs: the requests of a batch are executed in one run or fail together.
     fn whole_batch(&self) -> bool;
 
-    /// The model has a batch dimension.
-    fn batching(&self) -> bool;
+    /// Several requests may be executed in one run: the model has a batch dimension, and no run has shown that outputs lack it.
+    fn can_merge(&self) -> bool;
 
     /// Prepares one run for all requests that have not failed; false = they request no output.
     ///
@@ -79,7 +79,7 @@ pub fn execute(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), Er
 /// Executes all requests that have not failed in one run; false = execute each by itself, so that an invalid one gets its own
 /// error.
 fn execute_merged(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<bool, Error> {
-    if !executor.batching() || !have_equal_inputs(batch) {
+    if !executor.can_merge() || !have_equal_inputs(batch) {
         return Ok(false);
     }
     let merged = match executor.prepare_merged(batch) {

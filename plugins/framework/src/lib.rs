@@ -5,10 +5,12 @@
 //! search.rs   candidate paths of a framework's library, and opening them
 //! config.rs   configured tensors and the fields that the model descriptor lacks
 //! check.rs    tensors of a model's file against the configuration; complete.rs: autocomplete
+//! row_probe.rs   whether a model's first dimension is a batch, for autocomplete
 //! slot.rs     a tensor of a model as execution needs it; shape.rs, types.rs
 //! inputs.rs   inputs of a request, checked; strings.rs; merge.rs: whether requests can be executed as one
 //! execute.rs  a batch as one run, or request by request
 //! outlet.rs   where outputs go: one response, or a whole batch
+//! file_contents.rs   what a file is that is not a model
 //! fault.rs    errors;  log.rs: log lines of a library that is never closed
 //! ```
 
@@ -17,10 +19,12 @@ pub mod complete;
 pub mod config;
 pub mod execute;
 pub mod fault;
+pub mod file_contents;
 pub mod inputs;
 pub mod log;
 pub mod merge;
 pub mod outlet;
+pub mod row_probe;
 pub mod search;
 pub mod shape;
 pub mod slot;

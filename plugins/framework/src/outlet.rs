@@ -1,8 +1,8 @@
 //! Where outputs go: into the response to one request, or scattered over a batch.
 
 use crate::fault::Fault;
-use crate::shape::MAX_RANK;
-use crate::slot::{Slot, position};
+use crate::shape::{MAX_RANK, fits};
+use crate::slot::{ConfiguredShape, Slot, position};
 use crate::types::shape_text;
 use trtserver_plugin_api::abi::types::{Buf, Memory};
 use trtserver_plugin_api::author::{Batch, Dtype, Error, RequestedOutput, Response};
@@ -50,6 +50,9 @@ pub fn requested_position<H>(
 }
 
 /// The shape of an output for clients, of the first `rank` dimensions in the buffer. `rows`: of the run, if the model batches.
+///
+/// # Errors
+/// The first dimension is not the number of rows. The caller adds which model and output.
 pub fn output_shape<'a, H>(
     slot: &Slot<H>,
     rows: Option<usize>,
@@ -63,10 +66,30 @@ pub fn output_shape<'a, H>(
     let shape = &buffer[..rank];
     match rows {
         Some(_) if slot.flat => Ok(shape),
-        Some(rows) if shape.first() != i64::try_from(rows).ok().as_ref() => Err(Fault::internal(
-            format!("shape {} does not begin with the batch size {rows}", shape_text(shape)),
-        )),
+        Some(rows) if shape.first() != i64::try_from(rows).ok().as_ref() => {
+            Err(Fault::internal(format!(
+                "expected a first dimension of {rows}, the number of rows of the run, found shape {}; a model whose \
+                 first dimension is not a batch needs max_batch_size: 0",
+                shape_text(shape)
+            )))
+        }
         _ => Ok(shape),
+    }
+}
+
+/// # Errors
+/// The configuration gives the output another shape than a run returned: the text is complete.
+pub fn expect_configured<H>(model: &str, slot: &Slot<H>, shape: &[i64]) -> Result<(), Fault> {
+    match &slot.configured {
+        Some(ConfiguredShape { dims, binding: true, .. }) if !fits(dims, shape) => {
+            Err(Fault::invalid(format!(
+                "output '{}' for model '{model}' has shape {} but model configuration specifies shape {}",
+                slot.name,
+                shape_text(shape),
+                shape_text(dims)
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

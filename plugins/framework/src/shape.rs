@@ -47,6 +47,10 @@ pub fn before_run<'a, H>(
     if slot.unranked || slot.passed || slot.flat || slot.dtype == dtype::STRING {
         return None;
     }
+    // The framework checks blocks against the file's shape, too.
+    if slot.configured.as_ref().is_some_and(|configured| configured.contradicts.is_some()) {
+        return None;
+    }
     let shape = buffer.get_mut(..slot.dims.len())?;
     shape.copy_from_slice(&slot.dims);
     if let Some(rows) = rows {
@@ -57,7 +61,7 @@ pub fn before_run<'a, H>(
 }
 
 /// Whether `shape` matches `dims`, where -1 matches any dimension.
-fn fits(dims: &[i64], shape: &[i64]) -> bool {
+pub fn fits(dims: &[i64], shape: &[i64]) -> bool {
     dims.len() == shape.len() && dims.iter().zip(shape).all(|(&dim, &own)| dim == -1 || dim == own)
 }
 

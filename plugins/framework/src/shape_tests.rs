@@ -13,6 +13,7 @@ fn slot(dims: &[i64], reshape: Option<(&[i64], &[i64])>) -> Slot<()> {
         optional: false,
         flat: false,
         passed: false,
+        configured: None,
         handle: (),
     }
 }

@@ -6,7 +6,8 @@ pub struct Slot<H> {
     pub name: String,
     /// One of the interface's types.
     pub dtype: u32,
-    /// The model's own shape, batch dimension first if it batches, -1 = dynamic.
+    /// The model's own shape, batch dimension first if it batches, -1 = dynamic. Of an output, the configured shape if that
+    /// contradicts the file's.
     pub dims: Vec<i64>,
     /// The model does not say how many dimensions there are.
     pub unranked: bool,
@@ -19,7 +20,19 @@ pub struct Slot<H> {
     pub flat: bool,
     /// An output that is an input of the model: the framework does not write it to a preallocated block.
     pub passed: bool,
+    /// Of an output whose declared shape is a hint: what the configuration says.
+    pub configured: Option<ConfiguredShape>,
     pub handle: H,
+}
+
+/// The shape that a configuration gives an output, batch dimension first if the model batches, -1 = any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfiguredShape {
+    pub dims: Vec<i64>,
+    /// The user's, and not the file's: other shapes are refused.
+    pub binding: bool,
+    /// The file's shape, if no tensor has both.
+    pub contradicts: Option<Vec<i64>>,
 }
 
 /// Configured tensors come first, in the configuration's order, so its positions are positions here.
@@ -30,6 +43,8 @@ pub struct Plan<H> {
     pub batching: bool,
     /// The requests of a batch are executed in one run, since it has ragged or batch inputs.
     pub whole_batch: bool,
+    /// Log lines about outputs whose configured shape contradicts the file's.
+    pub notes: Vec<String>,
 }
 
 /// Position in the configuration if that is valid for the tensor, else looked up by name.

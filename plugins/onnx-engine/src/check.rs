@@ -27,13 +27,18 @@ impl Signature {
 impl check::Declared for Declared {
     type Handle = OnnxTensor;
 
+    const OUTPUT_SHAPES_ARE_HINTS: bool = true;
+
+    const NOT_DENSE_ADVICE: &str = "; converters for scikit-learn, LightGBM and XGBoost write a tensor instead with the \
+                                    option zipmap=False";
+
     fn name(&self) -> &str {
         &self.name
     }
 
     fn element(&self) -> Element {
         match (self.element, types::dtype_of(self.element)) {
-            (0, _) => Element::NotDense("a sequence, map or sparse tensor"),
+            (0, _) => Element::NotDense(types::not_dense(self.kind)),
             (element, dtype::INVALID) => Element::Foreign(types::element_name(element)),
             (_, dtype) => Element::Known(dtype),
         }
@@ -41,6 +46,11 @@ impl check::Declared for Declared {
 
     fn dims(&self) -> Dims<'_> {
         if self.dims.is_empty() { Dims::ScalarOrUnknown } else { Dims::Known(&self.dims) }
+    }
+
+    fn first_dim_name(&self) -> Option<&str> {
+        let name = self.dim_names.first().map(String::as_str);
+        name.filter(|name| !name.is_empty())
     }
 
     fn handle(&self, dtype: u32) -> Option<OnnxTensor> {

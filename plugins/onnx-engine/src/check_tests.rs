@@ -4,7 +4,15 @@ use super::*;
 use trtserver_framework::check::Declared as _;
 
 fn declared(element: i32, dims: &[i64]) -> Declared {
-    Declared { name: "a".into(), c_name: c"a".into(), element, dims: dims.to_vec() }
+    let (kind, dim_names) = (i32::from(element != 0), vec![String::new(); dims.len()]);
+    Declared {
+        name: "a".into(),
+        c_name: c"a".into(),
+        kind,
+        element,
+        dims: dims.to_vec(),
+        dim_names,
+    }
 }
 
 #[test]

@@ -12,7 +12,6 @@ use ort_sys::OrtValue;
 use std::ffi::c_char;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use trtserver_framework::execute::Executor;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
@@ -66,8 +65,8 @@ impl Executor for OnnxInstance {
         self.model.plan.whole_batch
     }
 
-    fn batching(&self) -> bool {
-        self.model.plan.batching
+    fn can_merge(&self) -> bool {
+        self.model.can_merge()
     }
 
     fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
@@ -95,7 +94,7 @@ impl Executor for OnnxInstance {
                 batch.mark_compute_start();
             }
         };
-        let mut preallocate = model.preallocate.load(Ordering::Relaxed);
+        let mut preallocate = model.findings.preallocates();
         if !preallocate {
             cached.clear();
         } else if let Some(run) = cached.find(model, scratch, request) {
@@ -134,7 +133,7 @@ impl Executor for OnnxInstance {
                 Err(fault) => return Err(fault.within(format_args!("model '{}'", model.name))),
                 Ok(()) => {
                     if !preallocate {
-                        model.ignore_declared_shapes();
+                        model.findings.stop_preallocating();
                     }
                     scratch.pass_outputs(model, rows, &mut response)?;
                     return response.send().map_err(Fault::from);

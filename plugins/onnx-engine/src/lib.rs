@@ -4,8 +4,10 @@
 //!
 //! ```text
 //! plugin.rs ─── runtime.rs              the library; log.rs
+//!     │         row_probe.rs            whether a model batches, for completion
 //! model.rs ──── options.rs, session.rs  the graph, opened
-//!     │      └─ check.rs                its tensors, for the check against the configuration
+//!     │      ├─ check.rs                its tensors, for the check against the configuration
+//!     │      └─ findings.rs             what runs have shown of their shapes
 //!     └── accelerators.rs, provider.rs, provider_options.rs, provider_session.rs
 //! execute.rs ── inputs.rs, outputs.rs   one request; merge.rs: several requests in one run
 //!            ├─ cached_runs.rs, binding.rs     small requests like earlier ones
@@ -18,6 +20,7 @@ mod binding;
 mod cached_runs;
 mod check;
 mod execute;
+mod findings;
 mod gpu;
 mod inputs;
 mod log;
@@ -29,6 +32,7 @@ mod plugin;
 mod provider;
 mod provider_options;
 mod provider_session;
+mod row_probe;
 mod runtime;
 mod session;
 mod strings;

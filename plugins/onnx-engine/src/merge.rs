@@ -1,13 +1,13 @@
 //! Executes several requests in one run: inputs are gathered and outputs scattered by the host.
 //!
 //! All requests are validated first. If one is invalid, if their shapes differ, or if the run fails, each request is
-//! executed by itself and gets its own error: one request must not fail the others.
+//! executed by itself and gets its own error: one request must not fail the others. So it is if an output has not the rows of
+//! the batch: then the first dimension is not a batch, and requests are not merged again.
 
-use crate::execute::Scratch;
+use crate::execute::{Scratch, is_wrong_block};
 use crate::model::OnnxModel;
 use crate::strings;
 use crate::value::Value;
-use std::sync::atomic::Ordering;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::type_size;
@@ -60,16 +60,20 @@ impl Scratch {
         model: &OnnxModel,
         batch: &Batch<'_>,
     ) -> Result<Option<Fault>, Fault> {
-        let preallocate = !model.plan.whole_batch && model.preallocate.load(Ordering::Relaxed);
+        let preallocate = !model.plan.whole_batch && model.findings.preallocates();
         let mut outlet = batch;
         self.prepare_outputs(model, batch.rows(), &mut outlet, preallocate)?;
         batch.mark_compute_start();
         let ran = self.run(model);
         batch.mark_compute_end();
         if let Err(fault) = ran {
+            if is_wrong_block(&fault) {
+                // Which output it is, the next merged run shows.
+                model.findings.stop_preallocating();
+            }
             return Ok(Some(fault.within(format_args!("model '{}'", model.name))));
         }
-        self.pass_outputs(model, batch.rows(), &mut outlet)?;
-        Ok(None)
+        // An output that cannot be divided among the requests: each gets its own.
+        Ok(self.pass_outputs(model, batch.rows(), &mut outlet).err())
     }
 }

@@ -2,12 +2,14 @@
 
 use crate::accelerators::{Accelerators, Settings};
 use crate::check::{Plan, Slot};
+use crate::findings::RunFindings;
 use crate::gpu::{preload::preload, session::expect_gpu_api};
 use crate::options::Options;
 use crate::plugin::Graph;
 use crate::provider_session::SessionDevice;
 use crate::runtime::Runtime;
 use crate::session::Session;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_framework::check;
 use trtserver_framework::config::Config;
@@ -23,6 +25,9 @@ pub struct Source {
     options: Options,
     accelerators: Accelerators,
     runtime: &'static Runtime,
+    findings: Arc<RunFindings>,
+    /// The notes of a plan were logged; each session has the same.
+    noted: AtomicBool,
 }
 
 impl Source {
@@ -56,7 +61,8 @@ impl Source {
                 .map_err(|fault| fault.within(format_args!("model '{}'", config.model)))?;
             preload(&runtime.origin);
         }
-        Ok(Self { config, graph, options, accelerators, runtime })
+        let (findings, noted) = (Arc::default(), AtomicBool::new(false));
+        Ok(Self { config, graph, options, accelerators, runtime, findings, noted })
     }
 
     /// Opens a session, on a GPU or on the CPU.
@@ -70,9 +76,16 @@ impl Source {
         let options = Options { providers: providers.clone(), device, ..self.options.clone() };
         let session = Session::open(runtime, &self.graph, &options, gpu).map_err(|fault| {
             let (model, file) = (&config.model, self.graph.file.display());
-            fault.within(format_args!("unable to load model '{model}' from {file}"))
+            self.graph
+                .explain(fault)
+                .within(format_args!("unable to load model '{model}' from {file}"))
         })?;
         let plan = check::check(config, &session.signature.tensors())?;
+        if !self.noted.swap(true, Ordering::Relaxed) {
+            for note in &plan.notes {
+                log.info(format_args!("model '{}': {note}", config.model));
+            }
+        }
         let names: Vec<_> = options.providers.iter().map(|used| used.provider.name()).collect();
         log.verbose(format_args!(
             "model '{}': {} inputs, {} outputs, {} threads, ONNX Runtime {} {}",
@@ -87,7 +100,7 @@ impl Source {
             name: config.model.clone(),
             session,
             plan,
-            preallocate: AtomicBool::new(true),
+            findings: Arc::clone(&self.findings),
             log: log.clone(),
         })
     }
@@ -97,9 +110,7 @@ pub struct OnnxModel {
     pub name: String,
     pub session: Session,
     pub plan: Plan,
-    /// Whether outputs with a fixed shape are written into blocks of the host. Set to false when a run shows that the
-    /// file declares a wrong shape.
-    pub preallocate: AtomicBool,
+    pub findings: Arc<RunFindings>,
     pub log: Scope,
 }
 
@@ -121,14 +132,8 @@ impl OnnxModel {
         self.session.signature.inputs.iter().any(|input| input.c_name == slot.handle.c_name)
     }
 
-    /// An output had another shape than the file declares.
-    pub fn ignore_declared_shapes(&self) {
-        if self.preallocate.swap(false, Ordering::Relaxed) {
-            self.log.warning(format_args!(
-                "model '{}': the shape of an output differs from the one declared in the file; declared shapes are \
-                 ignored from now on",
-                self.name
-            ));
-        }
+    /// Whether several requests may be executed in one run.
+    pub fn can_merge(&self) -> bool {
+        self.plan.batching && self.findings.merges()
     }
 }

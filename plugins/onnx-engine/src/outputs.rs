@@ -30,6 +30,9 @@ pub fn add_requested<'a>(
 }
 
 /// An output as a run of `rows` rows has returned it, and its number of elements.
+///
+/// # Errors
+/// The output is not what file and configuration say; the text is complete.
 pub fn returned<'a>(
     model: &OnnxModel,
     slot: &'a Slot,
@@ -37,15 +40,21 @@ pub fn returned<'a>(
     value: &Value,
     buffer: &'a mut [i64; MAX_RANK],
 ) -> Result<(Output<'a>, usize), Fault> {
-    let (kind, rank) = value.describe(buffer)?;
+    let within =
+        |fault: Fault| fault.within(format_args!("model '{}', output '{}'", model.name, slot.name));
+    let (kind, rank) = value.describe(buffer).map_err(within)?;
     if kind != slot.dtype {
-        return Err(Fault::internal(format!(
+        return Err(within(Fault::internal(format!(
             "the model returned {} instead of {}",
             type_name(kind),
             type_name(slot.dtype)
-        )));
+        ))));
     }
-    let shape = output_shape(slot, model.plan.batching.then_some(rows), buffer, rank)?;
+    let rows = model.plan.batching.then_some(rows);
+    let shape = output_shape(slot, rows, buffer, rank)
+        .map_err(within)
+        .inspect_err(|fault| model.findings.stop_merging(&model.log, fault))?;
+    model.findings.check_shape(&model.log, (&model.name, slot), shape)?;
     let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
     Ok((output, elements(shape).unwrap_or(0)))
 }
@@ -114,7 +123,9 @@ impl Scratch {
             // SAFETY: allocated by the run, and removed from the list of values to free.
             let value = unsafe { Value::from_raw(model.session.runtime, raw)? };
             let slot = &model.plan.outputs[at];
-            self.pass_output(model, slot, rows, outlet, value).map_err(|fault| {
+            let mut buffer = [0; MAX_RANK];
+            let (output, count) = returned(model, slot, rows, &value, &mut buffer)?;
+            self.pass_output(slot, output, count, outlet, value).map_err(|fault| {
                 fault.within(format_args!("model '{}', output '{}'", model.name, slot.name))
             })?;
         }
@@ -123,14 +134,12 @@ impl Scratch {
 
     fn pass_output(
         &mut self,
-        model: &OnnxModel,
         slot: &Slot,
-        rows: usize,
+        output: Output<'_>,
+        count: usize,
         outlet: &mut impl Outlet,
         value: Value,
     ) -> Result<(), Fault> {
-        let mut buffer = [0; MAX_RANK];
-        let (output, count) = returned(model, slot, rows, &value, &mut buffer)?;
         if slot.dtype == dtype::STRING {
             return strings::pass(&value, count, output, outlet, &mut self.offsets);
         }

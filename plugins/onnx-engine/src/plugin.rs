@@ -8,6 +8,7 @@ use crate::gpu::GpuInstance;
 use crate::model::{OnnxModel, Source};
 use crate::options::Options;
 use crate::provider::Provider;
+use crate::row_probe;
 use crate::runtime::{self, Runtime};
 use crate::session::Session;
 use std::marker::PhantomData;
@@ -17,6 +18,7 @@ use trtserver_framework::complete;
 use trtserver_framework::config::Config;
 use trtserver_framework::execute;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::file_contents::explain_contents;
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::memory_type;
@@ -66,6 +68,19 @@ pub struct Graph {
     pub bytes: Option<Vec<u8>>,
 }
 
+impl Graph {
+    /// Why the library cannot read the file, if its contents tell.
+    pub fn explain(&self, fault: Fault) -> Fault {
+        match self.bytes {
+            None => match explain_contents(&self.file) {
+                Some(what) => fault.within(what),
+                None => fault,
+            },
+            Some(_) => fault,
+        }
+    }
+}
+
 /// The backend of a plugin.
 pub struct Engine<F> {
     dir: PathBuf,
@@ -95,7 +110,8 @@ impl<F: ModelFormat> Backend for Engine<F> {
     type Model = EngineModel<F>;
 
     const INFO: BackendInfo = BackendInfo {
-        flags: backend_flags::PARALLEL_OPEN | F::INFO.flags,
+        // Files declare wrong shapes of outputs, which `findings.rs` checks.
+        flags: backend_flags::PARALLEL_OPEN | backend_flags::FREE_OUTPUTS | F::INFO.flags,
         instance_kinds: &[Kind::Gpu, Kind::Cpu, Kind::Model],
         input_memory_types: CPU_AND_GPU,
         output_memory_types: CPU_AND_GPU,
@@ -147,10 +163,15 @@ impl<F: ModelFormat> Backend for Engine<F> {
         let graph = F::graph(context, &config)?;
         let place = format!("autofill failed for model '{}'", config.model);
         let session = Session::open(self.runtime_library()?, &graph, &Options::for_reading(), None)
-            .map_err(|fault| fault.within(format_args!("{place} from {}", graph.file.display())))?;
-        let patch = complete::patch(&config, &session.signature.tensors(), self.default_batch)
+            .map_err(|fault| {
+                let file = graph.file.display();
+                graph.explain(fault).within(format_args!("{place} from {file}"))
+            })?;
+        let (tensors, default_batch) = (session.signature.tensors(), self.default_batch);
+        let rows = || row_probe::expect_rows(&session);
+        let additions = complete::patch(&config, &tensors, default_batch, rows)
             .map_err(|fault| fault.within(place))?;
-        Ok(patch.map(ConfigPatch::Text).into())
+        Ok(additions.log(context.log(), &config.model).map(ConfigPatch::Text).into())
     }
 }
 

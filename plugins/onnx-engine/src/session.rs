@@ -10,7 +10,7 @@ use crate::plugin::Graph;
 use crate::provider_session;
 use crate::runtime::{Runtime, ort};
 use crate::value::read_info;
-use ort_sys::{ONNXType, OrtSession, OrtSessionOptions, OrtTypeInfo, OrtValue};
+use ort_sys::{ONNXType, OrtRunOptions, OrtSession, OrtSessionOptions, OrtTypeInfo, OrtValue};
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
@@ -25,10 +25,14 @@ pub struct Declared {
     pub name: String,
     /// The same as a C string.
     pub c_name: CString,
+    /// ONNX Runtime's number for what it is: a tensor, a sequence, a map, …
+    pub kind: i32,
     /// ONNX Runtime's element number; 0 for what is not a tensor.
     pub element: i32,
     /// -1 = dynamic. Empty also when the file does not say how many dimensions there are.
     pub dims: Vec<i64>,
+    /// The names that the file gives dynamic dimensions, one for each dimension; empty = none.
+    pub dim_names: Vec<String>,
 }
 
 /// Inputs and outputs of a model, in its order.
@@ -128,36 +132,40 @@ impl Session {
         };
         let mut type_info: *mut OrtTypeInfo = ptr::null_mut();
         // SAFETY: as above; the type information is ours until the release.
-        let (element, dims) = unsafe {
+        let read = unsafe {
             self.runtime.outcome(info(self.raw, index, &raw mut type_info))?;
             let read = self.read_type(type_info);
             ((*self.runtime.api).ReleaseTypeInfo)(type_info);
             read.map_err(|fault| fault.within(format_args!("tensor '{name}'")))?
         };
+        let TensorType { kind, element, dims, dim_names } = read;
         let c_name = CString::new(name.as_bytes())
             .map_err(|_| Fault::internal("a tensor name holds a NUL byte"))?;
-        Ok(Declared { name, c_name, element, dims })
+        Ok(Declared { name, c_name, kind, element, dims, dim_names })
     }
 
-    /// Element number and dimensions; (0, []) for what is not a tensor.
-    ///
     /// # Safety
     /// `info` is alive.
-    unsafe fn read_type(&self, info: *const OrtTypeInfo) -> Result<(i32, Vec<i64>), Fault> {
-        let mut kind = 0i32;
+    unsafe fn read_type(&self, info: *const OrtTypeInfo) -> Result<TensorType, Fault> {
+        let mut read = TensorType::default();
         let mut tensor = ptr::null();
         let mut shape = [0; MAX_RANK];
-        // SAFETY: alive by the caller's promise; the cast information belongs to `info`.
+        let mut names = [ptr::null::<c_char>(); MAX_RANK];
+        // SAFETY: alive by the caller's promise; the cast information belongs to `info`, and so do the names, which are copied.
         unsafe {
-            ort!(self.runtime, GetOnnxTypeFromTypeInfo(info, (&raw mut kind).cast()))?;
-            if kind != ONNXType::ONNX_TYPE_TENSOR as i32 {
-                return Ok((0, Vec::new()));
+            ort!(self.runtime, GetOnnxTypeFromTypeInfo(info, (&raw mut read.kind).cast()))?;
+            if read.kind != ONNXType::ONNX_TYPE_TENSOR as i32 {
+                return Ok(read);
             }
             ort!(self.runtime, CastTypeInfoToTensorInfo(info, &raw mut tensor))?;
             let (element, rank) = read_info(self.runtime, tensor, &mut shape)?;
+            ort!(self.runtime, GetSymbolicDimensions(tensor, names.as_mut_ptr(), rank))?;
+            read.element = element;
             // The library reports -1 for dynamic dimensions; treat every negative number like that.
-            Ok((element, shape[..rank].iter().map(|&dim| dim.max(-1)).collect()))
+            read.dims = shape[..rank].iter().map(|&dim| dim.max(-1)).collect();
+            read.dim_names = names[..rank].iter().map(|&name| text(name)).collect();
         }
+        Ok(read)
     }
 
     /// Runs the model. `outputs` that are null on entry are allocated by the library and owned by the caller
@@ -173,6 +181,21 @@ impl Session {
         output_names: &[*const c_char],
         outputs: &mut [*mut OrtValue],
     ) -> Result<(), Fault> {
+        let options = self.runtime.run_options;
+        // SAFETY: the caller's promise.
+        unsafe { self.run_with(options, (input_names, inputs), (output_names, outputs)) }
+    }
+
+    /// As [`Session::run`], with other options.
+    ///
+    /// # Safety
+    /// As [`Session::run`]; the options are alive.
+    pub unsafe fn run_with(
+        &self,
+        options: *const OrtRunOptions,
+        (input_names, inputs): (&[*const c_char], &[*const OrtValue]),
+        (output_names, outputs): (&[*const c_char], &mut [*mut OrtValue]),
+    ) -> Result<(), Fault> {
         debug_assert!(input_names.len() == inputs.len() && output_names.len() == outputs.len());
         // SAFETY: the caller's promise; lengths match.
         unsafe {
@@ -180,7 +203,7 @@ impl Session {
                 self.runtime,
                 Run(
                     self.raw,
-                    self.runtime.run_options,
+                    options,
                     input_names.as_ptr(),
                     inputs.as_ptr(),
                     inputs.len(),
@@ -217,6 +240,15 @@ impl Drop for Session {
         // SAFETY: owned, and no run is in progress. Values that it returned own their memory.
         unsafe { ((*self.runtime.api).ReleaseSession)(self.raw) }
     }
+}
+
+/// What type information says.
+#[derive(Default)]
+struct TensorType {
+    kind: i32,
+    element: i32,
+    dims: Vec<i64>,
+    dim_names: Vec<String>,
 }
 
 type Count = unsafe extern "system" fn(*const OrtSession, *mut usize) -> ort_sys::OrtStatusPtr;

@@ -46,6 +46,17 @@ pub fn dtype_of(element: i32) -> u32 {
     ROWS.iter().find(|row| row.element as i32 == element).map_or(dtype::INVALID, |row| row.dtype)
 }
 
+/// What is not a dense tensor, by ONNX Runtime's number.
+pub fn not_dense(kind: i32) -> &'static str {
+    match kind {
+        2 => "a sequence",
+        3 => "a map",
+        5 => "a sparse tensor",
+        6 => "an optional value",
+        _ => "a value that is not a tensor",
+    }
+}
+
 /// Name of an ONNX type for messages; also for types that the plugin interface lacks.
 pub fn element_name(element: i32) -> String {
     let dtype = dtype_of(element);

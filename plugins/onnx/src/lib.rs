@@ -1,11 +1,13 @@
 //! The backend `onnxruntime`: ONNX files, run by ONNX Runtime through `plugins/onnx-engine`.
 
+mod probe;
+
 use std::path::PathBuf;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
-use trtserver_plugin_api::author::{BackendInfo, ModelContext, Platform};
+use trtserver_plugin_api::author::{BackendInfo, Error, ModelContext, ModelProbe, Platform};
 
 /// Name of a model's file when its configuration gives none.
 const DEFAULT_FILE: &str = "model.onnx";
@@ -20,6 +22,10 @@ impl ModelFormat for Onnx {
         flags: backend_flags::ACCELERATORS | backend_flags::BATCH_INPUTS,
         ..BackendInfo::new("onnxruntime", env!("CARGO_PKG_VERSION"))
     };
+
+    fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
+        probe::probe(probe)
+    }
 
     fn graph(context: &ModelContext, _: &Config) -> Result<Graph, Fault> {
         Ok(Graph { file: file_of(context)?, bytes: None })

@@ -3,14 +3,16 @@
 use crate::complete;
 use crate::file::ModelFile;
 use crate::graph_names;
-use crate::model::TensorFlowModel;
+use crate::model::{TensorFlowModel, load_operators};
 use crate::network::complete_from_graph;
 use crate::probe;
+use crate::row_probe::expect_rows;
 use crate::runtime::{self, Runtime};
 use crate::saved_model::{Selection, of_meta_graph};
 use crate::session;
+use crate::signature::Signature;
 use std::path::PathBuf;
-use trtserver_framework::complete::{SETTING, default_batch, is_needed};
+use trtserver_framework::complete::{Additions, SETTING, default_batch, is_needed};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::{log, search};
@@ -48,26 +50,37 @@ impl TensorFlow {
             .map_err(|fault| fault.within(format_args!("model '{}'", context.name())))
     }
 
-    /// What the file declares and the configuration omits, as protobuf text.
-    fn completed(&self, context: &ModelContext, config: &Config) -> Result<Option<String>, Fault> {
+    /// What the file declares and the configuration omits.
+    fn completed(&self, context: &ModelContext, config: &Config) -> Result<Additions, Fault> {
         let file = ModelFile::of(context, config)?;
         let params = context.parameters();
         let params = params.iter().filter_map(|(key, value)| Some((key, value.text()?)));
         let selection = Selection::new(params);
         let read = file.read(config, &selection, graph_names::to_complete)?;
         if let Some(signature) = read.signature.as_ref().filter(|_| file.is_saved_model) {
-            return complete::saved_model(config, signature, self.default_batch);
+            // The file alone says all but whether the first dimension is a batch.
+            let rows = |signature: &Signature| {
+                let opened = self.runtime_library(context).and_then(|runtime| {
+                    load_operators(runtime, context, config)?;
+                    read.source.open(runtime, &session::Config::default())
+                });
+                let (session, _) = opened.map_err(|fault| fault.text)?;
+                expect_rows(&session, signature)
+            };
+            return complete::saved_model(config, signature, self.default_batch, rows);
         }
         let runtime = self.runtime_library(context)?;
         let (session, meta_graph) = read.source.open(runtime, &session::Config::default())?;
         match read.signature {
             Some(mut ends) => {
                 complete_from_graph(&mut ends, &session);
-                complete::graph_def(config, ends, self.default_batch)
+                let rows = |signature: &Signature| expect_rows(&session, signature);
+                complete::graph_def(config, ends, self.default_batch, rows)
             }
             None => {
                 let read = of_meta_graph(&meta_graph, &selection, &config.model, &file.path)?;
-                complete::saved_model(config, &read.signature, self.default_batch)
+                let rows = |signature: &Signature| expect_rows(&session, signature);
+                complete::saved_model(config, &read.signature, self.default_batch, rows)
             }
         }
     }
@@ -108,10 +121,10 @@ impl Backend for TensorFlow {
         if !is_needed(&config) {
             return Ok(Completion::default());
         }
-        let patch = self.completed(context, &config).map_err(|fault| {
+        let additions = self.completed(context, &config).map_err(|fault| {
             fault.within(format_args!("autofill failed for model '{}'", config.model))
         })?;
-        Ok(patch.map(ConfigPatch::Text).into())
+        Ok(additions.log(context.log(), &config.model).map(ConfigPatch::Text).into())
     }
 
     fn runtime(&self) -> String {

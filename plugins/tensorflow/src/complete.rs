@@ -2,14 +2,14 @@
 
 use crate::signature::Signature;
 use trtserver_framework::check::{Declared, Dims, Element};
-use trtserver_framework::complete;
+use trtserver_framework::complete::{self, Additions};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 
 /// The batch size of a model that can batch and declares none, as in the v1 server (docs/protocol/v1.md section 7.4).
 pub const DEFAULT_BATCH: usize = 1;
 
-/// The additions for a SavedModel as protobuf text; `None` = nothing to add.
+/// The additions for a SavedModel. `expect_rows` runs it with several rows.
 ///
 /// # Errors
 /// A tensor that a configuration cannot express, or a batch size for a model that cannot batch.
@@ -17,8 +17,9 @@ pub fn saved_model(
     config: &Config,
     signature: &Signature,
     default_batch: usize,
-) -> Result<Option<String>, Fault> {
-    complete::patch(config, &signature.tensors(), default_batch)
+    expect_rows: impl FnOnce(&Signature) -> Result<(), String>,
+) -> Result<Additions, Fault> {
+    complete::patch(config, &signature.tensors(), default_batch, || expect_rows(signature))
 }
 
 /// The additions for a GraphDef, from its placeholders and the outputs that no operation consumes: `ends`, with types and
@@ -33,7 +34,8 @@ pub fn graph_def(
     config: &Config,
     ends: Signature,
     default_batch: usize,
-) -> Result<Option<String>, Fault> {
+    expect_rows: impl FnOnce(&Signature) -> Result<(), String>,
+) -> Result<Additions, Fault> {
     let Signature { inputs, mut outputs, method } = ends;
     let can_express = |output: &_| {
         matches!(Declared::element(output), Element::Known(_))
@@ -42,7 +44,7 @@ pub fn graph_def(
     if outputs.iter().any(can_express) {
         outputs.retain(can_express);
     }
-    complete::patch(config, &Signature { inputs, outputs, method }.tensors(), default_batch)
+    saved_model(config, &Signature { inputs, outputs, method }, default_batch, expect_rows)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ fn signature_of_a_saved_model_is_completed() {
         outputs: vec![tensor("y", 3, Some(&[-1, -1]))],
         method: String::new(),
     };
-    let text = saved_model(&named(), &signature, 4).unwrap().unwrap();
+    let text = saved_model(&named(), &signature, 4, |_| Ok(())).unwrap().text.unwrap();
     assert_eq!(
         text,
         "max_batch_size: 4\ndynamic_batching { }\n\
@@ -32,12 +32,12 @@ fn batch_size_needs_a_dynamic_first_dimension_of_all_tensors() {
         method: String::new(),
     };
     assert_eq!(
-        saved_model(&named(), &signature, 4).unwrap().unwrap(),
+        saved_model(&named(), &signature, 4, |_| Ok(())).unwrap().text.unwrap(),
         "input { name: \"a\" data_type: TYPE_FP32 dims: [ -1, 16 ] }\n\
          output { name: \"y\" data_type: TYPE_FP32 dims: [ 1 ] }\n"
     );
     let config = Config { max_batch_size: 2, ..named() };
-    let text = saved_model(&config, &signature, 4).unwrap_err().text;
+    let text = saved_model(&config, &signature, 4, |_| Ok(())).unwrap_err().text;
     assert!(text.contains("model does not support batching"), "{text}");
 }
 
@@ -52,13 +52,13 @@ fn outputs_of_a_graph_that_cannot_be_expressed_are_left_out() {
         || vec![tensor("adam", 20, Some(&[])), tensor("loss", 1, None), tensor("any", 0, None)];
     let mut outputs = odd();
     outputs.push(tensor("y", 1, Some(&[-1, 3])));
-    let text = graph_def(&named(), ends(outputs), 1).unwrap().unwrap();
+    let text = graph_def(&named(), ends(outputs), 1, |_| Ok(())).unwrap().text.unwrap();
     assert_eq!(
         text,
         "max_batch_size: 1\n\
          input { name: \"x\" data_type: TYPE_FP32 dims: [ 2 ] }\n\
          output { name: \"y\" data_type: TYPE_FP32 dims: [ 3 ] }\n"
     );
-    let text = graph_def(&named(), ends(odd()), 4).unwrap_err().text;
+    let text = graph_def(&named(), ends(odd()), 4, |_| Ok(())).unwrap_err().text;
     assert!(text.contains("output 'adam' has elements of resource"), "{text}");
 }

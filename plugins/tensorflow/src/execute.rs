@@ -11,6 +11,7 @@ use crate::tensor::{Borrow, Tensor};
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use trtserver_framework::execute::{self, Executor};
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::{Blocks, Claims};
@@ -85,8 +86,8 @@ impl Executor for TensorFlowInstance {
         self.model.plan.whole_batch
     }
 
-    fn batching(&self) -> bool {
-        self.model.plan.batching
+    fn can_merge(&self) -> bool {
+        self.model.plan.batching && !self.model.unmergeable.load(Ordering::Relaxed)
     }
 
     fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {

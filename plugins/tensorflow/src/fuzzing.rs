@@ -37,7 +37,8 @@ pub fn tensorflow_graph_def(bytes: &[u8]) {
         // A name that ends like the index of an output stands for another tensor.
         Err(error) => assert!(graph.is_empty() || has_indexed_name(&ends), "{error}"),
     }
-    if let Ok(Some(text)) = complete::graph_def(&Config::default(), ends, 4) {
+    let additions = complete::graph_def(&Config::default(), ends, 4, |_| Ok(()));
+    if let Ok(Some(text)) = additions.map(|additions| additions.text) {
         is_printable(&text);
     }
 }
@@ -49,8 +50,9 @@ pub fn tensorflow_saved_model(bytes: &[u8]) {
         match saved_model::of_bytes(bytes, &selection, "M", Path::new("F")) {
             Ok(named) => {
                 agrees(&configuration(&named.signature), &named.signature);
-                let text = complete::saved_model(&Config::default(), &named.signature, 4);
-                if let Ok(Some(text)) = text {
+                let (config, signature) = (Config::default(), &named.signature);
+                let additions = complete::saved_model(&config, signature, 4, |_| Ok(()));
+                if let Ok(Some(text)) = additions.map(|additions| additions.text) {
                     is_printable(&text);
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! backend.rs ── runtime.rs, api.rs     the library, and its functions; environment.rs
-//!     │      ├─ complete.rs            autocomplete
+//!     │      ├─ complete.rs            autocomplete; row_probe.rs: whether a model batches
 //!     │      └─ probe.rs               which entry of a version directory is a model
 //! model.rs ──── file.rs, signature.rs  the file, and what it declares; init_ops.rs
 //!     │      ├─ saved_model.rs, graph_def.rs, graph_names.rs   read from the file; function_library.rs, proto.rs
@@ -38,6 +38,7 @@ mod outputs;
 mod plan;
 mod probe;
 mod proto;
+mod row_probe;
 mod runtime;
 mod saved_model;
 mod session;

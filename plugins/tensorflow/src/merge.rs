@@ -51,7 +51,11 @@ impl Scratch {
             let fault = fault.within(format_args!("model '{}'", model.name));
             return if model.has_state { Err(fault) } else { Ok(Some(fault)) };
         }
-        self.pass_outputs(model, batch.rows(), &mut &*batch)?;
-        Ok(None)
+        match self.pass_outputs(model, batch.rows(), &mut &*batch) {
+            Ok(()) => Ok(None),
+            Err(fault) if model.has_state => Err(fault),
+            // An output that cannot be divided among the requests: each gets its own.
+            Err(fault) => Ok(Some(fault)),
+        }
     }
 }

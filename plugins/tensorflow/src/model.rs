@@ -37,6 +37,8 @@ pub struct TensorFlowModel {
     /// Inputs and outputs are copied. Set when a run has kept an input unexpectedly.
     copies: AtomicBool,
     copies_strings: bool,
+    /// An output of a run has not as many rows as the run: requests are executed one by one.
+    pub unmergeable: AtomicBool,
     source: Source,
     config: session::Config,
     share: bool,
@@ -127,6 +129,7 @@ impl Model for TensorFlowModel {
             has_state,
             copies: AtomicBool::new(has_state),
             copies_strings: has_state || found.needs_nul,
+            unmergeable: AtomicBool::new(false),
             source: read.source,
             config: session_config,
             share: !per_instance.unwrap_or(has_state),
@@ -161,6 +164,13 @@ impl TensorFlowModel {
         let (session, _) =
             self.source.open(self.runtime, &self.config).map_err(|fault| fault.within(place()))?;
         Ok(Arc::new(Network::new(session, &self.plan, &self.name, Path::new(context.name()))?))
+    }
+
+    /// An output has not the rows of its run.
+    pub fn stop_merging(&self, fault: &Fault) {
+        if !self.unmergeable.swap(true, Ordering::Relaxed) {
+            self.log.warning(format_args!("{fault}; requests are executed one by one from now on"));
+        }
     }
 
     pub fn copies(&self) -> bool {
@@ -198,7 +208,7 @@ impl Drop for TensorFlowModel {
 
 /// Libraries of custom operations: `op-libraries` of the backend, separated by `;`, and `model_operations` of the model, whose
 /// paths are relative to the model's directory.
-fn load_operators(
+pub fn load_operators(
     runtime: &'static Runtime,
     context: &ModelContext,
     config: &Config,

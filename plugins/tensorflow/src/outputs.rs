@@ -15,6 +15,22 @@ use trtserver_framework::types::{elements, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Memory, RequestedOutput};
 
+/// Writes the shape of a result to the buffer, and returns its rank.
+///
+/// # Errors
+/// The result has another type than the slot.
+fn expect_type(slot: &Slot, tensor: &Tensor, buffer: &mut [i64; MAX_RANK]) -> Result<usize, Fault> {
+    let (data_type, rank) = tensor.describe(buffer)?;
+    if types::dtype_of(data_type) != slot.dtype {
+        return Err(Fault::internal(format!(
+            "the model returned {} instead of {}",
+            types::element_name(data_type),
+            type_name(slot.dtype)
+        )));
+    }
+    Ok(rank)
+}
+
 impl Scratch {
     /// Adds the requested outputs to those of this run.
     pub fn add_requested<'a>(
@@ -45,9 +61,16 @@ impl Scratch {
             // SAFETY: allocated by the run, and removed from the list of results to free.
             let tensor = unsafe { Tensor::from_raw(model.runtime, raw)? };
             let slot = &model.plan.outputs[self.requested[nth]];
-            self.pass_output(model, slot, rows, outlet, tensor).map_err(|fault| {
+            let within = |fault: Fault| {
                 fault.within(format_args!("model '{}', output '{}'", model.name, slot.name))
-            })?;
+            };
+            let mut buffer = [0; MAX_RANK];
+            let rank = expect_type(slot, &tensor, &mut buffer).map_err(within)?;
+            let rows = model.plan.batching.then_some(rows);
+            let shape = output_shape(slot, rows, &mut buffer, rank)
+                .map_err(within)
+                .inspect_err(|fault| model.stop_merging(fault))?;
+            self.pass_output(model, slot, shape, outlet, tensor).map_err(within)?;
         }
         Ok(())
     }
@@ -56,20 +79,10 @@ impl Scratch {
         &self,
         model: &TensorFlowModel,
         slot: &Slot,
-        rows: usize,
+        shape: &[i64],
         outlet: &mut impl Outlet,
         tensor: Tensor,
     ) -> Result<(), Fault> {
-        let mut buffer = [0; MAX_RANK];
-        let (data_type, rank) = tensor.describe(&mut buffer)?;
-        if types::dtype_of(data_type) != slot.dtype {
-            return Err(Fault::internal(format!(
-                "the model returned {} instead of {}",
-                types::element_name(data_type),
-                type_name(slot.dtype)
-            )));
-        }
-        let shape = output_shape(slot, model.plan.batching.then_some(rows), &mut buffer, rank)?;
         let count = elements(shape).unwrap_or(0);
         let output = Output { name: &slot.name, kind: Dtype::from_abi(slot.dtype), shape };
         let data = tensor.data();

@@ -12,7 +12,7 @@ use trtserver_framework::inputs::Blocks;
 use trtserver_framework::strings::{HEAD, check, elements};
 
 /// Bytes of one string.
-const SIZE: usize = 24;
+pub const SIZE: usize = 24;
 const SMALL: u8 = 0;
 const LARGE: u8 = 1;
 const OFFSET: u8 = 2;

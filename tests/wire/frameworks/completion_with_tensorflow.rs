@@ -74,6 +74,49 @@ fn setting_is_the_completed_batch_size() {
     assert!(server.stop().success());
 }
 
+/// The positions of values other than 0: not as many rows as the input has.
+#[test]
+fn rows_of_a_run_decide_whether_a_graph_batches() {
+    const FLOAT: i64 = 1;
+    let found = typed("found", "Where", &["x"], FLOAT);
+    let graph = [placeholder("x", FLOAT, Some(&[-1, 8])), found, versions()].concat();
+    let server = server()
+        .flag("--backend-config=tensorflow,default-max-batch-size=4")
+        .model("none", "platform: \"tensorflow_graphdef\"")
+        .file("none/1/model.graphdef", &graph)
+        .model("eight", "platform: \"tensorflow_graphdef\" max_batch_size: 8")
+        .file("eight/1/model.graphdef", &graph)
+        .start();
+    let completed = config(&server, "none");
+    assert_eq!(completed["max_batch_size"], 0, "{completed}");
+    assert!(completed["dynamic_batching"].is_null(), "{completed}");
+    server.wait_for_log(
+        "model 'none': max_batch_size is completed as 0: a run of 2 rows of zeros returned output 'found' of shape [0,2]",
+    );
+    let infer = |model: &str, data: [usize; 8]| {
+        let input = json!({ "name": "x", "datatype": "FP32", "shape": [1, 8], "data": data });
+        let body = json!({ "inputs": [input] }).to_string();
+        server.post(&format!("/v2/models/{model}/infer"), &[], body)
+    };
+    let only = |at: usize| std::array::from_fn(|n| usize::from(n == at));
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let (infer, only) = (&infer, &only);
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    let response = infer("none", only(client));
+                    assert_eq!(response.json()["outputs"][0]["data"], json!([0, client]));
+                }
+            });
+        }
+    });
+    let refused = infer("eight", [1; 8]).error_text();
+    let expected = "model 'eight', output 'found': expected a first dimension of 1, the number of rows of the run, found \
+                    shape [8,2]";
+    assert!(refused.contains(expected), "{refused}");
+    assert!(server.stop().success());
+}
+
 /// TensorFlow reads the text form; its signature is known once the model is loaded.
 #[test]
 fn signature_of_a_saved_model_in_text_is_completed() {
@@ -133,7 +176,11 @@ fn what_cannot_be_completed_is_an_error() {
             "input 'x' has an unknown number of dimensions, which no configuration can express",
         ),
         ("complex", "input 'x' has elements of complex64, which no configuration can express"),
-        ("batch", "model does not support batching while non-zero max_batch_size is specified"),
+        (
+            "batch",
+            "model does not support batching while non-zero max_batch_size is specified: the first dimension of input 'x' of \
+             shape [2,3] is not dynamic",
+        ),
     ] {
         let all = index.as_array().expect("a list");
         let entry = all.iter().find(|entry| entry["name"] == model).expect("the model");

@@ -6,6 +6,7 @@ mod completion_with_tensorflow;
 mod errors_with_tensorflow;
 mod init_ops_with_tensorflow;
 mod missing_library;
+mod onnx_declarations;
 mod recognition;
 mod releases_with_tensorflow;
 mod with_tensorflow;

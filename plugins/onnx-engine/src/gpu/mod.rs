@@ -16,6 +16,7 @@ pub mod preload;
 pub mod session;
 mod tensors;
 
+use crate::execute::is_wrong_block;
 use crate::model::OnnxModel;
 use crate::outputs::add_requested;
 use session::GpuSession;
@@ -113,8 +114,8 @@ impl Executor for GpuInstance {
         self.session.model.plan.whole_batch
     }
 
-    fn batching(&self) -> bool {
-        self.session.model.plan.batching
+    fn can_merge(&self) -> bool {
+        self.session.model.can_merge()
     }
 
     fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
@@ -124,15 +125,19 @@ impl Executor for GpuInstance {
 
     fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault> {
         let model = &self.session.model;
-        let preallocate = !model.plan.whole_batch && model.preallocate.load(Ordering::Relaxed);
+        let preallocate = !model.plan.whole_batch && model.findings.preallocates();
         let mut outlet = batch;
         batch.mark_compute_start();
         if let Err(fault) = self.run(batch.rows(), &mut outlet, preallocate) {
+            if is_wrong_block(&fault) {
+                // Which output it is, the next merged run shows.
+                self.session.model.findings.stop_preallocating();
+            }
             let name = &self.session.model.name;
             return Ok(Some(fault.within(format_args!("model '{name}'"))));
         }
-        self.bound.pass_outputs(&self.session, batch.rows(), &mut outlet, &self.device)?;
-        Ok(None)
+        // An output that cannot be divided among the requests: each gets its own.
+        Ok(self.bound.pass_outputs(&self.session, batch.rows(), &mut outlet, &self.device).err())
     }
 
     fn execute_one(
@@ -146,22 +151,21 @@ impl Executor for GpuInstance {
             batch.mark_compute_start();
         }
         let rows = request.batch_size();
-        let mut preallocate = self.session.model.preallocate.load(Ordering::Relaxed);
+        let mut preallocate = self.session.model.findings.preallocates();
         loop {
             let mut response = request.new_response().map_err(Fault::from)?;
             let model = &self.session.model;
             add_requested(&mut self.bound.requested, model, request.requested_outputs())?;
             match self.run(rows, &mut response, preallocate) {
                 Ok(()) => {
-                    let model = &self.session.model;
                     if !preallocate {
-                        model.ignore_declared_shapes();
+                        self.session.model.findings.stop_preallocating();
                     }
                     self.bound.pass_outputs(&self.session, rows, &mut response, &self.device)?;
                     return response.send().map_err(Fault::from);
                 }
                 // As on the CPU: see `execute.rs`.
-                Err(fault) if preallocate && crate::execute::is_wrong_block(&fault) => {
+                Err(fault) if preallocate && is_wrong_block(&fault) => {
                     drop(response);
                     self.bound.clear_outputs(&mut self.session);
                     preallocate = false;

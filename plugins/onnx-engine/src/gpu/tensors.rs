@@ -236,31 +236,30 @@ impl Bound {
             }
             let slot = &session.model.plan.outputs[*at];
             let on_device = session.outputs_on_device[*at];
-            self.pass_output(&session.model, slot, rows, outlet, device, value, on_device)
-                .map_err(|fault| {
+            let mut buffer = [0; MAX_RANK];
+            let (output, count) = returned(&session.model, slot, rows, &value, &mut buffer)?;
+            self.pass_output(slot, (output, count), outlet, device, value, on_device).map_err(
+                |fault| {
                     fault.within(format_args!(
                         "model '{}', output '{}'",
                         session.model.name, slot.name
                     ))
-                })?;
+                },
+            )?;
         }
         self.requested = requested;
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one call")]
     fn pass_output(
         &mut self,
-        model: &OnnxModel,
         slot: &Slot,
-        rows: usize,
+        (output, count): (Output<'_>, usize),
         outlet: &mut impl Outlet,
         device: &Device,
         value: Value,
         on_device: bool,
     ) -> Result<(), Fault> {
-        let mut buffer = [0; MAX_RANK];
-        let (output, count) = returned(model, slot, rows, &value, &mut buffer)?;
         if slot.dtype == dtype::STRING {
             return strings::pass(&value, count, output, outlet, &mut self.offsets);
         }

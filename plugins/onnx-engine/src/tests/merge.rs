@@ -181,7 +181,8 @@ fn wrong_declared_shape_disables_preallocation_for_batches() {
         let mut outcomes = Vec::new();
         let merged =
             count(|counts| counts.scattered, || outcomes = loaded.run(&[request(3), request(3)]));
-        assert_eq!(merged, 1, "{round}");
+        // The host accepts rows of a batch in the configured shape only, so the second round is not merged.
+        assert_eq!(merged, 1 - round, "{round}");
         for outcome in &outcomes {
             assert_eq!(
                 (&output(outcome, "y").shape[..], floats(outcome, "y")),

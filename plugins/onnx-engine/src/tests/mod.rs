@@ -277,7 +277,7 @@ fn wrong_declared_shape_disables_preallocation() {
     assert_eq!(output(&outcomes[1], "y").shape, [2, 3]);
     assert_eq!(floats(&outcomes[1], "y"), [-1.0; 6]);
     assert!(output(&outcomes[2], "y").adopted);
-    assert!(session.logged("declared shapes are ignored"));
+    assert!(session.logged("the file declares shape [-1,4] and a run returned [2,3]"));
 }
 
 #[test]

@@ -100,6 +100,7 @@ ignored! {
     SetMode(*mut OrtSessionOptions, ExecutionMode);
     SetLevel(*mut OrtSessionOptions, GraphOptimizationLevel);
     Switch(*mut OrtSessionOptions);
+    SetRunLevel(*mut OrtRunOptions, c_int);
 }
 
 pub unsafe extern "system" fn GetAvailableProviders(

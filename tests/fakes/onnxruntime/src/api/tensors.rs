@@ -3,7 +3,7 @@
 use super::handles::{OK, handle, release, status};
 use crate::value::{MemoryInfo, Tensor, Value};
 use ort_sys::*;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 /// A tensor's element type and dimensions, as type info and as shape info.
@@ -49,6 +49,19 @@ pub unsafe extern "system" fn GetDimensions(
     for (i, dim) in at!(info, Info).1.iter().enumerate().take(n) {
         // SAFETY: the caller passes a list of `n`.
         unsafe { out.add(i).write(*dim) };
+    }
+    OK
+}
+
+/// No dimension has a name.
+pub unsafe extern "system" fn GetSymbolicDimensions(
+    _: *const OrtTensorTypeAndShapeInfo,
+    out: *mut *const c_char,
+    n: usize,
+) -> OrtStatusPtr {
+    for i in 0..n {
+        // SAFETY: the caller passes a list of `n`.
+        unsafe { out.add(i).write(c"".as_ptr()) };
     }
     OK
 }

@@ -1,0 +1,55 @@
+//! What a file is that should be a model and cannot be read: a Git LFS pointer, a page of a web server, a part of a model.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use trtserver_proto_wire::{Error, Fields};
+
+/// Models in protobuf messages are not larger.
+const MAX_MESSAGE: u64 = i32::MAX as u64;
+
+/// How much tells text apart.
+const HEAD: u64 = 512;
+
+/// A sentence about a file that a framework could not read as an encoded protobuf message; `None` if it looks like one.
+pub fn explain_contents(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    let mut bytes = Vec::new();
+    file.take(HEAD).read_to_end(&mut bytes).ok()?;
+    if let Some(text) = explain_head(&bytes) {
+        return Some(text);
+    }
+    if size > MAX_MESSAGE {
+        return None;
+    }
+    match Fields::new(&std::fs::read(path).ok()?).find_map(Result::err)? {
+        Error::Truncated => Some(format!(
+            "the file is truncated: it ends within a field, after {size} bytes; copy or download it again"
+        )),
+        _ => Some(format!("the file of {size} bytes is not an encoded protobuf message")),
+    }
+}
+
+fn explain_head(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
+    let is = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+    let what = if bytes.is_empty() {
+        "the file is empty"
+    } else if is(&["version https://git-lfs.github.com/spec/"]) {
+        "the file is a Git LFS pointer and not the model: `git lfs pull` in its repository fetches the model"
+    } else if is(&["<!doctype html", "<html"]) {
+        "the file is an HTML page and not a model: the address that it was downloaded from is that of a page, or the \
+         download was refused"
+    } else if is(&["<?xml", "{", "<error"]) {
+        "the file is a text and not a model: perhaps the error of a server that it was downloaded from"
+    } else {
+        return None;
+    };
+    Some(what.to_owned())
+}
+
+#[cfg(test)]
+#[path = "file_contents_tests.rs"]
+mod tests;

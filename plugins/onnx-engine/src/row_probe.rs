@@ -1,0 +1,117 @@
+//! Runs a session with rows of zeros, to find out whether its first dimension is a batch.
+
+use crate::runtime::{Runtime, ort};
+use crate::session::{Declared, Session};
+use crate::types;
+use crate::value::Value;
+use ort_sys::{OrtRunOptions, OrtValue};
+use std::ffi::c_char;
+use std::ptr;
+use trtserver_framework::fault::Fault;
+use trtserver_framework::inputs::Line;
+use trtserver_framework::row_probe::{self, ProbedInput, ProbedOutput};
+use trtserver_framework::shape::MAX_RANK;
+use trtserver_framework::types::{elements, type_size};
+use trtserver_plugin_api::abi::types::dtype;
+
+/// The library writes nothing about failed runs but fatal errors.
+const FATAL: i32 = 4;
+
+/// # Errors
+/// Why the first dimension is not a batch.
+pub fn expect_rows(session: &Session) -> Result<(), String> {
+    let inputs = session.signature.inputs.iter().map(|input| ProbedInput {
+        name: &input.name,
+        dims: &input.dims,
+        dim_names: &input.dim_names,
+    });
+    let options = RunOptions::new(session.runtime).map_err(|fault| fault.text)?;
+    row_probe::expect_rows(&inputs.collect::<Vec<_>>(), |shapes| run(session, &options, shapes))
+}
+
+/// Runs the session with zeros of these shapes.
+fn run(
+    session: &Session,
+    options: &RunOptions,
+    shapes: &[Vec<i64>],
+) -> Result<Vec<ProbedOutput>, Fault> {
+    let runtime = session.runtime;
+    let declared = &session.signature.inputs;
+    let inputs: Vec<Zeros> = (declared.iter().zip(shapes))
+        .map(|(input, shape)| Zeros::new(runtime, input, shape))
+        .collect::<Result<_, _>>()?;
+    let outputs: Vec<&Declared> =
+        session.signature.outputs.iter().filter(|output| output.element != 0).collect();
+    let names: Vec<*const c_char> = declared.iter().map(|input| input.c_name.as_ptr()).collect();
+    let values: Vec<*const OrtValue> =
+        inputs.iter().map(|input| input.value.as_ptr().cast_const()).collect();
+    let output_names: Vec<*const c_char> =
+        outputs.iter().map(|output| output.c_name.as_ptr()).collect();
+    let mut results = vec![ptr::null_mut(); outputs.len()];
+    // SAFETY: names and values live in the signature and in `inputs`; the results are null and become ours.
+    unsafe {
+        session.run_with(options.raw, (&names, &values), (&output_names, &mut results))?;
+    }
+    // SAFETY: allocated by the run, without another owner. All become owned before the first error is returned.
+    let owned = results.into_iter().map(|raw| unsafe { Value::from_raw(runtime, raw) });
+    let owned: Vec<Result<Value, Fault>> = owned.collect();
+    let shape_of = |(output, value): (&&Declared, Result<Value, Fault>)| {
+        let mut buffer = [0; MAX_RANK];
+        let (_, rank) = value?.describe(&mut buffer)?;
+        Ok((output.name.clone(), buffer[..rank].to_vec()))
+    };
+    outputs.iter().zip(owned).map(shape_of).collect()
+}
+
+/// An input of zeros, or of empty strings.
+struct Zeros {
+    /// First, so that it is dropped before the memory.
+    value: Value,
+    _memory: Vec<Line>,
+}
+
+impl Zeros {
+    fn new(runtime: &'static Runtime, input: &Declared, shape: &[i64]) -> Result<Self, Fault> {
+        let name = &input.name;
+        let kind = types::dtype_of(input.element);
+        let element = types::element(kind).ok_or_else(|| {
+            Fault::unsupported(format!("input '{name}' has a type without zeros"))
+        })?;
+        let count = elements(shape).unwrap_or(0);
+        if kind == dtype::STRING {
+            let value = Value::new(runtime, element, shape)?;
+            return Ok(Self { value, _memory: Vec::new() });
+        }
+        let bytes = count * type_size(kind);
+        let mut memory = vec![Line::EMPTY; bytes.div_ceil(size_of::<Line>())];
+        let data = memory.as_mut_ptr().cast();
+        // SAFETY: the memory has this size, is aligned, stays where it is and outlives the value.
+        let value = unsafe { Value::over(runtime, element, shape, data, bytes)? };
+        Ok(Self { value, _memory: memory })
+    }
+}
+
+/// Options of a run that says nothing if it fails.
+struct RunOptions {
+    runtime: &'static Runtime,
+    raw: *mut OrtRunOptions,
+}
+
+impl RunOptions {
+    fn new(runtime: &'static Runtime) -> Result<Self, Fault> {
+        let mut options = Self { runtime, raw: ptr::null_mut() };
+        // SAFETY: the out pointer is ours, the options are alive.
+        unsafe {
+            ort!(runtime, CreateRunOptions(&raw mut options.raw))?;
+            ort!(runtime, RunOptionsSetRunLogSeverityLevel(options.raw, FATAL))?;
+        }
+        Ok(options)
+    }
+}
+
+impl Drop for RunOptions {
+    fn drop(&mut self) {
+        // SAFETY: ours, or null, which the library accepts; this is the only release.
+        unsafe { ((*self.runtime.api).ReleaseRunOptions)(self.raw) }
+    }
+}
