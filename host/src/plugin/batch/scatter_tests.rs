@@ -132,7 +132,13 @@ fn misuse_is_an_error_and_does_not_affect_other_requests() {
         };
         refused("Q", dtype::FP32, &[4, 2], &rows, "does not declare");
         refused("O", dtype::INT32, &[4, 2], &rows, "TYPE_INT32");
-        refused("O", dtype::FP32, &[3, 2], &rows[..24], "rows of all its requests: 4");
+        refused(
+            "O",
+            dtype::FP32,
+            &[3, 2],
+            &rows[..24],
+            "with shape [3,2], expected a first dimension of 4",
+        );
         refused("O", dtype::FP32, &[4, 2], &rows[..31], "31 bytes, expected 32");
         refused("O", dtype::FP32, &[4, 3], &rows, "specifies shape [-1,2]");
         let mut response = null_mut();
