@@ -6,10 +6,12 @@
 //! A reservation enters its bytes in the ledger, under the model and the use that its tag names.
 
 mod available; // memory that this process may use
+mod open_calls; // calls of all connections together
 mod reserved; // bytes that own their reservation
 mod waiters; // queue of reservations that wait for memory
 
 pub use available::{address_space_limit, available};
+pub use open_calls::{CallGrant, OpenCallLimit, open_call_limit};
 pub use reserved::charged;
 
 use crate::error::{Code, Error};
@@ -53,16 +55,19 @@ pub enum Refusal {
     MessageSize,
     /// The system had no memory.
     Allocation,
+    /// Too many calls were open.
+    OpenCalls,
 }
 
 impl Refusal {
-    pub const ALL: [Self; 3] = [Self::Budget, Self::MessageSize, Self::Allocation];
+    pub const ALL: [Self; 4] = [Self::Budget, Self::MessageSize, Self::Allocation, Self::OpenCalls];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Budget => "memory_budget",
             Self::MessageSize => "message_size",
             Self::Allocation => "allocation",
+            Self::OpenCalls => "open_calls",
         }
     }
 }
@@ -195,6 +200,13 @@ impl MemoryBudget {
         }
     }
 
+    /// Adds `bytes`, whether they fit or not.
+    fn take_beyond(&self, bytes: usize, tag: MemoryTag) {
+        let before = self.in_use.fetch_add(bytes, Ordering::SeqCst);
+        self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+        tag.add(bytes);
+    }
+
     fn give_back(&'static self, bytes: usize, tag: MemoryTag) {
         if bytes > 0 {
             tag.remove(bytes);
@@ -248,6 +260,14 @@ impl Reservation {
                 Ok(())
             }
             None => Err(self.budget.exhausted(more, self.tag.holder)),
+        }
+    }
+
+    /// Reserves `more` bytes in addition, whether they fit or not: for little memory whose use is limited otherwise.
+    pub fn grow_beyond(&mut self, more: usize) {
+        if more > 0 {
+            self.budget.take_beyond(more, self.tag);
+            self.bytes += more;
         }
     }
 

@@ -204,6 +204,8 @@ fn connections(v: &Values) -> Result<ConnectionSettings, String> {
             Some(0) => MaxConnections::Unlimited,
             Some(max) => MaxConnections::Limited(max),
         },
+        max_open_calls: v.optional_number("max-open-calls")?.filter(|max| *max > 0),
+        first_message_timeout: v.seconds("first-message-timeout-secs")?,
         header_timeout: v.seconds("request-header-timeout-secs")?,
         body_timeout: v.seconds("request-body-timeout-secs")?,
         body_min_rate: v.number("request-body-min-rate")?,

@@ -65,6 +65,8 @@ fn defaults() -> Settings {
         decode_thread_count: None,
         connections: ConnectionSettings {
             max: MaxConnections::Derived,
+            max_open_calls: Some(65536),
+            first_message_timeout: Some(Duration::from_secs(30)),
             header_timeout: Some(Duration::from_secs(30)),
             body_timeout: Some(Duration::from_secs(30)),
             body_min_rate: 1024,

@@ -139,6 +139,10 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnectionSettings {
     pub max: MaxConnections,
+    /// gRPC calls of all connections together.
+    pub max_open_calls: Option<usize>,
+    /// For the first message of a gRPC stream.
+    pub first_message_timeout: Option<Duration>,
     pub header_timeout: Option<Duration>,
     pub body_timeout: Option<Duration>,
     /// Bytes a second.

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Holder {
+    /// Open gRPC calls with their headers, and heads of HTTP/1 requests.
+    OpenCall,
     /// Messages being received, before their model is known.
     RequestBody,
     /// Inputs of requests, with the bodies that they are slices of.
@@ -33,7 +35,8 @@ pub enum Holder {
 }
 
 /// In the order of their numbers.
-pub const HOLDERS: [Holder; 13] = [
+pub const HOLDERS: [Holder; 14] = [
+    Holder::OpenCall,
     Holder::RequestBody,
     Holder::Input,
     Holder::Decode,
@@ -53,6 +56,7 @@ impl Holder {
     /// As `/v2/trtserver/memory` and the metrics name it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::OpenCall => "open_calls",
             Self::RequestBody => "request_bodies",
             Self::Input => "inputs",
             Self::Decode => "decoding",
@@ -72,7 +76,10 @@ impl Holder {
     /// Held before a request is accepted, or for no request. Such memory may not use the last eighth of the memory budget, which is kept for
     /// responses to accepted requests.
     pub fn is_request(self) -> bool {
-        matches!(self, Self::RequestBody | Self::Input | Self::Decode | Self::Download)
+        matches!(
+            self,
+            Self::OpenCall | Self::RequestBody | Self::Input | Self::Decode | Self::Download
+        )
     }
 
     /// Drawn from the memory budget; the rest is not of requests.

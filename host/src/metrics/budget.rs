@@ -10,7 +10,7 @@ pub fn families() -> Vec<MetricFamily> {
     let gauge = |name, help, bytes: usize| Family::single_gauge(name, help, bytes as f64);
     let mut refusals = Family::counter(
         "trtserver_request_refusals_total",
-        "Number of requests refused for lack of memory or for their size",
+        "Number of requests refused for lack of memory, for their size, or because too many calls were open",
     );
     for reason in Refusal::ALL {
         let labels = vec![("reason".to_owned(), reason.name().to_owned())];

@@ -8,9 +8,10 @@
 //! sends `100 Continue`, which any client of HTTP/1.1 skips: the system of one that has closed its socket replies with a
 //! reset. HTTP/1.0 has no such response, so its clients count as disconnected only once the connection is reset.
 
-use super::connections::{BodyProgress, ConnectionState};
+use super::connections::{BodyProgress, CallClass, ConnectionState, HeadMemory};
 use super::socket::Stream;
 use super::unread::ConnectionUnread;
+use crate::error::Result as OrError;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -48,6 +49,7 @@ pub struct Connection {
     consumed: usize,
     /// `None` until the end of file was seen.
     half_closed: Option<Box<HalfClosed>>,
+    head: HeadMemory,
 }
 
 /// A connection whose client sends nothing more.
@@ -114,7 +116,8 @@ impl DisconnectWatch {
 
 impl Connection {
     pub fn new(stream: Stream, watch: DisconnectWatch) -> Self {
-        Self { stream, watch, buffered: Vec::new(), consumed: 0, half_closed: None }
+        let (buffered, head) = (Vec::new(), HeadMemory::default());
+        Self { stream, watch, buffered, consumed: 0, half_closed: None, head }
     }
 
     fn wrote(&self, written: &Poll<io::Result<usize>>) {
@@ -191,8 +194,10 @@ impl AsyncRead for Connection {
         if buffered.is_empty() {
             let before = buf.filled().len();
             let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-            if buf.filled().len() > before {
-                self.watch.0.state.read(buf.filled().len() - before);
+            let count = buf.filled().len() - before;
+            if count > 0 {
+                let Self { watch, head, .. } = &mut *self;
+                head.read(&watch.0.state, count);
             }
             return read;
         }
@@ -233,6 +238,8 @@ impl AsyncWrite for Connection {
 
     /// hyper calls this at the end of each poll, also when nothing was written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { watch, head, .. } = &mut *self;
+        head.settle(&watch.0.state)?;
         if self.watch.0.state.is_executing() && self.poll_disconnected(cx).is_ready() {
             self.watch.0.disconnected.store(true, Relaxed);
         }
@@ -263,6 +270,8 @@ pub enum RequestBodyError {
     Transport(hyper::Error),
     /// The client sent it too slowly.
     TimedOut,
+    /// The client opened a stream and sent no message.
+    NoFirstMessage,
 }
 
 impl RequestBody {
@@ -284,6 +293,17 @@ impl RequestBody {
     ) -> Self {
         let wire = BodyWire::Http2(BodyProgress::new(Arc::clone(state)));
         Self { body, wire, unread: Arc::clone(unread) }
+    }
+
+    /// Counts the call whose body this is, which holds `bytes`, until its response has ended.
+    ///
+    /// # Errors
+    /// It exceeds a limit of open calls.
+    pub fn begin_call(&self, class: CallClass, bytes: usize) -> OrError<()> {
+        match &self.wire {
+            BodyWire::Http1(_) => Ok(()),
+            BodyWire::Http2(progress) => progress.begin_call(class, bytes),
+        }
     }
 
     /// Where the responses of the connection are counted.
@@ -339,7 +359,10 @@ impl Body for RequestBody {
         } else if let BodyWire::Http2(progress) = &mut self.wire {
             match &frame {
                 Poll::Pending if progress.waits(cx.waker()) => {
-                    return Poll::Ready(Some(Err(RequestBodyError::TimedOut)));
+                    return Poll::Ready(Some(Err(match progress.awaits_first_message() {
+                        true => RequestBodyError::NoFirstMessage,
+                        false => RequestBodyError::TimedOut,
+                    })));
                 }
                 Poll::Ready(Some(Ok(frame))) => {
                     progress.received(frame.data_ref().map_or(&[][..], Bytes::as_ref));
@@ -370,6 +393,9 @@ impl fmt::Display for RequestBodyError {
         match self {
             Self::Transport(e) => e.fmt(f),
             Self::TimedOut => f.write_str("the request body did not arrive in time"),
+            Self::NoFirstMessage => f.write_str(
+                "the first message of the stream did not arrive in time (--first-message-timeout-secs)",
+            ),
         }
     }
 }

@@ -38,6 +38,8 @@ const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 const MAX_FRAME: u32 = 1 << 20;
 const MAX_STREAMS: u32 = 1000;
+/// Headers of one call, each with 32 bytes in addition to its own: as much as gRPC's own servers accept.
+const MAX_HEADER_LIST: u32 = 16 << 10;
 /// Streams that the client resets before they are accepted ("rapid reset"). hyper's default is 20, beyond which it closes
 /// the connection: a client that cancels all its calls would lose the others with them.
 const MAX_PENDING_RESETS: usize = MAX_STREAMS as usize;
@@ -241,6 +243,7 @@ fn connection(
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .max_frame_size(MAX_FRAME)
                 .max_concurrent_streams(MAX_STREAMS)
+                .max_header_list_size(MAX_HEADER_LIST)
                 .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
                 .serve_connection(TokioIo::new(io), service);
             let connection = Box::pin(Guarded::new(connection, entry));

@@ -3,12 +3,14 @@
 use super::context::Context;
 use super::disconnect::RequestBody;
 use super::grpc::body::GrpcBody;
+use super::grpc::call_kind::CallKind;
 use super::grpc::gate::{Gate, Verdict};
 use super::grpc::unary;
 use super::http::body::ResponseBody;
 use super::listener::Handler;
 use super::unread::ConnectionUnread;
 use super::{grpc, http, status_code};
+use crate::heap;
 use crate::metrics::{Format, Page};
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode};
@@ -18,15 +20,6 @@ use std::sync::Arc;
 use std::task::{self, Poll, ready};
 use tonic::service::Routes;
 use tower::Service;
-
-/// The two unary inference RPCs, which carry the tensors.
-const INFER_V1: &str = "/nvidia.inferenceserver.GRPCService/Infer";
-const INFER_V2: &str = "/inference.GRPCInferenceService/ModelInfer";
-
-/// The streams: their clients send messages at any time, and their responses are counted as unread one by one.
-const STREAM_V1: &str = "/nvidia.inferenceserver.GRPCService/StreamInfer";
-const STREAM_2018: &str = "/nvidia.inferenceserver.GRPCService/InferStream";
-const STREAM_V2: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 
 /// The response of a listener whose requests are rare enough for a boxed future.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
@@ -141,6 +134,15 @@ impl<F: Future<Output = Response<GrpcBody>>> Future for Counted<F> {
     }
 }
 
+/// Size of the future of a call, of which a client may have many: with hyper's part the task of a call takes at most 2 KiB.
+const MAX_CALL: usize = 1536;
+
+/// The same future, which is small: checked when the server is compiled.
+fn small<F>(call: F) -> F {
+    const { assert!(size_of::<F>() <= MAX_CALL) };
+    call
+}
+
 /// See [`grpc`].
 #[derive(Clone)]
 pub struct GrpcRouter {
@@ -153,37 +155,38 @@ impl GrpcRouter {
     /// The call, and whether it waits while the connection has too many unread responses.
     fn route(
         &self,
+        kind: CallKind,
         mut request: Request<RequestBody>,
         received_ns: u64,
     ) -> (bool, Routed<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
         let unread = Arc::clone(request.body().unread());
-        match request.uri().path() {
-            INFER_V2 => {
+        match kind {
+            CallKind::InferV2 => {
                 let response = grpc::v2::infer(&self.context, request, received_ns);
                 (true, Routed::ModelInfer { response })
             }
-            INFER_V1 => {
+            CallKind::InferV1 => {
                 let response = grpc::v1::infer(&self.context, request, received_ns);
                 (true, Routed::Boxed { response: Box::pin(response) })
             }
-            STREAM_V1 => {
+            CallKind::StreamV1 => {
                 request.body_mut().allow_pauses();
                 let response = grpc::v1::stream(&self.context, request, unread);
                 (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
             }
-            STREAM_2018 => {
+            CallKind::Stream2018 => {
                 request.body_mut().allow_pauses();
                 let response = grpc::v1::infer_stream(&self.context, request, Arc::clone(&unread));
                 (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
             }
-            STREAM_V2 => {
+            CallKind::StreamV2 => {
                 request.body_mut().allow_pauses();
                 let response = grpc::v2::stream(&self.context, request, unread);
                 (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
             }
-            path => {
+            CallKind::Other => {
                 // The requests of reflection are a stream.
-                let reflection = path.starts_with(grpc::reflection::PATH);
+                let reflection = request.uri().path().starts_with(grpc::reflection::PATH);
                 let mut routes = self.routes.clone();
                 if reflection {
                     request.body_mut().allow_pauses();
@@ -219,24 +222,31 @@ impl Handler for GrpcRouter {
         received_ns: u64,
     ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
         let unread = Arc::clone(request.body().unread());
-        let verdict = self.gate.as_ref().and_then(|gate| {
-            let path = request.uri().path();
-            let is_inference =
-                [INFER_V1, INFER_V2, STREAM_V1, STREAM_2018, STREAM_V2].contains(&path);
-            gate.verdict(path, is_inference, request.headers())
-        });
+        let kind = CallKind::from_path(request.uri().path());
+        let begun = request.body().begin_call(kind.class(), kind.held_bytes(&request));
+        let verdict = match (begun, &self.gate) {
+            (Ok(()), None) => None,
+            (Ok(()), Some(gate)) => {
+                gate.verdict(request.uri().path(), kind.is_inference(), request.headers())
+            }
+            (Err(error), _) => {
+                // The heads of all calls of one read were held until here.
+                heap::trim_soon();
+                Some(Box::new(Verdict::Refused(status_code::status(error))))
+            }
+        };
         let (waits, call) = match verdict.map(|verdict| *verdict) {
-            None => self.route(request, received_ns),
+            None => self.route(kind, request, received_ns),
             Some(Verdict::Refused(status)) => {
                 let refused = unary::refuse(&status);
                 (false, Routed::Boxed { response: Box::pin(std::future::ready(refused)) })
             }
             Some(Verdict::Delayed(delays)) => {
-                let (waits, call) = self.route(request, received_ns);
+                let (waits, call) = self.route(kind, request, received_ns);
                 (waits, Routed::Boxed { response: Box::pin(delays.around(Box::pin(call))) })
             }
         };
-        Counted { call, unread, waits, below_half: None }
+        small(Counted { call, unread, waits, below_half: None })
     }
 }
 

@@ -21,6 +21,7 @@ impl ListenerConnections {
         let timeouts = Timeouts {
             header: settings.header_timeout,
             body: settings.body_timeout,
+            first_message: settings.first_message_timeout,
             body_rate: settings.body_min_rate,
             idle: settings.idle_timeout,
             age: settings.max_age,

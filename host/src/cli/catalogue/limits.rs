@@ -68,6 +68,19 @@ pub(super) const CONNECTIONS: &[Flag] = &[
          allows, less a reserve. At the limit, the connection that was idle longest is closed",
     ),
     flag(
+        "max-open-calls",
+        BYTES,
+        "65536",
+        "Maximum number of gRPC calls that are open at a time on all connections together, 0 for no limit. 16 inference \
+         calls and 8 others of each connection are never refused",
+    ),
+    flag(
+        "first-message-timeout-secs",
+        Kind::Count,
+        "30",
+        "Time limit in seconds for the first message of a gRPC stream; 0 for none",
+    ),
+    flag(
         "request-header-timeout-secs",
         Kind::Count,
         "30",

@@ -9,16 +9,34 @@ use std::task::Waker;
 pub struct Bodies(Mutex<Vec<Option<Body>>>);
 
 struct Body {
-    since_ms: u64,
-    received: u64,
+    waits: Waits,
     waker: Waker,
     expired: bool,
 }
 
+/// What is awaited, and since when.
+#[derive(Clone, Copy, Debug)]
+pub enum Waits {
+    /// The first byte of the first message of a stream.
+    FirstMessage { since_ms: u64 },
+    /// The rest of a body or message, of which so many bytes have arrived.
+    Body { since_ms: u64, received: u64 },
+}
+
+impl Waits {
+    pub fn first_message() -> Self {
+        Self::FirstMessage { since_ms: now_ms() }
+    }
+
+    pub fn body() -> Self {
+        Self::Body { since_ms: now_ms(), received: 0 }
+    }
+}
+
 impl Bodies {
-    /// Adds a body that is awaited from now on, and returns its key.
-    pub fn add(&self, waker: &Waker) -> u32 {
-        let body = Body { since_ms: now_ms(), received: 0, waker: waker.clone(), expired: false };
+    /// Adds a body, and returns its key.
+    pub fn add(&self, waits: Waits, waker: &Waker) -> u32 {
+        let body = Body { waits, waker: waker.clone(), expired: false };
         let mut bodies = self.0.lock();
         let key = bodies.iter().position(Option::is_none).unwrap_or_else(|| {
             bodies.push(None);
@@ -41,7 +59,12 @@ impl Bodies {
 
     pub fn received(&self, key: u32, bytes: usize) {
         if let Some(Some(body)) = self.0.lock().get_mut(key as usize) {
-            body.received += bytes as u64;
+            if let Waits::FirstMessage { .. } = body.waits {
+                body.waits = Waits::body();
+            }
+            if let Waits::Body { received, .. } = &mut body.waits {
+                *received += bytes as u64;
+            }
         }
     }
 
@@ -49,10 +72,10 @@ impl Bodies {
         self.0.lock()[key as usize] = None;
     }
 
-    /// Expires the bodies for which `is_late` is true, given when they began and their bytes so far.
-    pub fn expire(&self, is_late: impl Fn(u64, u64) -> bool) {
+    /// Expires the bodies for which `is_late` is true.
+    pub fn expire(&self, is_late: impl Fn(Waits) -> bool) {
         for body in self.0.lock().iter_mut().flatten() {
-            if !body.expired && is_late(body.since_ms, body.received) {
+            if !body.expired && is_late(body.waits) {
                 body.expired = true;
                 body.waker.wake_by_ref();
             }

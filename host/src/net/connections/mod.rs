@@ -7,6 +7,8 @@
 mod bodies; // bodies on HTTP/2 that have not arrived
 mod clock; // coarse time
 mod guarded; // a connection that obeys orders
+mod head_memory; // memory of a head on HTTP/1
+mod open_calls; // the open gRPC calls of one connection
 mod preface; // detects that the HTTP/2 preface has arrived
 mod progress; // progress of one body on HTTP/2
 mod state; // what one connection does
@@ -15,6 +17,8 @@ mod timeouts; // which connections exceed a timeout
 mod unix_authority; // gRPC's `:authority` on Unix sockets
 
 pub use guarded::Guarded;
+pub use head_memory::HeadMemory;
+pub use open_calls::CallClass;
 pub use preface::PrefaceWatch;
 pub use progress::BodyProgress;
 pub use state::{ConnectionState, Wire};
@@ -165,11 +169,14 @@ impl Connections {
 
     fn enforce_timeouts(&self) {
         let now = clock::advance();
-        self.each(|state| match self.timeouts.judge(state, now) {
-            Verdict::Keep => {}
-            Verdict::Last => state.order(Order::Last),
-            Verdict::EndBody => state.order(Order::EndBody),
-            Verdict::Close => state.order(Order::Close),
+        self.each(|state| {
+            state.calls.trim();
+            match self.timeouts.judge(state, now) {
+                Verdict::Keep => {}
+                Verdict::Last => state.order(Order::Last),
+                Verdict::EndBody => state.order(Order::EndBody),
+                Verdict::Close => state.order(Order::Close),
+            }
         });
     }
 }

@@ -2,6 +2,9 @@
 //! registered.
 
 use super::ConnectionState;
+use super::bodies::Waits;
+use super::open_calls::CallClass;
+use crate::error::Result;
 use crate::net::grpc::unary::PREFIX;
 use std::sync::Arc;
 use std::task::Waker;
@@ -25,6 +28,8 @@ struct Messages {
     length: u32,
     /// Bytes of the message that have not arrived.
     missing: u32,
+    /// A whole message has arrived.
+    any: bool,
 }
 
 impl BodyProgress {
@@ -37,15 +42,31 @@ impl BodyProgress {
         self.stream = Some(Box::default());
     }
 
+    /// Counts the call whose body this is, which holds `bytes`.
+    ///
+    /// # Errors
+    /// It exceeds a limit of open calls.
+    pub fn begin_call(&self, class: CallClass, bytes: usize) -> Result<()> {
+        self.state.calls.begin(class, bytes)
+    }
+
+    /// The first message of a stream has not arrived.
+    pub fn awaits_first_message(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| !stream.any)
+    }
+
     /// More of the body is awaited. True if it took too long.
     pub fn waits(&mut self, waker: &Waker) -> bool {
-        if self.stream.as_ref().is_some_and(|stream| stream.is_between()) {
+        let between = self.stream.as_ref().is_some_and(|stream| stream.is_between());
+        let first = between && self.awaits_first_message();
+        if between && !first {
             return false;
         }
         if self.key != NONE {
             return self.state.bodies.waits(self.key, waker);
         }
-        self.key = self.state.bodies.add(waker);
+        let waits = if first { Waits::first_message() } else { Waits::body() };
+        self.key = self.state.bodies.add(waits, waker);
         false
     }
 
@@ -99,6 +120,7 @@ impl Messages {
                 (self.prefix, self.length) = (0, 0);
             }
             ended |= self.missing == 0;
+            self.any |= ended;
         }
         ended
     }

@@ -2,9 +2,11 @@
 
 use super::bodies::Bodies;
 use super::clock::now_ms;
+use super::open_calls::{ConnectionCalls, CountedCall};
+use crate::budget::open_call_limit;
 use crate::sync::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::Waker;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +68,8 @@ pub struct ConnectionState {
     since_ms: AtomicU64,
     /// Bytes of a body on HTTP/1.
     received: AtomicU64,
-    /// Streams in progress on HTTP/2.
-    streams: AtomicU32,
+    /// Calls in progress on HTTP/2.
+    pub(super) calls: ConnectionCalls,
     /// Bodies that have not arrived completely on HTTP/2.
     pub(super) bodies: Bodies,
     order: AtomicU8,
@@ -83,7 +85,7 @@ impl ConnectionState {
             phase: AtomicU8::new(Phase::Idle as u8),
             since_ms: AtomicU64::new(now),
             received: AtomicU64::new(0),
-            streams: AtomicU32::new(0),
+            calls: ConnectionCalls::new(open_call_limit()),
             bodies: Bodies::default(),
             order: AtomicU8::new(Order::None as u8),
             waker: Mutex::new(None),
@@ -101,10 +103,6 @@ impl ConnectionState {
 
     pub fn received(&self) -> u64 {
         self.received.load(Relaxed)
-    }
-
-    pub fn streams(&self) -> u32 {
-        self.streams.load(Relaxed)
     }
 
     fn enter(&self, phase: Phase) {
@@ -181,12 +179,8 @@ impl ConnectionState {
         self.phase() == Phase::Streaming
     }
 
-    pub fn stream_began(&self) {
-        self.streams.fetch_add(1, Relaxed);
-    }
-
-    pub fn stream_ended(&self) {
-        if self.streams.fetch_sub(1, Relaxed) == 1 {
+    pub(super) fn call_ended(&self, call: CountedCall) {
+        if self.calls.end(call) {
             self.since_ms.store(now_ms(), Relaxed);
         }
     }

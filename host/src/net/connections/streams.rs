@@ -1,13 +1,14 @@
-//! Counts the streams of an HTTP/2 connection.
+//! Counts the streams of an HTTP/2 connection, which are calls.
 
 use super::ConnectionState;
+use super::open_calls::CountedCall;
 use hyper::rt::Executor;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// An executor of a connection that counts its streams.
+/// An executor of a connection that ends the count of its calls. The service has begun it when it got the request.
 #[derive(Clone)]
 pub struct CountStreams<E> {
     pub executor: E,
@@ -16,14 +17,14 @@ pub struct CountStreams<E> {
 
 impl<E: Executor<Counted<F>>, F> Executor<F> for CountStreams<E> {
     fn execute(&self, stream: F) {
-        self.state.stream_began();
-        let _open = OpenStream(Arc::clone(&self.state));
+        let call = self.state.calls.take_begun();
+        let _open = OpenStream { state: Arc::clone(&self.state), call };
         self.executor.execute(Counted { stream, _open });
     }
 }
 
 pin_project_lite::pin_project! {
-    /// A stream that counts as open until it is dropped.
+    /// A stream whose call counts as open until it is dropped.
     pub struct Counted<F> {
         #[pin]
         stream: F,
@@ -39,10 +40,16 @@ impl<F: Future> Future for Counted<F> {
     }
 }
 
-struct OpenStream(Arc<ConnectionState>);
+struct OpenStream {
+    state: Arc<ConnectionState>,
+    /// `None` if it was refused.
+    call: Option<CountedCall>,
+}
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.stream_ended();
+        if let Some(call) = self.call {
+            self.state.call_ended(call);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Which connections exceed a timeout: a pure decision from a connection's state and the time.
 
+use super::bodies::Waits;
 use super::state::{ConnectionState, Order, Phase, Wire};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct Timeouts {
     pub body: Option<Duration>,
     /// Bytes a second.
     pub body_rate: u64,
+    /// For the first message of a stream on HTTP/2.
+    pub first_message: Option<Duration>,
     /// Without a request, and for a client that does not read its response.
     pub idle: Option<Duration>,
     /// After which a connection ends with its current requests.
@@ -51,25 +54,30 @@ fn passed(since: u64, limit: Option<Duration>, now: u64) -> bool {
 impl Timeouts {
     /// Those of requests that have not arrived completely when the server drains.
     pub fn of_drain(grace: Duration) -> Self {
-        Self { header: Some(grace), body: Some(grace), ..Self::default() }
+        let grace = Some(grace);
+        Self { header: grace, body: grace, first_message: grace, ..Self::default() }
     }
 
     /// The shortest one.
     pub fn shortest(&self) -> Duration {
-        let limits = [self.header, self.body, self.idle, self.age, self.http2_age];
+        let Self { header, body, first_message, idle, age, http2_age, .. } = *self;
+        let limits = [header, body, first_message, idle, age, http2_age];
         limits.into_iter().flatten().min().unwrap_or(Duration::MAX)
     }
 
     /// What the connection has to do now. Bodies on HTTP/2 that exceed their timeout are ended here.
     pub fn judge(&self, state: &ConnectionState, now: u64) -> Verdict {
-        if state.wire == Wire::Http2 && self.body.is_some() {
-            state.bodies.expire(|since, received| self.body_is_late(since, received, now));
+        if state.wire == Wire::Http2 {
+            state.bodies.expire(|waits| match waits {
+                Waits::FirstMessage { since_ms } => passed(since_ms, self.first_message, now),
+                Waits::Body { since_ms, received } => self.body_is_late(since_ms, received, now),
+            });
         }
         let since = state.since_ms();
         let is_late = match state.phase() {
             Phase::Head => passed(since, self.header, now),
             Phase::Body => self.body_is_late(since, state.received(), now),
-            Phase::Idle if state.streams() > 0 => false,
+            Phase::Idle if state.calls.open() > 0 => false,
             Phase::Idle | Phase::Responding | Phase::Blocked | Phase::StreamBlocked => {
                 passed(since, self.idle, now)
             }
@@ -115,7 +123,7 @@ pub fn evictable(state: &ConnectionState, now: u64) -> Option<(bool, u64)> {
     let since = state.since_ms();
     match state.phase() {
         _ if state.ordered() == Order::Close as u8 => None,
-        Phase::Idle if state.streams() == 0 && now.saturating_sub(since) > MIN_IDLE_MS => {
+        Phase::Idle if state.calls.open() == 0 && now.saturating_sub(since) > MIN_IDLE_MS => {
             Some((false, since))
         }
         Phase::Head if now.saturating_sub(since) > MIN_HEAD_MS => Some((true, since)),

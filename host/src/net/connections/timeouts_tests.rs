@@ -1,8 +1,8 @@
 //! Unit tests of `timeouts.rs`.
 
 use super::*;
-use crate::net::connections::BodyProgress;
 use crate::net::connections::clock::now_ms;
+use crate::net::connections::{BodyProgress, CallClass};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
@@ -84,10 +84,10 @@ fn http2_connection_with_streams_is_not_idle() {
     let late = now_ms() + 11 * SECOND;
     assert_eq!(timeouts().judge(&state, late), Verdict::Last);
     assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), Verdict::Close);
-    state.stream_began();
+    state.calls.begin(CallClass::Inference, 100).unwrap();
     assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), Verdict::Keep);
     assert_eq!(evictable(&state, late), None);
-    state.stream_ended();
+    state.call_ended(state.calls.take_begun().unwrap());
     assert_eq!(evictable(&state, late).map(|(is_head, _)| is_head), Some(false));
 }
 
@@ -104,7 +104,7 @@ impl Wake for CountWakes {
 fn slow_http2_body_expires() {
     let state = ConnectionState::new(Wire::Http2);
     state.head_arrived();
-    state.stream_began();
+    state.calls.begin(CallClass::Inference, 100).unwrap();
     let wakes = Arc::new(CountWakes::default());
     let waker = Waker::from(Arc::clone(&wakes));
     let [mut slow, mut fast, mut stream] = [(); 3].map(|()| BodyProgress::new(Arc::clone(&state)));
@@ -124,6 +124,29 @@ fn slow_http2_body_expires() {
 }
 
 #[test]
+fn stream_without_first_message_expires_after_a_time_of_its_own() {
+    let state = ConnectionState::new(Wire::Http2);
+    state.head_arrived();
+    let timeouts = Timeouts { first_message: Some(Duration::from_secs(8)), ..timeouts() };
+    let waker = Waker::noop();
+    let [mut silent, mut begun, mut between] =
+        [(); 3].map(|()| BodyProgress::new(Arc::clone(&state)));
+    for stream in [&mut silent, &mut begun, &mut between] {
+        stream.allow_pauses();
+        assert!(!stream.waits(waker) && stream.awaits_first_message());
+    }
+    begun.received(&[0]);
+    between.received(&[0; 5]);
+    assert!(!begun.waits(waker) && !between.waits(waker));
+    timeouts.judge(&state, now_ms() + 7 * SECOND);
+    assert!(!silent.waits(waker) && begun.waits(waker) && !between.waits(waker));
+    timeouts.judge(&state, now_ms() + 9 * SECOND);
+    assert!(silent.waits(waker) && silent.awaits_first_message());
+    timeouts.judge(&state, now_ms() + 1000 * SECOND);
+    assert!(!between.waits(waker) && !between.awaits_first_message());
+}
+
+#[test]
 fn connection_ends_at_its_age() {
     let timeouts = Timeouts {
         age: Some(Duration::from_secs(60)),
@@ -134,7 +157,7 @@ fn connection_ends_at_its_age() {
     let (http1, http2) = (ConnectionState::new(Wire::Http1), ConnectionState::new(Wire::Http2));
     http1.read(1);
     http2.head_arrived();
-    http2.stream_began();
+    http2.calls.begin(CallClass::Inference, 100).unwrap();
     let at = |seconds: u64| now_ms() + seconds * SECOND;
     for state in [&http1, &http2] {
         assert_eq!(timeouts.judge(state, at(59)), Verdict::Keep);

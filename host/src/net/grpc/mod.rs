@@ -1,7 +1,9 @@
 //! gRPC frontends.
 pub mod body; // response bodies: a message and its trailers
+pub mod call_kind; // the kinds of calls, and the memory of an open call
 pub mod compression; // compressed responses
 pub mod deadline; // grpc-timeout
+pub mod first_message; // the wait for the first message of a stream
 pub mod first_poll; // polls streams that arrived together in one task
 pub mod gate; // restricted groups, delay hooks
 pub mod reflection; // the services, described to tools

@@ -11,7 +11,7 @@ mod sizes; // limits of messages
 pub use call::{check_call, no_call, serve};
 pub use control::receive_control;
 pub use message_buf::{MessageBuf, RequestedModel};
-pub use receive::{Limits, decode, is_heavy, open, reserve_decoded, too_long};
+pub use receive::{Limits, decode, is_heavy, message_headers, open, reserve_decoded, too_long};
 pub use receiver::MessageReceiver;
 pub use respond::{percent_encode, refuse, respond, respond_with};
 pub use sizes::{MAX_MESSAGE, MIN_IN_ARENA, PREFIX};

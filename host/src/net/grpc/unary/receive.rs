@@ -91,6 +91,11 @@ where
     }
 }
 
+/// The headers that [`open`] reads.
+pub fn message_headers(headers: &HeaderMap) -> HeaderMap {
+    headers.get(ENCODING).map(|coding| (ENCODING, coding.clone())).into_iter().collect()
+}
+
 /// The message in `frames`, which begin with its prefix; if it is compressed, the future that decompresses it.
 pub fn open(
     headers: &HeaderMap,

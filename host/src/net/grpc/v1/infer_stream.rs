@@ -39,11 +39,13 @@ pub fn infer_stream(
     request: Request<impl StreamBody>,
     unread: Arc<ConnectionUnread>,
 ) -> Response<GrpcBody> {
-    stream_response::respond(ctx, request, |parts, deadline_ns| {
+    let ctx_of_stream = Arc::clone(ctx);
+    stream_response::respond(ctx, request, move |parts, deadline_ns| {
+        let ctx = ctx_of_stream;
         let (sender, requests) = mpsc::channel(1);
-        tokio::spawn(assemble(Arc::clone(ctx), parts, sender));
+        tokio::spawn(assemble(Arc::clone(&ctx), parts, sender));
         let requests = ReceiverStream::new(requests);
-        let responses = stream::responses(ctx, requests, deadline_ns, unread);
+        let responses = stream::responses(&ctx, requests, deadline_ns, unread);
         ResponseParts { responses, parts: VecDeque::new() }
     })
 }

@@ -49,8 +49,9 @@ pub fn stream(
     request: Request<impl StreamBody>,
     unread: Arc<ConnectionUnread>,
 ) -> Response<GrpcBody> {
-    stream_response::respond(ctx, request, |requests, deadline_ns| {
-        responses(ctx, requests, deadline_ns, unread)
+    let shared = Arc::clone(ctx);
+    stream_response::respond(ctx, request, move |requests, deadline_ns| {
+        responses(&shared, requests, deadline_ns, unread)
     })
 }
 

@@ -62,9 +62,10 @@ pub fn stream(
     };
     let compression = settings.grpc_compression;
     let compression = compression.and_then(|level| Compression::of(request.headers(), level));
-    let serve = |requests, deadline_ns| {
+    let shared = Arc::clone(ctx);
+    let serve = move |requests, deadline_ns| {
         let call = StreamCall { true_status, deadline_ns, forwarded };
-        serve(Arc::clone(ctx), requests, call, unread)
+        serve(shared, requests, call, unread)
     };
     match compression {
         None => stream_response::respond(ctx, request, serve),
