@@ -245,7 +245,8 @@ fn unread_responses_of_all_streams_draw_on_the_memory_budget() {
     let most = (32 * MIB) as f64;
     server.poll_until("the budget is used up", |server| in_use(server) > 0.9 * most);
     std::thread::sleep(Duration::from_secs(1));
-    assert!(in_use(&server) <= most);
+    // A few calls of each connection are counted whether they fit or not.
+    assert!(in_use(&server) <= most + f64::from(8 * (96 << 10)));
     let grown = server.resident_kib().saturating_sub(before);
     assert!(grown < 72 << 10, "the server grew by {grown} KiB");
     assert_eq!(server.infer("echo", "").status, 200);

@@ -1,6 +1,7 @@
 //! Clients that send more than the server can decode or hold: others do not notice, and memory stays within its budget.
 
 mod decoding;
+mod idle_calls;
 mod memory;
 
 use std::io::{Seek, Write};
