@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 const FOLDERS: &[&str] = &[
     "host",
     "library-file",
+    "model-files",
     "plugin-api",
     "plugins",
     "proto",

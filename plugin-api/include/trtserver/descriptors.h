@@ -87,7 +87,7 @@ typedef struct trts_instance_desc {
 } trts_instance_desc;
 
 /* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD, MUST_ISOLATE,
- * SECONDARY_DEVICES, ACCELERATORS, BATCH_INPUTS and FREE_OUTPUTS; the others inform operators. */
+ * SECONDARY_DEVICES, ACCELERATORS, BATCH_INPUTS, FREE_OUTPUTS and DATA_MODELS; the others inform operators. */
 enum {
   TRTS_BACKEND_PARALLEL_OPEN = 1,    /* instance_open may run for several instances at once */
   TRTS_BACKEND_ANY_THREAD = 2,       /* an instance may execute on any thread, one at a time */
@@ -103,7 +103,10 @@ enum {
   /* outputs of its responses may differ from the configuration: clients get the data type and the shape that it sends.
      Without this flag the host refuses such outputs. The host still checks that the bytes fit the shape, and checks
      states, reshaped outputs and outputs of a whole batch against the configuration. */
-  TRTS_BACKEND_FREE_OUTPUTS = 512
+  TRTS_BACKEND_FREE_OUTPUTS = 512,
+  /* files of its models are data: no model can make the process run, read or write anything else. Without this flag the
+     host refuses models that come with a load request where the operator allows no code in them. */
+  TRTS_BACKEND_DATA_MODELS = 1024
 };
 
 /* Instances that a backend prefers where the configuration names no kind or no count. Part of a

@@ -116,7 +116,7 @@ pub struct InstanceDesc {
 }
 
 /// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD`, `MUST_ISOLATE`,
-/// `SECONDARY_DEVICES`, `ACCELERATORS`, `BATCH_INPUTS` and `FREE_OUTPUTS`; the others inform operators.
+/// `SECONDARY_DEVICES`, `ACCELERATORS`, `BATCH_INPUTS`, `FREE_OUTPUTS` and `DATA_MODELS`; the others inform operators.
 pub mod backend_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
@@ -142,6 +142,9 @@ pub mod backend_flags {
     /// Without this flag the host refuses such outputs. The host still checks that the bytes fit the shape, and checks
     /// states, reshaped outputs and outputs of a whole batch against the configuration.
     pub const FREE_OUTPUTS: u32 = 512;
+    /// Files of its models are data: no model can make the process run, read or write anything else. Without this flag the
+    /// host refuses models that come with a load request where the operator allows no code in them.
+    pub const DATA_MODELS: u32 = 1024;
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.

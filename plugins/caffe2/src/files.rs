@@ -18,17 +18,22 @@ pub struct Files {
 
 impl Files {
     /// The files of a version. `name` is the predict net's; the initialization net is beside it, with `init_` before its name.
+    /// `place` finds the path of a name.
     ///
     /// # Errors
-    /// One of them does not exist.
-    pub fn find(model: &str, version_dir: &Path, name: &str) -> Result<Self, Fault> {
+    /// One of them does not exist, or lies elsewhere.
+    pub fn find(
+        model: &str,
+        name: &str,
+        place: impl Fn(&str) -> Result<PathBuf, Fault>,
+    ) -> Result<Self, Fault> {
         let name = if name.is_empty() { DEFAULT_FILE } else { name };
-        let predict = version_dir.join(name);
+        let predict = place(name)?;
         let init_name = match name.rsplit_once('/') {
             Some((dir, file)) => format!("{dir}/init_{file}"),
             None => format!("init_{name}"),
         };
-        let init = version_dir.join(&init_name);
+        let init = place(&init_name)?;
         let missing = |what: &str, name: &str, path: &Path| {
             Fault::internal(format!(
                 "unable to find NetDef {what} '{name}' for {model}: there is no file {}",

@@ -19,11 +19,12 @@ mod translate;
 
 use files::{DEFAULT_FILE, Files};
 use prost::Message;
-use std::path::Path;
 use translate::{Inputs, Net};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::model_files;
 use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{BackendInfo, Error, ModelContext, ModelProbe, Platform};
 
 struct Caffe2;
@@ -33,6 +34,7 @@ trtserver_plugin_api::export_backend!(Engine<Caffe2>);
 impl ModelFormat for Caffe2 {
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "caffe2_netdef", default_file: DEFAULT_FILE }],
+        flags: backend_flags::DATA_MODELS,
         ..BackendInfo::new("caffe2", env!("CARGO_PKG_VERSION"))
     };
 
@@ -41,8 +43,8 @@ impl ModelFormat for Caffe2 {
     }
 
     fn graph(context: &ModelContext, config: &Config) -> Result<Graph, Fault> {
-        let version_dir = Path::new(context.version_dir());
-        let files = Files::find(context.name(), version_dir, context.file())?;
+        let in_version_dir = |name: &str| model_files::in_version_dir(context, name);
+        let files = Files::find(context.name(), context.file(), in_version_dir)?;
         config::check_types(config)?;
         let (init, predict) = files.read(context.name())?;
         let inputs = config::inputs(config, context.config_pb(), &Inputs::of(&init, &predict))?;

@@ -8,6 +8,7 @@ use crate::session::Output;
 use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trtserver_model_files::{FilePlaces, ROOTS_SETTING};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Error, Model, ModelContext};
 
@@ -50,7 +51,8 @@ pub struct CustomModel {
     pub outputs: Vec<(Name, Output)>,
     pub server_version: CString,
     pub repository: CString,
-    version_dir: PathBuf,
+    /// The library, and its name for messages.
+    path: PathBuf,
     file: String,
 }
 
@@ -87,6 +89,7 @@ impl Model for CustomModel {
             }
         }
         // The model's directory lies in its repository.
+        let (file, path) = library_file(context)?;
         let repository = Path::new(context.dir()).parent().unwrap_or(Path::new(""));
         Ok(Self {
             requested: requested.transpose()?,
@@ -98,8 +101,8 @@ impl Model for CustomModel {
             outputs,
             server_version: c_text(&backend.server_version),
             repository: c_text(&repository.to_string_lossy()),
-            version_dir: PathBuf::from(context.version_dir()),
-            file: context.file().to_owned(),
+            path,
+            file: file.to_owned(),
             name,
         })
     }
@@ -108,15 +111,25 @@ impl Model for CustomModel {
 impl CustomModel {
     /// The library's file.
     pub fn file(&self) -> Result<PathBuf, Error> {
-        let file = if self.file.is_empty() { DEFAULT_FILE } else { &self.file };
-        let path = self.version_dir.join(file);
-        if path.is_file() {
-            return Ok(path);
+        if self.path.is_file() {
+            return Ok(self.path.clone());
         }
+        let (file, path) = (&self.file, self.path.display());
         Err(Error::internal(format_args!(
-            "unable to find Custom model '{file}' for {}: there is no file {}",
-            self.name,
-            path.display()
+            "unable to find Custom model '{file}' for {}: there is no file {path}",
+            self.name
         )))
     }
+}
+
+/// Name and path of the library, which lies where files of the model may lie.
+fn library_file(context: &ModelContext) -> Result<(&str, PathBuf), Error> {
+    let file = if context.file().is_empty() { DEFAULT_FILE } else { context.file() };
+    let version_dir = Path::new(context.version_dir());
+    let dir = if context.dir().is_empty() { version_dir } else { Path::new(context.dir()) };
+    let places = FilePlaces::with_setting(dir, context.setting(ROOTS_SETTING));
+    let path = places.resolve(version_dir, file).map_err(|refusal| {
+        Error::invalid(format_args!("unable to load model '{}': {refusal}", context.name()))
+    })?;
+    Ok((file, path))
 }

@@ -11,6 +11,7 @@
 //! execute.rs  a batch as one run, or request by request
 //! outlet.rs   where outputs go: one response, or a whole batch
 //! file_contents.rs   what a file is that is not a model
+//! model_files.rs  files that a model names
 //! fault.rs    errors;  log.rs: log lines of a library that is never closed
 //! ```
 
@@ -23,6 +24,7 @@ pub mod file_contents;
 pub mod inputs;
 pub mod log;
 pub mod merge;
+pub mod model_files;
 pub mod outlet;
 pub mod row_probe;
 pub mod search;

@@ -12,9 +12,10 @@
 use crate::provider::Provider;
 use crate::provider_options::{self, Rule};
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::model_files::FilePlaces;
 
 /// Server setting: the most bytes of GPU memory that the arena of an instance may take, and its default.
 pub const LIMIT_SETTING: &str = "gpu-memory-limit";
@@ -171,7 +172,12 @@ fn options_of(
                 ));
             }
             Some(Rule::Refused(why)) => return Err(format!("parameter '{key}': {why}")),
-            Some(Rule::Passed) => drop(options.insert(key.clone(), value.clone())),
+            Some(Rule::Name) if value.contains(['/', '\0']) => {
+                return Err(format!(
+                    "parameter '{key}': {value:?} must be a part of a file's name, not a path"
+                ));
+            }
+            Some(Rule::Passed | Rule::Name) => drop(options.insert(key.clone(), value.clone())),
             Some(Rule::Path) => {
                 let paths = inside(settings.directory.as_deref(), value)
                     .map_err(|why| format!("parameter '{key}': {why}"))?;
@@ -204,11 +210,13 @@ fn inside(directory: Option<&Path>, paths: &str) -> Result<String, String> {
              --backend-config=onnxruntime,{DIRECTORY_SETTING}=DIRECTORY"
         ));
     };
+    let places = FilePlaces::new(directory, []);
     let one = |path: &str| {
         let joined = directory.join(path);
-        let stays = joined.starts_with(directory)
-            && joined.components().all(|part| part != Component::ParentDir);
-        stays.then(|| joined.display().to_string()).ok_or_else(|| {
+        // An absolute path may spell the directory itself.
+        let below = joined.strip_prefix(directory).ok().and_then(Path::to_str);
+        let found = below.and_then(|below| places.resolve(directory, below).ok());
+        found.map(|path| path.display().to_string()).ok_or_else(|| {
             format!("'{path}' is not in {}, the directory for such files", directory.display())
         })
     };

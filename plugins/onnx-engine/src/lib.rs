@@ -8,6 +8,7 @@
 //! model.rs ──── options.rs, session.rs  the graph, opened
 //!     │      ├─ check.rs                its tensors, for the check against the configuration
 //!     │      └─ findings.rs             what runs have shown of their shapes
+//!     ├── session_entries.rs             the library's own settings;  external_data.rs: files that the graph names
 //!     └── accelerators.rs, provider.rs, provider_options.rs, provider_session.rs
 //! execute.rs ── inputs.rs, outputs.rs   one request; merge.rs: several requests in one run
 //!            ├─ cached_runs.rs, binding.rs     small requests like earlier ones
@@ -21,6 +22,7 @@ mod cached_runs;
 mod check;
 mod execute;
 mod findings;
+mod external_data;
 mod gpu;
 mod inputs;
 mod log;
@@ -35,6 +37,7 @@ mod provider_session;
 mod row_probe;
 mod runtime;
 mod session;
+mod session_entries;
 mod strings;
 mod types;
 mod value;

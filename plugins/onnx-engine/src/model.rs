@@ -9,12 +9,15 @@ use crate::plugin::Graph;
 use crate::provider_session::SessionDevice;
 use crate::runtime::Runtime;
 use crate::session::Session;
+use crate::session_entries;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_framework::check;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::inputs::accepted;
+use trtserver_framework::model_files::places;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_plugin_api::author::{Device, Error, ModelContext, Scope};
 
@@ -43,9 +46,16 @@ impl Source {
         let params: Vec<_> = context.parameters().iter().collect();
         let params = || params.iter().filter_map(|(key, value)| Some((*key, value.text()?)));
         let threads = u32::try_from(context.threads()).unwrap_or(u32::MAX);
-        let options = Options::new(threads, context.graph_level(), params()).map_err(|fault| {
-            fault.within(format_args!("unable to load model '{}'", config.model))
-        })?;
+        let within =
+            |fault: Fault| fault.within(format_args!("unable to load model '{}'", config.model));
+        let (places, version_dir) = (places(context), Path::new(context.version_dir()));
+        let settings_of_backend = context.settings();
+        let of_backend = settings_of_backend.iter();
+        let of_backend = of_backend.filter_map(|(key, value)| Some((key, value.text()?)));
+        let of_model = (context.name(), &places, version_dir);
+        let entries = session_entries::read(of_backend, params(), of_model).map_err(within)?;
+        let options =
+            Options::new(threads, context.graph_level(), params(), entries).map_err(within)?;
         let accelerators = Accelerators::new(&config, params(), settings)?;
         for parameter in &accelerators.ineffective {
             context.log().warning(format_args!(
@@ -54,6 +64,7 @@ impl Source {
             ));
         }
         let graph = graph(&config)?;
+        graph.check_files(&config.model, &places, &options.entries)?;
         let runtime = runtime()?;
         accelerators.expect_available(&config.model, &runtime.label(), &runtime.providers())?;
         if config.facts.gpu_instances {

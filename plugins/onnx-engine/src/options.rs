@@ -7,7 +7,7 @@
 //! | `execution_mode` | 0 sequential, 1 parallel | 0 |
 //! | `enable_mem_arena` | 0, 1 | 1 |
 //! | `enable_mem_pattern` | 0, 1 | 1 |
-//! | `session.…` | passed to the library unchanged | idle threads sleep instead of spinning |
+//! | `session.…` | passed to the library, as [`crate::session_entries`] allows | idle threads sleep instead of spinning |
 //!
 //! `optimization { graph { level: L } }`: below 0 none, 0 (also: not set) all, 1 basic, 2 extended,
 //! above 2 all.
@@ -34,11 +34,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// `params` are the model's parameters. Unknown ones are ignored: other parts of the server may use them.
+    /// `params` are the model's parameters, `entries` those of [`crate::session_entries`]. Unknown parameters are ignored: other parts of
+    /// the server may use them.
     pub fn new<'a>(
         threads: u32,
         graph_level: i32,
         params: impl Iterator<Item = (&'a str, &'a str)>,
+        entries: Vec<(String, String)>,
     ) -> Result<Self, Fault> {
         let mut options = Self {
             intra_threads: i32::try_from(threads.max(1)).unwrap_or(i32::MAX),
@@ -49,11 +51,7 @@ impl Options {
             pattern: true,
             providers: Vec::new(),
             device: None,
-            // Threads that spin between requests take CPU time from other models and from the network threads.
-            entries: vec![
-                ("session.intra_op.allow_spinning".into(), "0".into()),
-                ("session.inter_op.allow_spinning".into(), "0".into()),
-            ],
+            entries,
         };
         for (key, value) in params {
             match key {
@@ -66,10 +64,6 @@ impl Options {
                         true => ExecutionMode::ORT_PARALLEL,
                         false => ExecutionMode::ORT_SEQUENTIAL,
                     }
-                }
-                _ if key.starts_with("session.") => {
-                    options.entries.retain(|(known, _)| known != key);
-                    options.entries.push((key.to_owned(), value.to_owned()));
                 }
                 _ => {}
             }

@@ -3,24 +3,21 @@
 use super::*;
 
 fn options(params: &[(&str, &str)]) -> Result<Options, Fault> {
-    Options::new(3, 0, params.iter().copied())
+    Options::new(3, 0, params.iter().copied(), vec![("session.x".into(), "0".into())])
 }
 
 #[test]
 fn parameters_override_thread_budget() {
     let plain = options(&[("priority", "high")]).unwrap();
     assert_eq!((plain.intra_threads, plain.inter_threads, plain.arena), (3, 1, true));
-    assert!(plain.entries.contains(&("session.intra_op.allow_spinning".into(), "0".into())));
+    assert_eq!(plain.entries, [("session.x".into(), "0".into())]);
     let set = options(&[
         ("intra_op_thread_count", "0"),
         ("execution_mode", "1"),
         ("enable_mem_arena", "0"),
-        ("session.intra_op.allow_spinning", "1"),
     ])
     .unwrap();
     assert_eq!((set.intra_threads, set.mode, set.arena), (0, ExecutionMode::ORT_PARALLEL, false));
-    assert_eq!(set.entries.iter().filter(|(key, _)| key.contains("intra")).count(), 1);
-    assert!(set.entries.contains(&("session.intra_op.allow_spinning".into(), "1".into())));
 }
 
 #[test]

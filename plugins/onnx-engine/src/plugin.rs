@@ -4,6 +4,7 @@
 
 use crate::accelerators::Settings;
 use crate::execute::OnnxInstance;
+use crate::external_data;
 use crate::gpu::GpuInstance;
 use crate::model::{OnnxModel, Source};
 use crate::options::Options;
@@ -11,14 +12,16 @@ use crate::provider::Provider;
 use crate::row_probe;
 use crate::runtime::{self, Runtime};
 use crate::session::Session;
+use crate::session_entries;
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use trtserver_framework::complete;
 use trtserver_framework::config::Config;
 use trtserver_framework::execute;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::file_contents::explain_contents;
+use trtserver_framework::model_files::{FilePlaces, places};
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::memory_type;
@@ -78,6 +81,20 @@ impl Graph {
             },
             Some(_) => fault,
         }
+    }
+
+    /// Refuses a file that names other files outside of the model.
+    pub(crate) fn check_files(
+        &self,
+        model: &str,
+        places: &FilePlaces,
+        entries: &[(String, String)],
+    ) -> Result<(), Fault> {
+        if self.bytes.is_some() || !session_entries::is_onnx_format(&self.file, entries) {
+            return Ok(());
+        }
+        let folder = entries.iter().find(|(key, _)| key == session_entries::EXTERNAL_FOLDER);
+        external_data::check(model, places, &self.file, folder.map(|(_, folder)| Path::new(folder)))
     }
 }
 
@@ -161,8 +178,10 @@ impl<F: ModelFormat> Backend for Engine<F> {
             return Ok(Completion::default());
         }
         let graph = F::graph(context, &config)?;
+        let options = Options::for_reading();
+        graph.check_files(&config.model, &places(context), &options.entries)?;
         let place = format!("autofill failed for model '{}'", config.model);
-        let session = Session::open(self.runtime_library()?, &graph, &Options::for_reading(), None)
+        let session = Session::open(self.runtime_library()?, &graph, &options, None)
             .map_err(|fault| {
                 let file = graph.file.display();
                 graph.explain(fault).within(format_args!("{place} from {file}"))

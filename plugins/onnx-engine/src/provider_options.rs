@@ -16,6 +16,8 @@ pub enum Rule {
     Passed,
     /// The same; the value is one file or directory, or several with semicolons between.
     Path,
+    /// The same; the value is a part of the names of files.
+    Name,
     /// As [`Rule::Passed`], under the library's name.
     Renamed(&'static str),
     /// A list of precisions, see [`precision`].
@@ -23,7 +25,7 @@ pub enum Rule {
     /// With the reason.
     Refused(&'static str),
 }
-use Rule::{Passed, Path, Precisions, Refused, Renamed};
+use Rule::{Name, Passed, Path, Precisions, Refused, Renamed};
 
 const BY_GROUP: &str = "the instance group decides";
 const STREAM: &str = "sessions run on the stream of their instance";
@@ -74,7 +76,7 @@ const TENSORRT: &[(&str, Rule)] = &[
     ("trt_dump_subgraphs", Refused(DUMP)),
     ("trt_engine_cache_enable", Passed),
     ("trt_engine_cache_path", Path),
-    ("trt_engine_cache_prefix", Passed),
+    ("trt_engine_cache_prefix", Name),
     ("trt_engine_decryption_enable", Passed),
     ("trt_engine_decryption_lib_path", Path),
     ("trt_engine_hw_compatible", Passed),

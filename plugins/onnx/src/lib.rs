@@ -5,6 +5,7 @@ mod probe;
 use std::path::PathBuf;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::model_files;
 use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{BackendInfo, Error, ModelContext, ModelProbe, Platform};
@@ -19,7 +20,9 @@ trtserver_plugin_api::export_backend!(Engine<Onnx>);
 impl ModelFormat for Onnx {
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "onnxruntime_onnx", default_file: DEFAULT_FILE }],
-        flags: backend_flags::ACCELERATORS | backend_flags::BATCH_INPUTS,
+        flags: backend_flags::ACCELERATORS
+            | backend_flags::BATCH_INPUTS
+            | backend_flags::DATA_MODELS,
         ..BackendInfo::new("onnxruntime", env!("CARGO_PKG_VERSION"))
     };
 
@@ -35,9 +38,9 @@ impl ModelFormat for Onnx {
 /// The model's file. A directory holds it under the default name.
 fn file_of(context: &ModelContext) -> Result<PathBuf, Fault> {
     let name = if context.file().is_empty() { DEFAULT_FILE } else { context.file() };
-    let mut path = PathBuf::from(context.version_dir()).join(name);
+    let mut path = model_files::in_version_dir(context, name)?;
     if path.is_dir() {
-        path.push(DEFAULT_FILE);
+        path = model_files::in_version_dir(context, &format!("{name}/{DEFAULT_FILE}"))?;
     }
     if path.is_file() {
         return Ok(path);

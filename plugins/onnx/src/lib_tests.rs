@@ -1,6 +1,7 @@
 //! Unit tests of `lib.rs`: which file a model is. None of them opens ONNX Runtime.
 
 use super::*;
+use trtserver_model_files::testing::HostileModel;
 use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_testkit::{Backend, Failure, ModelSpec, Session, table};
 
@@ -35,4 +36,29 @@ fn file_may_be_in_a_directory_of_its_name() {
     let failure = open(dir.to_str().unwrap(), "");
     std::fs::remove_dir_all(&dir).unwrap();
     assert!(failure.text.starts_with("ONNX Runtime library '/nowhere/"), "{failure}");
+}
+
+#[test]
+fn files_outside_are_refused() {
+    let _session = Session::start();
+    let model = HostileModel::new(&["1"]);
+    let (dir, version_dir) = (model.model(), model.model().join("1"));
+    // No library can be opened, so a model whose file is found fails for that reason.
+    let settings = [("library", "/nowhere/library.so")];
+    let backend =
+        Backend::open(table::<Engine<Onnx>>(), "onnxruntime", "/nowhere", &settings).unwrap();
+    let spec = ModelSpec {
+        dir: dir.display().to_string(),
+        version_dir: version_dir.display().to_string(),
+        ..ModelSpec::new("M")
+    };
+    let open = |file: &str| {
+        let spec = ModelSpec { file: file.to_owned(), ..spec.clone() };
+        backend.open_model(&spec).err().map(|failure| failure.text).unwrap_or_default()
+    };
+    assert!(!HostileModel::is_refusal(&open("own")));
+    for name in model.names_of_secret().iter().filter(|name| !name.contains('\0')) {
+        let text = open(name);
+        assert!(HostileModel::is_refusal(&text) && text.contains("'M'"), "{name}: {text}");
+    }
 }

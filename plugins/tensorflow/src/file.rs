@@ -9,6 +9,7 @@ use crate::signature::Signature;
 use std::path::{Path, PathBuf};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::model_files;
 use trtserver_plugin_api::author::ModelContext;
 
 /// What sessions are opened from.
@@ -66,7 +67,11 @@ impl ModelFile {
             ("", false) => crate::DEFAULT_FILE,
             (name, _) => name,
         };
-        let path = PathBuf::from(context.version_dir()).join(name);
+        let path = model_files::in_version_dir(context, name)?;
+        if path.is_dir() {
+            let whole = model_files::places(context).judge_tree(&path);
+            whole.map_err(|refusal| model_files::refused(context.name(), &refusal))?;
+        }
         let found = if is_saved_model { path.is_dir() } else { path.is_file() };
         if found {
             let init_ops = init_ops::of(context, is_saved_model)?;

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use std::path::Path;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::model_files;
 use trtserver_plugin_api::author::ModelContext;
 
 pub const PARAMETER: &str = "TF_INIT_OPS_FILE";
@@ -23,9 +24,13 @@ pub fn of(context: &ModelContext, is_saved_model: bool) -> Result<Vec<String>, F
             "{place} is for GraphDef models; a SavedModel names its own initialisation"
         )));
     }
-    let dirs = [context.version_dir(), context.dir()];
-    let found = dirs.iter().map(|dir| Path::new(dir).join(name)).find(|path| path.is_file());
-    let path = found.ok_or_else(|| {
+    let (places, dirs) = (model_files::places(context), [context.version_dir(), context.dir()]);
+    let paths = dirs.iter().map(|dir| places.resolve(Path::new(dir), name));
+    let paths: Result<Vec<_>, _> = paths.collect();
+    let paths = paths.map_err(|refusal| {
+        model_files::refused(context.name(), &refusal).within(format_args!("parameter {PARAMETER}"))
+    })?;
+    let path = paths.into_iter().find(|path| path.is_file()).ok_or_else(|| {
         Fault::invalid(format!("{place}: there is no file '{name}' in {}", dirs.join(" or ")))
     })?;
     std::fs::read(&path)

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::model_files;
 use trtserver_plugin_api::author::{Error, InstanceContext, Model, ModelContext, Scope};
 
 /// Parameter: whether each instance has a session of its own.
@@ -215,11 +216,14 @@ pub fn load_operators(
 ) -> Result<(), Fault> {
     let of_backend = context.setting("op-libraries").unwrap_or_default();
     let of_backend = of_backend.split(';').map(str::trim).filter(|path| !path.is_empty());
-    let of_model = config.facts.operator_libraries.iter();
-    let all = of_backend
-        .map(PathBuf::from)
-        .chain(of_model.map(|path| Path::new(context.dir()).join(path)));
-    for path in all {
+    let (places, dir) = (model_files::places(context), Path::new(context.dir()));
+    let of_model = config.facts.operator_libraries.iter().map(|name| {
+        places.resolve(dir, name).map_err(|refusal| {
+            model_files::refused(&config.model, &refusal).within("library of custom operations")
+        })
+    });
+    for path in of_backend.map(|path| Ok(PathBuf::from(path))).chain(of_model) {
+        let path = path?;
         runtime.load_operators(&path).map_err(|fault| {
             let (model, path) = (&config.model, path.display());
             fault.within(format_args!(

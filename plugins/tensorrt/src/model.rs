@@ -14,11 +14,12 @@ use crate::settings::{
 };
 use crate::tensors::{DeclaredTensor, Handle};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use trtserver_framework::check::{Tensors, check};
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
+use trtserver_framework::model_files;
 use trtserver_framework::slot::Plan;
 use trtserver_plugin_api::author::{Error, Model, ModelContext, Scope};
 
@@ -53,7 +54,9 @@ impl PlanFile {
     /// # Errors
     /// The file is no plan, or there is no library for it; names the file and both versions.
     pub fn of(context: &ModelContext, settings: &Settings) -> Result<PlanFile, Fault> {
-        let path = Path::new(context.version_dir()).join(context.file());
+        let path = model_files::in_version_dir(context, context.file())?;
+        let weights = context.parameter(WEIGHTS_PARAMETER).filter(|name| !name.is_empty());
+        let weights = weights.map(|name| model_files::in_version_dir(context, name)).transpose()?;
         let header = plan_file::read_header(&path)?;
         let within = |fault: Fault| {
             fault.within(format_args!("plan file '{}' ({})", path.display(), built_by(header)))
@@ -61,7 +64,6 @@ impl PlanFile {
         let parameter = context.parameter(VERSION_PARAMETER);
         let library = library_for(header, parameter, settings).map_err(within)?;
         plugin_libraries::load_all(library, settings)?;
-        let weights = context.parameter(WEIGHTS_PARAMETER).filter(|name| !name.is_empty());
         let allowed = match context.value(HOST_CODE_PARAMETER) {
             None => false,
             Some(value) => value.to_bool().ok_or_else(|| {
@@ -72,7 +74,7 @@ impl PlanFile {
             header,
             library,
             options: Options { allow_host_code: allowed || settings.version_compatible },
-            weights: weights.map(|name| Path::new(context.version_dir()).join(name)),
+            weights,
             path,
         })
     }

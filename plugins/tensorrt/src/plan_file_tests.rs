@@ -1,6 +1,9 @@
 //! Unit tests of `plan_file.rs`.
 
 use super::*;
+use crate::backend::TensorRt;
+use trtserver_model_files::testing::HostileModel;
+use trtserver_plugin_testkit::{Backend, ModelSpec, Session, table};
 
 fn header(format: u32, version: [u8; 4]) -> Vec<u8> {
     let mut bytes = TAG.to_le_bytes().to_vec();
@@ -47,4 +50,33 @@ fn other_files_are_refused_with_what_they_are() {
 fn missing_file_is_named() {
     let fault = read_header(Path::new("/no/such/model.plan")).expect_err("no file");
     assert!(fault.text.contains("/no/such/model.plan"), "{fault}");
+}
+
+#[test]
+fn files_outside_are_refused() {
+    let _session = Session::start();
+    let model = HostileModel::new(&["1"]);
+    let (dir, version_dir) = (model.model(), model.model().join("1"));
+    // No library can be opened, so a model whose file is found fails for that reason.
+    let settings = [("library", "/nowhere/library.so")];
+    let backend = Backend::open(table::<TensorRt>(), "tensorrt", "/nowhere", &settings).unwrap();
+    let spec = ModelSpec {
+        dir: dir.display().to_string(),
+        version_dir: version_dir.display().to_string(),
+        ..ModelSpec::new("M")
+    };
+    let open = |file: &str| {
+        let spec = ModelSpec { file: file.to_owned(), ..spec.clone() };
+        backend.open_model(&spec).err().map(|failure| failure.text).unwrap_or_default()
+    };
+    assert!(!HostileModel::is_refusal(&open("own")));
+    for name in model.names_of_secret().iter().filter(|name| !name.contains('\0')) {
+        let text = open(name);
+        assert!(HostileModel::is_refusal(&text) && text.contains("'M'"), "{name}: {text}");
+    }
+    for name in model.names_of_secret().iter().filter(|name| !name.contains('\0')) {
+        let spec = ModelSpec { file: "own".to_owned(), ..spec.clone() }.parameter("weights", name);
+        let text = backend.open_model(&spec).err().unwrap().text;
+        assert!(HostileModel::is_refusal(&text), "{name}: {text}");
+    }
 }

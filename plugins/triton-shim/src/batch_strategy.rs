@@ -12,6 +12,7 @@ use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
+use trtserver_model_files::FilePlaces;
 
 /// The parameter with the path of such a library, which is in the model's directory.
 const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
@@ -21,14 +22,21 @@ const FILE: &str = "batchstrategy.so";
 /// The library for a model with this configuration (JSON), if it has one. `dirs`: version, model, backend.
 ///
 /// # Errors
-/// It is not there, it is outside the model's directory, or the model has sequences.
-pub fn find(config: &str, dirs: [&Path; 3]) -> Result<Option<PathBuf>> {
+/// It is not there, it lies elsewhere than files of the model, or the model has sequences.
+pub fn find(config: &str, dirs: [&Path; 3], places: &FilePlaces) -> Result<Option<PathBuf>> {
     let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
     let parameter = &config["parameters"][PARAMETER]["string_value"];
     let (library, source) = match parameter.as_str() {
-        Some(path) => (inside(dirs[1], path)?, format!("the parameter '{PARAMETER}'")),
+        Some(path) => (inside(places, path)?, format!("the parameter '{PARAMETER}'")),
         None => match dirs.iter().map(|dir| dir.join(FILE)).find(|file| file.exists()) {
-            Some(file) => (file.clone(), format!("'{}'", file.display())),
+            Some(file) => {
+                if !file.starts_with(dirs[2]) {
+                    places.judge(&file).map_err(|refusal| {
+                        Fault::invalid(format_args!("custom batching strategy {refusal}"))
+                    })?;
+                }
+                (file.clone(), format!("'{}'", file.display()))
+            }
             None => return Ok(None),
         },
     };
@@ -41,7 +49,8 @@ pub fn find(config: &str, dirs: [&Path; 3]) -> Result<Option<PathBuf>> {
 }
 
 /// A path, relative to the model's directory or absolute.
-fn inside(dir: &Path, path: &str) -> Result<PathBuf> {
+fn inside(places: &FilePlaces, path: &str) -> Result<PathBuf> {
+    let dir = places.model_dir();
     let refused = |why: &str| {
         let dir = dir.display();
         Fault::invalid(format_args!(
@@ -50,10 +59,7 @@ fn inside(dir: &Path, path: &str) -> Result<PathBuf> {
     };
     let file =
         dir.join(path).canonicalize().map_err(|e| refused(&format!("cannot be used: {e}")))?;
-    match dir.canonicalize().is_ok_and(|dir| file.starts_with(dir)) {
-        true => Ok(file),
-        false => Err(refused("is outside")),
-    }
+    places.judge(&file).map_err(|_| refused("is outside"))
 }
 
 /// A library that was opened for a model.

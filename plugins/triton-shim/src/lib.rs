@@ -23,6 +23,7 @@
 mod batch_strategy;
 mod completion;
 mod execute;
+mod execution_env;
 mod exports;
 mod fault;
 mod handles;

@@ -1,6 +1,6 @@
 //! A backend that the host has opened: the libraries behind its name, and what they say of themselves.
 
-use crate::fault::Result;
+use crate::fault::{Fault, Result};
 use crate::handles::{self, Live, create};
 use crate::host::owned;
 use crate::loader::entries::{Entries, taken};
@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use trtserver_model_files::{FilePlaces, ROOTS_SETTING};
 use trtserver_plugin_api::abi::descriptors::{
     BackendInfo, PreferredGroup, backend_flags, instance_kind,
 };
@@ -42,6 +43,8 @@ pub struct OpenBackend {
     fallback: Option<PathBuf>,
     /// By library and directory; a model may bring a library of its own.
     backends: Mutex<HashMap<Located, Live<Backend>>>,
+    /// Where links of models may lead.
+    roots: Option<String>,
     info: Info,
 }
 
@@ -55,6 +58,8 @@ impl OpenBackend {
     ) -> Result<OpenBackend> {
         let fallback = settings.iter().position(|(key, _)| key == LIBRARY);
         let fallback = fallback.map(|at| settings.swap_remove(at).1.into());
+        let roots = settings.iter().position(|(key, _)| key == ROOTS_SETTING);
+        let roots = roots.map(|at| settings.swap_remove(at).1);
         if let Some(at) = settings.iter().position(|(key, _)| key == SHARED_MEMORY) {
             let (_, prefix) = settings.swap_remove(at);
             if settings.iter().all(|(key, _)| key != REGION_PREFIX) {
@@ -68,6 +73,7 @@ impl OpenBackend {
             settings,
             fallback,
             backends: Mutex::default(),
+            roots,
             info: Info::new(c"triton".into(), &Attribute::default()),
         };
         let backend = open.backend(open.search("", None).run()?)?;
@@ -86,7 +92,24 @@ impl OpenBackend {
 
     /// The backend of a model: searched for by the model's directories and `runtime`, and initialised when it is new.
     pub fn backend_of(&self, runtime: &str, version: &Path, model: &Path) -> Result<Live<Backend>> {
-        self.backend(self.search(runtime, Some([version, model])).run()?)
+        let located = self.search(runtime, Some([version, model])).run()?;
+        if [version, model].contains(&&*located.dir) {
+            self.places(model).judge(&located.library).map_err(|refusal| {
+                Fault::invalid(format_args!("library of the backend: {refusal}"))
+            })?;
+        }
+        self.backend(located)
+    }
+
+    /// Where files of the model in this directory may lie.
+    pub fn places(&self, model: &Path) -> FilePlaces {
+        FilePlaces::with_setting(model, self.roots.as_deref())
+    }
+
+    /// The value of a setting; empty without one.
+    pub fn setting(&self, key: &str) -> &str {
+        let found = self.settings.iter().find(|(known, _)| known == key);
+        found.map_or("", |(_, value)| value)
     }
 
     fn search<'a>(&'a self, runtime: &'a str, of_model: Option<[&'a Path; 2]>) -> Search<'a> {

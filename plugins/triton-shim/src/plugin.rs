@@ -3,6 +3,7 @@
 use crate::batch_strategy::{self, BatchStrategy};
 use crate::completion::check_tensors;
 use crate::execute::{self, BatchLists};
+use crate::execution_env;
 use crate::fault::{Fault, Result};
 use crate::handles::{self, Live, create};
 use crate::host::{self, owned, raised};
@@ -183,6 +184,8 @@ unsafe fn start_model(open: &OpenBackend, desc: &ModelDesc, use_of: Use) -> Resu
     let (scope, config, backend, name, dir) = unsafe {
         let config = host::text(desc.config_json);
         let (version_dir, dir) = (path(desc.version_dir), path(desc.dir));
+        let environments = open.setting(execution_env::DIRECTORIES);
+        execution_env::check(&config, &open.places(dir), environments)?;
         let backend = open.backend_of(&runtime(&config), version_dir, dir)?;
         let scope = Scope::new(desc.scope, &open.name)?;
         if let Use::Complete { .. } = use_of {
@@ -286,7 +289,8 @@ unsafe extern "C" fn model_open(
             let (open, desc) = (&*backend.cast::<OpenBackend>(), &*desc);
             check_tensors(desc.n_inputs, desc.n_outputs, &open.name)?;
             let dirs = [path(desc.version_dir), path(desc.dir), open.dir()];
-            let strategy = batch_strategy::find(&host::text(desc.config_json), dirs)?;
+            let strategy =
+                batch_strategy::find(&host::text(desc.config_json), dirs, &open.places(dirs[1]))?;
             let model = match desc.state.cast::<CompletedModel>().as_ref() {
                 Some(completed) => {
                     let config = c_string(desc.config_json);
