@@ -133,7 +133,12 @@ fn only_regular_files_are_read() {
                 symlink("/dev/zero", &path).unwrap();
             }
             let refused = if model == "config" { is_unreadable } else { is_refused };
-            refused(&server, model, "not a regular file");
+            // A link to a device leads out of the repository.
+            refused(
+                &server,
+                model,
+                if fifo { "not a regular file" } else { "leads to '/dev/zero'" },
+            );
         }
     }
 }

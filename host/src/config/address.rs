@@ -2,7 +2,7 @@
 
 use super::values::Values;
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 
 /// Longest path of a Unix socket: the system's limit without the final zero.
@@ -20,6 +20,15 @@ pub enum ListenAddress {
 impl ListenAddress {
     pub fn is_host(&self) -> bool {
         matches!(self, Self::Host(_))
+    }
+
+    /// Other machines cannot connect to it.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Unix(_) => true,
+            Self::Host(host) if host == "localhost" => true,
+            Self::Host(host) => host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()),
+        }
     }
 
     fn parse(text: &str) -> Result<Self, String> {

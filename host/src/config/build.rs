@@ -7,8 +7,8 @@ use super::metrics_config::latency_metrics;
 use super::restrictions::Restrictions;
 use super::values::Values;
 use super::{
-    ConnectionSettings, ControlMode, ListenAddress, LogFormat, LogSettings, MaxConnections,
-    Program, Settings, UnreadLimits,
+    ApiGroup, ConnectionSettings, ControlMode, ListenAddress, LogFormat, LogSettings,
+    MaxConnections, Program, Settings, UnreadLimits,
 };
 use crate::cli::{Flags, Origin};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,20 @@ pub fn build(
     let health_flag: Option<i64> = v.optional_number("http-health-port")?;
     let (health_addresses, http_health_port) = health(flags, v, &http_addresses, http_port)?;
     let set = |name: &str| env(name).is_some();
+    let (http_restricted, grpc_restricted) = (
+        restrictions("http-restricted-api", "api", "", v)?,
+        restrictions("grpc-restricted-protocol", "protocol", "triton-grpc-protocol-", v)?,
+    );
+    let grpc_addresses = addresses(v, "grpc-address")?;
+    let allow_grpc = v.bool("allow-grpc")? && grpc_port.is_some();
+    let allow_uploaded_code = match flags.get("allow-uploaded-code") {
+        Some(_) => v.bool("allow-uploaded-code")?,
+        None => {
+            let http = allow_http && http_port.is_some();
+            are_loads_private(http, &http_addresses, http_restricted.as_ref())
+                && are_loads_private(allow_grpc, &grpc_addresses, grpc_restricted.as_ref())
+        }
+    };
     let release = env("TENSORRT_SERVER_VERSION").filter(|version| !version.is_empty());
     Ok(Settings {
         program,
@@ -65,6 +79,8 @@ pub fn build(
         max_load_memory: v.number("max-load-memory")?,
         warmup_timeout: v.seconds("warmup-timeout-secs")?,
         control_mode: control_mode(flags, v)?,
+        model_link_dirs: without_duplicates(v.paths("model-link-dir")),
+        allow_uploaded_code,
         poll_interval: Duration::from_secs(poll_secs(v)?),
         settle_time: v.decimal_seconds("repository-settle-secs")?,
         load_models: v.texts("load-model"),
@@ -78,21 +94,16 @@ pub fn build(
         http_max_input_size: v.number("http-max-input-size")?,
         http_header_forward: header_forward("http-header-forward-pattern", v)?,
         grpc_header_forward: header_forward("grpc-header-forward-pattern", v)?,
-        http_restricted: restrictions("http-restricted-api", "api", "", v)?,
-        grpc_restricted: restrictions(
-            "grpc-restricted-protocol",
-            "protocol",
-            "triton-grpc-protocol-",
-            v,
-        )?,
+        http_restricted,
+        grpc_restricted,
         grpc_compression: match v.text("grpc-infer-response-compression-level")?.as_str() {
             "low" => Some(1),
             "medium" => Some(6),
             "high" => Some(9),
             _ => None,
         },
-        allow_grpc: v.bool("allow-grpc")? && grpc_port.is_some(),
-        grpc_addresses: addresses(v, "grpc-address")?,
+        allow_grpc,
+        grpc_addresses,
         grpc_port: grpc_port.unwrap_or_default(),
         reuse_grpc_port: v.bool("reuse-grpc-port")?,
         max_request_memory: v.optional_number("max-request-memory")?,
@@ -125,6 +136,16 @@ pub fn build(
         gpu_pools: gpu_pools(flags, v)?,
         cpu_only: set("TENSORRT_SERVER_CPU_ONLY") || set("TRITON_SERVER_CPU_ONLY"),
     })
+}
+
+/// Whether no other machine can send load requests to these addresses, or only one that has the key.
+fn are_loads_private(
+    served: bool,
+    addresses: &[ListenAddress],
+    restricted: Option<&Restrictions>,
+) -> bool {
+    let has_key = restricted.is_some_and(|of| of.of(ApiGroup::ModelRepository).is_some());
+    !served || has_key || addresses.iter().all(ListenAddress::is_local)
 }
 
 fn header_forward(flag: &str, v: &Values) -> Result<Option<HeaderPattern>, String> {

@@ -38,6 +38,8 @@ fn defaults() -> Settings {
         max_load_memory: 256 << 20,
         warmup_timeout: Some(Duration::from_secs(1800)),
         control_mode: ControlMode::None,
+        model_link_dirs: Vec::new(),
+        allow_uploaded_code: false,
         poll_interval: Duration::from_secs(15),
         settle_time: Duration::from_secs(1),
         load_models: vec![],
@@ -187,6 +189,7 @@ fn flags_become_settings() {
                 s.metrics_addresses = hosts(&["127.0.0.1", "::1"]);
                 s.grpc_addresses = vec![ListenAddress::Unix("/g".into())];
                 (s.reuse_http_port, s.reuse_grpc_port) = (true, true);
+                s.allow_uploaded_code = true;
             },
         ),
         // Nothing is open to other machines, and ports of Unix sockets do not collide.
@@ -330,4 +333,33 @@ fn latency_metrics_by_key() {
         let start = format!("--metrics-config={text}: expected {needed}");
         assert!(error.starts_with(&start), "{error}");
     }
+}
+
+#[test]
+fn uploaded_code_is_taken_where_no_other_machine_can_load_models() {
+    let local = "--http-address=127.0.0.1,unix:/s --grpc-address=localhost,::1,127.0.0.2";
+    let http_key = "--http-restricted-api=model-repository:key=secret";
+    let grpc_key = "--grpc-restricted-protocol=model-repository:key=secret";
+    for (line, allowed) in [
+        (String::new(), false),
+        (local.to_owned(), true),
+        (format!("{local} --grpc-address=0.0.0.0"), false),
+        ("--http-address=127.0.0.1".to_owned(), false),
+        ("--grpc-address=127.0.0.1".to_owned(), false),
+        ("--http-address=127.0.0.1 --allow-grpc=false".to_owned(), true),
+        ("--http-address=127.0.0.1 --grpc-port=-1".to_owned(), true),
+        ("--http-address=example.com --allow-grpc=false".to_owned(), false),
+        (http_key.to_owned(), false),
+        (format!("{http_key} {grpc_key}"), true),
+        (format!("{http_key} --grpc-address=::1"), true),
+        ("--http-restricted-api=health:key=secret --allow-grpc=false".to_owned(), false),
+        ("--allow-uploaded-code=true".to_owned(), true),
+        (format!("{local} --allow-uploaded-code=false"), false),
+    ] {
+        let settings = run(&format!("--model-repository=/m {line}")).unwrap().settings;
+        assert_eq!(settings.allow_uploaded_code, allowed, "{line}");
+    }
+    let dirs =
+        run("--model-repository=/m --model-link-dir=/a --model-link-dir=/b").unwrap().settings;
+    assert_eq!(dirs.model_link_dirs, ["/a", "/b"].map(PathBuf::from));
 }

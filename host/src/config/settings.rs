@@ -63,6 +63,10 @@ pub struct Settings {
     /// `None`: no limit.
     pub warmup_timeout: Option<Duration>,
     pub control_mode: ControlMode,
+    /// Directories to which links of models may lead, beside the repositories.
+    pub model_link_dirs: Vec<PathBuf>,
+    /// Load requests may bring models that can run code.
+    pub allow_uploaded_code: bool,
     /// In poll mode.
     pub poll_interval: Duration,
     /// Files must have been unchanged for this time before they are loaded.

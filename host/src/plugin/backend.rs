@@ -7,7 +7,7 @@ use super::descriptors::{ModelFacts, ModelHold, Texts};
 use super::discovery::candidate::Candidate;
 use super::host_api::scope::{Patch, Scope};
 use super::isolated::{self, Limits};
-use super::isolation::{self, Isolation};
+use super::isolation::{self, Isolation, IsolationSetting};
 use super::library::{self, table};
 use super::plugin_file::{Identity, PluginFile};
 use super::shared_objects;
@@ -37,7 +37,7 @@ pub struct Backend {
     /// From `plugin.toml`, overridden by `--backend-config`.
     pub settings: BTreeMap<String, String>,
     /// Where its models run, unless their configuration sets it.
-    pub isolation: Isolation,
+    pub isolation: IsolationSetting,
     /// Deadlines of isolated models.
     pub limits: Limits,
     opened: OnceLock<Result<Opened>>,
@@ -92,6 +92,8 @@ impl Backend {
         sibling: Option<&Self>,
     ) -> Result<Self> {
         let mut settings = candidate.settings;
+        // `plugin.toml` gives the default of the backend, which models may change; the operator sets it.
+        let is_set = overrides.contains_key(isolation::KEY);
         settings.extend(overrides.clone());
         let library = &candidate.file.library;
         let file = candidate.file.path().display();
@@ -107,7 +109,7 @@ impl Backend {
             Some(Isolation::Process) => None,
             _ => library::conflicts::check(library).err(),
         };
-        let sibling = sibling.filter(|other| other.isolation == Isolation::Process);
+        let sibling = sibling.filter(|other| other.isolation.by_default() == Isolation::Process);
         let facts = match (setting, sibling) {
             (Some(Isolation::Process), Some(sibling)) => sibling.facts.of_sibling(&candidate.name),
             (Some(Isolation::Process), None) => isolated::describe(&candidate.file, limits)?,
@@ -135,7 +137,9 @@ impl Backend {
         let default_file = candidate.file.adapted.as_ref().and_then(|a| a.default_file.clone());
         let facts = BackendFacts { default_file, ..facts };
         let mut backend = Self::local(facts, candidate.file, identity, settings);
-        (backend.isolation, backend.limits) = (setting.unwrap_or(by_default), limits);
+        let otherwise = setting.unwrap_or(by_default);
+        backend.isolation = IsolationSetting::new(setting.filter(|_| is_set), otherwise);
+        backend.limits = limits;
         if let Some(why) = conflict {
             let e = library::refused(&backend.file.library, why);
             tracing::error!("{e}; until then only isolated models can use it");
@@ -164,7 +168,7 @@ impl Backend {
             subject,
             table: OnceLock::new(),
             settings,
-            isolation: Isolation::None,
+            isolation: IsolationSetting::new(None, Isolation::None),
             limits: Limits::default(),
             opened: OnceLock::new(),
             lifecycle: Arc::default(),

@@ -98,6 +98,11 @@ impl BackendFacts {
         self.flags & backend_flags::FREE_OUTPUTS != 0
     }
 
+    /// Files of its models are data.
+    pub fn has_data_models(&self) -> bool {
+        self.flags & backend_flags::DATA_MODELS != 0
+    }
+
     /// Instances on a GPU take inputs in its memory.
     pub fn takes_gpu_memory(&self) -> bool {
         self.input_memory_types & (1 << memory_type::GPU) != 0

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::ModelOutput;
 
 use super::load_limits::LoadMemory;
@@ -17,17 +18,18 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Reads the files of `outputs`, whose names are relative to the model's directory.
+    /// Reads the files of `outputs`, whose names are relative to the model's directory. `places` are those of its files.
     ///
     /// # Errors
-    /// A file cannot be read, or is larger than `memory` allows.
+    /// A file cannot be read, lies elsewhere, or is larger than `memory` allows.
     pub fn load(
-        model_dir: &Path,
+        places: &FilePlaces,
         outputs: &[ModelOutput],
         memory: &mut LoadMemory,
     ) -> Result<Self, ConfigError> {
         let mut files: BTreeMap<&str, Arc<ClassLabels>> = BTreeMap::new();
         let mut labels = Self::default();
+        let model_dir = places.model_dir();
         for output in outputs.iter().filter(|output| !output.label_filename.is_empty()) {
             let (name, file) = (&output.name, output.label_filename.as_str());
             if !stays_inside(file) {
@@ -39,7 +41,10 @@ impl Labels {
             let lines = match files.get(file) {
                 Some(lines) => Arc::clone(lines),
                 None => {
-                    let path = model_dir.join(file);
+                    let path = places.resolve(model_dir, file).map_err(|refusal| {
+                        let text = format!("label file of output '{name}': {refusal}");
+                        ConfigError::invalid(text)
+                    })?;
                     let bytes = memory.read(&path, "label file").map_err(|e| {
                         e.into_config_error(|e| {
                             let path = path.display();

@@ -3,7 +3,7 @@
 use super::*;
 
 fn load(dir: &Path, outputs: &[ModelOutput]) -> Result<Labels, ConfigError> {
-    Labels::load(dir, outputs, &mut LoadMemory::new(1000))
+    Labels::load(&FilePlaces::new(dir, []), outputs, &mut LoadMemory::new(1000))
 }
 
 #[test]

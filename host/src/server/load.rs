@@ -9,10 +9,11 @@ use crate::repository::lifecycle::{Loader, ModelControl, StartupReport};
 use crate::repository::load_limits::{LoadLimits, instance_limit};
 use crate::repository::model_config::{Gpu, Machine};
 use crate::repository::poll::Poller;
-use crate::repository::store::{Repositories, StoreSettings};
+use crate::repository::store::{Location, Repositories, StoreSettings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use trtserver_model_files::ROOTS_SETTING;
 
 /// Finds the backends and loads the models of the start.
 pub fn load(context: &Context) -> Result<StartupReport> {
@@ -37,6 +38,9 @@ pub fn load(context: &Context) -> Result<StartupReport> {
             Ok(report)
         }
         ControlMode::Explicit => {
+            if !settings.allow_uploaded_code {
+                tracing::info!("load requests may not bring code (--allow-uploaded-code=false)");
+            }
             let control = Arc::new(ModelControl::new(loader, &context.models, repositories));
             let report = control.load_at_start(&settings.load_models);
             context.control.store(Some(control));
@@ -79,6 +83,10 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
     for (backend, more) in &settings.backend_config {
         backend_config.entry(backend.clone()).or_default().extend(more.clone());
     }
+    let link_roots = link_roots(settings)?;
+    let lines: Vec<_> = link_roots.iter().map(|root| root.to_string_lossy()).collect();
+    let for_all = backend_config.entry(String::new()).or_default();
+    for_all.insert(ROOTS_SETTING.to_owned(), lines.join("\n"));
     let adapters =
         AdapterOptions { dirs: default_adapter_dirs(), settings: adapter_settings(settings) };
     let backends = Arc::new(Backends::open(&dirs, &backend_config, adapters)?);
@@ -109,7 +117,41 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
         sequence_drain: settings.exit_sequence_timeout,
         reloadable: settings.control_mode != ControlMode::None,
         polls: settings.control_mode == ControlMode::Poll,
+        link_roots,
+        uploaded_code: settings.allow_uploaded_code,
     })
+}
+
+/// Where links of models may lead: the repositories on local disk, and the directories of `--model-link-dir`.
+///
+/// # Errors
+/// One of the latter cannot be resolved.
+fn link_roots(settings: &Settings) -> Result<Vec<PathBuf>> {
+    let local = settings.model_repositories.iter().filter_map(|location| {
+        match Location::parse(location).ok()? {
+            Location::Local(path) => path.canonicalize().ok(),
+            Location::Object(_) => None,
+        }
+    });
+    let named = settings.model_link_dirs.iter().map(|dir| {
+        let unusable = |why| Error::invalid(format!("--model-link-dir={}: {why}", dir.display()));
+        let root = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
+        match root.is_dir() {
+            true => Ok(root),
+            false => Err(unusable("not a directory".to_owned())),
+        }
+    });
+    let named: Vec<_> = named.collect::<Result<_>>()?;
+    let mut roots: Vec<_> = local.chain(named).collect();
+    // Backends get one path on each line.
+    roots.retain(|root| {
+        let plain = root.to_str().is_some_and(|text| !text.contains('\n'));
+        if !plain {
+            tracing::warn!("links of models may not lead to {root:?}: its name has a line break or is not UTF-8");
+        }
+        plain
+    });
+    Ok(roots)
 }
 
 /// The batch size that v1.x gave to ONNX models which can batch, unless `given` has another one for all backends.

@@ -1,5 +1,6 @@
 //! Loading and unloading models by request.
 
+mod client_loads;
 mod ensembles;
 mod load_flags;
 mod namespaces;

@@ -57,7 +57,7 @@ fn bad_models(server: &Server) -> Vec<(&'static str, String)> {
         ("not_a_number", at("not_a_number/config.pbtxt:3:17")),
         ("binary", at("binary/config.pbtxt")),
         ("long", "config.pbtxt".into()),
-        ("device", "character device".into()),
+        ("device", "leads to '/dev/zero'".into()),
         ("loops", "config.pbtxt".into()),
         ("fifo", "FIFO".into()),
     ]

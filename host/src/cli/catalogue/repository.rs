@@ -109,6 +109,21 @@ pub(super) const REPOSITORY: &[Flag] = &[
         "Model to load at start in explicit mode; * loads all models",
     )
     .repeats(),
+    flag(
+        "allow-uploaded-code",
+        Kind::Bool,
+        "",
+        "Load requests may bring files of models that can run code in the server: libraries, scripts, TensorFlow graphs, \
+         plans. The default is true if only this machine can send load requests or they need a key \
+         (--http-restricted-api, --grpc-restricted-protocol), otherwise false",
+    ),
+    flag(
+        "model-link-dir",
+        Kind::Path("DIR"),
+        "",
+        "Directory to which symbolic links in models may lead, beside the model's own and the repositories",
+    )
+    .repeats(),
     flag("allow-poll-model-repository", Kind::Bool, "", "Same as --model-control-mode=poll")
         .also(&["allow-model-load-unload"]),
     flag(

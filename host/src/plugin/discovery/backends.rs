@@ -24,7 +24,7 @@ use crate::plugin::plugin_file::{Adapted, Identity, PluginFile};
 use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use trtserver_proto::v2::ModelConfig;
@@ -287,9 +287,16 @@ impl Backends {
     /// The backend `name` for one model, whose library an adapter opens from the first of `dirs` that has it: the model's directories.
     /// `None` if none has it, or if a backend of that name is installed.
     ///
+    /// `judge` is asked about the library before it is touched.
+    ///
     /// # Errors
-    /// The library cannot be used.
-    pub fn in_model_dirs(&self, name: &str, dirs: &[PathBuf]) -> Result<Option<Arc<Backend>>> {
+    /// The library cannot be used; that of `judge`.
+    pub fn in_model_dirs(
+        &self,
+        name: &str,
+        dirs: &[PathBuf],
+        judge: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Option<Arc<Backend>>> {
         let inventory = self.inventory.load();
         if name.is_empty() || name.contains('/') || inventory.versions(name).next().is_some() {
             return Ok(None);
@@ -299,6 +306,7 @@ impl Backends {
             |dir: &PathBuf| adapters.iter().find_map(|adapter| adapter.in_model_dir(name, dir));
         let Some(candidate) = dirs.iter().find_map(in_dir) else { return Ok(None) };
         let candidate = candidate?;
+        judge(candidate.file.path())?;
         let file = candidate.file.path().display().to_string();
         let identity =
             candidate.file.identity().map_err(|e| Error::internal(format!("'{file}': {e}")))?;
@@ -356,7 +364,7 @@ impl Backends {
         let listed = inventory.usable.iter().filter(|i| i.failure().is_none()).map(|i| Listed {
             facts: i.backend.facts.clone(),
             file: i.backend.file.clone(),
-            isolation: i.backend.isolation,
+            isolation: i.backend.isolation.by_default(),
             in_use: i.in_use.lock().clone(),
             default: inventory
                 .default_version(i.name())

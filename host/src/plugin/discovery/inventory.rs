@@ -109,7 +109,7 @@ impl Installed {
 
     /// Why no model gets it: it did not open when it was last tried.
     pub fn failure(&self) -> Option<Error> {
-        let (_, error) = self.backend.open_failure(self.backend.isolation)?;
+        let (_, error) = self.backend.open_failure(self.backend.isolation.by_default())?;
         (self.in_use.lock().strong_count() == 0).then_some(error)
     }
 }

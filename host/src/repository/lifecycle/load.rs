@@ -6,6 +6,7 @@ use super::super::open_instances::Resized;
 use super::super::store::ModelSource;
 use super::super::version_dirs::VersionDirs;
 use super::super::{Model, OpenVersion, Version, VersionState};
+use super::client_loads::LoadOrigin;
 use super::prepare::{LoadRequest, RefusedModel};
 use super::prepared::PreparedModel;
 use super::{LoadError, ModelControl, Overrides};
@@ -89,6 +90,11 @@ impl ModelControl {
             return Err(LoadError::NoVersion);
         }
         self.log_change(name, old.as_deref());
+        let origin = match (&overrides.config, from_repository) {
+            (_, false) => LoadOrigin::Uploaded,
+            (Some(_), true) => LoadOrigin::Configured,
+            (None, true) => LoadOrigin::Repository,
+        };
         let config = overrides.config;
         let was_requested = |old: &Arc<Model>| {
             old.is_loaded() && old.load_info.requested_by_name.load(Ordering::Relaxed)
@@ -96,8 +102,16 @@ impl ModelControl {
         let by_name = by_name || old.as_ref().is_some_and(was_requested);
         let old_entry = old.clone();
         let checked = Arc::default();
-        let request =
-            LoadRequest { config, old: old_entry, fingerprint, fetch, by_name, cancel, checked };
+        let request = LoadRequest {
+            config,
+            origin,
+            old: old_entry,
+            fingerprint,
+            fetch,
+            by_name,
+            cancel,
+            checked,
+        };
         match self.loader.prepare(name, &files, &self.models, request) {
             Ok(prepared) => match self.open_and_publish(prepared, old.as_deref()) {
                 // The drain closes what was opened.

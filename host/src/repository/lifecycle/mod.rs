@@ -41,6 +41,7 @@
 //! that write; requests that found the old entry before it are still served by it.
 
 mod autocomplete; // missing configuration fields from the backend
+mod client_loads; // what a load request may do, which files a model consists of
 mod control; // load, unload and index by request
 mod ensembles; // steps are loaded before an ensemble, ensembles reopened after a step
 pub(super) mod fingerprint; // what the files of a model looked like

@@ -1,6 +1,5 @@
 //! First steps of a load: reads a model's directory and configuration, completes and checks it.
 
-use super::super::disk::listing;
 use super::super::ending::EndingVersions;
 use super::super::ensemble::EnsembleBuilder;
 use super::super::labels::Labels;
@@ -17,6 +16,9 @@ use super::super::version_dirs::VersionDirs;
 use super::super::version_policy::{SelectedVersions, select_versions};
 use super::super::{Model, ModelTable, ensemble, model_id, warmup};
 use super::autocomplete::autocomplete;
+use super::client_loads::{
+    LoadOrigin, allowed_entries, code_refused, expect_local, judge_model_files,
+};
 use super::kept::Unchanged;
 use super::of_adapters::without_effect;
 use super::prepared::{Builder, PreparedModel};
@@ -28,6 +30,7 @@ use crate::instance::load_cancel::LoadCancel;
 use crate::ledger::Owner;
 use crate::plugin::Backends;
 use crate::plugin::backend::Backend;
+use crate::plugin::isolation;
 use crate::request::Signature;
 use crate::stats::VersionStats;
 use crate::sync::Mutex;
@@ -35,6 +38,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::ModelConfig;
 
 /// Settings and backends that models are loaded with.
@@ -62,6 +66,10 @@ pub struct Loader {
     /// Files decide what is loaded, not requests: versions keep their backend while their files are the same, and removed
     /// ones keep their counters.
     pub polls: bool,
+    /// Where links of models may lead, beside the model's own directory.
+    pub link_roots: Vec<PathBuf>,
+    /// `--allow-uploaded-code`
+    pub uploaded_code: bool,
 }
 
 /// What a load of one model starts from.
@@ -69,6 +77,8 @@ pub struct Loader {
 pub(super) struct LoadRequest {
     /// Replaces the configuration file.
     pub config: Option<ModelConfig>,
+    /// Who gives configuration and files.
+    pub origin: LoadOrigin,
     /// The model's entry before the load. Its counters continue.
     pub old: Option<Arc<Model>>,
     pub fingerprint: Option<Fingerprint>,
@@ -175,19 +185,30 @@ impl Loader {
         for warning in found.warnings.iter().cloned() {
             warn(Warning { field: String::new(), message: warning });
         }
-        let mut config = match request.config {
-            Some(config) => config,
-            None => self
-                .read_config(name, dir)
-                .map_err(|error| Refusal { unreadable: true, ..error.into() })?,
+        let places = self.places(dir);
+        let read = || {
+            let read = self.read_config(name, &places);
+            read.map_err(|error| Refusal { unreadable: true, ..error.into() })
+        };
+        let (mut config, asks_local) = match request.config {
+            Some(config) if request.origin.is_request() => {
+                self.without_loosening(config, name, &places)
+            }
+            Some(config) => (config, None),
+            None => (read()?, None),
         };
         let fetching = Instant::now();
         files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
         let fetched = fetching.elapsed();
-        let own = self.own_backend(&config, dir, &found)?;
-        let (backend, completed) = self
-            .complete(&mut config, name, dir, &found, own.as_ref(), &request.cancel)
-            .map_err(|refusal| about_versions(refusal, dir, &found))?;
+        let own = self.own_backend(&config, &places, &found, request.origin)?;
+        let of_model = (name, &places, &found, request.origin);
+        let (backend, completed) =
+            self.complete(&mut config, of_model, own.as_ref(), &request.cancel)
+                .map_err(|refusal| about_versions(refusal, dir, &found))?;
+        if let Some(parameter) = asks_local {
+            expect_local(&config, backend.as_deref())?;
+            config.parameters.insert(isolation::KEY.to_owned(), parameter);
+        }
         if !backend.as_ref().is_some_and(|backend| backend.is_adapted()) {
             without_effect(&config, dir, &found).into_iter().for_each(&mut *warn);
         }
@@ -212,7 +233,8 @@ impl Loader {
         let ending = request.old.as_ref().map(|old| Arc::clone(&old.ending)).unwrap_or_default();
         let opening = (request.cancel, Arc::clone(&ending));
         let table = (id, models);
-        let builder = self.builder(&config, files, backend.clone(), completed, table, opening)?;
+        let builder =
+            self.builder(&config, (files, &places), backend.clone(), completed, table, opening)?;
         let old = request.old.as_deref();
         // One of its own changes with the model's files, which are compared.
         let newest = backend.as_ref().filter(|_| !self.polls && own.is_none());
@@ -270,12 +292,22 @@ impl Loader {
     fn own_backend(
         &self,
         config: &ModelConfig,
-        dir: &Path,
+        places: &FilePlaces,
         found: &VersionDirs,
+        origin: LoadOrigin,
     ) -> Result<Option<Arc<Backend>>> {
+        let dir = places.model_dir();
         let versions = found.versions.values().rev().map(|version| dir.join(version));
         let dirs: Vec<_> = versions.chain([dir.to_owned()]).collect();
-        self.backends.in_model_dirs(&config.backend, &dirs)
+        let judge = |library: &Path| {
+            if self.refuses_code(origin) {
+                return Err(code_refused(&config.name, &format!("'{}'", library.display())));
+            }
+            places.judge(library).map(drop).map_err(|refusal| {
+                Error::invalid(format!("model '{}': backend library {refusal}", config.name))
+            })
+        };
+        self.backends.in_model_dirs(&config.backend, &dirs, judge)
     }
 
     /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
@@ -283,16 +315,14 @@ impl Loader {
     fn complete(
         &self,
         config: &mut ModelConfig,
-        name: &str,
-        dir: &Path,
-        found: &VersionDirs,
+        (name, places, found, origin): (&str, &FilePlaces, &VersionDirs, LoadOrigin),
         own: Option<&Arc<Backend>>,
         cancel: &LoadCancel,
     ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>), Refusal> {
-        let mut listings = Vec::new();
+        let (mut listings, dir) = (Vec::new(), places.model_dir());
         for (number, dir_name) in &found.versions {
             let dir = dir.join(dir_name);
-            let entries = listing(&dir)?;
+            let entries = allowed_entries(name, places, &dir)?;
             listings.push(VersionListing { number: *number, dir, entries });
         }
         let probe: Option<&dyn Probe> = if self.strict { None } else { Some(&*self.backends) };
@@ -309,6 +339,14 @@ impl Loader {
             Some(own) => Some(Arc::clone(own)),
             None => Some(self.backends.for_model(config, cancel.flag())?),
         };
+        if let Some(backend) = &backend
+            && self.refuses_code(origin)
+            && !backend.facts.has_data_models()
+        {
+            let what = format!("a model of backend '{}'", backend.facts.name);
+            return Err(code_refused(name, &what).into());
+        }
+        judge_model_files(config, places, found)?;
         let mut support = instance_support(backend.as_deref());
         if let Some(backend) = &backend
             && self.asks_open(config, backend, &support)
@@ -345,16 +383,15 @@ impl Loader {
     fn builder(
         &self,
         config: &Arc<ModelConfig>,
-        files: &Arc<ModelDir>,
+        (files, places): (&Arc<ModelDir>, &FilePlaces),
         backend: Option<Arc<Backend>>,
         completed: Option<CompletedVersion>,
         (id, models): (&str, &Arc<ModelTable>),
         (cancel, ending): (Arc<LoadCancel>, Arc<EndingVersions>),
     ) -> Result<Builder, Refusal> {
-        let dir = files.path();
         let about = |field| move |e: ConfigError| e.about(Part::Field(field));
         let mut memory = LoadMemory::new(self.limits.memory);
-        let labels = Labels::load(dir, &config.output, &mut memory).map_err(about("output"));
+        let labels = Labels::load(places, &config.output, &mut memory).map_err(about("output"));
         let (labels, without_labels) = match labels {
             Ok(labels) => (labels, Ok(())),
             Err(e) => (Labels::default(), Err(Refusal::from(e))),
@@ -366,9 +403,9 @@ impl Loader {
                 completed.as_ref().is_some_and(|(_, completed)| completed.adds_batch_size);
             // What the steps of an ensemble send was checked when they sent it.
             signature.free_outputs = backend.as_ref().is_none_or(|b| b.facts.has_free_outputs());
-            let scheduling = Scheduling::new(config, &mut signature, dir, &mut memory)?;
+            let scheduling = Scheduling::new(config, &mut signature, places, &mut memory)?;
             let signature = Arc::new(signature);
-            let warmup = warmup::samples(config, &signature, dir, &mut memory);
+            let warmup = warmup::samples(config, &signature, places, &mut memory);
             Ok((signature, scheduling, warmup.map_err(about("model_warmup"))?))
         };
         let (signature, scheduling, warmup) = match (without_labels, rest()) {
@@ -383,6 +420,7 @@ impl Loader {
         };
         Ok(Builder::Backend(Box::new(VersionBuilder {
             dir: Arc::clone(files),
+            places: places.clone(),
             config: Arc::clone(config),
             signature,
             scheduling,
@@ -415,8 +453,9 @@ impl Loader {
         named.filter(|path| path.exists()).unwrap_or_else(|| dir.join(FILE_NAME))
     }
 
-    pub(super) fn read_config(&self, name: &str, dir: &Path) -> Result<ModelConfig> {
-        let path = self.config_path(dir);
+    pub(super) fn read_config(&self, name: &str, places: &FilePlaces) -> Result<ModelConfig> {
+        let path = self.config_path(places.model_dir());
+        places.judge(&path).map_err(|refusal| Error::invalid(refusal.to_string()))?;
         match model_config::read(&path).map_err(config_error)? {
             Some(config) => Ok(config),
             None if self.strict => Err(Error::not_found(format!(
@@ -448,7 +487,7 @@ fn selected(config: &ModelConfig, found: &VersionDirs) -> SelectedVersions {
 }
 
 /// The directories of the versions that the version policy selects.
-fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a str> {
+pub(super) fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a str> {
     let selected = selected(config, found).versions;
     selected.iter().filter_map(|number| found.versions.get(number).map(String::as_str)).collect()
 }

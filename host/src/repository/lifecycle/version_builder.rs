@@ -7,6 +7,7 @@ use super::super::open_instances::Resized;
 use super::super::scheduling::Scheduling;
 use super::super::store::ModelDir;
 use super::super::{OpenInstances, OpenVersion, Opened};
+use super::client_loads::judge_model_file;
 use super::{UsageGuard, Version};
 use crate::error::{Error, Result};
 use crate::instance::group::{InstancePlan, plans};
@@ -27,6 +28,7 @@ use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 
@@ -36,6 +38,7 @@ pub type CompletedVersion = (i64, Completed);
 /// Everything the versions of one model are opened with.
 pub struct VersionBuilder {
     pub dir: Arc<ModelDir>,
+    pub places: FilePlaces,
     pub config: Arc<ModelConfig>,
     pub signature: Arc<Signature>,
     /// A model of the server has `PRIORITY_MAX`.
@@ -298,9 +301,12 @@ impl VersionBuilder {
         instances.is_some_and(|of| of.can(&of.change_to(self.plans())))
     }
 
-    /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang.
+    /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang. It must lie where
+    /// files of the model may lie.
     pub fn check_file(&self, dir_name: &str, file: &str) -> Result<()> {
-        let path = self.dir.path().join(dir_name).join(file);
+        let version_dir = self.dir.path().join(dir_name);
+        judge_model_file(&self.config.name, &self.places, &version_dir, file)?;
+        let path = version_dir.join(file);
         match std::fs::metadata(&path) {
             Ok(found) if !found.is_file() && !found.is_dir() => Err(Error::invalid(format!(
                 "model '{}': '{}' is neither a regular file nor a directory",

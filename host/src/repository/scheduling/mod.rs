@@ -12,7 +12,7 @@ use crate::scheduler::batcher::settings::{
     Batching, DynamicSettings, QueuePolicy, SequenceSettings, Strategy, TimeoutAction,
 };
 use crate::scheduler::{Controls, SchedulingPolicy};
-use std::path::Path;
+use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_queue_policy as wire;
 use trtserver_proto::v2::model_sequence_batching::StrategyChoice;
@@ -30,15 +30,15 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// Reads the policy, and adds the inputs for controls, states and batches to `signature`. `dir` is the model's directory; `memory` limits the
-    /// initial states.
+    /// Reads the policy, and adds the inputs for controls, states and batches to `signature`. `places` are those of the model's files; `memory`
+    /// limits the initial states.
     ///
     /// # Errors
     /// An initial state with an unreadable file, of a size or type that does not match, or too large.
     pub fn new(
         config: &ModelConfig,
         signature: &mut Signature,
-        dir: &Path,
+        places: &FilePlaces,
         memory: &mut LoadMemory,
     ) -> Result<Self> {
         let mut scheduling = Self {
@@ -58,7 +58,7 @@ impl Scheduling {
                 }
                 let controls = controls::add(sequence, signature);
                 for state in &sequence.state {
-                    let spec = states::add(state, signature, dir, memory)?;
+                    let spec = states::add(state, signature, places, memory)?;
                     signature.states.push(spec);
                 }
                 scheduling.sequences = Some((sequence.clone(), controls));

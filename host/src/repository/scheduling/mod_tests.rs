@@ -19,7 +19,7 @@ fn initial_state_larger_than_memory_is_refused() {
         let refused = Scheduling::new(
             &config,
             &mut signature,
-            Path::new("m"),
+            &FilePlaces::new(std::path::Path::new("m"), []),
             &mut LoadMemory::new(u64::MAX),
         );
         let message = refused.err().map_or_else(String::new, |e| e.message);

@@ -10,18 +10,18 @@ use crate::request::state_spec::{StateSpec, StateTensor};
 use crate::request::strings;
 use crate::request::tensor::element_count;
 use crate::request::{DType, Role, Shape, ShapeText, Signature};
-use std::path::Path;
+use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::model_sequence_batching::initial_state::StateData;
 use trtserver_proto::v2::model_sequence_batching::{InitialState, State};
 
 /// Directory of initial state files in a model's directory.
 const INITIAL_STATE_DIR: &str = "initial_state";
 
-/// Adds the input of `state` to `signature`. `dir` is the model's directory.
+/// Adds the input of `state` to `signature`. `places` are those of the model's files.
 pub fn add(
     state: &State,
     signature: &mut Signature,
-    dir: &Path,
+    places: &FilePlaces,
     memory: &mut LoadMemory,
 ) -> Result<StateSpec> {
     let (model, name) = (signature.model.clone(), &state.input_name);
@@ -30,7 +30,7 @@ pub fn add(
     })?;
     let tag = signature.owner.tag(Holder::Control);
     let initial = match state.initial_state.first() {
-        Some(initial) => initial_state(initial, state, dtype, dir, &model, memory, tag)?,
+        Some(initial) => initial_state(initial, state, dtype, places, &model, memory, tag)?,
         None => {
             let shape: Shape = state.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
             zeros(&shape, dtype, name, &model, memory, tag)?
@@ -75,7 +75,7 @@ fn initial_state(
     initial: &InitialState,
     state: &State,
     dtype: DType,
-    dir: &Path,
+    places: &FilePlaces,
     model: &str,
     memory: &mut LoadMemory,
     tag: MemoryTag,
@@ -93,7 +93,10 @@ fn initial_state(
             initial.name
         )));
     }
-    let path = dir.join(INITIAL_STATE_DIR).join(file);
+    let dir = places.model_dir().join(INITIAL_STATE_DIR);
+    let path = places.resolve(&dir, file).map_err(|refusal| {
+        Error::invalid(format!("initial state '{}' of model '{model}': {refusal}", initial.name))
+    })?;
     let data = memory.read(&path, "initial state file").map_err(|e| {
         let unreadable = format!(
             "failed to read initial state file '{}' of state '{name}' of model '{model}'",

@@ -8,7 +8,7 @@ use crate::request::strings::{self, StringFault};
 use crate::request::tensor::element_count;
 use crate::request::{DType, ShapeText};
 use bytes::Bytes;
-use std::path::Path;
+use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::model_warmup::input::InputDataType;
 
 /// Directory of the files, in the model's directory.
@@ -18,7 +18,7 @@ const REQUEST_BYTES: u64 = 2048;
 
 /// Produces data. Random values are the same at every load, so that failures are reproducible.
 pub struct Source<'a> {
-    dir: &'a Path,
+    places: &'a FilePlaces,
     memory: &'a mut LoadMemory,
     random: u64,
     /// What the data is entered under in the ledger.
@@ -27,8 +27,8 @@ pub struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// `memory` limits the bytes that are produced; they are entered under `tag`.
-    pub fn new(dir: &'a Path, memory: &'a mut LoadMemory, tag: MemoryTag) -> Self {
-        Self { dir, memory, random: 0, tag }
+    pub fn new(places: &'a FilePlaces, memory: &'a mut LoadMemory, tag: MemoryTag) -> Self {
+        Self { places, memory, random: 0, tag }
     }
 
     /// Takes memory for `count` requests of a sample.
@@ -89,7 +89,11 @@ impl<'a> Source<'a> {
                 "warmup data file '{file}' leaves the model's '{WARMUP_DIR}' directory"
             )));
         }
-        let path = self.dir.join(WARMUP_DIR).join(file);
+        let dir = self.places.model_dir().join(WARMUP_DIR);
+        let path = self
+            .places
+            .resolve(&dir, file)
+            .map_err(|refusal| ConfigError::invalid(format!("warmup data file: {refusal}")))?;
         let data = self.memory.read(&path, "warmup data file").map_err(|e| {
             let unreadable = format!("unable to read warmup data file '{}'", path.display());
             e.into_config_error(|e| format!("{unreadable}: {e}"))

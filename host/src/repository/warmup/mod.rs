@@ -10,18 +10,18 @@ use crate::request::signature::dims_match;
 use crate::request::{DType, InputTensor, Role, Shape, ShapeText, Signature, TensorSpec};
 use data::Source;
 use smallvec::SmallVec;
-use std::path::Path;
 use std::sync::Arc;
+use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelWarmup, model_warmup};
 
-/// The samples of `config` in order, without those of batch size 0. `dir` is the model's directory; `memory` limits their size.
+/// The samples of `config` in order, without those of batch size 0. `places` are those of the model's files; `memory` limits their size.
 pub fn samples(
     config: &ModelConfig,
     signature: &Signature,
-    dir: &Path,
+    places: &FilePlaces,
     memory: &mut LoadMemory,
 ) -> Result<Arc<[WarmupSample]>, ConfigError> {
-    let mut source = Source::new(dir, memory, signature.owner.tag(Holder::WarmUp));
+    let mut source = Source::new(places, memory, signature.owner.tag(Holder::WarmUp));
     let mut samples = Vec::new();
     for setting in &config.model_warmup {
         if setting.batch_size == 0 {

@@ -38,7 +38,9 @@ fn build(batch: u32, warmup: &str, change: impl FnOnce(&mut Signature)) -> Built
     let config: ModelConfig = trtserver_proto::text::parse(&text).unwrap();
     let mut signature = Signature::new(&config, |_| None).unwrap();
     change(&mut signature);
-    samples(&config, &signature, folder().path(), &mut LoadMemory::new(1 << 20))
+    let folder = folder();
+    let places = FilePlaces::new(folder.path(), []);
+    samples(&config, &signature, &places, &mut LoadMemory::new(1 << 20))
 }
 
 type Built = Result<Arc<[WarmupSample]>, ConfigError>;
@@ -98,7 +100,8 @@ fn random_values_are_finite_and_in_range() {
         let dtype = DType::from_number(number).unwrap();
         let random = trtserver_proto::v2::model_warmup::input::InputDataType::RandomData(true);
         let dir = folder();
-        let data = Source::new(dir.path(), &mut LoadMemory::new(1 << 20), Holder::WarmUp.into())
+        let places = FilePlaces::new(dir.path(), []);
+        let data = Source::new(&places, &mut LoadMemory::new(1 << 20), Holder::WarmUp.into())
             .bytes(dtype, &[1001], Some(&random))
             .unwrap();
         assert_eq!(data.len(), 1001 * dtype.size().unwrap_or(4));

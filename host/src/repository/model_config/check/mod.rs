@@ -16,6 +16,7 @@ mod tensors; // declared inputs and outputs
 mod trtis_rules; // what v1.x refused
 mod unsupported; // fields that this server does not support
 
+pub(in crate::repository) use trtserver_model_files::stays_inside;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
@@ -129,13 +130,6 @@ fn general(config: &ModelConfig) -> Vec<ConfigError> {
         }
     }
     refused.into_iter().map(ConfigError::invalid).collect()
-}
-
-/// Whether a relative path stays below the directory that it is joined to. Symbolic links are not resolved: a user who can
-/// create a link in the repository can also create the file.
-pub(in crate::repository) fn stays_inside(path: &str) -> bool {
-    use std::path::Component::{CurDir, Normal};
-    std::path::Path::new(path).components().all(|part| matches!(part, Normal(_) | CurDir))
 }
 
 #[cfg(test)]
