@@ -228,8 +228,8 @@ impl Walk<'_> {
     }
 }
 
-/// Refuses an ONNX model with names of files that lie elsewhere. `folder` is searched for them in place of the model's
-/// own directory, if there is one.
+/// Refuses an ONNX model with names of files that lie elsewhere. `folder`, which was judged or is the operator's,
+/// is searched for them in place of the model's own directory, if there is one.
 ///
 /// # Errors
 /// Names the model, its file and the other one. A malformed file is not an error: the library refuses it.
@@ -242,13 +242,14 @@ pub fn check(
     let Ok(opened) = File::open(file) else { return Ok(()) };
     let end = opened.metadata().map_or(0, |found| found.len());
     let own = file.parent().unwrap_or(Path::new(""));
+    let folder = folder.map(|folder| (folder, FilePlaces::new(folder, [])));
     let judge = |name: &str| {
-        for base in [Some(own), folder].into_iter().flatten() {
-            places
-                .resolve(base, name)
-                .map_err(|refusal| format!("names an external file: {refusal}"))?;
+        let mut found = places.resolve(own, name);
+        if let Some((folder, below)) = &folder {
+            let in_folder = below.resolve(folder, name).or_else(|_| places.resolve(folder, name));
+            found = found.and(in_folder);
         }
-        Ok(())
+        found.map(drop).map_err(|refusal| format!("names an external file: {refusal}"))
     };
     let mut walk = Walk { file: BufReader::new(opened), at: 0, judge: &judge };
     match walk.message(Kind::Model, end, 0, &mut Compiled::default()) {
