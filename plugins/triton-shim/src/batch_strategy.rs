@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
-use trtserver_model_files::FilePlaces;
+use trtserver_model_files::{FilePlaces, stays_inside};
 
 /// The parameter with the path of such a library, which is in the model's directory.
 const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
@@ -59,7 +59,12 @@ fn inside(places: &FilePlaces, path: &str) -> Result<PathBuf> {
     };
     let file =
         dir.join(path).canonicalize().map_err(|e| refused(&format!("cannot be used: {e}")))?;
-    places.judge(&file).map_err(|_| refused("is outside"))
+    // Links may lead to other places of the operator, names may not.
+    let below = Path::new(path).strip_prefix(dir).unwrap_or(Path::new(path));
+    match below.to_str().is_some_and(stays_inside) && places.judge(&file).is_ok() {
+        true => Ok(file),
+        false => Err(refused("is outside")),
+    }
 }
 
 /// A library that was opened for a model.
