@@ -2,7 +2,7 @@
 
 use super::cached::Cached;
 use super::family::{Family, Labels};
-use crate::repository::store::cache::{self, CacheUsage};
+use crate::repository::store::{CacheUsage, cache_usage};
 use crate::repository::{ModelTable, VersionState};
 use prometheus::proto::MetricFamily;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
         by_state.put(&vec![("state".to_owned(), state.name().to_owned())], count as f64);
     }
     let mut families = vec![by_state.done()];
-    families.extend(CACHE.get(cache::usage).into_iter().flat_map(of_cache));
+    families.extend(CACHE.get(cache_usage).into_iter().flat_map(of_cache));
     families
 }
 

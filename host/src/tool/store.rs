@@ -1,7 +1,7 @@
 //! `trtserver store check URL`: why a model repository in an object store can or cannot be read, without a server.
 
 use super::{finish, parse};
-use crate::repository::store::{Location, StoreRuntime, check_store};
+use crate::repository::store::{Location, check_store};
 use clap::{Arg, Command, value_parser};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,5 @@ fn check_url(url: &Path, timeout: Duration) -> Result<bool, String> {
             return Err(format!("'{}' is not the URL of an object store", path.display()));
         }
     };
-    let runtime = StoreRuntime::start().map_err(|e| e.to_string())?;
-    check_store(&url, timeout, &runtime, &mut std::io::stdout().lock()).map_err(|e| e.to_string())
+    check_store(&url, timeout, &mut std::io::stdout().lock()).map_err(|e| e.to_string())
 }

@@ -6,11 +6,9 @@ use crate::address::{Address, Target};
 use crate::error::{Error, Kind, Result, innermost};
 use crate::settings::Settings;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::TlsConnector;
 
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -92,14 +90,10 @@ impl Connector {
             Plain::Tcp(stream) => NoSignal(stream),
         };
         let Some(encryption) = &self.encryption else { return Ok(Box::new(stream)) };
-        let connector = TlsConnector::from(Arc::clone(&encryption.config));
-        match connector.connect(encryption.server_name.clone(), stream).await {
-            Ok(stream) => Ok(Box::new(stream)),
-            Err(e) => {
-                let why = innermost_io(&e);
-                Err(Error::new(Kind::Connect, format!("the TLS handshake failed: {why}")))
-            }
-        }
+        encryption.encrypt(stream).await.map_err(|e| {
+            let why = innermost_io(&e);
+            Error::new(Kind::Connect, format!("the TLS handshake failed: {why}"))
+        })
     }
 
     async fn connect_plain_once(&self) -> Result<Plain> {

@@ -8,6 +8,7 @@ pub(crate) mod grpc;
 pub(crate) mod http;
 mod http2;
 mod no_signal;
+#[cfg_attr(not(feature = "tls"), path = "tls_absent.rs")]
 mod tls;
 mod verbose;
 

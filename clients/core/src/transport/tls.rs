@@ -1,5 +1,7 @@
 //! TLS settings made into a rustls connector.
 
+use super::connect::Io;
+use super::no_signal::NoSignal;
 use crate::address::{Address, Target};
 use crate::error::{Error, Result};
 use crate::settings::{Protocol, Settings, Tls};
@@ -8,7 +10,10 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::io;
 use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 /// The settings of TLS connections to one server, for rustls.
 #[derive(Clone, Debug)]
@@ -25,6 +30,13 @@ pub(crate) fn encryption(address: &Address, settings: &Settings) -> Result<Optio
             settings.tls.as_ref().unwrap_or(&default).client(host, address.protocol).map(Some)
         }
         _ => Ok(None),
+    }
+}
+
+impl TlsClient {
+    pub(super) async fn encrypt(&self, stream: NoSignal<TcpStream>) -> io::Result<Box<dyn Io>> {
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        Ok(Box::new(connector.connect(self.server_name.clone(), stream).await?))
     }
 }
 

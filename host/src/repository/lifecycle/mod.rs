@@ -62,7 +62,9 @@ mod version_builder; // backend model, instances and scheduler of one version
 pub use crate::instance::load_progress::{LoadProgress, LoadTimes, in_progress};
 pub(crate) use autocomplete::{decode, merge};
 pub use control::{IndexEntry, LoadError, ModelControl, is_model_name};
-pub(super) use fingerprint::{Fingerprint, Stamp};
+pub(super) use fingerprint::Fingerprint;
+#[cfg(feature = "object-stores")]
+pub(super) use fingerprint::Stamp;
 pub use inspect::{CheckedModel, Finding, RepositoryFindings, Severity};
 pub use overrides::Overrides;
 pub use prepare::Loader;

@@ -2,20 +2,25 @@
 //!
 //! What comes after a store sees a plain local directory for each model.
 
-pub mod cache; // local cache of objects
+#[cfg(feature = "object-stores")]
+mod cache; // local cache of objects
+mod cache_usage; // for the metrics page
+#[cfg(feature = "object-stores")]
 mod credentials; // credentials for object stores
 mod local; // directories on local disk
 mod location; // paths and URLs
 mod model_dir; // the local directory of one model
-mod object; // object stores
+#[cfg_attr(not(feature = "object-stores"), path = "object_absent.rs")]
+mod object; // object stores, or the error that this server has none
 mod repositories; // all repositories of a server
 mod settings; // flags
 mod source; // the trait
 
+pub use cache_usage::CacheUsage;
 pub use local::LocalStore;
 pub use location::Location;
 pub use model_dir::{ModelDir, VersionFiles};
-pub use object::{StoreRuntime, check_store};
+pub use object::{cache_usage, check_store};
 pub use repositories::{Listing, Repositories};
 pub use settings::StoreSettings;
 pub use source::{ModelSource, Store};

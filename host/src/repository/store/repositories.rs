@@ -1,8 +1,7 @@
 //! The model repositories of a server: which models there are, and in which repositories each is.
 
-use super::cache::{self, Cache};
 use super::location::Location;
-use super::object::{ObjectRepository, StoreRuntime};
+use super::object::ObjectStoreOpener;
 use super::{LocalStore, ModelSource, Store, StoreSettings};
 use crate::error::{Error, Result};
 use crate::repository::disk::{is_entry, is_ignored};
@@ -35,17 +34,11 @@ impl Repositories {
     /// A local repository is not a directory, a URL is invalid, or there are no credentials for it.
     pub fn open(locations: &[PathBuf], settings: &StoreSettings, namespaces: bool) -> Result<Self> {
         let mut stores: Vec<Arc<dyn Store>> = Vec::new();
-        let mut shared = None;
+        let mut object_stores = ObjectStoreOpener::new(settings);
         for location in locations {
             stores.push(match Location::parse(location).map_err(Error::invalid)? {
                 Location::Local(path) => Arc::new(LocalStore::open(&path)?),
-                Location::Object(url) => {
-                    let (cache, runtime) = match &shared {
-                        Some(shared) => shared,
-                        None => shared.insert(open_shared(settings)?),
-                    };
-                    Arc::new(ObjectRepository::open(&url, settings, cache, runtime)?)
-                }
+                Location::Object(url) => object_stores.open_repository(&url)?,
             });
         }
         Ok(Self { stores, namespaces })
@@ -126,17 +119,6 @@ impl Repositories {
     pub fn only(&self, id: &str) -> Result<ModelSource> {
         ModelSource::only(id, &self.find(id)?).cloned()
     }
-}
-
-/// What all object stores of a server share.
-fn open_shared(settings: &StoreSettings) -> Result<(Arc<Cache>, Arc<StoreRuntime>)> {
-    let dir = settings.cache_dir().map_err(Error::invalid)?;
-    tracing::info!("model cache: '{}'", dir.display());
-    let cache = Cache::open(&dir, settings.cache_size).map_err(Error::invalid)?;
-    cache::register(&cache);
-    let runtime = StoreRuntime::start()
-        .map_err(|e| Error::internal(format!("cannot start the threads of object stores: {e}")))?;
-    Ok((cache, Arc::new(runtime)))
 }
 
 #[cfg(test)]

@@ -1,20 +1,9 @@
 //! Use of the cache, for the metrics page.
 
+use super::super::CacheUsage;
 use super::Cache;
 use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
-
-/// See [`usage`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheUsage {
-    /// On disk, with unfinished downloads.
-    pub bytes: u64,
-    /// `None` = no limit.
-    pub limit: Option<u64>,
-    /// Contents that were found, and contents that had to be downloaded.
-    pub hits: u64,
-    pub misses: u64,
-}
 
 /// The cache of this server, if it has one.
 static CURRENT: Mutex<Weak<Cache>> = Mutex::new(Weak::new());

@@ -14,13 +14,9 @@ use std::time::Duration;
 /// Prints the sources of credentials, and makes the calls that a load makes. False if one is refused.
 ///
 /// # Errors
-/// `out` cannot be written.
-pub fn check(
-    url: &ObjectUrl,
-    timeout: Duration,
-    runtime: &StoreRuntime,
-    out: &mut dyn Write,
-) -> io::Result<bool> {
+/// `out` cannot be written, or the system starts no threads.
+pub fn check(url: &ObjectUrl, timeout: Duration, out: &mut dyn Write) -> io::Result<bool> {
+    let runtime = StoreRuntime::start()?;
     writeln!(out, "repository {url}\ncredentials")?;
     let mut sources = Sources::default();
     let client = connect_in(url, timeout, &Environment::of_process(), &mut sources);

@@ -4,11 +4,13 @@ mod check; // `trtserver store check`
 mod client; // the store's client
 mod download; // one object into the cache
 mod message; // errors of the store, without credentials
+mod opener; // what the stores of a server share
 mod progress; // log lines of downloads
 mod runtime; // threads of downloads
 
+pub use super::cache::usage as cache_usage;
 pub use check::check as check_store;
-pub use runtime::StoreRuntime;
+pub use opener::ObjectStoreOpener;
 
 use super::cache::{Cache, Tree};
 use super::location::ObjectUrl;
@@ -24,6 +26,7 @@ use download::Download;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 use progress::Progress;
+use runtime::StoreRuntime;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,0 +1,33 @@
+//! In place of `tls` in a client that is built without the feature `tls`.
+
+use super::connect::Io;
+use super::no_signal::NoSignal;
+use crate::address::{Address, Target};
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+use std::convert::Infallible;
+use std::io;
+use tokio::net::TcpStream;
+
+/// There is none.
+#[derive(Clone, Debug)]
+pub struct TlsClient(Infallible);
+
+/// # Errors
+/// The address needs TLS.
+pub(crate) fn encryption(address: &Address, _: &Settings) -> Result<Option<TlsClient>> {
+    match &address.target {
+        Target::Tcp { .. } if address.tls => Err(Error::invalid(format!(
+            "{} needs TLS, and this client was built without it (feature `tls`), as that of `cargo xtask demo` is; use a \
+             client of `cargo xtask build`",
+            address.shown
+        ))),
+        _ => Ok(None),
+    }
+}
+
+impl TlsClient {
+    pub(super) async fn encrypt(&self, _: NoSignal<TcpStream>) -> io::Result<Box<dyn Io>> {
+        match self.0 {}
+    }
+}
