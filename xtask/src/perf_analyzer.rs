@@ -38,15 +38,18 @@ pub fn install(paths: &Paths) -> Result<()> {
     say(
         "perf_analyzer: downloading it and the CUDA runtime library that it is linked with (16 MB)",
     );
-    python::unpack_wheel(&Wheel {
-        requirements: &list,
-        tags: &["--platform=manylinux2014_x86_64", "--platform=manylinux1_x86_64"],
-        members: "name.endswith('/bin/perf_analyzer') or '/libcudart.so.' in name",
-        directories: false,
-        scratch: &paths.target.join("perf-analyzer-wheels"),
-        into: &folder,
-        large: false,
-    })?;
+    python::unpack_wheel(
+        paths,
+        &Wheel {
+            requirements: &list,
+            tags: &["--platform=manylinux2014_x86_64", "--platform=manylinux1_x86_64"],
+            members: "name.endswith('/bin/perf_analyzer') or '/libcudart.so.' in name",
+            directories: false,
+            scratch: &paths.target.join("perf-analyzer-wheels"),
+            into: &folder,
+            large: false,
+        },
+    )?;
     let wrap = |e| format!("{}: {e}", program.display());
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(wrap)?;
     fs::write(&stamp, expected).map_err(|e| format!("{}: {e}", stamp.display()))

@@ -1,19 +1,19 @@
 //! Python interpreters, and the environments of the tests.
 //!
 //! `v1` has the client of 2020, which needs old packages and OpenSSL 1.1; `v2` has today's; `kserve` has the clients of KServe and
-//! MLServer; `s3` has a server with the interface of S3; `triton` has what models of Triton's Python backend import; `build` has build tools. Each is in `target/python/`
-//! with a stamp of its requirements, so that it is created only once.
+//! MLServer; `s3` has a server with the interface of S3; `triton` has what models of Triton's Python backend import; `build` has build
+//! tools. Each is in `target/python/` with a stamp of its requirements, so that it is created only once.
 
 use crate::command::{Result, run, say};
 use crate::paths::Paths;
+use crate::pip::{self, run_pip};
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const NEED_PYTHON: &str = "install Python 3 (Debian and Ubuntu: apt install python3 python3-venv), or set TRTSERVER_PYTHON=/path/to/python3";
-const NEED_VENV: &str = "the venv module is needed (Debian and Ubuntu: apt install python3-venv)";
-const NEED_INDEX: &str = "pip could not download the pinned packages: check that a package index is reachable and has packages for this Python version";
+const NEED_PYTHON: &str = "install Python 3 (Debian and Ubuntu: sudo apt-get install python3 python3-venv), or set TRTSERVER_PYTHON=/path/to/python3";
 
 /// One environment of the tests.
 pub struct Environment {
@@ -87,11 +87,6 @@ pub const BUILD: Environment = Environment {
     x86_64_only: false,
 };
 
-/// The Python for downloads: 3.8 or newer.
-pub fn any() -> Result<PathBuf> {
-    pick(8, u32::MAX)
-}
-
 /// Creates the environment unless it is up to date. Returns the program that runs Python in it.
 pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
     let dir = paths.python(env.name);
@@ -113,21 +108,12 @@ pub fn environment(paths: &Paths, env: &Environment) -> Result<PathBuf> {
         paths.short(&dir),
         python.display()
     ));
-    if dir.exists() {
-        fs::remove_dir_all(&dir).map_err(|e| format!("cannot remove {}: {e}", dir.display()))?;
-    }
-    run(Command::new(&python).args(["-m", "venv"]).arg(&dir), NEED_VENV)?;
-    // The requirements list every package; --no-deps excludes others.
-    run(
-        Command::new(dir.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
-            .args(["--no-deps", "-r"])
-            .arg(&list),
-        NEED_INDEX,
-    )?;
+    pip::create_environment(&python, &dir)?;
+    // The requirements list every package.
+    run_pip(pip::pip(&dir.join("bin/python"), "install").args(["--quiet", "-r"]).arg(&list))?;
     if env.name == "v1" {
-        old_openssl(&scripts, &dir)?;
-        write_launcher(&interpreter)?;
+        old_openssl(paths, &scripts, &dir)?;
+        write_launcher(&interpreter, WITH_OPENSSL)?;
     }
     run(
         Command::new(&interpreter).args(["-c", env.proof]).env("PYTHONPATH", &scripts),
@@ -156,18 +142,17 @@ pub struct Wheel<'a> {
 }
 
 /// Downloads wheels, checks them against the hashes of the requirements file, and unpacks the selected members.
-pub fn unpack_wheel(wheel: &Wheel) -> Result<()> {
-    let python = any()?;
+pub fn unpack_wheel(paths: &Paths, wheel: &Wheel) -> Result<()> {
+    let python = pip::environment(paths, &pick(8, u32::MAX)?)?;
     for dir in [wheel.scratch, wheel.into] {
         fs::create_dir_all(dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
     }
-    let mut download = Command::new(&python);
-    download.args(["-m", "pip", "download", "--no-input", "--disable-pip-version-check"]);
+    let mut download = pip::pip(&python, "download");
     download.arg(if wheel.large { "--no-cache-dir" } else { "--quiet" });
-    download.args(["--no-deps", "--require-hashes", "--only-binary=:all:"]).args(wheel.tags);
+    download.args(["--require-hashes", "--only-binary=:all:"]).args(wheel.tags);
     // pip's temporary files go to the same file system: /tmp may be too small for them.
     download.arg("--dest").arg(wheel.scratch).env("TMPDIR", wheel.scratch);
-    run(download.arg("-r").arg(wheel.requirements), NEED_INDEX)?;
+    run_pip(download.arg("-r").arg(wheel.requirements))?;
     let place = if wheel.directories { "name" } else { "os.path.basename(name)" };
     let script = format!(
         "import glob, os, shutil, sys, zipfile\n\
@@ -182,28 +167,40 @@ pub fn unpack_wheel(wheel: &Wheel) -> Result<()> {
         wheel.members
     );
     run(Command::new(&python).args(["-c", &script]).arg(wheel.scratch).arg(wheel.into), "")?;
-    fs::remove_dir_all(wheel.scratch)
-        .map_err(|e| format!("cannot remove {}: {e}", wheel.scratch.display()))
+    remove_dir(wheel.scratch)
+}
+
+/// Removes a directory unless there is none.
+pub fn remove_dir(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(e) if e.kind() != ErrorKind::NotFound => {
+            Err(format!("cannot remove {}: {e}", directory.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Installs OpenSSL 1.1 for the client of 2020, because distributions no longer have it. It comes from the wheel of a
 /// database driver of that time, which bundles it under mangled names.
-fn old_openssl(scripts: &Path, dir: &Path) -> Result<()> {
+fn old_openssl(paths: &Paths, scripts: &Path, dir: &Path) -> Result<()> {
     let lib = dir.join("lib/openssl");
-    unpack_wheel(&Wheel {
-        requirements: &scripts.join("openssl-1.1.txt"),
-        tags: &[
-            "--platform=manylinux_2_17_x86_64",
-            "--python-version=311",
-            "--implementation=cp",
-            "--abi=cp311",
-        ],
-        members: "'.libs/libssl-' in name or '.libs/libcrypto-' in name",
-        directories: false,
-        scratch: &dir.join("wheel"),
-        into: &lib,
-        large: false,
-    })?;
+    unpack_wheel(
+        paths,
+        &Wheel {
+            requirements: &scripts.join("openssl-1.1.txt"),
+            tags: &[
+                "--platform=manylinux_2_17_x86_64",
+                "--python-version=311",
+                "--implementation=cp",
+                "--abi=cp311",
+            ],
+            members: "'.libs/libssl-' in name or '.libs/libcrypto-' in name",
+            directories: false,
+            scratch: &dir.join("wheel"),
+            into: &lib,
+            large: false,
+        },
+    )?;
     for plain in ["libssl", "libcrypto"] {
         let mangled = fs::read_dir(&lib)
             .map_err(|e| format!("cannot list {}: {e}", lib.display()))?
@@ -216,13 +213,15 @@ fn old_openssl(scripts: &Path, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write_launcher(file: &Path) -> Result<()> {
-    let text = "#!/bin/sh\n\
-        # Python with OpenSSL 1.1 in the library path, for the client of 2020.\n\
-        here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
-        LD_LIBRARY_PATH=\"$here/lib/openssl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n\
-        export LD_LIBRARY_PATH\n\
-        exec \"$here/bin/python\" \"$@\"\n";
+const WITH_OPENSSL: &str = "#!/bin/sh\n\
+    # Python with OpenSSL 1.1 in the library path, for the client of 2020.\n\
+    here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
+    LD_LIBRARY_PATH=\"$here/lib/openssl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n\
+    export LD_LIBRARY_PATH\n\
+    exec \"$here/bin/python\" \"$@\"\n";
+
+/// Writes an executable script.
+pub fn write_launcher(file: &Path, text: &str) -> Result<()> {
     fs::write(file, text)
         .and_then(|()| fs::set_permissions(file, fs::Permissions::from_mode(0o755)))
         .map_err(|e| format!("cannot write {}: {e}", file.display()))

@@ -38,16 +38,19 @@ pub fn fetch(paths: &Paths) -> Result<()> {
 
     say(format!("runtimes: downloading ONNX Runtime {VERSION} for {arch} (about 20 MB)"));
     let platform = format!("--platform=manylinux_2_28_{arch}");
-    python::unpack_wheel(&Wheel {
-        requirements: &paths.root.join("xtask/runtimes.txt"),
-        // The wheel of any Python version: only its C library is used.
-        tags: &[&platform, "--python-version=312", "--implementation=cp", "--abi=cp312"],
-        members: &format!("name == 'onnxruntime/capi/libonnxruntime.so.{VERSION}'"),
-        directories: false,
-        scratch: &paths.target.join("runtimes-wheel"),
-        into: &lib,
-        large: false,
-    })?;
+    python::unpack_wheel(
+        paths,
+        &Wheel {
+            requirements: &paths.root.join("xtask/runtimes.txt"),
+            // The wheel of any Python version: only its C library is used.
+            tags: &[&platform, "--python-version=312", "--implementation=cp", "--abi=cp312"],
+            members: &format!("name == 'onnxruntime/capi/libonnxruntime.so.{VERSION}'"),
+            directories: false,
+            scratch: &paths.target.join("runtimes-wheel"),
+            into: &lib,
+            large: false,
+        },
+    )?;
     // Renamed to its soname, which the loader and the plugin look for.
     let wrap = |e| format!("cannot install into {}: {e}", lib.display());
     fs::rename(lib.join(format!("libonnxruntime.so.{VERSION}")), &library).map_err(wrap)?;

@@ -52,25 +52,28 @@ impl Release {
         ));
         // Renamed when it is complete, so that an interrupted run leaves no incomplete release behind.
         let partial = cache.join(format!("{version}.partial"));
-        remove(&partial)?;
+        python::remove_dir(&partial)?;
         // The wheel of any Python version: only its C library is used.
         let tags =
             [self.platforms, &["--python-version=311", "--implementation=cp", "--abi=cp311"]];
-        python::unpack_wheel(&Wheel {
-            requirements: &paths.root.join("xtask").join(self.requirements),
-            tags: &tags.concat(),
-            members: self.members,
-            directories: self.directories,
-            scratch: &partial.join("wheel"),
-            into: &partial,
-            large: true,
-        })?;
+        python::unpack_wheel(
+            paths,
+            &Wheel {
+                requirements: &paths.root.join("xtask").join(self.requirements),
+                tags: &tags.concat(),
+                members: self.members,
+                directories: self.directories,
+                scratch: &partial.join("wheel"),
+                into: &partial,
+                large: true,
+            },
+        )?;
         if let Some(problem) = self.incomplete(&partial) {
             return Err(format!(
                 "the package of {framework} {version} is not as expected: {problem}"
             ));
         }
-        remove(&directory)?;
+        python::remove_dir(&directory)?;
         fs::rename(&partial, &directory)
             .map_err(|e| format!("cannot rename {}: {e}", partial.display()))?;
         say(format!("runtimes: installed {framework} {version}"));
@@ -90,15 +93,6 @@ impl Release {
                 Err(e) => Some(format!("{}: {e}", file.display())),
             }
         })
-    }
-}
-
-fn remove(directory: &Path) -> Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(e) if e.kind() != ErrorKind::NotFound => {
-            Err(format!("cannot remove {}: {e}", directory.display()))
-        }
-        _ => Ok(()),
     }
 }
 

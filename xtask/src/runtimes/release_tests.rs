@@ -4,7 +4,7 @@ use super::*;
 
 fn directory(name: &str) -> PathBuf {
     let directory = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
-    remove(&directory).unwrap();
+    python::remove_dir(&directory).unwrap();
     fs::create_dir_all(&directory).unwrap();
     directory
 }
@@ -29,7 +29,7 @@ fn library_of_other_size_is_incomplete() {
     assert!(problem.ends_with("one.so has 2 bytes, expected 3"), "{problem}");
     fs::write(directory.join("one.so"), "abc").unwrap();
     assert_eq!(release.incomplete(&directory), None);
-    remove(&directory).unwrap();
+    python::remove_dir(&directory).unwrap();
 }
 
 #[test]
@@ -44,5 +44,5 @@ fn link_replaces_links_and_keeps_files() {
     fs::write(&at, "an operator's").unwrap();
     link(Path::new("/new"), &at).unwrap();
     assert_eq!(fs::read_to_string(&at).unwrap(), "an operator's");
-    remove(&directory).unwrap();
+    python::remove_dir(&directory).unwrap();
 }

@@ -10,6 +10,7 @@
 //! The stub, the process in which a model of the Python backend runs, is linked with one minor version of CPython.
 
 use super::release::{Release, link};
+use crate::apt;
 use crate::build;
 use crate::command::{Result, output, say};
 use crate::paths::{self, Paths};
@@ -98,11 +99,24 @@ pub fn fetch(paths: &Paths) -> Result<()> {
 
 /// The stub finds libpython by name, or among the libraries of the package.
 fn find_libpython(python: &Path, minor: &str, release: &Path) -> Result<()> {
-    let hint = format!(
-        "Triton's Python backend needs the shared library of Python 3.{minor} (Debian and Ubuntu: apt install \
-         libpython3.{minor}), or run the tests with `--without triton`"
-    );
-    let found = output(Command::new(python).args(["-c", LIBPYTHON]), &hint)?;
+    let package = format!("libpython3.{minor}");
+    let find = || {
+        let found = Command::new(python).args(["-c", LIBPYTHON]).output();
+        let found = found.ok().filter(|found| found.status.success())?;
+        String::from_utf8(found.stdout).ok()
+    };
+    let found = match find() {
+        None if apt::install(&[&package]) => find(),
+        found => found,
+    };
+    let found = found.ok_or_else(|| {
+        format!(
+            "Triton's Python backend needs the shared library of Python 3.{minor}, which {} does not have: {}, or run \
+             the tests with `--without triton`",
+            python.display(),
+            apt::hint(&[&package])
+        )
+    })?;
     let Some(path) = Some(PathBuf::from(found.trim())).filter(|path| path.is_absolute()) else {
         return Ok(());
     };
