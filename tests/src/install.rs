@@ -108,18 +108,26 @@ pub fn python(generation: &str) -> Option<PathBuf> {
     );
 }
 
-/// The script of Azurite, for Node.js.
-pub fn azurite() -> PathBuf {
-    if let Some(script) = env::var_os("TRTSERVER_AZURITE") {
-        return root().join(script);
+/// A build tool of `target/python/build`, such as cmake.
+pub fn build_tool(name: &str) -> PathBuf {
+    match python("build") {
+        Some(program) => program.with_file_name(name),
+        None => PathBuf::from(name),
     }
-    let script = target().join("azurite/node_modules/azurite/dist/src/blob/main.js");
+}
+
+/// Azurite's blob service.
+pub fn azurite() -> PathBuf {
+    if let Some(program) = env::var_os("TRTSERVER_AZURITE") {
+        return root().join(program);
+    }
+    let program = target().join("azurite/run");
     assert!(
-        script.is_file(),
-        "no Azurite at {}\n  `cargo xtask python` installs it, or TRTSERVER_AZURITE=SCRIPT names it",
-        script.display()
+        program.is_file(),
+        "no Azurite at {}\n  `cargo xtask python` installs it, or TRTSERVER_AZURITE=PROGRAM names it",
+        program.display()
     );
-    script
+    program
 }
 
 /// The folder of perf_analyzer and its libraries; none where it has no build.

@@ -54,7 +54,8 @@ pub use fixture::every_model;
 pub use http1::{Connection, Response};
 pub use inference_client::{ENDPOINTS, Endpoint, GRPC_ENDPOINTS, InferenceClient};
 pub use install::{
-    azurite, backends, dist, perf_analyzer, python, root, say, tensorflow, tensorrt, triton,
+    azurite, backends, build_tool, dist, perf_analyzer, python, root, say, tensorflow, tensorrt,
+    triton,
 };
 pub use latch::Latch;
 pub use load_gate::LoadGate;

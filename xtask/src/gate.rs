@@ -5,11 +5,9 @@ use crate::apt;
 use crate::build;
 use crate::command::{Result, cargo, run, say};
 use crate::paths::Paths;
+use crate::tools;
 use std::path::PathBuf;
 use std::process::Command;
-
-/// Tools of the gate; their Debian packages have the same names.
-const TOOLS: [&str; 2] = ["strace", "valgrind"];
 
 /// Builds and runs the gate; `arguments` are passed to it. Returns the tools that are missing and could not be installed:
 /// their figures are not checked.
@@ -17,7 +15,7 @@ const TOOLS: [&str; 2] = ["strace", "valgrind"];
 /// # Errors
 /// A figure exceeds its ceiling, or with `CI=true` a tool is missing.
 pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
-    let missing = tools()?;
+    let missing = tools::install_measuring()?;
     let install = install(paths)?;
     say("gate: counting (a few minutes)");
     let mut command = Command::new(paths.target.join("profiling/trtserver-gate"));
@@ -33,18 +31,6 @@ pub fn gate(paths: &Paths, arguments: &[String]) -> Result<Vec<&'static str>> {
         ));
     }
     Ok(missing)
-}
-
-/// Installs strace and valgrind, which tests use as well. Returns those that are missing and could not be installed.
-///
-/// # Errors
-/// With `CI=true` one is missing.
-pub fn tools() -> Result<Vec<&'static str>> {
-    let missing = install_missing();
-    match !missing.is_empty() && std::env::var("CI").is_ok_and(|ci| ci == "true") {
-        true => Err(format!("{} is missing: {}", missing.join(" and "), apt::hint(&missing))),
-        false => Ok(missing),
-    }
 }
 
 /// Builds an optimised profile that compiles faster than release (instruction counts of a debug build mean nothing).
@@ -64,15 +50,4 @@ fn install(paths: &Paths) -> Result<PathBuf> {
     let probe = "libtrtserver_probe.so";
     build::put(&built.join(probe), &install.join("backends/probe").join(probe))?;
     Ok(install)
-}
-
-/// Installs missing tools if this runs as root. Returns the tools that are still missing.
-fn install_missing() -> Vec<&'static str> {
-    let missing: Vec<&str> = TOOLS.into_iter().filter(|tool| !is_installed(tool)).collect();
-    apt::install(&missing);
-    missing.into_iter().filter(|tool| !is_installed(tool)).collect()
-}
-
-fn is_installed(tool: &str) -> bool {
-    apt::output_of(tool, &["--version"]).is_some()
 }

@@ -22,6 +22,7 @@ mod sdk;
 mod soak;
 mod test;
 mod tidy;
+mod tools;
 mod wheel;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all checks and tests, as steps. CI runs the same command.
 
+use crate::apt;
 use crate::azurite;
 use crate::build;
 use crate::command::{Result, cargo, output, run, say};
@@ -11,6 +12,7 @@ use crate::perf_analyzer;
 use crate::python::{self, Environment};
 use crate::runtimes::{self, tensorflow, tensorrt, triton};
 use crate::tidy;
+use crate::tools;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
@@ -74,6 +76,7 @@ type Step = fn(&Paths, &Options) -> Result<Outcome>;
 
 /// In order of cost: fast checks first.
 const STEPS: &[(&str, Step)] = &[
+    ("tools", |_, _| tools()),
     ("fmt", |paths, _| fmt(paths)),
     ("tidy", |paths, _| tidy::tidy(paths).map(|()| Outcome::Passed)),
     ("clippy", |paths, _| clippy(paths)),
@@ -138,6 +141,19 @@ fn in_root(paths: &Paths) -> Command {
     command
 }
 
+/// First, so that a missing program is reported before the builds.
+fn tools() -> Result<Outcome> {
+    let missing = tools::install()?;
+    Ok(match missing.is_empty() {
+        true => Outcome::Passed,
+        false => Outcome::LeftOut(format!(
+            "what needs {} ({})",
+            missing.join(" and "),
+            apt::hint(&missing)
+        )),
+    })
+}
+
 fn fmt(paths: &Paths) -> Result<Outcome> {
     let hint = "run `cargo fmt` (if it is missing: rustup component add rustfmt)";
     run(in_root(paths).args(["fmt", "--all", "--check"]), hint).map(|()| Outcome::Passed)
@@ -199,7 +215,7 @@ fn outcome(left_out: Vec<String>) -> Outcome {
 fn rust(paths: &Paths, options: &Options) -> Result<Outcome> {
     runtimes(paths, options)?;
     let environments = environments(paths)?;
-    gate::tools()?;
+    tools::install()?;
     let dist = build::build(paths, true)?;
     let mut command = in_root(paths);
     command.args(["test", "--workspace", "--no-fail-fast"]);

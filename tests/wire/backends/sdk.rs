@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use trtserver_tests::isolated::processes;
 use trtserver_tests::pages::{follow, follow_with};
-use trtserver_tests::{Server, dist, folder, python_v2, root, trtserver};
+use trtserver_tests::{Server, build_tool, dist, folder, python_v2, root, trtserver};
 
 /// Target folder of all Rust builds, so that dependencies are compiled once.
 fn share_target(project: &Path) {
@@ -243,24 +243,13 @@ fn output(command: &mut Command) -> String {
     both[0].trim().to_owned()
 }
 
-fn installed(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found
-}
-
 #[test]
 fn pkg_config_finds_the_headers_of_a_moved_install() {
-    if !installed("pkg-config") {
-        return;
-    }
     let dir = folder();
     moved_install(dir.path());
     let pkg_config = |args: &[&str]| {
         let search = dir.path().join("share/pkgconfig");
-        output(Command::new("pkg-config").args(args).env("PKG_CONFIG_PATH", search))
+        output(Command::new(build_tool("pkgconf")).args(args).env("PKG_CONFIG_PATH", search))
     };
     assert_eq!(pkg_config(&["--modversion", "trtserver-plugin"]), "1.0.0");
     let flags = pkg_config(&["--cflags", "trtserver-plugin >= 1.0"]);
@@ -275,9 +264,6 @@ fn pkg_config_finds_the_headers_of_a_moved_install() {
 
 #[test]
 fn cmake_package_of_a_moved_install_builds_plugins() {
-    if !installed("cmake") {
-        return;
-    }
     let dir = folder();
     let (prefix, project) = (dir.path().join("prefix"), dir.path().join("project"));
     fs::create_dir_all(&prefix).unwrap();
@@ -292,8 +278,9 @@ fn cmake_package_of_a_moved_install_builds_plugins() {
         fs::write(project.join("CMakeLists.txt"), lists).unwrap();
         let build = project.join("build");
         let _ = fs::remove_dir_all(&build);
-        let mut configure = Command::new("cmake");
-        configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
+        let mut configure = Command::new(build_tool("cmake"));
+        configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display())).args(["-G", "Ninja"]);
+        configure.arg(format!("-DCMAKE_MAKE_PROGRAM={}", build_tool("ninja").display()));
         configure.arg("-S").arg(&project).arg("-B").arg(build);
         configure
     };
@@ -301,7 +288,7 @@ fn cmake_package_of_a_moved_install_builds_plugins() {
         "find_package(trtserver-plugin 1.0 REQUIRED)\ntrtserver_add_plugin(c_addsub addsub.c)\n\
          trtserver_add_plugin(cpp_streaming streaming.cpp)\n",
     ));
-    output(Command::new("cmake").arg("--build").arg(project.join("build")));
+    output(Command::new(build_tool("cmake")).arg("--build").arg(project.join("build")));
     for name in ["c_addsub", "cpp_streaming"] {
         let file = project.join(format!("build/libtrtserver_{name}.so"));
         let file = file.to_str().unwrap();

@@ -2,12 +2,12 @@
 
 use super::server;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 use trtserver_proto::text;
 use trtserver_proto::v1::ServerStatus;
-use trtserver_tests::{Ended, Process, Running, TIMEOUT, dist, folder, root, say};
+use trtserver_tests::{Ended, Process, Running, TIMEOUT, build_tool, dist, folder, root, say};
 
 /// For programs that load no models.
 static SERVER: LazyLock<Running> = LazyLock::new(|| server().start_shared());
@@ -193,21 +193,13 @@ fn moved_install(to: &Path) {
     run(Command::new("cp").arg("-R").arg(dist().join("include")).arg(to));
 }
 
-/// A program of the environment that `cargo xtask python` makes for building, or of the system.
-fn tool(name: &str) -> PathBuf {
-    let made = std::env::var_os("TRTSERVER_PY_BUILD").map(PathBuf::from);
-    let made = made.unwrap_or_else(|| root().join("target/python/build/bin/python"));
-    let program = made.with_file_name(name);
-    if program.exists() { program } else { PathBuf::from(name) }
-}
-
 #[test]
 fn pkg_config_finds_the_client_in_a_moved_install() {
     let dir = folder();
     let prefix = dir.path().join("prefix");
     moved_install(&prefix);
     let flags = |package| {
-        let mut config = Command::new(tool("pkgconf"));
+        let mut config = Command::new(build_tool("pkgconf"));
         config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
         run(config.args(["--cflags", "--libs", package]))
     };
@@ -241,10 +233,10 @@ fn cmake_package_of_a_moved_install_builds_clients() {
         ),
     )
     .unwrap();
-    let mut cmake = Command::new(tool("cmake"));
+    let mut cmake = Command::new(build_tool("cmake"));
     cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display())).args(["-G", "Ninja"]);
-    cmake.arg(format!("-DCMAKE_MAKE_PROGRAM={}", tool("ninja").display()));
+    cmake.arg(format!("-DCMAKE_MAKE_PROGRAM={}", build_tool("ninja").display()));
     run(cmake.arg("-S").arg(dir.path()).arg("-B").arg(&build));
-    run(Command::new(tool("cmake")).arg("--build").arg(&build));
+    run(Command::new(build_tool("cmake")).arg("--build").arg(&build));
     run(&mut Command::new(build.join("cpp")));
 }

@@ -101,8 +101,8 @@ fn azure_gives_the_responses_of_the_disk() {
     const KEY: &str = "YSBrZXkgb2YgdGhpcyB0ZXN0IGFsb25lLCAzMiBieXRl";
     let disk = seen(&on_disk().start());
     let models = folder_of_models();
-    let mut command = Command::new("node");
-    command.arg(azurite()).args(["--blobHost", "127.0.0.1", "--blobPort", "0"]);
+    let mut command = Command::new(azurite());
+    command.args(["--blobHost", "127.0.0.1", "--blobPort", "0"]);
     command.args(["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]);
     command.env("AZURITE_ACCOUNTS", format!("{ACCOUNT}:{KEY}"));
     let azure = Process::spawn(command);
