@@ -133,7 +133,7 @@ fn cli() -> Command {
             Command::new("demo")
                 .about("Build, serve examples/models, and classify example pictures")
                 .arg(flag("once", "Exit after the classification; fail if a result is wrong or missing"))
-                .arg(flag("debug", "Use the debug build: compiles faster, runs slower"))
+                .arg(flag("debug", "Use the install of `cargo xtask build --debug`"))
                 .arg(port("http-port", "8000"))
                 .arg(port("grpc-port", "8001"))
                 .arg(port("metrics-port", "8002")),
@@ -210,6 +210,6 @@ fn cli() -> Command {
         )
         .subcommand(
             Command::new("python")
-                .about("Create the Python environments of the tests in target/python, and install Azurite and perf_analyzer in target"),
+                .about("Create the Python environments of the tests in target/python, install Azurite and perf_analyzer in target, and Node.js in the user's cache"),
         )
 }

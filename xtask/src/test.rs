@@ -161,7 +161,12 @@ fn fmt(paths: &Paths) -> Result<Outcome> {
 
 fn clippy(paths: &Paths) -> Result<Outcome> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-    run(in_root(paths).args(arguments), "if clippy is missing: rustup component add clippy")
+    run(in_root(paths).args(arguments), "if clippy is missing: rustup component add clippy")?;
+    // What the demo builds.
+    let arguments = ["clippy", "--package", "trtserver", "--package", "trtserver-classify"];
+    let mut demo = in_root(paths);
+    demo.args(arguments).args(["--no-default-features", "--quiet", "--", "-D", "warnings"]);
+    run(&mut demo, "the demo is built without the features of server and client")
         .map(|()| Outcome::Passed)
 }
 

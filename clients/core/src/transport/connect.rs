@@ -1,7 +1,7 @@
 //! Opens connections: TCP, Unix sockets, TLS.
 
 use super::no_signal::NoSignal;
-use super::tls::{TlsClient, encryption};
+use super::{TlsClient, encryption};
 use crate::address::{Address, Target};
 use crate::error::{Error, Kind, Result, innermost};
 use crate::settings::Settings;

@@ -8,11 +8,20 @@ pub(crate) mod grpc;
 pub(crate) mod http;
 mod http2;
 mod no_signal;
-#[cfg_attr(not(feature = "tls"), path = "tls_absent.rs")]
+#[cfg(feature = "tls")]
 mod tls;
+#[cfg(any(test, not(feature = "tls")))]
+mod tls_absent;
 mod verbose;
 
+#[cfg(feature = "tls")]
 pub use tls::TlsClient;
+#[cfg(feature = "tls")]
+use tls::encryption;
+#[cfg(not(feature = "tls"))]
+pub use tls_absent::TlsClient;
+#[cfg(not(feature = "tls"))]
+use tls_absent::encryption;
 
 use crate::address::Address;
 use crate::borrowed::Borrow;

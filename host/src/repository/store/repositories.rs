@@ -1,8 +1,7 @@
 //! The model repositories of a server: which models there are, and in which repositories each is.
 
 use super::location::Location;
-use super::object::ObjectStoreOpener;
-use super::{LocalStore, ModelSource, Store, StoreSettings};
+use super::{LocalStore, ModelSource, ObjectStoreOpener, Store, StoreSettings};
 use crate::error::{Error, Result};
 use crate::repository::disk::{is_entry, is_ignored};
 use crate::repository::model_id;
