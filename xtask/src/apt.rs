@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 /// Runs `apt-get install` if this runs as root. True if the packages were installed.
 pub fn install(packages: &[&str]) -> bool {
-    if packages.is_empty() || output_of("id", &["-u"]).is_none_or(|id| id.trim() != "0") {
+    if packages.is_empty() || capture_output("id", &["-u"]).is_none_or(|id| id.trim() != "0") {
         return false;
     }
     say(format!("apt-get install {}", packages.join(" ")));
@@ -25,7 +25,7 @@ pub fn hint(packages: &[&str]) -> String {
 }
 
 /// Standard output of a program, if it succeeded.
-pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+pub fn capture_output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     let output = command.args(arguments).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

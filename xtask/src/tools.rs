@@ -22,7 +22,7 @@ pub fn install_measuring() -> Result<Vec<&'static str>> {
 }
 
 fn install_tools(tools: &[&'static str]) -> Result<Vec<&'static str>> {
-    let is_missing = |tool: &&str| apt::output_of(tool, &["--version"]).is_none();
+    let is_missing = |tool: &&str| apt::capture_output(tool, &["--version"]).is_none();
     let mut missing: Vec<&str> = tools.iter().copied().filter(is_missing).collect();
     if apt::install(&missing) {
         missing.retain(is_missing);
