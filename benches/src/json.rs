@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use trtserver::net::http::v2::json::inputs::pick_with_inputs;
-use trtserver::net::http::v2::json::{Tensors, Value, encode};
-use trtserver::request::{DType, Signature, TensorSpec};
+use trtserver_frontend_v2::http::json::inputs::pick_with_inputs;
+use trtserver_frontend_v2::http::json::{Tensors, Value, encode};
+use trtserver_request::{DType, Signature, TensorSpec};
 
 pub const COLUMNS: &[&str] =
     &["json", "floats", "bytes", "µs", "serde_json", "ratio", "spread", "target", ""];

@@ -29,7 +29,7 @@ pub enum Frontend {
 }
 
 impl Frontend {
-    /// Those of the main table.
+    /// The frontends of the main table.
     pub const ALL: [Frontend; 6] = [
         Frontend::V2Http,
         Frontend::V2Json,

@@ -67,7 +67,7 @@ class Preprocessor {
   }
 
   int Fail(trtc_error* error) {
-    error_ = std::string("INPUT is no picture: ") + trtc_error_message(error);
+    error_ = std::string("INPUT is not a picture: ") + trtc_error_message(error);
     trtc_error_free(error);
     return 1;
   }

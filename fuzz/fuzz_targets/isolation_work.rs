@@ -1,4 +1,4 @@
 //! Fuzz target: a work connection of an isolated model's process.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| trtserver::fuzzing::isolation_work(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| trtserver_server::fuzzing::isolation_work(bytes));

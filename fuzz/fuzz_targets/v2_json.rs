@@ -1,4 +1,4 @@
 //! Fuzz target: a v2 inference request over HTTP in JSON.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| trtserver::fuzzing::v2_json(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| trtserver_server::fuzzing::v2_json(bytes));

@@ -3,9 +3,10 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use trtserver::config::{self, LogSettings, Note};
-use trtserver::{log, plugin, server, tool};
+use trtserver_config::{self as config, LogSettings, Note, log};
+use trtserver_isolation::{child, send_log_level};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
+use trtserver_plugin_host::{crash_report, set_log_level, shared_objects};
 
 /// Libraries that report to their vendor unless this variable forbids it before they are opened: ONNX Runtime from 1.31 on.
 /// Child processes inherit it.
@@ -17,20 +18,20 @@ fn main() -> ExitCode {
     // writes the environment.
     unsafe { std::env::set_var(name, value) };
     let code = run();
-    plugin::shared_objects::release();
+    shared_objects::release();
     code
 }
 
 fn run() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
-        Some(arg) if arg == "check" => return tool::check_repository(args),
-        Some(arg) if arg == "plugin" => return tool::run(args),
-        Some(arg) if arg == "store" => return tool::store::run(args),
-        Some(arg) if arg == "plugin-host" => return plugin::isolated::child::run(),
+        Some(arg) if arg == "check" => return trtserver_tool::check_repository(args),
+        Some(arg) if arg == "plugin" => return trtserver_tool::run(args),
+        Some(arg) if arg == "store" => return trtserver_tool::store::run(args),
+        Some(arg) if arg == "plugin-host" => return child::run(),
         _ => {}
     }
-    plugin::crash_report::install();
+    crash_report::install();
     let env = |name: &str| std::env::var(name).ok();
     let abi = format!("{ABI_MAJOR}.{ABI_MINOR}");
     let start = match config::from_args(std::env::args_os(), &env, &abi) {
@@ -41,7 +42,10 @@ fn run() -> ExitCode {
             return ExitCode::from(exit.code);
         }
     };
-    let backends = |settings: &LogSettings| plugin::set_log_level(settings.plugin_level());
+    let backends = |settings: &LogSettings| {
+        set_log_level(settings.plugin_level());
+        send_log_level(settings.plugin_level());
+    };
     let log = match log::init(&start.settings.log, backends) {
         Ok(log) => log,
         Err(e) => {
@@ -55,5 +59,5 @@ fn run() -> ExitCode {
             Note::Warning(text) => tracing::warn!("{text}"),
         }
     }
-    ExitCode::from(server::run(start.settings, log))
+    ExitCode::from(trtserver_server::run(start.settings, log))
 }

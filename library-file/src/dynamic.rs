@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 const MAX_TABLE: u64 = 64 << 20;
 const SYMBOL: usize = 24;
 
-/// See the module text.
+/// What the dynamic section of a library says: needed libraries, run paths and symbols.
 #[derive(Debug, Default)]
 pub struct Dynamic {
     /// Names of needed libraries.

@@ -12,7 +12,7 @@ use tonic::Status;
 use tonic::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic_prost::ProstDecoder;
 
-/// See the module text.
+/// The codec of a generated service, with requests of type `U` and responses of type `T`.
 pub struct Codec<T, U>(PhantomData<(T, U)>);
 
 impl<T, U> Default for Codec<T, U> {

@@ -53,7 +53,7 @@ void base64_init_decodestate(base64_decodestate *state) {
     state->plainchar = 0;
 }
 
-/* Characters that are no digits are skipped. `step` digits of a group of four have been read. */
+/* Characters that are not digits are skipped. `step` digits of a group of four have been read. */
 int base64_decode_block(const char *code, const int length, char *plain, base64_decodestate *state) {
     char *out = plain;
     for (int i = 0; i < length; i++) {

@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use trtserver::arena::{Arena, Block, Reader};
-use trtserver::plugin::isolated::messages::control_message::Kind;
-use trtserver::plugin::isolated::messages::*;
-use trtserver::plugin::isolated::wire::{Received, Receiver, Sender, pair, split};
-use trtserver::plugin::isolated::work_channel::{WorkReceiver, WorkSender, channel};
-use trtserver::request::DType;
+use trtserver_base::arena::{Arena, Block, Reader};
+use trtserver_isolation::messages::control_message::Kind;
+use trtserver_isolation::messages::*;
+use trtserver_isolation::wire::{Received, Receiver, Sender, pair, split};
+use trtserver_isolation::work_channel::{WorkReceiver, WorkSender, channel};
 use trtserver_proto::v2::ModelConfig;
+use trtserver_request::DType;
 use trtserver_tests::{TIMEOUT, backends, dist};
 
 /// The process and its control connection.
@@ -229,7 +229,8 @@ impl Instance {
     /// Shares a tensor with the child.
     pub fn input(&self, index: u32, shape: &[i64], data: &[u8]) -> Input {
         let block = self.block(data);
-        // SAFETY: as above.
+        // SAFETY: the block belongs to this test, was filled with this many bytes, and lives until
+        // the end of the call.
         let bytes = unsafe { std::slice::from_raw_parts(block.ptr().as_ptr(), data.len()) };
         let shared = self.inputs.share(bytes).unwrap();
         let (offset, bytes, slot) = (shared.offset, data.len() as u64, shared.slot);

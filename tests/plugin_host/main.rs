@@ -7,9 +7,9 @@ mod host;
 use host::{Host, Instance, command, facts};
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
-use trtserver::plugin::isolated::messages::*;
-use trtserver::request::DType;
+use trtserver_isolation::messages::*;
 use trtserver_plugin_api::abi::types::{code, tensor_flags};
+use trtserver_request::DType;
 use trtserver_tests::{probe, scheduled};
 
 #[test]
@@ -17,7 +17,7 @@ fn missing_connection_is_explained() {
     let ended = command().stdin(std::process::Stdio::null()).output().unwrap();
     assert_eq!(ended.status.code(), Some(2));
     let text = String::from_utf8(ended.stderr).unwrap();
-    assert!(text.contains("no connection to a server") && text.contains("isolation=process"));
+    assert!(text.contains("not a connection to a server") && text.contains("isolation=process"));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn tensors_travel_through_shared_memory() {
             vec![instance.message(1, &large, commands), instance.message(2, &large, commands)];
         let offsets: Vec<_> = calls.iter().map(|c| c.inputs[0].offset).collect();
         instance.send(calls);
-        // Of another shape, so it cannot be gathered with the others.
+        // This input has another shape, so it cannot be gathered with the others.
         instance.send(vec![instance.message(3, &[], commands)]);
         let mut responses: Vec<_> = (0..3).map(|_| instance.response()).collect();
         responses.sort_by_key(|a| a.key);

@@ -21,7 +21,7 @@ impl Fakes {
         fakes
     }
 
-    /// The driver; the file of NVML is no library.
+    /// The driver; the file of NVML is not a library.
     pub fn without_nvml() -> Self {
         let fakes = Self::unusable();
         static DRIVER: OnceLock<Vec<u8>> = OnceLock::new();
@@ -48,7 +48,7 @@ impl Fakes {
         fs::write(self.path(name), bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 
-    /// Neither: both files are no libraries, which also hides those of a machine that has them.
+    /// Neither: both files are not libraries, which also hides those of a machine that has them.
     pub fn unusable() -> Self {
         let fakes = Self { folder: folder() };
         for name in ["libcuda.so.1", "libnvidia-ml.so.1"] {

@@ -20,7 +20,7 @@ pub fn batcher(name: &str, max_batch_size: u32, more: &str) -> String {
 }
 
 /// One INT32 in INPUT0; OUTPUT0 is the running sum of the batch position (`slot`) or of the sequence
-/// (`corrid`). BATCH as above.
+/// (`corrid`). Each row of BATCH has the number of rows and requests of the batch.
 pub fn accumulator(name: &str, max_batch_size: u32, accumulate: &str, more: &str) -> String {
     let instances = if more.contains("instance_group") { "" } else { ONE_INSTANCE };
     format!(

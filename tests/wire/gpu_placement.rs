@@ -19,7 +19,7 @@ fn addsub(name: &str) -> Custom {
     Custom::new(name, &(inputs + &outputs)).library("addsub.c", Generation::B)
 }
 
-/// Of a model of [`addsub`].
+/// Checks the result of one request to a model of [`addsub`].
 fn assert_adds(server: &Running, model: &str) {
     let body = json!({ "inputs": [
         { "name": "INPUT0", "datatype": "INT32", "shape": [1, 1], "data": [5] },

@@ -261,7 +261,7 @@ fn metric_of_a_closed_backend_may_return_with_other_labels() {
     assert!(server.stop().success());
 }
 
-/// Those of a model in a process of its own are sums of what it has sent.
+/// Histograms of an isolated model are sums of what its process has sent.
 #[test]
 fn histograms_of_backends_are_on_the_page() {
     let server = Server::new()

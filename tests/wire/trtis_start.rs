@@ -249,7 +249,8 @@ fn model_without_versions_keeps_its_configuration_in_the_status() {
     assert!(server.stop().success());
 }
 
-/// Of v1.x: KIND_MODEL is for TensorFlow, ragged inputs are for custom models. A start line of Triton allows both, see
+/// Rules of v1.x: KIND_MODEL is for TensorFlow, ragged inputs are for custom models. A start line
+/// of Triton allows both, see
 /// `ragged_batching.rs`.
 #[test]
 fn start_line_of_trtis_refuses_what_v1_did_not_have() {

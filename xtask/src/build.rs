@@ -124,6 +124,9 @@ pub fn build(paths: &Paths, debug: bool) -> Result<PathBuf> {
     build_with(paths, debug, &[])
 }
 
+/// What the dev-dependencies of the workspace enable.
+const DEBUG_FEATURES: &str = "trtserver-server/testing,trtserver-model-files/testing";
+
 /// Like [`build`], with additional packages. One cargo command builds all: cargo unifies features of shared dependencies
 /// per command, so a second command could recompile the server.
 pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf> {
@@ -131,8 +134,8 @@ pub fn build_with(paths: &Paths, debug: bool, beside: &[&str]) -> Result<PathBuf
     let mut command = cargo();
     command.current_dir(&paths.root).arg("build");
     if debug {
-        // Same packages as the test step, so that nothing is compiled twice.
-        command.arg("--workspace");
+        // Same packages and features as the test step, so that nothing is compiled twice.
+        command.args(["--workspace", "--features", DEBUG_FEATURES]);
         say("build: debug build of the workspace (a few minutes the first time)");
     } else {
         command.arg("--release");

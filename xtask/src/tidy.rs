@@ -2,13 +2,9 @@
 //!
 //! - Each Rust file begins with a line that says what it is for.
 //! - Sources that authors of backends copy (headers, templates, examples) begin with an SPDX line.
-//! - Parts of `host/src` use each other only as the table in ARCHITECTURE.md allows (`arrows`).
-//! - Files of `host/src` that use each other in a circle are listed in ARCHITECTURE.md with the reason (`circles`).
 //! - Files and functions that ARCHITECTURE.md and its neighbours name exist (`pages`).
 //! - Sections of `docs/protocol` that comments and pages cite exist (`citations`).
 
-mod arrows;
-mod circles;
 mod citations;
 mod pages;
 
@@ -38,7 +34,7 @@ const SPDX: &str = "SPDX-License-Identifier: Apache-2.0";
 
 /// Whether authors of backends copy the file into projects of their own.
 fn is_copied(name: &str) -> bool {
-    let folders = ["plugin-api/include/", "host/src/tool/templates/", "examples/backends/"];
+    let folders = ["plugin-api/include/", "host/tool/src/templates/", "examples/backends/"];
     let sources = [".h", ".hpp", ".c", ".cpp", ".rs", ".py"];
     folders.iter().any(|folder| name.starts_with(folder))
         && sources.iter().any(|ending| name.ends_with(ending))
@@ -50,9 +46,6 @@ fn is_copied(name: &str) -> bool {
 /// The findings, one a line.
 pub fn tidy(paths: &Paths) -> Result<()> {
     let mut findings = Vec::new();
-    let architecture = paths.root.join("ARCHITECTURE.md");
-    let arrows = arrows::Arrows::read(&architecture)?;
-    let mut circles = circles::Circles::default();
     let protocol = citations::Protocol::read(&paths.root.join("docs/protocol"))?;
     let pages = fs::read_dir(&paths.root).into_iter().flatten().flatten().map(|e| e.path());
     let folders = FOLDERS.iter().flat_map(|folder| files(&paths.root.join(folder)));
@@ -72,17 +65,12 @@ pub fn tidy(paths: &Paths) -> Result<()> {
             if !text.starts_with("//!") {
                 findings.push(format!("{name}: the first line must say what the file is for"));
             }
-            if let Ok(inside) = file.strip_prefix(paths.root.join("host/src")) {
-                arrows.check(inside, &name, text, &mut findings);
-                circles.add(inside, text);
-            }
         }
         // Its own tests cite pages that do not exist.
         if !name.ends_with("citations_tests.rs") {
             protocol.check(&name, &text, &mut findings);
         }
     }
-    circles.check(&fs::read_to_string(architecture).unwrap_or_default(), &mut findings);
     pages::check(&paths.root, &mut findings);
     if findings.is_empty() { Ok(()) } else { Err(findings.join("\n  ")) }
 }

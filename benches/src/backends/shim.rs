@@ -16,15 +16,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use trtserver::clock::now_ns;
-use trtserver::error;
-use trtserver::plugin::model::{Instance, Model};
-use trtserver::plugin::{
+use trtserver_base::clock::now_ns;
+use trtserver_base::error;
+use trtserver_base::stats::Execution;
+use trtserver_isolation::ProcessLauncher;
+use trtserver_plugin_host::model::{Instance, Model};
+use trtserver_plugin_host::{
     AdapterOptions, Backends, FrameHold, InstanceFacts, ModelFacts, TensorNames, ViewOptions,
 };
-use trtserver::request::{DType, InferResponse, InputTensor, ResponseSink, Signature};
-use trtserver::stats::Execution;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
+use trtserver_request::{DType, InferResponse, InputTensor, ResponseSink, Signature};
 
 pub const COLUMNS: &[&str] =
     &["shim", "ns a call", "bare library", "added ns", "native plugin", "spread", "target", ""];
@@ -92,7 +93,7 @@ pub fn local(options: &Options, dirs: &[PathBuf], name: &str) -> Result<Backends
     let settings = BTreeMap::from([(name.to_owned(), here)]);
     let adapters =
         AdapterOptions { dirs: vec![options.dist.join("plugins")], ..Default::default() };
-    Backends::open(dirs, &settings, adapters).map_err(|e| e.message)
+    Backends::open(dirs, &settings, adapters, Arc::new(ProcessLauncher)).map_err(|e| e.message)
 }
 
 pub fn compile(folder: &Path, args: &[&str], to: &PathBuf) -> Result<()> {

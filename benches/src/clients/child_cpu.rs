@@ -22,7 +22,7 @@ impl ChildCpu {
     }
 }
 
-/// Of all children that were waited for.
+/// CPU time of all child processes that were waited for.
 pub fn so_far() -> Result<ChildCpu> {
     let stat = std::fs::read_to_string(FILE).map_err(|e| format!("{FILE}: {e}"))?;
     read(&stat).ok_or_else(|| format!("{FILE} has no times of child processes: {stat}"))

@@ -18,11 +18,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use growth_plot::GrowthPlot;
 
-/// Of the CPU time of a request, as models, connections or instances grow.
+/// Largest factor by which the CPU time of a request may grow with models, connections or
+/// instances.
 const MOST_GROWTH: f64 = 1.3;
 /// One frontend per wire: both generations share what is measured here.
 const FRONTENDS: [Frontend; 2] = [Frontend::V2Http, Frontend::V2Grpc];
-/// Of a small tensor.
+/// Bytes of a small tensor.
 const SMALL: usize = 64;
 /// Descriptors of a process besides its connections.
 const OTHER_FILES: usize = 200;

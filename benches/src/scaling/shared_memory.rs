@@ -27,7 +27,7 @@ pub const COLUMNS: &[&str] = &[
     "times req/s",
 ];
 const SIZES: [usize; 2] = [64 << 10, 16 << 20];
-/// Of the region.
+/// Name of the shared-memory region.
 const NAME: &str = "bench";
 
 fn name((frontend, bytes): (Frontend, usize)) -> String {

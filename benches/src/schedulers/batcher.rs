@@ -4,13 +4,13 @@ use super::cpu::{MAX_ADDED_US, thread_cpu};
 use super::steps::step;
 use crate::options::Options;
 use crate::table::{Table, median, verdict};
-use trtserver::request::{InferRequest, Sequence};
-use trtserver::scheduler::batcher::dynamic::DynamicBatcher;
-use trtserver::scheduler::batcher::sequence::SequenceBatcher;
-use trtserver::scheduler::batcher::settings::{
+use trtserver_request::{InferRequest, Sequence};
+use trtserver_scheduler::batcher::dynamic::DynamicBatcher;
+use trtserver_scheduler::batcher::sequence::SequenceBatcher;
+use trtserver_scheduler::batcher::settings::{
     Batching, DynamicSettings, QueuePolicy, SequenceSettings, Strategy,
 };
-use trtserver::scheduler::batcher::{BatchDecision, BatchEntry, Batchable, Wake};
+use trtserver_scheduler::batcher::{BatchDecision, BatchEntry, Batchable, Wake};
 
 pub const COLUMNS: &[&str] = &[
     "batcher",

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use trtserver::request::{InferRequest, Signature};
-use trtserver::scheduler::batcher::settings::{
+use trtserver_request::{InferRequest, Signature};
+use trtserver_scheduler::batcher::settings::{
     Batching, DynamicSettings, SequenceSettings, Strategy,
 };
-use trtserver::scheduler::{Batch, Queue, SchedulingPolicy};
+use trtserver_scheduler::{Batch, Queue, SchedulingPolicy};
 
 pub const COLUMNS: &[&str] =
     &["queue", "CPU µs/req", "submit", "take", "channel", "more", "requests a batch", "target", ""];

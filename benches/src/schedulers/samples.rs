@@ -3,12 +3,12 @@
 use super::steps::step;
 use bytes::Bytes;
 use std::sync::Arc;
-use trtserver::clock::now_ns;
-use trtserver::request::{
+use trtserver_base::clock::now_ns;
+use trtserver_base::stats::{Execution, VersionStats};
+use trtserver_request::{
     DType, DiscardResponses, InferRequest, InputTensor, RequestContext, RequestedOutput, Responder,
     Signature, Sink, TensorSpec,
 };
-use trtserver::stats::{Execution, VersionStats};
 
 /// The signature of a model that echoes 64 bytes.
 pub fn signature() -> Arc<Signature> {
@@ -38,6 +38,7 @@ pub fn request(
         outputs: [RequestedOutput::new(0, 0)].into_iter().collect(),
         stream: None,
         waits: false,
+        wording: trtserver_request::context::ErrorWording::default(),
         used_memory: None,
     };
     InferRequest::new(Responder::new(context, sink), [input].into_iter().collect())

@@ -1,6 +1,6 @@
 //! Requests of sequences in order of submission: sixteen sequences at a time, eight steps each.
 
-use trtserver::request::{CorrelationId, Sequence};
+use trtserver_request::{CorrelationId, Sequence};
 
 /// Concurrent sequences.
 const SIDE_BY_SIDE: u64 = 16;

@@ -91,7 +91,9 @@ impl AddSub {
             )
         };
         self.done(status)?;
-        // SAFETY: as above. The library wrote through the values, so these are read through raw pointers.
+        // SAFETY: the run is over, so nothing else accesses the four blocks of 16 values, which
+        // this object owns. The library wrote through the values, so they are read through raw
+        // pointers.
         let read = |tensor: usize, i: usize| unsafe {
             ptr::read_volatile(self.memory[tensor].as_ptr().add(i))
         };
@@ -107,7 +109,8 @@ impl AddSub {
         // SAFETY: a status that is not null is ours until it is released; its text is a string within it.
         let text = unsafe { CStr::from_ptr(((*self.api).GetErrorMessage)(status.0)) };
         let text = format!("ONNX Runtime: {}", text.to_string_lossy());
-        // SAFETY: as above, and it is not used again.
+        // SAFETY: the status is not null and ours; it is released once, and its text is copied
+        // before.
         unsafe { ((*self.api).ReleaseStatus)(status.0) };
         Err(text)
     }

@@ -78,7 +78,7 @@ enum {
   TRTC_KIND_RESPONSE = 4,
   /* An argument is invalid; nothing was sent. */
   TRTC_KIND_ARGUMENT = 5,
-  /* A file cannot be read or is no picture. */
+  /* A file cannot be read or is not a picture. */
   TRTC_KIND_FILE = 6,
   /* A defect of the library. */
   TRTC_KIND_INTERNAL = 7

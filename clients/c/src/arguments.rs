@@ -20,7 +20,7 @@ pub unsafe fn text<'a>(text: *const c_char, what: &str) -> Outcome<&'a str> {
 /// A string that may be NULL.
 ///
 /// # Safety
-/// As [`text`].
+/// The conditions of [`text`].
 pub unsafe fn optional_text<'a>(text: *const c_char, what: &str) -> Outcome<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
@@ -118,7 +118,8 @@ pub unsafe fn data(data: *const u8, size: usize, take: Take<'_>, what: &str) -> 
     })
 }
 
-/// A deadline of a call: `Some(None)` is none, `None` that of the settings.
+/// The deadline of a call: `Some(None)` means no deadline, `None` means the deadline of the
+/// settings.
 pub fn deadline(deadline_us: u64) -> Option<Option<Duration>> {
     match deadline_us {
         0 => None,

@@ -34,7 +34,8 @@ pub struct RawSettings {
 /// `raw` is NULL or points to settings as the header describes them.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
 pub unsafe fn settings(raw: *const RawSettings) -> Outcome<Settings> {
-    // SAFETY: the contract of this function, here and below.
+    // SAFETY: every block of this function rests on its contract: the caller passes NULL or
+    // settings whose pointers are as the header describes them.
     let raw = unsafe { structure(raw, "settings") }?;
     let mut settings = Settings::new(unsafe { text(raw.url, "the URL") }?);
     settings.protocol = match raw.protocol {
@@ -63,9 +64,9 @@ pub unsafe fn headers(headers: *const Header, count: usize) -> Outcome<Vec<(Stri
     // SAFETY: the contract of this function.
     let headers = unsafe { array(headers, count, "headers") }?;
     let pair = |header: &Header| {
-        // SAFETY: as above.
+        // SAFETY: the caller of this function promises headers whose name is NULL or a C string.
         let name = unsafe { text(header.name, "the name of a header") }?;
-        // SAFETY: as above.
+        // SAFETY: the caller of this function promises headers whose value is NULL or a C string.
         let value = unsafe { text(header.value, "the value of a header") }?;
         Ok((name.to_owned(), value.to_owned()))
     };

@@ -64,7 +64,7 @@ struct Slice {
 
 // SAFETY: the memory is only read, and it stays valid by the contract of `Borrow::bytes`.
 unsafe impl Send for Slice {}
-// SAFETY: as above.
+// SAFETY: threads only read the memory, and the caller of `Borrow::bytes` keeps it valid.
 unsafe impl Sync for Slice {}
 
 impl AsRef<[u8]> for Slice {

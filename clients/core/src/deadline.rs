@@ -14,7 +14,8 @@ pub const DEADLINE_VARIABLE: &str = "TRTSERVER_CLIENT_DEADLINE";
 /// The deadline of the calls of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deadline {
-    /// That of the environment variable [`DEADLINE_VARIABLE`], otherwise [`DEFAULT_DEADLINE`] and [`DEFAULT_LOAD_DEADLINE`].
+    /// The deadline in the environment variable [`DEADLINE_VARIABLE`], otherwise
+    /// [`DEFAULT_DEADLINE`] and [`DEFAULT_LOAD_DEADLINE`].
     #[default]
     Usual,
     After(Duration),
@@ -28,11 +29,11 @@ impl From<Option<Duration>> for Deadline {
     }
 }
 
-/// A deadline by the kind of call; `None` is none.
+/// A deadline for each kind of call; `None` means no deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub call: Option<Duration>,
-    /// Of calls that load or unload a model.
+    /// Deadline of calls that load or unload a model.
     pub load: Option<Duration>,
 }
 

@@ -77,7 +77,7 @@ pub struct Tls {
 }
 
 impl fmt::Debug for Tls {
-    /// Without the key.
+    /// Shows all fields except the private key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls")
             .field("authorities", &self.authorities.is_some())
@@ -154,7 +154,7 @@ impl Settings {
     /// The limit of a call that gives none; calls that load or unload a model may have a longer one.
     ///
     /// # Errors
-    /// The environment variable of the usual deadline is no number.
+    /// The environment variable of the usual deadline is not a number.
     pub fn call_deadline(&self) -> Result<Option<Duration>> {
         Ok(self.deadline.limits()?.call)
     }

@@ -9,7 +9,7 @@ macro_rules! client_methods {
             Self { deadline, load_deadline: deadline, ..self.clone() }
         }
 
-        /// For calls that load or unload a model.
+        /// The same client with the deadline of calls that load or unload a model.
         pub(crate) fn loading(&self) -> Self {
             Self { deadline: self.load_deadline, ..self.clone() }
         }

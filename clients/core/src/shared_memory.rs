@@ -19,14 +19,15 @@ pub struct Region {
 
 // SAFETY: the mapping is memory that any thread may access; `Region` gives it out as raw pointers and copies only.
 unsafe impl Send for Region {}
-// SAFETY: as above.
+// SAFETY: a shared `Region` gives out raw pointers and copies; code that follows a pointer
+// synchronises the access.
 unsafe impl Sync for Region {}
 
 impl Region {
     /// Creates the object, filled with zeros. A leading `/` of the key is optional.
     ///
     /// # Errors
-    /// The key exists already, or is none; there is no memory.
+    /// An object of this key exists already, the key is not valid, or there is no memory.
     pub fn create(key: &str, byte_size: usize) -> Result<Self> {
         let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
         let file = shm::open(name(key).as_str(), flags, Mode::RUSR | Mode::WUSR)
@@ -42,7 +43,7 @@ impl Region {
     /// Maps an object that exists.
     ///
     /// # Errors
-    /// There is none, or it is smaller.
+    /// The object does not exist, or is smaller than `byte_size`.
     pub fn open(key: &str, byte_size: usize) -> Result<Self> {
         let file = shm::open(name(key).as_str(), shm::OFlags::RDWR, Mode::empty())
             .map_err(|e| failed("open", key, e))?;
@@ -95,7 +96,7 @@ impl Region {
         Ok(())
     }
 
-    /// A copy of what is there now.
+    /// A copy of the current content of the region.
     ///
     /// # Errors
     /// The range is not in the region.

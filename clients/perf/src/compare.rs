@@ -94,11 +94,11 @@ pub fn points(before: &Value, after: &Value, tolerance: f64) -> Vec<(Verdict, St
 /// A report of two results, and whether the second is worse anywhere.
 ///
 /// # Errors
-/// They are no results, or have no load in common.
+/// They are not results, or have no load in common.
 pub fn results(before: &Value, after: &Value, tolerance: f64) -> Result<(String, bool), String> {
     let list = |json: &Value, which: &str| {
         let results = json["results"].as_array().cloned();
-        results.ok_or_else(|| format!("the {which} file is no result of --json"))
+        results.ok_or_else(|| format!("the {which} file is not a result of --json"))
     };
     let (old, new) = (list(before, "first")?, list(after, "second")?);
     let (mut out, mut worse, mut compared) = (String::new(), false, 0);

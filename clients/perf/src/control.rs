@@ -108,7 +108,7 @@ impl Control {
     /// Starts or stops the profiler of a v1 server.
     ///
     /// # Errors
-    /// The server refuses, or is none of v1.
+    /// The server refuses, or is a v2 server, which has no profiler calls.
     pub fn profile(&self, start: bool) -> Result<(), String> {
         match (&self.client, start) {
             (Client::V1(client), true) => self.call(client.start_profile()).map(drop),

@@ -104,9 +104,9 @@ fn wrong_json_is_refused_with_its_place() {
         (json!({ "data": [{ "A": [1] }] }), "Expected: 2, Got: 1"),
         (
             json!({ "data": [{ "A": [1, 2] }, { "A": [1, 256] }] }),
-            "256 is no value of type UINT8 ( Location stream id: 0, step id: 1)",
+            "256 is not a value of type UINT8 ( Location stream id: 0, step id: 1)",
         ),
-        (json!({ "data": [{ "A": [1, "x"] }] }), "no value of type UINT8"),
+        (json!({ "data": [{ "A": [1, "x"] }] }), "not a value of type UINT8"),
         (json!({ "data": [{ "A": { "b64": 4 } }] }), "should be of type string"),
         (json!({ "data": [{ "A": { "b64": "AAAA" } }] }), "Expected: 2 bytes, Got: 3 bytes"),
         (json!({ "data": [{ "A": { "b64": "?" } }] }), "invalid base64"),

@@ -180,7 +180,7 @@ fn trial(
 ) -> Result<Trial, NoWindow> {
     let mut engine = target.load(&settings.range, value)?;
     let (mut trials, mut windows) = (Trials::default(), Vec::new());
-    // Of requests outside of the windows.
+    // Failures of requests outside of the windows.
     let mut outside = Failures::default();
     let stable = loop {
         let window =

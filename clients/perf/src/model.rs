@@ -8,7 +8,7 @@ pub struct Tensor {
     pub name: String,
     /// As v2 names it, such as FP32 or BYTES.
     pub datatype: String,
-    /// Of one batch item; -1 where any size goes.
+    /// Shape of one batch item; -1 where any size is allowed.
     pub shape: Vec<i64>,
 }
 

@@ -89,8 +89,8 @@ impl Progress {
     }
 }
 
-/// A reader that went away is no reason to stop: files are still written, and the exit code tells the outcome. The macros of the
-/// standard library would panic.
+/// A reader that went away is not a reason to stop: files are still written, and the exit code
+/// tells the outcome. The macros of the standard library would panic.
 pub fn to_stdout(text: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

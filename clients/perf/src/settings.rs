@@ -83,7 +83,7 @@ pub struct Settings {
     pub generation: Generation,
     pub protocol: Protocol,
     pub servers: Vec<Server>,
-    /// Of the servers that are asked over TLS.
+    /// TLS settings of the servers that are reached over TLS.
     pub tls: Tls,
     pub models: Vec<String>,
     /// Empty: the server chooses.

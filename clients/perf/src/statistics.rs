@@ -72,7 +72,7 @@ impl ServerStats {
     }
 
     /// # Errors
-    /// As [`Self::of_v1`].
+    /// The errors of [`Self::of_v1`].
     pub fn of_v2(
         model: &str,
         version: &str,

@@ -70,7 +70,7 @@ impl Window {
     /// Requests that end within the centred window count.
     ///
     /// # Errors
-    /// There is none.
+    /// No request ended within the window, or all failed.
     pub fn new(
         taken: Taken,
         length: u64,

@@ -52,7 +52,7 @@ def main():
     flags = program.parse(parser)
 
     model = "simple_dyna_sequence" if flags.dyna else "simple_sequence"
-    # Zero is no correlation id.
+    # Zero is not a correlation id.
     ids = [1000 + 2 * flags.offset, 1001 + 2 * flags.offset]
     streams = InferContext(flags.url, ProtocolType.GRPC, model, -1, flags.verbose, ids[0], streaming=True)
     sequences = steps(0, 1), steps(100, -1)

@@ -121,7 +121,7 @@ class Calls:
         try:
             return json.loads(data)
         except ValueError as error:
-            raise InvalidResponse(f"{name[3:]}: the response is no JSON: {error}") from None
+            raise InvalidResponse(f"{name[3:]}: the response is not JSON: {error}") from None
 
     def _parsed(self, parse: Callable[[Any], T], name: str, *arguments: Any) -> T:
         given = self._json(name, *arguments)

@@ -83,7 +83,7 @@ class Client(Calls):
     def stream(self, *, deadline: Deadline = None) -> Stream:
         """Opens a stream (gRPC only), over which a request may have any number of responses.
 
-        `deadline` limits the whole stream; None is no limit.
+        `deadline` limits the whole stream; None means no limit.
         """
         return Stream(self, deadline)
 

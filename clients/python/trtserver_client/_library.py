@@ -568,7 +568,7 @@ def parameter(name: str, value: Any) -> Parameter:
     Raises
     ------
     TypeError
-        The value is no bool, int, str or float.
+        The value is not a bool, int, str or float.
     """
     if isinstance(value, bool):
         return Parameter(encoded(name), PARAMETER_BOOL, int(value), 0.0, None)

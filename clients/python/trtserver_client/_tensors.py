@@ -81,7 +81,7 @@ def object_array(strings: List[bytes], shape: Tuple[int, ...]) -> np.ndarray:
 def check_size(size: int, shape: Tuple[int, ...], dtype: np.dtype) -> None:
     """Raises ValueError unless a tensor has the bytes that its shape and type need: it is read in place."""
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size:
-        raise ValueError(f"{size} bytes are no tensor of shape {list(shape)} and type {dtype}")
+        raise ValueError(f"{size} bytes are not a tensor of shape {list(shape)} and type {dtype}")
 
 
 class Memory:

@@ -114,7 +114,7 @@ class AsyncClient:
     def stream(self, *, deadline: Deadline = None) -> AsyncStream:
         """Opens a stream (gRPC only) as an asynchronous context manager.
 
-        `deadline` limits the whole stream; None is no limit.
+        `deadline` limits the whole stream; None means no limit.
         """
         return AsyncStream(self._calls, deadline)
 

@@ -53,7 +53,7 @@ typedef struct trts_metrics_extension {
 typedef struct trts_histograms_extension {
   uint64_t size;
   /* Creates a histogram, as metric_new does; bounds are the upper bounds of its buckets, ascending,
-   * without the infinite one. Those of a family are equal. */
+   * without the infinite one. All histograms of a family have the same bounds. */
   trts_error *(*histogram_new)(trts_scope *scope, trts_str name, trts_str help, const trts_param *labels,
                                uint32_t n_labels, const double *bounds, uint32_t n_bounds, trts_metric **out);
 } trts_histograms_extension;

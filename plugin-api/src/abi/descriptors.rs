@@ -174,7 +174,7 @@ pub struct BackendInfo {
     pub default_files: *const Str,
     /// That `get_extension` of the backend table returns.
     pub extensions: *const Extension,
-    /// Of the host; a host without one refuses to load the backend.
+    /// Extensions that the backend requires of the host; a host that lacks one refuses to load it.
     pub required_extensions: *const Extension,
     pub n_platforms: u32,
     pub n_extensions: u32,

@@ -88,7 +88,7 @@ pub struct HistogramsExtension {
     /// sizeof, as the host was built.
     pub size: u64,
     /// Creates a histogram, as `metric_new` does; `bounds` are the upper bounds of its buckets, ascending, without the infinite one.
-    /// Those of a family are equal.
+    /// All histograms of a family have the same bounds.
     pub histogram_new: unsafe extern "C" fn(
         scope: *mut Scope,
         name: Str,

@@ -51,7 +51,8 @@ pub mod send_flags {
     pub const NO_WAIT: u32 = 2;
 }
 
-/// See the module text for the rules common to all entries. Immutable; valid for the life of the process.
+/// Functions that the host offers to backends; the module states the rules that all entries share.
+/// Immutable; valid for the life of the process.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct HostTable {

@@ -46,7 +46,8 @@ impl<'a> Batch<'a> {
 
     /// Sum of the requests' batch sizes.
     pub fn rows(&self) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the host keeps the batch valid during `execute`, and this object does not outlive
+        // that.
         unsafe { (*self.raw).rows as usize }
     }
 
@@ -69,22 +70,22 @@ impl<'a> Batch<'a> {
     }
 
     pub fn mark_exec_start(&self) {
-        // SAFETY: as in `set_times`.
+        // SAFETY: only the executing thread writes the times, and this type stays on that thread.
         unsafe { (*self.raw).exec_start_ns = self.now_ns() }
     }
 
     pub fn mark_compute_start(&self) {
-        // SAFETY: as in `set_times`.
+        // SAFETY: only the executing thread writes the times, and this type stays on that thread.
         unsafe { (*self.raw).compute_start_ns = self.now_ns() }
     }
 
     pub fn mark_compute_end(&self) {
-        // SAFETY: as in `set_times`.
+        // SAFETY: only the executing thread writes the times, and this type stays on that thread.
         unsafe { (*self.raw).compute_end_ns = self.now_ns() }
     }
 
     pub fn mark_exec_end(&self) {
-        // SAFETY: as in `set_times`.
+        // SAFETY: only the executing thread writes the times, and this type stays on that thread.
         unsafe { (*self.raw).exec_end_ns = self.now_ns() }
     }
 }

@@ -350,7 +350,7 @@ impl InstanceContext {
     pub fn profiles(&self) -> impl ExactSizeIterator<Item = &str> {
         // SAFETY: the descriptor is valid as long as `self`.
         let all: &[Str] = unsafe { slice_of(self.raw.profiles, self.raw.n_profiles.into()) };
-        // SAFETY: as above.
+        // SAFETY: the host keeps the texts of the descriptor valid as long as the descriptor.
         all.iter().map(|text| unsafe { text_of(*text) })
     }
 
@@ -359,7 +359,7 @@ impl InstanceContext {
         // SAFETY: the descriptor is valid as long as `self`.
         let all: &[SecondaryDevice] =
             unsafe { slice_of(self.raw.secondary, self.raw.n_secondary.into()) };
-        // SAFETY: as above.
+        // SAFETY: the host keeps the texts of the descriptor valid as long as the descriptor.
         all.iter().map(|device| (unsafe { text_of(device.kind) }, device.id))
     }
 

@@ -16,7 +16,7 @@ pub struct Stream(*mut u8);
 
 // SAFETY: a driver handle may be used from any thread.
 unsafe impl Send for Stream {}
-// SAFETY: as above.
+// SAFETY: the driver accepts calls with one stream from several threads at once.
 unsafe impl Sync for Stream {}
 
 impl Stream {
@@ -147,7 +147,7 @@ pub struct Event {
 
 // SAFETY: the host accepts calls with an event from any thread.
 unsafe impl Send for Event {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one event from several threads at once.
 unsafe impl Sync for Event {}
 
 impl Event {
@@ -159,7 +159,8 @@ impl Event {
 
     /// Makes later work of the stream wait for the event. Does not block this thread.
     pub fn wait(&self, stream: Stream) -> Result<(), Error> {
-        // SAFETY: as in `record`.
+        // SAFETY: the event is valid until it is dropped, and the stream by the promise of
+        // `Stream::from_raw`.
         unsafe { Error::take(self.host, (self.extension.event_wait)(self.raw, stream.0)) }
     }
 

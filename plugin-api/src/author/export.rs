@@ -294,7 +294,8 @@ unsafe extern "C" fn cancel<B: Backend>(instance: *mut InstanceHandle, responder
             Ok(())
         });
         if let Err(error) = done {
-            // SAFETY: as above.
+            // SAFETY: the handle is open during this call; the scope is `Sync`, and the cell beside
+            // it is not accessed.
             unsafe { &(*open).scope }.error(format_args!("{error}"));
         }
     }

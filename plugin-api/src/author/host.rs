@@ -19,7 +19,7 @@ pub(crate) struct Host(&'static HostTable);
 
 // SAFETY: the table never changes, and its entries may be called from any thread.
 unsafe impl Send for Host {}
-// SAFETY: as above.
+// SAFETY: the table never changes, and any number of threads may call its entries at once.
 unsafe impl Sync for Host {}
 
 impl Host {
@@ -148,7 +148,7 @@ pub(crate) unsafe fn text_of<'a>(text: Str) -> &'a str {
 }
 
 /// # Safety
-/// As [`bytes_of`].
+/// The conditions of [`bytes_of`].
 pub(crate) unsafe fn blob_of<'a>(bytes: Bytes) -> &'a [u8] {
     // SAFETY: passed on to the caller.
     unsafe { bytes_of(bytes.p, bytes.n) }

@@ -227,7 +227,8 @@ impl View<'_> {
         // SAFETY: the outputs are valid during the call of the handler.
         let outputs = unsafe { slice_of(raw.outputs, raw.n_outputs.into()) };
         let output = |o: &NestedOutput| {
-            // SAFETY: as above.
+            // SAFETY: the host keeps names, shapes and data of the outputs valid during the call of
+            // the handler.
             let (name, shape, data) = unsafe {
                 (
                     text_of(o.name).to_owned(),
@@ -237,7 +238,7 @@ impl View<'_> {
             };
             (name, Dtype::from_abi(o.dtype), shape, data)
         };
-        // SAFETY: as above.
+        // SAFETY: the host keeps the parameters valid during the call of the handler.
         let params = unsafe { Params::new(slice_of(raw.params, raw.n_params.into())) };
         let text = |value: Value<'_>| match value {
             Value::Text(text) => text.to_owned(),
@@ -272,7 +273,7 @@ pub struct InferenceCall {
 struct Raw(*mut inference::Nested);
 // SAFETY: the host accepts calls with it from any thread.
 unsafe impl Send for Raw {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one nested request from several threads at once.
 unsafe impl Sync for Raw {}
 
 impl InferenceCall {

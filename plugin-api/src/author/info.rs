@@ -103,7 +103,7 @@ pub(crate) struct OwnedBackendInfo {
 
 // SAFETY: immutable after construction; the pointers go to its own heap blocks.
 unsafe impl Send for OwnedBackendInfo {}
-// SAFETY: as above.
+// SAFETY: the object owns all that its pointers lead to and never changes it, so threads only read.
 unsafe impl Sync for OwnedBackendInfo {}
 
 impl OwnedBackendInfo {

@@ -135,7 +135,7 @@ struct Metric {
 struct MetricPtr(*mut extensions::Metric);
 // SAFETY: the host accepts calls with a metric from any thread.
 unsafe impl Send for MetricPtr {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one metric from several threads at once.
 unsafe impl Sync for MetricPtr {}
 
 impl Metric {

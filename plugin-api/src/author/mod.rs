@@ -56,7 +56,8 @@ pub use value::{Params, Value};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A framework. See the module text for lifetimes and threads.
+/// A framework, from which models are opened; shared by threads, and open until its last model is
+/// closed.
 pub trait Backend: Sized + Send + Sync + 'static {
     type Model: Model<Backend = Self>;
 
@@ -70,9 +71,9 @@ pub trait Backend: Sized + Send + Sync + 'static {
         String::new()
     }
 
-    /// Those of the instance kinds in [`Backend::INFO`] that it opens on this machine, if its framework decides. Called after
-    /// `open`. `KIND_AUTO` chooses among them. A configuration that names another kind of `INFO` reaches [`Model::open`],
-    /// which refuses it with the reason.
+    /// The instance kinds of [`Backend::INFO`] that the backend opens on this machine, if its
+    /// framework decides. Called after `open`. `KIND_AUTO` chooses among them. A configuration that
+    /// names another kind of `INFO` reaches [`Model::open`], which refuses it with the reason.
     fn instance_kinds(&self) -> &'static [Kind] {
         Self::INFO.instance_kinds
     }

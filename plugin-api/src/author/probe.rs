@@ -45,7 +45,7 @@ impl<'a> ModelProbe<'a> {
         // SAFETY: the promise of `new`.
         let all: &'a [abi::extensions::DirEntry] =
             unsafe { slice_of(self.0.entries, self.0.n_entries.into()) };
-        // SAFETY: as above.
+        // SAFETY: the caller of `new` promises that the entries and their names are valid for `'a`.
         all.iter().map(|e| DirEntry { name: unsafe { text_of(e.name) }, is_dir: e.is_dir != 0 })
     }
 

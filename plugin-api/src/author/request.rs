@@ -56,9 +56,9 @@ impl<'a> Request<'a> {
     }
 
     pub fn input(self, name: &str) -> Option<Tensor<'a>> {
-        // SAFETY: as above.
+        // SAFETY: the host keeps the names of the inputs valid for `'a`.
         let named = |raw: &&abi::types::Tensor| unsafe { bytes_of(raw.name.p, raw.name.n) } == name.as_bytes();
-        // SAFETY: as above.
+        // SAFETY: the host keeps the request and its inputs valid for `'a`.
         self.raw_inputs().iter().find(named).map(|raw| unsafe { Tensor::new(raw) })
     }
 

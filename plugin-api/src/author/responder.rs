@@ -126,7 +126,8 @@ impl Responder {
             super::host::slice_of(request.requested_outputs, request.n_requested_outputs.into())
         };
         let requested = requested.iter().map(|output: &RequestedOutput| {
-            // SAFETY: as above.
+            // SAFETY: the host keeps the names of the requested outputs valid as long as the
+            // request.
             let name = OwnedText::new(unsafe { text_of(output.name) });
             let requested = RequestedOutput { name: name.get(), ..*output };
             names.push(name);

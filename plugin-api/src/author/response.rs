@@ -254,13 +254,13 @@ impl<'a> Response<'a> {
         let error = unsafe { (self.host.response_send)(self.raw, send_flags::NO_WAIT, none, now) };
         // SAFETY: null or an error that this function owns.
         if !error.is_null() && unsafe { (self.host.error_code)(error) } == code::EXHAUSTED {
-            // SAFETY: as above.
+            // SAFETY: the error is not null and owned by this function, which frees it once.
             unsafe { (self.host.error_free)(error) };
             return Ok(Some(self));
         }
         let this = std::mem::ManuallyDrop::new(self);
         this.state.set_responding(false);
-        // SAFETY: as above.
+        // SAFETY: the error is null or owned by this function, which passes it on once.
         unsafe { Error::take(this.host, error) }.map(|()| None)
     }
 

@@ -25,7 +25,7 @@ struct Inner {
 struct Raw(*mut abi::types::Scope);
 // SAFETY: the host accepts calls with a scope from any thread.
 unsafe impl Send for Raw {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one scope from several threads at once.
 unsafe impl Sync for Raw {}
 
 static OFF: AtomicU32 = AtomicU32::new(0);

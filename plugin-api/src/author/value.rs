@@ -154,8 +154,9 @@ impl<'a> Params<'a> {
     /// The integer of that name, if present. Fails when the value is not an integer.
     pub fn integer(self, key: &str) -> Result<Option<i64>, Error> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let wrong =
-            || Error::invalid(format_args!("parameter '{key}' is {value}, which is no integer"));
+        let wrong = || {
+            Error::invalid(format_args!("parameter '{key}' is {value}, which is not an integer"))
+        };
         value.to_i64().map(Some).ok_or_else(wrong)
     }
 }

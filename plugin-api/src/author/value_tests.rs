@@ -7,9 +7,12 @@ fn integer_accepts_numbers_and_numeric_text() {
     for (value, want) in [
         (Value::Int(-3), Ok(Some(-3))),
         (Value::Text(" 7 "), Ok(Some(7))),
-        (Value::Text("soon"), Err("parameter 'k' is 'soon', which is no integer")),
-        (Value::Double(1.5), Err("parameter 'k' is 1.5, which is no integer")),
-        (Value::Uint(u64::MAX), Err("parameter 'k' is 18446744073709551615, which is no integer")),
+        (Value::Text("soon"), Err("parameter 'k' is 'soon', which is not an integer")),
+        (Value::Double(1.5), Err("parameter 'k' is 1.5, which is not an integer")),
+        (
+            Value::Uint(u64::MAX),
+            Err("parameter 'k' is 18446744073709551615, which is not an integer"),
+        ),
     ] {
         value.with_param("k", |param| {
             // SAFETY: the parameter is alive during the call.

@@ -68,7 +68,7 @@ pub(crate) struct OpenBackend {
 
 // SAFETY: by the interface any thread may use an open backend.
 unsafe impl Send for OpenBackend {}
-// SAFETY: as above.
+// SAFETY: by the interface several threads may use one open backend at once.
 unsafe impl Sync for OpenBackend {}
 
 impl Drop for OpenBackend {
@@ -90,7 +90,7 @@ impl Backend {
     /// Opens a backend under `name` with settings as of `--backend-config`. `dir` is said to hold its file.
     ///
     /// # Errors
-    /// The backend's.
+    /// The backend returns an error.
     pub fn open(
         table: &'static BackendTable,
         name: &str,
@@ -143,7 +143,7 @@ impl Backend {
     /// As [`Backend::open_model`], with the state from a completion of the same configuration if the backend offers that.
     ///
     /// # Errors
-    /// The backend's, of the completion or of the model.
+    /// The backend refuses the completion or the model.
     pub fn open_completed_model(&self, spec: &ModelSpec) -> Result<Model, Failure> {
         let completed = self.completed(spec).transpose()?;
         self.open_with(spec, completed.as_ref().map_or(null_mut(), |(_, state)| state.state))
@@ -173,7 +173,7 @@ impl Backend {
     }
 
     /// # Errors
-    /// The backend's.
+    /// The backend returns an error.
     pub fn open_model(&self, spec: &ModelSpec) -> Result<Model, Failure> {
         self.open_with(spec, null_mut())
     }
@@ -218,7 +218,7 @@ pub(crate) struct OpenModel {
 
 // SAFETY: by the interface any thread may use an open model.
 unsafe impl Send for OpenModel {}
-// SAFETY: as above.
+// SAFETY: by the interface several threads may use one open model at once.
 unsafe impl Sync for OpenModel {}
 
 impl OpenModel {
@@ -243,7 +243,7 @@ impl Model {
     /// Opens an instance, on a thread of its own.
     ///
     /// # Errors
-    /// The backend's.
+    /// The backend returns an error.
     pub fn open_instance(&self, spec: &InstanceSpec) -> Result<Instance, Failure> {
         Instance::open(self.0.clone(), spec)
     }

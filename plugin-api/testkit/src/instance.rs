@@ -136,7 +136,8 @@ impl Drop for Turn<'_> {
 
 // SAFETY: the handle is used on the instance's thread, but for `cancel`, which any thread may call.
 unsafe impl Send for Instance {}
-// SAFETY: as above.
+// SAFETY: only the instance's thread passes the handle to the backend, except to `cancel`, which
+// any thread may call at any time.
 unsafe impl Sync for Instance {}
 
 /// Instances open one at a time unless the backend allows more.

@@ -212,7 +212,8 @@ pub(crate) struct ModelDescriptor {
 
 // SAFETY: what the pointers lead to is owned by the descriptor and not changed.
 unsafe impl Send for ModelDescriptor {}
-// SAFETY: as above.
+// SAFETY: the descriptor owns all that its pointers lead to and never changes it, so threads only
+// read.
 unsafe impl Sync for ModelDescriptor {}
 
 impl ModelDescriptor {
@@ -267,7 +268,8 @@ pub(crate) struct InstanceDescriptor {
     _name: CString,
 }
 
-// SAFETY: as for `ModelDescriptor`.
+// SAFETY: the descriptor owns all that its pointers lead to, which moves to the other thread with
+// it.
 unsafe impl Send for InstanceDescriptor {}
 
 impl InstanceDescriptor {

@@ -16,7 +16,7 @@ use trtserver_plugin_api::abi::extensions::{
 /// directory; `None` if the default file of the platform decides, and without the extension.
 ///
 /// # Errors
-/// The backend's: why there is none.
+/// The backend says why the directory holds no model.
 ///
 /// # Panics
 /// The directory cannot be read.

@@ -44,7 +44,8 @@ pub struct Request {
     pub cancelled: bool,
     /// CLOCK_MONOTONIC nanoseconds; 0 = none.
     pub deadline_ns: u64,
-    /// Outputs that do not fit the model are refused, but are no violation. For requests that are wrong themselves.
+    /// Outputs that do not fit the model are refused, but are not a violation. For requests that
+    /// are wrong themselves.
     pub unchecked: bool,
 }
 

@@ -52,7 +52,7 @@ impl Files {
     /// Both nets: the initialization net and the predict net.
     ///
     /// # Errors
-    /// A file cannot be read, or is no net. Names it.
+    /// A file cannot be read, or is not a net. Names it.
     pub fn read(&self, model: &str) -> Result<(NetDef, NetDef), Fault> {
         Ok((read(model, &self.init)?, read(model, &self.predict)?))
     }

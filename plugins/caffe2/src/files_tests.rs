@@ -32,7 +32,7 @@ fn the_damaged_file_is_named() {
     std::fs::write(dir.path().join("init_model.netdef"), &net[..3]).unwrap();
     let files = Files::find("M", "", |name| Ok(dir.path().join(name))).unwrap();
     let text = files.read("M").unwrap_err().text;
-    assert!(text.contains("/init_model.netdef: it is no binary NetDef"), "{text}");
+    assert!(text.contains("/init_model.netdef: it is not a binary NetDef"), "{text}");
     let huge = std::fs::File::create(dir.path().join("init_model.netdef")).unwrap();
     huge.set_len(3 << 30).unwrap();
     let text = files.read("M").unwrap_err().text;

@@ -17,14 +17,14 @@ const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/netdef.bin"
 /// Nesting of messages in a text; the binary form has the same limit.
 const MAX_DEPTH: usize = 100;
 
-/// Reads a net: binary, else text, as Caffe2 does. The beginning of a text is no binary message.
+/// Reads a net: binary, else text, as Caffe2 does. The beginning of a text is not a binary message.
 ///
 /// # Errors
-/// Why it is none.
+/// The bytes are not a net; says why.
 pub fn read(bytes: &[u8]) -> Result<NetDef, String> {
     NetDef::decode(bytes).or_else(|error| match std::str::from_utf8(bytes) {
         Ok(text) if is_text(text) => read_text(text),
-        _ => Err(format!("it is no binary NetDef: {error}")),
+        _ => Err(format!("it is not a binary NetDef: {error}")),
     })
 }
 
@@ -37,7 +37,7 @@ fn read_text(text: &str) -> Result<NetDef, String> {
     if depth(text) > MAX_DEPTH {
         return Err(format!("its text is nested more than {MAX_DEPTH} levels deep"));
     }
-    let wrong = |error: &dyn std::fmt::Display| format!("it is no NetDef in text form: {error}");
+    let wrong = |error: &dyn std::fmt::Display| format!("it is not a NetDef in text form: {error}");
     let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|error| wrong(&error))?;
     let net = pool.get_message_by_name("caffe2.NetDef").ok_or_else(|| wrong(&"no descriptor"))?;
     let message = DynamicMessage::parse_text_format(net, text).map_err(|error| wrong(&error))?;

@@ -24,9 +24,9 @@ fn text_and_binary_are_the_same_net() {
 #[test]
 fn errors_say_which_form_was_read() {
     let error = |bytes: &[u8]| read(bytes).unwrap_err();
-    assert!(error(b"op { unknown: 1 }").starts_with("it is no NetDef in text form: "));
+    assert!(error(b"op { unknown: 1 }").starts_with("it is not a NetDef in text form: "));
     let net = read(TEXT.as_bytes()).unwrap().encode_to_vec();
-    assert!(error(&net[..net.len() - 1]).starts_with("it is no binary NetDef: "));
+    assert!(error(&net[..net.len() - 1]).starts_with("it is not a binary NetDef: "));
 }
 
 #[test]

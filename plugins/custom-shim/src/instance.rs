@@ -96,7 +96,8 @@ impl Handle {
     fn execute(&self, generation: Generation, payloads: &mut Payloads, n: u32) -> c_int {
         let next_input =
             if generation.has_hints() { get_next_input } else { get_next_input_without_hint };
-        // SAFETY: as above; the payloads are valid until this returns.
+        // SAFETY: the function has the type of the generation, and the context comes from
+        // `initialize`. The payloads are valid until this returns.
         unsafe {
             match self.entries.execute {
                 Execute::A(f) => f(self.context, n, payloads.array_a(), next_input, get_output_a),

@@ -7,7 +7,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;
 
-/// Of generation A.
+/// Payload of generation A: one request of an execution.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PayloadA {
@@ -20,7 +20,7 @@ pub struct PayloadA {
     pub error_code: c_int,
 }
 
-/// Of all later generations.
+/// Payload of all later generations: one request of an execution.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Payload {

@@ -282,7 +282,7 @@ impl<T: Declared> Names<'_, T> {
         batch.into_iter().chain(decl.model_dims.iter().copied()).collect()
     }
 
-    /// A ragged input must have one dimension of any size in the file. False: it is no scalar.
+    /// A ragged input must have one dimension of any size in the file. False: it is not a scalar.
     fn expect_flat(&self, decl: &Decl, declared: &T) -> Result<bool, Fault> {
         match declared.dims() {
             Dims::Unknown | Dims::Known([-1]) => Ok(false),

@@ -39,7 +39,7 @@ pub struct Config {
 /// An entry of `optimization.execution_accelerators`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accelerator {
-    /// Of `gpu_execution_accelerator`, else of `cpu_execution_accelerator`.
+    /// True for an entry of `gpu_execution_accelerator`, false for `cpu_execution_accelerator`.
     pub gpu: bool,
     pub name: String,
     /// In ascending order of the keys.

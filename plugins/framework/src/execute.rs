@@ -46,7 +46,7 @@ pub trait Executor {
 /// Executes the requests of a batch that are not cancelled.
 ///
 /// # Errors
-/// As [`Executor::run_merged`].
+/// The errors of [`Executor::run_merged`].
 pub fn execute(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), Error> {
     batch.mark_exec_start();
     let failed = executor.failed();

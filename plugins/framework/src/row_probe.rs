@@ -7,7 +7,7 @@
 use crate::fault::Fault;
 use crate::types::{elements, shape_text};
 
-/// Of a dynamic dimension that is not the batch: tokens, pixels, samples.
+/// Sizes that are tried for a dynamic dimension that is not the batch: tokens, pixels, samples.
 const SIZES: [i64; 4] = [16, 64, 256, 4096];
 
 /// No run has an input of more elements.

@@ -20,7 +20,7 @@ pub struct Slot<H> {
     pub flat: bool,
     /// An output that is an input of the model: the framework does not write it to a preallocated block.
     pub passed: bool,
-    /// Of an output whose declared shape is a hint: what the configuration says.
+    /// Shape in the configuration, for an output whose declared shape is a hint.
     pub configured: Option<ConfiguredShape>,
     pub handle: H,
 }

@@ -58,9 +58,9 @@ impl Settings {
 /// The providers of a model's sessions, in the order in which they get nodes of the graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accelerators {
-    /// Of instances on GPUs.
+    /// Providers of instances on GPUs.
     pub gpu: Vec<ProviderOptions>,
-    /// Of other instances.
+    /// Providers of other instances.
     pub cpu: Vec<ProviderOptions>,
     /// Parameters of the model without effect.
     pub ineffective: Vec<String>,

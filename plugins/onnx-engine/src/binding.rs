@@ -38,7 +38,7 @@ impl Binding {
 
     /// As [`Binding::input`]; runs write into the value.
     pub fn output(&mut self, name: &CStr, value: &Value) -> Result<(), Fault> {
-        // SAFETY: as above.
+        // SAFETY: binding and value are alive by their references; the library copies the name.
         unsafe { ort!(self.runtime, BindOutput(self.as_ptr(), name.as_ptr(), value.as_ptr())) }
     }
 
@@ -77,7 +77,7 @@ impl Binding {
 
     /// Drops the references to all outputs.
     pub fn clear_outputs(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: the binding is alive as long as `self`.
         unsafe { ((*self.runtime.api).ClearBoundOutputs)(self.as_ptr()) }
     }
 

@@ -181,8 +181,8 @@ impl<F: ModelFormat> Backend for Engine<F> {
         let options = Options::for_reading();
         graph.check_files(&config.model, &places(context), &options.entries)?;
         let place = format!("autofill failed for model '{}'", config.model);
-        let session = Session::open(self.runtime_library()?, &graph, &options, None)
-            .map_err(|fault| {
+        let session =
+            Session::open(self.runtime_library()?, &graph, &options, None).map_err(|fault| {
                 let file = graph.file.display();
                 graph.explain(fault).within(format_args!("{place} from {file}"))
             })?;

@@ -95,7 +95,7 @@ macro_rules! append_with {
 }
 
 /// # Safety
-/// As [`append`].
+/// The conditions of [`append`].
 unsafe fn append_cuda(
     runtime: &Runtime,
     session: *mut OrtSessionOptions,
@@ -119,14 +119,15 @@ unsafe fn append_cuda(
 }
 
 /// # Safety
-/// As [`append`].
+/// The conditions of [`append`].
 unsafe fn append_tensorrt(
     runtime: &Runtime,
     session: *mut OrtSessionOptions,
     pairs: &Pairs,
     stream: *mut c_void,
 ) -> Result<(), Fault> {
-    // SAFETY: as above.
+    // SAFETY: the caller promises live session options and stream; the provider's options are alive
+    // until their release.
     unsafe {
         append_with!(
             runtime,

@@ -73,7 +73,8 @@ pub struct Runtime {
 // SAFETY: the table is constant; environment, memory info, default allocator and run options are
 // documented as usable from any thread, and they do not change after `Runtime` was created.
 unsafe impl Send for Runtime {}
-// SAFETY: as above.
+// SAFETY: threads only read the fields; the library accepts all four objects from several threads
+// at once.
 unsafe impl Sync for Runtime {}
 
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -126,7 +127,8 @@ impl Runtime {
         let api = if is_older(&version, API) {
             ptr::null()
         } else {
-            // SAFETY: as above; the entry takes any number.
+            // SAFETY: `base` is not null and points to a static table of two entries; `GetApi`
+            // takes any number.
             unsafe { ((*base).GetApi)(API) }
         };
         if api.is_null() {
@@ -137,7 +139,8 @@ impl Runtime {
         }
         let newer = match is_older(&version, GPU_API) {
             true => ptr::null(),
-            // SAFETY: as above.
+            // SAFETY: `base` is not null and points to a static table of two entries; `GetApi`
+            // takes any number.
             false => unsafe { ((*base).GetApi)(GPU_API) },
         };
         let (api, offers_gpu_api) = if newer.is_null() { (api, false) } else { (newer, true) };

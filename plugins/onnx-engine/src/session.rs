@@ -54,7 +54,8 @@ pub struct Session {
 
 // SAFETY: a session may be used from any thread, and by several at once for `Run`.
 unsafe impl Send for Session {}
-// SAFETY: as above; the signature is read once and constant from then on.
+// SAFETY: the library accepts `Run` of one session from several threads at once; the signature is
+// read once and constant from then on.
 unsafe impl Sync for Session {}
 
 impl Session {
@@ -131,7 +132,8 @@ impl Session {
             name
         };
         let mut type_info: *mut OrtTypeInfo = ptr::null_mut();
-        // SAFETY: as above; the type information is ours until the release.
+        // SAFETY: the caller passes an index below the count; the type information is ours until
+        // its release.
         let read = unsafe {
             self.runtime.outcome(info(self.raw, index, &raw mut type_info))?;
             let read = self.read_type(type_info);

@@ -49,7 +49,7 @@ impl Value {
     /// As [`Value::over`], in the memory that `memory` describes.
     ///
     /// # Safety
-    /// As [`Value::over`]; `memory` is alive.
+    /// The conditions of [`Value::over`]; `memory` is alive.
     pub unsafe fn over_in(
         runtime: &'static Runtime,
         memory: *const OrtMemoryInfo,

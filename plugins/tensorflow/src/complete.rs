@@ -29,7 +29,7 @@ pub fn saved_model(
 /// out unless all are such.
 ///
 /// # Errors
-/// As [`saved_model`].
+/// The errors of [`saved_model`].
 pub fn graph_def(
     config: &Config,
     ends: Signature,

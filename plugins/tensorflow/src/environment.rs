@@ -54,7 +54,8 @@ pub fn prepare() -> i32 {
 /// Puts the environment back that [`prepare`] replaced, unless it has been changed since.
 pub fn restore() {
     if let Some((old, copy)) = REPLACED.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        // SAFETY: as in `prepare`.
+        // SAFETY: the old list was never freed. Readers see one list or the other, and both stay
+        // valid.
         unsafe {
             if environ.addr() == copy {
                 environ = std::ptr::with_exposed_provenance_mut(old);

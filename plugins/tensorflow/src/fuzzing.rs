@@ -29,7 +29,7 @@ pub fn tensorflow_graph_def(bytes: &[u8]) {
     let fed: HashSet<&str> = ends.inputs.iter().map(|input| input.operation.as_str()).collect();
     for output in &ends.outputs {
         let unfed = graph.unfed(&output.operation, &fed);
-        assert!(unfed.is_empty(), "{unfed:?} is no placeholder");
+        assert!(unfed.is_empty(), "{unfed:?} is not a placeholder");
     }
     let config = configuration(&ends);
     match configured(&graph, &config, Path::new("F")) {

@@ -39,7 +39,7 @@ pub struct Operation<'a> {
     pub kind: &'a str,
     /// Tensor names; `^operation` orders operations and passes no tensor.
     inputs: Vec<&'a str>,
-    /// Of a placeholder; [`types::UNKNOWN`] = not stated.
+    /// Data type of a placeholder; [`types::UNKNOWN`] = not stated.
     data_type: i32,
     dims: Option<Vec<i64>>,
     /// Number of outputs, where the file states it.
@@ -181,7 +181,7 @@ impl<'a> Operation<'a> {
                     }
                 }
             }
-            // Of Split and SplitV.
+            // `num_split` is an attribute of Split and SplitV.
             "num_split" => {
                 self.n_outputs = usize::try_from(proto::last_number(value, 3)?).ok();
             }

@@ -16,8 +16,8 @@ const COMPARED: usize = 256;
 /// The tensors that the configuration and the host name, in the configuration's order.
 ///
 /// # Errors
-/// An empty graph, more inputs than placeholders, an input that is no placeholder, an output that does not exist, or a
-/// placeholder that an output needs and no input feeds.
+/// An empty graph, more inputs than placeholders, an input that is not a placeholder, an output
+/// that does not exist, or a placeholder that an output needs and no input feeds.
 pub fn configured(graph: &Graph, config: &Config, file: &Path) -> Result<Signature, Fault> {
     let names = Names { graph, model: &config.model, file };
     names.expect_operations()?;

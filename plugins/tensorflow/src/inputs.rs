@@ -83,7 +83,8 @@ impl Scratch {
             _ => {
                 let address = bytes.as_ptr().addr();
                 self.borrowed.push(address..address + bytes.len());
-                // SAFETY: as above.
+                // SAFETY: the request's bytes are valid until `clear`, which drops the tensor
+                // first.
                 unsafe {
                     let (kind, data) = (slot.handle.data_type, bytes.as_ptr());
                     Tensor::over(runtime, kind, shape, data, bytes.len(), &self.borrow)?

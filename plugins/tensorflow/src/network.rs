@@ -16,7 +16,7 @@ pub struct Network {
 
 // SAFETY: operations are constant parts of the session's graph, which any thread may use.
 unsafe impl Send for Network {}
-// SAFETY: as above.
+// SAFETY: operations never change, so threads that share a network only read them.
 unsafe impl Sync for Network {}
 
 impl Network {

@@ -91,7 +91,8 @@ impl Scratch {
             let bytes = unsafe { strings::encoded_size(data, count) };
             let (to, n) = outlet.block(output, bytes)?;
             if !to.is_null() && n >= bytes {
-                // SAFETY: the host's block, exclusive until the response is sent; the strings as above.
+                // SAFETY: the block is the host's, has `bytes` bytes and is exclusive until the
+                // response is sent; the tensor has `count` strings.
                 unsafe {
                     strings::encode(data, count, std::slice::from_raw_parts_mut(to, bytes));
                 }

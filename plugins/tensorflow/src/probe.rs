@@ -10,7 +10,7 @@ const SAVED_MODEL_FILES: [&str; 2] = ["saved_model.pb", "saved_model.pbtxt"];
 /// The model of the platform in the version directory.
 ///
 /// # Errors
-/// There is none, or more than one.
+/// The directory holds no model, or more than one.
 pub fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
     // Hidden files such as `.DS_Store` belong to no model.
     let (dirs, files): (Vec<_>, Vec<_>) =

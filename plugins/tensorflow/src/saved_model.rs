@@ -314,7 +314,7 @@ fn tensor(name: &str, message: &[u8]) -> Result<GraphTensor, Malformed> {
         match field? {
             (1, Value::Bytes(bytes)) => graph_name = text(bytes, "name of a tensor")?,
             (3, Value::Bytes(bytes)) => dims = proto::shape(bytes)?,
-            // Of the alternatives to a dense tensor, the last one is valid.
+            // Fields 4 and 5 are the alternatives to a dense tensor; the last field counts.
             (4 | 5, _) => graph_name = "",
             _ => {}
         }

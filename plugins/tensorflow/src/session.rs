@@ -37,7 +37,7 @@ const IN_CALLER: [u8; 11] = [0x18, 255, 255, 255, 255, 255, 255, 255, 255, 255, 
 
 // SAFETY: TensorFlow allows using sessions and graphs from any thread.
 unsafe impl Send for Session {}
-// SAFETY: as above, and by several threads at once.
+// SAFETY: TensorFlow allows several threads to use one session and its graph at once.
 unsafe impl Sync for Session {}
 
 impl Session {

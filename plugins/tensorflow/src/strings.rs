@@ -92,7 +92,7 @@ unsafe extern "C" fn free_strings(_: *mut c_void, _: usize, owner: *mut c_void) 
 /// Bytes that [`encode`] will write for a tensor of `count` strings.
 ///
 /// # Safety
-/// As [`contents`].
+/// The conditions of [`contents`].
 pub unsafe fn encoded_size(data: *const u8, count: usize) -> usize {
     // SAFETY: the caller's promise.
     (0..count).map(|at| HEAD + unsafe { contents(data, at) }.len()).sum()
@@ -101,7 +101,7 @@ pub unsafe fn encoded_size(data: *const u8, count: usize) -> usize {
 /// Writes the strings with their lengths into `to`, which has [`encoded_size`] bytes.
 ///
 /// # Safety
-/// As [`contents`].
+/// The conditions of [`contents`].
 pub unsafe fn encode(data: *const u8, count: usize, mut to: &mut [u8]) {
     for at in 0..count {
         // SAFETY: the caller's promise.

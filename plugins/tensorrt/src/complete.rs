@@ -13,7 +13,7 @@ use trtserver_framework::types::type_name;
 /// What of an engine decides the completion.
 pub struct Offered<'a> {
     pub tensors: &'a [EngineTensor],
-    /// Of an implicit batch dimension.
+    /// Maximum of an implicit batch dimension.
     pub implicit_batch: Option<usize>,
     /// The largest first dimension that profile 0 allows.
     pub profile_batch: Option<usize>,

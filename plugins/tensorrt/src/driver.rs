@@ -1,7 +1,7 @@
 //! The few functions of the CUDA driver that the plugin calls: whether there is a device, its primary context, CUDA graphs.
 //!
-//! The library is found at run time. TensorRT without a device returns an address that is no object, so the presence of one
-//! is checked first.
+//! The library is found at run time. TensorRT without a device returns an address that is not an
+//! object, so the presence of one is checked first.
 
 use libloading::os::unix::Library;
 use std::ffi::c_void;
@@ -59,23 +59,25 @@ mod base {
         }
         pub(super) fn devices(&self) -> Result<i32, u32> {
             let mut count = 0;
-            // SAFETY: as above.
+            // SAFETY: the result is written to a local variable.
             checked(unsafe { (self.0.device_count)(&raw mut count) }).map(|()| count)
         }
         pub(super) fn device(&self, ordinal: i32) -> Result<i32, u32> {
             let mut device = 0;
-            // SAFETY: as above.
+            // SAFETY: the result is written to a local variable; the driver checks the ordinal.
             checked(unsafe { (self.0.device)(&raw mut device, ordinal) }).map(|()| device)
         }
         pub(super) fn attribute(&self, device: i32, which: i32) -> i32 {
             let mut value = 0;
-            // SAFETY: as above.
+            // SAFETY: the result is written to a local variable; the driver checks device and
+            // attribute.
             unsafe { (self.0.attribute)(&raw mut value, which, device) };
             value
         }
         pub(super) fn retain_and_push(&self, device: i32) -> Result<(), u32> {
             let mut context = null_mut();
-            // SAFETY: as above; the context is retained until `pop_and_release`.
+            // SAFETY: the handle is written to a local variable. A context is pushed only after the
+            // driver retained it, and stays retained until `pop_and_release`.
             unsafe {
                 checked((self.0.retain)(&raw mut context, device))?;
                 checked((self.0.push)(context)).inspect_err(|_| {
@@ -141,7 +143,7 @@ mod graph {
             named("cuGraphLaunch", unsafe { (self.0.launch)(exec, stream) })
         }
         /// # Safety
-        /// As above; not used afterwards.
+        /// `exec` was returned by [`Graphs::capture`] and is not used afterwards.
         pub(super) unsafe fn destroy(&self, exec: Handle) {
             // SAFETY: by the caller's promise.
             unsafe { (self.0.destroy_exec)(exec) };
@@ -170,7 +172,7 @@ impl Driver {
     fn open() -> Result<Driver, String> {
         let file = "libcuda.so.1";
         let library = load(Path::new(file)).map_err(|e| format!("no CUDA driver: {e}"))?;
-        let lacks = |name| format!("{file} is no CUDA driver: it lacks the function {name}");
+        let lacks = |name| format!("{file} is not a CUDA driver: it lacks the function {name}");
         // SAFETY: the function of this name has this type.
         let init = unsafe { library.get::<Result0>(b"cuInit").map(|f| *f) };
         let init = init.map_err(|_| lacks("cuInit"))?;

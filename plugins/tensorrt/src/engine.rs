@@ -40,7 +40,8 @@ pub struct Engine {
 
 // SAFETY: TensorRT allows the constant methods of an engine on any thread; the others are called under `creating`.
 unsafe impl Send for Engine {}
-// SAFETY: as above.
+// SAFETY: threads that share an engine call its constant methods, or others one at a time under
+// `creating`.
 unsafe impl Sync for Engine {}
 
 /// How a plan is deserialized.
@@ -104,7 +105,8 @@ impl Engine {
         let slot = slot_of(method, "deserializeCudaEngine", self.library.version)?;
         logger::clear_errors();
         let (bytes, len) = (plan.as_ptr().cast_mut().cast(), plan.len());
-        // SAFETY: as above; the plan is read during the call.
+        // SAFETY: the runtime is one of this library, whose methods have these types; the plan is
+        // read during the call.
         let engine = unsafe {
             let object = vtable::implementation(self.runtime);
             if slots.deserialize_has_factory {

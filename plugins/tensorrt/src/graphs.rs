@@ -32,7 +32,7 @@ pub struct Graphs {
 
 /// Shapes for which there is a graph, or will be.
 struct Entry {
-    /// Of the plan's inputs.
+    /// Shapes of the plan's inputs.
     shapes: Vec<Shape>,
     /// The smallest batch that uses it.
     lowest: i64,
@@ -268,7 +268,8 @@ impl TensorRtInstance {
         // SAFETY: all tensors have memory of their size; the inputs hold arbitrary bytes, and the result is not read.
         unsafe { self.enqueue(chosen, rows) }.map_err(text)?;
         let stream = self.device.stream().as_raw();
-        // SAFETY: as above; the compute stream belongs to the context of this thread.
+        // SAFETY: all tensors have memory of their size, which is kept as long as the graph; the
+        // compute stream belongs to the context of this thread.
         let graph = unsafe { driver.capture(stream, || self.enqueue(chosen, rows).map_err(text)) }?;
         Ok((graph, outputs))
     }

@@ -36,7 +36,8 @@ pub struct ProfileContext {
     pub set: Vec<Option<Shape>>,
     /// Shapes of the plan's outputs for these inputs; `None` where only the run decides.
     pub outputs: Vec<Option<Shape>>,
-    /// Of the outputs whose shape was ever decided by a run. Boxed: TensorRT keeps their addresses.
+    /// Allocators of the outputs whose shape was ever decided by a run. Boxed: TensorRT keeps their
+    /// addresses.
     pub allocators: Vec<Option<Box<OutputAllocator>>>,
 }
 

@@ -17,7 +17,8 @@ use trtserver_framework::log;
 use trtserver_framework::search::load;
 use trtserver_plugin_api::abi::types::level;
 
-/// Addresses below this are no objects: without a usable device `createInferRuntime_INTERNAL` returns such a number.
+/// Addresses below this are not objects: without a usable device `createInferRuntime_INTERNAL`
+/// returns such a number.
 const LOWEST_OBJECT: usize = 0x1_0000;
 
 type CreateRuntime = unsafe extern "C" fn(Raw, i32) -> Raw;
@@ -50,7 +51,7 @@ pub fn opened() -> Vec<&'static Library> {
 /// The library of a major version. A failure is not remembered: the next load tries again.
 ///
 /// # Errors
-/// There is none, or none can be used: what was tried, and the reasons.
+/// No library was found, or none can be used: names what was tried, and the reasons.
 pub fn open(major: u32, places: &Places) -> Result<&'static Library, Fault> {
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(library) = opened.iter().find(|library| library.version.major == major) {
@@ -129,8 +130,9 @@ impl Library {
         };
         // SAFETY: a function without arguments.
         let number = unsafe { version() };
-        let version = Version::from_number(number)
-            .ok_or_else(|| format!("getInferLibVersion returned {number}, which is no version"))?;
+        let version = Version::from_number(number).ok_or_else(|| {
+            format!("getInferLibVersion returned {number}, which is not a version")
+        })?;
         if version.major != table.major {
             return Err(format!(
                 "the library is TensorRT {version}, its name says major version {}",

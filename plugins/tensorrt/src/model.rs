@@ -52,7 +52,7 @@ impl PlanFile {
     /// Finds the library for the plan of a model.
     ///
     /// # Errors
-    /// The file is no plan, or there is no library for it; names the file and both versions.
+    /// The file is not a plan, or there is no library for it; names the file and both versions.
     pub fn of(context: &ModelContext, settings: &Settings) -> Result<PlanFile, Fault> {
         let path = model_files::in_version_dir(context, context.file())?;
         let weights = context.parameter(WEIGHTS_PARAMETER).filter(|name| !name.is_empty());

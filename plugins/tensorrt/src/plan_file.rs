@@ -39,7 +39,7 @@ impl Header {
 /// Reads the header of a file.
 ///
 /// # Errors
-/// The file cannot be read or is no plan: names the file and what it is.
+/// The file cannot be read or is not a plan: names the file and what it is.
 pub fn read_header(path: &Path) -> Result<Header, Fault> {
     let refuse = |why: String| Fault::invalid(format!("plan file '{}': {why}", path.display()));
     let mut bytes = Vec::with_capacity(HEADER);

@@ -9,7 +9,7 @@ pub struct Range {
     pub min: Shape,
     pub opt: Shape,
     pub max: Shape,
-    /// Of a shape tensor: the least and the greatest values.
+    /// The least and the greatest values of a shape tensor.
     pub values: Option<[Vec<i64>; 2]>,
 }
 
@@ -81,7 +81,7 @@ pub fn nearest<'a>(profiles: impl Iterator<Item = &'a [Range]>, shapes: &[Shape]
 /// The profiles that an instance uses, from the names in its group: numbers of profiles, `0` if there are none.
 ///
 /// # Errors
-/// A name that is no number, or of no profile.
+/// A name that is not a number, or of no profile.
 pub fn selected<'a>(
     names: impl Iterator<Item = &'a str>,
     available: usize,

@@ -58,7 +58,7 @@ impl TensorRtInstance {
     /// Queues a run for one request of several.
     ///
     /// # Errors
-    /// As [`TensorRtInstance::run_batch`].
+    /// The errors of [`TensorRtInstance::run_batch`].
     pub fn run_request(&mut self, request: Request<'_>) -> Result<(), Failed> {
         let mut response = request.new_response().map_err(Failed::of_error)?;
         self.run(Source::Request(request), &mut response)?;

@@ -76,7 +76,8 @@ pub struct BatchStrategy {
 
 // SAFETY: the library itself protects what it keeps for a model, whose instances call it on their threads, as in Triton.
 unsafe impl Send for BatchStrategy {}
-// SAFETY: as above.
+// SAFETY: the library protects what it keeps for a model against calls from several instance
+// threads at once, as Triton requires of it.
 unsafe impl Sync for BatchStrategy {}
 
 struct Entries {
@@ -127,7 +128,8 @@ impl BatchStrategy {
         let entries = Entries::of(path).map_err(|fault| fault.context(path.display()))?;
         let mut batcher = ptr::null_mut();
         let returned = model.scope().enter(|| {
-            // SAFETY: as the interface says: a pointer to be written, and a live handle.
+            // SAFETY: the interface requires a pointer that may be written, here a local variable,
+            // and a live model handle.
             unsafe { (entries.batcher_initialize)(&raw mut batcher, model.raw()) }
         });
         taken("TRITONBACKEND_ModelBatcherInitialize", returned)?;
@@ -136,7 +138,8 @@ impl BatchStrategy {
 
     /// Closes it, before the model is finalised.
     pub fn close(&self, scope: &Arc<Scope>) {
-        // SAFETY: as the interface says: what the library returned, once, after the last batch.
+        // SAFETY: the interface requires what `batcher_initialize` returned, once. The host closes
+        // a model after its last batch.
         let returned = scope.enter(|| unsafe { (self.entries.batcher_finalize)(self.batcher) });
         if let Err(fault) = taken("TRITONBACKEND_ModelBatcherFinalize", returned) {
             scope.error(&format!("TRITONBACKEND_ModelBatcherFinalize failed: {fault}"));
@@ -150,14 +153,16 @@ impl BatchStrategy {
     /// The library returns one for the batch, or for its first request.
     pub fn count(&self, requests: &[*mut Request]) -> Result<usize> {
         let mut batch = ptr::null_mut();
-        // SAFETY: as the interface says: what the library returned for the model, and a pointer to be written.
+        // SAFETY: the interface requires what the library returned for the model, and a pointer
+        // that may be written, here a local variable.
         let returned = unsafe { (self.entries.batch_initialize)(self.batcher, &raw mut batch) };
         taken("TRITONBACKEND_ModelBatchInitialize", returned)?;
         let mut included = 0;
         let mut refused = Ok(());
         for request in requests {
             let mut include = false;
-            // SAFETY: as the interface says: a live handle, what the library returned for the batch, and a flag to be written.
+            // SAFETY: the interface requires a live request handle, what the library returned for
+            // this batch, and a flag that may be written, here a local variable.
             let returned = unsafe { (self.entries.include)(*request, batch, &raw mut include) };
             let asked = taken("TRITONBACKEND_ModelBatchIncludeRequest", returned);
             match (asked, included) {
@@ -171,7 +176,8 @@ impl BatchStrategy {
             }
             included += 1;
         }
-        // SAFETY: as the interface says: what the library returned for the batch, once.
+        // SAFETY: the interface requires what the library returned for this batch, which is passed
+        // here for the last time.
         let returned = unsafe { (self.entries.batch_finalize)(batch) };
         refused.and(taken("TRITONBACKEND_ModelBatchFinalize", returned)).map(|()| included)
     }

@@ -88,7 +88,8 @@ fn call(instance: Live<Instance>, batch: *mut Batch, requests: &[*mut Request]) 
     let entry = instance.model.backend.entries.execute;
     let (list, n) = (requests.as_ptr(), requests.len() as u32);
     let returned = instance.scope.enter(|| {
-        // SAFETY: as the backend interface says: live handles, and an array valid during the call.
+        // SAFETY: the backend interface requires live handles, and an array that is valid during
+        // the call; instance and requests are live until it returns.
         unsafe { entry(instance.raw(), list, n) }
     });
     EXECUTING.set((ptr::null_mut(), ptr::null_mut()));
@@ -161,7 +162,8 @@ pub fn report_request(instance: Live<Instance>, times: &Times) {
 /// them; so the first buffer is where computing ends, until the backend says better.
 pub fn outputs_begin() {
     let (_, batch) = EXECUTING.get();
-    // SAFETY: as in `batch_of`.
+    // SAFETY: `execute` sets the batch for the time of the call, and its times are for the
+    // executing thread, which this is.
     if let Some(batch) = unsafe { batch.as_mut() }
         && batch.compute_end_ns == 0
         && let Ok(host) = host()

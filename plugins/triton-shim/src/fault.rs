@@ -6,7 +6,8 @@ use trtserver_plugin_api::abi::types::code;
 
 pub type Result<T, E = Fault> = std::result::Result<T, E>;
 
-/// See the module text. Codes are those of the plugin interface, of which 0 to 7 are also Triton's.
+/// An error inside this library: its code, its text, and whether the backend misused the
+/// interface. Codes are those of the plugin interface, of which 0 to 7 are also Triton's.
 #[derive(Debug)]
 pub struct Fault {
     pub code: u32,

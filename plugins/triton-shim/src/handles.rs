@@ -140,7 +140,7 @@ impl<T> Deref for Live<T> {
 
 // SAFETY: a shared reference and its address.
 unsafe impl<T: Sync> Send for Live<T> {}
-// SAFETY: as above.
+// SAFETY: a shared `Live` gives out a shared reference to a `Sync` value, and its address.
 unsafe impl<T: Sync> Sync for Live<T> {}
 
 impl<T> Live<T> {
@@ -198,7 +198,7 @@ fn slot_of<T: Object>(raw: *mut T) -> Result<&'static Slot<T>, HandleFault> {
     // SAFETY: a chunk begins with its head, and is never freed.
     let head = unsafe { &*chunk.cast::<ChunkHead>() };
     let (offset, stride) = (at - base, head.stride as usize);
-    // The first stride holds the head; what does not fit at the end of a chunk is no slot.
+    // The first stride holds the head; what does not fit at the end of a chunk is not a slot.
     if offset < stride || !offset.is_multiple_of(stride) || offset + stride > CHUNK {
         return Err(foreign);
     }
@@ -214,7 +214,7 @@ fn slot_of<T: Object>(raw: *mut T) -> Result<&'static Slot<T>, HandleFault> {
 /// The object of a handle.
 ///
 /// # Errors
-/// The handle is none of a live object of this kind.
+/// The handle does not belong to a live object of this kind.
 pub fn get<T: Object>(raw: *mut T) -> Result<Live<T>, HandleFault> {
     let slot = slot_of(raw)?;
     let generation = slot.generation.load(Ordering::Acquire);

@@ -32,7 +32,7 @@ const SHARED_MEMORY: &str = "shared-memory-prefix";
 /// Setting of Triton's Python backend: the same.
 const REGION_PREFIX: &str = "shm-region-prefix-name";
 
-/// See the module text.
+/// A backend that the host has opened, with the libraries that are loaded for its models.
 pub struct OpenBackend {
     pub name: String,
     pub scope: Arc<Scope>,
@@ -140,7 +140,7 @@ impl OpenBackend {
             initializing: AtomicBool::new(true),
         });
         if let Some(initialize) = entries.initialize {
-            // SAFETY: as the backend interface says: a live handle.
+            // SAFETY: the backend interface requires a live backend handle, which was just made.
             let returned = self.scope.enter(|| unsafe { initialize(backend.raw()) });
             backend.initializing.store(false, Ordering::Release);
             if let Err(fault) = taken("TRITONBACKEND_Initialize", returned) {
@@ -172,7 +172,8 @@ impl Drop for OpenBackend {
         let backends = self.backends.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (_, backend) in backends.drain() {
             if let Some(finalize) = backend.entries.finalize {
-                // SAFETY: as the backend interface says: a live handle, after the last model.
+                // SAFETY: the backend interface requires a live handle, once, after the last model:
+                // the host closes a backend after its models.
                 let returned = self.scope.enter(|| unsafe { finalize(backend.raw()) });
                 if let Err(fault) = taken("TRITONBACKEND_Finalize", returned) {
                     self.scope.error(&format!("TRITONBACKEND_Finalize failed: {fault}"));
@@ -193,7 +194,8 @@ fn free(backend: Live<Backend>) {
 fn attributes(backend: Live<Backend>, scope: &Arc<Scope>) -> Attribute {
     let Some(ask) = backend.entries.attribute else { return Attribute::default() };
     let attribute = create(Attribute::default());
-    // SAFETY: as the backend interface says: live handles.
+    // SAFETY: the backend interface requires two live handles; the attributes are freed after
+    // the call.
     let returned = scope.enter(|| unsafe { ask(backend.raw(), attribute.raw()) });
     let told = taken("TRITONBACKEND_GetBackendAttribute", returned);
     match (told, handles::free(attribute.raw())) {
@@ -215,7 +217,7 @@ pub struct Info {
 
 // SAFETY: immutable after construction; the pointers go to memory of its own or to constants.
 unsafe impl Send for Info {}
-// SAFETY: as above.
+// SAFETY: the info never changes once it is made, so threads only read it.
 unsafe impl Sync for Info {}
 
 struct Extensions([Extension; 1]);

@@ -208,7 +208,7 @@ unsafe fn start_model(open: &OpenBackend, desc: &ModelDesc, use_of: Use) -> Resu
     let _ = server.model.set(model);
     let Some(initialize) = backend.entries.model_initialize else { return Ok(model) };
     model.completing.store(completing, Ordering::Release);
-    // SAFETY: as the backend interface says: a live handle.
+    // SAFETY: the backend interface requires a live model handle, which was just made.
     let returned = model.scope().enter(|| unsafe { initialize(model.raw()) });
     model.completing.store(false, Ordering::Release);
     match taken("TRITONBACKEND_ModelInitialize", returned) {
@@ -240,7 +240,8 @@ fn finish_model(model: Live<Model>) {
         strategy.close(&scope);
     }
     if let Some(finalize) = model.backend.entries.model_finalize {
-        // SAFETY: as the backend interface says: a live handle, after the last instance.
+        // SAFETY: the backend interface requires a live handle, once, after the last instance: the
+        // host closes instances before their model.
         let returned = scope.enter(|| unsafe { finalize(model.raw()) });
         if let Err(fault) = taken("TRITONBACKEND_ModelFinalize", returned) {
             scope.error(&format!("TRITONBACKEND_ModelFinalize failed: {fault}"));
@@ -331,7 +332,7 @@ unsafe extern "C" fn instance_open(
         // SAFETY: the descriptor and its scope are valid until `instance_close`.
         let instance = unsafe { create(new_instance(model, &*desc)?) };
         if let Some(initialize) = model.backend.entries.instance_initialize {
-            // SAFETY: as the backend interface says: a live handle.
+            // SAFETY: the backend interface requires a live instance handle, which was just made.
             let returned = instance.scope.enter(|| unsafe { initialize(instance.raw()) });
             if let Err(fault) = taken("TRITONBACKEND_ModelInstanceInitialize", returned) {
                 free_instance(instance);
@@ -391,7 +392,8 @@ unsafe extern "C" fn instance_close(instance: *mut InstanceHandle) {
     let close = || {
         let instance = open.instance;
         if let Some(finalize) = instance.model.backend.entries.instance_finalize {
-            // SAFETY: as the backend interface says: a live handle that executes nothing.
+            // SAFETY: the backend interface requires a live handle that executes nothing: the host
+            // closes an instance after its last batch.
             let returned = instance.scope.enter(|| unsafe { finalize(instance.raw()) });
             if let Err(fault) = taken("TRITONBACKEND_ModelInstanceFinalize", returned) {
                 let text = format!("TRITONBACKEND_ModelInstanceFinalize failed: {fault}");

@@ -23,14 +23,14 @@ pub struct Scope {
     backend: Box<str>,
     /// Memory that was reported: type, device, bytes.
     reported: Mutex<Vec<(Memory, u64)>>,
-    /// Of a scope that is closed before its model: the one that metrics belong to.
+    /// The scope that metrics belong to, if this one is closed before its model.
     lasting: OnceLock<Arc<Scope>>,
 }
 
 struct Raw(*mut types::Scope);
 // SAFETY: the host accepts calls with a scope from any thread.
 unsafe impl Send for Raw {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one scope from several threads at once.
 unsafe impl Sync for Raw {}
 
 static OFF: AtomicU32 = AtomicU32::new(0);
@@ -48,7 +48,8 @@ impl Scope {
     pub unsafe fn new(raw: *mut types::Scope, backend: &str) -> Result<Arc<Scope>> {
         // SAFETY: the scope is valid; the address is null or valid for the life of the process.
         let level = unsafe { (host()?.log_level)(raw) };
-        // SAFETY: as above; both sides access it atomically only.
+        // SAFETY: the address is null or valid for the life of the process; host and library access
+        // the level atomically only.
         let level = unsafe { level.cast::<AtomicU32>().as_ref() }.unwrap_or(&OFF);
         Ok(Arc::new(Scope {
             raw: RwLock::new(Raw(raw)),
@@ -62,7 +63,7 @@ impl Scope {
     /// As [`Scope::new`], for a backend: also the scope of calls from threads of backends.
     ///
     /// # Safety
-    /// As [`Scope::new`].
+    /// The conditions of [`Scope::new`].
     pub unsafe fn of_backend(raw: *mut types::Scope, name: &str) -> Result<Arc<Scope>> {
         // SAFETY: passed on.
         let scope = unsafe { Scope::new(raw, name)? };
@@ -103,7 +104,8 @@ impl Scope {
         if let Some(extension) = crate::host::memory() {
             for (memory, _) in reports {
                 self.with(|host, scope| {
-                    // SAFETY: as in `report`.
+                    // SAFETY: `with` keeps the scope open during the call; the caller owns a
+                    // returned error.
                     unsafe { crate::host::taken(host, (extension.memory_report)(scope, memory, 0)) }
                 });
             }

@@ -239,7 +239,7 @@ fn escape(typed: &str, out: &mut Vec<u8>) -> Result<usize, String> {
             out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             return Ok(1 + count);
         }
-        other => return Err(format!("\\{other} is no escape")),
+        other => return Err(format!("\\{other} is not an escape")),
     };
     out.push(plain);
     Ok(1)

@@ -226,7 +226,7 @@ fn refusals_say_where_and_what() {
         ("'name': 1", "1:1: expected a field name, found the string 'name'"),
         ("input { dims [ 1 ] }", "1:14: dims: expected ':', found '['"),
         ("name: 'a' \u{e9}", "1:11: '\u{e9}' may stand only in strings and comments"),
-        ("name: '\u{e9}\\q'", "1:9: \\q is no escape"),
+        ("name: '\u{e9}\\q'", "1:9: \\q is not an escape"),
         ("name: '\\777'", "1:8: \\777 is more than a byte can hold"),
         ("name: '\\xg'", "1:8: hexadecimal digits must follow \\x"),
         ("name: '\\ud800'", "1:8: 0xd800 is not a Unicode character"),

@@ -29,7 +29,7 @@ fn values_are_found_by_path() {
     assert_eq!(at("optimization.cuda.graphs"), Some((7, 24)));
     assert_eq!(at("optimization.cuda"), Some((7, 17)));
     assert_eq!(at("output"), None);
-    // `in` is no ancestor of `input`.
+    // `in` is not an ancestor of `input`.
     assert_eq!(at("in"), None);
 }
 

@@ -21,7 +21,7 @@ const USAGE: &str = "usage: trtserver-gpu-test [--list] [--requests N] [--only N
 /// What the command line asks for.
 pub struct Options {
     names: Vec<String>,
-    /// Of the memory check.
+    /// Number of requests of the memory check.
     requests: usize,
 }
 

@@ -12,7 +12,7 @@ use crate::onnx_model::{CLASSES, IMAGE, SIDE};
 /// The library for GPUs: named by the environment, else where `cargo xtask runtimes --gpu` installs it.
 ///
 /// # Errors
-/// There is none; says how to get it.
+/// The library is not installed; says how to get it.
 pub fn library(dist: &Path) -> Result<PathBuf, String> {
     let named = std::env::var_os("TRTSERVER_ONNXRUNTIME_LIBRARY").filter(|path| !path.is_empty());
     if let Some(path) = named {

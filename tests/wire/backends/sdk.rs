@@ -109,9 +109,10 @@ fn streams_words(example: &str, backend: &str) {
     server.poll_until("each model has a process", |server| processes(server, "").len() == 3);
     python_v2(&server, "sdk_streaming.py", &[]);
     assert!(server.stop().success());
-    for (value, why) in
-        [("soon", "parameter 'delay_ms' is 'soon', which is no integer"), ("-1", "out of range")]
-    {
+    for (value, why) in [
+        ("soon", "parameter 'delay_ms' is 'soon', which is not an integer"),
+        ("-1", "out of range"),
+    ] {
         let ended = Server::new()
             .backend_dir(dir.path())
             .model("words", with("delay_ms", value))

@@ -106,8 +106,8 @@ fn damaged_files_fail_their_model_alone() {
             quantised.as_bytes(),
             "operator 'Int8Relu' (number 0, output 'OUTPUT0'): quantised operators",
         ),
-        ("truncated", truncated, "it is no binary NetDef"),
-        ("huge", &huge, "it is no binary NetDef"),
+        ("truncated", truncated, "it is not a binary NetDef"),
+        ("huge", &huge, "it is not a binary NetDef"),
     ];
     let names: Vec<&str> =
         cases.iter().map(|case| case.0).chain(["without_init", "integers"]).collect();

@@ -320,7 +320,7 @@ pub fn requests() -> Vec<Malformed> {
             "",
         ),
         Malformed {
-            what: "header length that is no number",
+            what: "header length that is not a number",
             bytes: request("POST", "/v2/models/echo/infer", &[(LENGTH, "many")], b"{}"),
             codes: &[400],
             // A raw binary request.

@@ -32,7 +32,7 @@ fn changes_are_found_and_a_failing_listing_unloads_nothing() {
     assert!(server.serves("m") && server.serves("other"));
     gcs.repair();
     server.wait_for_log("can be polled again");
-    // An error is no change.
+    // An error is not a change.
     let log = server.log();
     assert!(!log.contains("failed to load") && !log.contains("re-loading: other"), "{log}");
     assert_eq!(log.matches("successfully loaded 'm' version 1").count(), 1, "{log}");
@@ -62,7 +62,7 @@ fn models_are_listed_together_and_downloaded_in_parallel() {
         ["m1", "m2", "m3", "m4"].iter().all(|name| server.serves(name))
     });
     let (all, single) = (gcs.requests("list models/"), gcs.requests("list models/m"));
-    // Eight files of four models and two that are no models, three on a page.
+    // Eight files of four models and two that are not models, three on a page.
     gcs.wait_for_requests("list models/", all + 2 * 4);
     assert_eq!(gcs.requests("list models/m"), single, "models are listed one by one");
     assert!(!server.index().to_string().contains("tmp"), "{}", server.index());

@@ -312,7 +312,7 @@ fn check_refuses_invalid_arguments() {
     assert_eq!(tool("check", &[]).code(), 2);
     let good = compile_c("tests/plugins/c-merge/merge.c", dir.path(), "c_merge");
     assert_eq!(tool("check", &[&good, &"--only", &"no.promise"]).code(), 2);
-    // A wrong model directory is no fault of the backend.
+    // A wrong model directory is not a fault of the backend.
     let wrong = root().join("tests/plugins");
     let ended = tool("check", &[&good, &"--model", &wrong]);
     assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{}", ended.stderr);

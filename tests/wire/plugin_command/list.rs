@@ -135,7 +135,7 @@ fn list_marks_backends_the_server_refuses() {
         let reason = |b: &Value| b["problem"].as_str().unwrap_or("none").to_owned();
         (list.iter().map(reason).collect::<Vec<_>>(), ended.code())
     };
-    // Another name of one file is no second file.
+    // Another name of one file is not a second file.
     std::os::unix::fs::symlink(&first, dir.path().join("libtrtserver_link.so")).expect("a link");
     assert_eq!(problems(&[]), (vec!["none".to_owned(); 2], 0));
     fs::copy(&first, dir.path().join("libtrtserver_twin.so")).expect("a copy");

@@ -11,7 +11,7 @@ use super::release::{Release, link_all};
 use crate::command::{Result, say};
 use crate::paths::{self, Paths};
 
-/// Of the directory in the cache, and of the link to the release.
+/// Name of the directory in the cache, and of the link to the release.
 const NAME: &str = "onnxruntime-gpu";
 
 const RELEASE: Release = Release {

@@ -1,6 +1,6 @@
-//! Files and functions that the pages about the source tree name, `net/router.rs` or `tests/wire/v2_http.rs::infers_json`: they must exist.
+//! Files and functions that the pages about the source tree name, `server/src/router.rs` or `tests/wire/v2_http.rs::infers_json`: they must exist.
 //!
-//! A path is looked for from the root of the repository and from `host/src`. Braces, stars and placeholders are not checked.
+//! A path is looked for from the root of the repository and from `host`. Braces, stars and placeholders are not checked.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn problem(root: &Path, named: &str) -> Option<String> {
     {
         return None;
     }
-    let places = [root.join(path), root.join("host/src").join(path)];
+    let places = [root.join(path), root.join("host").join(path)];
     let Some(file) = places.iter().find(|p| p.is_file()) else {
         return Some(format!("there is no file `{path}`"));
     };

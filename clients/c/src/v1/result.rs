@@ -59,7 +59,7 @@ pub struct V1Result {
 
 // SAFETY: the pointers lead to parts of the object, which do not change.
 unsafe impl Send for V1Result {}
-// SAFETY: as above.
+// SAFETY: all that the result points to is its own and never changes, so threads only read it.
 unsafe impl Sync for V1Result {}
 
 impl Object for V1Result {

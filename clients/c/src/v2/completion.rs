@@ -141,7 +141,7 @@ pub unsafe extern "C" fn trtc_v2_infer_queued(
         let mut calls = client.calls();
         calls.last += 1;
         let id = calls.last;
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `number` is NULL or may be written.
         if let Ok(place) = unsafe { result(number, "call") } {
             place.write(id);
         }

@@ -18,7 +18,7 @@ pub struct User(pub *mut c_void);
 
 // SAFETY: only passed on.
 unsafe impl Send for User {}
-// SAFETY: as above.
+// SAFETY: the pointer is not followed here; a shared reference gives out only its value.
 unsafe impl Sync for User {}
 
 /// Calls the callback with what it owns from then on.
@@ -74,7 +74,8 @@ pub unsafe extern "C" fn trtc_v2_infer_async(
         let mut calls = client.calls();
         calls.last += 1;
         let id = calls.last;
-        // SAFETY: as above. Written first: the callback may come before this call returns.
+        // SAFETY: the caller promises that `number` is NULL or may be written. It is written first:
+        // the callback may come before this call returns.
         if let Ok(place) = unsafe { result(number, "call") } {
             place.write(id);
         }

@@ -81,7 +81,8 @@ const EMPTY_FINAL_RESPONSE: u32 = 2;
 /// `raw` is NULL or points to a request as the header describes it. Tensors stay valid until the borrow is released.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
 pub unsafe fn request(raw: *const RawRequest, copies: bool) -> Outcome<(InferRequest, Borrow)> {
-    // SAFETY: the contract of this function, here and below.
+    // SAFETY: every block of this function rests on its contract: the caller passes NULL or a
+    // request whose pointers are as the header describes them.
     let raw = unsafe { structure(raw, "request") }?;
     if raw.flags & !(COPY_INPUTS | EMPTY_FINAL_RESPONSE) != 0 {
         return Err(Failure::argument(format!("flags {:#x} has unknown bits", raw.flags)));
@@ -126,7 +127,8 @@ unsafe fn region(
 
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
 unsafe fn input(raw: &RawInput, take: Take<'_>) -> Outcome<Input> {
-    // SAFETY: the contract of `request`, here and below.
+    // SAFETY: every block of this function rests on the contract of `request`, whose caller keeps
+    // the pointers of an input valid.
     let (name, datatype) =
         unsafe { (text(raw.name, "an input's name")?, text(raw.datatype, "an input's datatype")?) };
     let shape = unsafe { array(raw.shape, raw.rank, "an input's shape") }?;
@@ -144,7 +146,8 @@ unsafe fn input(raw: &RawInput, take: Take<'_>) -> Outcome<Input> {
 
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
 unsafe fn output(raw: &RawOutput) -> Outcome<RequestedOutput> {
-    // SAFETY: the contract of `request`, here and below.
+    // SAFETY: every block of this function rests on the contract of `request`, whose caller keeps
+    // the pointers of an output valid.
     let mut output = RequestedOutput::new(unsafe { text(raw.name, "an output's name") }?);
     output.classes = u32::try_from(raw.class_count).unwrap_or(u32::MAX);
     output.shared_memory = unsafe { region(raw.region, raw.region_offset, raw.region_byte_size) }?;

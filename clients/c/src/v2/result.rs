@@ -42,7 +42,7 @@ pub struct V2Result {
 
 // SAFETY: the pointers lead to parts of the object, which do not change.
 unsafe impl Send for V2Result {}
-// SAFETY: as above.
+// SAFETY: all that the result points to is its own and never changes, so threads only read it.
 unsafe impl Sync for V2Result {}
 
 impl Object for V2Result {

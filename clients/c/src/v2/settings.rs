@@ -16,7 +16,7 @@ unsafe fn object(changes: *const c_char) -> Outcome<Map<String, Value>> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => Err(Failure::argument(format!("changes are `{other}`, expected an object"))),
-        Err(e) => Err(Failure::argument(format!("changes are no JSON: {e}"))),
+        Err(e) => Err(Failure::argument(format!("changes are not JSON: {e}"))),
     }
 }
 

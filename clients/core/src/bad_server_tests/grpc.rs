@@ -1,4 +1,5 @@
-//! gRPC: responses that are none or that contradict themselves, and streams that break off.
+//! gRPC: bytes that are not a response, responses that contradict themselves, and streams that
+//! break off.
 
 use super::{LIMIT, Then, every_error, request, scripted, settings};
 use crate::v1::{ContextOptions, DataType};

@@ -1,4 +1,5 @@
-//! HTTP/1.1: responses that are none, of another server, or that contradict themselves.
+//! HTTP/1.1: bytes that are not a response, responses of another server, and responses that
+//! contradict themselves.
 
 use super::{
     LIMIT, Then, every_error, http_response, kinds, last_response, request, scripted, settings,

@@ -65,7 +65,7 @@ pub struct Context {
     /// `None` for streams, which are in the background as a whole.
     driver: Option<Driver>,
     inner: Arc<v1::Context>,
-    /// For asynchronous runs.
+    /// Context of the asynchronous runs.
     background: Arc<v1::Context>,
     kept: Arc<Kept>,
 }
@@ -81,7 +81,7 @@ struct Kept {
 struct KeptState {
     /// `None` until the run has completed.
     runs: BTreeMap<u64, Option<Result<RunResults>>>,
-    /// In the order of completion.
+    /// Ids of completed runs, in the order of completion.
     completed: VecDeque<u64>,
     /// All calls that can be cancelled, also those with a callback.
     calls: BTreeMap<u64, Option<Call>>,
@@ -132,7 +132,7 @@ impl Context {
         self.inner.new_run()
     }
 
-    /// Of all completed runs.
+    /// Statistics of all completed runs.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let one = self.inner.statistics();

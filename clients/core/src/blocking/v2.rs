@@ -20,7 +20,7 @@ use std::time::Duration;
 pub struct Client {
     driver: Driver,
     inner: v2::Client,
-    /// For calls in the background.
+    /// Client of the calls that run in the background.
     background: v2::Client,
     calls: Calls,
     deadline: Option<Duration>,
@@ -51,7 +51,7 @@ impl Client {
         server_metadata() -> ServerMetadataResponse;
         model_metadata(model: &str, version: &str) -> ModelMetadataResponse;
         model_config(model: &str, version: &str) -> ModelConfig;
-        /// Of one model, or with an empty name of all.
+        /// Statistics of one model, or of all models if the name is empty.
         statistics(model: &str, version: &str) -> ModelStatisticsResponse;
         /// Models in the repository; with `ready` only ready models.
         repository_index(ready: bool) -> RepositoryIndexResponse;

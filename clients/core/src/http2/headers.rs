@@ -24,7 +24,7 @@ const REMEMBERED: usize = 8;
 /// The header blocks of a call.
 #[derive(Debug)]
 pub struct CallHeaders {
-    /// Without the table.
+    /// Header block that does not use the table.
     literal: Vec<u8>,
     /// Fills the table.
     first: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct CallHeaders {
 /// What a connection's server knows about its header table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// Its settings have not arrived.
+    /// The settings of the server have not arrived.
     Unknown,
     /// It is smaller than the default, which the next block must acknowledge.
     Shrunk,

@@ -48,7 +48,7 @@ pub(crate) struct Transport {
     headers: HeaderMap,
     verbose: bool,
     connections: Connections,
-    /// Of blocking clients: connections that calling threads use themselves.
+    /// Connections of a blocking client, which the calling threads use themselves.
     direct: Option<Direct>,
 }
 

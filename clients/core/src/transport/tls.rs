@@ -41,7 +41,7 @@ impl TlsClient {
 }
 
 impl Tls {
-    /// For programs with connections of their own.
+    /// TLS for programs with connections of their own.
     ///
     /// # Errors
     /// A certificate, key or name is invalid; the message says which.

@@ -65,7 +65,7 @@ pub struct Client {
     load_deadline: Option<Duration>,
     compression: Option<Compression>,
     verbose: bool,
-    /// Of the last HTTP response.
+    /// Outputs of the last HTTP response, as text and parsed.
     described: Arc<Mutex<Option<Described>>>,
 }
 
@@ -90,7 +90,7 @@ impl Client {
         Self::over(Transport::new(settings)?, settings)
     }
 
-    /// For a blocking client.
+    /// Creates a client whose calls run on the calling threads.
     pub(crate) fn new_direct(settings: &Settings) -> Result<Self> {
         Self::over(Transport::new_direct(settings)?, settings)
     }

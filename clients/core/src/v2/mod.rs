@@ -64,7 +64,7 @@ impl Client {
         Self::over(Transport::new(settings)?, settings)
     }
 
-    /// For a blocking client.
+    /// Creates a client whose calls run on the calling threads.
     pub(crate) fn new_direct(settings: &Settings) -> Result<Self> {
         Self::over(Transport::new_direct(settings)?, settings)
     }
@@ -149,7 +149,7 @@ impl Client {
         })
     }
 
-    /// Of one model, or with an empty name of all.
+    /// Statistics of one model, or of all models if the name is empty.
     pub async fn statistics(&self, model: &str, version: &str) -> Result<ModelStatisticsResponse> {
         match (self.protocol(), model) {
             (Protocol::Http, "") => self.get("/v2/models/stats").await,

@@ -40,7 +40,7 @@ pub struct Input {
     pub name: String,
     /// `FP32`, `BYTES` and so on.
     pub datatype: String,
-    /// With the batch dimension.
+    /// Shape with the batch dimension.
     pub shape: Vec<i64>,
     pub data: Data,
     /// HTTP only: send the elements as JSON numbers and strings, for servers without the binary extension.

@@ -27,7 +27,7 @@ impl Requirement {
     /// `stable`, `throughput>=N`, `avg<=TIME` or `pNN<=TIME` with a time such as 300us, 5ms or 1s.
     ///
     /// # Errors
-    /// It is none of these.
+    /// The text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, String> {
         let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let wrong = || {
@@ -77,7 +77,7 @@ fn positive(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
 }
 
-/// In nanoseconds.
+/// A time in nanoseconds.
 fn time(text: &str) -> Option<f64> {
     let units = [("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
     units.iter().find_map(|(unit, ns)| Some(positive(text.strip_suffix(unit)?)? * ns))

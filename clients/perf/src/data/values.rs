@@ -72,9 +72,9 @@ pub fn fp16(value: f32) -> u16 {
 /// Appends a JSON value as an element.
 ///
 /// # Errors
-/// It is no value of this type.
+/// It is not a value of this type.
 pub fn push_json(value: &Value, datatype: &str, out: &mut Vec<u8>) -> Result<(), String> {
-    let refuse = || format!("{value} is no value of type {datatype}");
+    let refuse = || format!("{value} is not a value of type {datatype}");
     let integer = |low: i128, high: i128| {
         let number = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
         // Some writers give integers as 1.0.

@@ -136,9 +136,9 @@ pub struct Region {
 /// One input of a request.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    /// Of one batch item.
+    /// Shape of one batch item.
     pub shape: Vec<i64>,
-    /// Of the whole batch.
+    /// Bytes of the whole batch.
     pub bytes: Vec<u8>,
     pub region: Option<Region>,
 }

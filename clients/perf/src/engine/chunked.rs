@@ -25,7 +25,7 @@ impl Chunked {
     /// Calls `each` with the parts of the body; true after its last byte.
     ///
     /// # Errors
-    /// The bytes are no chunks, or more follow.
+    /// The bytes are not chunks, or more follow.
     pub fn read(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) -> Result<bool, String> {
         while !bytes.is_empty() {
             if let State::Data(left) = self.state {

@@ -57,7 +57,7 @@ impl<'p> Http<'p> {
         format!("{}: {problem}", self.plan.url)
     }
 
-    /// Writes what is left of the request.
+    /// Writes the rest of the request.
     fn send(&mut self, index: usize, done: &mut Vec<Done>) {
         let connection = &mut self.connections[index];
         let (Some(job), Some(socket)) = (&connection.job, &mut connection.socket) else { return };

@@ -77,7 +77,7 @@ impl ResponseReader {
     /// Reads more bytes of the response.
     ///
     /// # Errors
-    /// They are no HTTP response, or more than one.
+    /// They are not an HTTP response, or more than one.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, String> {
         if self.body.is_some() {
             return self.read_body(bytes);

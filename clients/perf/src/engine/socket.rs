@@ -20,7 +20,7 @@ impl Socket {
     /// Connects in the background.
     ///
     /// # Errors
-    /// As of `connect`.
+    /// The errors of `connect`.
     pub fn open(address: SocketAddr, tls: Option<&TlsClient>) -> Result<Self, String> {
         let tcp = connect(address).map_err(|e| e.to_string())?;
         let begin = |tls: &TlsClient| {

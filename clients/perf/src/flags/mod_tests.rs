@@ -145,7 +145,7 @@ fn wrong_flags_have_the_texts_of_perf_client() {
         ("-m m --shape in:0", "input shape must be > 0"),
         ("-m m --request-distribution bell", "unsupported request distribution provided bell"),
         ("-m m --input-data nowhere", "unsupported input data provided nowhere"),
-        ("-m m -u ftp://h", "-u ftp://h: 'ftp' is no scheme of a server"),
+        ("-m m -u ftp://h", "-u ftp://h: 'ftp' is not a scheme of a server"),
         ("-m m -u grpc://h", "-u grpc://h: the protocol is HTTP; -i grpc selects gRPC"),
         ("-m m -H a b", "unexpected argument 'b' found"),
         ("-m m -H ä:b", "-H ä:b: expected NAME:VALUE"),
@@ -216,7 +216,7 @@ fn intervals_are_read_from_their_file() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(with("100\nx\n").unwrap_err().ends_with("line 2: 'x' is no number"));
+    assert!(with("100\nx\n").unwrap_err().ends_with("line 2: 'x' is not a number"));
     assert!(with("0\n").unwrap_err().ends_with("no interval above 0"));
     std::fs::remove_file(&file).unwrap();
     let gone = format!("-m m --request-intervals {}", file.display());

@@ -30,7 +30,7 @@ pub(super) fn servers(flags: &Flags, protocol: Protocol) -> Result<Vec<Server>, 
             }
             ("" | "http" | "grpc", _) => always_tls,
             ("https" | "grpcs", _) => true,
-            _ => return Err(format!("-u {url}: '{scheme}' is no scheme of a server")),
+            _ => return Err(format!("-u {url}: '{scheme}' is not a scheme of a server")),
         };
         let rest = rest.trim_end_matches('/');
         match rest.is_empty() || rest.contains('/') {
@@ -84,7 +84,7 @@ pub(super) fn input_data(flags: &Flags) -> Result<InputData, String> {
     }
 }
 
-/// Up to three numbers; the third and what is left out are 1.
+/// Up to three numbers; a number that is left out has the value `usual`.
 fn triple<N: std::str::FromStr + Copy>(
     text: &str,
     usual: N,
@@ -182,7 +182,7 @@ fn read_intervals(file: &str) -> Result<Vec<u64>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let number = |(index, line): (usize, &str)| {
         line.trim().parse().map_err(|_| {
-            format!("--request-intervals {file}: line {}: '{line}' is no number", index + 1)
+            format!("--request-intervals {file}: line {}: '{line}' is not a number", index + 1)
         })
     };
     let gaps: Vec<u64> = lines.map(number).collect::<Result<_, _>>()?;

@@ -44,7 +44,7 @@ def serialize_string_tensor(input_tensor: np.ndarray) -> np.ndarray:
     Raises
     ------
     InferenceServerException
-        The value is no array, is empty, or has another type.
+        The value is not an array, is empty, or has another type.
     """
     if not isinstance(input_tensor, np.ndarray):
         raise_error("input must be a numpy array")

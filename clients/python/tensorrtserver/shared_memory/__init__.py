@@ -118,7 +118,7 @@ def set_shared_memory_region(shm_handle: c_void_p, input_values: Sequence[np.nda
     Raises
     ------
     SharedMemoryException
-        A value is no array, the arrays do not fit, or the handle is unknown.
+        A value is not an array, the arrays do not fit, or the handle is unknown.
     """
     if not isinstance(input_values, (list, tuple)):
         _raise_error("input_values must be specified as a list/tuple of numpy arrays")

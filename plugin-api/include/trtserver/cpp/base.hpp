@@ -338,7 +338,7 @@ public:
       return *value;
     }
     throw Error::invalid("parameter '" + std::string(key) + "' is '" + std::string(found->text().value_or("")) +
-                         "', which is no integer");
+                         "', which is not an integer");
   }
 
 private:

@@ -112,7 +112,8 @@ pub(super) unsafe extern "C" fn histogram_new(
         if !bounds.iter().all(|bound| bound.is_finite()) || !bounds.is_sorted() {
             return misuse(format!("the bounds {bounds:?} of a histogram are not ascending"));
         }
-        // SAFETY: as in `metric_new`.
+        // SAFETY: the backend passes texts and labels that are valid during the call, and `out` as
+        // null or valid for writing.
         unsafe {
             create(state, scope, metric_kind::HISTOGRAM, [name, help], (labels, n_labels), out)
         }
@@ -149,7 +150,7 @@ unsafe fn create(
         if label.kind != param::STRING {
             return misuse(format!("metric '{name}': a label has kind {}", label.kind));
         }
-        // SAFETY: as above.
+        // SAFETY: the backend keeps the strings of a label valid during the call.
         pairs.push(unsafe {
             (text(label.key, "the name of a label")?, text(label.text, "the value of a label")?)
         });

@@ -165,10 +165,10 @@ pub(super) unsafe extern "C" fn response_param(
         let Some(given) = (unsafe { given.as_ref() }) else {
             return misuse("null passed as parameter");
         };
-        // SAFETY: as above.
+        // SAFETY: the backend keeps the key of the parameter valid during the call.
         let key = unsafe { text(given.key, "the key of a parameter") }?;
         let value = match given.kind {
-            // SAFETY: as above.
+            // SAFETY: the parameter is a string, which the backend keeps valid during the call.
             param::STRING => unsafe { text(given.text, "the value of a parameter") }?,
             param::INT | param::BOOL | param::DOUBLE | param::UINT => String::new(),
             kind => return misuse(format!("parameter '{key}' has kind {kind}")),

@@ -165,7 +165,7 @@ fn load_errors_name_the_cause() {
         error(&backend, &fully_connected(&dir, 8))
     };
     let text = damaged("init_model.netdef", b"\x12\xff\xff\xff\xff");
-    assert!(text.contains("init_model.netdef: it is no binary NetDef"), "{text}");
+    assert!(text.contains("init_model.netdef: it is not a binary NetDef"), "{text}");
     let random = INIT.replace("\"GivenTensorFill\"", "\"XavierFill\"");
     let text = damaged("init_model.netdef", random.as_bytes());
     assert!(

@@ -87,7 +87,7 @@ pub fn translate(
         translation.blobs.insert(input.name.clone(), Blob::Value(value));
     }
     let outputs = predict.external_output.clone();
-    let absent = "which no operator before it writes and which is no input";
+    let absent = "which no operator before it writes and which is not an input";
     translation.run(predict, absent).map_err(at(Net::Predict))?;
     let outputs = translation.outputs(outputs, inputs).map_err(at(Net::Predict))?;
     translation.graph.finish(&outputs, max_bytes).map_err(|bytes| {

@@ -69,7 +69,7 @@ fn refusals_name_net_operator_and_output() {
         // A cycle: the first of two operators reads what the second writes.
         (
             "op { input: \"b\" output: \"a\" type: \"Relu\" } op { input: \"a\" output: \"b\" type: \"Relu\" }",
-            "it reads blob 'b', which no operator before it writes and which is no input",
+            "it reads blob 'b', which no operator before it writes and which is not an input",
         ),
         (
             "op { input: \"x\" output: \"y\" output: \"m\" type: \"Dropout\" } op { input: \"m\" output: \"z\" type: \"Relu\" }",

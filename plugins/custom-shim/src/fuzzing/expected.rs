@@ -35,11 +35,11 @@ pub fn requests() -> Vec<Request> {
 pub enum Context {
     Payload(usize),
     Null,
-    /// Of the last payload of the previous execution.
+    /// The context of the last payload of the previous execution.
     Stale,
     /// The one behind the last payload's.
     Next,
-    /// Of another instance.
+    /// A context of another instance.
     Other,
     Garbage,
 }

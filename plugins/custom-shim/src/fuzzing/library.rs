@@ -180,7 +180,7 @@ unsafe extern "C-unwind" fn execute_v2(
     get_input: GetNextInputV2,
     get_output: GetOutputV2,
 ) -> c_int {
-    // SAFETY: as above.
+    // SAFETY: the caller passes `n` payloads that are valid during the call.
     unsafe { execute_payloads(n, payloads, Callbacks::V2(get_input, get_output)) }
 }
 

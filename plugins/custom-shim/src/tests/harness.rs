@@ -51,7 +51,7 @@ impl Harness {
         config.extend(&model.config);
         let path = folder.path().to_str().unwrap();
         let mut spec = ModelSpec {
-            dir: format!("{path}/repository/m"),
+            dir: path.to_owned(),
             version_dir: format!("{path}/1"),
             file: "libcustom.so".to_owned(),
             config_pb: config,

@@ -65,7 +65,8 @@ fn count(library: &Path, name: &str) -> i32 {
 }
 
 fn story(library: &Path) -> String {
-    // SAFETY: as above; the text is static.
+    // SAFETY: the library is open already and has a function of this type, which returns a static C
+    // string.
     unsafe {
         let library = libloading::Library::new(library).unwrap();
         let story =
@@ -192,7 +193,7 @@ fn initialize_receives_config_device_and_server_parameters() {
         let harness = Harness::open(folder, &model).ok().unwrap();
         let received = story(&library);
         let config = "gpu 3, config 11 bytes, zero behind 1";
-        let repository = harness.folder.path().join("repository");
+        let repository = harness.folder.path().parent().unwrap();
         let rest = format!(", m_0, 2: 1, {}", repository.display());
         let all = if matches!(flag, "-DGEN=1" | "-DGEN=2") {
             config.into()

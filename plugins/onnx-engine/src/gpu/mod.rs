@@ -49,7 +49,7 @@ pub struct GpuInstance {
     bound: Bound,
     session: GpuSession,
     device: Device,
-    /// Of the instance: the memory of its arena is reported there.
+    /// Scope of the instance, under which the memory of its arena is reported.
     scope: Scope,
     runs: u64,
 }

@@ -1,6 +1,8 @@
 //! Loading: libraries, files, signatures, custom operations.
 
 use super::*;
+use std::fs;
+use std::path::Path;
 use trtserver_plugin_api::abi::descriptors::instance_kind;
 use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_api::author::{Backend as _, Kind};
@@ -87,7 +89,13 @@ fn errors_name_file_and_tensor() {
     );
     let mut spec = addsub(crate::GRAPH_DEF, 8);
     put_bytes(&mut spec.config_pb, 18, &[&[0x0a, 11][..], b"custom.so.1"].concat());
-    DATA.clone_into(&mut spec.dir);
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("data");
+    fs::create_dir_all(dir.join("1")).unwrap();
+    let file = Path::new(&spec.version_dir).join(&spec.file);
+    fs::copy(file, dir.join("1").join(&spec.file)).unwrap();
+    spec.version_dir = dir.join("1").to_str().unwrap().to_owned();
+    spec.dir = dir.to_str().unwrap().to_owned();
     let error = refusal(&spec);
     assert!(error.contains("custom operations") && error.contains("data/custom.so.1"), "{error}");
     let mut spec = addsub(crate::GRAPH_DEF, 8);

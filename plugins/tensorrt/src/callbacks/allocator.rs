@@ -16,14 +16,14 @@ pub struct Allocator {
     table: *const *const (),
     scope: Scope,
     memory: Memory,
-    /// Of an instance on the device; without one, memory is freed at once.
+    /// The device of an instance; until it is set, memory is freed at once.
     device: OnceLock<Device>,
     live: Mutex<HashMap<usize, HostMemory>>,
 }
 
 // SAFETY: the table is constant, the rest is `Sync`.
 unsafe impl Send for Allocator {}
-// SAFETY: as above.
+// SAFETY: the method table never changes, and all other fields are `Sync`.
 unsafe impl Sync for Allocator {}
 
 /// The table of allocators for a library.
@@ -135,7 +135,7 @@ unsafe extern "C" fn allocate_async(
     _flags: u32,
     stream: Raw,
 ) -> Raw {
-    // SAFETY: as above.
+    // SAFETY: TensorRT passes the object whose method this is, and a live stream.
     unsafe { of(this).allocate(bytes, align, stream_of(stream)) }.cast()
 }
 
@@ -145,16 +145,16 @@ unsafe extern "C" fn reallocate(_this: Raw, _memory: Raw, _align: u64, _bytes: u
 }
 
 unsafe extern "C" fn free(this: Raw, memory: Raw) {
-    // SAFETY: as above.
+    // SAFETY: TensorRT passes the object whose method this is.
     unsafe { of(this) }.deallocate(memory.cast(), None);
 }
 
 unsafe extern "C" fn deallocate(this: Raw, memory: Raw) -> bool {
-    // SAFETY: as above.
+    // SAFETY: TensorRT passes the object whose method this is.
     unsafe { of(this) }.deallocate(memory.cast(), None)
 }
 
 unsafe extern "C" fn deallocate_async(this: Raw, memory: Raw, stream: Raw) -> bool {
-    // SAFETY: as above.
+    // SAFETY: TensorRT passes the object whose method this is, and a live stream.
     unsafe { of(this).deallocate(memory.cast(), stream_of(stream)) }
 }

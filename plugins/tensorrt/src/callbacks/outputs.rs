@@ -113,12 +113,13 @@ unsafe extern "C" fn reallocate_async(
     align: u64,
     _stream: Raw,
 ) -> Raw {
-    // SAFETY: as above.
+    // SAFETY: TensorRT passes the object whose method this is, on the thread that enqueues.
     unsafe { reallocate(this, name, current, bytes, align) }
 }
 
 unsafe extern "C" fn notify_shape(this: Raw, _name: *const c_char, dims: *const c_void) {
-    // SAFETY: as above; the dimensions have the layout of the library and are valid during the call.
+    // SAFETY: TensorRT passes the object whose method this is, on the thread that enqueues. The
+    // dimensions have the layout of the library and are valid during the call.
     unsafe {
         let this = of(this);
         this.shape = match this.layout {

@@ -67,7 +67,7 @@ export! {
         memory_type.set(buffer_attributes.memory_type.load(Relaxed));
     }
 
-    /// The CUDA IPC handle, or null; owned as whoever set it says.
+    /// The CUDA IPC handle, or null. It points to memory of the caller that set it.
     fn TRITONSERVER_BufferAttributesCudaIpcHandle(
         buffer_attributes: Live<BufferAttributes>,
         cuda_ipc_handle: Out<*mut c_void>,

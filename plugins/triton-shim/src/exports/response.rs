@@ -166,7 +166,7 @@ impl<T: Copy> InOut<T> {
     }
 
     pub fn set(&self, value: T) {
-        // SAFETY: as above.
+        // SAFETY: by the contract of `Argument::take` the pointer may be read and written.
         unsafe { self.0.write(value) }
     }
 }

@@ -28,7 +28,8 @@ fn load(server: &Server, name: Text, params: &[Live<Parameter>]) -> Result<()> {
 fn unload(server: &Server, name: Text, dependents: bool) -> Result<()> {
     nested::with(&*server.model()?, |extension, host, scope| {
         let (name, dependents) = (view(name.c()), u32::from(dependents));
-        // SAFETY: as above.
+        // SAFETY: the scope is open and the name is valid during the call; the caller owns a
+        // returned error.
         unsafe { taken(host, (extension.model_unload)(scope, name, dependents)) }
     })
 }

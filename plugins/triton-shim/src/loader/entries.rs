@@ -59,7 +59,8 @@ impl Entries {
 /// Takes the error that an entry point returned.
 ///
 /// # Errors
-/// The backend's, or that what it returned is no error. One of a load says in which function it arose.
+/// The entry point returned an error, or something else. An error of a load names the function in
+/// which it arose.
 pub fn taken(entry: &str, returned: Returned) -> Result<()> {
     if returned.is_null() {
         return Ok(());

@@ -70,9 +70,10 @@ impl Call {
                 Ok(outputs) => arrived.outputs = outputs,
                 Err(fault) => arrived.fault = Some(fault),
             }
-            // SAFETY: as above.
+            // SAFETY: the host keeps the parameters of a response valid during the call of the
+            // handler.
             let params = unsafe { slice(response.params, response.n_params) };
-            // SAFETY: as above.
+            // SAFETY: the host keeps the texts of a parameter valid during the call of the handler.
             arrived.params.extend(params.iter().filter_map(|p| unsafe { parameter(p) }));
         }
         create(Response { side: Side::Arrived(arrived) })

@@ -10,7 +10,7 @@ pub struct BufferAttributes {
     pub bytes: AtomicU64,
     pub memory_type: AtomicI32,
     pub memory_id: AtomicI64,
-    /// A CUDA IPC handle of 64 bytes in memory of whoever set it, or null.
+    /// A CUDA IPC handle of 64 bytes in memory of the caller that set it, or null.
     pub cuda_ipc_handle: AtomicPtr<c_void>,
 }
 

@@ -16,7 +16,7 @@ pub struct Backend {
     /// `{"cmdline": {…}}`
     pub config: Live<Message>,
     pub memory: Live<MemoryManager>,
-    /// The backend's own.
+    /// Pointer that the backend stores here for its own use.
     pub state: AtomicPtr<c_void>,
     /// 0 blocking, 1 device-blocking.
     pub policy: AtomicI32,

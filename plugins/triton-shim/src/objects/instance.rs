@@ -20,7 +20,7 @@ pub struct Instance {
     pub profiles: Vec<CString>,
     pub secondary: Vec<(CString, i64)>,
     pub scope: Arc<Scope>,
-    /// The backend's own.
+    /// Pointer that the backend stores here for its own use.
     pub state: AtomicPtr<c_void>,
 }
 

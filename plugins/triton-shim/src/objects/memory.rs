@@ -1,7 +1,7 @@
 //! `TRITONBACKEND_MemoryManager`: memory for the backend's own use, one manager per backend.
 //!
 //! CPU memory is the allocator's; the rest is the host's, from the pools that the server was given. Each block is remembered, so that
-//! freeing memory twice, or memory of somebody else, is an error.
+//! freeing memory twice, or memory of another owner, is an error.
 
 use super::attributes::memory;
 use crate::fault::{Fault, Result};

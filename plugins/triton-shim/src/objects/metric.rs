@@ -43,7 +43,7 @@ pub struct Metric {
 
 // SAFETY: the host accepts calls with a metric from any thread.
 unsafe impl Send for Metric {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one metric from several threads at once.
 unsafe impl Sync for Metric {}
 
 impl Object for Metric {
@@ -147,7 +147,8 @@ impl Metric {
     pub fn add(&self, value: f64) -> Result<()> {
         let extension = host::metrics().ok_or_else(closed)?;
         let added = self.scope.with(|host, _| {
-            // SAFETY: as in `put`.
+            // SAFETY: a metric is valid as long as its scope, which `with` keeps open; the caller
+            // owns the error.
             unsafe { host::taken(host, (extension.metric_add)(self.raw, value)) }
         });
         added.ok_or_else(closed)?

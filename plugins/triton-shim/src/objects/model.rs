@@ -19,7 +19,7 @@ pub struct Model {
     /// The backend may complete the configuration.
     pub autocomplete: bool,
     pub server: Live<Server>,
-    /// The backend's own.
+    /// Pointer that the backend stores here for its own use.
     pub state: AtomicPtr<c_void>,
     /// Whether `TRITONBACKEND_ModelInitialize` is running in the host's `autocomplete`.
     pub completing: AtomicBool,

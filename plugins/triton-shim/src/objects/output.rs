@@ -42,7 +42,8 @@ pub struct Output {
 
 // SAFETY: the host accepts calls with a response from any thread; the rest is owned.
 unsafe impl Send for Output {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one response from several threads at once; the buffer is
+// behind a lock.
 unsafe impl Sync for Output {}
 
 impl Object for Output {
@@ -52,9 +53,9 @@ impl Object for Output {
 /// Memory of an output.
 pub enum Buffer {
     None,
-    /// Of the host.
+    /// Memory of the host.
     Host(Buf),
-    /// Of this library: for a buffered response, or because nobody asked for the output.
+    /// Memory of this library, for a buffered response or an output that was not requested.
     Own(Box<[u64]>, u64),
 }
 

@@ -77,7 +77,7 @@ pub struct Pointer(pub *mut c_void);
 
 // SAFETY: not followed here; the interface lets the server pass it to callbacks on any thread.
 unsafe impl Send for Pointer {}
-// SAFETY: as above.
+// SAFETY: a shared `Pointer` gives out its value only and is not followed here.
 unsafe impl Sync for Pointer {}
 
 /// The host's handle of a request on its way.

@@ -29,7 +29,7 @@ pub enum Value {
 
 // SAFETY: the bytes are only read, and the backend keeps them.
 unsafe impl Send for Value {}
-// SAFETY: as above.
+// SAFETY: threads only read the bytes, which the backend keeps as long as the parameter.
 unsafe impl Sync for Value {}
 
 impl Object for Parameter {

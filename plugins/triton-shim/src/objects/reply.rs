@@ -41,7 +41,7 @@ pub struct Reply {
     /// The responder outlives `execute`.
     detached: AtomicBool,
     building: Mutex<Building>,
-    /// Of a request of a sequence.
+    /// States of a request that belongs to a sequence.
     states: Mutex<Vec<Live<State>>>,
 }
 
@@ -57,7 +57,7 @@ struct Building {
 
 // SAFETY: the host accepts calls with a responder from any thread.
 unsafe impl Send for Reply {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one responder from several threads at once.
 unsafe impl Sync for Reply {}
 
 impl Object for Reply {
@@ -76,7 +76,7 @@ pub enum Target {
 
 // SAFETY: the host accepts calls with a response from any thread.
 unsafe impl Send for Target {}
-// SAFETY: as above.
+// SAFETY: the host accepts calls with one response from several threads at once.
 unsafe impl Sync for Target {}
 
 impl Reply {
@@ -98,7 +98,7 @@ impl Reply {
     }
 
     pub fn is_cancelled(&self) -> bool {
-        // SAFETY: as valid as the responder, which this object keeps.
+        // SAFETY: the flag is null or as valid as the responder, which this object keeps.
         unsafe { self.cancelled.as_ref() }.is_some_and(|flag| flag.load(Ordering::Relaxed) != 0)
     }
 

@@ -32,7 +32,7 @@ pub struct HostRequest {
 
 // SAFETY: a view is read-only, and the host allows its use on any thread.
 unsafe impl Send for HostRequest {}
-// SAFETY: as above.
+// SAFETY: threads only read a view, which the host keeps valid until the request is released.
 unsafe impl Sync for HostRequest {}
 
 impl Object for Request {
@@ -73,7 +73,7 @@ impl HostRequest {
         // SAFETY: valid as long as the view.
         let all = unsafe { slice(view.requested_outputs, view.n_requested_outputs) };
         let states = all.iter().filter(|output| output.index == u32::MAX);
-        // SAFETY: as above.
+        // SAFETY: the host keeps the names of requested outputs valid as long as the view.
         states.map(|output| unsafe { slice(output.name.p, output.name.n as u32) })
     }
 
@@ -136,13 +136,13 @@ impl Request {
 /// One input; valid as long as its request.
 pub struct Input {
     tensor: *const Tensor,
-    /// Of each buffer, made when they are asked for.
+    /// Attributes of each buffer, made when they are first read.
     attributes: Mutex<SmallVec<[Live<BufferAttributes>; 2]>>,
 }
 
 // SAFETY: tensors are read-only, and the host allows their use on any thread.
 unsafe impl Send for Input {}
-// SAFETY: as above.
+// SAFETY: threads only read a tensor, which the host keeps valid as long as its request.
 unsafe impl Sync for Input {}
 
 impl Object for Input {

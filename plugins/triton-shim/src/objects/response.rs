@@ -37,7 +37,7 @@ pub struct Built {
 #[derive(Default)]
 struct Contents {
     outputs: SmallVec<[Live<Output>; 4]>,
-    /// Of a buffered response; the host's response has its own.
+    /// Parameters of a buffered response; a response of the host keeps its own.
     params: Vec<(CString, Value)>,
 }
 

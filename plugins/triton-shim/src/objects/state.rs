@@ -10,7 +10,8 @@ use trtserver_plugin_api::abi::types;
 /// Valid as long as its request, or a response or factory of it.
 pub struct State {
     pub output: Output,
-    /// Of its request; without a reference, which frees the state.
+    /// Reply of the state's request. No reference is held: the last reference of the reply frees
+    /// its states.
     reply: Live<Reply>,
     /// Sent with the next response.
     committed: AtomicBool,

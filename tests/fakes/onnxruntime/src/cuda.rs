@@ -46,7 +46,7 @@ pub struct Driver {
 
 // SAFETY: driver handles may be used from any thread.
 unsafe impl Send for Driver {}
-// SAFETY: as above.
+// SAFETY: the driver accepts calls with its handles from several threads at once.
 unsafe impl Sync for Driver {}
 
 impl Driver {

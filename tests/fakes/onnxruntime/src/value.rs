@@ -32,7 +32,7 @@ enum Owner {
 
 // SAFETY: plain memory; a test uses a value on one thread at a time.
 unsafe impl Send for Tensor {}
-// SAFETY: as above.
+// SAFETY: tests do not access one value from two threads at once.
 unsafe impl Sync for Tensor {}
 
 /// What an `OrtValue` points at.

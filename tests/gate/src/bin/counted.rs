@@ -10,8 +10,10 @@ use std::io::{self, Write};
 use std::net::TcpListener;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use trtserver::{config, log, server};
+use trtserver_config as config;
+use trtserver_config::log;
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
+use trtserver_server as server;
 
 /// Smaller copies are headers and names.
 const LARGE: usize = 4 << 10;
@@ -40,18 +42,21 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`, which is the same for the
+        // system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of `realloc`, which is the same for the system's
+        // allocator.
         unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of `dealloc`, which is the same for the system's
+        // allocator.
         unsafe { System.dealloc(old, layout) }
     }
 }
@@ -93,7 +98,9 @@ mod copies {
         count(size);
         let (last_to, last_from) =
             (to.wrapping_add(size).wrapping_sub(1), from.wrapping_add(size).wrapping_sub(1));
-        // SAFETY: as for memcpy, but descending, since the ranges overlap. The direction flag is restored.
+        // SAFETY: the caller promises `size` valid bytes at both addresses. The copy descends, so
+        // that no byte of overlapping ranges is overwritten before it is read; the direction flag
+        // is restored.
         unsafe {
             asm!("std", "rep movsb", "cld", inout("rcx") size => _, inout("rdi") last_to => _,
                 inout("rsi") last_from => _, options(nostack));

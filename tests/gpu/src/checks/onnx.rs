@@ -145,7 +145,7 @@ pub fn priorities(driver: &Driver, _: &Options) -> CheckResult {
     })
 }
 
-/// Of requests of one image, one at a time.
+/// 99th percentile of the latency of requests of one image, one at a time.
 fn p99(server: &Running, model: &str) -> Result<Duration, String> {
     let mut connection = Connection::open(server.http());
     let bytes = batch(model, 1);

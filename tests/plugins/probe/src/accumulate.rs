@@ -76,7 +76,7 @@ impl Sums {
     }
 }
 
-/// By the control tensor CORRID if there is one, else by the request.
+/// The correlation id from the control tensor CORRID if there is one, else from the request.
 fn correlation(request: Request<'_>) -> String {
     match request.input("CORRID") {
         Some(id) => format!("{:?}", id.to_bytes()),

@@ -214,7 +214,7 @@ fn shared_memory_on_every_wire() {
     let left = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
     let ours =
         left.filter(|entry| entry.file_name().to_string_lossy().starts_with("trtserver-perf-"));
-    // Of other tests that run at the same time there is none.
+    // Other tests that run at the same time have no such regions.
     assert_eq!(ours.count(), 0, "regions are removed");
 }
 

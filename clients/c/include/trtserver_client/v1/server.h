@@ -49,7 +49,7 @@ class ModelControlContext {
   virtual ~ModelControlContext() {}
   // A loaded model is loaded anew.
   virtual Error Load(const std::string& model_name) = 0;
-  // A model that is not loaded is no error.
+  // A model that is not loaded is not an error.
   virtual Error Unload(const std::string& model_name) = 0;
 };
 

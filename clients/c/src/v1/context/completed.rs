@@ -28,7 +28,7 @@ pub unsafe extern "C" fn trtc_v1_take(
             place.write(Handle::NULL);
             return Ok(());
         };
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `taken` is NULL or may be written.
         if let Ok(taken) = unsafe { result(taken, "taken") } {
             taken.write(id);
         }

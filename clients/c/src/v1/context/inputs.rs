@@ -44,7 +44,7 @@ pub unsafe extern "C" fn trtc_v1_input_add_data(
     call(|| {
         // SAFETY: the contract of this function.
         let data = unsafe { array(data, size, "data") }?;
-        // SAFETY: as above: the memory is unchanged until the input is reset.
+        // SAFETY: the caller promises not to change or free the memory until the input is reset.
         context
             .get()?
             .change(input, |input| unsafe { input.set_borrowed(data.as_ptr(), data.len()) })
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn trtc_v1_input_add_strings(
         let (strings, sizes) =
             unsafe { (array(strings, count, "strings")?, array(sizes, count, "sizes")?) };
         let pairs = strings.iter().zip(sizes);
-        // SAFETY: as above.
+        // SAFETY: the caller promises that each string points to as many bytes as `sizes` says.
         let strings = pairs.map(|(text, size)| unsafe { array(*text, *size, "a string") });
         let strings = strings.collect::<Outcome<Vec<_>>>()?;
         context.get()?.change(input, |input| input.set_strings(&strings))

@@ -25,7 +25,7 @@ type Error = Handle<ErrorObject>;
 
 pub struct V1Context {
     context: Context,
-    /// Of requests that give none.
+    /// Deadline of requests that set none.
     deadline: Duration,
     /// What the stateful form has set.
     stateful: Mutex<Request>,

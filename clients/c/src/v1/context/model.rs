@@ -41,7 +41,7 @@ pub(super) struct ModelObject {
 
 // SAFETY: the pointers lead to parts of the object, which do not change.
 unsafe impl Send for ModelObject {}
-// SAFETY: as above.
+// SAFETY: all that the object points to is its own and never changes, so threads only read it.
 unsafe impl Sync for ModelObject {}
 
 impl ModelObject {

@@ -35,10 +35,10 @@ pub struct RawOptions {
 pub(super) unsafe fn options(raw: *const RawOptions) -> Outcome<RunOptions> {
     // SAFETY: the contract of this function.
     let raw = unsafe { structure(raw, "options") }?;
-    // SAFETY: as above.
+    // SAFETY: by the caller's promise the options contain as many outputs as they say.
     let requested = unsafe { array(raw.outputs, raw.output_count, "outputs") }?;
     let output = |output: &RawRequestedOutput| {
-        // SAFETY: as above.
+        // SAFETY: by the caller's promise the names of an output are NULL or C strings.
         let (name, region) = unsafe {
             (
                 text(output.name, "an output's name")?,

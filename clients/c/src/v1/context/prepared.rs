@@ -52,9 +52,11 @@ pub unsafe extern "C" fn trtc_v1_prepare(
     call(|| {
         // SAFETY: the contract of this function.
         let (context, place) = (context.get()?, unsafe { result(place, "prepared") }?);
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `raw` is NULL or points to a request as the header
+        // describes it.
         let (request, _) = unsafe { context.request(raw) }?;
-        // SAFETY: as above; the request was read, so its inputs are there.
+        // SAFETY: the request was read above, so it and its inputs are valid; the caller keeps them
+        // during the call.
         let names = unsafe {
             let raw = structure(raw, "request")?;
             let inputs = array(raw.inputs, raw.input_count, "inputs")?;
@@ -133,7 +135,7 @@ impl RawReply {
         head
     }
 
-    /// Of a request that failed.
+    /// The reply to a request that failed.
     pub const fn empty() -> Self {
         Self { size: 0, result: Handle::NULL, request_id: 0, model_version: 0, description_size: 0 }
     }
@@ -149,7 +151,7 @@ fn write(
     let mut at = 0;
     let mut put = |bytes: &[u8]| {
         let place = space.get_mut(at..)?.get_mut(..bytes.len())?;
-        // SAFETY: the place has as many bytes; both are no references to the same memory.
+        // SAFETY: the place has as many bytes; the two references do not alias.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place.as_mut_ptr().cast(), bytes.len()) };
         at += bytes.len();
         Some(at)

@@ -238,7 +238,7 @@ pub unsafe extern "C" fn trtc_v1_prepared_infer_queued(
         let number = context.context.run_template_then(template, data, move |id, outcome| {
             queue.add(Completed { user, id, order, prepared: true, outcome });
         })?;
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `id` is NULL or may be written.
         if let Ok(place) = unsafe { result(id, "id") } {
             place.write(number);
         }

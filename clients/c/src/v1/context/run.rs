@@ -98,7 +98,8 @@ impl V1Context {
         reason = "all rest on the contract of the function"
     )]
     pub(super) unsafe fn request(&self, raw: *const RawRequest) -> Outcome<(Request, u32)> {
-        // SAFETY: the contract of this function, here and below.
+        // SAFETY: every block of this function rests on its contract: the caller passes NULL or a
+        // request whose pointers are as the header describes them.
         let raw = unsafe { structure(raw, "request") }?;
         check_flags(raw.flags)?;
         let mut request = Request { run: self.context.new_run(), order: Vec::new() };
@@ -141,7 +142,8 @@ pub unsafe extern "C" fn trtc_v1_infer(
     call(|| {
         // SAFETY: the contract of this function.
         let (context, place) = (context.get()?, unsafe { result(place, "result") }?);
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `request` is NULL or points to a request as the header
+        // describes it.
         let (request, _) = unsafe { context.request(request) }?;
         place.write(context.finish(&request)?);
         Ok(())
@@ -163,7 +165,7 @@ pub unsafe extern "C" fn trtc_v1_infer_async(
         // SAFETY: the contract of this function.
         let (request, flags) = unsafe { context.request(request) }?;
         let number = context.start(&request, flags, callback, User(user))?;
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `id` is NULL or may be written.
         if let Ok(place) = unsafe { result(id, "id") } {
             place.write(number);
         }

@@ -7,7 +7,8 @@ pub(super) const LIMIT: Duration = Duration::from_micros(50);
 /// Waits without polling after several in a row have polled in vain. After the first one it is one, then it doubles.
 const MAX_BACKOFF: u32 = 64;
 
-/// See the module text.
+/// Decides whether a wait for a response polls first: polls in vain double the number of waits
+/// that go to sleep at once.
 pub(super) struct Spin {
     /// Number of further waits that do not poll.
     skip: u32,

@@ -38,7 +38,7 @@ enum Slice {
 
 // SAFETY: borrowed memory is only read, and valid by the contract of `Input::set_borrowed`.
 unsafe impl Send for Slice {}
-// SAFETY: as above.
+// SAFETY: threads only read borrowed memory, which the caller of `Input::set_borrowed` keeps valid.
 unsafe impl Sync for Slice {}
 
 /// Bytes of one element; `None` for strings.

@@ -100,7 +100,8 @@ pub struct Statistics {
     pub cumulative_receive_time_ns: u64,
 }
 
-/// See the module text. Its connections belong to the tokio runtime that it was made on.
+/// Inference context of one model: checks and sends requests, and counts their times. Its
+/// connections belong to the tokio runtime that it was made on.
 pub struct Context {
     client: Client,
     model: Arc<Model>,
@@ -119,7 +120,7 @@ impl Context {
         Self::over(Client::new(settings)?, options).await
     }
 
-    /// For a blocking context.
+    /// Creates the context of a blocking client.
     pub(crate) async fn new_direct(settings: &Settings, options: &ContextOptions) -> Result<Self> {
         Self::over(Client::new_direct(settings)?, options).await
     }
@@ -167,7 +168,8 @@ impl Context {
         self.streamed.is_some()
     }
 
-    /// Of the next requests: the one that the context was made with, or the last that options have set.
+    /// Correlation id of the next requests: the context's own, or the last one that options have
+    /// set.
     #[must_use]
     pub fn correlation_id(&self) -> u64 {
         self.correlation_id.load(Ordering::Relaxed)

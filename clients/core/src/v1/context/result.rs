@@ -30,7 +30,7 @@ pub struct RunResults {
 #[derive(Clone, Debug)]
 pub struct OutputResult {
     model: Arc<Model>,
-    /// Of the output in the model's configuration.
+    /// Index of the output in the model's configuration.
     index: usize,
     format: OutputFormat,
     shape: Vec<i64>,

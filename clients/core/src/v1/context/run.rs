@@ -43,7 +43,7 @@ pub struct RunOptions {
     pub timeout_us: u64,
 }
 
-/// See the module text.
+/// One request: the options and inputs that become its header and its data.
 #[derive(Clone, Debug)]
 pub struct Run {
     model: Arc<Model>,

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// See the module text. It keeps the correlation id that the context had when it was made.
+/// A checked and encoded request that is sent many times; only the bytes of its inputs change. It
+/// keeps the correlation id that the context had when it was made.
 #[derive(Debug)]
 pub struct Template {
     request: InferRequest,

@@ -33,7 +33,7 @@ pub fn unary(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
         "Sqrt" => "Sqrt",
         "Tan" => "Tan",
         "Tanh" => "Tanh",
-        other => return Err(format!("'{other}' is no operator of one input")),
+        other => return Err(format!("'{other}' is not an operator of one input")),
     };
     Ok(vec![graph.same(operator, &[op.input(0)?], vec![])])
 }

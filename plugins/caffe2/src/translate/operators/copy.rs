@@ -18,7 +18,7 @@ pub fn cast(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let number =
         name.and_then(|name| DataType::from_str_name(&name)).map(|kind| kind as i64).or(to.i);
     let element = number.and_then(element_of).ok_or_else(|| match number {
-        Some(number) => format!("its argument 'to' is {number}, which is no type of numbers"),
+        Some(number) => format!("its argument 'to' is {number}, which is not a type of numbers"),
         None => "its argument 'to' is not a type".to_owned(),
     })?;
     let to = Attribute::int("to", element.into());
@@ -32,7 +32,7 @@ pub fn convert(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![graph.same("Cast", &[op.input(0)?], vec![to])])
 }
 
-/// ONNX's number for one of Caffe2's; `None` for what is no type of numbers.
+/// ONNX's number for one of Caffe2's; `None` for what is not a type of numbers.
 pub fn element_of(number: i64) -> Option<i32> {
     Some(match DataType::try_from(i32::try_from(number).ok()?).ok()? {
         DataType::Float => element::FLOAT,

@@ -69,7 +69,7 @@ pub fn constant(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
         None => default,
     };
     let element =
-        element_of(number).ok_or_else(|| format!("its dtype {number} is no type of numbers"))?;
+        element_of(number).ok_or_else(|| format!("its dtype {number} is not a type of numbers"))?;
     let one = one(element, value)?;
     if let Some(&input) = op.inputs.first() {
         let is_shape = op.flag("input_as_shape", false)?;

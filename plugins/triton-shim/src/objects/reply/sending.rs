@@ -38,7 +38,7 @@ impl Reply {
         };
         drop(building);
         // An error ends the request; what was sent before it goes first, and the error needs no outputs.
-        // SAFETY: the response is the caller's, who gives it up.
+        // SAFETY: the response belongs to the caller, which does not use it any more.
         unsafe { (host()?.response_free)(response) };
         drop(self.send_waiting());
         let sent =
@@ -56,7 +56,8 @@ impl Reply {
         let host = host()?;
         let flags = if last { send_flags::FINAL } else { 0 };
         let error = fault.map_or(ptr::null_mut(), raised);
-        // SAFETY: the response is the caller's, who gives it up; the error is valid during the call, and freed once.
+        // SAFETY: the response belongs to the caller, which does not use it any more; the error is
+        // valid during the call, and freed once.
         let sent = unsafe {
             let sent = (host.response_send)(response, flags, error, ptr::null_mut());
             (host.error_free)(error);
@@ -128,7 +129,7 @@ impl Reply {
 
     /// Drops a response of the host.
     pub fn discard(&self, response: *mut types::Response) -> Result<()> {
-        // SAFETY: the response is the caller's, who gives it up.
+        // SAFETY: the response belongs to the caller, which does not use it any more.
         unsafe { (host()?.response_free)(response) };
         self.free_builder();
         Ok(())

@@ -25,7 +25,8 @@ macro_rules! at {
 /// The same, to change it.
 macro_rules! at_mut {
     ($handle:expr, $type:ty) => {
-        // SAFETY: as above; only one thread at a time uses a handle that functions change.
+        // SAFETY: the caller passes live handles of this library, and uses a handle that functions
+        // change on one thread at a time.
         unsafe { &mut *$handle.cast::<$type>() }
     };
 }

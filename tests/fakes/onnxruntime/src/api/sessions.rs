@@ -118,7 +118,7 @@ pub unsafe extern "system" fn Run(
     let ran = at!(session, Session).run(&given, &requested, true);
     status(ran.map(|results| {
         for (i, value) in results.into_iter().enumerate() {
-            // SAFETY: as above.
+            // SAFETY: the caller passes a list of `n_outputs` values, as many as there are results.
             unsafe {
                 if (*outputs.add(i)).is_null() {
                     outputs.add(i).write(handle(value));

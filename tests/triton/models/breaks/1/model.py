@@ -1,5 +1,5 @@
 """OUTPUT0 = process number. Raises in `initialize` if there is a file `when` beside it, and for these inputs: 1 an exception, 2 a
-response too few, 3 something that is no response, 5 killed, 6 exit. It raises in `finalize` always."""
+response too few, 3 something that is not a response, 5 killed, 6 exit. It raises in `finalize` always."""
 
 import os
 import pathlib

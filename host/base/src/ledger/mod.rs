@@ -1,0 +1,124 @@
+//! Ledger of memory: how many bytes each model version and the server itself hold, and for what.
+//!
+//! A large block is entered under its [`MemoryTag`] by the reservation that pays for it (`budget/`), a small one by the thread that
+//! allocates or frees it (`small.rs`), GPU and pinned memory by its pool (`device/`). What is entered nowhere is measured when the
+//! ledger is read (`models/src/memory`). Each owner's counters are on cache lines of their own: models share nothing but the list of
+//! owners, which is locked only when a model is loaded.
+
+mod holder;
+mod process;
+mod small;
+mod table;
+
+pub use holder::{HOLDERS, Holder};
+pub use process::ProcessMemory;
+pub use table::Table;
+
+use crate::sync::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use table::MAX_OWNERS;
+
+/// Who holds memory: a model version, a model as a whole, or the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(u32);
+
+/// An owner, and what it uses the memory for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryTag {
+    pub owner: Owner,
+    pub holder: Holder,
+}
+
+impl Default for MemoryTag {
+    fn default() -> Self {
+        Holder::RequestBody.into()
+    }
+}
+
+impl From<Holder> for MemoryTag {
+    /// Memory whose model is not known, or that belongs to none.
+    fn from(holder: Holder) -> Self {
+        Self { owner: Owner::SERVER, holder }
+    }
+}
+
+/// The name of an owner.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OwnerName {
+    pub model: Arc<str>,
+    /// `None` for what all versions of the model share.
+    pub version: Option<i64>,
+}
+
+/// What is drawn individually.
+static DRAWN: Table = Table::new();
+/// Their numbers are those of [`Owner`]; 0 is the server. An owner is never removed, because its memory may outlive its model.
+static OWNERS: LazyLock<Mutex<BTreeMap<OwnerName, Owner>>> = LazyLock::new(Mutex::default);
+
+impl Owner {
+    pub const SERVER: Self = Self(0);
+
+    /// The version `version` of `model`.
+    pub fn version(model: &str, version: i64) -> Self {
+        Self::named(OwnerName { model: model.into(), version: Some(version) })
+    }
+
+    /// What all versions of `model` share.
+    pub fn model(model: &str) -> Self {
+        Self::named(OwnerName { model: model.into(), version: None })
+    }
+
+    fn named(name: OwnerName) -> Self {
+        let mut owners = owners();
+        let next = owners.len() + 1;
+        if let Some(owner) = owners.get(&name) {
+            return *owner;
+        }
+        if next >= MAX_OWNERS {
+            return Self::SERVER;
+        }
+        let owner = Self(next as u32);
+        owners.insert(name, owner);
+        owner
+    }
+
+    pub fn tag(self, holder: Holder) -> MemoryTag {
+        MemoryTag { owner: self, holder }
+    }
+
+    /// Bytes of [`MemoryTag::add`].
+    pub fn bytes(self, holder: Holder) -> usize {
+        DRAWN.bytes(self, holder)
+    }
+
+    /// Bytes of all holders.
+    pub fn total(self) -> usize {
+        HOLDERS.into_iter().map(|holder| self.bytes(holder)).sum()
+    }
+}
+
+impl MemoryTag {
+    /// Enters `bytes`.
+    pub fn add(self, bytes: usize) {
+        DRAWN.add(self, bytes);
+    }
+
+    /// Removes `bytes` that were entered.
+    pub fn remove(self, bytes: usize) {
+        DRAWN.remove(self, bytes);
+    }
+}
+
+/// All owners but the server, by name.
+pub fn named_owners() -> BTreeMap<OwnerName, Owner> {
+    owners().clone()
+}
+
+fn owners() -> MutexGuard<'static, BTreeMap<OwnerName, Owner>> {
+    OWNERS.lock()
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

@@ -1,0 +1,30 @@
+//! What every part of the host uses. This crate knows no model, no protocol and no backend.
+//!
+//! - [`error`]: one error type, a code and a message; the frontends map codes to statuses.
+//! - [`clock`], [`timer`]: CLOCK_MONOTONIC, and callbacks at deadlines.
+//! - [`stats`]: counters and latency histograms of model versions, merged when they are read.
+//! - [`budget`]: bytes that requests and responses may hold; [`ledger`]: who holds which bytes.
+//! - [`arena`]: memory that the server shares with the processes of isolated models.
+//! - [`heap`], [`reclaim`]: the allocator's free memory, and large memory that a thread of its own
+//!   unmaps.
+//! - [`cancel_flag`], [`state`], [`request_id`]: a load that is broken off, the phase of the
+//!   server, the id of a request in log lines.
+
+pub mod arena;
+pub mod budget;
+pub mod cancel_flag;
+pub mod clock;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod compatibility_testing;
+pub mod disk;
+pub mod error;
+pub mod heap;
+pub mod ledger;
+pub mod reclaim;
+pub mod regular_file;
+pub mod request_id;
+pub mod state;
+pub mod stats;
+pub mod sync;
+pub mod timer;

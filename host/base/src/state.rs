@@ -1,0 +1,130 @@
+//! Server state: lifecycle phase, and the number of requests in flight.
+
+use crate::clock::now_ns;
+use crate::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Lifecycle phase of the server; the numbers are those of `ServerReadyState` on the v1 wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    Initializing = 1,
+    Ready = 2,
+    Exiting = 3,
+    FailedToInitialize = 10,
+}
+
+impl Phase {
+    /// Name of the phase, as clients see it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Initializing => "INITIALIZING",
+            Self::Ready => "READY",
+            Self::Exiting => "EXITING",
+            Self::FailedToInitialize => "FAILED_TO_INITIALIZE",
+        }
+    }
+}
+
+/// Lifecycle phase of the server, its requests in flight, and the counter of v1 request ids.
+pub struct ServerState {
+    phase: AtomicU8,
+    /// When the phase began, CLOCK_MONOTONIC.
+    phase_since_ns: AtomicU64,
+    /// Why the server failed to initialize; empty if it did not.
+    failure: Mutex<String>,
+    started: Instant,
+    in_flight: AtomicU64,
+    /// v1 request ids: one counter for the whole server, starting at 1.
+    next_request: AtomicU64,
+}
+
+impl ServerState {
+    pub fn new() -> Self {
+        Self {
+            phase: AtomicU8::new(Phase::Initializing as u8),
+            phase_since_ns: AtomicU64::new(now_ns()),
+            failure: Mutex::default(),
+            started: Instant::now(),
+            in_flight: AtomicU64::new(0),
+            next_request: AtomicU64::new(1),
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            2 => Phase::Ready,
+            3 => Phase::Exiting,
+            10 => Phase::FailedToInitialize,
+            _ => Phase::Initializing,
+        }
+    }
+
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase_since_ns.store(now_ns(), Ordering::Relaxed);
+        self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Enters the phase of a server that could not initialize.
+    pub fn fail(&self, reason: String) {
+        *self.failure.lock() = reason;
+        self.set_phase(Phase::FailedToInitialize);
+    }
+
+    /// When the phase began, in nanoseconds of CLOCK_MONOTONIC.
+    pub fn phase_since_ns(&self) -> u64 {
+        self.phase_since_ns.load(Ordering::Relaxed)
+    }
+
+    /// Why the server failed to initialize.
+    pub fn failure(&self) -> String {
+        self.failure.lock().clone()
+    }
+
+    /// The load at start has ended.
+    pub fn is_started(&self) -> bool {
+        matches!(self.phase(), Phase::Ready | Phase::Exiting)
+    }
+
+    /// True while initializing and serving (docs/protocol/v1.md §3.3 for base: live before ready).
+    pub fn is_live(&self) -> bool {
+        matches!(self.phase(), Phase::Initializing | Phase::Ready)
+    }
+
+    /// Nanoseconds since the start.
+    pub fn uptime_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    /// The next v1 request id.
+    pub fn next_request_id(&self) -> u64 {
+        self.next_request.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a request as in flight until the guard is dropped. Drain waits for it.
+    pub fn begin_request(self: &Arc<Self>) -> InFlightGuard {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        InFlightGuard(Arc::clone(self))
+    }
+
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Acquire)
+    }
+}
+
+impl Default for ServerState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One request in flight.
+pub struct InFlightGuard(Arc<ServerState>);
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,305 @@
+//! Statistics of one model version: sharded counters that are merged when read.
+//!
+//! Each instance writes its own shard, so instances do not wait for each other and models share nothing. What is counted
+//! when: docs/protocol/v1.md §9.2 and docs/protocol/v2.md §2.13.
+
+mod counters;
+mod execution;
+mod histogram;
+mod latency;
+mod quantiles;
+mod service_time;
+
+pub use counters::{
+    CLOSE_REASONS, Counters, ExecutionCounters, LOAD_RATIO_BOUNDS, RequestCounters,
+    ResponseCounters, Span,
+};
+pub use execution::{Execution, OutstandingExecutions};
+pub use histogram::{Histogram, MAX_BOUNDS};
+pub use latency::{
+    FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, Summaries, configure, settings,
+};
+
+use crate::clock::{now_ns, wall_ms};
+use crate::sync::{Mutex, MutexGuard};
+use latency::Latencies;
+use service_time::ServiceTime;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Why a request failed, as the metrics name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureReason {
+    /// Queue full or queue timeout.
+    Rejected,
+    Canceled,
+    /// An error during execution.
+    Backend,
+    /// Everything else.
+    Other,
+    /// Refused before it was queued, e.g. for a wrong shape. Not a failure for metrics and v2 statistics, as in Triton; one for
+    /// v1, as in TRTIS.
+    Refused,
+}
+
+/// The reasons that the metrics show as failures.
+pub const FAILURE_REASONS: [(FailureReason, &str); 4] = [
+    (FailureReason::Rejected, "REJECTED"),
+    (FailureReason::Canceled, "CANCELED"),
+    (FailureReason::Backend, "BACKEND"),
+    (FailureReason::Other, "OTHER"),
+];
+
+/// What became of a response of a decoupled model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseOutcome {
+    Success,
+    Fail,
+    /// The end of the stream, without data.
+    Empty,
+    Cancel,
+}
+
+/// Responses at this position of a stream and behind it are counted together, since a stream may be of any length.
+pub const MAX_RESPONSE_INDEX: u32 = 999;
+
+/// Runs of warm-up samples by name.
+pub type WarmupSpans = BTreeMap<Arc<str>, Span>;
+
+/// Statistics of one model version, with one shard for each instance.
+pub struct VersionStats {
+    /// Shard 0 is for failures before execution, shard i + 1 for instance i.
+    shards: Box<[Mutex<Counters>]>,
+    /// UUIDs of the GPUs of instances, by instance; shorter than the list of instances if the last ones have none.
+    gpus: Mutex<Vec<Option<Arc<str>>>>,
+    /// Warm-up times of the slowest instance, sample by sample.
+    warmup: Mutex<WarmupSpans>,
+    buckets: HistogramBuckets,
+    service_time: ServiceTime,
+    /// The counters of the time when the model had fewer instances, which may still write them.
+    before: Option<Arc<VersionStats>>,
+}
+
+impl VersionStats {
+    pub fn new(instances: usize) -> Self {
+        Self::with_buckets(instances, HistogramBuckets::default())
+    }
+
+    pub fn with_buckets(instances: usize, buckets: HistogramBuckets) -> Self {
+        let settings = latency::settings();
+        let shard = |i: usize| {
+            let counters = Counters {
+                latencies: (settings.histograms && i > 0)
+                    .then(|| Box::new(Latencies::new(&buckets))),
+                summaries: (settings.summaries && i > 0).then(Box::default),
+                ..Counters::default()
+            };
+            Mutex::new(counters)
+        };
+        Self {
+            shards: (0..=instances).map(shard).collect(),
+            gpus: Mutex::default(),
+            warmup: Mutex::default(),
+            buckets,
+            service_time: ServiceTime::default(),
+            before: None,
+        }
+    }
+
+    /// Instances with counters of their own.
+    pub fn instances(&self) -> usize {
+        self.shards.len() - 1
+    }
+
+    /// The counters of a version that is loaded again with this number of instances and these buckets: these, or new ones that
+    /// include these.
+    pub fn continued(self: &Arc<Self>, instances: usize, buckets: HistogramBuckets) -> Arc<Self> {
+        if instances < self.shards.len() && self.buckets == buckets {
+            return Arc::clone(self);
+        }
+        let gpus = Mutex::new(self.gpus.lock().clone());
+        let before = Some(Arc::clone(self));
+        Arc::new(Self { gpus, before, ..Self::with_buckets(instances, buckets) })
+    }
+
+    /// [`VersionStats::continued`] with the buckets as they are.
+    pub fn resized(self: &Arc<Self>, instances: usize) -> Arc<Self> {
+        self.continued(instances, self.buckets.clone())
+    }
+
+    /// A request of `batch` rows succeeded at `end_ns`.
+    pub fn success(
+        &self,
+        batch: u32,
+        received_ns: u64,
+        queued_ns: u64,
+        end_ns: u64,
+        execution: &Execution,
+    ) {
+        let [input, infer, output] = execution.phases(end_ns);
+        let compute = end_ns.saturating_sub(execution.start_ns);
+        let request = end_ns.saturating_sub(received_ns);
+        let credit = !execution.credited.swap(true, Ordering::Relaxed);
+        let ratio = request as f64 / compute.max(1) as f64;
+        let queue = execution.start_ns.saturating_sub(queued_ns);
+        // Counted, not searched: all comparisons at once, without branches.
+        let bucket = LOAD_RATIO_BOUNDS.iter().filter(|bound| ratio > **bound).count();
+
+        let mut counters = self.shard(execution.shard + 1);
+        let r = counters.requests.entry(batch).or_default();
+        r.success.add(request);
+        r.queue.add(queue);
+        r.compute.add(compute);
+        r.compute_input.add(input);
+        r.compute_infer.add(infer);
+        r.compute_output.add(output);
+        if credit {
+            let e = counters.executions.entry(execution.rows).or_default();
+            e.compute_input.add(input);
+            e.compute_infer.add(infer);
+            e.compute_output.add(output);
+            counters.execution_count += 1;
+        }
+        counters.inference_count += u64::from(batch.max(1));
+        counters.last_inference_ms = wall_ms();
+        counters.load_ratio[bucket] += 1;
+        counters.load_ratio_sum += ratio;
+        if let Some(latencies) = &mut counters.latencies {
+            latencies.add_request(request, queue, compute);
+        }
+        if let Some(summaries) = &mut counters.summaries {
+            summaries.add(end_ns, [request, queue, input, infer, output]);
+        }
+    }
+
+    /// A batch of `requests` requests with `rows` rows goes to instance `shard`; `close_reason` is an index of [`CLOSE_REASONS`].
+    pub fn batch(&self, shard: usize, close_reason: usize, requests: u32, rows: u32) {
+        let mut counters = self.shard(shard + 1);
+        counters.started += u64::from(requests);
+        counters.batches_closed[close_reason] += 1;
+        *counters.batch_rows.entry(rows).or_default() += 1;
+    }
+
+    /// A request begins to be executed without an instance: the steps of an ensemble.
+    pub fn started(&self) {
+        self.shard(1).started += 1;
+    }
+
+    /// A request failed after `ns`. `batch` 0 = not known yet. `executing`: it had been handed to an instance.
+    pub fn failure(&self, batch: u32, ns: u64, reason: FailureReason, executing: bool) {
+        let mut counters = self.shard(0);
+        counters.requests.entry(batch).or_default().failed.add(ns);
+        counters.last_inference_ms = wall_ms();
+        counters.failed_executing += u64::from(executing);
+        match FAILURE_REASONS.iter().position(|(r, _)| *r == reason) {
+            Some(i) => counters.failures[i] += 1,
+            None => counters.refused.add(ns),
+        }
+    }
+
+    /// The first response of a decoupled model, `ns` after the first byte of its request.
+    pub fn first_response(&self, shard: usize, ns: u64) {
+        if let Some(latencies) = &mut self.shard(shard + 1).latencies {
+            latencies.add_first_response(ns);
+        }
+    }
+
+    /// Response number `index` of a request to a decoupled model, `ns` after the one before it or the start of the execution.
+    pub fn response(&self, shard: usize, index: u32, ns: u64, outcome: ResponseOutcome) {
+        let mut counters = self.shard(shard + 1);
+        let responses = counters.responses.entry(index.min(MAX_RESPONSE_INDEX)).or_default();
+        match outcome {
+            ResponseOutcome::Empty => responses.empty.add(ns),
+            ResponseOutcome::Cancel => responses.cancel.add(ns),
+            ResponseOutcome::Success | ResponseOutcome::Fail => {
+                responses.compute_infer.add(ns);
+                responses.compute_output.add(0);
+                match outcome {
+                    ResponseOutcome::Success => responses.success.add(ns),
+                    _ => responses.fail.add(ns),
+                }
+            }
+        }
+    }
+
+    /// The delivery of that response took `ns`. Counted apart, because a client that has the response finds it in the statistics.
+    pub fn response_delivered(&self, shard: usize, index: u32, ns: u64) {
+        let mut counters = self.shard(shard + 1);
+        if let Some(responses) = counters.responses.get_mut(&index.min(MAX_RESPONSE_INDEX)) {
+            responses.compute_output.ns += ns;
+            responses.success.ns += ns;
+        }
+    }
+
+    /// How long a request that is queued now will wait behind `waiting` requests.
+    pub fn predicted_wait(
+        &self,
+        counters: &Counters,
+        waiting: usize,
+        instances: usize,
+    ) -> Duration {
+        let request = self.service_time.of_request(now_ns(), counters);
+        let ns = request * waiting as f64 / instances.max(1) as f64;
+        Duration::from_nanos(ns as u64)
+    }
+
+    /// A cancelled request ended, before or during its execution.
+    pub fn cancelled(&self, executing: bool) {
+        self.shard(0).cancelled[usize::from(executing)] += 1;
+    }
+
+    /// An instance has run all warm-up samples.
+    pub fn warmed_up(&self, spans: WarmupSpans) {
+        let mut all = self.warmup.lock();
+        for (sample, span) in spans {
+            let longest = all.entry(sample).or_default();
+            if span.ns >= longest.ns {
+                *longest = span;
+            }
+        }
+    }
+
+    /// Empty unless the model is warmed up.
+    pub fn warmup(&self) -> WarmupSpans {
+        self.warmup.lock().clone()
+    }
+
+    /// Instance `shard` is on the GPU with this UUID, or on none.
+    pub fn placed(&self, shard: usize, gpu: Option<String>) {
+        let mut gpus = self.gpus.lock();
+        if gpus.len() <= shard {
+            gpus.resize(shard + 1, None);
+        }
+        gpus[shard] = gpu.map(Arc::from);
+    }
+
+    /// [`VersionStats::snapshot`] by the GPU of the instance. `None`: instances on the CPU, and failures before execution.
+    pub fn by_gpu(&self) -> BTreeMap<Option<Arc<str>>, Counters> {
+        let mut sums = self.before.as_ref().map(|before| before.by_gpu()).unwrap_or_default();
+        let gpus = self.gpus.lock();
+        for (i, shard) in self.shards.iter().enumerate() {
+            let gpu = i.checked_sub(1).and_then(|instance| gpus.get(instance)).cloned().flatten();
+            sums.entry(gpu).or_default().merge(&shard.lock());
+        }
+        sums
+    }
+
+    pub fn snapshot(&self) -> Counters {
+        let mut sum = self.before.as_ref().map(|before| before.snapshot()).unwrap_or_default();
+        for shard in &self.shards {
+            sum.merge(&shard.lock());
+        }
+        sum
+    }
+
+    fn shard(&self, i: usize) -> MutexGuard<'_, Counters> {
+        let i = i.min(self.shards.len() - 1);
+        self.shards[i].lock()
+    }
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

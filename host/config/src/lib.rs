@@ -1,0 +1,92 @@
+//! Settings of the server: values of flags read, checked, and with defaults filled in.
+//!
+//! Pure: nothing here exits, prints, binds or reads the model repository. The files it reads are the `--config` file and, when the
+//! server asks for it, the `--platform-config-file`.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod backend_config;
+mod build;
+pub mod cli;
+mod conflicts;
+mod header_pattern;
+pub mod log;
+mod metrics_config;
+mod notes;
+pub mod platform_config;
+mod program;
+mod restrictions;
+mod settings;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod values;
+
+pub use address::ListenAddress;
+pub use backend_config::{BackendConfig, backend_settings};
+pub use header_pattern::HeaderPattern;
+pub use notes::Note;
+pub use program::Program;
+pub use restrictions::{ApiGroup, Restriction, Restrictions};
+pub use settings::{
+    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings, UnreadLimits,
+};
+
+use crate::cli::{Flags, Invocation};
+use std::ffi::OsString;
+use values::Values;
+
+/// Settings of a server that can start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    pub settings: Settings,
+    /// To be logged once the log is set up.
+    pub notes: Vec<Note>,
+}
+
+/// The program has to print these texts and exit with this code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exit {
+    pub code: u8,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Settings from a command line, the program's own name first. `abi` is the version of the plugin interface, for
+/// `--version`.
+pub fn from_args(
+    args: impl IntoIterator<Item = OsString>,
+    env: &dyn Fn(&str) -> Option<String>,
+    abi: &str,
+) -> Result<Start, Exit> {
+    let refuse = |error: String| Exit {
+        code: 1,
+        stdout: String::new(),
+        stderr: format!("{error}\nUsage: {}\ntrtserver --help lists the flags.\n", cli::USAGE),
+    };
+    let args: Vec<OsString> = args.into_iter().collect();
+    let program = Program::of(args.first().map(OsString::as_os_str));
+    let print = |code, stdout| Exit { code, stdout, stderr: String::new() };
+    let flags = match cli::parse(args, &cli::version_text(abi)).map_err(refuse)? {
+        Invocation::Serve(flags) => cli::with_config_file(flags).map_err(refuse)?,
+        Invocation::Help(text) => return Err(print(program.help_code(), text)),
+        Invocation::Version(text) => return Err(print(0, text)),
+    };
+    start(&flags, program, env).map_err(refuse)
+}
+
+fn start(
+    flags: &Flags,
+    program: Program,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Start, String> {
+    let values = Values::read(flags)?;
+    let notes = notes::notes(flags, &values)?;
+    let settings = build::build(flags, &values, program, env)?;
+    conflicts::check(&settings)?;
+    Ok(Start { settings, notes })
+}
+
+#[cfg(test)]
+#[path = "lib_tests.rs"]
+mod tests;

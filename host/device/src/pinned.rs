@@ -1,0 +1,195 @@
+//! Pinned host memory, from and to which devices copy without the driver's staging buffers.
+
+use super::api::{Api, HOST_ALLOC_PORTABLE};
+use super::context::Context;
+use super::pool::PoolBytes;
+use super::size_class::size_class;
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
+use trtserver_base::error::{Code, Error, Result};
+use trtserver_base::ledger::{Holder, MemoryTag, Owner, Table};
+use trtserver_base::sync::Mutex;
+
+/// The pinned memory of the process. Blocks stay pinned, because pinning takes milliseconds.
+pub struct PinnedPool {
+    api: &'static Api,
+    /// Bytes that may be pinned.
+    limit: u64,
+    state: Mutex<State>,
+    /// `State::used`, by owner and holder.
+    tagged: Table,
+}
+
+#[derive(Default)]
+struct State {
+    free: BTreeMap<usize, Vec<Address>>,
+    used: u64,
+    peak: u64,
+    held: u64,
+}
+
+struct Address(NonNull<u8>);
+
+// SAFETY: memory that the pool owns, used by one thread at a time.
+unsafe impl Send for Address {}
+// SAFETY: a shared `Address` is only a number; the pool gives the memory at it to one user at a
+// time.
+unsafe impl Sync for Address {}
+
+impl PinnedPool {
+    pub(super) fn new(api: &'static Api, limit: u64) -> Self {
+        Self { api, limit, state: Mutex::default(), tagged: Table::new() }
+    }
+
+    /// A block for copies to and from any device; pinned through `context`, entered under `tag`. Its contents are undefined.
+    ///
+    /// # Errors
+    /// The pool is exhausted: the caller may copy from or to pageable memory instead.
+    pub fn alloc(
+        &'static self,
+        context: &'static Context,
+        bytes: usize,
+        tag: MemoryTag,
+    ) -> Result<PinnedMemory> {
+        let class = size_class(bytes).filter(|class| *class as u64 <= self.limit);
+        let class = class.ok_or_else(|| self.exhausted(bytes))?;
+        if let Some(block) = self.take_free(class, bytes, tag) {
+            return Ok(block);
+        }
+        // Before bytes are counted as held: a device that is lost refuses here.
+        let _entered = context.enter()?;
+        let (fits, unpinned) = self.make_place(class);
+        // Pinning and unpinning take long, so no lock is held.
+        for address in unpinned {
+            self.unpin(context, address);
+        }
+        if !fits {
+            return Err(self.exhausted(bytes));
+        }
+        let pinned = self.pin(context, class);
+        let mut state = self.state.lock();
+        match pinned {
+            Ok(address) => Ok(self.hand_out(&mut state, address, (class, bytes), tag)),
+            Err(e) => {
+                state.held -= class as u64;
+                Err(e)
+            }
+        }
+    }
+
+    fn take_free(
+        &'static self,
+        class: usize,
+        bytes: usize,
+        tag: MemoryTag,
+    ) -> Option<PinnedMemory> {
+        let mut state = self.state.lock();
+        let address = state.free.get_mut(&class)?.pop()?;
+        Some(self.hand_out(&mut state, address, (class, bytes), tag))
+    }
+
+    /// Counts a new block of this size as held, in place of free blocks of other sizes, which the caller unpins. False if it does
+    /// not fit.
+    fn make_place(&self, class: usize) -> (bool, Vec<Address>) {
+        let mut state = self.state.lock();
+        let mut unpinned = Vec::new();
+        while state.held + class as u64 > self.limit {
+            let Some((&other, blocks)) = state.free.iter_mut().find(|(_, b)| !b.is_empty()) else {
+                return (false, unpinned);
+            };
+            unpinned.extend(blocks.pop());
+            state.held -= other as u64;
+        }
+        state.held += class as u64;
+        (true, unpinned)
+    }
+
+    pub fn bytes(&self) -> PoolBytes {
+        let state = self.state.lock();
+        PoolBytes { used: state.used, peak_used: state.peak, held: state.held }
+    }
+
+    /// Bytes in use of an owner and holder.
+    pub fn bytes_of(&self, owner: Owner, holder: Holder) -> usize {
+        self.tagged.bytes(owner, holder)
+    }
+
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn hand_out(
+        &'static self,
+        state: &mut State,
+        address: Address,
+        (class, bytes): (usize, usize),
+        tag: MemoryTag,
+    ) -> PinnedMemory {
+        state.used += class as u64;
+        state.peak = state.peak.max(state.used);
+        self.tagged.add(tag, class);
+        PinnedMemory { pool: self, address, class, bytes, tag }
+    }
+
+    fn pin(&self, context: &Context, class: usize) -> Result<Address> {
+        let mut address: *mut c_void = null_mut();
+        // SAFETY: the context is current and the pointer is valid.
+        let result = unsafe { self.api.host_alloc(&mut address, class, HOST_ALLOC_PORTABLE) };
+        context.check(result)?;
+        NonNull::new(address.cast())
+            .map(Address)
+            .ok_or_else(|| Error::internal("cuMemHostAlloc returned no memory"))
+    }
+
+    fn unpin(&self, context: &Context, address: Address) {
+        // SAFETY: the block came from `cuMemHostAlloc` and is in no list.
+        let result = unsafe { self.api.host_free(address.0.as_ptr().cast()) };
+        if let Err(e) = context.check(result) {
+            tracing::error!("cannot free pinned memory: {e}");
+        }
+    }
+
+    #[cold]
+    fn exhausted(&self, bytes: usize) -> Error {
+        let used = self.state.lock().used;
+        let message = format!(
+            "pinned memory pool exhausted: {bytes} bytes requested, {used} of {} are in use \
+             (--pinned-memory-pool-byte-size)",
+            self.limit
+        );
+        Error::new(Code::ResourceExhausted, message)
+    }
+}
+
+/// A block of pinned memory. It is used again after it is dropped: copies from and to it must be complete by then.
+pub struct PinnedMemory {
+    pool: &'static PinnedPool,
+    address: Address,
+    class: usize,
+    bytes: usize,
+    tag: MemoryTag,
+}
+
+impl PinnedMemory {
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.address.0.as_ptr()
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+impl Drop for PinnedMemory {
+    fn drop(&mut self) {
+        self.pool.tagged.remove(self.tag, self.class);
+        let mut state = self.pool.state.lock();
+        state.used -= self.class as u64;
+        state.free.entry(self.class).or_default().push(Address(self.address.0));
+    }
+}

@@ -1,0 +1,78 @@
+//! Profile, model control, repository index.
+
+use trtserver_base::error::{Error, Result};
+use trtserver_device::profiler::Profiler;
+use trtserver_models::lifecycle::{LoadError, Overrides, check_model_name};
+use trtserver_proto::v1::ModelRepositoryIndex;
+use trtserver_proto::v1::model_repository_index::ModelEntry;
+use trtserver_wire::context::{Context, list};
+
+/// Starts or stops the CUDA profiler (docs/protocol/v1.md §3.5).
+pub async fn profile(ctx: &Context, command: &str) -> Result<()> {
+    ctx.require_ready()?;
+    if !ctx.settings.allow_profiling {
+        return Err(Error::unsupported("Profile API not enabled"));
+    }
+    let (profiler, done) = match command {
+        "start" => (Profiler::Start, "started"),
+        "stop" => (Profiler::Stop, "stopped"),
+        _ => return Err(Error::invalid(format!("Unknown profile command '{command}'"))),
+    };
+    // The profiling tool may take its time.
+    let gpus = tokio::task::spawn_blocking(move || profiler.apply()).await;
+    match gpus.unwrap_or_else(|e| Err(Error::internal(format!("profiling failed: {e}"))))? {
+        0 => tracing::warn!(
+            "profile {command}: this process uses no GPU, there is nothing to profile"
+        ),
+        gpus => tracing::info!("the CUDA profiler is {done} on {gpus} GPUs"),
+    }
+    Ok(())
+}
+
+/// A change of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Load,
+    Unload,
+}
+
+/// Loads or unloads a model; returns when that is complete.
+pub async fn model(ctx: &Context, name: &str, change: Change) -> Result<()> {
+    ctx.refuse_when_exiting()?;
+    let control = ctx.control()?;
+    match change {
+        Change::Load => {
+            control.load(name, Overrides::default()).await.map_err(|e| not_loaded(name, e))
+        }
+        Change::Unload => {
+            check_model_name(name)?;
+            control.unload(name, false).await.map_err(|e| not_loaded(name, e))
+        }
+    }
+}
+
+/// The texts of v1.x (docs/protocol/v1.md §6.7). The reason is in the log, that of a version also in the status.
+fn not_loaded(name: &str, e: LoadError) -> Error {
+    let why = match e {
+        // In TRTIS, polling found invalid configurations too.
+        LoadError::NotPolled(_) | LoadError::Refused(_) => {
+            "failed to poll from model repository".to_owned()
+        }
+        LoadError::Internal(why) => why,
+        LoadError::NoVersion | LoadError::Unreadable(_) => "no version is available".to_owned(),
+        LoadError::Versions(failed) => {
+            let numbers: Vec<String> = failed.iter().map(|(n, _)| n.to_string()).collect();
+            format!("versions that are not available: {}", numbers.join(","))
+        }
+        LoadError::Stopping => return Error::unavailable("Server exiting"),
+    };
+    Error::internal(format!("failed to load '{name}', {why}"))
+}
+
+/// All models of the repositories, including unserved ones and those with an invalid configuration.
+pub async fn index(ctx: &Context) -> Result<ModelRepositoryIndex> {
+    ctx.refuse_when_exiting()?;
+    let models =
+        list(ctx).await?.into_iter().map(|listed| ModelEntry { name: listed.name().to_owned() });
+    Ok(ModelRepositoryIndex { models: models.collect() })
+}

@@ -1,0 +1,221 @@
+//! Inference over v1 gRPC without tonic: the unary call, and what it shares with stream requests.
+
+use crate::infer::{AcceptedRequest, Failure, InferResult, PendingRequest};
+use crate::input_data;
+use crate::input_data::InputParts;
+use crate::request::{Plan, RequestedVersion};
+use crate::{legacy, request_status};
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use prost::Message;
+use std::sync::Arc;
+use tonic::Status;
+use trtserver_base::error::Error;
+use trtserver_proto::schema::Described;
+use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
+use trtserver_request::Sink;
+use trtserver_wire::context::Context;
+use trtserver_wire::decode_workers;
+use trtserver_wire::decode_workers::{MAX_INLINE, OrDeferred};
+use trtserver_wire::grpc::body::GrpcBody;
+use trtserver_wire::grpc::deadline;
+use trtserver_wire::grpc::unary;
+use trtserver_wire::grpc::unary::{MAX_MESSAGE, MIN_IN_ARENA, MessageBuf};
+use trtserver_wire::sink;
+use trtserver_wire::sink::UnaryReceiver;
+use trtserver_wire::status_code;
+
+/// Number of `raw_input` in `InferRequest`.
+pub const RAW_INPUT: u32 = 4;
+/// Number of `raw_output` in `InferResponse`.
+const RAW_OUTPUT: u32 = 3;
+
+/// Serves `/nvidia.inferenceserver.GRPCService/Infer`, whose head was received at `received_ns`. Dropping the future cancels the
+/// request.
+pub fn infer<B: Body<Data = Bytes> + Unpin>(
+    ctx: &Arc<Context>,
+    request: Request<B>,
+    received_ns: u64,
+) -> impl Future<Output = Response<GrpcBody>> + use<B> {
+    unary::serve(ctx, request, move |mut call| async move {
+        let message = call.receive().await?;
+        let begun = match read_or_defer(&call.ctx, message, received_ns, call.deadline_ns) {
+            Ok(begun) => begun?,
+            Err(deferred) => deferred.await?,
+        };
+        let (response, per_item) = respond(&call.ctx, begun, call.deadline_ns).await?;
+        Ok(encode(response, per_item, call.headers))
+    })
+}
+
+/// Encodes the response. `recycled` is a header map that is no longer needed; its memory is reused.
+fn encode(mut response: InferResponse, per_item: bool, recycled: HeaderMap) -> Response<GrpcBody> {
+    let raw = std::mem::take(&mut response.raw_output);
+    if per_item {
+        let InferResponse { request_status, meta_data, .. } = response;
+        let response =
+            legacy::Response { request_status, meta_data: meta_data.map(legacy::Header::new) };
+        return unary::respond(&response, RAW_OUTPUT, &raw, recycled);
+    }
+    unary::respond(&response, RAW_OUTPUT, &raw, recycled)
+}
+
+/// A request that was queued or refused.
+type Begun = Result<PendingRequest, Failure>;
+
+/// Reading or checking the message takes long.
+fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
+    frames.remaining() > MAX_INLINE
+        && (unary::is_heavy(frames, RAW_INPUT)
+            || frames.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
+}
+
+/// Decodes a message.
+///
+/// # Errors
+/// It cannot be decoded.
+fn decode(ctx: &Context, mut frames: MessageBuf) -> Result<InferRequest, Status> {
+    if frames.remaining() >= MIN_IN_ARENA
+        && let Some(memory) = frames.model().and_then(|m| m.input_memory(&ctx.models))
+        && let Some(arena) = memory.arena
+    {
+        frames.copy_into(arena);
+    }
+    let legacy::WithLegacy(request) = unary::decode(InferRequest::schema(), frames)?;
+    Ok(request)
+}
+
+/// Decodes a message and queues its request; of a message that takes long the future that does so on a decode worker.
+fn read_or_defer(
+    ctx: &Arc<Context>,
+    frames: MessageBuf,
+    received_ns: u64,
+    deadline_ns: u64,
+) -> OrDeferred<Result<Begun, Status>> {
+    if !is_heavy(ctx, &frames) {
+        let begun = decode(ctx, frames).map(|request| {
+            begin_or_defer(ctx, request, received_ns, deadline_ns, sink::unary(&"InferHandler"))
+        });
+        return match begun {
+            Ok(Ok(begun)) => Ok(Ok(begun)),
+            Ok(Err(deferred)) => Err(Box::pin(async { Ok(deferred.await) })),
+            Err(status) => Ok(Err(status)),
+        };
+    }
+    let ctx = Arc::clone(ctx);
+    Err(Box::pin(async move {
+        let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
+        let read = move || {
+            let request = decode(&ctx, frames)?;
+            Ok(begin(&ctx, request, received_ns, deadline_ns, sink::unary(&"InferHandler")))
+        };
+        decode_workers::run(read).await.map_err(status_code::status)?
+    }))
+}
+
+/// The response to the one request of a call, and whether sizes in it are per batch item.
+///
+/// # Errors
+/// The call's deadline has passed. Every other failure is in the response.
+async fn respond(
+    ctx: &Context,
+    begun: Begun,
+    deadline_ns: u64,
+) -> Result<(InferResponse, bool), Status> {
+    let running = match begun {
+        Ok(running) => running,
+        Err(failure) => return Ok((failed(ctx, &failure), false)),
+    };
+    let per_item = running.per_item();
+    match running.finish().await {
+        Ok(done) => Ok((succeeded(ctx, done, MAX_MESSAGE), per_item)),
+        Err(failure) => {
+            deadline::check(deadline_ns)?;
+            Ok((failed(ctx, &failure), per_item))
+        }
+    }
+}
+
+/// Checks a request and puts it into the queue of its model, without waiting.
+fn begin(
+    ctx: &Context,
+    request: InferRequest,
+    received_ns: u64,
+    deadline_ns: u64,
+    sink: (Sink, UnaryReceiver),
+) -> Begun {
+    let (call, plan, parts) = accept(ctx, request, received_ns)?;
+    call.start(plan, parts, deadline_ns, sink)
+}
+
+/// As [`begin`]; of a request that copies much the future that does so on a decode worker.
+pub fn begin_or_defer(
+    ctx: &Arc<Context>,
+    request: InferRequest,
+    received_ns: u64,
+    deadline_ns: u64,
+    sink: (Sink, UnaryReceiver),
+) -> OrDeferred<Begun> {
+    match accept(ctx, request, received_ns) {
+        Ok((call, plan, parts)) => call.start_or_defer(ctx, plan, parts, deadline_ns, sink),
+        Err(failure) => Ok(Err(failure)),
+    }
+}
+
+/// The checked header of a request, and its data.
+fn accept(
+    ctx: &Context,
+    request: InferRequest,
+    received_ns: u64,
+) -> Result<(AcceptedRequest<&Context>, Plan, InputParts), Failure> {
+    let InferRequest { model_name, model_version, meta_data, raw_input } = request;
+    let version = RequestedVersion::from_number(model_version);
+    let header = Ok(meta_data.unwrap_or_default());
+    let (call, plan) = AcceptedRequest::open(ctx, &model_name, version, header, received_ns)?;
+    let parts = input_data::entries(&call.served.signature, &plan, raw_input, &ctx.shared_memory);
+    let parts = parts.map_err(|e| call.refuse(e))?;
+    Ok((call, plan, parts))
+}
+
+/// Waits for the response to a request of [`begin_or_defer`].
+pub async fn finish(ctx: &Context, running: PendingRequest) -> InferResponse {
+    match running.finish().await {
+        Ok(done) => succeeded(ctx, done, MAX_MESSAGE),
+        Err(failure) => failed(ctx, &failure),
+    }
+}
+
+fn succeeded(ctx: &Context, done: InferResult, longest: usize) -> InferResponse {
+    let id = done.built.header.id;
+    let response = InferResponse {
+        request_status: Some(request_status::success(&ctx.settings, done.request_id)),
+        meta_data: Some(done.built.header),
+        raw_output: done.built.raw,
+    };
+    let len = response.encoded_len();
+    if len <= longest {
+        return response;
+    }
+    let error = Error::invalid(format!(
+        "Response has byte size {len} which exceeds gRPC's byte size limit {longest}."
+    ));
+    failed(ctx, &Failure { error, id, request_id: done.request_id })
+}
+
+/// A failed response contains nothing of the request but the client's id.
+pub fn failed(ctx: &Context, failure: &Failure) -> InferResponse {
+    InferResponse {
+        request_status: Some(request_status::failure(
+            &ctx.settings,
+            &failure.error,
+            failure.request_id,
+        )),
+        meta_data: Some(InferResponseHeader { id: failure.id, ..Default::default() }),
+        raw_output: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+#[path = "infer_tests.rs"]
+mod tests;

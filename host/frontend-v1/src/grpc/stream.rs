@@ -1,0 +1,150 @@
+//! StreamInfer (docs/protocol/v1.md §4.3).
+//!
+//! Requests enter the queues in the order of their arrival, because sequences depend on it, and responses are sent in that
+//! order too, which suits all clients. A failed request does not end the stream. When the client disconnects or the deadline
+//! passes, all pending requests are cancelled.
+
+use super::infer;
+use crate::infer::PendingRequest;
+use http::{Request, Response};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use tonic::Status;
+use trtserver_base::clock::now_ns;
+use trtserver_proto::v1::{InferRequest, InferResponse};
+use trtserver_wire::context::Context;
+use trtserver_wire::grpc::body::GrpcBody;
+use trtserver_wire::grpc::stream_messages::{StreamBody, StreamDecoding};
+use trtserver_wire::grpc::{deadline, stream_response};
+use trtserver_wire::sink;
+use trtserver_wire::unread::ConnectionUnread;
+
+/// Pending requests of one stream, at most. Beyond it the stream is not read, which is the client's backpressure.
+const MAX_PENDING: usize = 1000;
+
+/// Responses of a call with a deadline that may wait for a slow client.
+const MAX_UNREAD: usize = 16;
+
+pub type ResponseStream = Pin<Box<dyn Stream<Item = Result<InferResponse, Status>> + Send>>;
+
+/// A request whose response has not been sent.
+enum Item {
+    Pending(Box<PendingRequest>),
+    /// Refused at once.
+    Refused(InferResponse),
+    /// The client reset the stream.
+    Broken(Status),
+}
+
+/// Serves `/nvidia.inferenceserver.GRPCService/StreamInfer`.
+pub fn stream(
+    ctx: &Arc<Context>,
+    request: Request<impl StreamBody>,
+    unread: Arc<ConnectionUnread>,
+) -> Response<GrpcBody> {
+    let shared = Arc::clone(ctx);
+    stream_response::respond(
+        ctx,
+        request,
+        StreamDecoding::without_conversion(infer::RAW_INPUT),
+        move |requests, deadline_ns| responses(&shared, requests, deadline_ns, unread),
+    )
+}
+
+/// The responses to the requests of a stream. `deadline_ns` is that of the whole call, 0 = none.
+pub fn responses<S>(
+    ctx: &Arc<Context>,
+    requests: S,
+    deadline_ns: u64,
+    unread: Arc<ConnectionUnread>,
+) -> ResponseStream
+where
+    S: Stream<Item = Result<InferRequest, Status>> + Send + Unpin + 'static,
+{
+    let (sender, receiver) = mpsc::channel(MAX_PENDING);
+    tokio::spawn(read(Arc::clone(ctx), requests, sender, deadline_ns, unread));
+    let ctx = Arc::clone(ctx);
+    let responses = ReceiverStream::new(receiver).then(move |item| {
+        let ctx = Arc::clone(&ctx);
+        async move {
+            match item {
+                Item::Pending(pending) => Ok(infer::finish(&ctx, *pending).await),
+                Item::Refused(response) => Ok(response),
+                Item::Broken(status) => Err(status),
+            }
+        }
+    });
+    if deadline_ns == 0 { Box::pin(responses) } else { until(deadline_ns, Box::pin(responses)) }
+}
+
+/// The responses before the deadline. A task forwards them, so that pending requests are cancelled in time even if the client
+/// reads no responses.
+fn until(deadline_ns: u64, responses: ResponseStream) -> ResponseStream {
+    let (sender, receiver) = mpsc::channel(MAX_UNREAD);
+    tokio::spawn(async move {
+        let work = Box::pin(forward(responses, &sender));
+        // `within` drops the work, which cancels all pending requests.
+        if let Err(status) = deadline::within(deadline_ns, work).await {
+            let _ = sender.send(Err(status)).await;
+        }
+    });
+    Box::pin(ReceiverStream::new(receiver))
+}
+
+async fn forward(
+    mut responses: ResponseStream,
+    to: &mpsc::Sender<Result<InferResponse, Status>>,
+) -> Result<(), Status> {
+    loop {
+        let response = tokio::select! {
+            response = responses.next() => response,
+            () = to.closed() => None,
+        };
+        let Some(response) = response else { return Ok(()) };
+        if to.send(response).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads requests until the client half-closes or resets the stream.
+async fn read<S>(
+    ctx: Arc<Context>,
+    mut requests: S,
+    sender: mpsc::Sender<Item>,
+    deadline_ns: u64,
+    unread: Arc<ConnectionUnread>,
+) where
+    S: Stream<Item = Result<InferRequest, Status>> + Unpin,
+{
+    while let Ok(permit) = sender.reserve().await {
+        let full = unread.is_half_full();
+        let request = tokio::select! {
+            request = requests.next(), if !full => request,
+            () = Arc::clone(&unread).wait_below_half(), if full => continue,
+            () = sender.closed() => return,
+        };
+        match request {
+            None => return,
+            Some(Err(status)) => {
+                permit.send(Item::Broken(status));
+                return;
+            }
+            Some(Ok(request)) => {
+                let sink = sink::counted_unary(&unread, &"StreamInferHandler");
+                let begun = infer::begin_or_defer(&ctx, request, now_ns(), deadline_ns, sink);
+                let begun = match begun {
+                    Ok(begun) => begun,
+                    Err(deferred) => deferred.await,
+                };
+                permit.send(match begun {
+                    Ok(pending) => Item::Pending(Box::new(pending)),
+                    Err(failure) => Item::Refused(infer::failed(&ctx, &failure)),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The endpoint of a v1 path (docs/protocol/v1.md §3.1). Paths are not percent-decoded, slashes are not merged.
+
+use crate::control::Change;
+use crate::regions::RegionControl;
+use crate::request::RequestedVersion;
+use http::Method;
+use smallvec::SmallVec;
+use trtserver_config::ApiGroup;
+use trtserver_wire::restricted::STATUS_V1;
+use trtserver_wire::shared_memory::CudaMemory;
+
+/// An endpoint, with the names in its path.
+#[derive(Debug, PartialEq)]
+pub enum Endpoint<'a> {
+    Infer { model: &'a str, version: RequestedVersion },
+    Control(ControlEndpoint<'a>),
+}
+
+/// All endpoints but inference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ControlEndpoint<'a> {
+    /// The mode; empty if the path has none.
+    Health(&'a str),
+    /// One model, or all.
+    Status(Option<&'a str>),
+    Profile,
+    Model(&'a str, Change),
+    Regions(RegionControl<'a>),
+    Index,
+}
+
+impl<'a> Endpoint<'a> {
+    /// The endpoint of a path, which must match as a whole.
+    pub fn from_path(path: &'a str) -> Option<Self> {
+        let rest = path.strip_prefix("/api/")?;
+        let (endpoint, rest) = match rest.find('/') {
+            Some(slash) => rest.split_at(slash),
+            None => (rest, ""),
+        };
+        let control = match endpoint {
+            "health" => match rest {
+                "" | "/live" | "/ready" => ControlEndpoint::Health(rest.trim_start_matches('/')),
+                _ => return None,
+            },
+            "status" => ControlEndpoint::Status(rest.strip_prefix('/').filter(|m| !m.is_empty())),
+            "profile" if matches!(rest, "" | "/") => ControlEndpoint::Profile,
+            "infer" => return infer(rest),
+            "modelcontrol" => {
+                let (action, model) = rest.strip_prefix('/')?.split_once('/')?;
+                let change = match action {
+                    "load" => Change::Load,
+                    "unload" => Change::Unload,
+                    _ => return None,
+                };
+                if !is_name(model) {
+                    return None;
+                }
+                ControlEndpoint::Model(model, change)
+            }
+            "sharedmemorycontrol" => ControlEndpoint::Regions(regions(rest.strip_prefix('/')?)?),
+            "repository" if rest == "/index" => ControlEndpoint::Index,
+            _ => return None,
+        };
+        Some(Endpoint::Control(control))
+    }
+
+    /// The groups for restrictions.
+    pub fn groups(&self) -> &'static [ApiGroup] {
+        match self {
+            Endpoint::Infer { .. } => &[ApiGroup::Inference],
+            Endpoint::Control(call) => match call {
+                ControlEndpoint::Health(_) => &[ApiGroup::Health],
+                ControlEndpoint::Status(_) => STATUS_V1,
+                ControlEndpoint::Profile => &[ApiGroup::Trace],
+                ControlEndpoint::Model(..) | ControlEndpoint::Index => &[ApiGroup::ModelRepository],
+                ControlEndpoint::Regions(_) => &[ApiGroup::SharedMemory],
+            },
+        }
+    }
+
+    /// The only method that the endpoint accepts.
+    pub fn method(&self) -> Method {
+        match self {
+            Endpoint::Infer { .. } | Endpoint::Control(ControlEndpoint::Model(..)) => Method::POST,
+            Endpoint::Control(ControlEndpoint::Regions(c)) if *c != RegionControl::Status => {
+                Method::POST
+            }
+            _ => Method::GET,
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains('/')
+}
+
+/// A path without a model has an empty name, which no model has.
+fn infer(rest: &str) -> Option<Endpoint<'_>> {
+    let Some(rest) = rest.strip_prefix('/') else {
+        return Some(Endpoint::Infer { model: "", version: RequestedVersion::Latest });
+    };
+    let Some((model, version)) = rest.split_once('/') else {
+        return is_name(rest)
+            .then_some(Endpoint::Infer { model: rest, version: RequestedVersion::Latest });
+    };
+    let digits = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
+    // A number too large for a version is an unknown version.
+    let version = RequestedVersion::Exact(version.parse().unwrap_or(i64::MAX));
+    (is_name(model) && digits).then_some(Endpoint::Infer { model, version })
+}
+
+fn regions(rest: &str) -> Option<RegionControl<'_>> {
+    let number =
+        |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?;
+    let parts: SmallVec<[&str; 8]> = rest.split('/').collect();
+    match parts[..] {
+        ["status"] => Some(RegionControl::Status),
+        ["unregisterall"] => Some(RegionControl::UnregisterAll),
+        ["unregister", name] if is_name(name) => Some(RegionControl::Unregister { name }),
+        // A key may begin with a slash of its own.
+        ["register", name, ref slash @ .., key, offset, size]
+            if is_name(name) && is_name(key) && matches!(slash, [] | [""]) =>
+        {
+            let start = "register/".len() + name.len() + 1;
+            let key = &rest[start..start + slash.len() + key.len()];
+            let (offset, byte_size) = (number(offset)?, number(size)?);
+            Some(RegionControl::Register { name, key, offset, byte_size })
+        }
+        ["cudaregister", name, size, device] if is_name(name) => {
+            // The handle is the body.
+            let (byte_size, device_id) = (number(size)?, number(device)?);
+            let memory = CudaMemory { handle: &[], device_id, byte_size };
+            Some(RegionControl::RegisterCuda { name, memory })
+        }
+        _ => None,
+    }
+}
+
+/// The first value of a query parameter, percent-decoded.
+pub fn query(query: Option<&str>, name: &str) -> Option<String> {
+    query?.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(key) == name).then(|| decoded(value))
+    })
+}
+
+fn decoded(text: &str) -> String {
+    let hex = |b: &[u8]| u8::from_str_radix(std::str::from_utf8(b).ok()?, 16).ok();
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let code = (byte == b'%').then(|| tail.get(..2).and_then(hex)).flatten();
+        out.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+#[path = "endpoint_tests.rs"]
+mod tests;

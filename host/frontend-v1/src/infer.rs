@@ -1,0 +1,253 @@
+//! One inference request of v1, in the same steps on both wires: look-up, header check, data check, queue, response.
+
+use super::input_data::{self, InputParts};
+use super::request::{self, Plan, RequestedVersion};
+use super::response::{self, BuiltResponse, ResponseSpec};
+use std::ops::Deref;
+use std::sync::Arc;
+use trtserver_base::clock::now_ns;
+use trtserver_base::error::{Code, Error, Result};
+use trtserver_base::state::InFlightGuard;
+use trtserver_models::OpenVersion;
+use trtserver_proto::v1::InferRequestHeader;
+use trtserver_proto::v1::infer_request_header::Flag;
+use trtserver_request::{
+    CorrelationId, InferRequest, InferResponse, RequestContext, Responder, Sequence, Sink,
+    UsedMemory, classes,
+};
+use trtserver_wire::context::{Context, refusal};
+use trtserver_wire::decode_workers;
+use trtserver_wire::decode_workers::OrDeferred;
+use trtserver_wire::sink::{PendingResponse, UnaryReceiver};
+
+/// A failed request, with the ids that its response repeats.
+#[derive(Debug)]
+pub struct Failure {
+    pub error: Error,
+    /// The client's id.
+    pub id: u64,
+    /// The server's id; 0 if the request failed before it got one.
+    pub request_id: u64,
+}
+
+/// A request whose model was found: failures are counted from here on.
+pub struct AcceptedRequest<C> {
+    ctx: C,
+    pub served: Arc<OpenVersion>,
+    header: InferRequestHeader,
+    received_ns: u64,
+}
+
+impl<'a> AcceptedRequest<&'a Context> {
+    /// Finds the model, then parses and checks the header. An unknown model is refused before a
+    /// header that cannot be parsed.
+    pub fn open(
+        ctx: &'a Context,
+        model: &str,
+        version: RequestedVersion,
+        header: Result<InferRequestHeader>,
+        received_ns: u64,
+    ) -> Result<(Self, Plan), Failure> {
+        let id = header.as_ref().map_or(0, |h| h.id);
+        let served = request::find(&ctx.models, model, version).map_err(|error| Failure {
+            error,
+            id,
+            request_id: 0,
+        })?;
+        let continues = header.as_ref().ok().map(sequence);
+        let exact = matches!(version, RequestedVersion::Exact(_));
+        let began = continues.and_then(|sequence| served.begun_on(&sequence, exact));
+        let served = began.unwrap_or(served);
+        let (header, unreadable) = match header {
+            Ok(header) => (header, None),
+            Err(error) => (InferRequestHeader::default(), Some(error)),
+        };
+        let call = Self { ctx, served, header, received_ns };
+        if let Some(error) = unreadable {
+            return Err(call.refuse(error));
+        }
+        if call.served.decoupled() {
+            return Err(call.refuse(Error::unsupported(format!(
+                "model '{}' is decoupled and may send any number of responses, this protocol supports exactly one",
+                call.served.name
+            ))));
+        }
+        match request::plan(&call.served.signature, &call.header) {
+            Ok(plan) => Ok((call, plan)),
+            Err(error) => Err(call.refuse(error)),
+        }
+    }
+
+    /// As [`AcceptedRequest::start`]; of a request that copies much the future that starts it on a decode worker.
+    pub fn start_or_defer(
+        self,
+        ctx: &Arc<Context>,
+        plan: Plan,
+        parts: InputParts,
+        deadline_ns: u64,
+        sink: (Sink, UnaryReceiver),
+    ) -> OrDeferred<Result<PendingRequest, Failure>> {
+        if !plan.copies_much(&self.served.signature) {
+            return Ok(self.start(plan, parts, deadline_ns, sink));
+        }
+        let Self { served, header, received_ns, .. } = self;
+        let call = AcceptedRequest { ctx: Arc::clone(ctx), served, header, received_ns };
+        let id = call.header.id;
+        let start = move || call.start(plan, parts, deadline_ns, sink);
+        Err(Box::pin(async move {
+            let started = decode_workers::run(start).await;
+            started.unwrap_or_else(|error| Err(Failure { error, id, request_id: 0 }))
+        }))
+    }
+}
+
+impl<C: Deref<Target = Context>> AcceptedRequest<C> {
+    /// Counts a failure before execution.
+    pub fn refuse(&self, error: Error) -> Failure {
+        let batch = request::counted_batch(&self.served.signature, &self.header);
+        let ns = now_ns().saturating_sub(self.received_ns);
+        self.served.stats.failure(batch, ns, refusal(&error), false);
+        Failure { error, id: self.header.id, request_id: 0 }
+    }
+
+    /// Refuses the request if the server is not ready, makes the checks that TRTIS made during
+    /// execution, and queues the request. `deadline_ns` 0 = none.
+    pub fn start(
+        self,
+        mut plan: Plan,
+        parts: InputParts,
+        deadline_ns: u64,
+        (sink, receiver): (Sink, UnaryReceiver),
+    ) -> Result<PendingRequest, Failure> {
+        let in_flight = self.ctx.state.begin_request();
+        self.ctx.require_open(&self.served, &sequence(&self.header)).map_err(|e| self.refuse(e))?;
+        let request_id = self.ctx.state.next_request_id();
+        let signature = &self.served.signature;
+        request::set_destinations(&mut plan, &self.header, &self.ctx.shared_memory)
+            .map_err(|e| Failure { request_id, ..self.refuse(e) })?;
+        let (batch, per_item, requested) = (plan.batch, plan.per_item, plan.outputs.clone());
+        let mut inputs = input_data::tensors(signature, plan, parts)
+            .map_err(|e| Failure { request_id, ..self.refuse(e) })?;
+        let unusable = requested
+            .iter()
+            .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index()].dtype));
+        let checked = match unusable {
+            Some(w) => {
+                let spec = &signature.outputs[w.index()];
+                Err(response::no_classes(&spec.name, spec.dtype))
+            }
+            None => input_data::check_strings(signature, &mut inputs),
+        };
+        checked.map_err(|e| Failure { request_id, ..self.refuse(e) })?;
+
+        let context = RequestContext {
+            signature: Arc::clone(signature),
+            stats: Some(Arc::clone(&self.served.stats)),
+            received_ns: self.received_ns,
+            batch,
+            wording: trtserver_request::context::ErrorWording::V1,
+            used_memory: UsedMemory::of(&inputs, &requested),
+            outputs: requested.clone(),
+            stream: None,
+            waits: false,
+        };
+        let responder = Responder::new(context, sink);
+        let response = receiver.response_of(Arc::downgrade(&responder));
+        let h = &self.header;
+        let request = InferRequest {
+            id: id_text(h.id),
+            inputs,
+            sequence: sequence(h),
+            priority: h.priority.into(),
+            timeout_us: h.timeout_microseconds,
+            parameters: Vec::new(),
+            deadline_ns,
+            streaming: false,
+            warmup: false,
+            responder,
+        };
+        let id = h.id;
+        self.served.submit(request);
+        let spec = ResponseSpec { served: self.served, batch, id, outputs: requested, per_item };
+        Ok(PendingRequest { spec, request_id, response, _in_flight: in_flight })
+    }
+}
+
+fn sequence(header: &InferRequestHeader) -> Sequence {
+    let id = match header.correlation_id {
+        0 => CorrelationId::None,
+        n => CorrelationId::Number(n),
+    };
+    let has = |flag: Flag| header.flags & flag as u32 != 0;
+    Sequence { id, start: has(Flag::SequenceStart), end: has(Flag::SequenceEnd) }
+}
+
+/// A request that was queued. Dropping it cancels the request.
+pub struct PendingRequest {
+    spec: ResponseSpec,
+    request_id: u64,
+    response: PendingResponse,
+    _in_flight: InFlightGuard,
+}
+
+/// A successful response.
+pub struct InferResult {
+    pub built: BuiltResponse,
+    pub request_id: u64,
+    pub batch: u32,
+    pub per_item: bool,
+}
+
+impl PendingRequest {
+    /// Sizes in the request were per batch item, so they are in the response.
+    pub fn per_item(&self) -> bool {
+        self.spec.per_item
+    }
+
+    pub async fn finish(self) -> Result<InferResult, Failure> {
+        let PendingRequest { spec, request_id, response, _in_flight } = self;
+        let (batch, per_item) = (spec.batch, spec.per_item);
+        let id = spec.id;
+        let built = match response.await {
+            Ok(response) => match build_or_defer(spec, response) {
+                Ok(built) => built,
+                Err(deferred) => deferred.await,
+            },
+            Err(error) => Err(error),
+        };
+        match built {
+            Ok(built) => Ok(InferResult { built, request_id, batch, per_item }),
+            Err(error) => Err(Failure { error: with_known_code(error), id, request_id }),
+        }
+    }
+}
+
+/// The outputs of a response; if ranking them takes long, the future that does so on a decode worker.
+fn build_or_defer(
+    spec: ResponseSpec,
+    response: InferResponse,
+) -> OrDeferred<Result<BuiltResponse>> {
+    if !spec.is_heavy(&response) {
+        return Ok(response::build(&spec, response));
+    }
+    let build = move || response::build(&spec, response);
+    Err(Box::pin(async move { decode_workers::run(build).await? }))
+}
+
+/// The error with a code that all clients of v1 know: those before v1.1 do not know the name
+/// `ALREADY_EXISTS` and would report that the status is missing.
+fn with_known_code(mut error: Error) -> Error {
+    if error.code == Code::AlreadyExists {
+        error.code = Code::InvalidArg;
+    }
+    error
+}
+
+/// The client's id as text; 0 = none.
+fn id_text(id: u64) -> String {
+    if id == 0 { String::new() } else { id.to_string() }
+}
+
+#[cfg(test)]
+#[path = "infer_tests.rs"]
+mod tests;

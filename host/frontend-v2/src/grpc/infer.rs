@@ -1,0 +1,227 @@
+//! ModelInfer, without tonic: the fast path parses ordinary messages, the fallback decodes all others with prost.
+
+use super::fallback;
+use super::fast_path::FastRequest;
+use super::response::{Head, RAW_OUTPUTS, ResponseSpec};
+use crate::{
+    ForwardedHeaders, Regions, UncheckedRequest, find_for_inference, refused, require_unary,
+};
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use std::sync::Arc;
+use tonic::Status;
+use trtserver_base::error::{Error, Result};
+use trtserver_base::state::{InFlightGuard, Phase};
+use trtserver_models::OpenVersion;
+use trtserver_proto::schema::Described;
+use trtserver_proto::v2::ModelInferRequest;
+use trtserver_request::InferResponse;
+use trtserver_wire::context::Context;
+use trtserver_wire::decode_workers;
+use trtserver_wire::decode_workers::{MAX_INLINE, OrDeferred};
+use trtserver_wire::grpc::body::GrpcBody;
+use trtserver_wire::grpc::compression::Compression;
+use trtserver_wire::grpc::unary;
+use trtserver_wire::grpc::unary::MessageBuf;
+use trtserver_wire::sink::PendingResponse;
+use trtserver_wire::{sink, status_code};
+
+/// Number of `raw_input_contents` in ModelInferRequest.
+pub const RAW_INPUTS: u32 = 7;
+
+/// Serves `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the request.
+pub fn infer<B: Body<Data = Bytes> + Unpin>(
+    ctx: &Arc<Context>,
+    request: Request<B>,
+    received_ns: u64,
+) -> impl Future<Output = Response<GrpcBody>> + use<B> {
+    unary::serve(ctx, request, move |mut call| async move {
+        let message = call.receive().await?;
+        let settings = &call.ctx.settings;
+        let forwarded = ForwardedHeaders::of(settings.grpc_header_forward.as_ref(), &call.headers);
+        let forwarded = forwarded.map_err(status_code::status)?;
+        let compression =
+            settings.grpc_compression.and_then(|level| Compression::of(&call.headers, level));
+        let arrival = Arrival { received_ns, deadline_ns: call.deadline_ns, forwarded };
+        let pending = match begin_or_defer(&call.ctx, message, arrival) {
+            Ok(pending) => pending?,
+            Err(deferred) => deferred.await?,
+        };
+        let PendingRequest { served, spec, response, _in_flight } = pending;
+        let encoded = match response.await {
+            Ok(response) => match encode_or_defer(served, spec, response, call.headers) {
+                Ok(encoded) => encoded,
+                Err(deferred) => deferred.await,
+            },
+            Err(error) => Err(error),
+        };
+        match (encoded, compression) {
+            (Ok(response), Some(compression)) => Ok(Box::pin(compression.compress(response)).await),
+            (encoded, _) => encoded.map_err(status_code::status),
+        }
+    })
+}
+
+/// When a call arrived, its deadline (0 = none), and its metadata for the model.
+struct Arrival {
+    received_ns: u64,
+    deadline_ns: u64,
+    forwarded: Option<Box<ForwardedHeaders>>,
+}
+
+/// Reading or checking the message takes long.
+fn is_heavy(ctx: &Context, message: &MessageBuf) -> bool {
+    message.remaining() > MAX_INLINE
+        && (unary::is_heavy(message, RAW_INPUTS)
+            || message.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
+}
+
+/// As [`begin`]; of a message that takes long the future that reads it on a decode worker.
+fn begin_or_defer(
+    ctx: &Arc<Context>,
+    frames: MessageBuf,
+    arrival: Arrival,
+) -> OrDeferred<Result<PendingRequest, Status>> {
+    if !is_heavy(ctx, &frames) {
+        return match begin(ctx, frames, &arrival) {
+            Ok(pending) => Ok(pending),
+            Err(request) if fallback::copies_much(&request) => {
+                let ctx = Arc::clone(ctx);
+                let begin = move || begin_decoded(&ctx, *request, &arrival);
+                let work = async { decode_workers::run(begin).await.map_err(status_code::status)? };
+                Err(Box::pin(work))
+            }
+            Err(request) => Ok(begin_decoded(ctx, *request, &arrival)),
+        };
+    }
+    let ctx = Arc::clone(ctx);
+    Err(Box::pin(async move {
+        let (frames, _reservation) =
+            unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
+        let begin = move || {
+            begin(&ctx, frames, &arrival)
+                .unwrap_or_else(|request| begin_decoded(&ctx, *request, &arrival))
+        };
+        decode_workers::run(begin).await.map_err(status_code::status)?
+    }))
+}
+
+/// Reads a message and queues its request, if it is ordinary; else returns the decoded message.
+fn begin(
+    ctx: &Arc<Context>,
+    mut frames: MessageBuf,
+    arrival: &Arrival,
+) -> Result<Result<PendingRequest, Status>, Box<ModelInferRequest>> {
+    if frames.remaining() >= unary::MIN_IN_ARENA
+        && let Some(memory) = frames.model().and_then(|m| m.input_memory(&ctx.models))
+        && let Some(arena) = memory.arena
+    {
+        frames.copy_into(arena);
+    } else if let Some(message) = frames.whole()
+        && let Some(request) = FastRequest::parse(message)
+    {
+        let (model, version) = (request.model, request.version);
+        let read = |served: &OpenVersion| match request.into_unchecked(served, message) {
+            Some(read) => Ok(read),
+            // Not ordinary, or invalid: the fallback accepts the message or returns the error.
+            None => unary::decode(ModelInferRequest::schema(), frames.clone())
+                .map_err(|status| Error::internal(status.message()))
+                .and_then(|request| fallback::read(served, request, Regions::of(ctx))),
+        };
+        let pending = start(ctx, model, version, arrival, read);
+        return Ok(pending.map_err(status_code::status));
+    }
+    match unary::decode(ModelInferRequest::schema(), frames) {
+        Ok(request) => Err(Box::new(request)),
+        Err(status) => Ok(Err(status)),
+    }
+}
+
+/// Queues the request of a message that is not ordinary.
+fn begin_decoded(
+    ctx: &Arc<Context>,
+    request: ModelInferRequest,
+    arrival: &Arrival,
+) -> Result<PendingRequest, Status> {
+    let (model, version) = (request.model_name.clone(), request.model_version.clone());
+    let read = |served: &OpenVersion| fallback::read(served, request, Regions::of(ctx));
+    start(ctx, &model, &version, arrival, read).map_err(status_code::status)
+}
+
+/// A request that was queued.
+struct PendingRequest {
+    served: Arc<OpenVersion>,
+    spec: ResponseSpec,
+    response: PendingResponse,
+    _in_flight: InFlightGuard,
+}
+
+/// As [`encode`]; of a response that takes long the future that encodes it on a decode worker.
+fn encode_or_defer(
+    served: Arc<OpenVersion>,
+    spec: ResponseSpec,
+    response: InferResponse,
+    recycled: HeaderMap,
+) -> OrDeferred<Result<Response<GrpcBody>>> {
+    if !spec.is_heavy(&response) {
+        return Ok(encode(&served, &spec, response, recycled));
+    }
+    let encode = move || encode(&served, &spec, response, recycled);
+    Err(Box::pin(async move { decode_workers::run(encode).await? }))
+}
+
+/// Encodes the response. `recycled` is a header map that is no longer needed; its memory is reused.
+fn encode(
+    served: &OpenVersion,
+    spec: &ResponseSpec,
+    mut response: InferResponse,
+    recycled: HeaderMap,
+) -> Result<Response<GrpcBody>> {
+    spec.rank(served, &mut response)?;
+    let head = Head::of(served, spec, &response);
+    let payloads = response.outputs.iter().map(|o| o.data.payload());
+    Ok(unary::respond_with(head.len(), |to| head.encode(to), RAW_OUTPUTS, payloads, recycled))
+}
+
+/// Looks up the model and queues the request that `read` returns.
+fn start(
+    ctx: &Arc<Context>,
+    model: &str,
+    version: &str,
+    arrival: &Arrival,
+    read: impl FnOnce(&OpenVersion) -> Result<(UncheckedRequest, ResponseSpec)>,
+) -> Result<PendingRequest> {
+    let in_flight = ctx.state.begin_request();
+    let served = find(ctx, model, version)?;
+    let (sink, receiver) = sink::unary(&"ModelInferHandler");
+    let submitted = require_unary(
+        &served,
+        "ModelInfer RPC doesn't support models with decoupled transaction policy",
+    )
+    .and_then(|()| read(&served))
+    .and_then(|(mut unchecked, spec)| {
+        unchecked.deadline_ns = arrival.deadline_ns;
+        if let Some(forwarded) = &arrival.forwarded {
+            forwarded.add_to(&mut unchecked.parameters);
+        }
+        let (exact, received_ns) = (!version.is_empty(), arrival.received_ns);
+        let queued = unchecked.submit_where_begun(ctx, &served, exact, received_ns, sink)?;
+        Ok((queued, spec))
+    });
+    let ((responder, began), spec) =
+        submitted.map_err(|e| refused(&served, arrival.received_ns, e))?;
+    let served = began.unwrap_or(served);
+    let response = receiver.response_of(responder);
+    Ok(PendingRequest { served, spec, response, _in_flight: in_flight })
+}
+
+/// The served model version.
+pub fn find(ctx: &Context, model: &str, version: &str) -> Result<Arc<OpenVersion>> {
+    find_for_inference(ctx, model, version).map_err(|error| match ctx.state.phase() {
+        Phase::Exiting => Error::unavailable(
+            "GRPC server is shutting down and has stopped accepting new requests.",
+        ),
+        _ => error,
+    })
+}

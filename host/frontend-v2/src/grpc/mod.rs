@@ -1,0 +1,18 @@
+//! v2 over gRPC: `inference.GRPCInferenceService`, and the standard health check.
+
+pub mod fallback;
+pub mod fast_path;
+mod infer;
+mod input;
+mod response;
+mod service;
+mod shared_memory;
+mod stream;
+
+pub use infer::infer;
+pub use service::{Health, Service, services};
+pub use stream::stream;
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

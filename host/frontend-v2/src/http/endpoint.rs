@@ -1,0 +1,199 @@
+//! The endpoint of a v2 method and path. Paths match as a whole: no trailing slash, no percent-decoding.
+
+use http::{Method, StatusCode};
+use trtserver_config::ApiGroup;
+use trtserver_request::shared_memory::Kind;
+
+/// An endpoint, with the names in its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint<'a> {
+    Server,
+    /// An extension of this server, as are the next four.
+    Backends,
+    Health,
+    Loads,
+    Memory,
+    Started,
+    Live,
+    Ready,
+    /// `version` is empty when the path has none.
+    Model {
+        name: &'a str,
+        version: &'a str,
+        call: ModelEndpoint,
+    },
+    AllStatistics,
+    /// An empty model means the server.
+    Trace {
+        model: &'a str,
+        change: bool,
+    },
+    Logging {
+        change: bool,
+    },
+    /// An empty repository means all.
+    Index {
+        repository: &'a str,
+    },
+    Control {
+        repository: &'a str,
+        name: &'a str,
+        load: bool,
+    },
+    /// An empty region means all.
+    SharedMemory {
+        kind: Kind,
+        region: &'a str,
+        call: RegionAction,
+    },
+}
+
+/// An endpoint of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelEndpoint {
+    Metadata,
+    Ready,
+    Infer,
+    /// `generate_stream` takes any number of responses.
+    Generate {
+        streams: bool,
+    },
+    Config,
+    Statistics,
+}
+
+/// An action on shared memory regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionAction {
+    Status,
+    Register,
+    Unregister,
+}
+
+impl<'a> Endpoint<'a> {
+    /// The endpoint of a method and a path.
+    ///
+    /// # Errors
+    /// 404 for an unknown path, 405 for a known one with the wrong method; and whether the endpoint responds in JSON.
+    pub fn from_request(method: &Method, path: &'a str) -> Result<Self, (StatusCode, bool)> {
+        let found = find(path, method == Method::POST);
+        let (endpoint, get, post) = found.ok_or((StatusCode::NOT_FOUND, false))?;
+        let fits = (get && method == Method::GET) || (post && method == Method::POST);
+        if fits { Ok(endpoint) } else { Err((StatusCode::METHOD_NOT_ALLOWED, endpoint.is_json())) }
+    }
+
+    /// The body of an inference is not always JSON, and a refused method on a health endpoint has Triton's content type.
+    fn is_json(&self) -> bool {
+        use Endpoint::*;
+        !matches!(
+            self,
+            Live | Ready | Model { call: ModelEndpoint::Ready | ModelEndpoint::Infer, .. }
+        )
+    }
+}
+
+/// The group for restrictions.
+impl Endpoint<'_> {
+    pub fn group(&self) -> ApiGroup {
+        match self {
+            Endpoint::Live | Endpoint::Ready | Endpoint::Started | Endpoint::Health => {
+                ApiGroup::Health
+            }
+            Endpoint::Server | Endpoint::Backends => ApiGroup::Metadata,
+            Endpoint::Loads | Endpoint::Index { .. } | Endpoint::Control { .. } => {
+                ApiGroup::ModelRepository
+            }
+            Endpoint::Memory | Endpoint::AllStatistics => ApiGroup::Statistics,
+            Endpoint::Model { call, .. } => match call {
+                ModelEndpoint::Metadata => ApiGroup::Metadata,
+                ModelEndpoint::Ready => ApiGroup::Health,
+                ModelEndpoint::Infer | ModelEndpoint::Generate { .. } => ApiGroup::Inference,
+                ModelEndpoint::Config => ApiGroup::ModelConfig,
+                ModelEndpoint::Statistics => ApiGroup::Statistics,
+            },
+            Endpoint::Trace { .. } => ApiGroup::Trace,
+            Endpoint::Logging { .. } => ApiGroup::Logging,
+            Endpoint::SharedMemory { .. } => ApiGroup::SharedMemory,
+        }
+    }
+}
+
+/// The endpoint of a path, and whether it accepts GET and POST.
+fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
+    let rest = path.strip_prefix("/v2")?;
+    if rest.is_empty() {
+        return Some((Endpoint::Server, true, false));
+    }
+    let segments: smallvec::SmallVec<[&str; 8]> = rest.strip_prefix('/')?.split('/').collect();
+    if segments.iter().any(|s| s.is_empty()) {
+        return None;
+    }
+    Some(match segments.as_slice() {
+        ["health", "live"] => (Endpoint::Live, true, false),
+        ["health", "ready"] => (Endpoint::Ready, true, false),
+        ["trtserver", "backends"] => (Endpoint::Backends, true, false),
+        ["trtserver", "health"] => (Endpoint::Health, true, false),
+        ["trtserver", "health", "started"] => (Endpoint::Started, true, false),
+        ["trtserver", "loads"] => (Endpoint::Loads, true, false),
+        ["trtserver", "memory"] => (Endpoint::Memory, true, false),
+        ["models", "stats"] => (Endpoint::AllStatistics, true, false),
+        ["trace", "setting"] => (Endpoint::Trace { model: "", change: post }, true, true),
+        ["logging"] => (Endpoint::Logging { change: post }, true, true),
+        ["models", model, "trace", "setting"] => {
+            (Endpoint::Trace { model, change: post }, true, true)
+        }
+        ["models", name, "versions", version, rest @ ..] if is_number(version) => {
+            model(name, version, rest)?
+        }
+        ["models", name, rest @ ..] => model(name, "", rest)?,
+        ["repository", "index"] => (Endpoint::Index { repository: "" }, false, true),
+        ["repository", repository, "index"] => (Endpoint::Index { repository }, false, true),
+        ["repository", "models", name, act @ ("load" | "unload")] => {
+            (Endpoint::Control { repository: "", name, load: *act == "load" }, false, true)
+        }
+        ["repository", repository, "models", name, act @ ("load" | "unload")] => {
+            (Endpoint::Control { repository, name, load: *act == "load" }, false, true)
+        }
+        ["systemsharedmemory", rest @ ..] => region(Kind::System, rest)?,
+        ["cudasharedmemory", rest @ ..] => region(Kind::Cuda, rest)?,
+        _ => return None,
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn model<'a>(name: &'a str, version: &'a str, rest: &[&str]) -> Option<(Endpoint<'a>, bool, bool)> {
+    let (call, post) = match rest {
+        [] => (ModelEndpoint::Metadata, false),
+        ["ready"] => (ModelEndpoint::Ready, false),
+        ["config"] => (ModelEndpoint::Config, false),
+        ["stats"] => (ModelEndpoint::Statistics, false),
+        ["infer"] => (ModelEndpoint::Infer, true),
+        ["generate"] => (ModelEndpoint::Generate { streams: false }, true),
+        ["generate_stream"] => (ModelEndpoint::Generate { streams: true }, true),
+        _ => return None,
+    };
+    Some((Endpoint::Model { name, version, call }, !post, post))
+}
+
+fn region<'a>(kind: Kind, rest: &[&'a str]) -> Option<(Endpoint<'a>, bool, bool)> {
+    let (region, call) = match rest {
+        [call] => ("", *call),
+        ["region", region, call] => (*region, *call),
+        _ => return None,
+    };
+    let call = match call {
+        "status" => RegionAction::Status,
+        "register" => RegionAction::Register,
+        "unregister" => RegionAction::Unregister,
+        _ => return None,
+    };
+    let get = call == RegionAction::Status;
+    Some((Endpoint::SharedMemory { kind, region, call }, get, !get))
+}
+
+#[cfg(test)]
+#[path = "endpoint_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+//! Unit tests of `endpoint.rs`.
+
+use super::*;
+use trtserver_wire::http::route_testing::compare;
+
+#[test]
+fn method_and_path_select_the_endpoint() {
+    const UNKNOWN: Result<Endpoint<'_>, u16> = Err(404);
+    let m = |name, version, call| Ok(Endpoint::Model { name, version, call });
+    let region = |kind, region, call| Ok(Endpoint::SharedMemory { kind, region, call });
+    let table: &[(&str, Result<Endpoint<'_>, u16>)] = &[
+        ("GET /v2", Ok(Endpoint::Server)),
+        ("GET /v2/", UNKNOWN),
+        ("GET /v3", UNKNOWN),
+        ("GET /v2x", UNKNOWN),
+        ("POST /v2", Err(405)),
+        ("GET /v2/trtserver/backends", Ok(Endpoint::Backends)),
+        ("POST /v2/trtserver/backends", Err(405)),
+        ("GET /v2/trtserver/loads", Ok(Endpoint::Loads)),
+        ("POST /v2/trtserver/loads", Err(405)),
+        ("GET /v2/trtserver/memory", Ok(Endpoint::Memory)),
+        ("POST /v2/trtserver/memory", Err(405)),
+        ("GET /v2/trtserver/health", Ok(Endpoint::Health)),
+        ("GET /v2/trtserver/health/started", Ok(Endpoint::Started)),
+        ("POST /v2/trtserver/health", Err(405)),
+        ("GET /v2/health/live", Ok(Endpoint::Live)),
+        ("GET /v2/health/ready", Ok(Endpoint::Ready)),
+        ("GET /v2/health/ready/", UNKNOWN),
+        ("GET /v2/models/a%20b", m("a%20b", "", ModelEndpoint::Metadata)),
+        ("GET /v2/models/stats", Ok(Endpoint::AllStatistics)),
+        ("GET /v2/models/stats/stats", m("stats", "", ModelEndpoint::Statistics)),
+        ("GET /v2/models/m/versions/3", m("m", "3", ModelEndpoint::Metadata)),
+        ("GET /v2/models/m/versions/x", UNKNOWN),
+        ("GET /v2/models/m/versions", UNKNOWN),
+        ("GET /v2/models/m/versions/3/config", m("m", "3", ModelEndpoint::Config)),
+        ("POST /v2/models/m/versions/3/infer", m("m", "3", ModelEndpoint::Infer)),
+        ("POST /v2/models/m/infer", m("m", "", ModelEndpoint::Infer)),
+        ("GET /v2/models/m/infer", Err(405)),
+        ("PUT /v2/models/m/infer", Err(405)),
+        (
+            "POST /v2/models/m/generate_stream",
+            m("m", "", ModelEndpoint::Generate { streams: true }),
+        ),
+        ("GET /v2/models/m/ready", m("m", "", ModelEndpoint::Ready)),
+        ("GET /v2/models//ready", UNKNOWN),
+        ("GET /v2/trace/setting", Ok(Endpoint::Trace { model: "", change: false })),
+        ("POST /v2/models/m/trace/setting", Ok(Endpoint::Trace { model: "m", change: true })),
+        ("GET /v2/models/m/versions/1/trace/setting", UNKNOWN),
+        ("POST /v2/logging", Ok(Endpoint::Logging { change: true })),
+        ("POST /v2/repository/index", Ok(Endpoint::Index { repository: "" })),
+        ("GET /v2/repository/index", Err(405)),
+        ("POST /v2/repository/r/index", Ok(Endpoint::Index { repository: "r" })),
+        (
+            "POST /v2/repository/models/m/load",
+            Ok(Endpoint::Control { repository: "", name: "m", load: true }),
+        ),
+        (
+            "POST /v2/repository/r/models/m/unload",
+            Ok(Endpoint::Control { repository: "r", name: "m", load: false }),
+        ),
+        ("GET /v2/systemsharedmemory/status", region(Kind::System, "", RegionAction::Status)),
+        ("GET /v2/cudasharedmemory/region/r/status", region(Kind::Cuda, "r", RegionAction::Status)),
+        (
+            "POST /v2/systemsharedmemory/region/r/register",
+            region(Kind::System, "r", RegionAction::Register),
+        ),
+        ("GET /v2/systemsharedmemory/register", Err(405)),
+        ("POST /v2/cudasharedmemory/unregister", region(Kind::Cuda, "", RegionAction::Unregister)),
+    ];
+    for (line, want) in table {
+        let (method, path) = line.split_once(' ').unwrap();
+        let got =
+            Endpoint::from_request(&method.parse().unwrap(), path).map_err(|(s, _)| s.as_u16());
+        assert_eq!(&got, want, "{line}");
+    }
+}
+
+#[test]
+fn compatibility_page_has_every_route() {
+    compare("v2.md", "/v2", include_str!("endpoint.rs"), |method, path| {
+        Endpoint::from_request(method, path).is_ok()
+    });
+}

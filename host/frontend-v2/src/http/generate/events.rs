@@ -1,0 +1,129 @@
+//! The body of `/generate_stream`: a server-sent event for each response. Responses that the client has not read are limited by
+//! bytes (`wire/src/unread`), as on gRPC streams.
+
+use super::response::{self, Form};
+use super::responses::Responses;
+use bytes::{Buf, Bytes};
+use http::StatusCode;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio_stream::Stream;
+use trtserver_base::error::{Error, Result};
+use trtserver_request::InferResponse;
+use trtserver_wire::chunks::Chunk;
+use trtserver_wire::http::collect::StreamConnection;
+use trtserver_wire::status_code;
+use trtserver_wire::unread::MIN_COUNTED;
+
+/// An event being written.
+type Writing = Pin<Box<dyn Future<Output = (Responses, Result<Bytes>)> + Send>>;
+
+/// Response body that turns each response to a generate request into a server-sent event.
+pub struct Events {
+    source: Source,
+    connection: StreamConnection,
+    /// The first event.
+    first: Option<Bytes>,
+    began: bool,
+}
+
+enum Source {
+    Waiting(Responses),
+    Writing(Writing),
+    Ended,
+}
+
+impl Events {
+    /// Waits for the first response, which decides the status.
+    pub async fn begin(responses: Responses, connection: StreamConnection) -> (StatusCode, Self) {
+        let source = Source::Waiting(responses);
+        let mut events = Self { source, connection, first: None, began: false };
+        let status = match poll_fn(|cx| events.source.poll_next(cx)).await {
+            None => StatusCode::OK,
+            Some(Ok(event)) => {
+                events.first = Some(event);
+                StatusCode::OK
+            }
+            Some(Err(error)) => {
+                events.first = Some(response::error_event(&error.message));
+                status_code::http(error.code)
+            }
+        };
+        (status, events)
+    }
+}
+
+impl Source {
+    /// The next event. Nothing follows an error.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
+        loop {
+            match self {
+                Self::Waiting(responses) => match ready!(responses.poll_next(cx)) {
+                    None => *self = Self::Ended,
+                    Some(Err(error)) => return self.fail(error),
+                    Some(Ok(response)) => {
+                        let Self::Waiting(responses) = std::mem::replace(self, Self::Ended) else {
+                            return Poll::Ready(None);
+                        };
+                        *self = Self::Writing(Box::pin(write(responses, response)));
+                    }
+                },
+                Self::Writing(writing) => match ready!(writing.as_mut().poll(cx)) {
+                    (responses, Ok(event)) => {
+                        *self = Self::Waiting(responses);
+                        return Poll::Ready(Some(Ok(event)));
+                    }
+                    (_, Err(error)) => return self.fail(error),
+                },
+                Self::Ended => return Poll::Ready(None),
+            }
+        }
+    }
+
+    /// Ends the stream; if the request is still executed, cancels it.
+    fn fail(&mut self, error: Error) -> Poll<Option<Result<Bytes>>> {
+        *self = Self::Ended;
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+async fn write(responses: Responses, response: InferResponse) -> (Responses, Result<Bytes>) {
+    let event = response::encode(&responses, response, Form::Event).await;
+    (responses, event)
+}
+
+impl Stream for Events {
+    type Item = Chunk;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
+        if !self.began {
+            self.began = true;
+            if let Some(watch) = &self.connection.watch {
+                watch.response_stream_began();
+            }
+        }
+        let event = match self.first.take() {
+            Some(event) => event,
+            None => match ready!(self.source.poll_next(cx)) {
+                Some(Ok(event)) => event,
+                Some(Err(error)) => response::error_event(&error.message),
+                None => {
+                    if let Some(watch) = &self.connection.watch {
+                        watch.response_stream_ended();
+                    }
+                    return Poll::Ready(None);
+                }
+            },
+        };
+        let mut chunk = Chunk::from(event);
+        // It was counted as a response of its stream until here, so it exists in any case.
+        if let Some(unread) = &self.connection.unread
+            && chunk.remaining() >= MIN_COUNTED
+        {
+            unread.count_unlimited(chunk.remaining());
+            chunk.set_counted(unread);
+        }
+        Poll::Ready(Some(chunk))
+    }
+}

@@ -1,0 +1,81 @@
+//! Bodies of the health endpoints: what KServe's client parses, with the reason beside a false; and
+//! `GET /v2/trtserver/health`, an extension of this server, which names all models that are not ready.
+
+use super::json::write::{Object, array};
+use super::management_json::{nested, object};
+use super::response::{json, with_status};
+use crate::readiness;
+use http::{Response, StatusCode};
+use trtserver_models::Unready;
+use trtserver_wire::context::Context;
+use trtserver_wire::http::body::ResponseBody;
+
+/// `{"KEY":true}`, or status 400 with the reason.
+pub fn respond(
+    key: &str,
+    good: bool,
+    reason: impl FnOnce() -> Option<String>,
+) -> Response<ResponseBody> {
+    with_health(good, json(object(|o| flag(o, key, good, reason))))
+}
+
+/// The same for a model. Clients match the error text.
+pub fn respond_model(
+    name: &str,
+    ready: bool,
+    reason: impl FnOnce() -> Option<String>,
+) -> Response<ResponseBody> {
+    let body = object(|o| {
+        if !ready {
+            o.string("error", "Model version not ready");
+        }
+        o.string("name", name);
+        flag(o, "ready", ready, reason);
+    });
+    with_health(ready, json(body))
+}
+
+fn flag(o: &mut Object<'_>, key: &str, good: bool, reason: impl FnOnce() -> Option<String>) {
+    o.plain(key, good);
+    if let Some(reason) = (!good).then(reason).flatten() {
+        o.string("reason", &reason);
+    }
+}
+
+fn with_health(good: bool, response: Response<ResponseBody>) -> Response<ResponseBody> {
+    with_status(if good { StatusCode::OK } else { StatusCode::BAD_REQUEST }, response)
+}
+
+/// The report, whatever the health is.
+pub fn report(ctx: &Context) -> Vec<u8> {
+    let unready = readiness::unready_models(ctx);
+    object(|o| {
+        o.plain("live", ctx.state.is_live());
+        o.plain("started", ctx.state.is_started());
+        flag(o, "ready", ctx.is_ready(), || readiness::not_ready(ctx));
+        o.string("state", ctx.state.phase().name());
+        since(o, ctx.state.phase_since_ns());
+        array(o.key("not_ready"), &unready, model);
+    })
+}
+
+fn model(out: &mut Vec<u8>, model: &Unready) {
+    nested(out, |o| {
+        o.string("name", &model.model);
+        if let Some(version) = model.version {
+            o.string("version", &version.to_string());
+        }
+        o.plain("required", model.required);
+        o.string("state", model.state.map_or("MISSING", |state| state.name()));
+        if let Some(ns) = model.since_ns {
+            since(o, ns);
+        }
+        o.string("reason", &model.reason);
+    });
+}
+
+fn since(o: &mut Object<'_>, ns: u64) {
+    let (time, passed) = readiness::since(ns);
+    o.string("since", &time);
+    o.plain("elapsed_ms", passed);
+}

@@ -1,0 +1,268 @@
+//! `POST /v2/models/{m}[/versions/{v}]/infer`.
+
+use super::infer_response::{EncodedResponse, HEADER_LENGTH};
+use super::{infer_request, infer_response, response};
+use crate::{
+    ForwardedHeaders, Regions, UncheckedRequest, find_for_inference, refused, require_unary,
+};
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use http::{HeaderMap, HeaderValue, Response};
+use infer_request::ResponseSpec;
+use std::sync::Arc;
+use trtserver_base::error::{Error, Result};
+use trtserver_base::ledger::Holder;
+use trtserver_models::OpenVersion;
+use trtserver_request::InferResponse;
+use trtserver_wire::context::Context;
+use trtserver_wire::decode_workers;
+use trtserver_wire::decode_workers::{MAX_INLINE, OrDeferred};
+use trtserver_wire::http::body::ResponseBody;
+use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
+use trtserver_wire::http::drain::drain;
+use trtserver_wire::http::receive;
+use trtserver_wire::sink;
+use trtserver_wire::sink::PendingResponse;
+
+/// Serves an inference request. Dropping the future cancels it.
+pub async fn infer<B>(
+    ctx: &Arc<Context>,
+    (name, version): (&str, &str),
+    headers: HeaderMap,
+    body: B,
+    received_ns: u64,
+) -> Response<ResponseBody>
+where
+    B: ReceivedBody,
+{
+    let _in_flight = ctx.state.begin_request();
+    let found = find_for_inference(ctx, name, version).and_then(|served| {
+        match Head::read(ctx, &served, &headers, !version.is_empty()) {
+            Ok(head) => Ok((served, head)),
+            Err(error) => Err(refused(&served, received_ns, error)),
+        }
+    });
+    let (served, head) = match found {
+        Ok(found) => found,
+        Err(error) => {
+            let refused = Box::pin(refuse_unread(body, error));
+            return refused.await;
+        }
+    };
+    let submitted = match head.body(ctx, &served, body).await {
+        Ok(body) => match head.submit_or_defer(ctx, &served, body, received_ns) {
+            Ok(submitted) => submitted,
+            Err(deferred) => deferred.await,
+        },
+        Err(error) => Err(error),
+    };
+    let (pending, spec, began) = match submitted {
+        Ok(submitted) => submitted,
+        Err(error) => return response::failure(&refused(&served, received_ns, error)),
+    };
+    let result = pending.await;
+    match encode_or_defer(began.unwrap_or(served), spec, result, headers) {
+        Ok(response) => response,
+        Err(deferred) => deferred.await,
+    }
+}
+
+/// The response to a result, or the future that encodes it on a decode worker.
+fn encode_or_defer(
+    served: Arc<OpenVersion>,
+    spec: ResponseSpec,
+    result: Result<InferResponse>,
+    headers: HeaderMap,
+) -> OrDeferred<Response<ResponseBody>> {
+    let response = match result {
+        Ok(response) => response,
+        Err(error) => return Ok(response::plain_failure(&error)),
+    };
+    if !infer_response::is_heavy(&served, &spec, &response) {
+        return compress_or_defer(EncodedResponse::new(&served, &spec, response, headers));
+    }
+    Err(Box::pin(async move {
+        let encoded = infer_response::encode_on_worker(served, spec, response, headers).await;
+        match compress_or_defer(encoded) {
+            Ok(response) => response,
+            Err(deferred) => deferred.await,
+        }
+    }))
+}
+
+/// An encoded response; if it is to be compressed, the future that does so.
+fn compress_or_defer(encoded: Result<EncodedResponse>) -> OrDeferred<Response<ResponseBody>> {
+    match encoded.map(EncodedResponse::uncompressed) {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err((encoded, coding))) => Err(Box::pin(async move {
+            let compressed = encoded.compressed(coding).await;
+            compressed.unwrap_or_else(|error| response::plain_failure(&error))
+        })),
+        Err(error) => Ok(response::plain_failure(&error)),
+    }
+}
+
+/// Refuses a request after its head. Its body is drained, because clients read the response only after they have sent it.
+async fn refuse_unread<B>(body: B, error: Error) -> Response<ResponseBody>
+where
+    B: ReceivedBody,
+{
+    drain(std::pin::pin!(body), receive::MAX_DRAINED).await;
+    let mut response = response::plain_failure(&error);
+    if error.message == UNSUPPORTED_ENCODING {
+        let accepted = HeaderValue::from_static("gzip, deflate");
+        response.headers_mut().insert(ACCEPT_ENCODING, accepted);
+    }
+    response
+}
+
+/// The response to a request that was queued, and how it is written.
+type Submitted = (PendingResponse, ResponseSpec, Option<Arc<OpenVersion>>);
+
+const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
+
+/// The headers that describe the body.
+struct Head {
+    length: Option<u64>,
+    compressed: bool,
+    /// Length of the JSON part, unchecked.
+    json: Option<i64>,
+    /// The request names the version.
+    exact: bool,
+    forwarded: Option<Box<ForwardedHeaders>>,
+}
+
+impl Head {
+    fn read(ctx: &Context, served: &OpenVersion, headers: &HeaderMap, exact: bool) -> Result<Self> {
+        require_unary(
+            served,
+            "HTTP end point doesn't support models with decoupled transaction policy",
+        )?;
+        let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        let compressed = match encoding.unwrap_or(b"identity") {
+            b"identity" => false,
+            b"gzip" | b"deflate" => true,
+            _ => return Err(Error::unsupported(UNSUPPORTED_ENCODING)),
+        };
+        let json = headers.get(HEADER_LENGTH).map(|value| leading_number(value.as_bytes()));
+        let length = receive::content_length(headers)?;
+        let forwarded = ForwardedHeaders::of(ctx.settings.http_header_forward.as_ref(), headers)?;
+        Ok(Self { length, compressed, json, exact, forwarded })
+    }
+
+    /// The body, decompressed if necessary.
+    async fn body<B>(&self, ctx: &Context, served: &OpenVersion, body: B) -> Result<Bytes>
+    where
+        B: ReceivedBody,
+    {
+        let (limit, longest) = (ctx.settings.http_max_input_size, ctx.settings.http_max_body_size);
+        // Only the limit of all bodies holds for binary sections after the JSON.
+        let sections = matches!(self.json, Some(n) if n != 0);
+        let most = if sections || self.compressed { longest } else { limit.min(longest) };
+        let too_large = |n| match self.json {
+            _ if most == longest => receive::too_large(n, longest),
+            Some(0) => infer_request::too_large_raw(n, limit),
+            _ => infer_request::too_large_json(n, limit),
+        };
+        let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
+        let arena = served.arena.as_ref();
+        let tag = served.signature.owner.tag(Holder::Input);
+        let spec = BodySpec { length: self.length, limit: most, aligned_at, arena, tag };
+        let body = receive::receive(body, spec, too_large).await?;
+        if self.compressed {
+            Box::pin(receive::decompress(body, limit, tag)).await
+        } else {
+            Ok(body)
+        }
+    }
+
+    /// Reading or checking the request takes long.
+    fn is_heavy(&self, served: &OpenVersion, body: &Bytes) -> bool {
+        let json = match self.json {
+            Some(n) => usize::try_from(n).unwrap_or(0).min(body.len()),
+            None => body.len(),
+        };
+        json > MAX_INLINE || (body.len() > MAX_INLINE && served.signature.takes_strings())
+    }
+
+    /// Reads the request and queues it, or returns the future that does so on a decode worker.
+    fn submit_or_defer(
+        self,
+        ctx: &Arc<Context>,
+        served: &Arc<OpenVersion>,
+        body: Bytes,
+        received_ns: u64,
+    ) -> OrDeferred<Result<Submitted>> {
+        if self.is_heavy(served, &body) {
+            let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
+            let submit = move || {
+                let (unchecked, spec) = self.request(&ctx, &served, body)?;
+                queue(&ctx, &served, (unchecked, self.exact), spec, received_ns)
+            };
+            return Err(Box::pin(async move { decode_workers::run(submit).await? }));
+        }
+        let (unchecked, spec) = match self.request(ctx, served, body) {
+            Ok(request) => request,
+            Err(error) => return Ok(Err(error)),
+        };
+        if unchecked.copies_much() {
+            let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
+            let queue = move || queue(&ctx, &served, (unchecked, self.exact), spec, received_ns);
+            return Err(Box::pin(async move { decode_workers::run(queue).await? }));
+        }
+        Ok(queue(ctx, served, (unchecked, self.exact), spec, received_ns))
+    }
+
+    fn request(
+        &self,
+        ctx: &Context,
+        served: &OpenVersion,
+        body: Bytes,
+    ) -> Result<(UncheckedRequest, ResponseSpec)> {
+        let (limit, regions) = (ctx.settings.http_max_input_size, Regions::of(ctx));
+        let read = match self.json {
+            Some(0) => infer_request::raw(&served.signature, body),
+            // An empty body counts as raw binary.
+            None if body.is_empty() => infer_request::raw(&served.signature, body),
+            None => infer_request::request(&served.signature, &body, body.len(), limit, regions),
+            Some(n) => match usize::try_from(n).ok().filter(|n| *n <= body.len()) {
+                Some(n) => infer_request::request(&served.signature, &body, n, limit, regions),
+                None => Err(Error::invalid(format!(
+                    "inference header size should be in range (0, {}), got: {n}",
+                    body.len()
+                ))),
+            },
+        };
+        match &self.forwarded {
+            None => read,
+            Some(forwarded) => read.map(|(mut unchecked, spec)| {
+                forwarded.add_to(&mut unchecked.parameters);
+                (unchecked, spec)
+            }),
+        }
+    }
+}
+
+/// The number that a text begins with, 0 if it begins with none: Triton reads the header by C's `atoi`, so that a request with an
+/// empty or unreadable one is raw binary.
+fn leading_number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let sign = text.first().filter(|b| matches!(b, b'-' | b'+'));
+    let digits = text[usize::from(sign.is_some())..].iter().take_while(|b| b.is_ascii_digit());
+    let number =
+        digits.fold(0i64, |n, digit| n.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    if sign == Some(&b'-') { -number } else { number }
+}
+
+/// Checks a request and puts it into the queue of its model.
+fn queue(
+    ctx: &Context,
+    served: &OpenVersion,
+    (unchecked, exact): (UncheckedRequest, bool),
+    spec: ResponseSpec,
+    received_ns: u64,
+) -> Result<Submitted> {
+    let (sink, receiver) = sink::unary(&"HTTP inference");
+    let (responder, began) = unchecked.submit_where_begun(ctx, served, exact, received_ns, sink)?;
+    Ok((receiver.response_of(responder), spec, began))
+}

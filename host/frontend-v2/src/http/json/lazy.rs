@@ -1,0 +1,86 @@
+//! Elements of arrays and members of objects, read when they are used. The syntax was checked when the value was read.
+
+use super::read::Reader;
+use super::value::{Array, Object, Picked, Value};
+use std::borrow::Cow;
+use trtserver_base::error::Result;
+
+impl<'a> Array<'a> {
+    /// The text with its brackets.
+    pub fn text(self) -> &'a [u8] {
+        self.0
+    }
+
+    pub fn elements(self) -> impl Iterator<Item = Result<Value<'a>>> {
+        self.each(1, |reader| reader.value(1))
+    }
+
+    /// The members `names` of every element.
+    pub fn picks<const N: usize>(
+        self,
+        names: [&str; N],
+    ) -> impl Iterator<Item = Result<Picked<'a, N>>> {
+        self.picks_from(1, names)
+    }
+
+    /// The members `names` of the elements from the position `at` of its text on.
+    pub fn picks_from<const N: usize>(
+        self,
+        at: usize,
+        names: [&str; N],
+    ) -> impl Iterator<Item = Result<Picked<'a, N>>> {
+        self.each(at, move |reader| reader.pick(1, names))
+    }
+
+    fn each<T>(
+        self,
+        at: usize,
+        mut read: impl FnMut(&mut Reader<'a>) -> Result<T>,
+    ) -> impl Iterator<Item = Result<T>> {
+        let mut reader = Reader::new(&self.0[at..]);
+        std::iter::from_fn(move || {
+            if reader.peek() == Some(b',') {
+                reader.at += 1;
+            }
+            match reader.peek() {
+                None | Some(b']') => None,
+                Some(_) => Some(read(&mut reader)),
+            }
+        })
+    }
+
+    /// Calls `each` with every value that is not an array, at any depth.
+    pub fn flat(self, mut each: impl FnMut(Value<'a>) -> Result<()>) -> Result<()> {
+        let mut reader = Reader::new(self.0);
+        while let Some(byte) = reader.peek() {
+            match byte {
+                b'[' | b']' | b',' => reader.at += 1,
+                _ => each(reader.value(1)?)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Object<'a> {
+    /// Members in their order.
+    pub fn members(self) -> impl Iterator<Item = Result<(Cow<'a, [u8]>, Value<'a>)>> {
+        let mut reader = Reader::new(&self.0[1..]);
+        std::iter::from_fn(move || {
+            if reader.peek() == Some(b',') {
+                reader.at += 1;
+            }
+            (reader.peek() == Some(b'"')).then(|| Ok((reader.key()?, reader.value(1)?)))
+        })
+    }
+
+    /// The first members of these names.
+    pub fn pick<const N: usize>(self, names: [&str; N]) -> Result<Picked<'a, N>> {
+        Reader::new(self.0).pick(1, names)
+    }
+
+    /// The first member of that name.
+    pub fn get(self, name: &str) -> Result<Option<Value<'a>>> {
+        self.pick([name]).map(|[value]| value)
+    }
+}

@@ -1,0 +1,184 @@
+//! Responses of all endpoints but inference as JSON, with keys in the order of the protocol text.
+
+use super::json::write::{Object, array, shape, string};
+use crate::trace_settings::TraceSetting;
+use trtserver_proto::v2::log_settings_response::setting_value::ParameterChoice as Log;
+use trtserver_proto::v2::{
+    ModelMetadataResponse, ModelStatistics, ServerMetadataResponse, StatisticDuration,
+    model_metadata_response::TensorMetadata, repository_index_response::ModelIndex,
+};
+
+/// The text of an object that `fill` writes.
+pub(super) fn object(fill: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    nested(&mut out, fill);
+    out
+}
+
+pub(super) fn nested(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+    let mut object = Object::new(out);
+    fill(&mut object);
+    object.end();
+}
+
+fn strings(out: &mut Vec<u8>, items: &[String]) {
+    array(out, items, |out, item| string(out, item.as_bytes()));
+}
+
+pub fn error(message: &str) -> Vec<u8> {
+    object(|o| o.string("error", message))
+}
+
+pub fn server(m: &ServerMetadataResponse) -> Vec<u8> {
+    object(|o| {
+        o.string("name", &m.name);
+        o.string("version", &m.version);
+        strings(o.key("extensions"), &m.extensions);
+    })
+}
+
+pub fn model(m: &ModelMetadataResponse) -> Vec<u8> {
+    let tensors = |out: &mut Vec<u8>, tensors: &[TensorMetadata]| {
+        array(out, tensors, |out, t| {
+            nested(out, |o| {
+                o.string("name", &t.name);
+                o.string("datatype", &t.datatype);
+                shape(o.key("shape"), &t.shape);
+            });
+        });
+    };
+    object(|o| {
+        o.string("name", &m.name);
+        strings(o.key("versions"), &m.versions);
+        o.string("platform", &m.platform);
+        tensors(o.key("inputs"), &m.inputs);
+        tensors(o.key("outputs"), &m.outputs);
+    })
+}
+
+pub fn index(models: &[ModelIndex]) -> Vec<u8> {
+    let mut out = Vec::new();
+    array(&mut out, models, |out, m| {
+        nested(out, |o| {
+            o.string("name", &m.name);
+            for (key, value) in
+                [("version", &m.version), ("state", &m.state), ("reason", &m.reason)]
+            {
+                if !value.is_empty() {
+                    o.string(key, value);
+                }
+            }
+        });
+    });
+    out
+}
+
+pub fn statistics(models: &[ModelStatistics]) -> Vec<u8> {
+    object(|o| array(o.key("model_stats"), models, statistics_of))
+}
+
+fn statistics_of(out: &mut Vec<u8>, m: &ModelStatistics) {
+    nested(out, |o| {
+        o.string("name", &m.name);
+        o.string("version", &m.version);
+        o.plain("last_inference", m.last_inference);
+        o.plain("inference_count", m.inference_count);
+        o.plain("execution_count", m.execution_count);
+        let s = m.inference_stats.unwrap_or_default();
+        durations(
+            o.key("inference_stats"),
+            &[
+                ("success", s.success),
+                ("fail", s.fail),
+                ("queue", s.queue),
+                ("compute_input", s.compute_input),
+                ("compute_infer", s.compute_infer),
+                ("compute_output", s.compute_output),
+                ("cache_hit", s.cache_hit),
+                ("cache_miss", s.cache_miss),
+            ],
+        );
+        nested(o.key("response_stats"), |o| {
+            for (response, s) in &m.response_stats {
+                durations(
+                    o.key(response),
+                    &[
+                        ("compute_infer", s.compute_infer),
+                        ("compute_output", s.compute_output),
+                        ("success", s.success),
+                        ("fail", s.fail),
+                        ("empty_response", s.empty_response),
+                        ("cancel", s.cancel),
+                    ],
+                );
+            }
+        });
+        array(o.key("batch_stats"), &m.batch_stats, |out, b| {
+            nested(out, |o| {
+                o.plain("batch_size", b.batch_size);
+                for (key, value) in [
+                    ("compute_input", b.compute_input),
+                    ("compute_infer", b.compute_infer),
+                    ("compute_output", b.compute_output),
+                ] {
+                    duration(o.key(key), value);
+                }
+            });
+        });
+        array(o.key("memory_usage"), &m.memory_usage, |out, u| {
+            nested(out, |o| {
+                o.string("type", &u.r#type);
+                o.plain("id", u.id);
+                o.plain("byte_size", u.byte_size);
+            });
+        });
+        nested(o.key("batch_closed"), |o| {
+            m.batch_closed.iter().for_each(|(reason, count)| o.plain(reason, count));
+        });
+        if !m.warmup_stats.is_empty() {
+            nested(o.key("warmup_stats"), |o| {
+                m.warmup_stats.iter().for_each(|(sample, s)| duration(o.key(sample), Some(*s)));
+            });
+        }
+    });
+}
+
+fn durations(out: &mut Vec<u8>, all: &[(&str, Option<StatisticDuration>)]) {
+    nested(out, |o| all.iter().for_each(|(key, value)| duration(o.key(key), *value)));
+}
+
+fn duration(out: &mut Vec<u8>, value: Option<StatisticDuration>) {
+    let value = value.unwrap_or_default();
+    nested(out, |o| {
+        o.plain("count", value.count);
+        o.plain("ns", value.ns);
+    });
+}
+
+/// The trace level is a list, every other setting a string.
+pub fn trace(settings: &[TraceSetting]) -> Vec<u8> {
+    object(|o| {
+        for (key, values) in settings {
+            match values {
+                [value] if *key != "trace_level" => o.string(key, value),
+                values => array(o.key(key), *values, |out, v| string(out, v.as_bytes())),
+            }
+        }
+    })
+}
+
+pub fn log(settings: &[(&str, Log)]) -> Vec<u8> {
+    object(|o| {
+        for (key, value) in settings {
+            match value {
+                Log::BoolParam(b) => o.plain(key, b),
+                Log::Uint32Param(n) => o.plain(key, n),
+                Log::StringParam(text) => o.string(key, text),
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "management_json_tests.rs"]
+mod tests;

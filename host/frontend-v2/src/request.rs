@@ -1,0 +1,158 @@
+//! An inference request of v2 between the wire and the scheduler.
+
+use super::lookup::stopping;
+use super::parameters::RequestParameters;
+use smallvec::SmallVec;
+use std::sync::{Arc, Weak};
+use trtserver_base::clock::now_ns;
+use trtserver_base::error::{Error, Result};
+use trtserver_base::state::Phase;
+use trtserver_models::OpenVersion;
+use trtserver_request::StreamLimit;
+use trtserver_request::check;
+use trtserver_request::check::IdPrefix;
+use trtserver_request::memory::OutputMemory;
+use trtserver_request::{
+    InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
+    UsedMemory,
+};
+use trtserver_wire::context::{Context, refusal};
+use trtserver_wire::decode_workers::MAX_INLINE;
+
+/// A request as it was read, before its parts are checked against each other and the model.
+#[derive(Default)]
+pub struct UncheckedRequest {
+    pub id: String,
+    pub parameters: RequestParameters,
+    pub inputs: SmallVec<[InputTensor; 2]>,
+    pub outputs: SmallVec<[RequestedOutput; 2]>,
+    pub deadline_ns: u64,
+    pub streaming: bool,
+    pub stream: Option<Arc<dyn StreamLimit>>,
+    /// A backend sends it, for a request that it executes: accepted while the server drains.
+    pub nested: bool,
+}
+
+impl UncheckedRequest {
+    /// Adds a requested output, and returns its position in the configuration; `None` if it was requested before in the same
+    /// way. `destination`: where the client wants it.
+    ///
+    /// # Errors
+    /// The model has no such output, or it was requested before in another way.
+    pub fn request_output(
+        &mut self,
+        signature: &Signature,
+        name: &str,
+        classes: u32,
+        destination: Option<Arc<OutputMemory>>,
+    ) -> Result<Option<usize>> {
+        let index = check::find_output(signature, name)?;
+        if let Some(first) = self.outputs.iter().find(|w| w.index() == index) {
+            let shared = first.destination.is_some() || destination.is_some();
+            return match first.classes == classes && !shared {
+                true => Ok(None),
+                false => Err(self.requested_twice(name)),
+            };
+        }
+        let mut output = RequestedOutput::new(index, classes);
+        output.destination = destination;
+        self.outputs.push(output);
+        Ok(Some(index))
+    }
+
+    /// The error for an output that is requested in two ways.
+    pub fn requested_twice(&self, name: &str) -> Error {
+        Error::invalid(format!(
+            "{}output '{name}' already exists in request",
+            IdPrefix::new(&self.id)
+        ))
+    }
+
+    /// Submitting copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors there.
+    pub fn copies_much(&self) -> bool {
+        let copied = |input: &InputTensor| input.dtype.size().is_none() || !input.is_aligned(1);
+        self.inputs.iter().any(|input| {
+            input.data.placed().is_some_and(|slice| slice.len() > MAX_INLINE) && copied(input)
+        })
+    }
+
+    /// The version that executes the request if not `served`: its sequence began there, and `served` has replaced it. One with
+    /// other tensors cannot, because the request was read for `served`.
+    fn begun_on(&self, served: &OpenVersion, exact: bool) -> Option<Arc<OpenVersion>> {
+        let began = served.begun_on(&self.parameters.sequence, exact)?;
+        began.signature.has_same_tensors(&served.signature).then_some(began)
+    }
+
+    /// Checks the request and queues it on the version on which its sequence began, see [`Self::begun_on`], else on `served`. Returns
+    /// that version, unless it is `served`.
+    pub fn submit_where_begun(
+        self,
+        ctx: &Context,
+        served: &OpenVersion,
+        exact: bool,
+        received_ns: u64,
+        sink: Sink,
+    ) -> Result<(Weak<Responder>, Option<Arc<OpenVersion>>)> {
+        let began = self.begun_on(served, exact);
+        let executes = began.as_deref().unwrap_or(served);
+        Ok((self.submit(ctx, executes, received_ns, sink)?, began))
+    }
+
+    /// Checks the request and queues it. The returned reference is for cancellation; it does not keep the request alive.
+    fn submit(
+        mut self,
+        ctx: &Context,
+        served: &OpenVersion,
+        received_ns: u64,
+        sink: Sink,
+    ) -> Result<Weak<Responder>> {
+        if !self.nested || served.for_begun_sequences {
+            ctx.require_open(served, &self.parameters.sequence).map_err(|e| {
+                match ctx.state.phase() {
+                    Phase::Exiting => stopping(),
+                    _ => e,
+                }
+            })?;
+        }
+        let signature = &served.signature;
+        let batch = check::inputs(signature, &self.id, &mut self.inputs)?;
+        self.inputs.sort_by_key(|i| i.index);
+        self.inputs.iter_mut().try_for_each(InputTensor::align)?;
+        if self.outputs.is_empty() {
+            self.outputs = check::all_outputs(signature);
+        }
+        let context = RequestContext {
+            signature: Arc::clone(signature),
+            stats: Some(Arc::clone(&served.stats)),
+            received_ns,
+            batch,
+            wording: trtserver_request::context::ErrorWording::default(),
+            used_memory: UsedMemory::of(&self.inputs, &self.outputs),
+            outputs: self.outputs,
+            waits: self.stream.is_some() && served.decoupled(),
+            stream: self.stream,
+        };
+        let responder = Responder::new(context, sink);
+        let weak = Arc::downgrade(&responder);
+        served.submit(InferRequest {
+            id: self.id,
+            inputs: self.inputs,
+            sequence: self.parameters.sequence,
+            priority: self.parameters.priority,
+            timeout_us: self.parameters.timeout_us,
+            parameters: self.parameters.custom,
+            deadline_ns: self.deadline_ns,
+            streaming: self.streaming,
+            warmup: false,
+            responder,
+        });
+        Ok(weak)
+    }
+}
+
+/// Counts a request that was refused after its model was found.
+pub fn refused(served: &OpenVersion, received_ns: u64, error: Error) -> Error {
+    let ns = now_ns().saturating_sub(received_ns);
+    served.stats.failure(0, ns, refusal(&error), false);
+    error
+}

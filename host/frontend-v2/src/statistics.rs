@@ -1,0 +1,120 @@
+//! Statistics extension (docs/protocol/v2.md §2.13).
+
+use super::lookup::parse_version;
+use std::sync::Arc;
+use trtserver_base::error::{Error, Result};
+use trtserver_base::stats::{CLOSE_REASONS, Counters, ResponseCounters, Span, WarmupSpans};
+use trtserver_models::memory::{OwnerMemory, of_version};
+use trtserver_models::{LookupError, Model, Version};
+use trtserver_proto::v2::{
+    InferBatchStatistics, InferResponseStatistics, InferStatistics, MemoryUsage, ModelStatistics,
+    StatisticDuration,
+};
+use trtserver_wire::context::Context;
+
+/// The statistics of one version, of all READY versions of a model, or of all models for an empty name.
+pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStatistics>> {
+    let number = parse_version(version)?;
+    if name.is_empty() {
+        let models = ctx.models.all();
+        return Ok(models.values().flat_map(|m| of_model(m, None)).collect());
+    }
+    let model = match ctx.models.model(name) {
+        Ok(model) if !model.ready_versions().is_empty() => model,
+        Err(ambiguous @ LookupError::Ambiguous(..)) => return Err(ambiguous.error()),
+        _ => return Err(Error::invalid(format!("requested model '{name}' is not available"))),
+    };
+    let found = of_model(&model, number);
+    if number.is_some() && found.is_empty() {
+        return Err(Error::invalid(format!(
+            "requested model version is not available for model '{name}'"
+        )));
+    }
+    Ok(found)
+}
+
+fn of_model(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
+    let versions = model
+        .versions
+        .values()
+        .filter(|v| v.is_ready() && number.is_none_or(|number| v.number == number));
+    let message = |v: &Arc<Version>| {
+        let (counters, warmup) = (v.stats.snapshot(), v.stats.warmup());
+        let memory_usage = memory_usage(&of_version(&model.name, v.number, &v.isolated_memory()));
+        ModelStatistics { memory_usage, ..message(&model.name, v.number, &counters, &warmup) }
+    };
+    versions.map(message).collect()
+}
+
+fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) -> ModelStatistics {
+    let total = counters.total();
+    let batches = counters.executions.iter().map(|(rows, e)| InferBatchStatistics {
+        batch_size: u64::from(*rows),
+        compute_input: duration(&e.compute_input),
+        compute_infer: duration(&e.compute_infer),
+        compute_output: duration(&e.compute_output),
+    });
+    let closed = counters.batches_closed.iter().zip(CLOSE_REASONS);
+    let closed = closed.map(|(count, reason)| (reason.to_owned(), *count));
+    ModelStatistics {
+        name: name.to_owned(),
+        version: version.to_string(),
+        last_inference: counters.last_inference_ms,
+        inference_count: counters.inference_count,
+        execution_count: counters.execution_count,
+        inference_stats: Some(InferStatistics {
+            success: duration(&total.success),
+            // Requests refused before they were queued are failures in v1 only.
+            fail: duration(&Span {
+                count: total.failed.count.saturating_sub(counters.refused.count),
+                ns: total.failed.ns.saturating_sub(counters.refused.ns),
+            }),
+            queue: duration(&total.queue),
+            compute_input: duration(&total.compute_input),
+            compute_infer: duration(&total.compute_infer),
+            compute_output: duration(&total.compute_output),
+            cache_hit: duration(&Span::default()),
+            cache_miss: duration(&Span::default()),
+        }),
+        response_stats: counters.responses.iter().map(response).collect(),
+        batch_stats: batches.collect(),
+        warmup_stats: warmup
+            .iter()
+            .filter_map(|(sample, span)| Some((sample.to_string(), duration(span)?)))
+            .collect(),
+        batch_closed: closed.collect(),
+        ..Default::default()
+    }
+}
+
+/// Statistics of the responses at one position of their streams, by position.
+fn response((index, counters): (&u32, &ResponseCounters)) -> (String, InferResponseStatistics) {
+    let statistics = InferResponseStatistics {
+        compute_infer: duration(&counters.compute_infer),
+        compute_output: duration(&counters.compute_output),
+        success: duration(&counters.success),
+        fail: duration(&counters.fail),
+        empty_response: duration(&counters.empty),
+        cancel: duration(&counters.cancel),
+    };
+    (index.to_string(), statistics)
+}
+
+/// The sums of the memory report.
+fn memory_usage(memory: &OwnerMemory) -> Vec<MemoryUsage> {
+    let sums = memory.totals().into_iter();
+    let usage = |((memory_type, id), byte_size): ((&str, i64), u64)| MemoryUsage {
+        r#type: memory_type.to_owned(),
+        id,
+        byte_size,
+    };
+    sums.map(usage).collect()
+}
+
+fn duration(span: &Span) -> Option<StatisticDuration> {
+    Some(StatisticDuration { count: span.count, ns: span.ns })
+}
+
+#[cfg(test)]
+#[path = "statistics_tests.rs"]
+mod tests;

@@ -1,0 +1,79 @@
+//! Reads the control connection: handles log levels and cancellations at once, and passes the rest on as jobs.
+
+use super::control::{self, Control};
+use super::instance::Instances;
+use super::log;
+use crate::messages::{
+    ControlRequest, Handshake, InstanceFacts, ModelFacts, ProbeFacts, control_request,
+};
+use crate::wire::{Received, Receiver};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use trtserver_base::error::Error;
+
+/// A job for the main thread.
+pub struct Job {
+    pub number: u64,
+    pub kind: JobKind,
+}
+
+pub enum JobKind {
+    Handshake(Handshake),
+    Describe,
+    OpenBackend,
+    Complete(ModelFacts),
+    Probe(ProbeFacts),
+    OpenModel(ModelFacts, [Option<OwnedFd>; 2]),
+    OpenInstance(InstanceFacts, [Option<OwnedFd>; 2]),
+    Close,
+}
+
+/// The thread that reads the control connection.
+pub struct ControlReader {
+    pub receiver: Receiver,
+    pub jobs: Sender<Job>,
+    pub control: Arc<Control>,
+    pub instances: Arc<Instances>,
+}
+
+impl ControlReader {
+    pub fn run(mut self) {
+        loop {
+            match self.receiver.receive::<ControlRequest>() {
+                Ok(Received::Message(request)) => self.handle(request),
+                Ok(Received::TimedOut) => {}
+                Ok(Received::Closed) if self.control.is_ending() => return,
+                Ok(Received::Closed) => control::exit_without_host(),
+                Err(e) => control::exit_on_violation(&e),
+            }
+        }
+    }
+
+    fn handle(&mut self, ControlRequest { number, kind }: ControlRequest) {
+        let kind = match kind {
+            Some(control_request::Kind::LogLevel(level)) => return log::set_level(level),
+            Some(control_request::Kind::Cancel(cancel)) => {
+                return self.instances.cancel(cancel.ordinal, cancel.key);
+            }
+            Some(control_request::Kind::Handshake(hello)) => JobKind::Handshake(hello),
+            Some(control_request::Kind::Describe(_)) => JobKind::Describe,
+            Some(control_request::Kind::OpenBackend(_)) => JobKind::OpenBackend,
+            Some(control_request::Kind::Complete(facts)) => JobKind::Complete(facts),
+            Some(control_request::Kind::Probe(facts)) => JobKind::Probe(facts),
+            Some(control_request::Kind::OpenModel(facts)) => {
+                JobKind::OpenModel(facts, [self.receiver.file(), self.receiver.file()])
+            }
+            Some(control_request::Kind::OpenInstance(facts)) => {
+                JobKind::OpenInstance(facts, [self.receiver.file(), self.receiver.file()])
+            }
+            Some(control_request::Kind::Close(_)) => JobKind::Close,
+            None => {
+                let error = Error::unsupported("the control request is unknown");
+                return self.control.respond(number, Err(error));
+            }
+        };
+        // Fails only when the main thread has ended, and the process with it.
+        let _ = self.jobs.send(Job { number, kind });
+    }
+}

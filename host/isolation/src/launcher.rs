@@ -1,0 +1,60 @@
+//! Child processes as the plugin host sees them.
+
+use crate::model::ProcessModel;
+use crate::one_shot;
+use std::sync::Arc;
+use trtserver_base::error::Result;
+use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend_facts::{BackendFacts, OpenFacts};
+use trtserver_plugin_host::child_processes::{ChildProcesses, IsolatedModel, Settings};
+use trtserver_plugin_host::isolation_limits::Limits;
+use trtserver_plugin_host::{CancelFlag, ModelFacts, Patch, PluginFile, ProbeFacts};
+
+/// Starts child processes of this program, `trtserver plugin-host`.
+pub struct ProcessLauncher;
+
+impl ChildProcesses for ProcessLauncher {
+    fn describe_file(&self, file: &PluginFile, limits: Limits) -> Result<BackendFacts> {
+        one_shot::describe(file, limits)
+    }
+
+    fn open_backend(
+        &self,
+        file: &PluginFile,
+        settings: &Settings,
+        limits: Limits,
+        cancel: &CancelFlag,
+    ) -> Result<OpenFacts> {
+        one_shot::open(file, settings, limits, cancel)
+    }
+
+    fn complete_config(
+        &self,
+        file: &PluginFile,
+        settings: &Settings,
+        limits: Limits,
+        facts: &ModelFacts<'_>,
+        cancel: &CancelFlag,
+    ) -> Result<Option<Patch>> {
+        one_shot::complete(file, settings, limits, facts, cancel)
+    }
+
+    fn probe_model(
+        &self,
+        file: &PluginFile,
+        settings: &Settings,
+        limits: Limits,
+        facts: &ProbeFacts<'_>,
+    ) -> Result<Option<String>> {
+        one_shot::probe(file, settings, limits, facts)
+    }
+
+    fn open_model(
+        &self,
+        backend: &Arc<Backend>,
+        facts: &ModelFacts<'_>,
+        cancel: &CancelFlag,
+    ) -> Result<Arc<dyn IsolatedModel>> {
+        Ok(ProcessModel::open(backend, facts, cancel)?)
+    }
+}

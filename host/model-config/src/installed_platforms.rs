@@ -1,0 +1,103 @@
+//! Platforms of the installed backends and the files that they recognise, for `model_config`.
+
+use crate::{Candidate, Platforms, Probe, VersionListing};
+use std::path::PathBuf;
+use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::discovery::backends::VERSION_PARAMETER;
+use trtserver_plugin_host::{Backends, ProbeFacts};
+use trtserver_proto::v2::ModelConfig;
+
+impl Platforms for Backends {
+    fn backend_of(&self, platform: &str) -> Option<String> {
+        self.inventory().backend_for(platform, None).map(|b| b.facts.name.clone())
+    }
+
+    fn platforms_of(&self, backend: &str) -> Vec<String> {
+        self.inventory().default_version(backend).map_or(Vec::new(), |i| {
+            i.backend.facts.platforms.iter().map(|(platform, _)| platform.clone()).collect()
+        })
+    }
+
+    fn default_file(&self, platform_or_backend: &str) -> Option<String> {
+        let inventory = self.inventory();
+        let of_platform = inventory.backend_for(platform_or_backend, None).and_then(|b| {
+            b.facts.platforms.iter().find(|(p, _)| p == platform_or_backend).map(|(_, file)| file)
+        });
+        let of_backend = || {
+            let facts = &inventory.default_version(platform_or_backend)?.backend.facts;
+            facts.platforms.first().map(|(_, file)| file).or(facts.default_file.as_ref())
+        };
+        of_platform.or_else(of_backend).filter(|f| !f.is_empty()).cloned()
+    }
+
+    fn installed_backends(&self) -> Vec<String> {
+        self.inventory().names().into_iter().map(str::to_owned).collect()
+    }
+
+    fn unusable(&self, backend: &str) -> Vec<String> {
+        let inventory = self.inventory();
+        let of_backend = inventory.unusable.iter().filter(|unusable| unusable.name == backend);
+        of_backend.map(|unusable| unusable.error.message.clone()).collect()
+    }
+
+    fn searched_dirs(&self) -> Vec<PathBuf> {
+        self.dirs().to_vec()
+    }
+}
+
+/// Installed backends and one whose library is in the model's directory.
+pub struct WithOwnBackend<'a> {
+    pub installed: &'a Backends,
+    pub own: &'a Backend,
+}
+
+impl Platforms for WithOwnBackend<'_> {
+    fn backend_of(&self, platform: &str) -> Option<String> {
+        self.installed.backend_of(platform)
+    }
+
+    fn platforms_of(&self, backend: &str) -> Vec<String> {
+        self.installed.platforms_of(backend)
+    }
+
+    fn default_file(&self, platform_or_backend: &str) -> Option<String> {
+        match platform_or_backend == self.own.facts.name {
+            true => self.own.facts.default_file.clone(),
+            false => self.installed.default_file(platform_or_backend),
+        }
+    }
+
+    fn installed_backends(&self) -> Vec<String> {
+        let mut names = self.installed.installed_backends();
+        names.push(self.own.facts.name.clone());
+        names
+    }
+
+    fn searched_dirs(&self) -> Vec<PathBuf> {
+        self.installed.searched_dirs()
+    }
+}
+
+impl Probe for Backends {
+    fn probe(
+        &self,
+        config: &ModelConfig,
+        candidate: &Candidate,
+        version: &VersionListing,
+    ) -> Result<Option<String>, String> {
+        let inventory = self.inventory();
+        let requested = config.parameters.get(VERSION_PARAMETER).map(|v| &*v.string_value);
+        let Some(installed) = inventory.matching_or_default(&candidate.backend, requested) else {
+            return Ok(None);
+        };
+        let facts = ProbeFacts {
+            model: &config.name,
+            version: version.number,
+            version_dir: &version.dir,
+            platform: &candidate.platform,
+            default_file: &candidate.default_file,
+            entries: &version.entries,
+        };
+        installed.backend.probe(config, &facts).map_err(|e| e.message)
+    }
+}

@@ -1,0 +1,79 @@
+//! What the backend of a model says about instances: the kinds that it opens and prefers, and whether it uses accelerators and batch inputs.
+
+use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_host::backend_facts::{BackendFacts, OpenFacts};
+use trtserver_proto::v2::model_instance_group::Kind;
+
+/// An instance kind and count that a backend prefers; used where the configuration names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preference {
+    pub kind: Kind,
+    /// Below 1: no preference.
+    pub count: i32,
+}
+
+/// The instance kinds that a backend opens and prefers, and the configuration fields that it reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceSupport {
+    /// Name of the backend, for messages.
+    pub backend: String,
+    /// Bit set by number of the kind.
+    pub kinds: u32,
+    /// It uses the secondary devices of an instance.
+    pub secondary_devices: bool,
+    /// It reads the execution accelerators of a configuration.
+    pub accelerators: bool,
+    /// It reads batch inputs.
+    pub batch_inputs: bool,
+    /// Best first.
+    pub preferred: Vec<Preference>,
+}
+
+impl InstanceSupport {
+    /// Adds what the backend says once it is open on this machine.
+    pub fn take(&mut self, open: &OpenFacts) {
+        self.kinds &= open.instance_kinds;
+        self.preferred = preferences(&open.preferred);
+    }
+
+    pub fn of(facts: &BackendFacts) -> Self {
+        Self {
+            backend: facts.name.clone(),
+            kinds: facts.instance_kinds,
+            secondary_devices: facts.flags & backend_flags::SECONDARY_DEVICES != 0,
+            accelerators: facts.flags & backend_flags::ACCELERATORS != 0,
+            batch_inputs: facts.flags & backend_flags::BATCH_INPUTS != 0,
+            preferred: preferences(&facts.preferred),
+        }
+    }
+
+    /// The support of a backend that opens every kind and prefers none.
+    pub fn every_kind() -> Self {
+        Self {
+            backend: String::new(),
+            kinds: u32::MAX,
+            secondary_devices: true,
+            accelerators: true,
+            batch_inputs: true,
+            preferred: vec![],
+        }
+    }
+
+    pub(super) fn opens(&self, kind: Kind) -> bool {
+        self.kinds & 1 << kind as u32 != 0
+    }
+
+    /// `KIND_CPU and KIND_MODEL`, for messages.
+    pub(super) fn kinds_text(&self) -> String {
+        let kinds = [Kind::Gpu, Kind::Cpu, Kind::Model].into_iter().filter(|k| self.opens(*k));
+        kinds.map(|kind| kind.as_str_name()).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+fn preferences(preferred: &[(u32, u32)]) -> Vec<Preference> {
+    let preference = |(kind, count): &(u32, u32)| {
+        let kind = Kind::try_from(i32::try_from(*kind).ok()?).ok()?;
+        Some(Preference { kind, count: i32::try_from(*count).unwrap_or(i32::MAX) })
+    };
+    preferred.iter().filter_map(preference).collect()
+}

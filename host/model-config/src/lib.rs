@@ -1,0 +1,37 @@
+//! A model's configuration: read from its file, completed, normalised, checked.
+//!
+//! The steps run in that order; a backend may add tensors between `complete` and `normalise` (auto-complete). All but
+//! `read` are pure: their input is a message, a directory listing, what backends say of its files, and facts about the
+//! machine. Status responses and
+//! backends get the result of `normalise`.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod complete;
+mod detect;
+mod error;
+mod fields;
+pub mod installed_platforms;
+mod instance_support;
+mod machine;
+pub mod model_id;
+mod normalise;
+mod platforms;
+mod read;
+#[cfg(test)]
+mod testing;
+pub mod version_dirs;
+pub mod version_policy;
+
+pub use check::{check, check_trtis_rules, histogram_buckets};
+pub use complete::complete;
+pub use detect::{Candidate, Probe, VersionListing};
+pub use error::{ConfigError, Fault, Part, Warning};
+pub use fields::without_effect;
+pub use installed_platforms::WithOwnBackend;
+pub use instance_support::{InstanceSupport, Preference};
+pub use machine::{Gpu, Machine};
+pub use normalise::{chooses_gpu, normalise};
+pub use platforms::{ENSEMBLE, Platforms};
+pub use read::{FILE_NAME, MAX_BYTES, read, read_with_places};

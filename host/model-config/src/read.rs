@@ -1,0 +1,72 @@
+//! Reads `config.pbtxt`. Errors begin with file, line and column.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use trtserver_proto::v2::ModelConfig;
+
+use trtserver_proto::text::{Places, TextError, parse_with_places};
+
+use super::{ConfigError, Part};
+use trtserver_base::regular_file;
+
+/// Name of the configuration in a model's directory.
+pub const FILE_NAME: &str = "config.pbtxt";
+
+/// Far above the size of any real configuration, in a file or in a load request. A parsed configuration takes up to a
+/// hundred times the memory of its text.
+pub const MAX_BYTES: u64 = 4 << 20;
+
+/// The configuration in `path`, or `None` where there is no such file.
+pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
+    let read = text(path)?;
+    read.map(|text| trtserver_proto::text::parse(stripped(&text)).map_err(|e| located(path, &e)))
+        .transpose()
+}
+
+/// As [`read`], with the places of the fields in the file.
+pub fn read_with_places(path: &Path) -> Result<Option<(ModelConfig, Places)>, ConfigError> {
+    let read = text(path)?;
+    read.map(|text| parse_with_places(stripped(&text)).map_err(|e| located(path, &e))).transpose()
+}
+
+fn text(path: &Path) -> Result<Option<String>, ConfigError> {
+    let file = path.display();
+    let unreadable = |e: std::io::Error| ConfigError::unreadable(format!("{file}: {e}"));
+    let bytes = match regular_file::read(path, MAX_BYTES) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(unreadable(e)),
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => {
+            let message =
+                format!("{file}: larger than {MAX_BYTES} bytes, not a model configuration");
+            return Err(ConfigError::unreadable(message));
+        }
+    };
+    String::from_utf8(bytes).map(Some).map_err(|e| {
+        let valid = e.utf8_error().valid_up_to();
+        let (line, column) = position(&e.as_bytes()[..valid]);
+        located(path, &TextError { line, column, message: "not UTF-8 text".to_owned() })
+    })
+}
+
+/// Some editors write a byte order mark, which has no meaning in UTF-8.
+fn stripped(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+fn located(path: &Path, e: &TextError) -> ConfigError {
+    let error = ConfigError::unreadable(format!("{}:{e}", path.display()));
+    error.about(Part::Position(e.line, e.column))
+}
+
+/// Line and column, both from 1, of the byte after `before`.
+fn position(before: &[u8]) -> (usize, usize) {
+    let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+    let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+    (line, before.len() - start + 1)
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

@@ -1,0 +1,92 @@
+//! Version directories of a model: which entries of its directory are versions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use trtserver_base::disk::listing;
+use trtserver_base::error::Result;
+
+/// What an entry of a model's directory is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    Version(i64),
+    Other,
+    /// Looks like a version but is not used; with a warning for the operator.
+    Ignored(String),
+}
+
+/// Directories of a model that have a meaning of their own.
+const RESERVED: [&str; 3] = ["warmup", "initial_state", "configs"];
+
+/// The version directories of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionDirs {
+    /// Version and the name of its directory, ascending.
+    pub versions: BTreeMap<i64, String>,
+    pub warnings: Vec<String>,
+}
+
+impl VersionDirs {
+    /// # Errors
+    /// The model's directory `dir` cannot be read.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let entries = listing(dir)?;
+        Ok(Self::among(entries.iter().map(|(name, is_dir)| (name.as_str(), *is_dir))))
+    }
+
+    /// Selects among `entries`, each a name and whether it is a directory. If two directories stand for one version,
+    /// the one whose name is the bare number is taken, else the first by name.
+    fn among<'a>(entries: impl IntoIterator<Item = (&'a str, bool)>) -> Self {
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        // `3` sorts before every longer name that starts with it.
+        entries.sort_unstable();
+        let mut found = Self::default();
+        for (name, is_dir) in entries {
+            match classify(name, is_dir) {
+                Entry::Other => {}
+                Entry::Ignored(warning) => found.warnings.push(warning),
+                Entry::Version(version) => match found.versions.get(&version) {
+                    None => {
+                        found.versions.insert(version, name.to_owned());
+                    }
+                    Some(taken) => found.warnings.push(format!(
+                        "ignore version directory '{name}': version {version} is '{taken}'"
+                    )),
+                },
+            }
+        }
+        found
+    }
+}
+
+/// Whether a directory of this name is a version of its model.
+pub fn is_version(name: &str) -> bool {
+    matches!(classify(name, true), Entry::Version(_))
+}
+
+/// A directory whose name starts with digits is the version of that number.
+fn classify(name: &str, is_dir: bool) -> Entry {
+    let digits = &name[..name.bytes().take_while(u8::is_ascii_digit).count()];
+    if !is_dir || RESERVED.contains(&name) || name.is_empty() || name.starts_with('.') {
+        return Entry::Other;
+    }
+    if digits.is_empty() {
+        return Entry::Ignored(format!(
+            "ignore version directory '{name}' which fails to convert to integral number"
+        ));
+    }
+    if name.len() > 1 && name.starts_with('0') {
+        return Entry::Ignored(format!(
+            "ignore version directory '{name}' which contains leading zeros in its directory name"
+        ));
+    }
+    match digits.parse() {
+        Ok(version) => Entry::Version(version),
+        Err(_) => Entry::Ignored(format!(
+            "ignore version directory '{name}' whose number is out of range"
+        )),
+    }
+}
+
+#[cfg(test)]
+#[path = "version_dirs_tests.rs"]
+mod tests;

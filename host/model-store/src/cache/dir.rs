@@ -1,0 +1,65 @@
+//! The directory of the cache, as one server uses it.
+
+use super::leftovers;
+use super::lookups::Lookups;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use trtserver_base::sync::Mutex;
+
+/// The cache of one server.
+pub struct Cache {
+    pub(super) root: PathBuf,
+    /// `--model-cache-size`; `None` = no limit.
+    pub(super) limit: Option<u64>,
+    /// Digests of the blobs that this process has verified or written.
+    pub(super) verified: Mutex<HashSet<String>>,
+    /// Held while blobs are removed for new ones, so that two downloads do not count on the same space.
+    pub(super) evicting: Mutex<()>,
+    /// Directory of this server's trees, and its lock.
+    pub(super) trees: PathBuf,
+    trees_lock: PathBuf,
+    _lock: File,
+    pub(super) next_tree: AtomicU64,
+    pub lookups: Lookups,
+}
+
+impl Cache {
+    /// # Errors
+    /// The directory cannot be created or written; names it.
+    pub fn open(root: &Path, limit: Option<u64>) -> Result<Arc<Self>, String> {
+        let failed = |e: io::Error| format!("--model-cache-dir: '{}': {e}", root.display());
+        for dir in ["objects", "blobs", "partial", "trees"] {
+            fs::create_dir_all(root.join(dir)).map_err(failed)?;
+        }
+        leftovers::remove_stale(&root.join("trees"));
+        leftovers::remove_old(&root.join("partial"));
+        let (trees, trees_lock, lock) = leftovers::take_dir(&root.join("trees")).map_err(failed)?;
+        Ok(Arc::new(Self {
+            root: root.to_owned(),
+            limit,
+            verified: Mutex::default(),
+            evicting: Mutex::new(()),
+            trees,
+            trees_lock,
+            _lock: lock,
+            next_tree: AtomicU64::new(0),
+            lookups: Lookups::default(),
+        }))
+    }
+
+    pub(super) fn path(&self, dir: &str, name: &str) -> PathBuf {
+        self.root.join(dir).join(name)
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // What remains is removed by the next server.
+        let _ = fs::remove_dir_all(&self.trees);
+        let _ = fs::remove_file(&self.trees_lock);
+    }
+}

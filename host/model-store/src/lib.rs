@@ -1,0 +1,38 @@
+//! Model repositories behind one trait: local directories, object stores.
+//!
+//! What comes after a store sees a plain local directory for each model.
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "object-stores")]
+mod cache;
+mod cache_usage;
+#[cfg(feature = "object-stores")]
+mod credentials;
+pub mod fingerprint;
+mod local;
+mod location;
+mod model_dir;
+#[cfg(feature = "object-stores")]
+mod object;
+#[cfg(any(test, not(feature = "object-stores")))]
+mod object_absent;
+mod repositories;
+mod settings;
+mod source;
+
+pub use cache_usage::CacheUsage;
+pub use local::LocalStore;
+pub use location::Location;
+pub use model_dir::{ModelDir, VersionFiles};
+#[cfg(feature = "object-stores")]
+use object::ObjectStoreOpener;
+#[cfg(feature = "object-stores")]
+pub use object::{cache_usage, check_store};
+#[cfg(not(feature = "object-stores"))]
+use object_absent::ObjectStoreOpener;
+#[cfg(not(feature = "object-stores"))]
+pub use object_absent::{cache_usage, check_store};
+pub use repositories::{Listing, Repositories};
+pub use settings::StoreSettings;
+pub use source::{ModelSource, Store};

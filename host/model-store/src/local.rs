@@ -1,0 +1,57 @@
+//! A model repository on local disk: its directories are used where they are.
+
+use super::{ModelDir, Store};
+use crate::fingerprint::Fingerprint;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trtserver_base::cancel_flag::CancelFlag;
+use trtserver_base::disk::listing;
+use trtserver_base::error::{Error, Result};
+
+/// A directory with one directory per model.
+pub struct LocalStore {
+    root: PathBuf,
+    location: String,
+}
+
+impl LocalStore {
+    /// # Errors
+    /// `root` is not a directory.
+    pub fn open(root: &Path) -> Result<Self> {
+        let location = root.display().to_string();
+        match root.is_dir() {
+            true => Ok(Self { root: root.to_owned(), location }),
+            false => Err(Error::invalid(format!(
+                "model repository '{location}' is not a readable directory"
+            ))),
+        }
+    }
+}
+
+impl Store for LocalStore {
+    fn location(&self) -> &str {
+        &self.location
+    }
+
+    fn local_root(&self) -> Option<&Path> {
+        Some(&self.root)
+    }
+
+    fn models(&self) -> Result<Vec<String>> {
+        let entries = listing(&self.root)?.into_iter();
+        Ok(entries.filter(|(_, is_dir)| *is_dir).map(|(name, _)| name).collect())
+    }
+
+    fn has(&self, model: &str) -> Result<bool> {
+        Ok(self.root.join(model).is_dir())
+    }
+
+    fn fingerprint(&self, model: &str) -> Result<Fingerprint> {
+        let dir = self.root.join(model);
+        Fingerprint::of(&dir).map_err(|e| Error::internal(format!("'{}': {e}", dir.display())))
+    }
+
+    fn materialise(&self, model: &str, _: &CancelFlag) -> Result<Arc<ModelDir>> {
+        Ok(ModelDir::in_place(self.root.join(model)))
+    }
+}

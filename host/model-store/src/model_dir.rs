@@ -1,0 +1,42 @@
+//! The local directory of one model: the one in the repository, or a copy that ends with its last user.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trtserver_base::cancel_flag::CancelFlag;
+use trtserver_base::error::Result;
+
+/// A model's directory on local disk. Instances hold it, because their backends may read it at any time.
+pub struct ModelDir {
+    path: PathBuf,
+    copy: Option<Box<dyn VersionFiles>>,
+}
+
+/// The files of a copy that are not there yet. The copy is removed when this is dropped.
+pub trait VersionFiles: Send + Sync {
+    /// See [`ModelDir::fetch`].
+    fn fetch(&self, versions: &[&str], cancel: &CancelFlag) -> Result<()>;
+}
+
+impl ModelDir {
+    /// A directory of a repository on local disk.
+    pub fn in_place(path: PathBuf) -> Arc<Self> {
+        Arc::new(Self { path, copy: None })
+    }
+
+    pub fn copied(path: PathBuf, copy: Box<dyn VersionFiles>) -> Arc<Self> {
+        Arc::new(Self { path, copy: Some(copy) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fills the version directories of these names, which in a copy are empty at first: a model may have many versions, of
+    /// which few are served.
+    ///
+    /// # Errors
+    /// A file cannot be read or written, or `cancel` is set.
+    pub fn fetch(&self, versions: &[&str], cancel: &CancelFlag) -> Result<()> {
+        self.copy.as_ref().map_or(Ok(()), |copy| copy.fetch(versions, cancel))
+    }
+}

@@ -1,0 +1,125 @@
+//! The model repositories of a server: which models there are, and in which repositories each is.
+
+use super::location::Location;
+use super::{LocalStore, ModelSource, ObjectStoreOpener, Store, StoreSettings};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use trtserver_base::disk::{is_entry, is_ignored};
+use trtserver_base::error::{Error, Result};
+use trtserver_model_config::model_id;
+
+/// The model repositories of a server, in the order given.
+#[derive(Clone)]
+pub struct Repositories {
+    stores: Vec<Arc<dyn Store>>,
+    /// Models of equal names in different repositories are different models.
+    namespaces: bool,
+}
+
+/// Model directories of several repositories.
+#[derive(Default)]
+pub struct Listing {
+    /// By id. Without namespaces a model in several repositories has several sources.
+    pub models: BTreeMap<String, Vec<ModelSource>>,
+    /// Errors of the repositories that cannot be listed.
+    pub failures: Vec<Error>,
+}
+
+impl Repositories {
+    /// Clients of object stores, their threads and their cache exist only if a location is in one.
+    ///
+    /// # Errors
+    /// A local repository is not a directory, a URL is invalid, or there are no credentials for it.
+    pub fn open(locations: &[PathBuf], settings: &StoreSettings, namespaces: bool) -> Result<Self> {
+        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+        let mut object_stores = ObjectStoreOpener::new(settings);
+        for location in locations {
+            stores.push(match Location::parse(location).map_err(Error::invalid)? {
+                Location::Local(path) => Arc::new(LocalStore::open(&path)?),
+                Location::Object(url) => object_stores.open_repository(&url)?,
+            });
+        }
+        Ok(Self { stores, namespaces })
+    }
+
+    /// The repositories, in the order given.
+    pub fn stores(&self) -> &[Arc<dyn Store>] {
+        &self.stores
+    }
+
+    /// The id of model `name` in `store`.
+    pub fn id(&self, store: &dyn Store, name: &str) -> String {
+        match self.namespaces {
+            true => model_id::join(store.location(), name),
+            false => name.to_owned(),
+        }
+    }
+
+    /// The ids of the models called `name`.
+    ///
+    /// # Errors
+    /// The errors of `find`.
+    pub fn named(&self, name: &str) -> Result<Vec<String>> {
+        match self.namespaces {
+            true => Ok(self.find(name)?.iter().map(|found| self.id(&*found.store, name)).collect()),
+            false => Ok(vec![name.to_owned()]),
+        }
+    }
+
+    /// The id of the model that a step of the ensemble `ensemble` names.
+    pub fn of_step(&self, ensemble: &str, step: &str) -> String {
+        let exists = |id: &str| self.only(id).is_ok();
+        model_id::of_step(ensemble, step, exists, |name| self.named(name).unwrap_or_default())
+    }
+
+    /// All model directories.
+    pub fn list(&self) -> Listing {
+        let mut listing = Listing::default();
+        for store in &self.stores {
+            match store.models() {
+                Ok(names) => {
+                    for name in names {
+                        let id = self.id(&**store, &name);
+                        let source = ModelSource { store: Arc::clone(store), name };
+                        listing.models.entry(id).or_default().push(source);
+                    }
+                }
+                Err(e) => listing.failures.push(e),
+            }
+        }
+        listing
+    }
+
+    /// The directories of the model `id`; of all models of that name if it is a name.
+    ///
+    /// # Errors
+    /// A repository cannot be listed, so that it is unknown whether it has one.
+    pub fn find(&self, id: &str) -> Result<Vec<ModelSource>> {
+        let mut found = Vec::new();
+        let (namespace, name) = if self.namespaces { model_id::split(id) } else { ("", id) };
+        let may_have = |store: &&Arc<dyn Store>| {
+            (namespace.is_empty() || namespace == store.location())
+                && is_entry(name)
+                && !is_ignored(name)
+        };
+        for store in self.stores.iter().filter(may_have) {
+            if store.has(name)? {
+                found.push(ModelSource { store: Arc::clone(store), name: name.to_owned() });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The one directory of the model `id`.
+    ///
+    /// # Errors
+    /// The errors of `find`; or no repository has the model, or more than one.
+    pub fn only(&self, id: &str) -> Result<ModelSource> {
+        ModelSource::only(id, &self.find(id)?).cloned()
+    }
+}
+
+#[cfg(test)]
+#[path = "repositories_tests.rs"]
+mod tests;

@@ -1,0 +1,87 @@
+//! What a store of model directories can do: list models, take a fingerprint, provide the files of a model.
+
+use super::ModelDir;
+use crate::fingerprint::Fingerprint;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use trtserver_base::cancel_flag::CancelFlag;
+use trtserver_base::error::{Error, Result};
+
+/// One model repository. All calls may block, and are never made on network threads.
+pub trait Store: Send + Sync {
+    /// Path or URL for messages, without credentials.
+    fn location(&self) -> &str;
+
+    /// The directory of a repository on local disk, which is polled without reading what has not changed.
+    fn local_root(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Names of the model directories, sorted.
+    ///
+    /// # Errors
+    /// The repository cannot be listed. This says nothing about its models.
+    fn models(&self) -> Result<Vec<String>>;
+
+    /// Whether there is a directory of that name, which is a plain file name.
+    ///
+    /// # Errors
+    /// The errors of `models`.
+    fn has(&self, model: &str) -> Result<bool>;
+
+    /// What the files of a model look like now.
+    ///
+    /// # Errors
+    /// The files cannot be listed.
+    fn fingerprint(&self, model: &str) -> Result<Fingerprint>;
+
+    /// What the files of all models look like now, in as few calls of the store as possible.
+    ///
+    /// # Errors
+    /// The errors of `models` and `fingerprint`.
+    fn fingerprints(&self) -> Result<BTreeMap<String, Fingerprint>> {
+        let fingerprint = |name: String| Ok((name.clone(), self.fingerprint(&name)?));
+        self.models()?.into_iter().map(fingerprint).collect()
+    }
+
+    /// A local directory with the files of a model. The content of its version directories may follow later, see
+    /// `ModelDir::fetch`.
+    ///
+    /// # Errors
+    /// The files cannot be read, the local copy cannot be written, or `cancel` is set.
+    fn materialise(&self, model: &str, cancel: &CancelFlag) -> Result<Arc<ModelDir>>;
+}
+
+/// A model directory of one repository.
+#[derive(Clone)]
+pub struct ModelSource {
+    pub store: Arc<dyn Store>,
+    pub name: String,
+}
+
+impl ModelSource {
+    /// The one directory of the model `name` among `found`.
+    ///
+    /// # Errors
+    /// No model of this name was found, or more than one.
+    pub fn only<'a>(name: &str, found: &'a [Self]) -> Result<&'a Self> {
+        match found {
+            [source] => Ok(source),
+            [] => Err(Error::not_found("no repository has a directory of that name")),
+            _ => Err(Error::invalid(format!(
+                "failed to poll model '{name}': not unique across all model repositories"
+            ))),
+        }
+    }
+
+    /// See [`Store::fingerprint`].
+    pub fn fingerprint(&self) -> Result<Fingerprint> {
+        self.store.fingerprint(&self.name)
+    }
+
+    /// See [`Store::materialise`].
+    pub fn materialise(&self, cancel: &CancelFlag) -> Result<Arc<ModelDir>> {
+        self.store.materialise(&self.name, cancel)
+    }
+}

@@ -1,0 +1,115 @@
+//! Opens the versions of an ensemble.
+
+use super::super::{ModelTable, OpenVersion, Version};
+use super::check_steps::{self, StepTensors};
+use super::{Dependencies, max_inflight, steps};
+use std::sync::Arc;
+use trtserver_base::error::{Error, Result};
+use trtserver_base::ledger::Owner;
+use trtserver_proto::v2::{ModelConfig, ModelTransactionPolicy};
+use trtserver_request::Signature;
+use trtserver_scheduler::Scheduler;
+use trtserver_scheduler::ensemble::{Ensemble, Graph, StepModels};
+
+/// Everything the versions of one ensemble are opened with.
+pub struct EnsembleBuilder {
+    config: Arc<ModelConfig>,
+    signature: Arc<Signature>,
+    pub dependencies: Arc<Dependencies>,
+}
+
+impl EnsembleBuilder {
+    /// The models of the steps are looked up in `models`.
+    pub fn new(
+        id: &str,
+        config: &Arc<ModelConfig>,
+        signature: Arc<Signature>,
+        models: &Arc<ModelTable>,
+    ) -> Self {
+        let dependencies = Arc::new(Dependencies::new(id, steps(config), models));
+        Self { config: Arc::clone(config), signature, dependencies }
+    }
+
+    /// The models of its steps, as the configuration names them.
+    pub fn step_models(&self) -> Vec<String> {
+        self.dependencies.steps.iter().map(|step| step.model.clone()).collect()
+    }
+
+    /// The ensemble's own tensors.
+    pub fn signature(&self) -> &Arc<Signature> {
+        &self.signature
+    }
+
+    /// Checks the ensemble against the models of its steps, of which `model` returns the tensors and whether it is decoupled; models
+    /// without them are not checked.
+    ///
+    /// # Errors
+    /// A tensor does not match.
+    pub fn check_steps(
+        &self,
+        model: impl Fn(&str) -> Option<(Arc<Signature>, bool)>,
+    ) -> Result<()> {
+        let steps = self.dependencies.steps.iter().map(|plan| {
+            let (signature, decoupled) = model(&plan.model)?;
+            Some(StepTensors { plan, signature, decoupled })
+        });
+        let Some(steps) = steps.collect::<Option<Vec<_>>>() else { return Ok(()) };
+        check_steps::check(&self.signature, &steps)?;
+        self.graph(&self.signature, &steps).map(drop)
+    }
+
+    fn graph(&self, signature: &Arc<Signature>, steps: &[StepTensors<'_>]) -> Result<Graph> {
+        let decoupled: Vec<bool> = steps.iter().map(|step| step.decoupled).collect();
+        Graph::new(signature, &self.dependencies.steps, &decoupled)
+    }
+
+    /// The configuration as clients see it: an ensemble with a decoupled step is decoupled.
+    fn config_with_policy(&self, graph: &Graph) -> Arc<ModelConfig> {
+        let mut config = Arc::clone(&self.config);
+        if graph.is_decoupled() {
+            let policy = ModelTransactionPolicy { decoupled: true };
+            Arc::make_mut(&mut config).model_transaction_policy = Some(policy);
+        }
+        config
+    }
+
+    /// Opens `version`. The models of the steps must be served.
+    ///
+    /// # Errors
+    /// A model of a step is not served, or its tensors do not match those of the ensemble.
+    pub fn open(&self, version: &Version) -> Result<Arc<OpenVersion>> {
+        let number = version.number;
+        if let Some(reason) = self.dependencies.unmet() {
+            return Err(Error::invalid(reason));
+        }
+        let plans = &self.dependencies.steps;
+        let find = |plan| {
+            let served = self.dependencies.find(plan)?;
+            let signature = Arc::clone(&served.signature);
+            Ok(StepTensors { plan, signature, decoupled: served.decoupled() })
+        };
+        let steps = plans.iter().map(find).collect::<Result<Vec<_>>>()?;
+        check_steps::check(&self.signature, &steps)?;
+        let labelled = check_steps::with_labels(&self.signature, &steps);
+        let signature = labelled.of_version(Owner::version(&self.config.name, number));
+        let graph = self.graph(&signature, &steps)?;
+        let config = self.config_with_policy(&graph);
+        let max_inflight = max_inflight(&self.config);
+        let models = Arc::clone(&self.dependencies) as Arc<dyn StepModels>;
+        Ok(Arc::new(OpenVersion {
+            name: self.config.name.as_str().into(),
+            version: number,
+            version_text: number.to_string().into(),
+            config,
+            signature,
+            stats: Arc::clone(&version.stats),
+            usage: version.start_use(),
+            scheduler: Scheduler::Ensemble(Ensemble::new(graph, models, max_inflight)),
+            instances: None,
+            backend: None,
+            ending: Arc::default(),
+            for_begun_sequences: false,
+            arena: None,
+        }))
+    }
+}

@@ -1,0 +1,10 @@
+//! Instances: how many a model has and where, and the thread that executes each of them.
+
+pub mod group;
+pub mod limit;
+pub mod load_cancel;
+pub mod load_progress;
+pub mod priority;
+mod thread_limit;
+pub mod warmup;
+pub mod worker;

@@ -1,0 +1,38 @@
+//! The model repository as it serves: model directories loaded into a table of open versions.
+//!
+//! [`ModelTable`] maps name and version to an open version, read without a lock. [`lifecycle`]
+//! draws the states of a version and the steps of a load; a replaced version closes after its last
+//! user. [`instance`] runs one OS thread for each instance. [`poll`] watches files and decides,
+//! purely, what is due once it has settled. [`ensemble`] opens ensembles after their steps.
+//! [`memory`] reports memory by model, version and use.
+
+#![forbid(unsafe_code)]
+
+mod backend_use;
+pub mod backends;
+pub mod ending;
+pub mod ensemble;
+mod in_flight;
+pub mod instance;
+pub mod labels;
+pub mod lifecycle;
+pub mod load_limits;
+pub mod memory;
+mod model;
+mod open_instances;
+mod open_version;
+pub mod poll;
+mod readiness;
+mod scheduling;
+mod table;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod warmup;
+
+pub use in_flight::VersionInFlight;
+pub use lifecycle::{Version, VersionState};
+pub use model::Model;
+pub use open_instances::{OpenInstances, Opened};
+pub use open_version::OpenVersion;
+pub use readiness::Unready;
+pub use table::{InputMemory, LookupError, ModelTable};

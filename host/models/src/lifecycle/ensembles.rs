@@ -1,0 +1,161 @@
+//! Ensembles under model control: the models of their steps are loaded first, and an ensemble is reopened after the
+//! model of a step was reloaded.
+
+use super::super::ensemble::EnsembleBuilder;
+use super::super::{Model, ensemble};
+use super::control::blocking;
+use super::{LoadError, ModelControl};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use trtserver_base::cancel_flag::CancelFlag;
+use trtserver_base::error::Error;
+use trtserver_proto::v2::ModelConfig;
+
+/// What has to be loaded before a model.
+#[derive(Default)]
+pub(super) struct StepsToLoad {
+    pub models: Vec<String>,
+    /// The ensembles in load order.
+    pub ensembles: Vec<String>,
+}
+
+impl ModelControl {
+    /// What has to be loaded before `name`, according to the configuration files; `config` replaces that of `name`.
+    ///
+    /// # Errors
+    /// Steps that form a cycle, or whose models are in no repository.
+    pub(super) fn models_of_steps(
+        &self,
+        name: &str,
+        config: Option<&ModelConfig>,
+    ) -> Result<StepsToLoad, LoadError> {
+        let mut ensembles: ensemble::EnsembleSteps = BTreeMap::new();
+        let (mut models, mut pending) = (BTreeSet::new(), vec![name.to_owned()]);
+        while let Some(next) = pending.pop() {
+            if models.contains(&next) || ensembles.contains_key(&next) {
+                continue;
+            }
+            let steps = match config {
+                Some(config) if next == name => self.ids_of_steps(&next, config),
+                // An invalid configuration is reported by the load of that model.
+                _ => self.steps_in_repository(&next).unwrap_or_default(),
+            };
+            if steps.is_empty() {
+                models.insert(next);
+            } else {
+                pending.extend(steps.iter().cloned());
+                ensembles.insert(next, steps);
+            }
+        }
+        let unique = |name: &str| self.repositories.only(name).is_ok();
+        let mut order = ensemble::load_order(&ensembles, unique);
+        if let Some(reason) = order.refused.remove(name).filter(|_| unique(name)) {
+            return Err(LoadError::Refused(Error::invalid(reason)));
+        }
+        models.remove(name);
+        order.names.retain(|ensemble| ensemble != name);
+        Ok(StepsToLoad { models: models.into_iter().collect(), ensembles: order.names })
+    }
+
+    /// The models of the steps of `name`, according to its configuration file; none if it is not an
+    /// ensemble.
+    pub fn steps_of(&self, name: &str) -> Vec<String> {
+        self.steps_in_repository(name).unwrap_or_default()
+    }
+
+    /// The models of the steps of `name`; empty if it is not an ensemble or is not in exactly one
+    /// repository.
+    fn steps_in_repository(&self, name: &str) -> Result<Vec<String>, Error> {
+        let Ok(source) = self.repositories.only(name) else { return Ok(Vec::new()) };
+        let files = source.materialise(&CancelFlag::default())?;
+        let config = self.loader.read_config(&source.name, &self.loader.places(files.path()))?;
+        Ok(self.ids_of_steps(name, &config))
+    }
+
+    /// The ids of the models of an ensemble's steps; empty for other models.
+    fn ids_of_steps(&self, id: &str, config: &ModelConfig) -> Vec<String> {
+        let steps = ensemble::steps(config).into_iter();
+        steps.map(|step| self.repositories.of_step(id, &step.model)).collect()
+    }
+
+    /// Reopens all loaded ensembles that have `name` as a step, directly or through other ensembles: its tensors may
+    /// have changed.
+    pub(super) async fn reopen_dependent_ensembles(
+        self: &Arc<Self>,
+        name: &str,
+    ) -> Result<(), LoadError> {
+        let (mut pending, mut seen) = (vec![name.to_owned()], BTreeSet::new());
+        while let Some(step) = pending.pop() {
+            for ensemble in self.ensembles_of(&step) {
+                if seen.insert(ensemble.clone()) {
+                    let _lock = self.locks.lock(&ensemble).await;
+                    let (this, name) = (Arc::clone(self), ensemble.clone());
+                    blocking(move || this.reopen(&name)).await?;
+                    pending.push(ensemble);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn reopen(&self, name: &str) {
+        let _ensembles = self.ensembles.lock();
+        let Some(model) = self.models.get(name).filter(|m| m.should_serve()) else { return };
+        let Some(builder) = &model.load_info.ensemble else { return };
+        for version in model.versions.values().filter(|v| !v.is_unloaded()) {
+            match builder.open(version) {
+                Ok(served) => {
+                    version.set_dependencies(Arc::clone(&builder.dependencies));
+                    model.set_ready(version, served);
+                }
+                Err(e) => {
+                    let number = version.number;
+                    tracing::error!("ensemble '{name}' version {number} is out of service: {e}");
+                    model.set_unavailable(version, e.message);
+                }
+            }
+        }
+    }
+
+    pub(super) async fn unload_with_steps(
+        self: Arc<Self>,
+        name: String,
+        dependents: bool,
+    ) -> Result<(), LoadError> {
+        let mut pending = vec![name];
+        while let Some(name) = pending.pop() {
+            let model = self.models.get(&name);
+            let lock = self.locks.lock(&name).await;
+            let (this, model_name) = (Arc::clone(&self), name.clone());
+            blocking(move || this.unload_model(&model_name)).await??;
+            drop(lock);
+            let ensemble = model.and_then(|m| m.load_info.ensemble.clone());
+            if let Some(ensemble) = ensemble.filter(|_| dependents) {
+                let steps = ensemble.step_models().into_iter();
+                let ids = steps.map(|step| self.models.of_step(&name, &step));
+                pending.extend(ids.filter(|step| self.is_unneeded(step)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Loaded only as a step, and no loaded ensemble has it as a step any more.
+    fn is_unneeded(&self, name: &str) -> bool {
+        let by_name = |m: Arc<Model>| m.load_info.requested_by_name.load(Ordering::Relaxed);
+        let only_step = self.models.get(name).is_some_and(|m| !by_name(m));
+        only_step && self.ensembles_of(name).is_empty()
+    }
+
+    /// Loaded ensembles that have `name` as a step.
+    fn ensembles_of(&self, name: &str) -> Vec<String> {
+        let models = self.models.all().into_iter();
+        let has = |model: &Model| {
+            let ensemble = model.load_info.ensemble.as_ref();
+            let is_it = |step: &String| self.models.of_step(&model.id, step) == name;
+            let has = |e: &Arc<EnsembleBuilder>| e.step_models().iter().any(is_it);
+            model.should_serve() && ensemble.is_some_and(has)
+        };
+        models.filter(|(_, model)| has(model)).map(|(name, _)| name).collect()
+    }
+}

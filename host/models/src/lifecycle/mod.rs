@@ -1,0 +1,72 @@
+//! Lifecycle of models: load, replace, unload.
+//!
+//! States of one version. [`VersionState`] is what status and index report:
+//!
+//! ```text
+//!            1                   2                  4                    5
+//!   (none) ─────► LOADING ─────────────► READY ─────────► UNLOADING ─────────► UNAVAILABLE
+//!                    │                   │  ▲                                   "unloaded"
+//!                    │ 3               6 │  │ 7
+//!                    ▼                   ▼  │
+//!               UNAVAILABLE "why"   UNAVAILABLE "why"
+//! ```
+//!
+//! | | event | moved by |
+//! |---|---|---|
+//! | 1 | a load prepared the model | `Version::new`; visible once `load` or `startup` publishes the entry |
+//! | 2 | all instances are open and warmed up | `Model::set_ready` |
+//! | 3 | opening failed, panicked, or the server stops | `Model::set_unavailable` |
+//! | 4 | unload request, or the server drains | `Model::set_unloading` |
+//! | 5 | the last user of the version is dropped | not stored: `Version::status` asks the usage tracker |
+//! | 6 | the process of an isolated model is down; a step of an ensemble is not served | not stored: `Version::status` asks |
+//! | 7 | the process restarted, the step is served again | not stored, like 6 |
+//!
+//! Only READY versions get requests. A version that is UNAVAILABLE because it failed becomes "unloaded" by an unload
+//! request. An ensemble whose step's model was reloaded is reopened: it goes to READY or UNAVAILABLE (2, 3).
+//!
+//! Steps of one load, all under the model's lock:
+//!
+//! ```text
+//!   fingerprint ──► read config ──► complete ──► check ──► open versions ──► publish ──► retire the old entry
+//!    (skip if        prepare, autocomplete,                 version_builder   one write    its last user
+//!     unchanged)     ../model_config                                          in the table closes it
+//! ```
+//!
+//! Versions that nothing of the change concerns stay open (`kept`): their files, the files that all versions share and the
+//! configuration are the same. Version policy, labels and metric tags concern no open version.
+//!
+//! A model that serves nothing is published first and its versions are opened after that, each becoming READY on its
+//! own (in the table a version goes LOADING, READY). A model that serves is replaced: its new versions are opened
+//! beside the old ones, then one write publishes all of them or, if one failed, none. The old versions stay READY until
+//! that write; requests that found the old entry before it are still served by it.
+
+mod autocomplete;
+mod client_loads;
+mod control;
+mod ensembles;
+mod inspect;
+mod kept;
+mod load;
+mod model_locks;
+mod of_adapters;
+mod overrides;
+mod prepare;
+mod prepared;
+mod startup;
+mod unload;
+mod usage;
+mod version;
+mod version_builder;
+
+pub use crate::instance::load_progress::{LoadProgress, LoadTimes, in_progress};
+pub use autocomplete::{decode, merge};
+pub use control::{IndexEntry, LoadError, ModelControl, check_model_name};
+pub use inspect::{CheckedModel, Finding, RepositoryFindings, Severity};
+pub use overrides::Overrides;
+pub use prepare::Loader;
+pub use startup::StartupReport;
+pub(super) use trtserver_model_store::fingerprint::Fingerprint;
+#[cfg(feature = "object-stores")]
+pub(super) use trtserver_model_store::fingerprint::Stamp;
+pub use usage::UsageGuard;
+pub use version::{Version, VersionState};

@@ -1,0 +1,527 @@
+//! First steps of a load: reads a model's directory and configuration, completes and checks it.
+
+use super::super::ending::EndingVersions;
+use super::super::ensemble::EnsembleBuilder;
+use super::super::labels::Labels;
+use super::super::load_limits::{LoadLimits, LoadMemory};
+use super::super::model::LoadInfo;
+use super::super::scheduling::Scheduling;
+use super::super::{Model, ModelTable, ensemble, warmup};
+use super::Version;
+use super::autocomplete::autocomplete;
+use super::client_loads::{
+    LoadOrigin, allowed_entries, code_refused, expect_local, judge_model_files,
+};
+use super::kept::Unchanged;
+use super::of_adapters::without_effect;
+use super::prepared::{Builder, PreparedModel};
+use super::version_builder::{CompletedVersion, VersionBuilder};
+use crate::instance::limit::InstanceLimit;
+use crate::instance::load_cancel::LoadCancel;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use trtserver_base::disk::listing;
+use trtserver_base::error::{Code, Error, Result};
+use trtserver_base::ledger::Owner;
+use trtserver_base::stats::VersionStats;
+use trtserver_base::sync::Mutex;
+use trtserver_model_config::WithOwnBackend;
+use trtserver_model_config::model_id;
+use trtserver_model_config::version_dirs::VersionDirs;
+use trtserver_model_config::version_policy::{SelectedVersions, select_versions};
+use trtserver_model_config::{
+    ConfigError, ENSEMBLE, FILE_NAME, InstanceSupport, Machine, Part, Platforms, Probe,
+    VersionListing, Warning,
+};
+use trtserver_model_files::FilePlaces;
+use trtserver_model_store::ModelDir;
+use trtserver_model_store::fingerprint::Fingerprint;
+use trtserver_plugin_host::Backends;
+use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::isolation;
+use trtserver_proto::v2::ModelConfig;
+use trtserver_request::Signature;
+
+/// Settings and backends that models are loaded with.
+pub struct Loader {
+    pub backends: Arc<Backends>,
+    pub machine: Arc<Machine>,
+    /// Refuse incomplete configurations instead of asking the backend to complete them.
+    pub strict: bool,
+    /// Configurations follow the rules of v1.x ([`trtserver_model_config::check_trtis_rules`]).
+    pub trtis_rules: bool,
+    /// Use `configs/NAME.pbtxt` of the models that have it.
+    pub config_name: Option<String>,
+    /// How often the opening of a version is tried again.
+    pub retries: u64,
+    pub limits: LoadLimits,
+    pub instance_limit: Arc<InstanceLimit>,
+    /// Models loaded at the same time.
+    pub threads: usize,
+    /// How long a closing instance waits for outstanding requests.
+    pub drain: Duration,
+    /// How long sequences of a replaced version have to end.
+    pub sequence_drain: Duration,
+    /// Models may be reloaded: fingerprints of their directories are kept.
+    pub reloadable: bool,
+    /// Files decide what is loaded, not requests: versions keep their backend while their files are the same, and removed
+    /// ones keep their counters.
+    pub polls: bool,
+    /// Where links of models may lead, beside the model's own directory.
+    pub link_roots: Vec<PathBuf>,
+    /// `--allow-uploaded-code`
+    pub uploaded_code: bool,
+}
+
+/// What a load of one model starts from.
+#[derive(Default)]
+pub(super) struct LoadRequest {
+    /// Replaces the configuration file.
+    pub config: Option<ModelConfig>,
+    /// Who gives configuration and files.
+    pub origin: LoadOrigin,
+    /// The model's entry before the load. Its counters continue.
+    pub old: Option<Arc<Model>>,
+    pub fingerprint: Option<Fingerprint>,
+    /// How long the files of the model were fetched.
+    pub fetch: Duration,
+    /// Requested by name, not as a step of an ensemble.
+    pub by_name: bool,
+    pub cancel: Arc<LoadCancel>,
+    /// Set to the complete configuration once it was checked.
+    pub checked: Arc<OnceLock<Arc<ModelConfig>>>,
+}
+
+/// A model that no version of can be opened.
+pub(super) struct RefusedModel {
+    pub error: Error,
+    /// Its configuration, if that is not the cause.
+    pub config: Option<Arc<ModelConfig>>,
+    /// See [`Refusal`].
+    pub unreadable: bool,
+}
+
+impl From<Error> for RefusedModel {
+    fn from(error: Error) -> Self {
+        Self { error, config: None, unreadable: false }
+    }
+}
+
+/// Why a model is refused, and the part of its configuration that is the cause.
+pub(super) struct Refusal {
+    pub error: Error,
+    pub part: Part,
+    /// Further reasons, of which the first one is not the cause.
+    pub others: Vec<(Error, Part)>,
+    /// The configuration file is missing or cannot be read.
+    pub unreadable: bool,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, part: Part::Unknown, others: Vec::new(), unreadable: false }
+    }
+}
+
+impl From<ConfigError> for Refusal {
+    fn from(e: ConfigError) -> Self {
+        let part = e.part;
+        Self { error: config_error(e), part, others: Vec::new(), unreadable: false }
+    }
+}
+
+impl Refusal {
+    fn and(mut self, other: Self) -> Self {
+        self.others.push((other.error, other.part));
+        self.others.extend(other.others);
+        self
+    }
+
+    /// By all of these reasons, if there is one.
+    fn by(reasons: Vec<ConfigError>) -> Result<(), Self> {
+        let mut reasons = reasons.into_iter();
+        let Some(first) = reasons.next() else { return Ok(()) };
+        let others = reasons.map(|e| (e.part, config_error(e))).map(|(part, e)| (e, part));
+        Err(Self { others: others.collect(), ..first.into() })
+    }
+}
+
+impl Loader {
+    /// Prepares a model: its configuration is read, completed, normalised and checked, its versions are selected. Warnings are
+    /// logged.
+    ///
+    /// # Errors
+    /// Its configuration is refused, or a file cannot be read.
+    pub(super) fn prepare(
+        &self,
+        id: &str,
+        files: &Arc<ModelDir>,
+        models: &Arc<ModelTable>,
+        request: LoadRequest,
+    ) -> Result<PreparedModel, RefusedModel> {
+        let checked = Arc::clone(&request.checked);
+        let (_, name) = model_id::split(id);
+        let mut log = |warning: Warning| tracing::warn!("model '{name}': {}", warning.message);
+        let prepared = self.prepare_with(id, files, models, request, &mut log);
+        prepared.map_err(|refusal| RefusedModel {
+            error: refusal.error,
+            config: checked.get().cloned(),
+            unreadable: refusal.unreadable,
+        })
+    }
+
+    /// As [`Loader::prepare`], with the warnings given to `warn`.
+    pub(super) fn prepare_with(
+        &self,
+        id: &str,
+        files: &Arc<ModelDir>,
+        models: &Arc<ModelTable>,
+        request: LoadRequest,
+        warn: &mut dyn FnMut(Warning),
+    ) -> Result<PreparedModel, Refusal> {
+        let begin = Instant::now();
+        let (namespace, name) = model_id::split(id);
+        let dir = files.path();
+        let found = VersionDirs::read(dir)?;
+        for warning in found.warnings.iter().cloned() {
+            warn(Warning { field: String::new(), message: warning });
+        }
+        let places = self.places(dir);
+        let read = || {
+            let read = self.read_config(name, &places);
+            read.map_err(|error| Refusal { unreadable: true, ..error.into() })
+        };
+        let (mut config, asks_local) = match request.config {
+            Some(config) if request.origin.is_request() => {
+                self.without_loosening(config, name, &places)
+            }
+            Some(config) => (config, None),
+            None => (read()?, None),
+        };
+        let fetching = Instant::now();
+        files.fetch(&selected_dirs(&config, &found), request.cancel.flag())?;
+        let fetched = fetching.elapsed();
+        let own = self.own_backend(&config, &places, &found, request.origin)?;
+        let of_model = (name, &places, &found, request.origin);
+        let (backend, completed) = self
+            .complete(&mut config, of_model, own.as_ref(), &request.cancel)
+            .map_err(|refusal| about_versions(refusal, dir, &found))?;
+        if let Some(parameter) = asks_local {
+            expect_local(&config, backend.as_deref())?;
+            config.parameters.insert(isolation::KEY.to_owned(), parameter);
+        }
+        if !backend.as_ref().is_some_and(|backend| backend.is_adapted()) {
+            without_effect(&config, dir, &found).into_iter().for_each(&mut *warn);
+        }
+        let support = instance_support(backend.as_deref());
+        let checked =
+            trtserver_model_config::check(&config, &self.machine, &support, self.limits.instances);
+        match checked {
+            Ok(warnings) => warnings.into_iter().for_each(warn),
+            Err(reasons) => Refusal::by(reasons)?,
+        }
+        if self.trtis_rules {
+            Refusal::by(trtserver_model_config::check_trtis_rules(&config))?;
+        }
+        if namespace.is_empty() && ensemble::names_namespace(&config) {
+            let why = "is used only with --model-namespacing=true";
+            let field = "ensemble_scheduling.step.model_namespace";
+            let e = ConfigError::invalid(format!("'{field}' of model '{name}' {why}"));
+            return Err(e.about(Part::Field(field)).into());
+        }
+        let config = Arc::new(config);
+        let _ = request.checked.set(Arc::clone(&config));
+        let cancel = Arc::clone(&request.cancel);
+        let ending = request.old.as_ref().map(|old| Arc::clone(&old.ending)).unwrap_or_default();
+        let opening = (request.cancel, Arc::clone(&ending));
+        let table = (id, models);
+        let builder =
+            self.builder(&config, (files, &places), backend.clone(), completed, table, opening)?;
+        let old = request.old.as_deref();
+        // One of its own changes with the model's files, which are compared.
+        let newest = backend.as_ref().filter(|_| !self.polls && own.is_none());
+        let unchanged = Unchanged::between(old, request.fingerprint.as_ref(), &config, newest);
+        let (mut by_number, mut versions, mut kept) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut resized = Vec::new();
+        for (number, dir_name) in
+            select(&config, &found).map_err(|e| about_versions(e.into(), dir, &found))?
+        {
+            let before = old.and_then(|old| old.versions.get(&number));
+            let stays = unchanged.version(number, &dir_name);
+            if let Some(version) = stays.and_then(|v| builder.kept(v, unchanged.resized)) {
+                if unchanged.resized {
+                    resized.push(Arc::clone(&version));
+                }
+                by_number.insert(number, version);
+                kept.push(number);
+                continue;
+            }
+            let (instances, buckets) =
+                (builder.instances(), trtserver_model_config::histogram_buckets(&config));
+            let stats = match before {
+                Some(before) => before.stats.continued(instances, buckets),
+                None => Arc::new(VersionStats::with_buckets(instances, buckets)),
+            };
+            let version = Version::new(number, stats);
+            by_number.insert(number, Arc::clone(&version));
+            versions.push((version, dir_name));
+        }
+        for version in old.into_iter().flat_map(|old| old.versions.values()) {
+            // Versions that were served before stay visible while they unload, or as long as their directory exists.
+            let visible = version.is_loaded() || found.versions.contains_key(&version.number);
+            if visible || self.polls {
+                by_number.entry(version.number).or_insert_with(|| version.unserved_copy());
+            }
+        }
+        let load_info = LoadInfo {
+            fingerprint: request.fingerprint,
+            ensemble: match &builder {
+                Builder::Backend(_) => None,
+                Builder::Ensemble(builder) => Some(Arc::clone(builder)),
+            },
+            should_serve: true.into(),
+            requested_by_name: request.by_name.into(),
+            unreadable: false.into(),
+            deleted: false.into(),
+        };
+        let model = Model::prepared(id, config, by_number, ending, load_info);
+        let parse = begin.elapsed().saturating_sub(fetched);
+        let (retries, fetch) = (self.retries, request.fetch + fetched);
+        Ok(PreparedModel { builder, model, versions, kept, resized, retries, cancel, fetch, parse })
+    }
+
+    /// The backend whose library is in the model's directory, or in that of a version, the newest first, as Triton looks for it.
+    fn own_backend(
+        &self,
+        config: &ModelConfig,
+        places: &FilePlaces,
+        found: &VersionDirs,
+        origin: LoadOrigin,
+    ) -> Result<Option<Arc<Backend>>> {
+        let dir = places.model_dir();
+        let versions = found.versions.values().rev().map(|version| dir.join(version));
+        let dirs: Vec<_> = versions.chain([dir.to_owned()]).collect();
+        let judge = |library: &Path| {
+            if self.refuses_code(origin) {
+                return Err(code_refused(&config.name, &format!("'{}'", library.display())));
+            }
+            places.judge(library).map(drop).map_err(|refusal| {
+                Error::invalid(format!("model '{}': backend library {refusal}", config.name))
+            })
+        };
+        self.backends.in_model_dirs(&config.backend, &dirs, judge)
+    }
+
+    /// Adds what the configuration leaves out, from the directory, the backend and the defaults. Returns the model's
+    /// backend (ensembles have none), and what it hands over for opening a version.
+    fn complete(
+        &self,
+        config: &mut ModelConfig,
+        (name, places, found, origin): (&str, &FilePlaces, &VersionDirs, LoadOrigin),
+        own: Option<&Arc<Backend>>,
+        cancel: &LoadCancel,
+    ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>), Refusal> {
+        let (mut listings, dir) = (Vec::new(), places.model_dir());
+        for (number, dir_name) in &found.versions {
+            let dir = dir.join(dir_name);
+            let entries = allowed_entries(name, places, &dir)?;
+            listings.push(VersionListing { number: *number, dir, entries });
+        }
+        let probe: Option<&dyn Probe> = if self.strict { None } else { Some(&*self.backends) };
+        let with_own = own.map(|own| WithOwnBackend { installed: &self.backends, own });
+        let platforms: &dyn Platforms = match &with_own {
+            Some(with_own) => with_own,
+            None => &*self.backends,
+        };
+        trtserver_model_config::complete(config, name, &listings, platforms, probe)
+            .map_err(|e| self.with_unusable_backends(e.into()))?;
+        let backend = match own {
+            // An ensemble that names a backend is refused by the checks.
+            _ if config.platform == ENSEMBLE => None,
+            Some(own) => Some(Arc::clone(own)),
+            None => Some(self.backends.for_model(config, cancel.flag())?),
+        };
+        if let Some(backend) = &backend
+            && self.refuses_code(origin)
+            && !backend.facts.has_data_models()
+        {
+            let what = format!("a model of backend '{}'", backend.facts.name);
+            return Err(code_refused(name, &what).into());
+        }
+        judge_model_files(config, places, found)?;
+        let mut support = instance_support(backend.as_deref());
+        if let Some(backend) = &backend
+            && self.asks_open(config, backend, &support)
+        {
+            support.take(&backend.facts_when_open(config, cancel.flag())?);
+        }
+        let completed = match backend.as_ref().filter(|_| !self.strict) {
+            Some(backend) => {
+                let normalise = |config: &mut ModelConfig| {
+                    trtserver_model_config::normalise(config, &self.machine, &support);
+                };
+                autocomplete(config, backend, dir, found, normalise, cancel)?
+            }
+            None => None,
+        };
+        trtserver_model_config::normalise(config, &self.machine, &support);
+        Ok((backend, completed))
+    }
+
+    /// Whether something depends on what the backend says of itself once it is open: it is opened for that. The library of an adapter
+    /// does not know what the backend prefers.
+    fn asks_open(
+        &self,
+        config: &ModelConfig,
+        backend: &Backend,
+        support: &InstanceSupport,
+    ) -> bool {
+        let groups = &config.instance_group;
+        let prefers = groups.is_empty() || groups.iter().any(|group| group.count == 0);
+        prefers && backend.is_adapted()
+            || trtserver_model_config::chooses_gpu(config, &self.machine, support)
+    }
+
+    /// What opens the versions of a model whose configuration was checked. Reads the other files that it names.
+    fn builder(
+        &self,
+        config: &Arc<ModelConfig>,
+        (files, places): (&Arc<ModelDir>, &FilePlaces),
+        backend: Option<Arc<Backend>>,
+        completed: Option<CompletedVersion>,
+        (id, models): (&str, &Arc<ModelTable>),
+        (cancel, ending): (Arc<LoadCancel>, Arc<EndingVersions>),
+    ) -> Result<Builder, Refusal> {
+        let about = |field| move |e: ConfigError| e.about(Part::Field(field));
+        let mut memory = LoadMemory::new(self.limits.memory);
+        let labels = Labels::load(places, &config.output, &mut memory).map_err(about("output"));
+        let (labels, without_labels) = match labels {
+            Ok(labels) => (labels, Ok(())),
+            Err(e) => (Labels::default(), Err(Refusal::from(e))),
+        };
+        let mut rest = || {
+            let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
+            signature.owner = Owner::model(&config.name);
+            signature.completed_batch_size =
+                completed.as_ref().is_some_and(|(_, completed)| completed.adds_batch_size);
+            // What the steps of an ensemble send was checked when they sent it.
+            signature.free_outputs = backend.as_ref().is_none_or(|b| b.facts.has_free_outputs());
+            let scheduling = Scheduling::new(config, &mut signature, places, &mut memory)?;
+            let signature = Arc::new(signature);
+            let warmup = warmup::samples(config, &signature, places, &mut memory);
+            Ok((signature, scheduling, warmup.map_err(about("model_warmup"))?))
+        };
+        let (signature, scheduling, warmup) = match (without_labels, rest()) {
+            (Ok(()), rest) => rest?,
+            (Err(e), Ok(_)) => return Err(e),
+            (Err(e), Err(rest)) => return Err(e.and(rest)),
+        };
+        let Some(backend) = backend else {
+            return Ok(Builder::Ensemble(Arc::new(EnsembleBuilder::new(
+                id, config, signature, models,
+            ))));
+        };
+        Ok(Builder::Backend(Box::new(VersionBuilder {
+            dir: Arc::clone(files),
+            places: places.clone(),
+            config: Arc::clone(config),
+            signature,
+            scheduling,
+            max_priority_in_use: false,
+            backend,
+            machine: Arc::clone(&self.machine),
+            completed: Mutex::new(completed),
+            drain: self.drain,
+            warmup,
+            warmup_limit: self.limits.warmup,
+            instance_limit: Arc::clone(&self.instance_limit),
+            cancel,
+            ending,
+        })))
+    }
+
+    /// If no installed backend fits, the right one may be a plugin that could not be opened: names those.
+    fn with_unusable_backends(&self, mut refusal: Refusal) -> Refusal {
+        if refusal.error.code == Code::Unsupported {
+            for (_, reason) in self.backends.unusable() {
+                refusal.error.message.push_str(&format!("; not usable: {reason}"));
+            }
+        }
+        refusal
+    }
+
+    /// The configuration file of the model in `dir`.
+    pub(super) fn config_path(&self, dir: &Path) -> PathBuf {
+        let named = self.config_name.as_ref().map(|n| dir.join(format!("configs/{n}.pbtxt")));
+        named.filter(|path| path.exists()).unwrap_or_else(|| dir.join(FILE_NAME))
+    }
+
+    pub(super) fn read_config(&self, name: &str, places: &FilePlaces) -> Result<ModelConfig> {
+        let path = self.config_path(places.model_dir());
+        places.judge(&path).map_err(|refusal| Error::invalid(refusal.to_string()))?;
+        match trtserver_model_config::read(&path).map_err(config_error)? {
+            Some(config) => Ok(config),
+            None if self.strict => Err(Error::not_found(format!(
+                "'{}' does not exist; it may be left out with --strict-model-config=false",
+                path.display()
+            ))),
+            None => Ok(ModelConfig { name: name.to_owned(), ..Default::default() }),
+        }
+    }
+}
+
+/// Adds to a refusal that a model's file is beside its configuration, if there is no version directory.
+fn about_versions(mut refusal: Refusal, dir: &Path, found: &VersionDirs) -> Refusal {
+    let entries = listing(dir).unwrap_or_default();
+    let model = entries.iter().find(|(name, _)| name.starts_with("model."));
+    if let Some((name, _)) = model.filter(|_| found.versions.is_empty()) {
+        let dir = dir.display();
+        refusal.error.message.push_str(&format!(
+            "; '{dir}' has no version directory, which is named by a number: move '{name}' into '{dir}/1'"
+        ));
+    }
+    refusal
+}
+
+fn selected(config: &ModelConfig, found: &VersionDirs) -> SelectedVersions {
+    let policy = config.version_policy.clone().unwrap_or_default();
+    let existing: Vec<i64> = found.versions.keys().copied().collect();
+    select_versions(&policy, &existing)
+}
+
+/// The directories of the versions that the version policy selects.
+pub(super) fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a str> {
+    let selected = selected(config, found).versions;
+    selected.iter().filter_map(|number| found.versions.get(number).map(String::as_str)).collect()
+}
+
+/// The versions that the version policy selects, and the names of their directories; ascending.
+fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)>, ConfigError> {
+    let selected = selected(config, found);
+    for missing in &selected.missing {
+        tracing::error!(
+            "model '{}': version {missing} of its version policy does not exist",
+            config.name
+        );
+    }
+    let selected = selected.or_refuse(&config.name);
+    let selected = selected.map_err(|e| e.about(Part::Field("version_policy")))?;
+    let dir_name = |number: i64| Some((number, found.versions.get(&number)?.clone()));
+    Ok(selected.versions.into_iter().filter_map(dir_name).collect())
+}
+
+/// What the model's backend supports; an ensemble has no backend and no instances.
+fn instance_support(backend: Option<&Backend>) -> InstanceSupport {
+    backend.map_or_else(InstanceSupport::every_kind, |backend| InstanceSupport::of(&backend.facts))
+}
+
+fn config_error(e: trtserver_model_config::ConfigError) -> Error {
+    let code = match e.fault {
+        trtserver_model_config::Fault::Invalid => Code::InvalidArg,
+        trtserver_model_config::Fault::Unsupported => Code::Unsupported,
+        trtserver_model_config::Fault::Unreadable => Code::Internal,
+    };
+    Error::new(code, e.message)
+}

@@ -1,0 +1,343 @@
+//! Opens one version: backend model, instances and scheduler.
+
+use super::super::backend_use::BackendUse;
+use super::super::ending::EndingVersions;
+use super::super::open_instances::Resized;
+use super::super::scheduling::Scheduling;
+use super::super::{OpenInstances, OpenVersion, Opened};
+use super::client_loads::judge_model_file;
+use super::{UsageGuard, Version};
+use crate::instance::group::{InstancePlan, plans};
+use crate::instance::limit::{InstanceLimit, Reservation};
+use crate::instance::load_cancel::LoadCancel;
+use crate::instance::load_progress::LoadProgress;
+use crate::instance::warmup::WarmupSample;
+use crate::instance::worker::Worker;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use trtserver_base::error::{Error, Result};
+use trtserver_base::ledger::Owner;
+use trtserver_base::stats::VersionStats;
+use trtserver_base::sync::Mutex;
+use trtserver_model_config::Machine;
+use trtserver_model_files::FilePlaces;
+use trtserver_model_store::ModelDir;
+use trtserver_plugin_host::ModelFacts;
+use trtserver_plugin_host::backend::{Backend, Completed};
+use trtserver_plugin_host::load_priority;
+use trtserver_plugin_host::model::Model;
+use trtserver_proto::v2::ModelConfig;
+use trtserver_proto::v2::model_instance_group::Kind;
+use trtserver_request::Signature;
+use trtserver_scheduler::{Queue, Scheduler};
+
+/// A version's number, and the state of its backend from the completion of the configuration.
+pub type CompletedVersion = (i64, Completed);
+
+/// Everything the versions of one model are opened with.
+pub struct VersionBuilder {
+    pub dir: Arc<ModelDir>,
+    pub places: FilePlaces,
+    pub config: Arc<ModelConfig>,
+    pub signature: Arc<Signature>,
+    /// A model of the server has `PRIORITY_MAX`.
+    pub max_priority_in_use: bool,
+    pub scheduling: Scheduling,
+    pub backend: Arc<Backend>,
+    pub machine: Arc<Machine>,
+    /// State of the backend for opening the version of this number.
+    pub completed: Mutex<Option<CompletedVersion>>,
+    /// How long a closing instance waits for outstanding requests.
+    pub drain: Duration,
+    /// Executed by every instance before the version is READY.
+    pub warmup: Arc<[WarmupSample]>,
+    pub warmup_limit: Option<Duration>,
+    pub instance_limit: Arc<InstanceLimit>,
+    pub cancel: Arc<LoadCancel>,
+    pub ending: Arc<EndingVersions>,
+}
+
+impl VersionBuilder {
+    pub fn plans(&self) -> Vec<InstancePlan> {
+        let file_on = |device| self.machine.model_file(&self.config, device);
+        plans(&self.config, self.max_priority_in_use, file_on)
+    }
+
+    /// What the completion of the configuration handed over for opening version `number` from `file`: completions read the
+    /// default model file.
+    fn take_completed(&self, number: i64, file: &str) -> Option<Completed> {
+        if file != self.config.default_model_filename {
+            return None;
+        }
+        self.completed.lock().take_if(|(of, _)| *of == number).map(|(_, completed)| completed)
+    }
+
+    /// Opens the backend's models of a version, one for each model file of `plans`: `cc_model_filenames` may name different
+    /// files for the GPUs of this machine.
+    fn open_models(
+        &self,
+        signature: &Signature,
+        number: i64,
+        dir_name: &str,
+        plans: &[InstancePlan],
+    ) -> Result<Vec<OpenFile>> {
+        let mut files: Vec<OpenFile> = Vec::new();
+        for plan in plans {
+            if files.iter().any(|open| open.file == plan.file) {
+                continue;
+            }
+            self.check_file(dir_name, &plan.file)?;
+            let completed = self.take_completed(number, &plan.file);
+            let facts = ModelFacts {
+                name: &self.config.name,
+                version: number,
+                dir: self.dir.path(),
+                version_dir: &self.dir.path().join(dir_name),
+                file: &plan.file,
+                config: &self.config,
+                signature,
+                n_instances: plans.iter().filter(|of| of.file == plan.file).count() as u32,
+                threads: threads_each(plans.len()),
+                state: completed.as_ref().map_or(std::ptr::null_mut(), Completed::state),
+            };
+            let in_process = self.cancel.calls(&self.backend, &self.config)?;
+            let model = Model::open(&self.backend, &facts, self.cancel.flag())?;
+            drop((in_process, completed));
+            self.cancel.opened(&model.health());
+            files.push(OpenFile { file: plan.file.clone(), model });
+        }
+        Ok(files)
+    }
+
+    /// Opens `version`, which lies in the directory `dir_name`, with all its instances.
+    ///
+    /// # Errors
+    /// The backend's error, or an instance thread that did not start; nothing stays open.
+    pub fn open(
+        &self,
+        version: &Version,
+        dir_name: &str,
+        progress: &Arc<LoadProgress>,
+    ) -> Result<Arc<OpenVersion>> {
+        let (number, usage, plans) = (version.number, version.start_use(), self.plans());
+        let count = plans.len();
+        progress.expects(count);
+        let reserved = self.instance_limit.reserve(count, &self.subject(number))?;
+        let signature = self.signature.of_version(Owner::version(&self.config.name, number));
+        let models = self.open_models(&signature, number, dir_name, &plans)?;
+        let Some(first) = models.first() else {
+            return Err(Error::internal(format!("{} has no instances", self.subject(number))));
+        };
+        let has_gpu = plans.iter().any(|plan| plan.kind == Kind::Gpu);
+        let in_order = self.scheduling.in_order;
+        let queue = Queue::new(self.scheduling.policy(count), &signature, count, in_order);
+        let weak = |open: &OpenFile| (open.file.clone(), Arc::downgrade(&open.model));
+        let models_of_files = models.iter().map(weak).collect();
+        let opened = Opened { models: models_of_files, dir: Arc::downgrade(&self.dir) };
+        // Dropped after a failure, it closes what was opened.
+        let instances = OpenInstances::new(&queue, &signature, opened);
+        let shared = SharedByInstances {
+            version,
+            instances: &instances,
+            usage: &usage,
+            dir: &self.dir,
+            threads: threads_each(count),
+            progress,
+        };
+        self.open_instances(&shared, plans, reserved, |_| queue.close())?;
+        let used = BackendUse::of(&first.model, has_gpu);
+        tracing::info!(
+            "model '{}' version {number} uses backend '{}' {} from {} ({})",
+            self.config.name,
+            used.facts.name,
+            used.facts.version,
+            used.file.path().display(),
+            used.mode()
+        );
+        version.set_health(models.iter().map(|open| open.model.health()).collect());
+        Ok(Arc::new(OpenVersion {
+            name: self.config.name.as_str().into(),
+            version: number,
+            version_text: number.to_string().into(),
+            config: Arc::clone(&self.config),
+            signature,
+            stats: Arc::clone(&version.stats),
+            instances: Some(instances),
+            scheduler: Scheduler::Queue(queue),
+            backend: Some(Arc::new(used)),
+            usage,
+            ending: Arc::clone(&self.ending),
+            for_begun_sequences: false,
+            arena: first.model.arena(),
+        }))
+    }
+
+    /// Opens the instances that the open version `open` lacks. Its surplus instances are closed when the result is
+    /// completed.
+    ///
+    /// # Errors
+    /// The errors of `open`; the instances are unchanged.
+    pub fn resize(
+        &self,
+        version: &Version,
+        open: &OpenVersion,
+        progress: &Arc<LoadProgress>,
+    ) -> Result<Resized> {
+        let subject = self.subject(version.number);
+        let closed = || Error::unavailable(format!("{subject} is closed"));
+        let instances = open.instances.as_ref().ok_or_else(closed)?;
+        let dir = instances.dir().ok_or_else(closed)?;
+        let change = instances.change_to(self.plans());
+        let reserved = self.instance_limit.reserve(change.open.len(), &subject)?;
+        let shared = SharedByInstances {
+            version,
+            instances,
+            usage: &open.usage,
+            dir: &dir,
+            threads: threads_each(instances.count() + change.open.len() - change.close.len()),
+            progress,
+        };
+        let give_up = |added: &[usize]| added.iter().for_each(|number| instances.remove(*number));
+        let opened = self.open_instances(&shared, change.open, reserved, give_up)?;
+        Ok(Resized { instances: Arc::clone(instances), opened, close: change.close })
+    }
+
+    /// Opens instances and waits for them. Returns their numbers. After a failure `give_up` closes the instances with the given numbers.
+    fn open_instances(
+        &self,
+        shared: &SharedByInstances<'_>,
+        plans: Vec<InstancePlan>,
+        reserved: Reservation,
+        give_up: impl Fn(&[usize]),
+    ) -> Result<Vec<usize>> {
+        let SharedByInstances { version, instances, usage, dir, threads, progress } = shared;
+        let count = plans.len();
+        progress.expects(count);
+        let (opened, results) = channel();
+        let (mut numbers, mut failed) = (Vec::new(), None);
+        let policy = self.config.model_transaction_policy.as_ref();
+        let decoupled = policy.is_some_and(|policy| policy.decoupled);
+        for (plan, reserved) in plans.into_iter().zip(reserved.split()) {
+            // For the log: a model without a file is described by its backend.
+            let file = if plan.file.is_empty() { &self.config.backend } else { &plan.file };
+            let place = self.machine.describe(plan.device);
+            tracing::info!("Creating instance {} on {place} using {file}", plan.name);
+            let Some(model) = instances.model(&plan.file) else {
+                failed = Some(Error::internal(format!("instance {}: no open model", plan.name)));
+                break;
+            };
+            let (ordinal, alive) = instances.add(plan.clone());
+            numbers.push(ordinal);
+            let worker = Worker {
+                plan,
+                ordinal,
+                threads: *threads,
+                version: version.number,
+                model,
+                signature: Arc::clone(&instances.signature),
+                names: Arc::clone(&instances.names),
+                queue: Arc::clone(&instances.queue),
+                warmup: Arc::clone(&self.warmup),
+                warmup_limit: self.warmup_limit,
+                cancel: Arc::clone(&self.cancel),
+                progress: Some(Arc::clone(progress)),
+                stats: Arc::clone(&version.stats),
+                one_at_a_time: self.scheduling.one_at_a_time(),
+                decoupled,
+                drain: self.drain,
+                // A backend may read the model's files at any time.
+                open: Arc::new((Arc::clone(usage), reserved, Arc::clone(dir), alive)),
+            };
+            if let Err(e) = worker.spawn(opened.clone()) {
+                failed = Some(e);
+                break;
+            }
+        }
+        drop(opened);
+        if failed.is_some() {
+            give_up(&numbers);
+        }
+        let mut open = 0;
+        // Waits for every instance even after a failure: the caller may exit the process, and no instance may be inside
+        // the backend then.
+        for result in results {
+            match result {
+                Ok(()) => open += 1,
+                Err(e) => {
+                    give_up(&numbers);
+                    failed.get_or_insert(e);
+                }
+            }
+        }
+        if failed.is_none() && open < count {
+            give_up(&numbers);
+            failed = Some(Error::internal("an instance thread ended before its instance was open"));
+        }
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        if load_priority::is_low() {
+            instances.end_low_priority();
+        }
+        Ok(numbers)
+    }
+
+    fn subject(&self, number: i64) -> String {
+        format!("model '{}' version {number}", self.config.name)
+    }
+}
+
+impl VersionBuilder {
+    /// `open` with the configuration and labels of this load; see [`OpenVersion::with_config`].
+    pub fn kept(&self, open: &OpenVersion, stats: &Arc<VersionStats>) -> Option<Arc<OpenVersion>> {
+        let owner = Owner::version(&self.config.name, open.version);
+        open.with_config(&self.config, self.signature.of_version(owner), stats)
+    }
+
+    /// Whether [`Self::resize`] is possible.
+    pub fn can_resize(&self, open: &OpenVersion) -> bool {
+        let instances = open.instances.as_ref();
+        instances.is_some_and(|of| of.can(&of.change_to(self.plans())))
+    }
+
+    /// The model file must be a regular file or a directory where it exists: a backend that opens a FIFO would hang. It must lie where
+    /// files of the model may lie.
+    pub fn check_file(&self, dir_name: &str, file: &str) -> Result<()> {
+        let version_dir = self.dir.path().join(dir_name);
+        judge_model_file(&self.config.name, &self.places, &version_dir, file)?;
+        let path = version_dir.join(file);
+        match std::fs::metadata(&path) {
+            Ok(found) if !found.is_file() && !found.is_dir() => Err(Error::invalid(format!(
+                "model '{}': '{}' is neither a regular file nor a directory",
+                self.config.name,
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What all instances of a version share.
+struct SharedByInstances<'a> {
+    version: &'a Version,
+    instances: &'a OpenInstances,
+    usage: &'a Arc<UsageGuard>,
+    dir: &'a Arc<ModelDir>,
+    /// Number of threads for the framework of each instance.
+    threads: u32,
+    progress: &'a Arc<LoadProgress>,
+}
+
+/// A model file of a version, and the backend's model that was opened from it.
+struct OpenFile {
+    file: String,
+    model: Arc<Model>,
+}
+
+/// Threads per instance for the framework: the cores available to this process (cgroup limits included), divided
+/// among `instances`.
+fn threads_each(instances: usize) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (cores / instances.max(1)).max(1) as u32
+}

@@ -1,0 +1,211 @@
+//! Polling: looks at the repositories while the server runs, and loads and removes models whose files have changed.
+//!
+//! ```text
+//!   interval, file events ──► files (what was found) ──► changes (what is due, once it has settled)
+//!                                                               │
+//!            lifecycle: load, remove, each in a task  ◄─────────┘
+//! ```
+//!
+//! One thread looks; it waits for no load, so that a model that hangs delays no other.
+
+mod changes;
+mod files;
+mod tree;
+mod wake;
+mod watch;
+
+pub use wake::Wake;
+
+use super::lifecycle::{LoadError, ModelControl};
+use crate::instance::priority::set_niceness;
+use changes::{Action, Changes, Found};
+use files::{Extent, Look, ModelFiles, RepositoryFiles};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use trtserver_base::clock::now_ns;
+use trtserver_base::sync::Mutex;
+use trtserver_model_store::Repositories;
+use watch::Hints;
+
+/// Every this many intervals everything is looked at, also what file events cover: an event may be lost.
+const FULL_LOOK: u64 = 20;
+/// Niceness of the polling thread.
+const NICE: i32 = 10;
+
+/// The state of the polling thread: what it has seen, what is due, and which loads failed.
+pub struct Poller {
+    control: Arc<ModelControl>,
+    files: RepositoryFiles,
+    changes: Changes<ModelFiles>,
+    interval: Duration,
+    /// Models that could not be loaded.
+    failed: BTreeSet<String>,
+    /// Failed models whose repository could not be read.
+    unread: BTreeSet<String>,
+    /// Ensembles whose steps are still to be loaded.
+    waiting: BTreeSet<String>,
+    ended: Arc<Mutex<Vec<Ended>>>,
+    wake: Arc<Wake>,
+}
+
+/// A load or removal that has ended.
+struct Ended {
+    name: String,
+    action: Action,
+    result: Result<(), LoadError>,
+}
+
+impl Poller {
+    /// Looks at the repositories for the first time: to be called before their models are loaded, so that a
+    /// change during the load is not missed.
+    ///
+    /// # Errors
+    /// The system has no file descriptor left.
+    pub fn new(
+        control: &Arc<ModelControl>,
+        repositories: &Repositories,
+        interval: Duration,
+        settle: Duration,
+    ) -> std::io::Result<Self> {
+        let mut files = RepositoryFiles::new(repositories);
+        let settle_ns = u64::try_from(settle.as_nanos()).unwrap_or(u64::MAX);
+        let mut changes = Changes::new(settle_ns);
+        for (name, found) in files.look(&Hints::default(), Extent::All) {
+            if let Look::Files(found) = found {
+                changes.start(&name, found);
+            }
+        }
+        let wake = Arc::new(Wake::new()?);
+        control.wake_at_stop(&wake);
+        Ok(Self {
+            control: Arc::clone(control),
+            files,
+            changes,
+            interval,
+            failed: BTreeSet::new(),
+            unread: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            ended: Arc::default(),
+            wake,
+        })
+    }
+
+    /// Starts the thread, whose changes run on this runtime. `failed`: models that the start could not load.
+    ///
+    /// # Errors
+    /// The system starts no further thread.
+    pub fn start(mut self, failed: impl IntoIterator<Item = String>) -> std::io::Result<()> {
+        let runtime = Handle::current();
+        self.failed.extend(failed);
+        let thread = std::thread::Builder::new().name("poll".into());
+        thread.spawn(move || self.run(&runtime)).map(drop)
+    }
+
+    fn run(mut self, runtime: &Handle) {
+        set_niceness(NICE);
+        let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
+        let (mut next_poll, mut polls) = (now_ns().saturating_add(interval), 0_u64);
+        loop {
+            let due = self.changes.next_due();
+            // While changes settle, events do not wake: a file that is being written has thousands.
+            let watches = self.files.watches().filter(|_| due.is_none());
+            let until = due.map_or(next_poll, |due| due.min(next_poll));
+            self.wake.wait(watches, until.saturating_sub(now_ns()));
+            if self.control.is_stopping() {
+                return;
+            }
+            self.take_ended();
+            let mut hints = self.files.hints();
+            hints.models.extend(self.changes.settling().map(str::to_owned));
+            let now = now_ns();
+            let extent = match now >= next_poll {
+                true => {
+                    let unread = std::mem::take(&mut self.unread);
+                    unread.iter().for_each(|name| self.changes.retry(name));
+                    (next_poll, polls) = (now.saturating_add(interval), polls + 1);
+                    let full = polls.is_multiple_of(FULL_LOOK);
+                    if full { Extent::All } else { Extent::Unwatched }
+                }
+                false => Extent::Hinted,
+            };
+            if extent != Extent::Hinted || hints != Hints::default() {
+                for (name, found) in self.files.look(&hints, extent) {
+                    match found {
+                        Look::Files(files) => self.changes.see(&name, Found::Files(files), now),
+                        Look::Absent => self.changes.see(&name, Found::Absent, now),
+                        Look::Failed => self.changes.see_nothing(&name, now),
+                    }
+                }
+            }
+            for (name, action) in self.changes.due(now) {
+                self.begin(name, action, runtime);
+            }
+            self.begin_waiting(runtime);
+        }
+    }
+
+    /// Begins a change. An ensemble is loaded after the models of its steps, if they are to be loaded, too.
+    fn begin(&mut self, name: String, action: Action, runtime: &Handle) {
+        if action == Action::Load && self.waits_for_step(&name) {
+            self.waiting.insert(name);
+            return;
+        }
+        let (control, ended) = (Arc::clone(&self.control), Arc::clone(&self.ended));
+        let wake = Arc::clone(&self.wake);
+        runtime.spawn(async move {
+            let result = match action {
+                Action::Load => control.load_changed(&name).await,
+                Action::Remove => control.remove(&name).await,
+            };
+            drop(control);
+            ended.lock().push(Ended { name, action, result });
+            wake.wake();
+        });
+    }
+
+    fn begin_waiting(&mut self, runtime: &Handle) {
+        for name in std::mem::take(&mut self.waiting) {
+            self.begin(name, Action::Load, runtime);
+        }
+    }
+
+    /// Whether a step of the ensemble `name` is loaded or about to be, and does not wait itself.
+    fn waits_for_step(&self, name: &str) -> bool {
+        // Most changes are of one model: its configuration need not be read here.
+        if !self.changes.others_are_changing(name) {
+            return false;
+        }
+        let steps = self.control.steps_of(name);
+        let changes = |step: &String| {
+            step != name && !self.waiting.contains(step) && self.changes.is_changing(step)
+        };
+        steps.iter().any(changes)
+    }
+
+    /// Failed ensembles are loaded another time when the model of a step was loaded.
+    fn take_ended(&mut self) {
+        let ended = std::mem::take(&mut *self.ended.lock());
+        let mut loaded = BTreeSet::new();
+        for Ended { name, action, result } in ended {
+            self.changes.ended(&name);
+            if let Err(e) = result {
+                if e.is_unread() {
+                    self.unread.insert(name.clone());
+                }
+                self.failed.insert(name);
+                continue;
+            }
+            self.failed.remove(&name);
+            if action == Action::Load {
+                loaded.insert(name);
+            }
+        }
+        for failed in self.failed.iter().filter(|_| !loaded.is_empty()) {
+            if self.control.steps_of(failed).iter().any(|step| loaded.contains(step)) {
+                self.changes.retry(failed);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The files of one model as they were last seen. Another look costs one `stat` for each file and directory: entries of a
+//! directory are read only if its modification time has changed.
+
+use std::fs::{self, Metadata};
+use std::io::Result;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use trtserver_model_store::fingerprint::{Fingerprint, Stamp, relative, walk};
+
+/// A directory whose time is closer to that of the look may change without another time: times have a granularity, and
+/// clocks of file servers differ.
+const TIME_GRANULARITY: Duration = Duration::from_secs(2);
+
+/// The files and directories of one model at the last look, with their fingerprint.
+pub struct Tree {
+    nodes: Vec<Node>,
+    fingerprint: Arc<Fingerprint>,
+    has_links: bool,
+}
+
+struct Node {
+    path: PathBuf,
+    stamp: Stamp,
+    /// Entries of a directory; `None` for a file.
+    entries: Option<Entries>,
+}
+
+/// Shows whether the entries of a directory may have changed.
+#[derive(PartialEq, Eq)]
+struct Entries {
+    modified: (i64, i64),
+    inode: (u64, u64),
+    /// It was changed just before its entries were read.
+    recent: bool,
+}
+
+impl Entries {
+    fn of(metadata: &Metadata, now: SystemTime) -> Option<Self> {
+        let recent = metadata.modified().map_or(true, |at| at + TIME_GRANULARITY > now);
+        metadata.is_dir().then(|| Self {
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            inode: (metadata.dev(), metadata.ino()),
+            recent,
+        })
+    }
+}
+
+impl Tree {
+    /// # Errors
+    /// The metadata of a file or the entries of a directory cannot be read.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let now = SystemTime::now();
+        let (mut nodes, mut has_links) = (Vec::new(), false);
+        walk(dir, |path, metadata, is_link| {
+            has_links |= is_link;
+            let (stamp, entries) = (Stamp::of(metadata), Entries::of(metadata, now));
+            nodes.push(Node { path: path.to_owned(), stamp, entries });
+        })?;
+        let files = nodes.iter().map(|node| (relative(&node.path, dir), node.stamp));
+        let fingerprint = Arc::new(Fingerprint::new(files));
+        Ok(Self { nodes, fingerprint, has_links })
+    }
+
+    pub fn fingerprint(&self) -> &Arc<Fingerprint> {
+        &self.fingerprint
+    }
+
+    /// Whether it has links, whose targets may change without an event in its directories.
+    pub fn has_links(&self) -> bool {
+        self.has_links
+    }
+
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.nodes.iter().filter(|node| node.entries.is_some()).map(|node| node.path.as_path())
+    }
+
+    /// Whether all files and directories are as they were read.
+    pub fn is_current(&self) -> bool {
+        self.nodes.iter().all(|node| {
+            let path = &node.path;
+            let found = fs::metadata(path).or_else(|_| fs::symlink_metadata(path));
+            found.is_ok_and(|now| node.is_same(&now))
+        })
+    }
+}
+
+impl Node {
+    fn is_same(&self, now: &Metadata) -> bool {
+        let entries = match &self.entries {
+            Some(entries) => {
+                let modified = (now.mtime(), now.mtime_nsec());
+                !entries.recent
+                    && entries.modified == modified
+                    && entries.inode == (now.dev(), now.ino())
+            }
+            None => true,
+        };
+        entries && self.stamp == Stamp::of(now)
+    }
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

@@ -1,0 +1,33 @@
+//! For unit tests: versions that are served by a queue.
+
+use super::lifecycle::Version;
+use super::{OpenInstances, OpenVersion};
+use std::sync::Arc;
+use trtserver_proto::v2::ModelConfig;
+use trtserver_request::Signature;
+use trtserver_scheduler::{Queue, Scheduler};
+
+/// An open version whose requests go to `queue`.
+pub fn served_by(
+    queue: Arc<Queue>,
+    config: &Arc<ModelConfig>,
+    signature: &Arc<Signature>,
+    version: &Version,
+    instances: Option<Arc<OpenInstances>>,
+) -> Arc<OpenVersion> {
+    Arc::new(OpenVersion {
+        backend: None,
+        name: config.name.as_str().into(),
+        version: version.number,
+        version_text: version.number.to_string().into(),
+        config: Arc::clone(config),
+        signature: Arc::clone(signature),
+        stats: Arc::clone(&version.stats),
+        scheduler: Scheduler::Queue(queue),
+        usage: version.start_use(),
+        instances,
+        ending: Arc::default(),
+        for_begun_sequences: false,
+        arena: None,
+    })
+}

@@ -1,0 +1,158 @@
+//! Warm-up samples from `model_warmup` of a configuration. Their files are read once per load.
+
+mod data;
+
+use super::load_limits::LoadMemory;
+use crate::instance::warmup::WarmupSample;
+use data::Source;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use trtserver_base::ledger::Holder;
+use trtserver_model_config::ConfigError;
+use trtserver_model_files::FilePlaces;
+use trtserver_proto::v2::{DataType, ModelConfig, ModelWarmup, model_warmup};
+use trtserver_request::signature::dims_match;
+use trtserver_request::{DType, InputTensor, Role, Shape, ShapeText, Signature, TensorSpec};
+
+/// The samples of `config` in order, without those of batch size 0. `places` are those of the model's files; `memory` limits their size.
+pub fn samples(
+    config: &ModelConfig,
+    signature: &Signature,
+    places: &FilePlaces,
+    memory: &mut LoadMemory,
+) -> Result<Arc<[WarmupSample]>, ConfigError> {
+    let mut source = Source::new(places, memory, signature.owner.tag(Holder::WarmUp));
+    let mut samples = Vec::new();
+    for setting in &config.model_warmup {
+        if setting.batch_size == 0 {
+            tracing::debug!(
+                "model '{}': skipping warmup sample '{}', whose batch_size is 0",
+                config.name,
+                setting.name
+            );
+            continue;
+        }
+        samples.push(Sample { setting, signature }.build(&mut source)?);
+    }
+    Ok(samples.into())
+}
+
+/// One entry of `model_warmup`, and the signature it must match.
+struct Sample<'a> {
+    setting: &'a ModelWarmup,
+    signature: &'a Signature,
+}
+
+impl Sample<'_> {
+    fn build(&self, source: &mut Source<'_>) -> Result<WarmupSample, ConfigError> {
+        let ModelWarmup { name, batch_size, count, .. } = self.setting;
+        let max = self.signature.max_batch_size.max(1);
+        if *batch_size > max {
+            return self.refuse(if self.signature.batching() {
+                format!("batch_size {batch_size} exceeds the model's max_batch_size {max}")
+            } else {
+                format!(
+                    "batch_size {batch_size}, but the model does not support batching: expected 1"
+                )
+            });
+        }
+        for input in self.setting.inputs.keys() {
+            if self.specs().all(|(_, spec)| *spec.name != **input) {
+                let names: Vec<&str> = self.specs().map(|(_, spec)| &*spec.name).collect();
+                return self.refuse(format!(
+                    "the model has no input '{input}', its inputs are: {}",
+                    names.join(", ")
+                ));
+            }
+        }
+        source.requests(*batch_size)?;
+        let mut inputs = SmallVec::new();
+        for (index, spec) in self.specs() {
+            let tensor = match self.setting.inputs.get(&*spec.name) {
+                Some(input) => self.sample_tensor(index, spec, input, source)?,
+                None if spec.role != Role::Declared => self.default_tensor(index, spec, source)?,
+                None if spec.optional => continue,
+                None => return self.refuse(format!("input '{}' is missing", spec.name)),
+            };
+            inputs.push(tensor);
+        }
+        let (runs, calls) = ((*count).max(1), *batch_size);
+        Ok(WarmupSample { name: name.as_str().into(), runs, calls, inputs })
+    }
+
+    /// All inputs with their index, including sequence controls and states, without batch inputs, which the host adds to each batch.
+    fn specs(&self) -> impl Iterator<Item = (usize, &TensorSpec)> {
+        let all = self.signature.inputs.iter().chain(&self.signature.hidden).enumerate();
+        all.filter(|(_, spec)| spec.role != Role::Batch)
+    }
+
+    fn sample_tensor(
+        &self,
+        index: usize,
+        spec: &TensorSpec,
+        input: &model_warmup::Input,
+        source: &mut Source<'_>,
+    ) -> Result<InputTensor, ConfigError> {
+        let dtype = DataType::try_from(input.data_type).ok().and_then(DType::from_proto);
+        if dtype != Some(spec.dtype) {
+            return self.refuse(format!(
+                "input '{}' has data_type {}, but the model expects {}",
+                spec.name,
+                input.data_type().as_str_name(),
+                spec.dtype.config_name()
+            ));
+        }
+        if !dims_match(&spec.dims, &input.dims) {
+            return self.refuse(format!(
+                "input '{}' has dims {}, but the model expects {}",
+                spec.name,
+                ShapeText(&input.dims),
+                ShapeText(&spec.dims)
+            ));
+        }
+        let shape = self.shape(spec, &input.dims);
+        let data = source.bytes(spec.dtype, &shape, input.input_data_type.as_ref());
+        let data = data.map_err(|e| ConfigError {
+            message: format!(
+                "{} for input '{}' of warmup sample '{}' for {}",
+                e.message, spec.name, self.setting.name, self.signature.model
+            ),
+            ..e
+        })?;
+        Ok(InputTensor { index, dtype: spec.dtype, shape, data: data.into() })
+    }
+
+    /// An input that the host adds and the sample leaves out: the initial state, or a control input of zeros.
+    fn default_tensor(
+        &self,
+        index: usize,
+        spec: &TensorSpec,
+        source: &mut Source<'_>,
+    ) -> Result<InputTensor, ConfigError> {
+        let dtype = spec.dtype;
+        if let Some(state) = self.signature.states.iter().find(|s| s.input == index) {
+            let (shape, data) = (state.initial.shape.clone(), state.initial.data.clone());
+            return Ok(InputTensor { index, dtype, shape, data });
+        }
+        // A control input has one value, so a variable dimension is 1.
+        let dims: Shape = spec.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
+        let shape = self.shape(spec, &dims);
+        let data = source.zeros(dtype, &shape)?.into();
+        Ok(InputTensor { index, dtype, shape, data })
+    }
+
+    /// Shape of a batch of one, with the batch dimension if the input has one.
+    fn shape(&self, spec: &TensorSpec, dims: &[i64]) -> Shape {
+        let batch = (self.signature.batching() && !spec.shape_tensor).then_some(1);
+        batch.into_iter().chain(dims.iter().copied()).collect()
+    }
+
+    fn refuse<T>(&self, why: String) -> Result<T, ConfigError> {
+        let (model, sample) = (&self.signature.model, &self.setting.name);
+        Err(ConfigError::invalid(format!("model '{model}', warmup sample '{sample}': {why}")))
+    }
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

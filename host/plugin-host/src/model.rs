@@ -1,0 +1,288 @@
+//! An open model version and its instances, local or isolated.
+
+use super::backend::Backend;
+use super::batch::cancel_notifier::CancelNotifier;
+use super::batch::frame::FrameHold;
+use super::batch::gpu::GpuInstance;
+use super::crash_report::{self, Subject};
+use super::descriptors::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
+use super::host_api::scope::Scope;
+use super::isolation::{self, Isolation};
+use super::library::table;
+use crate::child_processes::{IsolatedInstance, IsolatedModel};
+use crate::health::Health;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use trtserver_base::arena::Arena;
+use trtserver_base::cancel_flag::CancelFlag;
+use trtserver_base::error::Result;
+use trtserver_plugin_api::abi::backend::BackendTable;
+use trtserver_plugin_api::abi::descriptors::backend_flags;
+use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
+
+/// Number of open model versions; shutdown waits until it is zero.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a model while it is open.
+struct Live;
+
+impl Live {
+    fn new() -> Self {
+        LIVE.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+pub fn live_models() -> usize {
+    LIVE.load(Ordering::Acquire)
+}
+
+/// An open model version; closes with its last user.
+pub struct Model {
+    placement: Placement,
+    pub backend: Arc<Backend>,
+    /// Declared last: the backend, if this was its last model, is closed before shutdown may go on.
+    _live: Live,
+}
+
+/// Where a model runs.
+enum Placement {
+    Local {
+        table: &'static BackendTable,
+        handle: *mut ModelHandle,
+        subject: Subject,
+        health: Arc<Health>,
+        hold: Box<ModelHold>,
+    },
+    Isolated(Arc<dyn IsolatedModel>),
+}
+
+// SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
+unsafe impl Send for Model {}
+// SAFETY: the interface lets all instance threads use one open model at the same time.
+unsafe impl Sync for Model {}
+
+impl Model {
+    /// Opens one version of a model, local or isolated. `cancel` breaks off the opening of an isolated one and of its
+    /// instances.
+    pub fn open(
+        backend: &Arc<Backend>,
+        facts: &ModelFacts<'_>,
+        cancel: &CancelFlag,
+    ) -> Result<Arc<Self>> {
+        match isolation::of_model(facts.config, backend.isolation)? {
+            Isolation::Process => {
+                let remote = backend.child_processes()?.open_model(backend, facts, cancel)?;
+                Ok(Self::new(backend, Placement::Isolated(remote)))
+            }
+            Isolation::None => Self::open_locally(backend, facts, cancel),
+        }
+    }
+
+    /// As [`Model::open`], always in this process. A backend that reports its progress learns of `cancel`.
+    pub fn open_locally(
+        backend: &Arc<Backend>,
+        facts: &ModelFacts<'_>,
+        cancel: &CancelFlag,
+    ) -> Result<Arc<Self>> {
+        let opened = backend.opened()?;
+        let hold = Box::new(ModelHold::new(facts, &backend.settings, false));
+        hold.scope.belongs_to(cancel);
+        let (table, mut handle) = (opened.table, null_mut());
+        let subject = Subject::new(format!(
+            "model '{}' version {}, {}",
+            facts.name,
+            facts.version,
+            backend.subject.text()
+        ));
+        let entered = subject.enter(&crash_report::MODEL_OPEN);
+        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
+        let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
+        drop(entered);
+        backend.check(error, "model_open", facts.name)?;
+        let health = Arc::default();
+        Ok(Self::new(backend, Placement::Local { table, handle, subject, health, hold }))
+    }
+
+    fn new(backend: &Arc<Backend>, placement: Placement) -> Arc<Self> {
+        Arc::new(Self { placement, backend: Arc::clone(backend), _live: Live::new() })
+    }
+
+    pub fn is_isolated(&self) -> bool {
+        matches!(self.placement, Placement::Isolated(_))
+    }
+
+    /// The arena for inputs of an isolated model: network threads receive tensors there, which saves a copy.
+    pub fn arena(&self) -> Option<Arc<Arena>> {
+        match &self.placement {
+            Placement::Local { .. } => None,
+            Placement::Isolated(remote) => Some(remote.input_arena()),
+        }
+    }
+
+    /// The load has ended: the process of an isolated model serves at `nice` from now on.
+    pub fn end_low_priority(&self, nice: i32) {
+        if let Placement::Isolated(remote) = &self.placement {
+            remote.end_low_priority(nice);
+        }
+    }
+
+    /// Whether the model serves.
+    pub fn health(&self) -> Arc<Health> {
+        match &self.placement {
+            Placement::Local { health, .. } => Arc::clone(health),
+            Placement::Isolated(remote) => remote.health(),
+        }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        if let Placement::Local { table, handle, subject, hold, .. } = &self.placement {
+            hold.scope.nested.close();
+            let _entered = subject.enter(&crash_report::MODEL_CLOSE);
+            // SAFETY: every instance holds the model, so none is left.
+            unsafe { (table.model_close)(*handle) };
+        }
+    }
+}
+
+/// An open instance. It stays on the thread that opened it, unless it becomes [`AnyThread`].
+pub enum Instance {
+    Local(LocalInstance),
+    Isolated(Box<dyn IsolatedInstance>),
+}
+
+impl Instance {
+    /// Opens an instance on this thread, or in the child process.
+    pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
+        match &model.placement {
+            Placement::Local { table, handle, subject, hold, .. } => {
+                let parent = (*handle, &*hold.scope);
+                LocalInstance::open(model, table, parent, subject, facts).map(Self::Local)
+            }
+            Placement::Isolated(remote) => {
+                Arc::clone(remote).open_instance(facts).map(Self::Isolated)
+            }
+        }
+    }
+}
+
+/// An instance of a backend that declares `ANY_THREAD`, or an isolated one.
+pub struct AnyThread(Instance);
+
+// SAFETY: `ANY_THREAD` allows executing the instance on any thread, one at a time, which is all that `AnyThread` offers.
+// The interface requires closing on the opening thread: the owner of an `AnyThread` must drop it there. An isolated instance
+// executes on a thread of the child.
+unsafe impl Send for AnyThread {}
+
+impl AnyThread {
+    /// Wraps an instance that any thread may execute; else returns it.
+    pub fn new(instance: Instance) -> std::result::Result<Self, Box<Instance>> {
+        match &instance {
+            Instance::Local(here)
+                if here.model.backend.facts.flags & backend_flags::ANY_THREAD != 0 =>
+            {
+                Ok(Self(instance))
+            }
+            Instance::Isolated(_) => Ok(Self(instance)),
+            Instance::Local(_) => Err(Box::new(instance)),
+        }
+    }
+
+    pub fn get_mut(&mut self) -> &mut Instance {
+        &mut self.0
+    }
+
+    /// The instance, if it is isolated: its methods with a shared reference may be called on any thread.
+    pub fn isolated(&self) -> Option<&dyn IsolatedInstance> {
+        match &self.0 {
+            Instance::Isolated(remote) => Some(&**remote),
+            Instance::Local(_) => None,
+        }
+    }
+}
+
+/// An instance in this process.
+pub struct LocalInstance {
+    table: &'static BackendTable,
+    handle: *mut InstanceHandle,
+    /// Description of the instance for crash reports.
+    subject: Arc<Subject>,
+    /// If the backend has a `cancel` entry.
+    cancel_notifier: Option<Arc<CancelNotifier>>,
+    model: Arc<Model>,
+    gpu: Option<Arc<GpuInstance>>,
+    hold: InstanceHold,
+}
+
+impl LocalInstance {
+    fn open(
+        model: &Arc<Model>,
+        table: &'static BackendTable,
+        (parent, scope): (*mut ModelHandle, &Scope),
+        of: &Subject,
+        facts: &InstanceFacts<'_>,
+    ) -> Result<Self> {
+        let backend = &model.backend;
+        let parallel = backend.facts.flags & backend_flags::PARALLEL_OPEN != 0;
+        let _one = (!parallel).then(|| backend.opening.lock());
+        let hold = InstanceHold::new(facts, scope);
+        let mut handle = null_mut();
+        let text = format!("instance '{}' of {}", facts.name, of.text());
+        let subject = Arc::new(Subject::new(text));
+        let entered = subject.enter(&crash_report::INSTANCE_OPEN);
+        // SAFETY: the descriptor lives until `instance_close`, in the instance.
+        let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
+        drop(entered);
+        backend.check(error, "instance_open", facts.name)?;
+        let notifier = |cancel| CancelNotifier::new(cancel, handle, &subject);
+        let cancel_notifier = table::cancel(table).map(|e| notifier(e.cancel));
+        let takes_inputs = backend.facts.takes_gpu_memory();
+        let own_stream = backend.facts.flags & backend_flags::OWN_STREAM != 0;
+        let gpu = |streams| GpuInstance::new(Arc::clone(streams), takes_inputs, own_stream);
+        let gpu = facts.streams.gpu().map(gpu);
+        let model = Arc::clone(model);
+        Ok(Self { table, handle, subject, cancel_notifier, model, gpu, hold })
+    }
+
+    /// The GPU that it executes on.
+    pub fn gpu(&self) -> Option<&Arc<GpuInstance>> {
+        self.gpu.as_ref()
+    }
+
+    /// Executes the batch in `hold`. After an error no request was accepted.
+    pub fn execute(&mut self, hold: &FrameHold) -> Result<()> {
+        if let Some(cancel_notifier) = &self.cancel_notifier {
+            hold.frame().requests.watch(&cancel_notifier.observer());
+        }
+        let entered = self.subject.enter(&crash_report::EXECUTE);
+        // SAFETY: the hold keeps the batch; one call at a time by `&mut self`.
+        let error = hold.enter(|batch| unsafe { (self.table.execute)(self.handle, batch) });
+        drop(entered);
+        self.model.backend.check(error, "execute", "")
+    }
+
+    pub fn backend(&self) -> &Backend {
+        &self.model.backend
+    }
+}
+
+impl Drop for LocalInstance {
+    fn drop(&mut self) {
+        if let Some(cancel_notifier) = &self.cancel_notifier {
+            cancel_notifier.close();
+        }
+        self.hold.scope.nested.close();
+        let _entered = self.subject.enter(&crash_report::INSTANCE_CLOSE);
+        // SAFETY: on the instance's thread, with nothing executing.
+        unsafe { (self.table.instance_close)(self.handle) };
+    }
+}

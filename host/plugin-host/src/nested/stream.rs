@@ -1,0 +1,83 @@
+//! Limit of the responses of a nested request to a decoupled model that its handler has not received: the model waits above it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use trtserver_base::error::{Code, Error, Result};
+use trtserver_base::sync::{Condvar, Mutex};
+use trtserver_request::unread::{Backlog, UnreadAccount};
+use trtserver_request::{CancelToken, StreamLimit, Unread};
+
+/// Bytes that may wait for a handler.
+const LIMIT: u64 = 8 << 20;
+
+/// A handler that receives nothing for so long ends the request.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often a waiting backend looks for a cancellation.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Numbers of nested streams; those of clients count up from 1.
+static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+
+pub struct NestedStream {
+    number: u64,
+    unread: Mutex<Backlog>,
+    received: Condvar,
+}
+
+impl NestedStream {
+    pub fn new() -> Arc<Self> {
+        let unread = Mutex::new(Backlog { bytes: 0, responses: 0, limit: LIMIT });
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { number, unread, received: Condvar::new() })
+    }
+}
+
+impl StreamLimit for NestedStream {
+    fn admit(self: Arc<Self>, bytes: usize, wait: bool, cancel: &CancelToken) -> Result<Unread> {
+        let began = Instant::now();
+        let mut unread = self.unread.lock();
+        while unread.bytes >= unread.limit {
+            if cancel.is_cancelled() {
+                return Err(Error::new(Code::Cancelled, "request was cancelled"));
+            }
+            if !wait || began.elapsed() >= TIMEOUT {
+                return Err(Error::new(
+                    Code::ResourceExhausted,
+                    format!(
+                        "{} bytes of this nested request were not received by its handler, the limit is {LIMIT} bytes",
+                        unread.bytes
+                    ),
+                ));
+            }
+            unread = self.received.wait_timeout(unread, LOOK).0;
+        }
+        unread.bytes += bytes as u64;
+        unread.responses += 1;
+        drop(unread);
+        Ok(Unread::new(self, bytes))
+    }
+
+    fn backlog(&self) -> Backlog {
+        *self.unread.lock()
+    }
+
+    fn stream(&self) -> u64 {
+        self.number
+    }
+
+    fn timeout(&self) -> Duration {
+        TIMEOUT
+    }
+}
+
+impl UnreadAccount for NestedStream {
+    fn release(&self, bytes: usize, _delivered: bool) {
+        let mut unread = self.unread.lock();
+        unread.bytes = unread.bytes.saturating_sub(bytes as u64);
+        unread.responses = unread.responses.saturating_sub(1);
+        drop(unread);
+        self.received.notify_all();
+    }
+}

@@ -1,0 +1,313 @@
+//! Host memory for tensors: 64-byte aligned buffers that become `Bytes` without a copy (zero-copy).
+
+use super::pages::Pages;
+use super::pool;
+use bytes::Bytes;
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+use trtserver_base::arena::{Arena, Block};
+use trtserver_base::budget::{Exhausted, Reservation, model_memory, out_of_memory, request_memory};
+use trtserver_base::error::Error;
+use trtserver_base::ledger::MemoryTag;
+use trtserver_base::reclaim;
+
+/// Alignment of every buffer: a cache line, and the widest vector loads of current CPUs.
+pub const ALIGN: usize = 64;
+
+/// An owned block of bytes, aligned to [`ALIGN`].
+pub struct AlignedBuf {
+    ptr: NonNull<u8>,
+    len: usize,
+    origin: Origin,
+}
+
+/// Why a buffer was not allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocError {
+    /// The memory budget cannot provide the bytes.
+    Budget(Exhausted),
+    /// The system has no memory for this many bytes.
+    System(usize),
+}
+
+impl AllocError {
+    /// The error that the client sees; `what` needed the memory. Counts the refusal.
+    pub fn refuse(self, what: &str) -> Error {
+        match self {
+            Self::Budget(exhausted) => exhausted.refuse(),
+            Self::System(bytes) => out_of_memory(what, bytes),
+        }
+    }
+}
+
+/// Where the memory came from and is returned to.
+enum Origin {
+    /// Length 0: no memory.
+    Empty,
+    /// The allocator; the layout includes padding for the alignment.
+    Heap(NonNull<u8>, Layout, MemoryTag),
+    /// The pool of large blocks.
+    Pool(Pages, Reservation),
+    /// Memory shared with another process.
+    Arena(#[allow(dead_code, reason = "returns the block when dropped")] Block),
+}
+
+/// Set in the child process of an isolated model: every buffer lies in this arena, so that the host can read it.
+static PROCESS_ARENA: OnceLock<Arc<Arena>> = OnceLock::new();
+
+/// Allocates all buffers of this process from `arena` from now on. A process has one arena: later calls are ignored.
+pub fn use_arena(arena: Arc<Arena>) {
+    let _ = PROCESS_ARENA.set(arena);
+}
+
+/// [`use_arena`] was called.
+pub fn uses_arena() -> bool {
+    PROCESS_ARENA.get().is_some()
+}
+
+// SAFETY: an `AlignedBuf` owns its memory exclusively, like a `Vec<u8>`.
+unsafe impl Send for AlignedBuf {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for AlignedBuf {}
+
+impl AlignedBuf {
+    /// A zeroed buffer of `len` bytes that is not drawn from the memory budget, for memory that does not belong to a request;
+    /// `None` if out of memory.
+    pub fn try_new(len: usize, tag: impl Into<MemoryTag>) -> Option<Self> {
+        let tag = tag.into();
+        Self::allocate(PROCESS_ARENA.get(), len, true, tag, |len| Self::of_model(len, tag))
+    }
+
+    /// Enters a block that no request pays for.
+    fn of_model(len: usize, tag: MemoryTag) -> Reservation {
+        let mut reservation = model_memory().empty(tag);
+        let entered = reservation.try_grow(len);
+        debug_assert!(entered.is_ok(), "this budget has no limit");
+        reservation
+    }
+
+    /// A zeroed buffer of `len` bytes. Zeroed because a backend that writes too little must not expose data of another
+    /// request.
+    ///
+    /// # Errors
+    /// The memory budget is exhausted, or the system's memory.
+    pub fn zeroed(len: usize, tag: impl Into<MemoryTag>) -> Result<Self, AllocError> {
+        Self::charged(PROCESS_ARENA.get(), len, true, tag)
+    }
+
+    /// A buffer of `len` bytes that may hold data of other requests: only what was written to it may be read.
+    ///
+    /// # Errors
+    /// The errors of [`AlignedBuf::zeroed`].
+    pub fn unwritten(len: usize, tag: impl Into<MemoryTag>) -> Result<Self, AllocError> {
+        // Small heap blocks would be uninitialised, which `as_ref` must not expose.
+        Self::charged(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, tag)
+    }
+
+    /// A buffer of `len` bytes for received data, in `arena` if given and not exhausted; unwritten as that of
+    /// [`AlignedBuf::unwritten`]. The caller lets [`AlignedBuf::reservation`] grow while data arrives. `None` if out of
+    /// memory.
+    pub fn try_for_input(
+        arena: Option<&Arc<Arena>>,
+        len: usize,
+        tag: impl Into<MemoryTag>,
+    ) -> Option<Self> {
+        let tag = tag.into();
+        let unpaid = |_| request_memory().empty(tag);
+        arena
+            .and_then(|arena| Self::shared(arena, len))
+            .or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, tag, unpaid))
+    }
+
+    /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client chooses.
+    pub fn copy_of(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
+        let tag = tag.into();
+        sum(parts)
+            .and_then(|len| {
+                let paid = |len| Self::of_model(len, tag);
+                Self::allocate(PROCESS_ARENA.get(), len, false, tag, paid)
+            })
+            .unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
+            .filled(parts)
+    }
+
+    /// A copy of `parts`, one after another, in `arena` if given and not exhausted.
+    ///
+    /// # Errors
+    /// The errors of [`AlignedBuf::zeroed`].
+    pub fn try_copy(
+        arena: Option<&Arc<Arena>>,
+        parts: &[&[u8]],
+        tag: impl Into<MemoryTag>,
+    ) -> Result<Self, AllocError> {
+        let len = sum(parts).ok_or(AllocError::System(usize::MAX))?;
+        let block = match arena.and_then(|arena| Self::shared(arena, len)) {
+            Some(block) => block,
+            None => Self::charged(PROCESS_ARENA.get(), len, false, tag)?,
+        };
+        Ok(block.filled(parts))
+    }
+
+    /// What pays for the buffer: `None` if it is small, or lies in an arena, whose size is limited.
+    pub fn reservation(&mut self) -> Option<&mut Reservation> {
+        match &mut self.origin {
+            Origin::Pool(_, reservation) => Some(reservation),
+            Origin::Empty | Origin::Heap(..) | Origin::Arena(_) => None,
+        }
+    }
+
+    /// Changes the length of a block of the pool to `len` bytes, without a copy; what is added may hold data of other requests.
+    /// False if the block is not of the pool (shorter than [`pool::MIN_SIZE`]), or the system has no memory.
+    pub fn resize(&mut self, len: usize) -> bool {
+        let Origin::Pool(pages, _) = &mut self.origin else { return false };
+        if len < pool::MIN_SIZE || !pool::resize(pages, len) {
+            return false;
+        }
+        pages.claim(len, false);
+        (self.ptr, self.len) = (pages.ptr(), len);
+        true
+    }
+
+    /// A buffer in `arena`, with the content of its last user; `None` if the arena is exhausted.
+    fn shared(arena: &Arc<Arena>, len: usize) -> Option<Self> {
+        let tag = MemoryTag::default();
+        Self::allocate(Some(arena), len, false, tag, |_| request_memory().empty(tag))
+    }
+
+    /// Frees the block without keeping it in the pool, for memory that no further request is expected to need soon.
+    pub fn discard(mut self) {
+        if let Origin::Pool(pages, paid) = std::mem::replace(&mut self.origin, Origin::Empty) {
+            reclaim::later((pages, paid));
+        }
+    }
+
+    /// Draws large blocks from the memory budget before they are allocated.
+    fn charged(
+        arena: Option<&Arc<Arena>>,
+        len: usize,
+        zeroed: bool,
+        tag: impl Into<MemoryTag>,
+    ) -> Result<Self, AllocError> {
+        let tag = tag.into();
+        let mut reservation = request_memory().empty(tag);
+        if arena.is_none() && len >= pool::MIN_SIZE {
+            reservation.try_grow(len).map_err(AllocError::Budget)?;
+        }
+        Self::allocate(arena, len, zeroed, tag, |_| reservation).ok_or(AllocError::System(len))
+    }
+
+    /// Fills the buffer with `parts`, whose lengths sum up to its length.
+    fn filled(self, parts: &[&[u8]]) -> Self {
+        let mut at = 0;
+        for part in parts {
+            // SAFETY: `at + part.len()` never exceeds the buffer's length, the sum of all parts; a fresh buffer does not
+            // overlap them; every byte is written before it is read.
+            unsafe {
+                let to = self.ptr.as_ptr().add(at);
+                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
+            }
+            at += part.len();
+        }
+        self
+    }
+
+    /// Over-allocates and aligns within the block: cheaper than asking the allocator for an aligned one.
+    ///
+    /// Unless `zeroed`, heap memory is uninitialised, and memory of the pool or the arena holds its last user's data: the
+    /// caller must write all of it, or expose only what it wrote. `reservation` is called for a block of the pool; one of the heap is
+    /// entered under `tag`, except memory of requests, which a report adds up from the requests themselves.
+    fn allocate(
+        arena: Option<&Arc<Arena>>,
+        len: usize,
+        zeroed: bool,
+        tag: MemoryTag,
+        reservation: impl FnOnce(usize) -> Reservation,
+    ) -> Option<Self> {
+        if len == 0 {
+            let ptr = NonNull::<Aligned>::dangling().cast();
+            return Some(Self { ptr, len, origin: Origin::Empty });
+        }
+        if let Some(arena) = arena {
+            let block = arena.alloc(len, zeroed)?;
+            return Some(Self { ptr: block.ptr(), len, origin: Origin::Arena(block) });
+        }
+        if len >= pool::MIN_SIZE {
+            let mut pages = pool::take(len)?;
+            pages.claim(len, zeroed);
+            let (ptr, origin) = (pages.ptr(), Origin::Pool(pages, reservation(len)));
+            return Some(Self { ptr, len, origin });
+        }
+        let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
+        // SAFETY: the layout's size is not zero. Callers that pass `zeroed: false` write every byte first.
+        let base = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+        let base = NonNull::new(base)?;
+        let skip = base.as_ptr().align_offset(ALIGN);
+        // SAFETY: at most `ALIGN - 1` bytes on, inside the block.
+        let ptr = unsafe { base.add(skip) };
+        if !tag.holder.is_request() {
+            tag.add_small(len);
+        }
+        Some(Self { ptr, len, origin: Origin::Heap(base, layout, tag) })
+    }
+
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Hands the block over as reference-counted bytes, without a copy.
+    pub fn into_bytes(self) -> Bytes {
+        if self.len == 0 { Bytes::new() } else { Bytes::from_owner(self) }
+    }
+}
+
+impl AsRef<[u8]> for AlignedBuf {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: `ptr` is valid for `len` initialised bytes (dangling and aligned when `len` is 0).
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl AsMut<[u8]> for AlignedBuf {
+    fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `ptr` is valid for `len` initialised bytes, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.origin, Origin::Empty) {
+            Origin::Heap(base, layout, tag) => {
+                if !tag.holder.is_request() {
+                    tag.remove_small(self.len);
+                }
+                // SAFETY: the block came from the allocator with this very layout.
+                unsafe { dealloc(base.as_ptr(), layout) }
+            }
+            Origin::Pool(pages, reservation) => pool::put(pages, reservation),
+            Origin::Empty | Origin::Arena(_) => {}
+        }
+    }
+}
+
+/// Bytes of all parts; `None` beyond the address space, since parts may overlap.
+fn sum(parts: &[&[u8]]) -> Option<usize> {
+    parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len()))
+}
+
+/// Gives dangling pointers of empty buffers the alignment.
+#[repr(align(64))]
+struct Aligned;
+
+#[cfg(test)]
+#[path = "buffer_tests.rs"]
+mod tests;

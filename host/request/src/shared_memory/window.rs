@@ -1,0 +1,113 @@
+//! A mapped part of a shared-memory object.
+
+use super::guard::{self, Full, WINDOWS};
+use super::limits::Limits;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::param::page_size;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
+use trtserver_base::ledger::{Holder, MemoryTag};
+use trtserver_base::reclaim;
+
+/// A part of a file, mapped shared for reading and writing, and guarded against missing pages.
+pub struct Window {
+    /// `None` while it is dropped.
+    pages: Option<Pages>,
+    ptr: NonNull<u8>,
+    slot: u32,
+}
+
+// SAFETY: a mapping may be used by any thread; it gives out addresses only.
+unsafe impl Send for Window {}
+// SAFETY: a shared window gives out addresses only; code that follows one synchronises the access.
+unsafe impl Sync for Window {}
+
+/// Mapped pages in the table of the guard.
+struct Pages {
+    start: NonNull<u8>,
+    len: usize,
+    slot: u32,
+}
+
+// SAFETY: a mapping may be unmapped by any thread, and only the owner of the pages does so.
+unsafe impl Send for Pages {}
+
+/// Why a part of a file cannot be mapped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MapError {
+    System(rustix::io::Errno),
+    Full(Full),
+}
+
+impl Window {
+    /// Maps `len` bytes at `offset`, which are in the file. Neither needs to be a multiple of a page.
+    ///
+    /// # Errors
+    /// The system refuses, or a limit of this process is reached.
+    pub fn map(file: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Self, MapError> {
+        guard::install();
+        let first = (offset % page_size() as u64) as usize;
+        let mapped = first.checked_add(len).ok_or(MapError::System(rustix::io::Errno::NOMEM))?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, placed by the system.
+        let start = unsafe {
+            mmap(null_mut(), mapped, access, MapFlags::SHARED, file, offset - first as u64)
+        };
+        let start = start.map_err(MapError::System)?.expose_provenance();
+        let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(start)) else {
+            return Err(MapError::System(rustix::io::Errno::NOMEM));
+        };
+        match WINDOWS.insert(start, mapped, Limits::of_process()) {
+            Ok(slot) => {
+                MemoryTag::from(Holder::ClientSharedMemory).add(mapped);
+                Ok(Self {
+                    // SAFETY: in the first page.
+                    ptr: unsafe { start.add(first) },
+                    pages: Some(Pages { start, len: mapped, slot }),
+                    slot,
+                })
+            }
+            Err(full) => {
+                unmap(start, mapped);
+                Err(MapError::Full(full))
+            }
+        }
+    }
+
+    /// Address of the first byte.
+    pub fn ptr(&self) -> NonNull<u8> {
+        self.ptr
+    }
+
+    /// Whether pages were missing when the memory was accessed. They are zero since then, and private to this process.
+    pub fn is_faulted(&self) -> bool {
+        WINDOWS.is_faulted(self.slot)
+    }
+
+    pub fn set_faulted(&self) {
+        WINDOWS.set_faulted(self.slot);
+    }
+}
+
+/// The last user of a region may be a network thread, which unmaps no large memory.
+impl Drop for Window {
+    fn drop(&mut self) {
+        match self.pages.take() {
+            Some(pages) if pages.len >= reclaim::MIN_SIZE => reclaim::later(pages),
+            pages => drop(pages),
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        MemoryTag::from(Holder::ClientSharedMemory).remove(self.len);
+        WINDOWS.remove(self.slot);
+        unmap(self.start, self.len);
+    }
+}
+
+fn unmap(start: NonNull<u8>, len: usize) {
+    // SAFETY: mapped by `Window::map`; what points into it holds the window.
+    let _ = unsafe { munmap(start.as_ptr().cast(), len) };
+}

@@ -1,0 +1,137 @@
+//! Unit tests of `close_rule.rs`: tables of queued requests, the current time and the verdict.
+
+use super::*;
+
+const DELAY: u64 = 100;
+
+/// Requests as (rows, shape, enqueued).
+fn verdict(rule: &CloseRule, waiting: &[(u32, u8, u64)], now: u64) -> Verdict {
+    let mut pending = PendingBatch::default();
+    for &(rows, shape, enqueued) in waiting {
+        let joins = || shape == waiting[0].1;
+        if !pending.wants_more(rule, now, false) || !pending.offer(rule, rows, enqueued, joins) {
+            break;
+        }
+    }
+    pending.verdict(rule, now)
+}
+
+fn rule(max_rows: u32, preferred: &[u32], delay_ns: u64) -> CloseRule {
+    CloseRule::new(&Batching { max_rows, preferred: preferred.to_vec(), delay_ns })
+}
+
+/// Requests of one shape, all enqueued at 0.
+fn rows(rows: &[u32]) -> Vec<(u32, u8, u64)> {
+    rows.iter().map(|&rows| (rows, 0, 0)).collect()
+}
+
+#[test]
+fn max_and_preferred_sizes_close_a_batch() {
+    use CloseReason::*;
+    let take = |count, closed| Verdict::Take(count, closed);
+    let wait = Verdict::Wait(Some(DELAY));
+    type Case<'a> = (&'a str, u32, &'a [u32], &'a [u32], Verdict);
+    #[rustfmt::skip]
+    let table: &[Case] = &[
+        ("nothing waits", 8, &[4], &[], Verdict::Wait(None)),
+        ("too few", 8, &[4], &[1, 2], wait),
+        ("a preferred size", 8, &[4], &[1, 3], take(2, Preferred)),
+        ("the larger one wins", 8, &[2, 4], &[1, 1, 1, 1, 1], take(4, Preferred)),
+        (
+            "the smaller one rather than waiting for the larger",
+            8,
+            &[2, 8],
+            &[1, 1, 1],
+            take(2, Preferred),
+        ),
+        ("the next would exceed the largest preferred size", 8, &[4], &[3, 2, 1], take(1, Full)),
+        ("not when it reaches a preferred size", 8, &[2, 4], &[2, 3], take(1, Preferred)),
+        ("the next would exceed the maximum", 4, &[4], &[3, 2], take(1, Full)),
+        ("first alone, exactly the largest preferred size", 8, &[4], &[4, 1], take(1, Alone)),
+        ("first alone, beyond the largest preferred size", 8, &[4], &[6], take(1, Alone)),
+        ("and with more behind it", 8, &[4], &[6, 1, 1], take(1, Alone)),
+        ("first alone, beyond the maximum", 4, &[], &[9, 1], take(1, Alone)),
+        ("no preferred sizes: as many as fit", 4, &[], &[1, 2, 1, 1], take(3, Full)),
+        ("no preferred sizes: too few", 4, &[], &[1, 2], wait),
+        ("preferred sizes beyond the maximum are none", 4, &[6, 0], &[1, 3], take(2, Full)),
+        ("in any order, twice", 8, &[4, 2, 4], &[2, 2], take(2, Preferred)),
+        ("a maximum of 1", 1, &[], &[1, 1], take(1, Alone)),
+    ];
+    for &(name, max_rows, preferred, waiting, expected) in table {
+        assert_eq!(
+            verdict(&rule(max_rows, preferred, DELAY), &rows(waiting), 50),
+            expected,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn delay_of_the_oldest_request_closes_a_batch() {
+    use CloseReason::*;
+    type Case<'a> = (&'a str, &'a [u32], &'a [u32], u64, Verdict);
+    #[rustfmt::skip]
+    let table: &[Case] = &[
+        ("a moment before", &[4], &[1, 2], 99, Verdict::Wait(Some(100))),
+        ("everything goes", &[4], &[1, 2], 100, Verdict::Take(2, Delay)),
+        ("not only the preferred size", &[2], &[1, 1, 1], 100, Verdict::Take(3, Delay)),
+        ("as far as it fits", &[2], &[1, 1, 5, 2], 100, Verdict::Take(3, Full)),
+        ("a full one is full", &[2], &[1, 1, 6], 100, Verdict::Take(3, Full)),
+        ("alone stays alone", &[2], &[3], 100, Verdict::Take(1, Alone)),
+    ];
+    for &(name, preferred, waiting, now, expected) in table {
+        assert_eq!(verdict(&rule(8, preferred, DELAY), &rows(waiting), now), expected, "{name}");
+    }
+    let none = rule(8, &[4], 0);
+    assert_eq!(verdict(&none, &rows(&[1, 2]), 0), Verdict::Take(2, Delay), "no delay");
+    assert_eq!(verdict(&none, &rows(&[2, 2, 1]), 9), Verdict::Take(2, Preferred), "but preferred");
+    let mut hurried = rule(8, &[4], DELAY);
+    hurried.disable_delay();
+    assert_eq!(verdict(&hurried, &rows(&[1]), 0), Verdict::Take(1, Delay));
+    let endless = rule(8, &[4], u64::MAX);
+    assert_eq!(verdict(&endless, &[(1, 0, 7)], 8), Verdict::Wait(Some(u64::MAX)));
+}
+
+/// Known behaviour of TRTIS (docs/protocol/v1.md §14): the delay of the oldest request counts,
+/// wherever it is queued.
+#[test]
+fn delay_counts_for_an_oldest_request_behind_younger_ones() {
+    let waiting = [(1, 0, 60), (1, 0, 10), (1, 0, 30)];
+    assert_eq!(verdict(&rule(8, &[4], DELAY), &waiting, 109), Verdict::Wait(Some(110)));
+    assert_eq!(verdict(&rule(8, &[4], DELAY), &waiting, 110), Verdict::Take(3, CloseReason::Delay));
+    // The oldest request is behind the preferred size. Its delay has passed all the same.
+    assert_eq!(verdict(&rule(8, &[1], DELAY), &waiting, 109), Verdict::Take(1, CloseReason::Alone));
+    assert_eq!(verdict(&rule(8, &[1], DELAY), &waiting, 110), Verdict::Take(3, CloseReason::Delay));
+}
+
+/// Known behaviour of Triton (docs/protocol/v2.md §8): a shape mismatch closes the batch at once,
+/// and requests behind the mismatch are not scanned.
+#[test]
+fn different_shape_closes_the_batch() {
+    use CloseReason::*;
+    let rule = rule(8, &[4], DELAY);
+    let at = |now, waiting: &[(u32, u8, u64)]| verdict(&rule, waiting, now);
+    assert_eq!(at(1, &[(1, 0, 0), (1, 1, 0), (3, 0, 0)]), Verdict::Take(1, Shape));
+    assert_eq!(at(1, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), Verdict::Take(2, Preferred));
+    assert_eq!(at(100, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), Verdict::Take(2, Shape));
+    // Both reasons hold: the preferred size applies before the delay has passed, the shape after it.
+    assert_eq!(at(1, &[(3, 0, 0), (2, 1, 0)]), Verdict::Take(1, Full));
+    assert_eq!(at(100, &[(3, 0, 0), (2, 1, 0)]), Verdict::Take(1, Shape));
+}
+
+/// For requests in order of age a scan ends at the largest preferred size until the delay has passed.
+#[test]
+fn scan_ends_where_the_verdict_is_known() {
+    let rule = rule(1000, &[4], DELAY);
+    let mut pending = PendingBatch::default();
+    let mut offered = 0;
+    while pending.wants_more(&rule, 50, true) {
+        assert!(pending.offer(&rule, 1, 0, || true));
+        offered += 1;
+    }
+    assert_eq!(
+        (offered, pending.verdict(&rule, 50)),
+        (4, Verdict::Take(4, CloseReason::Preferred))
+    );
+    assert!(pending.wants_more(&rule, 50, false) && pending.wants_more(&rule, 100, true));
+}

@@ -1,0 +1,43 @@
+//! The strategy of a sequence batcher: direct or oldest.
+
+use super::direct::DirectStrategy;
+use super::live::{LiveSequences, SequenceKey};
+use super::oldest::OldestStrategy;
+use super::slots::Slot;
+use crate::batcher::{BatchDecision, Batchable};
+
+/// Knows which sequences have a request to execute, and chooses the sequences of the next batch.
+pub(super) enum StrategyState {
+    Direct(DirectStrategy),
+    Oldest(OldestStrategy),
+}
+
+impl StrategyState {
+    pub(super) fn ready(&mut self, slot: &Slot, key: SequenceKey, now: u64) {
+        match self {
+            Self::Direct(direct) => direct.ready(slot, key),
+            Self::Oldest(oldest) => oldest.ready(slot, key, now),
+        }
+    }
+
+    pub(super) fn release(&mut self, slot: &Slot) {
+        match self {
+            Self::Direct(direct) => direct.release(slot),
+            Self::Oldest(oldest) => oldest.release(slot),
+        }
+    }
+
+    pub(super) fn pick<T: Batchable>(
+        &mut self,
+        instance: usize,
+        now: u64,
+        open: bool,
+        live: &LiveSequences<T>,
+        picks: &mut Vec<Option<SequenceKey>>,
+    ) -> BatchDecision {
+        match self {
+            Self::Direct(direct) => direct.pick(instance, now, open, live, picks),
+            Self::Oldest(oldest) => oldest.pick(instance, now, open, live, picks),
+        }
+    }
+}

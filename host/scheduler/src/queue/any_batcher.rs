@@ -1,0 +1,174 @@
+//! The batcher of a queue: dynamic, which serves the default scheduler too, or sequence.
+
+use crate::Controls;
+use crate::batcher::dynamic::DynamicBatcher;
+use crate::batcher::sequence::{Pushed, SequenceBatcher};
+use crate::batcher::settings::{DynamicSettings, SequenceSettings};
+use crate::batcher::{BatchDecision, BatchEntry, QueueTicket, Refusal, Wake};
+use trtserver_request::{InferRequest, Sequence};
+
+/// How a version's requests are scheduled.
+pub enum SchedulingPolicy {
+    /// Any instance takes the next request or batch.
+    Dynamic(DynamicSettings),
+    /// Sequences stay with an instance.
+    Sequence(SequenceSettings, Box<Controls>),
+}
+
+/// Requests that leave without being executed, and why.
+type Refused = Vec<(InferRequest, Refusal)>;
+
+/// The batcher of a queue: dynamic (also for models without batching) or sequence.
+pub(super) enum Batcher {
+    Dynamic(Box<DynamicBatcher<InferRequest>>),
+    Sequence(Box<SequenceBatcher<InferRequest>>),
+}
+
+impl Batcher {
+    pub(super) fn new(policy: SchedulingPolicy) -> (Self, Option<Controls>) {
+        match policy {
+            SchedulingPolicy::Dynamic(settings) => {
+                (Self::Dynamic(Box::new(DynamicBatcher::new(settings))), None)
+            }
+            SchedulingPolicy::Sequence(settings, controls) => {
+                (Self::Sequence(Box::new(SequenceBatcher::new(settings))), Some(*controls))
+            }
+        }
+    }
+
+    /// `None`: the request was refused.
+    pub(super) fn push(
+        &mut self,
+        request: InferRequest,
+        now: u64,
+        refused: &mut Refused,
+        wakes: &mut Vec<Wake>,
+    ) -> Option<Pushed> {
+        let refusal = match self {
+            Self::Dynamic(batcher) => match batcher.push(request, now, wakes) {
+                Ok(ticket) => return Some(Pushed { ticket, conflict: false }),
+                Err(refusal) => refusal,
+            },
+            Self::Sequence(batcher) => match batcher.push(request, now, wakes) {
+                Ok(pushed) => return Some(pushed),
+                Err(refusal) => refusal,
+            },
+        };
+        refused.push(refusal);
+        None
+    }
+
+    pub(super) fn next_batch(
+        &mut self,
+        instance: usize,
+        now: u64,
+        entries: &mut Vec<BatchEntry<InferRequest>>,
+    ) -> BatchDecision {
+        match self {
+            Self::Dynamic(batcher) => batcher.next_batch(now, entries),
+            Self::Sequence(batcher) => batcher.next_batch(instance, now, entries),
+        }
+    }
+
+    pub(super) fn cancel(
+        &mut self,
+        ticket: QueueTicket,
+        now: u64,
+        refused: &mut Refused,
+        wakes: &mut Vec<Wake>,
+    ) {
+        match self {
+            Self::Dynamic(batcher) => {
+                refused.extend(batcher.cancel(ticket).map(|request| (request, Refusal::Cancelled)));
+            }
+            Self::Sequence(batcher) => batcher.cancel(ticket, now, refused, wakes),
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: u64, refused: &mut Refused, wakes: &mut Vec<Wake>) {
+        if self.next_deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        match self {
+            Self::Dynamic(batcher) => batcher.expire(now, refused),
+            Self::Sequence(batcher) => batcher.expire(now, refused, wakes),
+        }
+    }
+
+    pub(super) fn close(&mut self, wakes: &mut Vec<Wake>) {
+        match self {
+            Self::Dynamic(batcher) => batcher.close(),
+            Self::Sequence(batcher) => batcher.close(wakes),
+        }
+    }
+
+    /// The state of sequences that have begun on `instance` is lost.
+    pub(super) fn lose(
+        &mut self,
+        instance: usize,
+        now: u64,
+        refused: &mut Refused,
+        wakes: &mut Vec<Wake>,
+    ) {
+        if let Self::Sequence(batcher) = self {
+            batcher.lose(instance, now, refused, wakes);
+        }
+    }
+
+    /// Whether requests that are left can form a batch now. Sequences wake their instances by themselves.
+    pub(super) fn is_batch_ready(&mut self, now: u64) -> bool {
+        match self {
+            Self::Dynamic(batcher) => batcher.is_batch_ready(now),
+            Self::Sequence(_) => false,
+        }
+    }
+
+    pub(super) fn is_sequence(&self) -> bool {
+        matches!(self, Self::Sequence(_))
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub(super) fn next_deadline(&self) -> Option<u64> {
+        match self {
+            Self::Dynamic(batcher) => batcher.next_deadline(),
+            Self::Sequence(batcher) => batcher.next_deadline(),
+        }
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        match self {
+            Self::Dynamic(batcher) => batcher.waiting(),
+            Self::Sequence(batcher) => batcher.waiting(),
+        }
+    }
+
+    /// Calls `visit` with each queued request.
+    pub(super) fn visit_waiting(&self, visit: &mut dyn FnMut(&InferRequest)) {
+        match self {
+            Self::Dynamic(batcher) => batcher.items().for_each(visit),
+            Self::Sequence(batcher) => batcher.items().for_each(visit),
+        }
+    }
+
+    /// Requests of sequences without a slot.
+    pub(super) fn backlog(&self) -> usize {
+        match self {
+            Self::Dynamic(_) => 0,
+            Self::Sequence(batcher) => batcher.backlog(),
+        }
+    }
+
+    pub(super) fn active_sequences(&self) -> usize {
+        match self {
+            Self::Dynamic(_) => 0,
+            Self::Sequence(batcher) => batcher.active(),
+        }
+    }
+
+    pub(super) fn has_sequence(&self, sequence: &Sequence) -> bool {
+        match self {
+            Self::Dynamic(_) => false,
+            Self::Sequence(batcher) => batcher.is_active(&sequence.id),
+        }
+    }
+}

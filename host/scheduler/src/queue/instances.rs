@@ -1,0 +1,195 @@
+//! The states of a queue's instances. All transitions happen under the queue's lock.
+//!
+//! ```text
+//!                 wake                 start_inline
+//!     ┌─ Idle ────────────▶ Waking ─────────────────▶ Inline
+//!     │   ▲ ▲                │  ▲                      │ │ │
+//!     │   │ │           woke │  └───────── Wake ───────┘ │ │
+//!     │   │ └────────────────┼──────────── Sleep ────────┘ │
+//!     │   │ sleep            ▼                             │
+//!     │   └───────────── Running ◀── woke ── Draining ◀────┘
+//!     │ woke (timeout)       ▲                       Drain
+//!     └──────────────────────┘             (the results of finish_inline)
+//! ```
+//!
+//! - `Running`: the own thread is awake; it opens the instance, executes, or asks for a batch.
+//! - `Idle`: the own thread sleeps until it is woken, or until a time that the batcher gave.
+//! - `Waking`: the own thread is notified, but does not hold the queue's lock yet.
+//! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to end.
+//! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
+
+use crate::batcher::Wake;
+use crate::inline::InlineInstance;
+use smallvec::SmallVec;
+use std::sync::Weak;
+
+/// State of one instance of a queue; the diagram of this module shows the transitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InstanceState {
+    Running,
+    Idle,
+    Waking,
+    Inline,
+    Draining,
+}
+
+/// What an instance does after an inline run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterInline {
+    /// There is no batch.
+    Sleep,
+    /// The instance's own thread continues.
+    Wake,
+    /// Its own thread waits for the outstanding requests, then continues.
+    Drain,
+}
+
+struct Instance {
+    state: InstanceState,
+    /// It executes no further batch.
+    retired: bool,
+    /// Set if network threads may run it.
+    inline: Option<Weak<dyn InlineInstance>>,
+}
+
+impl Instance {
+    fn new() -> Self {
+        Self { state: InstanceState::Running, retired: false, inline: None }
+    }
+}
+
+pub(super) struct Instances {
+    all: Vec<Instance>,
+    /// Numbers of the `Idle` instances. The last one to fall asleep is woken first, since its caches are the warmest.
+    idle: Vec<usize>,
+    /// Instances that became `Waking` or `Draining` in this step; their threads have to be notified.
+    woken: SmallVec<[usize; 2]>,
+}
+
+impl Instances {
+    /// All of them `Running`.
+    pub(super) fn new(count: usize) -> Self {
+        Self {
+            all: (0..count).map(|_| Instance::new()).collect(),
+            idle: Vec::with_capacity(count),
+            woken: SmallVec::new(),
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Makes `instance` `Running`: an instance of the start, a new one, or a retired one whose thread has ended and whose number is used again.
+    pub(super) fn add(&mut self, instance: usize) {
+        match self.all.get_mut(instance) {
+            Some(place) if place.retired => *place = Instance::new(),
+            Some(_) => {}
+            None => self.all.push(Instance::new()),
+        }
+    }
+
+    pub(super) fn allow_inline(&mut self, instance: usize, inline: Weak<dyn InlineInstance>) {
+        self.all[instance].inline = Some(inline);
+    }
+
+    pub(super) fn inline(&self, instance: usize) -> Option<&Weak<dyn InlineInstance>> {
+        self.all[instance].inline.as_ref()
+    }
+
+    pub(super) fn state(&self, instance: usize) -> InstanceState {
+        self.all[instance].state
+    }
+
+    /// `instance` executes no further batch; false if it was retired already.
+    pub(super) fn retire(&mut self, instance: usize) -> bool {
+        !std::mem::replace(&mut self.all[instance].retired, true)
+    }
+
+    pub(super) fn is_retired(&self, instance: usize) -> bool {
+        self.all[instance].retired
+    }
+
+    pub(super) fn in_service(&self) -> usize {
+        self.all.iter().filter(|instance| !instance.retired).count()
+    }
+
+    pub(super) fn any_in_service(&self) -> bool {
+        self.all.iter().any(|instance| !instance.retired)
+    }
+
+    pub(super) fn any_idle(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// Notifications of this step.
+    pub(super) fn take_woken(&mut self) -> SmallVec<[usize; 2]> {
+        std::mem::take(&mut self.woken)
+    }
+
+    /// The own thread found no batch: `Running` to `Idle`.
+    pub(super) fn sleep(&mut self, instance: usize) {
+        self.change(instance, InstanceState::Running, InstanceState::Idle);
+        self.idle.push(instance);
+    }
+
+    /// `Idle` to `Waking`, for one instance at most. An instance in another state asks for a batch by itself.
+    pub(super) fn wake(&mut self, wake: Wake) {
+        let position = match wake {
+            Wake::Any => self.idle.len().checked_sub(1),
+            Wake::Instance(instance) => self.idle.iter().position(|i| *i == instance),
+        };
+        if let Some(position) = position {
+            let instance = self.idle.remove(position);
+            self.change(instance, InstanceState::Idle, InstanceState::Waking);
+            self.woken.push(instance);
+        }
+    }
+
+    pub(super) fn wake_all(&mut self) {
+        while self.any_idle() {
+            self.wake(Wake::Any);
+        }
+    }
+
+    /// The own thread is awake, by a notification or a timeout: `Waking`, `Draining` or `Idle` to `Running`. True when it
+    /// has to wait for outstanding requests first.
+    pub(super) fn woke(&mut self, instance: usize) -> bool {
+        let before = self.all[instance].state;
+        debug_assert!(!matches!(before, InstanceState::Running | InstanceState::Inline));
+        if before == InstanceState::Idle {
+            self.idle.retain(|i| *i != instance);
+        }
+        self.all[instance].state = InstanceState::Running;
+        before == InstanceState::Draining
+    }
+
+    /// The thread that woke the instance runs it instead of notifying it: `Waking` to `Inline`.
+    pub(super) fn start_inline(&mut self, instance: usize) {
+        self.change(instance, InstanceState::Waking, InstanceState::Inline);
+    }
+
+    /// An inline run has ended: `Inline` to `Idle`, `Waking` or `Draining`.
+    pub(super) fn finish_inline(&mut self, instance: usize, after: AfterInline) {
+        let (next, list) = match after {
+            AfterInline::Sleep => (InstanceState::Idle, None),
+            AfterInline::Wake => (InstanceState::Waking, Some(&mut self.woken)),
+            AfterInline::Drain => (InstanceState::Draining, Some(&mut self.woken)),
+        };
+        match list {
+            Some(woken) => woken.push(instance),
+            None => self.idle.push(instance),
+        }
+        self.change(instance, InstanceState::Inline, next);
+    }
+
+    fn change(&mut self, instance: usize, from: InstanceState, to: InstanceState) {
+        let state = &mut self.all[instance].state;
+        debug_assert_eq!(*state, from, "instance {instance} to {to:?}");
+        *state = to;
+    }
+}
+
+#[cfg(test)]
+#[path = "instances_tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+//! The queue between frontends and instances of one model version: a batcher under a lock, and threads that sleep and wake.
+//!
+//! **Locks.** The queue's lock is held for one step of the batcher: a submission, the decision about a batch, a
+//! cancellation, a timeout. A step only records its effects: instances to notify and requests to refuse ([`Effects`]).
+//! They are carried out after the lock is released. So are calls of response sinks and backends and the assembly of
+//! batches, since each of them may take long, or submit another request to this queue. Three locks are taken under the
+//! queue's: a request's, the response order's and the timer's. None of them is held while the queue's lock is taken.
+
+mod any_batcher;
+mod instances;
+mod shutdown;
+mod submit;
+mod take;
+#[cfg(test)]
+pub(crate) mod testing;
+mod threads;
+mod timeouts;
+
+pub use any_batcher::SchedulingPolicy;
+pub use take::Batch;
+
+use super::assembler::BatchAssembler;
+use super::batcher::{Refusal, Wake};
+use super::conflict_log::ConflictLog;
+use super::delay_hook::DelayHook;
+use super::inline::InlineInstance;
+use super::refusal_errors::refusal_error;
+use super::response_order::ResponseOrder;
+use any_batcher::Batcher;
+use instances::Instances;
+use smallvec::SmallVec;
+use std::sync::{Arc, Weak};
+use threads::InstanceThreads;
+use trtserver_base::error::Error;
+use trtserver_base::sync::{Mutex, MutexGuard};
+use trtserver_base::timer;
+use trtserver_request::{InferRequest, Sequence, Signature};
+
+/// The queue of one model version: its waiting requests and the threads of its instances.
+pub struct Queue {
+    state: Mutex<State>,
+    threads: InstanceThreads,
+    assembler: BatchAssembler,
+    /// Requests are executed one by one in the order of arrival, so that later ones neither join nor overtake a request.
+    independent: bool,
+    response_order: Option<Arc<ResponseOrder>>,
+    signature: Arc<Signature>,
+    me: Weak<Queue>,
+}
+
+struct State {
+    batcher: Batcher,
+    instances: Instances,
+    closed: bool,
+    /// Why no request is accepted any more: an instance ended by a panic, or none is left in service.
+    out_of_service: Option<Error>,
+    /// When the timer calls next, `u64::MAX` = never.
+    timer_at: u64,
+    conflict_log: ConflictLog,
+    delay_hook: Option<DelayHook>,
+    /// Instances that have to ask for a batch. Empty between two steps.
+    wakes: Vec<Wake>,
+    /// Requests that left without being executed. Empty between two steps.
+    refused: Vec<(InferRequest, Refusal)>,
+}
+
+/// What a step leaves to be done once the lock is released.
+#[derive(Default)]
+struct Effects {
+    notify: SmallVec<[usize; 2]>,
+    refused: Vec<(InferRequest, Refusal)>,
+}
+
+impl Queue {
+    /// A queue for `instances` instances. `in_order`: responses leave in the order of arrival.
+    pub fn new(
+        policy: SchedulingPolicy,
+        signature: &Arc<Signature>,
+        instances: usize,
+        in_order: bool,
+    ) -> Arc<Self> {
+        let independent = match &policy {
+            SchedulingPolicy::Dynamic(settings) => {
+                settings.batching.is_none() && settings.levels == 0
+            }
+            SchedulingPolicy::Sequence(..) => false,
+        };
+        let (batcher, controls) = Batcher::new(policy);
+        let state = State {
+            batcher,
+            instances: Instances::new(instances),
+            closed: false,
+            out_of_service: None,
+            timer_at: u64::MAX,
+            conflict_log: ConflictLog::default(),
+            delay_hook: DelayHook::from_environment(controls.is_some()),
+            wakes: Vec::new(),
+            refused: Vec::new(),
+        };
+        Arc::new_cyclic(|me| Self {
+            state: Mutex::new(state),
+            threads: InstanceThreads::new(instances),
+            assembler: BatchAssembler::new(Arc::clone(signature), controls),
+            independent,
+            response_order: in_order.then(Arc::default),
+            signature: Arc::clone(signature),
+            me: Weak::clone(me),
+        })
+    }
+
+    /// Network threads may run `instance` while its own thread sleeps.
+    pub fn allow_inline(&self, instance: usize, inline: Weak<dyn InlineInstance>) {
+        self.lock().instances.allow_inline(instance, inline);
+    }
+
+    /// Instance `instance` may take batches from now on. Instances of the start need no such call; a further one has the
+    /// next number, or the number of a removed instance whose thread has ended.
+    pub fn add_instance(&self, instance: usize) {
+        self.lock().instances.add(instance);
+    }
+
+    /// Requests are executed one by one in the order of arrival.
+    pub fn is_independent(&self) -> bool {
+        self.independent
+    }
+
+    pub fn is_sequence(&self) -> bool {
+        self.lock().batcher.is_sequence()
+    }
+
+    /// Sequences that have not ended.
+    pub fn active_sequences(&self) -> usize {
+        self.lock().batcher.active_sequences()
+    }
+
+    /// Whether `sequence` has begun and not ended.
+    pub fn has_sequence(&self, sequence: &Sequence) -> bool {
+        self.lock().batcher.has_sequence(sequence)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Requests that are not yet executing.
+    pub fn waiting(&self) -> usize {
+        self.lock().batcher.waiting()
+    }
+
+    /// Instances in service.
+    pub fn instances(&self) -> usize {
+        self.lock().instances.in_service()
+    }
+
+    /// Calls `visit`, which must be quick, with each request that is not yet executing.
+    pub fn visit_waiting(&self, visit: &mut dyn FnMut(&InferRequest)) {
+        self.lock().batcher.visit_waiting(visit);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Ends a step: releases the lock and carries out the effects.
+    fn release(&self, mut state: MutexGuard<'_, State>) {
+        let effects = self.finish_step(&mut state, 0);
+        drop(state);
+        self.apply(effects);
+    }
+
+    /// Wakes instances and sets the timer, which does not call before `not_before`. To be applied when the lock is released.
+    fn finish_step(&self, state: &mut State, not_before: u64) -> Effects {
+        for wake in state.wakes.drain(..) {
+            state.instances.wake(wake);
+        }
+        if state.closed && state.batcher.waiting() == 0 {
+            state.instances.wake_all();
+        }
+        if let Some(at) = state.batcher.next_deadline()
+            && at < state.timer_at
+        {
+            state.timer_at = at;
+            timer::schedule(at.max(not_before), self.me.clone());
+        }
+        Effects {
+            notify: state.instances.take_woken(),
+            refused: std::mem::take(&mut state.refused),
+        }
+    }
+
+    fn apply(&self, effects: Effects) {
+        for instance in effects.notify {
+            self.threads.of(instance).notify_one();
+        }
+        for (request, refusal) in effects.refused {
+            let (error, reason) = refusal_error(refusal, &request);
+            let _ = request.responder.fail(error, reason);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

@@ -1,0 +1,93 @@
+//! Submission: a frontend's request enters the queue, and the thread may run an instance inline.
+
+use super::{Queue, State};
+use crate::conflict_log;
+use crate::inline::{InlineInstance, InlineRun, Permit};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use trtserver_base::clock::now_ns;
+use trtserver_base::error::Error;
+use trtserver_base::stats::FailureReason;
+use trtserver_request::InferRequest;
+
+impl Queue {
+    /// Queues a checked request, and runs an idle instance inline where that is allowed. The request gets its final
+    /// response whatever happens.
+    pub fn submit(&self, request: InferRequest) {
+        if let Err(error) = self.assembler.check(&request) {
+            let _ = request.responder.fail(error, FailureReason::Refused);
+            return;
+        }
+        let now = now_ns();
+        request.responder.queued(now);
+        let mut state = self.lock();
+        if state.closed {
+            let error = state.out_of_service.clone().unwrap_or_else(stopping);
+            drop(state);
+            let _ = request.responder.fail(error, FailureReason::Other);
+            return;
+        }
+        if let Some(order) = &self.response_order {
+            request.responder.wrap_sink(|sink| order.enter(sink));
+        }
+        let responder = Arc::clone(&request.responder);
+        // The reader of a stream must keep reading where later requests may join or overtake this one. Only a network thread
+        // that is not executing can cancel a request whose deadline passes, or send what a backend waits for. Tensors of a device are
+        // copied by the instance's thread, which waits for the copy.
+        let may_run_inline = (self.independent || !request.streaming)
+            && request.deadline_ns == 0
+            && !request.context().may_wait()
+            && !request.context().waits_for_device();
+        let sequence = request.sequence.start.then(|| request.sequence.id.clone());
+        let State { batcher, wakes, refused, conflict_log, .. } = &mut *state;
+        let mut conflict = None;
+        if let Some(pushed) = batcher.push(request, now, refused, wakes) {
+            if pushed.conflict {
+                conflict = conflict_log.admit(now);
+            }
+            // The client disconnected before the cancel token knew the queue, so its cancellation did not reach the queue.
+            if responder.cancel_token.notify(self.me.clone(), pushed.ticket.0) {
+                batcher.cancel(pushed.ticket, now, refused, wakes);
+                state.wake_if_batch_ready(now);
+            }
+        }
+        let mut effects = self.finish_step(&mut state, 0);
+        let inline = if may_run_inline {
+            self.start_inline(&mut state, &mut effects.notify, now)
+        } else {
+            None
+        };
+        drop(state);
+        self.apply(effects);
+        if let Some(suppressed) = conflict {
+            conflict_log::warn(&self.signature.model, &sequence.unwrap_or_default(), suppressed);
+        }
+        if let Some((instance, run)) = inline {
+            instance.run(run, now);
+        }
+    }
+
+    /// The last of the instances to notify, for this thread to run instead.
+    fn start_inline(
+        &self,
+        state: &mut State,
+        notify: &mut SmallVec<[usize; 2]>,
+        now: u64,
+    ) -> Option<(Arc<dyn InlineInstance>, InlineRun<'_>)> {
+        let ordinal = *notify.last()?;
+        let instance = state.instances.inline(ordinal)?.upgrade()?;
+        if !instance.is_fast() {
+            return None;
+        }
+        let permit = Permit::try_acquire(now)?;
+        notify.pop();
+        state.instances.start_inline(ordinal);
+        Some((instance, InlineRun::new(self, ordinal, permit)))
+    }
+}
+
+fn stopping() -> Error {
+    Error::unavailable(
+        "Server is stopping, scheduler for model has stopped accepting new inference requests",
+    )
+}

@@ -1,0 +1,188 @@
+//! Batches for instances: taken by their own threads, which sleep while there is none, and by inline runs.
+
+use super::instances::{AfterInline, InstanceState};
+use super::{Queue, State};
+use crate::batcher::{BatchDecision, BatchEntry, CloseReason, Wake};
+use crate::delay_hook;
+use std::sync::Weak;
+use std::time::Duration;
+use trtserver_base::clock::now_ns;
+use trtserver_base::sync::MutexGuard;
+use trtserver_request::InferRequest;
+
+/// What an instance executes at once. Reused from batch to batch.
+#[derive(Default)]
+pub struct Batch {
+    /// Requests in batch order, with null requests for idle sequence slots.
+    pub requests: Vec<InferRequest>,
+    pub close_reason: Option<CloseReason>,
+    /// No request was waiting when the batch was taken.
+    pub none_waiting: bool,
+    entries: Vec<BatchEntry<InferRequest>>,
+}
+
+impl Queue {
+    /// Waits for a batch for `instance`, whose own thread this is. False when the queue is closed and empty, or the instance
+    /// is retired.
+    pub fn take(&self, instance: usize, batch: &mut Batch) -> bool {
+        batch.requests.clear();
+        let mut state = self.lock();
+        loop {
+            if state.instances.is_retired(instance) {
+                return false;
+            }
+            let now = now_ns();
+            state.expire(now);
+            let decision = state.next_batch(instance, now, &mut batch.entries);
+            if let BatchDecision::Batch(reason) = decision {
+                self.taken(state, reason, batch);
+                return true;
+            }
+            if !state.refused.is_empty() || !state.wakes.is_empty() {
+                self.release(state);
+                state = self.lock();
+                continue;
+            }
+            if state.closed && state.batcher.waiting() == 0 {
+                return false;
+            }
+            let BatchDecision::Wait { until } = decision else { continue };
+            state = self.sleep(state, instance, until.map(|until| until.saturating_sub(now)));
+        }
+    }
+
+    /// Takes a batch for `instance`, which this thread runs, if one is ready.
+    pub(crate) fn take_ready(&self, instance: usize, batch: &mut Batch) -> bool {
+        batch.requests.clear();
+        let mut state = self.lock();
+        if state.batcher.waiting() == 0 || state.instances.is_retired(instance) {
+            return false;
+        }
+        let now = now_ns();
+        state.expire(now);
+        match state.next_batch(instance, now, &mut batch.entries) {
+            BatchDecision::Batch(reason) => {
+                self.taken(state, reason, batch);
+                true
+            }
+            BatchDecision::Wait { .. } => {
+                self.release(state);
+                false
+            }
+        }
+    }
+
+    /// Takes a batch for `instance`, which this thread runs inline. False when there is none now: the run has ended.
+    pub(crate) fn take_inline(&self, instance: usize, now: u64, batch: &mut Batch) -> bool {
+        batch.requests.clear();
+        let mut state = self.lock();
+        if state.instances.is_retired(instance) {
+            state.instances.finish_inline(instance, AfterInline::Wake);
+            self.release(state);
+            return false;
+        }
+        state.expire(now);
+        match state.next_batch(instance, now, &mut batch.entries) {
+            BatchDecision::Batch(reason) => {
+                self.taken(state, reason, batch);
+                true
+            }
+            BatchDecision::Wait { until } => {
+                // Only its own thread may wait for a delay to pass, or end.
+                let needed = until.is_some() || state.closed;
+                let after = if needed { AfterInline::Wake } else { AfterInline::Sleep };
+                state.instances.finish_inline(instance, after);
+                self.release(state);
+                false
+            }
+        }
+    }
+
+    /// Ends an inline run early. `outstanding`: the own thread has to wait for responses before it takes a batch.
+    pub(crate) fn stop_inline(&self, instance: usize, outstanding: bool) {
+        let mut state = self.lock();
+        let after = if outstanding {
+            AfterInline::Drain
+        } else if state.closed
+            || state.batcher.waiting() > 0
+            || state.instances.is_retired(instance)
+        {
+            AfterInline::Wake
+        } else {
+            AfterInline::Sleep
+        };
+        state.instances.finish_inline(instance, after);
+        self.release(state);
+    }
+
+    /// Ends an inline run that panicked.
+    pub(crate) fn abort_inline(&self, instance: usize) {
+        self.lock().instances.finish_inline(instance, AfterInline::Wake);
+        self.take_out_of_service();
+    }
+
+    /// Releases the lock and completes `batch` from the entries that the batcher chose.
+    fn taken(&self, mut state: MutexGuard<'_, State>, reason: CloseReason, batch: &mut Batch) {
+        batch.close_reason = Some(reason);
+        batch.none_waiting = state.batcher.waiting() == 0;
+        state.wake_for_remaining();
+        self.release(state);
+        self.assembler.assemble(&mut batch.entries, &mut batch.requests);
+    }
+
+    /// Sleeps until `instance` is woken, at most `ns` nanoseconds. It has no batch.
+    fn sleep<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        instance: usize,
+        ns: Option<u64>,
+    ) -> MutexGuard<'a, State> {
+        use InstanceState::{Idle, Inline};
+        state.instances.sleep(instance);
+        let woken = self.threads.of(instance);
+        let mut asleep: &[InstanceState] = &[Idle, Inline];
+        if let Some(ns) = ns {
+            state = woken.wait_timeout(state, Duration::from_nanos(ns)).0;
+            // Waking early is harmless, since the batcher is asked for a batch afterwards. But an inline run has to end first.
+            asleep = &[Inline];
+        }
+        while asleep.contains(&state.instances.state(instance)) {
+            state = woken.wait(state);
+        }
+        if state.instances.woke(instance) {
+            let inline = state.instances.inline(instance).and_then(Weak::upgrade);
+            drop(state);
+            // The next step of a sequence reads the states that these responses write.
+            if let Some(inline) = inline {
+                inline.wait_for_capacity();
+            }
+            state = self.lock();
+        }
+        state
+    }
+}
+
+impl State {
+    pub(super) fn next_batch(
+        &mut self,
+        instance: usize,
+        now: u64,
+        entries: &mut Vec<BatchEntry<InferRequest>>,
+    ) -> BatchDecision {
+        if let Some(hook) = self.delay_hook {
+            if !hook.is_satisfied(self.batcher.waiting(), self.batcher.backlog()) {
+                let interval = delay_hook::POLL_INTERVAL.as_nanos() as u64;
+                return BatchDecision::Wait { until: Some(now + interval) };
+            }
+            self.delay_hook = None;
+        }
+        self.batcher.next_batch(instance, now, entries)
+    }
+
+    /// After a batch was taken: another instance asks for the next one. Sequences wake their own instances.
+    fn wake_for_remaining(&mut self) {
+        if self.batcher.waiting() > 0 && !self.batcher.is_sequence() {
+            self.wakes.push(Wake::Any);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Errors of requests that leave the queue without being executed.
+
+use super::batcher::Refusal;
+use trtserver_base::error::{Code, Error};
+use trtserver_base::stats::FailureReason;
+use trtserver_request::InferRequest;
+use trtserver_request::context::ErrorWording;
+use trtserver_request::implicit_state::lost;
+
+/// The texts of docs/protocol/v2.md §4.7–4.9, or those of v1 for its clients.
+pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, FailureReason) {
+    let m = &request.context().signature.model;
+    let id = request.error_prefix();
+    match refusal {
+        Refusal::QueueFull => {
+            (Error::unavailable(format!("{id}Exceeds maximum queue size")), FailureReason::Rejected)
+        }
+        Refusal::TimedOut => {
+            (Error::unavailable(format!("{id}Request timeout expired")), FailureReason::Rejected)
+        }
+        Refusal::SequenceTimedOut => (
+            Error::unavailable("timeout of the corresponding sequence has been expired"),
+            FailureReason::Rejected,
+        ),
+        Refusal::Cancelled => {
+            (Error::new(Code::Cancelled, "request was cancelled"), FailureReason::Canceled)
+        }
+        Refusal::SequenceCancelled => (
+            Error::new(
+                Code::Cancelled,
+                format!(
+                    "sequence {} of model '{m}' was cancelled with one of its requests",
+                    request.sequence.id
+                ),
+            ),
+            FailureReason::Canceled,
+        ),
+        Refusal::SequenceLost => (lost(m, &request.sequence.id), FailureReason::Other),
+        Refusal::NotOneRow => (
+            Error::invalid(format!(
+                "inference request to model '{m}' must specify batch-size 1 due to requirements of \
+                 sequence batcher"
+            )),
+            FailureReason::Refused,
+        ),
+        Refusal::NoCorrelationId => (
+            Error::invalid(format!(
+                "inference request to model '{m}' must specify a {} correlation ID",
+                match request.context().wording {
+                    ErrorWording::V1 => "non-zero",
+                    ErrorWording::V2 => "non-zero or non-empty",
+                }
+            )),
+            FailureReason::Refused,
+        ),
+        Refusal::NoStart => (
+            Error::invalid(format!(
+                "inference request for sequence {} to model '{m}' must specify the START flag on the \
+                 first request of the sequence",
+                request.sequence.id
+            )),
+            FailureReason::Refused,
+        ),
+    }
+}
+
+#[cfg(test)]
+#[path = "refusal_errors_tests.rs"]
+mod tests;

@@ -1,0 +1,54 @@
+//! Connection limits and timeouts of the listeners, from the settings.
+
+use super::descriptor_limit;
+use std::sync::Arc;
+use std::time::Duration;
+use trtserver_config::{ConnectionSettings, MaxConnections};
+use trtserver_wire::connections::{Connections, Timeouts};
+
+/// The connections of the listeners. Those for health and metrics have limits of their own, so that clients cannot take
+/// their place.
+pub struct ListenerConnections {
+    /// HTTP and gRPC.
+    pub requests: Arc<Connections>,
+    pub health: Arc<Connections>,
+    pub metrics: Arc<Connections>,
+}
+
+impl ListenerConnections {
+    /// Must be called inside the runtime.
+    pub fn new(settings: &ConnectionSettings) -> Self {
+        let timeouts = Timeouts {
+            header: settings.header_timeout,
+            body: settings.body_timeout,
+            first_message: settings.first_message_timeout,
+            body_rate: settings.body_min_rate,
+            idle: settings.idle_timeout,
+            age: settings.max_age,
+            http2_age: settings.grpc_max_age,
+            http2_age_grace: settings.grpc_max_age_grace,
+        };
+        let max = match settings.max {
+            MaxConnections::Derived => descriptor_limit::connections(),
+            MaxConnections::Unlimited => usize::MAX,
+            MaxConnections::Limited(max) => max,
+        };
+        let reserved = || Connections::new(descriptor_limit::reserved_connections(), timeouts);
+        let requests = Connections::new(max, timeouts);
+        Self { requests, health: reserved(), metrics: reserved() }
+    }
+
+    /// Each response from now on is the last one of its connection.
+    pub fn drain(&self) {
+        self.all().for_each(|connections| connections.drain());
+    }
+
+    /// Ends requests that have not arrived completely and began more than `grace` ago.
+    pub fn end_incomplete(&self, grace: Duration) {
+        self.all().for_each(|connections| connections.end_incomplete(grace));
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Connections>> {
+        [&self.requests, &self.health, &self.metrics].into_iter()
+    }
+}

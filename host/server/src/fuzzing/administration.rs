@@ -1,0 +1,50 @@
+//! Log settings from clients, and the flags that contain patterns and restrictions.
+
+use super::block_on::block_on;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use serde_json::Value;
+use std::sync::Arc;
+use trtserver_config::{ApiGroup, HeaderPattern, Restrictions};
+use trtserver_frontend_v2::http as v2;
+use trtserver_wire::context::Context;
+
+/// The body of `POST /v2/logging`: the response has all settings, or an error and nothing has changed.
+pub fn v2_log_settings(bytes: &[u8]) {
+    // Tests run oracles in parallel, and the settings must not change meanwhile.
+    thread_local!(static CONTEXT: Arc<Context> = trtserver_wire::echo_testing::context());
+    let context = CONTEXT.with(Arc::clone);
+    let before = context.log.settings();
+    let (status, text) = block_on(async {
+        let mut request = Request::new(Full::new(Bytes::copy_from_slice(bytes)));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = http::Uri::from_static("/v2/logging");
+        let response = v2::handle(&context, request, trtserver_base::clock::now_ns()).await;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await;
+        (status, body.map(|body| body.to_bytes()).unwrap_or_default())
+    });
+    let json: Value = serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{e}: {text:?}"));
+    if status == 200 {
+        assert_eq!(json.as_object().map(serde_json::Map::len), Some(6), "{json}");
+    } else {
+        assert!([400, 500, 501, 503].contains(&status), "{status} {json}");
+        assert_eq!(context.log.settings(), before, "{json}");
+    }
+}
+
+/// A line with a pattern for headers, one with the name of a header, and restrictions: nothing panics, and no error shows a value.
+pub fn access_flags(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines = text.lines();
+    let (pattern, name) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    if let Ok(Some(pattern)) = HeaderPattern::parse("pattern", pattern) {
+        pattern.matches(name);
+    }
+    let restrictions: Vec<String> = lines.map(str::to_owned).collect();
+    if let Ok(Some(parsed)) = Restrictions::parse("restricted", "api", "p-", &restrictions) {
+        let restriction = parsed.of(ApiGroup::Inference);
+        assert!(restriction.is_none_or(|one| !one.value().is_empty() && one.header.len() > 2));
+    }
+}

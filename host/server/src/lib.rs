@@ -1,0 +1,252 @@
+//! Builds the parts of the server in order and drains them in reverse. [`router`] picks the
+//! frontend of a path.
+
+#![forbid(unsafe_code)]
+
+mod connections;
+mod descriptor_limit;
+mod drain;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod listeners;
+mod load;
+mod memory_limit;
+pub mod metrics_endpoint;
+mod nested;
+pub mod reflection;
+pub mod router;
+mod signals;
+mod start_lines;
+
+pub use load::{default_adapter_dirs, default_backend_dirs, loader, repositories};
+
+use connections::ListenerConnections;
+use descriptor_limit::raise_descriptor_limit;
+use listeners::{Listener, Opened, print_line};
+use load::load;
+use memory_limit::set_memory_limit;
+use nested::NestedModels;
+use signals::Signals;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use trtserver_base::error::{Error, Result};
+use trtserver_base::heap;
+use trtserver_base::reclaim;
+use trtserver_base::state::{Phase, ServerState};
+use trtserver_base::stats;
+use trtserver_config::log::LogControl;
+use trtserver_config::{ControlMode, Settings};
+use trtserver_device::{DeviceSettings, Driver};
+use trtserver_metrics::{Gpus, Page};
+use trtserver_models::ModelTable;
+use trtserver_models::lifecycle::StartupReport;
+use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
+use trtserver_wire::bind::{Bound, SocketFile};
+use trtserver_wire::context::{Context, EndpointStats};
+use trtserver_wire::{decode_workers, threads};
+
+/// Runs the server until a signal stops it. Returns the exit status of the process.
+pub fn run(settings: Settings, log: LogControl) -> u8 {
+    heap::configure();
+    raise_descriptor_limit();
+    if let Err(e) = decode_workers::start(settings.decode_thread_count) {
+        tracing::error!("cannot start the decode workers: {e}");
+        return 1;
+    }
+    if let Err(e) = reclaim::start() {
+        tracing::error!("cannot start the thread that frees memory: {e}");
+        return 1;
+    }
+    let runtimes = threads::runtime(DEFAULT_STACK)
+        .and_then(|runtime| Ok((runtime, threads::health_runtime()?)));
+    let (runtime, health) = match runtimes {
+        Ok(runtimes) => runtimes,
+        Err(e) => {
+            tracing::error!("cannot start the network threads: {e}");
+            return 1;
+        }
+    };
+    let code = match Server::start(settings, log, &runtime, &health) {
+        Ok(server) => runtime.block_on(server.serve()),
+        Err(e) => {
+            tracing::error!("{e}");
+            1
+        }
+    };
+    // Blocking tasks that have not ended after the drain must not delay the exit.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    health.shutdown_background();
+    code
+}
+
+/// Must be called before GPUs are looked for.
+pub fn configure_devices(settings: &Settings) {
+    trtserver_device::configure(DeviceSettings {
+        disabled: settings.cpu_only,
+        pinned_pool: settings.pinned_pool,
+        pools: settings.gpu_pools.clone(),
+    });
+}
+
+/// A server whose listeners are open.
+struct Server {
+    context: Arc<Context>,
+    connections: ListenerConnections,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+    /// Removed when the server is dropped.
+    socket_files: Vec<SocketFile>,
+}
+
+impl Server {
+    /// Opens the listeners and serves them, those for health and metrics on a runtime of their own. Models are loaded later.
+    fn start(
+        settings: Settings,
+        log: LogControl,
+        runtime: &Runtime,
+        health_runtime: &Runtime,
+    ) -> Result<Self> {
+        start_lines::initializing(&settings);
+        let removed = shared_objects::sweep();
+        if removed > 0 {
+            tracing::info!("removed {removed} shared-memory objects of servers that were killed");
+        }
+        set_memory_limit(&settings);
+        configure_devices(&settings);
+        stats::configure(settings.latency_metrics.clone());
+        let settings = Arc::new(settings);
+        let context = Arc::new(Context {
+            settings: Arc::clone(&settings),
+            models: Arc::new(ModelTable::default()),
+            state: Arc::new(ServerState::new()),
+            endpoints: EndpointStats::default(),
+            shared_memory: Default::default(),
+            control: Default::default(),
+            log,
+        });
+        serve_nested(NestedModels::new(&context, runtime.handle()));
+        let (stop, stopped) = watch::channel(false);
+        let _guard = runtime.enter();
+        let connections = ListenerConnections::new(&settings.connections);
+        let (tasks, socket_files) = (Vec::new(), Vec::new());
+        let mut server =
+            Self { context: Arc::clone(&context), connections, stop, tasks, socket_files };
+
+        let opened = Opened::new(&settings)?;
+        opened.announce();
+        start_lines::listening(&settings, &opened.ports());
+        let mut spawn = |sockets: Vec<Bound>, name: &str, listener: Listener| {
+            let (runtime, connections) = match &listener {
+                Listener::Http | Listener::Grpc => (runtime, &server.connections.requests),
+                Listener::Health => (health_runtime, &server.connections.health),
+                Listener::Metrics(_) => (health_runtime, &server.connections.metrics),
+            };
+            for mut bound in sockets {
+                if matches!(listener, Listener::Grpc) {
+                    // v2's service and v1's: tools wait for either line.
+                    tracing::info!("Started GRPCInferenceService at {}", bound.address);
+                }
+                tracing::info!("Started {name} at {}", bound.address);
+                server.socket_files.extend(bound.file.take());
+                let (listener, context) = (listener.clone(), Arc::clone(&context));
+                let task = listener.serve(bound, context, Arc::clone(connections), stopped.clone());
+                server.tasks.push(runtime.spawn(task));
+            }
+        };
+        if !opened.metrics.is_empty() {
+            let devices = Driver::get().ok().filter(|_| settings.allow_gpu_metrics);
+            let gpus = devices.and_then(|driver| {
+                let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
+                Gpus::open(settings.metrics_interval / 2, uuids.collect())
+            });
+            let models = Arc::clone(&context.models);
+            let interval = settings.metrics_interval / 2;
+            let page = Page::new(models, gpus, settings.allow_cpu_metrics, interval);
+            spawn(opened.metrics, "Metrics Service", Listener::Metrics(Arc::new(page)));
+        }
+        spawn(opened.grpc, "GRPCService", Listener::Grpc);
+        spawn(opened.http, "HTTPService", Listener::Http);
+        spawn(opened.health, "HTTP health service", Listener::Health);
+        Ok(server)
+    }
+
+    /// Loads the models, serves until a signal, drains.
+    async fn serve(self) -> u8 {
+        let mut signals = match Signals::new() {
+            Ok(signals) => signals,
+            Err(e) => {
+                tracing::error!("cannot handle signals: {e}");
+                return 1;
+            }
+        };
+        let context = Arc::clone(&self.context);
+        let loading = tokio::task::spawn_blocking(move || load(&context));
+        let report = tokio::select! {
+            report = loading => report.unwrap_or_else(|e| Err(Error::internal(format!("loading failed: {e}")))),
+            number = signals.end() => {
+                tracing::info!("Interrupt signal ({number}) received while loading models; exiting");
+                return 1;
+            }
+        };
+        if !self.finish_loading(report) {
+            // Loaded models, and models whose last load failed, are closed before the process ends.
+            self.drain().await;
+            return 1;
+        }
+        let number = signals.end().await;
+        tracing::info!("Interrupt signal ({number}) received.");
+        tokio::select! {
+            code = self.drain() => code,
+            number = signals.end() => {
+                tracing::warn!("Interrupt signal ({number}) received again. Exiting immediately.");
+                1
+            }
+        }
+    }
+
+    /// Models of `--ready-models` that are in no repository: a failure where none can be added, else the server waits for them.
+    fn check_ready_models(&self, report: &mut StartupReport) {
+        let settings = &self.context.settings;
+        let names = settings.ready_models.iter();
+        for name in names.filter(|name| self.context.models.get(name).is_none()) {
+            match settings.control_mode {
+                ControlMode::None => report.failures.push(format!(
+                    "model '{name}', which --ready-models names, is in no repository"
+                )),
+                _ => tracing::warn!(
+                    "not ready until model '{name}', which --ready-models names, is loaded"
+                ),
+            }
+        }
+    }
+
+    /// Enters the phase that follows from the load at start. False if the server must exit.
+    fn finish_loading(&self, report: Result<StartupReport>) -> bool {
+        let exit_on_error = self.context.settings.exit_on_error;
+        match report {
+            Err(e) => {
+                tracing::error!("{e}");
+                self.context.state.fail(e.to_string());
+                !exit_on_error
+            }
+            Ok(mut report) => {
+                self.check_ready_models(&mut report);
+                if !report.failures.is_empty() {
+                    tracing::error!("failed to load all models: {}", report.failures.join("; "));
+                    if exit_on_error {
+                        self.context.state.set_phase(Phase::FailedToInitialize);
+                        return false;
+                    }
+                }
+                self.context.state.set_phase(Phase::Ready);
+                tracing::info!("ready: {} model versions loaded", report.loaded);
+                print_line("ready");
+                true
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Listeners: their sockets, what each serves, and the lines on standard output and in the log that name their addresses.
+
+use super::start_lines::Ports;
+use crate::router;
+use std::io::Write;
+use std::sync::Arc;
+use tokio::sync::watch;
+use trtserver_base::error::Result;
+use trtserver_config::Settings;
+use trtserver_metrics::Page;
+use trtserver_wire::bind::{Bound, Sockets};
+use trtserver_wire::connections::Connections;
+use trtserver_wire::context::Context;
+use trtserver_wire::listener::{ConnectionLimits, Ping, Protocol, serve};
+
+/// What is served on a socket.
+#[derive(Clone)]
+pub enum Listener {
+    Http,
+    Health,
+    Grpc,
+    Metrics(Arc<Page>),
+}
+
+impl Listener {
+    /// Serves until `stop` turns true. `connections` are those of this listener, and of others that share their limit.
+    pub async fn serve(
+        self,
+        bound: Bound,
+        context: Arc<Context>,
+        connections: Arc<Connections>,
+        stop: watch::Receiver<bool>,
+    ) {
+        let settings = context.settings.connections;
+        let limits = ConnectionLimits {
+            tcp_keepalive: settings.tcp_keepalive,
+            unread: context.settings.unread,
+        };
+        let ping = settings.grpc_keepalive_time;
+        let ping = ping.map(|interval| Ping { interval, timeout: settings.grpc_keepalive_timeout });
+        let (http1, http2) = (Protocol::Http1, Protocol::Http2 { ping });
+        let served = match self {
+            Self::Http => {
+                let http = move |request, at| router::http(Arc::clone(&context), request, at);
+                serve(bound, http1, http, connections, limits, stop).await
+            }
+            Self::Health => {
+                serve(bound, http1, router::health(context), connections, limits, stop).await
+            }
+            Self::Grpc => {
+                serve(bound, http2, router::grpc(context), connections, limits, stop).await
+            }
+            Self::Metrics(page) => {
+                serve(bound, http1, router::metrics(page), connections, limits, stop).await
+            }
+        };
+        if let Err(e) = served {
+            tracing::error!("{e}");
+        }
+    }
+}
+
+/// The open sockets of the server; empty for listeners that are disabled.
+pub struct Opened {
+    pub http: Vec<Bound>,
+    pub grpc: Vec<Bound>,
+    pub metrics: Vec<Bound>,
+    pub health: Vec<Bound>,
+}
+
+impl Opened {
+    /// Opens all sockets before one is served, so that an address in use is reported before any request is accepted.
+    ///
+    /// # Errors
+    /// Names the address that cannot be opened.
+    pub fn new(s: &Settings) -> Result<Self> {
+        let open = |on: bool, what, addresses, port, reuse_port| match on {
+            true => Sockets { what, addresses, port, reuse_port }.bind(),
+            false => Ok(Vec::new()),
+        };
+        let metrics = &s.metrics_addresses;
+        let metrics = open(s.allow_metrics, "Metrics Service", metrics, s.metrics_port, false)?;
+        let grpc = &s.grpc_addresses;
+        let grpc = open(s.allow_grpc, "GRPCService", grpc, s.grpc_port, s.reuse_grpc_port)?;
+        let http = &s.http_addresses;
+        let http = open(s.allow_http, "HTTPService", http, s.http_port, s.reuse_http_port)?;
+        let (health, port) = (&s.health_addresses, s.http_health_port.unwrap_or_default());
+        let health = open(true, "HTTP health", health, port, false)?;
+        Ok(Self { http, grpc, metrics, health })
+    }
+
+    /// The first port of each listener; `None` without one, such as on Unix sockets only.
+    pub fn ports(&self) -> Ports {
+        let first = |sockets: &[Bound]| sockets.iter().find_map(|bound| bound.port);
+        Ports { http: first(&self.http), grpc: first(&self.grpc), metrics: first(&self.metrics) }
+    }
+
+    /// Prints the addresses for scripts, one line each on standard output, before models are loaded.
+    pub fn announce(&self) {
+        let kinds = [
+            ("http", &self.http),
+            ("grpc", &self.grpc),
+            ("metrics", &self.metrics),
+            ("health", &self.health),
+        ];
+        for (kind, sockets) in kinds {
+            sockets.iter().for_each(|s| print_line(&format!("listening {kind} {}", s.address)));
+        }
+    }
+}
+
+/// Prints a line on standard output. Ignores errors: standard output may be closed.
+pub fn print_line(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}

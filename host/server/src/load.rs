@@ -1,0 +1,226 @@
+//! Finds backends and loads models at start.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use trtserver_base::error::{Error, Result};
+use trtserver_config::{BackendConfig, ControlMode, Settings, platform_config};
+use trtserver_device::{Device, Driver};
+use trtserver_isolation::ProcessLauncher;
+use trtserver_model_config::{Gpu, Machine};
+use trtserver_model_files::ROOTS_SETTING;
+use trtserver_model_store::{Location, Repositories, StoreSettings};
+use trtserver_models::lifecycle::{Loader, ModelControl, StartupReport};
+use trtserver_models::load_limits::{LoadLimits, instance_limit};
+use trtserver_models::poll::Poller;
+use trtserver_plugin_host::{AdapterOptions, Backends};
+use trtserver_wire::context::Context;
+
+/// Finds the backends and loads the models of the start.
+pub fn load(context: &Context) -> Result<StartupReport> {
+    let settings = &context.settings;
+    let repositories = repositories(settings)?;
+    let loader = loader(settings)?;
+    context.models.set_backends(Arc::clone(&loader.backends));
+    match settings.control_mode {
+        // Drops the loader and its reference to the backends, so that a backend closes with its last model.
+        ControlMode::None => Ok(loader.load_all(&context.models, &repositories, None)),
+        ControlMode::Poll => {
+            let control = ModelControl::new(loader, &context.models, repositories.clone());
+            let control = Arc::new(control);
+            let (interval, settle) = (settings.poll_interval, settings.settle_time);
+            let unusable = |e: std::io::Error| Error::internal(format!("cannot poll: {e}"));
+            let poller =
+                Poller::new(&control, &repositories, interval, settle).map_err(unusable)?;
+            let report = control.load_at_start(&["*".to_owned()]);
+            context.control.store(Some(control));
+            let failed = context.models.all().into_iter().filter(|(_, model)| !model.is_loaded());
+            poller.start(failed.map(|(name, _)| name)).map_err(unusable)?;
+            Ok(report)
+        }
+        ControlMode::Explicit => {
+            if !settings.allow_uploaded_code {
+                tracing::info!("load requests may not bring code (--allow-uploaded-code=false)");
+            }
+            let control = Arc::new(ModelControl::new(loader, &context.models, repositories));
+            let report = control.load_at_start(&settings.load_models);
+            context.control.store(Some(control));
+            Ok(report)
+        }
+    }
+}
+
+/// The repositories that models are loaded from.
+///
+/// # Errors
+/// A directory does not exist, a URL is invalid, or there are no credentials for it.
+pub fn repositories(settings: &Settings) -> Result<Repositories> {
+    let stores = StoreSettings {
+        cache_dir: settings.model_cache_dir.clone(),
+        cache_size: settings.model_cache_size,
+        timeout: settings.store_timeout,
+    };
+    Repositories::open(&settings.model_repositories, &stores, settings.model_namespacing)
+}
+
+/// What models are loaded with: the installed backends, the GPUs of this machine, limits.
+///
+/// # Errors
+/// A backend directory cannot be read, or its contents contradict each other.
+pub fn loader(settings: &Settings) -> Result<Loader> {
+    let dirs = match settings.backend_dirs.as_slice() {
+        [] => default_backend_dirs(),
+        dirs => dirs.to_vec(),
+    };
+    let mut backend_config = match &settings.platform_config_file {
+        Some(file) => {
+            platform_config::read(file, settings.strict_model_config).map_err(Error::invalid)?
+        }
+        None => BTreeMap::new(),
+    };
+    if settings.trtis_rules {
+        v1_batch_size(&settings.backend_config, &mut backend_config);
+    }
+    for (backend, more) in &settings.backend_config {
+        backend_config.entry(backend.clone()).or_default().extend(more.clone());
+    }
+    let link_roots = link_roots(settings)?;
+    let lines: Vec<_> = link_roots.iter().map(|root| root.to_string_lossy()).collect();
+    let for_all = backend_config.entry(String::new()).or_default();
+    for_all.insert(ROOTS_SETTING.to_owned(), lines.join("\n"));
+    let adapters =
+        AdapterOptions { dirs: default_adapter_dirs(), settings: adapter_settings(settings) };
+    let backends =
+        Arc::new(Backends::open(&dirs, &backend_config, adapters, Arc::new(ProcessLauncher))?);
+    if settings.strict_model_config {
+        tracing::info!("Model configurations must be complete (--strict-model-config=true)");
+    } else {
+        tracing::info!(
+            "Incomplete model configurations are completed (--strict-model-config=false)"
+        );
+    }
+    let machine = Arc::new(machine(settings));
+    machine.log();
+    Ok(Loader {
+        backends,
+        machine,
+        strict: settings.strict_model_config,
+        trtis_rules: settings.trtis_rules,
+        config_name: settings.model_config_name.clone(),
+        retries: settings.model_load_retries,
+        limits: LoadLimits {
+            instances: settings.max_instances_per_model,
+            memory: settings.max_load_memory,
+            warmup: settings.warmup_timeout,
+        },
+        instance_limit: instance_limit(settings.max_instances),
+        threads: settings.model_load_thread_count,
+        drain: settings.exit_timeout,
+        sequence_drain: settings.exit_sequence_timeout,
+        reloadable: settings.control_mode != ControlMode::None,
+        polls: settings.control_mode == ControlMode::Poll,
+        link_roots,
+        uploaded_code: settings.allow_uploaded_code,
+    })
+}
+
+/// Where links of models may lead: the repositories on local disk, and the directories of `--model-link-dir`.
+///
+/// # Errors
+/// One of the latter cannot be resolved.
+fn link_roots(settings: &Settings) -> Result<Vec<PathBuf>> {
+    let local = settings.model_repositories.iter().filter_map(|location| {
+        match Location::parse(location).ok()? {
+            Location::Local(path) => path.canonicalize().ok(),
+            Location::Object(_) => None,
+        }
+    });
+    let named = settings.model_link_dirs.iter().map(|dir| {
+        let unusable = |why| Error::invalid(format!("--model-link-dir={}: {why}", dir.display()));
+        let root = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
+        match root.is_dir() {
+            true => Ok(root),
+            false => Err(unusable("not a directory".to_owned())),
+        }
+    });
+    let named: Vec<_> = named.collect::<Result<_>>()?;
+    let mut roots: Vec<_> = local.chain(named).collect();
+    // Backends get one path on each line.
+    roots.retain(|root| {
+        let plain = root.to_str().is_some_and(|text| !text.contains('\n'));
+        if !plain {
+            tracing::warn!("links of models may not lead to {root:?}: its name has a line break or is not UTF-8");
+        }
+        plain
+    });
+    Ok(roots)
+}
+
+/// The batch size that v1.x gave to ONNX models which can batch, unless `given` has another one for all backends.
+fn v1_batch_size(given: &BackendConfig, config: &mut BackendConfig) {
+    const KEY: &str = "default-max-batch-size";
+    if given.get("").is_none_or(|for_all| !for_all.contains_key(KEY)) {
+        config.entry("onnxruntime".into()).or_default().insert(KEY.into(), "1".into());
+    }
+}
+
+/// The GPUs that instances may be placed on.
+fn machine(settings: &Settings) -> Machine {
+    let gpus = find_gpus().iter().map(|gpu| Gpu {
+        id: gpu.ordinal,
+        name: gpu.name.clone(),
+        compute: gpu.compute_capability,
+    });
+    Machine::new(gpus.collect(), settings.min_compute_capability)
+}
+
+/// The GPUs of this process, which are logged.
+fn find_gpus() -> &'static [Device] {
+    match Driver::get() {
+        Ok(driver) => {
+            for gpu in driver.devices() {
+                tracing::info!(
+                    "found GPU {}: {}, {}, compute capability {}, {} MiB, PCI {}",
+                    gpu.ordinal,
+                    gpu.name,
+                    gpu.uuid_text(),
+                    gpu.compute_capability_text(),
+                    gpu.total_memory >> 20,
+                    gpu.pci_bus_id
+                );
+            }
+            driver.devices()
+        }
+        Err(absent) => {
+            tracing::info!("GPUs are not used: {absent}");
+            &[]
+        }
+    }
+}
+
+/// Settings of adapted backends that follow from those of the server.
+fn adapter_settings(settings: &Settings) -> BTreeMap<String, String> {
+    let text = |key: &str, value: String| (key.to_owned(), value);
+    BTreeMap::from([
+        text("auto-complete-config", (!settings.strict_model_config).to_string()),
+        text("min-compute-capability", format!("{:.6}", settings.min_compute_capability)),
+        text("default-max-batch-size", "4".to_owned()),
+    ])
+}
+
+/// Directories to search for adapters beside the backend directories: `../plugins` of the program.
+pub fn default_adapter_dirs() -> Vec<PathBuf> {
+    beside_program("plugins")
+}
+
+/// Directories to search for backends without `--backend-dir`: `../backends` of the program.
+pub fn default_backend_dirs() -> Vec<PathBuf> {
+    beside_program("backends")
+}
+
+/// `../NAME` of the program, if it exists.
+fn beside_program(name: &str) -> Vec<PathBuf> {
+    let program = std::env::current_exe().ok();
+    let beside = program.and_then(|program| Some(program.parent()?.parent()?.join(name)));
+    beside.into_iter().filter(|dir| dir.is_dir()).collect()
+}

@@ -1,0 +1,66 @@
+//! The metrics page: format and compression as the client accepts them.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::Response;
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
+use std::future::Future;
+use std::io::Write;
+use std::sync::Arc;
+use trtserver_metrics::{Format, Page};
+use trtserver_wire::compression::Coding;
+use trtserver_wire::http::accept::{accepted_coding, items};
+use trtserver_wire::http::body::ResponseBody;
+
+/// Gathers the page on a thread of its own: NVML and the allocator may take milliseconds.
+pub fn respond(
+    page: Arc<Page>,
+    headers: &HeaderMap,
+) -> impl Future<Output = Response<ResponseBody>> + Send + use<> {
+    let format = accepted_format(headers);
+    let gzip = accepted_coding(headers) == Some(Coding::Gzip);
+    let gather = move || {
+        let text = page.text(format).into_bytes();
+        if gzip {
+            compressed(&text).map_or((text, false), |body| (body, true))
+        } else {
+            (text, false)
+        }
+    };
+    async move {
+        let (body, compressed) = tokio::task::spawn_blocking(gather).await.unwrap_or_default();
+        let mut response = Response::new(ResponseBody::from(body));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+        headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        if compressed {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(Coding::Gzip.name()));
+        }
+        response
+    }
+}
+
+/// OpenMetrics for clients that name it with at least the weight of the text format, as Prometheus does.
+fn accepted_format(headers: &HeaderMap) -> Format {
+    let known = |version: Option<&str>| version.is_none_or(|v| matches!(v, "1.0.0" | "0.0.1"));
+    let (mut text, mut open_metrics) = (0.0, 0.0);
+    for item in items(headers, ACCEPT) {
+        if item.name.eq_ignore_ascii_case("text/plain") {
+            text = item.weight.max(text);
+        } else if item.name.eq_ignore_ascii_case("application/openmetrics-text")
+            && known(item.parameter("version"))
+        {
+            open_metrics = item.weight.max(open_metrics);
+        }
+    }
+    if open_metrics > 0.0 && open_metrics >= text { Format::OpenMetrics } else { Format::Text }
+}
+
+fn compressed(text: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).and_then(|()| encoder.finish()).ok()
+}
+
+#[cfg(test)]
+#[path = "metrics_endpoint_tests.rs"]
+mod tests;

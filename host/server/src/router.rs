@@ -1,0 +1,286 @@
+//! The router: picks the frontend of a path, on the HTTP, gRPC, health and metrics listeners.
+
+use crate::{metrics_endpoint, reflection};
+use ::http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use ::http::{Method, Request, Response, StatusCode};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll, ready};
+use tonic::service::Routes;
+use tower::Service;
+use trtserver_base::heap;
+use trtserver_frontend_v1 as v1;
+use trtserver_frontend_v2 as v2;
+use trtserver_metrics::{Format, Page};
+use trtserver_wire::context::Context;
+use trtserver_wire::disconnect::RequestBody;
+use trtserver_wire::grpc::body::GrpcBody;
+use trtserver_wire::grpc::call_kind::CallKind;
+use trtserver_wire::grpc::gate::{Gate, Verdict};
+use trtserver_wire::grpc::unary;
+use trtserver_wire::http::body::ResponseBody;
+use trtserver_wire::listener::Handler;
+use trtserver_wire::unread::ConnectionUnread;
+use trtserver_wire::{grpc, http, status_code};
+
+/// The response of a listener whose requests are rare enough for a boxed future.
+type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+
+/// `/v2…` and `/api…` on the HTTP port, and paths like a health endpoint of v1.
+pub async fn http(
+    context: Arc<Context>,
+    request: Request<RequestBody>,
+    received_ns: u64,
+) -> Response<ResponseBody> {
+    let path = request.uri().path();
+    let unread = Arc::clone(request.body().unread());
+    if path.starts_with("/v2") {
+        let mut response = v2::http::handle(&context, request, received_ns).await;
+        match response.body_mut().count(&unread) {
+            Ok(()) => response,
+            Err(error) => v2::http::failure(&error),
+        }
+    } else if path.starts_with("/api")
+        || path.ends_with("/health/live")
+        || path.ends_with("/health/ready")
+    {
+        // TRTIS answers any other path with 400 too; under `/v2`, Triton with 404.
+        let mut response = Box::pin(v1::http::handle(&context, request, received_ns)).await;
+        match response.body_mut().count(&unread) {
+            Ok(()) => response,
+            Err(error) => v1::http::failure(&context, &error),
+        }
+    } else {
+        not_found()
+    }
+}
+
+/// Only the health endpoints of both generations and the health report, on the additional listener for health.
+pub fn health(
+    context: Arc<Context>,
+) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
+    move |request, received_ns| {
+        let path = request.uri().path();
+        let served = ["/v2/health/", "/v2/trtserver/health", "/api/health"];
+        if served.iter().any(|prefix| path.starts_with(prefix)) {
+            return Box::pin(http(Arc::clone(&context), request, received_ns));
+        }
+        Box::pin(async { not_found() })
+    }
+}
+
+/// The gRPC services of both generations. Inference bypasses tonic.
+pub fn grpc(context: Arc<Context>) -> GrpcRouter {
+    let (inference, health) = v2::grpc::services(Arc::clone(&context));
+    let mut builder = Routes::builder();
+    builder.add_service(v1::grpc::service(Arc::clone(&context)));
+    builder.add_service(inference);
+    builder.add_service(health);
+    if let Err(e) = reflection::add_services(&mut builder) {
+        tracing::error!("gRPC reflection is not served: {e}");
+    }
+    let gate = Gate::new(&context, &|name| std::env::var(name).ok()).map(Arc::new);
+    GrpcRouter { context, routes: builder.routes().prepare(), gate }
+}
+
+pin_project_lite::pin_project! {
+    /// The future of a call. All but v2's ModelInfer are boxed, so that its future does not grow to their size.
+    #[project = RoutedProjection]
+    enum Routed<F> {
+        ModelInfer { #[pin] response: F },
+        Boxed { response: Pin<Box<dyn Future<Output = Response<GrpcBody>> + Send>> },
+    }
+}
+
+impl<F: Future<Output = Response<GrpcBody>>> Future for Routed<F> {
+    type Output = Response<GrpcBody>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Response<GrpcBody>> {
+        match self.project() {
+            RoutedProjection::ModelInfer { response } => response.poll(cx),
+            RoutedProjection::Boxed { response } => response.as_mut().poll(cx),
+        }
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A call whose response is counted as unread on its connection. An inference call begins only while less than half of the
+    /// connection's limit is unread.
+    struct Counted<F> {
+        #[pin]
+        call: Routed<F>,
+        unread: Arc<ConnectionUnread>,
+        // It has not begun.
+        waits: bool,
+        below_half: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    }
+}
+
+impl<F: Future<Output = Response<GrpcBody>>> Future for Counted<F> {
+    type Output = Response<GrpcBody>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Response<GrpcBody>> {
+        let this = self.project();
+        if *this.waits {
+            if this.unread.is_half_full() {
+                let wait = || Box::pin(Arc::clone(this.unread).wait_below_half()) as _;
+                ready!(this.below_half.get_or_insert_with(wait).as_mut().poll(cx));
+            }
+            (*this.waits, *this.below_half) = (false, None);
+        }
+        let mut response = ready!(this.call.poll(cx));
+        Poll::Ready(match response.body_mut().count(this.unread) {
+            Ok(()) => response,
+            Err(error) => grpc::unary::refuse(&status_code::status(error)),
+        })
+    }
+}
+
+/// Size of the future of a call, of which a client may have many: with hyper's part the task of a call takes at most 2 KiB.
+const MAX_CALL: usize = 1536;
+
+/// The same future, which is small: checked when the server is compiled.
+fn small<F>(call: F) -> F {
+    const { assert!(size_of::<F>() <= MAX_CALL) };
+    call
+}
+
+/// See [`grpc`].
+#[derive(Clone)]
+pub struct GrpcRouter {
+    context: Arc<Context>,
+    routes: Routes,
+    gate: Option<Arc<Gate>>,
+}
+
+impl GrpcRouter {
+    /// The call, and whether it waits while the connection has too many unread responses.
+    fn route(
+        &self,
+        kind: CallKind,
+        mut request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> (bool, Routed<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
+        let unread = Arc::clone(request.body().unread());
+        match kind {
+            CallKind::InferV2 => {
+                let response = v2::grpc::infer(&self.context, request, received_ns);
+                (true, Routed::ModelInfer { response })
+            }
+            CallKind::InferV1 => {
+                let response = v1::grpc::infer(&self.context, request, received_ns);
+                (true, Routed::Boxed { response: Box::pin(response) })
+            }
+            CallKind::StreamV1 => {
+                request.body_mut().allow_pauses();
+                let response = v1::grpc::stream(&self.context, request, unread);
+                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+            }
+            CallKind::Stream2018 => {
+                request.body_mut().allow_pauses();
+                let response = v1::grpc::infer_stream(&self.context, request, Arc::clone(&unread));
+                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+            }
+            CallKind::StreamV2 => {
+                request.body_mut().allow_pauses();
+                let response = v2::grpc::stream(&self.context, request, unread);
+                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+            }
+            CallKind::Other => {
+                // The requests of reflection are a stream.
+                let reflection = request.uri().path().starts_with(reflection::PATH);
+                let mut routes = self.routes.clone();
+                if reflection {
+                    request.body_mut().allow_pauses();
+                }
+                let response = async move {
+                    // tonic refuses requests that are not gRPC calls.
+                    let call = unary::check_call(request.method(), request.headers());
+                    let served = if call.is_ok() && !reflection {
+                        match unary::receive_control(request).await {
+                            Ok(request) => routes.call(request).await,
+                            Err(status) => return unary::refuse(&status),
+                        }
+                    } else {
+                        routes.call(request).await
+                    };
+                    match served {
+                        Ok(response) => response.map(GrpcBody::from),
+                        Err(never) => match never {},
+                    }
+                };
+                (false, Routed::Boxed { response: Box::pin(response) })
+            }
+        }
+    }
+}
+
+impl Handler for GrpcRouter {
+    type Body = GrpcBody;
+
+    fn handle(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<GrpcBody>> + Send + use<> {
+        let unread = Arc::clone(request.body().unread());
+        let kind = CallKind::from_path(request.uri().path());
+        let begun = request.body().begin_call(kind.class(), kind.held_bytes(&request));
+        let verdict = match (begun, &self.gate) {
+            (Ok(()), None) => None,
+            (Ok(()), Some(gate)) => {
+                gate.verdict(request.uri().path(), kind.is_inference(), request.headers())
+            }
+            (Err(error), _) => {
+                // The heads of all calls of one read were held until here.
+                heap::trim_soon();
+                Some(Box::new(Verdict::Refused(status_code::status(error))))
+            }
+        };
+        let (waits, call) = match verdict.map(|verdict| *verdict) {
+            None => self.route(kind, request, received_ns),
+            Some(Verdict::Refused(status)) => {
+                let refused = unary::refuse(&status);
+                (false, Routed::Boxed { response: Box::pin(std::future::ready(refused)) })
+            }
+            Some(Verdict::Delayed(delays)) => {
+                let (waits, call) = self.route(kind, request, received_ns);
+                (waits, Routed::Boxed { response: Box::pin(delays.around(Box::pin(call))) })
+            }
+        };
+        small(Counted { call, unread, waits, below_half: None })
+    }
+}
+
+/// The metrics page; any other path is an empty page (docs/protocol/v2.md §5).
+pub fn metrics(page: Arc<Page>) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
+    move |request, _| {
+        let page = Arc::clone(&page);
+        Box::pin(async move {
+            if request.method() != Method::GET {
+                let mut refused =
+                    plain(StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new());
+                refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+                return refused;
+            }
+            match request.uri().path() {
+                "/metrics" | "/metrics/" => {
+                    metrics_endpoint::respond(page, request.headers()).await
+                }
+                _ => plain(StatusCode::OK, Format::Text.content_type(), String::new()),
+            }
+        })
+    }
+}
+
+fn not_found() -> Response<ResponseBody> {
+    plain(StatusCode::NOT_FOUND, "text/plain", r#"{"error":"Not Found"}"#.to_owned())
+}
+
+fn plain(status: StatusCode, kind: &'static str, text: String) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,69 @@
+//! Packs the sources of the crates trtserver-plugin-api and trtserver-plugin-testkit into `OUT_DIR/interface.gz`, which
+//! `trtserver plugin new --lang rust` unpacks into projects.
+//!
+//! Each file is a line "PATH LENGTH" and its text. Manifests are resolved, since a project is not in our workspace.
+
+use flate2::{Compression, write::GzEncoder};
+use std::env;
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Folders and files below `plugin-api`.
+const PACKED: &[&str] =
+    &["Cargo.toml", "LICENSE", "src", "testkit/Cargo.toml", "testkit/LICENSE", "testkit/src"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let checkout = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..");
+    let workspace = checkout.join("Cargo.toml");
+    let crates = checkout.join("plugin-api");
+    let mut files = Vec::new();
+    for path in PACKED.iter().map(|path| crates.join(path)) {
+        println!("cargo:rerun-if-changed={}", path.display());
+        list(&path, &mut files)?;
+    }
+    println!("cargo:rerun-if-changed={}", workspace.display());
+    files.sort();
+    let workspace = fs::read_to_string(workspace)?;
+    let packed = File::create(PathBuf::from(env::var("OUT_DIR")?).join("interface.gz"))?;
+    let mut packed = GzEncoder::new(packed, Compression::best());
+    for file in files {
+        let mut text = fs::read_to_string(&file)?;
+        if file.ends_with("Cargo.toml") {
+            text = resolved(&text, &workspace)?;
+        }
+        let path = file.strip_prefix(&crates)?.display();
+        writeln!(packed, "{path} {}", text.len())?;
+        packed.write_all(text.as_bytes())?;
+    }
+    packed.finish()?;
+    Ok(())
+}
+
+/// Adds the file, or the files below the folder.
+fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    fs::read_dir(path)?.try_for_each(|entry| list(&entry?.path(), files))
+}
+
+/// The manifest with the values of the workspace, without lints and dependencies of tests.
+fn resolved(manifest: &str, workspace: &str) -> Result<String, String> {
+    let cut = manifest.split("\n# `trtserver plugin new`").next().unwrap_or(manifest);
+    let mut text = String::new();
+    for line in cut.lines() {
+        match line.strip_suffix(".workspace = true") {
+            None => text += line,
+            Some(key) => {
+                let of_key = |l: &&str| l.strip_prefix(key).is_some_and(|l| l.starts_with(" = "));
+                let value = workspace.lines().find(of_key);
+                text += value.ok_or_else(|| format!("no `{key}` in the workspace's manifest"))?;
+            }
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}

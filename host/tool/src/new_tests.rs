@@ -1,0 +1,100 @@
+//! Unit tests of `new.rs`.
+
+use super::*;
+
+#[test]
+fn names() {
+    for good in ["a", "hello", "My_Backend2"] {
+        assert_eq!(check_name(good), Ok(()), "{good}");
+    }
+    for (bad, why) in [
+        ("", "it is empty"),
+        ("2d", "it begins with '2'"),
+        ("_x", "it begins with '_'"),
+        ("a-b", "it contains '-'"),
+        ("../up", "it contains '.'"),
+        ("größe", "it contains 'ö'"),
+        ("ensemble", "the server has a backend"),
+        (&"x".repeat(65), "it has 65 characters"),
+    ] {
+        let text = check_name(bad).unwrap_err();
+        assert!(text.contains(why) && text.contains("letters, digits and _"), "{text}");
+    }
+}
+
+#[test]
+fn every_header_is_embedded() {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin-api/include/trtserver");
+    let listed = |folder: &str| {
+        let entries = std::fs::read_dir(include.join(folder)).unwrap().map(|e| e.unwrap());
+        let files = entries.filter(|e| e.file_type().unwrap().is_file());
+        files.map(|e| format!("{folder}{}", e.file_name().display())).collect::<Vec<_>>()
+    };
+    for path in listed("").into_iter().chain(listed("cpp/")) {
+        let all = C_HEADERS.iter().chain(CPP_HEADERS);
+        assert_eq!(all.filter(|(p, _)| *p == path).count(), 1, "{path}");
+    }
+}
+
+#[test]
+fn dependencies() {
+    let url = "https://example.com/server.git";
+    let by_url = Source::find(Some(url)).unwrap();
+    assert_eq!(by_url.dependency("testkit"), Ok(format!("{{ git = \"{url}\" }}")));
+    let checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let by_checkout = Source::find(Some(checkout)).unwrap();
+    for (subfolder, end) in [("", "plugin-api\" }"), ("testkit", "plugin-api/testkit\" }")] {
+        let dependency = by_checkout.dependency(subfolder).unwrap();
+        assert!(dependency.ends_with(end), "{dependency}");
+    }
+    assert_eq!(Source::find(Some(&format!("{checkout}/plugin-api"))), Ok(by_checkout));
+    assert!(Source::find(Some("/nowhere")).unwrap_err().contains("/nowhere"));
+    assert_eq!(quoted("a\"b"), "'a\"b'");
+    let vendored = rust("n", &Source::Vendored).unwrap();
+    let own = vendored.into_iter().filter(|(path, _)| !path.starts_with(VENDOR)).collect();
+    for files in [c("n"), cpp("n"), rust("n", &by_url).unwrap(), own] {
+        let left = files.iter().find(|(path, text)| {
+            let outside = path == "Cargo.toml" && text.contains("../");
+            text.contains("{name}") || text.contains("addsub") || outside
+        });
+        assert_eq!(left, None);
+    }
+}
+
+/// Below `folder`, relative to it.
+fn listed(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+        let name = entry.file_name().display().to_string();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(listed(&entry.path()).into_iter().map(|path| format!("{name}/{path}")));
+        } else {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_of_the_interface_are_contained_and_need_no_workspace() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin-api");
+    let files = interface::files().unwrap();
+    let text = |path: &str| {
+        let found = files.iter().find(|(p, _)| p == path);
+        &found.unwrap_or_else(|| panic!("{path} is missing")).1
+    };
+    for folder in ["src", "testkit/src"] {
+        for path in listed(&crates.join(folder)) {
+            let path = format!("{folder}/{path}");
+            assert_eq!(*text(&path), std::fs::read_to_string(crates.join(&path)).unwrap());
+        }
+    }
+    for (folder, name) in [("", PLUGIN_API), ("testkit/", "trtserver-plugin-testkit")] {
+        assert!(text(&format!("{folder}LICENSE")).contains("Apache License"));
+        let manifest: toml::Table = text(&format!("{folder}Cargo.toml")).parse().unwrap();
+        assert_eq!(manifest["package"]["name"].as_str(), Some(name));
+        assert_eq!(manifest["package"]["license"].as_str(), Some("Apache-2.0"));
+        assert_eq!(manifest.keys().collect::<Vec<_>>(), ["dependencies", "package"]);
+        assert!(!manifest.to_string().contains("workspace"), "{manifest}");
+    }
+}

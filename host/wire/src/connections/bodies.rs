@@ -1,0 +1,84 @@
+//! The request bodies of an HTTP/2 connection that have not arrived completely.
+
+use super::clock::now_ms;
+use std::task::Waker;
+use trtserver_base::sync::Mutex;
+
+/// By key; keys of bodies that have ended are reused.
+#[derive(Default)]
+pub struct Bodies(Mutex<Vec<Option<Body>>>);
+
+struct Body {
+    waits: Waits,
+    waker: Waker,
+    expired: bool,
+}
+
+/// What is awaited, and since when.
+#[derive(Clone, Copy, Debug)]
+pub enum Waits {
+    /// The first byte of the first message of a stream.
+    FirstMessage { since_ms: u64 },
+    /// The rest of a body or message, of which so many bytes have arrived.
+    Body { since_ms: u64, received: u64 },
+}
+
+impl Waits {
+    pub fn first_message() -> Self {
+        Self::FirstMessage { since_ms: now_ms() }
+    }
+
+    pub fn body() -> Self {
+        Self::Body { since_ms: now_ms(), received: 0 }
+    }
+}
+
+impl Bodies {
+    /// Adds a body, and returns its key.
+    pub fn add(&self, waits: Waits, waker: &Waker) -> u32 {
+        let body = Body { waits, waker: waker.clone(), expired: false };
+        let mut bodies = self.0.lock();
+        let key = bodies.iter().position(Option::is_none).unwrap_or_else(|| {
+            bodies.push(None);
+            bodies.len() - 1
+        });
+        bodies[key] = Some(body);
+        key as u32
+    }
+
+    /// More of a body is awaited. True if it has expired.
+    pub fn waits(&self, key: u32, waker: &Waker) -> bool {
+        match self.0.lock().get_mut(key as usize) {
+            Some(Some(body)) => {
+                body.waker.clone_from(waker);
+                body.expired
+            }
+            _ => false,
+        }
+    }
+
+    pub fn received(&self, key: u32, bytes: usize) {
+        if let Some(Some(body)) = self.0.lock().get_mut(key as usize) {
+            if let Waits::FirstMessage { .. } = body.waits {
+                body.waits = Waits::body();
+            }
+            if let Waits::Body { received, .. } = &mut body.waits {
+                *received += bytes as u64;
+            }
+        }
+    }
+
+    pub fn remove(&self, key: u32) {
+        self.0.lock()[key as usize] = None;
+    }
+
+    /// Expires the bodies for which `is_late` is true.
+    pub fn expire(&self, is_late: impl Fn(Waits) -> bool) {
+        for body in self.0.lock().iter_mut().flatten() {
+            if !body.expired && is_late(body.waits) {
+                body.expired = true;
+                body.waker.wake_by_ref();
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A connection that obeys orders.
+
+use super::Entry;
+use super::state::{Order, Wire};
+use crate::yields;
+use hyper_util::server::graceful::GracefulConnection;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+pin_project_lite::pin_project! {
+    /// Ends when the connection does, or `None` when it is ordered to close. Its task must poll it with wakers that all
+    /// wake the same task.
+    pub struct Guarded<C> {
+        #[pin]
+        connection: C,
+        entry: Entry,
+        registered: bool,
+        obeyed: u8,
+    }
+}
+
+impl<C> Guarded<C> {
+    pub fn new(connection: C, entry: Entry) -> Self {
+        Self { connection, entry, registered: false, obeyed: Order::None as u8 }
+    }
+}
+
+impl<C: GracefulConnection> Future for Guarded<C> {
+    type Output = Option<C::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        yields::before_poll();
+        let mut this = self.project();
+        let state = this.entry.state();
+        if !*this.registered {
+            // Before the order is read: one that comes later finds the waker.
+            state.set_waker(cx.waker().clone());
+            *this.registered = true;
+        }
+        let ordered = state.ordered();
+        if ordered > *this.obeyed {
+            *this.obeyed = ordered;
+            if ordered == Order::Close as u8 {
+                return Poll::Ready(None);
+            }
+            // HTTP/1 puts `Connection: close` into its last response, and closes an idle connection at once.
+            if ordered == Order::Finish as u8 || state.wire == Wire::Http2 {
+                this.connection.as_mut().graceful_shutdown();
+            }
+        }
+        this.connection.poll(cx).map(Some)
+    }
+}

@@ -1,0 +1,224 @@
+//! The open connections of a listener: their number is limited, and connections that make no progress are closed.
+//!
+//! Each connection stores what it does, and since when, in its [`ConnectionState`]; that costs a few plain stores a request.
+//! One task checks all of them a few times a second and orders each connection that exceeds a timeout to end. So there is no timer
+//! per connection or request. Times come from a clock that this task advances.
+
+mod bodies;
+mod clock;
+mod guarded;
+mod head_memory;
+mod open_calls;
+mod preface;
+mod progress;
+mod state;
+mod streams;
+mod timeouts;
+mod unix_authority;
+
+pub use guarded::Guarded;
+pub use head_memory::HeadMemory;
+pub use open_calls::CallClass;
+pub use preface::PrefaceWatch;
+pub use progress::BodyProgress;
+pub use state::{ConnectionState, Wire};
+pub use streams::CountStreams;
+pub use timeouts::Timeouts;
+
+use state::Order;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use timeouts::Verdict;
+use tokio::sync::Notify;
+use trtserver_base::sync::Mutex;
+
+/// Bounds of the interval at which connections are looked at.
+const MIN_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a full listener looks for a connection to close.
+const FULL_INTERVAL: Duration = Duration::from_millis(20);
+/// At the limit, one in so many connections is closed at a time: each search costs a look at all of them.
+const EVICT_SHARE: usize = 128;
+
+/// The open connections of one listener, limited in number and in time without progress.
+pub struct Connections {
+    timeouts: Timeouts,
+    /// Maximum number of open connections.
+    max: usize,
+    open: Mutex<Open>,
+    count: AtomicUsize,
+    /// The server drains: every response is the last one of its connection.
+    draining: AtomicBool,
+    opened: Notify,
+    closed: Notify,
+}
+
+/// The states by key; free keys are reused.
+#[derive(Default)]
+struct Open {
+    states: Vec<Option<Arc<ConnectionState>>>,
+    free: Vec<usize>,
+}
+
+impl Connections {
+    /// At most `max` connections. Must be called inside the runtime, on which the task that checks timeouts runs.
+    pub fn new(max: usize, timeouts: Timeouts) -> Arc<Self> {
+        let this = Arc::new(Self {
+            timeouts,
+            max,
+            open: Mutex::default(),
+            count: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            opened: Notify::new(),
+            closed: Notify::new(),
+        });
+        tokio::spawn(watch(Arc::downgrade(&this), timeouts));
+        this
+    }
+
+    /// Waits until another connection may be accepted. At the limit, the connection that was idle longest is closed.
+    pub async fn admit(&self) {
+        while self.count() >= self.max {
+            let closed = self.closed.notified();
+            if self.count() >= self.max {
+                self.evict();
+                let _ = tokio::time::timeout(FULL_INTERVAL, closed).await;
+            }
+        }
+    }
+
+    /// Adds a connection until its entry is dropped.
+    pub fn add(self: &Arc<Self>, wire: Wire) -> Entry {
+        clock::advance();
+        let state = ConnectionState::new(wire);
+        if self.draining.load(Ordering::SeqCst) {
+            state.order(Order::Last);
+        }
+        let mut open = self.open.lock();
+        let key = open.free.pop().unwrap_or_else(|| {
+            open.states.push(None);
+            open.states.len() - 1
+        });
+        open.states[key] = Some(Arc::clone(&state));
+        drop(open);
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.opened.notify_one();
+        Entry { connections: Arc::clone(self), key, state }
+    }
+
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Closes the connections that were idle longest; without idle ones, the connections whose request head has been
+    /// incomplete longest. Returns how many.
+    pub fn evict(&self) -> usize {
+        let now = clock::advance();
+        let mut found: Vec<(bool, u64, Arc<ConnectionState>)> = Vec::new();
+        self.each(|state| {
+            if let Some((is_head, since)) = timeouts::evictable(state, now) {
+                found.push((is_head, since, Arc::clone(state)));
+            }
+        });
+        let count = found.len().min(1 + self.max / EVICT_SHARE);
+        found.sort_unstable_by_key(|(is_head, since, _)| (*is_head, *since));
+        for (_, _, state) in &found[..count] {
+            state.end();
+        }
+        count
+    }
+
+    /// From now on each response is the last one of its connection: `Connection: close`, or GOAWAY.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+        self.each(|state| state.order(Order::Last));
+    }
+
+    /// Ends requests that have not arrived completely and began more than `grace` ago.
+    pub fn end_incomplete(&self, grace: Duration) {
+        let now = clock::advance();
+        let timeouts = Timeouts::of_drain(grace);
+        self.each(|state| match timeouts.judge(state, now) {
+            Verdict::Keep | Verdict::Last => {}
+            Verdict::EndBody => state.order(Order::EndBody),
+            Verdict::Close => state.order(Order::Close),
+        });
+    }
+
+    /// Ends all connections: at once where nothing is in progress, the others after their response or after `grace`.
+    pub async fn end_all(&self, grace: Duration) {
+        self.draining.store(true, Ordering::SeqCst);
+        self.each(|state| state.order(Order::Finish));
+        let all_closed = async {
+            while self.count() > 0 {
+                let closed = self.closed.notified();
+                if self.count() > 0 {
+                    let _ = tokio::time::timeout(FULL_INTERVAL, closed).await;
+                }
+            }
+        };
+        if tokio::time::timeout(grace, all_closed).await.is_err() {
+            self.each(|state| state.order(Order::Close));
+        }
+    }
+
+    fn each(&self, mut act: impl FnMut(&Arc<ConnectionState>)) {
+        self.open.lock().states.iter().flatten().for_each(&mut act);
+    }
+
+    fn enforce_timeouts(&self) {
+        let now = clock::advance();
+        self.each(|state| {
+            state.calls.trim();
+            match self.timeouts.judge(state, now) {
+                Verdict::Keep => {}
+                Verdict::Last => state.order(Order::Last),
+                Verdict::EndBody => state.order(Order::EndBody),
+                Verdict::Close => state.order(Order::Close),
+            }
+        });
+    }
+}
+
+/// Enforces the timeouts while there are connections.
+async fn watch(connections: Weak<Connections>, timeouts: Timeouts) {
+    let interval = timeouts.shortest() / 8;
+    let interval = interval.clamp(MIN_INTERVAL, MAX_INTERVAL);
+    while let Some(connections) = connections.upgrade() {
+        if connections.count() == 0 {
+            connections.opened.notified().await;
+        }
+        connections.enforce_timeouts();
+        drop(connections);
+        tokio::time::sleep(interval).await;
+    }
+}
+
+/// An open connection among the others; removed when dropped.
+pub struct Entry {
+    connections: Arc<Connections>,
+    key: usize,
+    state: Arc<ConnectionState>,
+}
+
+impl Entry {
+    pub fn state(&self) -> &Arc<ConnectionState> {
+        &self.state
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut open = self.connections.open.lock();
+        open.states[self.key] = None;
+        open.free.push(self.key);
+        drop(open);
+        self.connections.count.fetch_sub(1, Ordering::SeqCst);
+        self.connections.closed.notify_one();
+    }
+}
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

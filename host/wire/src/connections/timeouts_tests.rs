@@ -1,0 +1,168 @@
+//! Unit tests of `timeouts.rs`.
+
+use super::*;
+use crate::connections::clock::now_ms;
+use crate::connections::{BodyProgress, CallClass};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+const SECOND: u64 = 1000;
+
+fn timeouts() -> Timeouts {
+    let seconds = |n| Some(Duration::from_secs(n));
+    Timeouts {
+        header: seconds(2),
+        body: seconds(3),
+        body_rate: 100,
+        idle: seconds(10),
+        ..Timeouts::default()
+    }
+}
+
+/// When the state given to `judge` exceeds its timeout, in seconds from now.
+#[track_caller]
+fn closes_after(state: &ConnectionState, seconds: u64) {
+    let now = now_ms() + seconds * SECOND;
+    // The coarse clock may advance between two steps of a test.
+    assert_eq!(timeouts().judge(state, now - 500), Verdict::Keep);
+    let is_body = (state.wire, state.phase()) == (Wire::Http1, Phase::Body);
+    let first = if is_body { Verdict::EndBody } else { Verdict::Close };
+    assert_eq!(timeouts().judge(state, now + 500), first);
+    assert_eq!(timeouts().judge(state, now + 1500), Verdict::Close);
+}
+
+#[test]
+fn each_phase_has_its_timeout() {
+    let state = ConnectionState::new(Wire::Http1);
+    closes_after(&state, 10);
+    state.read(1);
+    closes_after(&state, 2);
+    state.read(1);
+    closes_after(&state, 2);
+    state.head_arrived();
+    closes_after(&state, 3);
+    state.read(400);
+    closes_after(&state, 7);
+    state.body_arrived();
+    assert_eq!(timeouts().judge(&state, u64::MAX), Verdict::Keep);
+    state.responded();
+    closes_after(&state, 10);
+    state.write_blocked();
+    assert_eq!(state.phase(), Phase::Blocked);
+    closes_after(&state, 10);
+    state.wrote();
+    assert_eq!(state.phase(), Phase::Idle);
+    closes_after(&state, 10);
+    assert_eq!(Timeouts::default().judge(&state, u64::MAX), Verdict::Keep);
+}
+
+#[test]
+fn streamed_response_has_a_timeout_only_while_its_client_does_not_read() {
+    let state = ConnectionState::new(Wire::Http1);
+    state.responded();
+    state.response_stream_began();
+    state.wrote();
+    assert_eq!(state.phase(), Phase::Streaming);
+    assert_eq!(timeouts().judge(&state, u64::MAX), Verdict::Keep);
+    assert_eq!(evictable(&state, u64::MAX), None);
+    state.write_blocked();
+    closes_after(&state, 10);
+    state.wrote();
+    assert_eq!(state.phase(), Phase::Streaming);
+    state.response_stream_ended();
+    state.wrote();
+    assert_eq!(state.phase(), Phase::Idle);
+}
+
+#[test]
+fn http2_connection_with_streams_is_not_idle() {
+    let state = ConnectionState::new(Wire::Http2);
+    state.read(1);
+    closes_after(&state, 2);
+    state.head_arrived();
+    let late = now_ms() + 11 * SECOND;
+    assert_eq!(timeouts().judge(&state, late), Verdict::Last);
+    assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), Verdict::Close);
+    state.calls.begin(CallClass::Inference, 100).unwrap();
+    assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), Verdict::Keep);
+    assert_eq!(evictable(&state, late), None);
+    state.call_ended(state.calls.take_begun().unwrap());
+    assert_eq!(evictable(&state, late).map(|(is_head, _)| is_head), Some(false));
+}
+
+#[derive(Default)]
+struct CountWakes(AtomicUsize);
+
+impl Wake for CountWakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn slow_http2_body_expires() {
+    let state = ConnectionState::new(Wire::Http2);
+    state.head_arrived();
+    state.calls.begin(CallClass::Inference, 100).unwrap();
+    let wakes = Arc::new(CountWakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let [mut slow, mut fast, mut stream] = [(); 3].map(|()| BodyProgress::new(Arc::clone(&state)));
+    stream.allow_pauses();
+    for body in [&mut slow, &mut fast, &mut stream] {
+        assert!(!body.waits(&waker));
+    }
+    fast.received(&[0; 1000]);
+    assert_eq!(timeouts().judge(&state, now_ms() + 5 * SECOND), Verdict::Keep);
+    assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+    assert!(slow.waits(&waker) && !fast.waits(&waker) && !stream.waits(&waker));
+    // Half a message.
+    stream.received(&[0, 0]);
+    assert!(!stream.waits(&waker));
+    timeouts().judge(&state, now_ms() + 5 * SECOND);
+    assert!(stream.waits(&waker));
+}
+
+#[test]
+fn stream_without_first_message_expires_after_a_time_of_its_own() {
+    let state = ConnectionState::new(Wire::Http2);
+    state.head_arrived();
+    let timeouts = Timeouts { first_message: Some(Duration::from_secs(8)), ..timeouts() };
+    let waker = Waker::noop();
+    let [mut silent, mut begun, mut between] =
+        [(); 3].map(|()| BodyProgress::new(Arc::clone(&state)));
+    for stream in [&mut silent, &mut begun, &mut between] {
+        stream.allow_pauses();
+        assert!(!stream.waits(waker) && stream.awaits_first_message());
+    }
+    begun.received(&[0]);
+    between.received(&[0; 5]);
+    assert!(!begun.waits(waker) && !between.waits(waker));
+    timeouts.judge(&state, now_ms() + 7 * SECOND);
+    assert!(!silent.waits(waker) && begun.waits(waker) && !between.waits(waker));
+    timeouts.judge(&state, now_ms() + 9 * SECOND);
+    assert!(silent.waits(waker) && silent.awaits_first_message());
+    timeouts.judge(&state, now_ms() + 1000 * SECOND);
+    assert!(!between.waits(waker) && !between.awaits_first_message());
+}
+
+#[test]
+fn connection_ends_at_its_age() {
+    let timeouts = Timeouts {
+        age: Some(Duration::from_secs(60)),
+        http2_age: Some(Duration::from_secs(60)),
+        http2_age_grace: Some(Duration::from_secs(5)),
+        ..Timeouts::default()
+    };
+    let (http1, http2) = (ConnectionState::new(Wire::Http1), ConnectionState::new(Wire::Http2));
+    http1.read(1);
+    http2.head_arrived();
+    http2.calls.begin(CallClass::Inference, 100).unwrap();
+    let at = |seconds: u64| now_ms() + seconds * SECOND;
+    for state in [&http1, &http2] {
+        assert_eq!(timeouts.judge(state, at(59)), Verdict::Keep);
+        assert_eq!(timeouts.judge(state, at(61)), Verdict::Last);
+    }
+    assert_eq!(timeouts.judge(&http1, at(600)), Verdict::Last);
+    assert_eq!(timeouts.judge(&http2, at(66)), Verdict::Close);
+}

@@ -1,0 +1,142 @@
+//! The state that all frontends share.
+
+use arc_swap::ArcSwapOption;
+use std::sync::Arc;
+use trtserver_base::error::{Code, Error};
+use trtserver_base::state::{Phase, ServerState};
+use trtserver_base::stats::{FailureReason, Span};
+use trtserver_base::sync::Mutex;
+use trtserver_config::log::LogControl;
+use trtserver_config::{ControlMode, Settings};
+use trtserver_models::lifecycle::{IndexEntry, ModelControl};
+use trtserver_models::{LookupError, ModelTable, OpenVersion};
+use trtserver_request::Sequence;
+use trtserver_request::shared_memory::Registry;
+
+/// Shared by all connections, as an `Arc`.
+pub struct Context {
+    pub settings: Arc<Settings>,
+    pub models: Arc<ModelTable>,
+    pub state: Arc<ServerState>,
+    pub endpoints: EndpointStats,
+    /// Shared memory that clients registered.
+    pub shared_memory: Arc<Registry>,
+    /// Loading and unloading on request, where the mode allows it. `None` until the first models are loaded.
+    pub control: ArcSwapOption<ModelControl>,
+    pub log: LogControl,
+}
+
+/// Counters of the v1 endpoints, for the status endpoint (docs/protocol/v1.md §9.2).
+#[derive(Default)]
+pub struct EndpointStats {
+    pub status: EndpointSpan,
+    pub health: EndpointSpan,
+    pub profile: EndpointSpan,
+    pub model_control: EndpointSpan,
+    pub shm_control: EndpointSpan,
+    pub repository: EndpointSpan,
+}
+
+/// The counter of one endpoint. Its requests are rare enough for a lock.
+#[derive(Default)]
+pub struct EndpointSpan(Mutex<Span>);
+
+impl EndpointSpan {
+    pub fn add(&self, ns: u64) {
+        self.0.lock().add(ns);
+    }
+
+    pub fn get(&self) -> Span {
+        *self.0.lock()
+    }
+}
+
+impl Context {
+    /// Readiness as both generations report it (docs/protocol/v1.md §3.3, v2 §1.6).
+    pub fn is_ready(&self) -> bool {
+        self.state.phase() == Phase::Ready
+            && (!self.settings.strict_readiness
+                || self.models.all_ready(&self.settings.ready_models))
+    }
+
+    /// What loads and unloads models by request.
+    ///
+    /// # Errors
+    /// The control mode is not explicit, or the server is not ready.
+    pub fn control(&self) -> Result<Arc<ModelControl>, Error> {
+        if self.settings.control_mode != ControlMode::Explicit {
+            return Err(no_explicit_control());
+        }
+        self.require_ready()?;
+        self.control.load_full().ok_or_else(|| Error::unavailable("Server not ready"))
+    }
+
+    /// Refuses requests to models unless the server is in the READY phase.
+    pub fn require_ready(&self) -> Result<(), Error> {
+        if self.state.phase() == Phase::Ready {
+            Ok(())
+        } else {
+            Err(Error::unavailable("Server not ready"))
+        }
+    }
+
+    /// The same for inference by `served`: while the server drains, sequences that have begun may continue (docs/protocol/v2.md §4.1).
+    pub fn require_open(&self, served: &OpenVersion, sequence: &Sequence) -> Result<(), Error> {
+        match self.state.phase() {
+            Phase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
+            _ => self.require_ready(),
+        }?;
+        // A version that was deselected executes the remaining requests of its sequences.
+        match served.for_begun_sequences && !served.scheduler.has_sequence(sequence) {
+            true => {
+                let name = served.name.to_string();
+                Err(LookupError::VersionNotReady(name, served.version).error())
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses health and status requests while the server drains.
+    pub fn refuse_when_exiting(&self) -> Result<(), Error> {
+        if self.state.phase() == Phase::Exiting {
+            Err(Error::unavailable("Server exiting"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The models of the repositories: in explicit mode the directories as they are now, else those of the table, which the server
+/// keeps like them.
+///
+/// # Errors
+/// A repository cannot be read.
+pub async fn list(ctx: &Context) -> Result<Vec<IndexEntry>, Error> {
+    let explicit = ctx.settings.control_mode == ControlMode::Explicit;
+    let Some(control) = ctx.control.load_full().filter(|_| explicit) else {
+        let of = |(id, model)| IndexEntry { id, ambiguous: false, model: Some(model) };
+        return Ok(ctx.models.all().into_iter().map(of).collect());
+    };
+    // Reading directories may block.
+    let listed = tokio::task::spawn_blocking(move || control.index()).await;
+    listed.unwrap_or_else(|e| Err(Error::internal(format!("reading the repositories failed: {e}"))))
+}
+
+/// The error for load and unload outside of explicit mode. Known client quirk: the text speaks of
+/// polling in mode *none* too, because clients match it (docs/protocol/v2.md §8).
+pub fn no_explicit_control() -> Error {
+    Error::unavailable("explicit model load / unload is not allowed if polling is enabled")
+}
+
+/// The failure reason of a request that was refused before it was queued. Its client may have disconnected while sending it.
+pub fn refusal(error: &Error) -> FailureReason {
+    match error.code {
+        Code::Cancelled => FailureReason::Canceled,
+        _ => FailureReason::Refused,
+    }
+}
+
+/// v2's error for a failed look-up: NOT_FOUND, or UNAVAILABLE for a version that exists.
+pub fn v2_missing(missing: LookupError) -> Error {
+    missing.error()
+}

@@ -1,0 +1,403 @@
+//! Detects HTTP/1 clients that disconnect while they wait for a response, also behind pipelined requests.
+//!
+//! hyper is configured to not read the socket while a request is executed: to see the end of file it would allocate a
+//! buffer for the next request before the current one has released its own, and bytes of pipelined requests would hide the
+//! end. Instead, [`Connection`] polls the socket from when a request has arrived completely until its response is ready.
+//!
+//! An end of file alone may also be a client that has closed its sending side only and reads the response. So the server
+//! sends `100 Continue`, which any client of HTTP/1.1 skips: the system of one that has closed its socket replies with a
+//! reset. HTTP/1.0 has no such response, so its clients count as disconnected only once the connection is reset.
+
+use super::connections::{BodyProgress, CallClass, ConnectionState, HeadMemory};
+use super::socket::Stream;
+use super::unread::ConnectionUnread;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+use trtserver_base::error::Result as OrError;
+
+/// Bytes of pipelined requests that are buffered while a request is executed.
+const MAX_BUFFERED: usize = 8 << 10;
+
+/// Sent to distinguish a client that has closed its socket from one that has closed only its sending side.
+const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// The same between two events of a streamed response: a chunk with a comment, which clients of server-sent events skip.
+const STREAM_PROBE: &[u8] = b"3\r\n:\n\n\r\n";
+/// Pauses between two probes, after which the system is asked for the reset: since reading has ended there is no event for
+/// it. From the first to the second pause, each four times the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// The stream that hyper reads and writes.
+pub struct Connection {
+    stream: Stream,
+    watch: DisconnectWatch,
+    /// Bytes that arrived while a request was executed.
+    buffered: Vec<u8>,
+    /// How many of them hyper has read.
+    consumed: usize,
+    /// `None` until the end of file was seen.
+    half_closed: Option<Box<HalfClosed>>,
+    head: HeadMemory,
+}
+
+/// A connection whose client sends nothing more.
+struct HalfClosed {
+    pause: Duration,
+    next_probe: Pin<Box<Sleep>>,
+}
+
+/// Detects that the client disconnects while a request is executed. Only the connection's task uses it.
+#[derive(Clone)]
+pub struct DisconnectWatch(Arc<Watched>);
+
+struct Watched {
+    state: Arc<ConnectionState>,
+    /// The client disconnected while a request was executed.
+    disconnected: AtomicBool,
+    /// The client uses HTTP/1.0.
+    is_http10: AtomicBool,
+}
+
+impl DisconnectWatch {
+    pub fn new(state: &Arc<ConnectionState>) -> Self {
+        let (disconnected, is_http10) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self(Arc::new(Watched { state: Arc::clone(state), disconnected, is_http10 }))
+    }
+
+    /// Drives the connection until it ends, or the client has disconnected: `None`.
+    pub async fn serve<C: Future>(self, connection: C) -> Option<C::Output> {
+        let mut connection = pin!(connection);
+        let poll = |cx: &mut Context<'_>| match connection.as_mut().poll(cx) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
+            Poll::Pending if self.0.disconnected.load(Relaxed) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        };
+        poll_fn(poll).await
+    }
+
+    /// The head of a request has arrived.
+    pub fn head_arrived(&self) {
+        self.0.state.head_arrived();
+    }
+
+    /// The response is ready. True if it is the last one of the connection.
+    pub fn responded(&self) -> bool {
+        self.0.state.responded();
+        self.0.state.is_last()
+    }
+
+    /// The first part of a streamed response is ready.
+    pub fn response_stream_began(&self) {
+        self.0.state.response_stream_began();
+    }
+
+    /// The last part of a streamed response is ready.
+    pub fn response_stream_ended(&self) {
+        self.0.state.response_stream_ended();
+    }
+
+    /// The client uses HTTP/1.0, which has no interim responses.
+    pub fn set_http10(&self) {
+        self.0.is_http10.store(true, Relaxed);
+    }
+}
+
+impl Connection {
+    pub fn new(stream: Stream, watch: DisconnectWatch) -> Self {
+        let (buffered, head) = (Vec::new(), HeadMemory::default());
+        Self { stream, watch, buffered, consumed: 0, half_closed: None, head }
+    }
+
+    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Ready(Ok(_)) => self.watch.0.state.wrote(),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.watch.0.state.write_blocked(),
+        }
+    }
+
+    /// Ready when the client has disconnected.
+    fn poll_disconnected(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.half_closed.is_none() {
+            if ready!(self.poll_end_of_file(cx)).is_err() {
+                return Poll::Ready(());
+            }
+            let (pause, next_probe) = (FIRST_PAUSE, Box::pin(sleep(Duration::ZERO)));
+            self.half_closed = Some(Box::new(HalfClosed { pause, next_probe }));
+        }
+        self.poll_reset(cx)
+    }
+
+    /// Ready when the system has received a reset.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(half_closed) = &mut self.half_closed else { return Poll::Pending };
+        loop {
+            if !matches!(self.stream.take_error(), Ok(None)) {
+                return Poll::Ready(());
+            }
+            ready!(half_closed.next_probe.as_mut().poll(cx));
+            if !self.watch.0.is_http10.load(Relaxed) {
+                let streaming = self.watch.0.state.is_streaming();
+                let probe = if streaming { STREAM_PROBE } else { PROBE };
+                // hyper has written all it had, so this is between two responses, or two chunks. The system takes the probe
+                // whole or, when the client does not read, not at all.
+                match Pin::new(&mut self.stream).poll_write(cx, probe) {
+                    Poll::Ready(Ok(n)) if n == probe.len() => {}
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => {}
+                }
+            }
+            half_closed.next_probe.as_mut().reset(Instant::now() + half_closed.pause);
+            half_closed.pause = (4 * half_closed.pause).min(MAX_PAUSE);
+        }
+    }
+
+    /// Ready at the end of file, or with an error. Bytes before the end are buffered; behind more than [`MAX_BUFFERED`] of
+    /// them the end is seen once hyper has read them.
+    fn poll_end_of_file(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.consumed == self.buffered.len() {
+            let mut space = [MaybeUninit::uninit(); MAX_BUFFERED];
+            let mut read = ReadBuf::uninit(&mut space);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read)) {
+                Ok(()) if !read.filled().is_empty() => self.buffered = read.filled().to_vec(),
+                ended => return Poll::Ready(ended),
+            }
+            self.consumed = 0;
+        }
+        match ready!(self.stream.poll_peek(cx)) {
+            Ok(0) => Poll::Ready(Ok(())),
+            Err(e) => Poll::Ready(Err(e)),
+            Ok(_) => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let buffered = &self.buffered[self.consumed..];
+        if buffered.is_empty() {
+            let before = buf.filled().len();
+            let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+            let count = buf.filled().len() - before;
+            if count > 0 {
+                let Self { watch, head, .. } = &mut *self;
+                head.read(&watch.0.state, count);
+            }
+            return read;
+        }
+        let count = buffered.len().min(buf.remaining());
+        buf.put_slice(&buffered[..count]);
+        self.consumed += count;
+        if self.consumed == self.buffered.len() {
+            (self.buffered, self.consumed) = (Vec::new(), 0);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.wrote(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// hyper calls this at the end of each poll, also when nothing was written.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { watch, head, .. } = &mut *self;
+        head.settle(&watch.0.state)?;
+        if self.watch.0.state.is_executing() && self.poll_disconnected(cx).is_ready() {
+            self.watch.0.disconnected.store(true, Relaxed);
+        }
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// The body of a request. Notifies the connection when it ends or is dropped.
+pub struct RequestBody {
+    body: Incoming,
+    wire: BodyWire,
+    unread: Arc<ConnectionUnread>,
+}
+
+enum BodyWire {
+    /// Until the body has arrived.
+    Http1(Option<DisconnectWatch>),
+    Http2(BodyProgress),
+}
+
+/// Why the rest of a body will not arrive.
+#[derive(Debug)]
+pub enum RequestBodyError {
+    Transport(hyper::Error),
+    /// The client sent it too slowly.
+    TimedOut,
+    /// The client opened a stream and sent no message.
+    NoFirstMessage,
+}
+
+impl RequestBody {
+    /// A body on HTTP/1.
+    pub fn http1(body: Incoming, watch: &DisconnectWatch, unread: &Arc<ConnectionUnread>) -> Self {
+        let wire = BodyWire::Http1(Some(watch.clone()));
+        let mut body = Self { body, wire, unread: Arc::clone(unread) };
+        if body.is_end_stream() {
+            body.arrived();
+        }
+        body
+    }
+
+    /// A body on HTTP/2, where a stream can be reset on its own.
+    pub fn http2(
+        body: Incoming,
+        state: &Arc<ConnectionState>,
+        unread: &Arc<ConnectionUnread>,
+    ) -> Self {
+        let wire = BodyWire::Http2(BodyProgress::new(Arc::clone(state)));
+        Self { body, wire, unread: Arc::clone(unread) }
+    }
+
+    /// Counts the call whose body this is, which holds `bytes`, until its response has ended.
+    ///
+    /// # Errors
+    /// It exceeds a limit of open calls.
+    pub fn begin_call(&self, class: CallClass, bytes: usize) -> OrError<()> {
+        match &self.wire {
+            BodyWire::Http1(_) => Ok(()),
+            BodyWire::Http2(progress) => progress.begin_call(class, bytes),
+        }
+    }
+
+    /// Where the responses of the connection are counted.
+    pub fn unread(&self) -> &Arc<ConnectionUnread> {
+        &self.unread
+    }
+
+    /// Detects that the client disconnects while it waits for a response. `None` on HTTP/2, and for an empty body.
+    pub fn watch(&self) -> Option<&DisconnectWatch> {
+        match &self.wire {
+            BodyWire::Http1(watch) => watch.as_ref(),
+            BodyWire::Http2(_) => None,
+        }
+    }
+
+    /// The body is a stream of messages, whose client may pause for any time between two of them.
+    pub fn allow_pauses(&mut self) {
+        if let BodyWire::Http2(progress) = &mut self.wire {
+            progress.allow_pauses();
+        }
+    }
+
+    fn arrived(&mut self) {
+        match &mut self.wire {
+            BodyWire::Http1(watch) => {
+                if let Some(watch) = watch.take() {
+                    watch.0.state.body_arrived();
+                }
+            }
+            BodyWire::Http2(progress) => progress.ended(),
+        }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = RequestBodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let (BodyWire::Http1(Some(watch)), Poll::Pending) = (&self.wire, &frame)
+            && watch.0.state.is_body_late()
+        {
+            // Later polls get the error, too: the watch stays.
+            watch.0.state.body_arrived();
+            return Poll::Ready(Some(Err(RequestBodyError::TimedOut)));
+        }
+        if self.body.is_end_stream() || matches!(frame, Poll::Ready(None | Some(Err(_)))) {
+            self.arrived();
+        } else if let BodyWire::Http2(progress) = &mut self.wire {
+            match &frame {
+                Poll::Pending if progress.waits(cx.waker()) => {
+                    return Poll::Ready(Some(Err(match progress.awaits_first_message() {
+                        true => RequestBodyError::NoFirstMessage,
+                        false => RequestBodyError::TimedOut,
+                    })));
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    progress.received(frame.data_ref().map_or(&[][..], Bytes::as_ref));
+                }
+                _ => {}
+            }
+        }
+        frame.map_err(RequestBodyError::Transport)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        self.arrived();
+    }
+}
+
+impl fmt::Display for RequestBodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(e) => e.fmt(f),
+            Self::TimedOut => f.write_str("the request body did not arrive in time"),
+            Self::NoFirstMessage => f.write_str(
+                "the first message of the stream did not arrive in time (--first-message-timeout-secs)",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RequestBodyError {}

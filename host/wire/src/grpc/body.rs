@@ -1,0 +1,121 @@
+//! The body of a gRPC response: one message and its trailers, nothing, or a body made by tonic.
+
+use crate::chunks;
+use crate::chunks::{Chunk, ChunkList, Chunks};
+use crate::http::body::BoxError;
+use crate::unread::{ConnectionUnread, MIN_COUNTED};
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::{Body, Frame};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use trtserver_base::error::Result as OrError;
+
+pub const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+pub const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+
+/// Body of a gRPC response: one message and its trailers, nothing, or a body that tonic made.
+pub struct GrpcBody(Kind);
+
+enum Kind {
+    /// Followed by the trailers of a success.
+    Message(<ChunkList as IntoIterator>::IntoIter),
+    Empty,
+    /// With the count of its connection.
+    Tonic(tonic::body::Body, Option<Arc<ConnectionUnread>>),
+}
+
+impl GrpcBody {
+    pub fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+
+    /// The body of a successful unary call.
+    pub fn message(message: Chunks) -> Self {
+        Self(Kind::Message(message.finish().0.into_iter()))
+    }
+
+    /// The chunks of the message, if there is one. The body is empty afterwards.
+    pub fn take_message(&mut self) -> Option<impl Iterator<Item = Chunk> + use<>> {
+        match std::mem::replace(&mut self.0, Kind::Empty) {
+            Kind::Message(chunks) => Some(chunks),
+            other => {
+                self.0 = other;
+                None
+            }
+        }
+    }
+
+    /// Counts the body as unread; see [`chunks::count`].
+    pub fn count(&mut self, unread: &Arc<ConnectionUnread>) -> OrError<()> {
+        match &mut self.0 {
+            Kind::Message(chunks) => chunks::count(chunks.as_mut_slice(), unread),
+            Kind::Empty => Ok(()),
+            Kind::Tonic(_, counted) => {
+                *counted = Some(Arc::clone(unread));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl From<tonic::body::Body> for GrpcBody {
+    fn from(body: tonic::body::Body) -> Self {
+        Self(Kind::Tonic(body, None))
+    }
+}
+
+/// A part of a body made by tonic. It was counted as a response of its stream until here, so it exists in any case.
+fn counted(data: Bytes, unread: Option<&Arc<ConnectionUnread>>) -> Chunk {
+    let mut chunk = Chunk::from(data);
+    if let Some(unread) = unread
+        && chunk.remaining() >= MIN_COUNTED
+    {
+        unread.count_unlimited(chunk.remaining());
+        chunk.set_counted(unread);
+    }
+    chunk
+}
+
+impl Body for GrpcBody {
+    type Data = Chunk;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
+        match &mut self.0 {
+            Kind::Message(chunks) => {
+                if let Some(chunk) = chunks.next() {
+                    return Poll::Ready(Some(Ok(Frame::data(chunk))));
+                }
+                self.0 = Kind::Empty;
+                let mut trailers = HeaderMap::with_capacity(1);
+                trailers.insert(STATUS, HeaderValue::from_static("0"));
+                Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+            }
+            Kind::Empty => Poll::Ready(None),
+            Kind::Tonic(body, unread) => {
+                let frame = Pin::new(body).poll_frame(cx);
+                frame.map(|frame| {
+                    frame.map(|frame| match frame {
+                        Ok(frame) => Ok(frame.map_data(|data| counted(data, unread.as_ref()))),
+                        Err(status) => Err(status.into()),
+                    })
+                })
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Tonic(body, _) => body.is_end_stream(),
+            Kind::Message(_) => false,
+        }
+    }
+
+    // No size hint: hyper would send a `Content-Length`, which gRPC does not use.
+}

@@ -1,0 +1,246 @@
+//! Polls the HTTP/2 streams that arrived in one read for the first time in one task; only streams that are then pending get
+//! tasks of their own.
+//!
+//! A request that has arrived completely and is executed inline needs no task and no other thread, and the responses to all
+//! requests of one read are sent in one write. What the thread has not handed over when a model is unexpectedly slow is
+//! rescued: the inline watchdog calls [`FirstPolls::rescue`], which gives the streams that wait behind the slow one to
+//! another thread and wakes the connection to send the responses that are ready. Without it they would wait, since tokio
+//! lets no other thread take the task that was woken last.
+
+use crate::task::{BoxFuture, Task};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use tokio::runtime::Handle;
+use trtserver_base::clock::now_ns;
+use trtserver_base::sync::Mutex;
+
+type Stream = BoxFuture;
+
+/// Many streams whose first poll takes long would keep their thread from its sockets: it polls them after this time.
+const MAX_TURN_NS: u64 = 1_000_000;
+
+/// The streams that hyper has spawned on one connection and that have no task of their own.
+#[derive(Clone, Default)]
+pub struct NewStreams(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    streams: Mutex<Streams>,
+    /// The connection's task.
+    task: Mutex<Option<Waker>>,
+    /// The connection was woken by a stream that is being polled first.
+    woken: AtomicBool,
+}
+
+#[derive(Default)]
+struct Streams {
+    /// In the order of arrival.
+    new: VecDeque<Stream>,
+    /// Polled once, without a waker.
+    pending: Vec<Stream>,
+}
+
+impl<F> hyper::rt::Executor<F> for NewStreams
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        self.0.streams.lock().new.push_back(Box::pin(stream));
+    }
+}
+
+/// A connection that spawns its new streams after each poll.
+pub struct Connection<C> {
+    connection: C,
+    new_streams: NewStreams,
+    waker: Waker,
+}
+
+impl<C: Future + Unpin> Connection<C> {
+    /// `new_streams` is the executor of `connection`.
+    pub fn new(connection: C, new_streams: NewStreams) -> Self {
+        let waker = Waker::from(Arc::clone(&new_streams.0));
+        Self { connection, new_streams, waker }
+    }
+}
+
+impl<C: Future + Unpin> Future for Connection<C> {
+    type Output = C::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
+        let this = &mut *self;
+        let shared = &this.new_streams.0;
+        shared.set_task(cx.waker());
+        let polled = Pin::new(&mut this.connection).poll(&mut Context::from_waker(&this.waker));
+        if !shared.streams.lock().new.is_empty() {
+            let shared = Arc::clone(shared);
+            tokio::spawn(shared.poll_new());
+        }
+        polled
+    }
+}
+
+impl Shared {
+    fn set_task(&self, task: &Waker) {
+        let mut known = self.task.lock();
+        if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
+            *known = Some(task.clone());
+        }
+    }
+
+    /// Polls the new streams until none is left. Several threads may do so at once.
+    async fn poll_new(self: Arc<Self>) {
+        while self.poll_some() {
+            // The runtime polls sockets and other tasks before it resumes this one.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Polls new streams for about [`MAX_TURN_NS`]. True if some are left.
+    fn poll_some(self: &Arc<Self>) -> bool {
+        let _registered = Registered::new(Arc::clone(self));
+        let mut end_ns = None;
+        let left = loop {
+            let Some(mut stream) = self.streams.lock().new.pop_front() else { break false };
+            let mut no_waker = Context::from_waker(Waker::noop());
+            // A panic ends this stream only, as it would in a task of its own.
+            let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut no_waker)));
+            let mut streams = self.streams.lock();
+            if let Ok(Poll::Pending) = polled {
+                streams.pending.push(stream);
+            }
+            if streams.new.is_empty() {
+                break false;
+            }
+            drop(streams);
+            let now = now_ns();
+            if now > *end_ns.get_or_insert(now + MAX_TURN_NS) {
+                break true;
+            }
+        };
+        let pending = std::mem::take(&mut self.streams.lock().pending);
+        for stream in pending {
+            Task::poll_now(stream);
+        }
+        left
+    }
+
+    /// Wakes the connection if that was put off.
+    fn pass_on_wake(&self) {
+        if self.woken.swap(false, Ordering::AcqRel) {
+            self.wake_task();
+        }
+    }
+
+    fn wake_task(&self) {
+        let task = self.task.lock().clone();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Hands everything to other threads.
+    fn rescue(self: &Arc<Self>, runtime: &Handle) {
+        self.pass_on_wake();
+        let mut streams = self.streams.lock();
+        let pending = std::mem::take(&mut streams.pending);
+        let any_new = !streams.new.is_empty();
+        drop(streams);
+        for stream in pending {
+            runtime.spawn(stream);
+        }
+        if any_new {
+            let shared = Arc::clone(self);
+            runtime.spawn(shared.poll_new());
+        }
+    }
+}
+
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    /// The streams of one read wake the connection once, after the last of them.
+    fn wake_by_ref(self: &Arc<Self>) {
+        if POLLED.get() == Arc::as_ptr(self) {
+            self.woken.store(true, Ordering::Release);
+        } else {
+            self.wake_task();
+        }
+    }
+}
+
+thread_local! {
+    /// What this thread is polling.
+    static POLLED: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    /// This thread's entry in [`FirstPolls`].
+    static ENTRY: OnceLock<Arc<Entry>> = const { OnceLock::new() };
+}
+
+/// What each network thread is polling first.
+#[derive(Default)]
+pub struct FirstPolls(Mutex<Vec<Weak<Entry>>>);
+
+/// On a cache line of its own, since it is written twice for each read.
+#[derive(Default)]
+#[repr(align(128))]
+struct Entry(Mutex<Option<Arc<Shared>>>);
+
+impl FirstPolls {
+    /// Adds this thread.
+    pub fn register_thread(&self) {
+        let entry = ENTRY.with(|entry| Arc::downgrade(entry.get_or_init(Arc::default)));
+        let mut entries = self.0.lock();
+        entries.retain(|entry| entry.strong_count() > 0);
+        entries.push(entry);
+    }
+
+    /// Hands the streams and wakes that any thread has put off to other threads. Called when a thread is held up.
+    pub fn rescue(&self, runtime: &Handle) {
+        for entry in self.0.lock().iter().filter_map(Weak::upgrade) {
+            let polled = entry.0.lock().clone();
+            if let Some(polled) = polled {
+                polled.rescue(runtime);
+            }
+        }
+    }
+}
+
+/// The time in which this thread polls the streams of one connection first.
+struct Registered(Arc<Shared>);
+
+impl Registered {
+    fn new(shared: Arc<Shared>) -> Self {
+        POLLED.set(Arc::as_ptr(&shared));
+        Self::set_entry(Some(Arc::clone(&shared)));
+        Self(shared)
+    }
+
+    fn set_entry(polled: Option<Arc<Shared>>) {
+        ENTRY.with(|entry| {
+            if let Some(entry) = entry.get() {
+                *entry.0.lock() = polled;
+            }
+        });
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        Self::set_entry(None);
+        POLLED.set(ptr::null());
+        self.0.pass_on_wake();
+    }
+}
+
+#[cfg(test)]
+#[path = "first_poll_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! What stands before every gRPC call only if the start line or the environment asks for it: restricted groups, and the delay
+//! hooks of Triton's test suites.
+
+use super::body::GrpcBody;
+use super::unary;
+use crate::context::Context;
+use crate::restricted::{groups_of_rpc, missing_header};
+use http::{HeaderMap, Response};
+use std::pin::Pin;
+use std::time::Duration;
+use tonic::Status;
+use trtserver_config::Restrictions;
+
+/// Restricted groups and delay hooks that a gRPC call passes before it is served.
+pub struct Gate {
+    restrictions: Option<Restrictions>,
+    infer: Delays,
+    control: Delays,
+}
+
+/// What happens to a call that does not simply pass.
+pub enum Verdict {
+    Refused(Status),
+    Delayed(Delays),
+}
+
+/// Delays of a call, zero without a hook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// Before the call is handled.
+    before: Duration,
+    /// Between the response of the model and the call's.
+    after: Duration,
+    /// Between the cancellation by the client and that of the request.
+    cancel: Duration,
+}
+
+impl Gate {
+    /// `None` if calls pass unchecked, which is the rule.
+    pub fn new(ctx: &Context, env: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+        let number = |name: &str| -> u64 {
+            let value = env(&format!("TRITONSERVER_{name}"));
+            value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        let millis =
+            |names: &[&str]| Duration::from_millis(names.iter().map(|name| number(name)).sum());
+        let infer = Delays {
+            before: millis(&["DELAY_GRPC_PROCESS", "DELAY_GRPC_PROCESS_ENTRY"]),
+            after: millis(&[
+                "DELAY_GRPC_ENQUEUE",
+                "DELAY_GRPC_COMPLETE",
+                "DELAY_GRPC_RESPONSE",
+                "DELAY_RESPONSE_COMPLETE_EXEC",
+                "DELAY_RESPONSE_COMPLETION",
+            ]),
+            cancel: millis(&["DELAY_GRPC_NOTIFICATION"]),
+        };
+        let after = Duration::from_secs(number("SERVER_DELAY_GRPC_RESPONSE_SEC"));
+        let control = Delays { after, ..Delays::default() };
+        let restrictions = ctx.settings.grpc_restricted.clone();
+        let gate = Self { restrictions, infer, control };
+        let delays = !infer.are_zero() || !control.are_zero();
+        if delays {
+            tracing::warn!(
+                "gRPC calls are delayed by variables TRITONSERVER_…DELAY… of the environment"
+            );
+        }
+        (delays || gate.restrictions.is_some()).then_some(gate)
+    }
+
+    /// What happens to a call; `None` if it passes.
+    pub fn verdict(
+        &self,
+        path: &str,
+        is_inference: bool,
+        headers: &HeaderMap,
+    ) -> Option<Box<Verdict>> {
+        if let Some(status) = self.refusal(path, headers) {
+            return Some(Box::new(Verdict::Refused(status)));
+        }
+        self.delays(is_inference).map(|delays| Box::new(Verdict::Delayed(delays)))
+    }
+
+    /// The status for a call without the metadata that its group requires.
+    fn refusal(&self, path: &str, headers: &HeaderMap) -> Option<Status> {
+        let restrictions = self.restrictions.as_ref()?;
+        let header = missing_header(restrictions, groups_of_rpc(path), headers)?;
+        let why = format!("This protocol is restricted, expecting header '{header}'");
+        Some(Status::unavailable(why))
+    }
+
+    /// The delays of a call, if it has any.
+    fn delays(&self, is_inference: bool) -> Option<Delays> {
+        let delays = if is_inference { self.infer } else { self.control };
+        (!delays.are_zero()).then_some(delays)
+    }
+}
+
+type Call = Pin<Box<dyn Future<Output = Response<GrpcBody>> + Send>>;
+
+impl Delays {
+    fn are_zero(self) -> bool {
+        self == Self::default()
+    }
+
+    /// `call` with the delays. Dropping the result cancels the call, later.
+    pub async fn around(self, call: Call) -> Response<GrpcBody> {
+        tokio::time::sleep(self.before).await;
+        let mut held = HeldCall { call: Some(call), delay: self.cancel };
+        let response = match &mut held.call {
+            Some(call) => call.as_mut().await,
+            None => return unary::refuse(&Status::internal("the call was lost")),
+        };
+        tokio::time::sleep(self.after).await;
+        held.call = None;
+        response
+    }
+}
+
+/// Drops the call after a delay, which cancels it.
+struct HeldCall {
+    call: Option<Call>,
+    delay: Duration,
+}
+
+impl Drop for HeldCall {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take().filter(|_| !self.delay.is_zero()) {
+            let delay = self.delay;
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                drop(call);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -1,0 +1,21 @@
+//! Unary gRPC calls without tonic: tensors are copied at most once when they are received, and sent zero-copy.
+
+mod call;
+mod control;
+mod message_buf;
+mod receive;
+mod receiver;
+mod respond;
+mod sizes;
+
+pub use call::{check_call, no_call, serve};
+pub use control::receive_control;
+pub use message_buf::{MessageBuf, RequestedModel};
+pub use receive::{Limits, decode, is_heavy, message_headers, open, reserve_decoded, too_long};
+pub use receiver::MessageReceiver;
+pub use respond::{percent_encode, refuse, respond, respond_with};
+pub use sizes::{MAX_MESSAGE, MIN_IN_ARENA, PREFIX};
+
+#[cfg(test)]
+#[path = "mod_tests.rs"]
+mod tests;

@@ -1,0 +1,53 @@
+//! Content negotiation: the weights of `Accept` and `Accept-Encoding`.
+
+use crate::compression::Coding;
+use http::HeaderMap;
+use http::header::{ACCEPT_ENCODING, HeaderName};
+
+/// One item of such a header.
+pub struct Item<'a> {
+    pub name: &'a str,
+    /// From 0 to 1; without a weight 1, with an unreadable one 0.
+    pub weight: f64,
+    parameters: &'a str,
+}
+
+impl<'a> Item<'a> {
+    fn parse(item: &'a str) -> Self {
+        let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
+        let item = Self { name: name.trim(), weight: 1.0, parameters };
+        let weight = item.parameter("q").map_or(1.0, |q| q.parse().unwrap_or(0.0));
+        Self { weight, ..item }
+    }
+
+    pub fn parameter(&self, name: &str) -> Option<&'a str> {
+        let mut pairs = self.parameters.split(';').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| key.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+}
+
+/// The items of all headers of this name.
+pub fn items(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Item<'_>> {
+    let values = headers.get_all(name).into_iter().filter_map(|v| v.to_str().ok());
+    values.flat_map(|v| v.split(',')).map(Item::parse)
+}
+
+/// The coding of the highest weight in `Accept-Encoding`, the first of equals; `None` is identity.
+pub fn accepted_coding(headers: &HeaderMap) -> Option<Coding> {
+    const NAMES: [(&str, Option<Coding>); 3] =
+        [("identity", None), ("gzip", Some(Coding::Gzip)), ("deflate", Some(Coding::Deflate))];
+    let mut best = (0.0, None);
+    for item in items(headers, ACCEPT_ENCODING) {
+        let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(item.name));
+        if let Some((_, coding)) = known
+            && item.weight > best.0
+        {
+            best = (item.weight, *coding);
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+#[path = "accept_tests.rs"]
+mod tests;

@@ -1,0 +1,44 @@
+//! Listeners and connections, and what both protocol generations share of HTTP and gRPC.
+//!
+//! - [`bind`], [`listener`], [`connections`]: sockets, the accept loop, limits and timeouts of
+//!   connections.
+//! - [`http`]: request bodies collected into aligned memory, response bodies, compression.
+//! - [`grpc`]: unary calls and streams decoded from HTTP/2 frames without tonic, so that a tensor
+//!   is copied at most once.
+//! - `task`: the tasks of connections and calls, which the thread of an instance may poll too
+//!   (inline completion).
+//! - [`decode_workers`]: threads for decoding and encoding that takes long. [`unread`]: limits on
+//!   responses that clients do not read.
+//! - [`context`]: what all frontends share; [`threads`]: the runtimes.
+//!
+//! This crate knows no endpoint of either generation.
+
+#![forbid(unsafe_code)]
+
+pub mod bind;
+pub mod chunks;
+pub mod compression;
+pub mod connections;
+pub mod context;
+pub mod decode_workers;
+pub mod disconnect;
+pub mod grpc;
+pub mod http;
+pub mod listener;
+pub mod regions;
+mod request_id;
+pub mod restricted;
+pub mod shared_memory;
+pub mod sink;
+mod socket;
+pub mod status_code;
+mod task;
+pub mod threads;
+mod unix_socket;
+pub mod unread;
+mod yields;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod echo_testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

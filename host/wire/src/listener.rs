@@ -1,0 +1,271 @@
+//! Listeners: accept connections, each of which is a task, and shut down gracefully. `bind` opens their sockets.
+
+use super::bind::Bound;
+use super::connections::{Connections, CountStreams, Guarded, PrefaceWatch, Wire};
+use super::disconnect::{self, DisconnectWatch, RequestBody};
+use super::grpc::first_poll::{self, NewStreams};
+use super::http::body::BoxError;
+use super::request_id::TracedRequest;
+use super::socket::Stream;
+use super::task::Task;
+use super::unread::ConnectionUnread;
+use bytes::Buf;
+use http::header::{CONNECTION, HeaderValue};
+use http::{Request, Response, Version};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use trtserver_base::clock::now_ns;
+use trtserver_base::error::{Error, Result};
+use trtserver_base::heap;
+use trtserver_config::UnreadLimits;
+
+/// Grace period of a shutdown, after which idle connections and unsent responses are dropped.
+const GRACE: Duration = Duration::from_secs(1);
+/// Failures to accept come in floods: one log line per this time.
+const WARN_EVERY: Duration = Duration::from_secs(10);
+/// Flow-control windows of HTTP/2: a tensor of some megabytes is sent without waiting for window updates.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+const MAX_FRAME: u32 = 1 << 20;
+const MAX_STREAMS: u32 = 1000;
+/// Headers of one call, each with 32 bytes in addition to its own: as much as gRPC's own servers accept.
+const MAX_HEADER_LIST: u32 = 16 << 10;
+/// Streams that the client resets before they are accepted ("rapid reset"). hyper's default is 20, beyond which it closes
+/// the connection: a client that cancels all its calls would lose the others with them.
+const MAX_PENDING_RESETS: usize = MAX_STREAMS as usize;
+
+/// Why the server closed a connection, for the log.
+const LIMIT: &str = "closed at a timeout or at the limit of connections";
+
+/// The protocol of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    /// HTTP/2 without TLS, for gRPC.
+    Http2 {
+        ping: Option<Ping>,
+    },
+}
+
+/// HTTP/2 keep-alive pings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ping {
+    pub interval: Duration,
+    /// After which a connection without an answer is closed.
+    pub timeout: Duration,
+}
+
+/// Limits of one connection.
+#[derive(Clone, Copy)]
+pub struct ConnectionLimits {
+    /// Interval of TCP keep-alive probes.
+    pub tcp_keepalive: Option<Duration>,
+    pub unread: UnreadLimits,
+}
+
+/// Serves the requests of a listener.
+pub trait Handler: Clone + Send + Sync + 'static {
+    type Body: Body<Data: Buf + Send, Error = BoxError> + Send + 'static;
+
+    /// Serves `request`, whose head was read at `received_ns`. Dropping the future cancels the request.
+    fn handle(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<Self::Body>> + Send + use<Self>;
+}
+
+impl<H, F, B> Handler for H
+where
+    H: Fn(Request<RequestBody>, u64) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Buf + Send, Error = BoxError> + Send + 'static,
+{
+    type Body = B;
+
+    fn handle(
+        &self,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> impl Future<Output = Response<B>> + Send + use<H, F, B> {
+        self(request, received_ns)
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// The response as hyper's service requires it. An `async` block would be twice as large, and is moved for every request.
+    struct InfallibleResponse<F> {
+        #[pin]
+        response: F,
+        // Watch over the client of an HTTP/1 connection.
+        watch: Option<DisconnectWatch>,
+        // After `response`, whose drop may log.
+        traced: Option<Box<TracedRequest>>,
+    }
+
+    impl<F> PinnedDrop for InfallibleResponse<F> {
+        fn drop(this: Pin<&mut Self>) {
+            if let Some(traced) = this.project().traced {
+                traced.enter_for_drop();
+            }
+        }
+    }
+}
+
+impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
+    type Output = std::result::Result<Response<B>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let _entered = this.traced.as_ref().map(|traced| traced.enter());
+        let mut response = ready!(this.response.poll(cx));
+        if this.watch.as_ref().is_some_and(DisconnectWatch::responded) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if let Some(traced) = this.traced {
+            traced.add_to(response.headers_mut());
+            tracing::trace!("response: {}", response.status().as_u16());
+        }
+        Poll::Ready(Ok(response))
+    }
+}
+
+/// Serves a listener until `stop` turns true, then lets connections complete their requests within the grace period.
+pub async fn serve(
+    bound: Bound,
+    protocol: Protocol,
+    handler: impl Handler,
+    connections: Arc<Connections>,
+    limits: ConnectionLimits,
+    mut stop: watch::Receiver<bool>,
+) -> Result<()> {
+    let address = bound.address.clone();
+    let listener = bound.into_listener().map_err(|e| Error::internal(format!("{address}: {e}")))?;
+    let mut warned = None;
+    loop {
+        let accept = async {
+            connections.admit().await;
+            listener.accept().await
+        };
+        let accepted = tokio::select! {
+            accepted = accept => accepted,
+            _ = stop.changed() => break,
+        };
+        match accepted {
+            Ok(stream) => connection(stream, protocol, handler.clone(), &connections, limits),
+            Err(e) => {
+                // Most likely out of file descriptors: close an idle connection, and wait for others to close.
+                connections.evict();
+                if warned.is_none_or(|at: Instant| at.elapsed() > WARN_EVERY) {
+                    tracing::warn!("{address}: failed to accept a connection: {e}");
+                    warned = Some(Instant::now());
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.end_all(GRACE).await;
+    Ok(())
+}
+
+fn connection(
+    stream: Stream,
+    protocol: Protocol,
+    handler: impl Handler,
+    connections: &Arc<Connections>,
+    limits: ConnectionLimits,
+) {
+    let unread = ConnectionUnread::new(limits.unread);
+    stream.configure(limits.tcp_keepalive);
+    match protocol {
+        Protocol::Http1 => {
+            let entry = connections.add(Wire::Http1);
+            let watch = DisconnectWatch::new(entry.state());
+            let seen = watch.clone();
+            let service = service_fn(move |request: Request<Incoming>| {
+                let seen = seen.clone();
+                if request.version() < Version::HTTP_11 {
+                    seen.set_http10();
+                }
+                seen.head_arrived();
+                let traced = trace(&request);
+                let body = |body| RequestBody::http1(body, &seen, &unread);
+                let response = handler.handle(request.map(body), now_ns());
+                InfallibleResponse { response, watch: Some(seen), traced }
+            });
+            let io = TokioIo::new(disconnect::Connection::new(stream, watch.clone()));
+            // `half_close`: hyper must not detect disconnects, `DisconnectWatch` does.
+            let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
+            let connection = Guarded::new(connection, entry);
+            Task::spawn(async move {
+                match watch.serve(connection).await {
+                    Some(Some(Ok(()))) => {}
+                    Some(Some(Err(e))) => tracing::debug!("HTTP connection ended: {e}"),
+                    Some(None) => tracing::debug!("HTTP connection ended: {LIMIT}"),
+                    None => tracing::debug!("HTTP connection ended: the client disconnected"),
+                }
+                heap::trim_soon();
+            });
+        }
+        Protocol::Http2 { ping } => {
+            let entry = connections.add(Wire::Http2);
+            let state = Arc::clone(entry.state());
+            let io = PrefaceWatch::new(stream, Arc::clone(&state));
+            let new_streams = NewStreams::default();
+            let executor =
+                CountStreams { executor: new_streams.clone(), state: Arc::clone(&state) };
+            let mut builder = http2::Builder::new(executor);
+            if let Some(ping) = ping {
+                // hyper then takes a lock and reads the clock for every frame.
+                builder.timer(TokioTimer::new());
+                builder.keep_alive_interval(ping.interval).keep_alive_timeout(ping.timeout);
+            }
+            let service = service_fn(move |request: Request<Incoming>| {
+                let traced = trace(&request);
+                let request = request.map(|body| RequestBody::http2(body, &state, &unread));
+                let response = handler.handle(request, now_ns());
+                InfallibleResponse { response, watch: None, traced }
+            });
+            let connection = builder
+                .auto_date_header(false)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
+                .max_frame_size(MAX_FRAME)
+                .max_concurrent_streams(MAX_STREAMS)
+                .max_header_list_size(MAX_HEADER_LIST)
+                .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
+                .serve_connection(TokioIo::new(io), service);
+            let connection = Box::pin(Guarded::new(connection, entry));
+            let connection = first_poll::Connection::new(connection, new_streams);
+            Task::spawn(async move {
+                match connection.await {
+                    Some(Ok(())) => {}
+                    Some(Err(e)) => tracing::debug!("gRPC connection ended: {e}"),
+                    None => tracing::debug!("gRPC connection ended: {LIMIT}"),
+                }
+                heap::trim_soon();
+            });
+        }
+    }
+}
+
+/// Logs the arrival of a request. Returns its id, if it has one.
+fn trace(request: &Request<Incoming>) -> Option<Box<TracedRequest>> {
+    let traced = TracedRequest::of(request.headers());
+    if tracing::enabled!(tracing::Level::TRACE) {
+        let _entered = traced.as_ref().map(|traced| traced.enter());
+        tracing::trace!("request: {} {}", request.method(), request.uri().path());
+    }
+    traced
+}

@@ -1,0 +1,38 @@
+//! HTTP and gRPC status of a v2 error (docs/protocol/v2.md §1.3).
+
+use http::StatusCode;
+use trtserver_base::error::{Code, Error};
+
+/// HTTP status of a v2 error.
+pub fn http(code: Code) -> StatusCode {
+    row(code).1
+}
+
+/// gRPC status of a v2 error.
+pub fn grpc(code: Code) -> tonic::Code {
+    row(code).0
+}
+
+/// A v2 error as tonic carries it.
+pub fn status(error: Error) -> tonic::Status {
+    tonic::Status::new(grpc(error.code), error.message)
+}
+
+fn row(code: Code) -> (tonic::Code, StatusCode) {
+    match code {
+        Code::Unknown => (tonic::Code::Unknown, StatusCode::BAD_REQUEST),
+        Code::Internal => (tonic::Code::Internal, StatusCode::INTERNAL_SERVER_ERROR),
+        Code::NotFound => (tonic::Code::NotFound, StatusCode::NOT_FOUND),
+        Code::InvalidArg => (tonic::Code::InvalidArgument, StatusCode::BAD_REQUEST),
+        Code::Unavailable => (tonic::Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+        Code::Unsupported => (tonic::Code::Unimplemented, StatusCode::NOT_IMPLEMENTED),
+        Code::AlreadyExists => (tonic::Code::AlreadyExists, StatusCode::BAD_REQUEST),
+        Code::Cancelled => (tonic::Code::Cancelled, StatusCode::BAD_REQUEST),
+        Code::RequestTimeout => (tonic::Code::DeadlineExceeded, StatusCode::REQUEST_TIMEOUT),
+        Code::ResourceExhausted => (tonic::Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),
+    }
+}
+
+#[cfg(test)]
+#[path = "status_code_tests.rs"]
+mod tests;
