@@ -3,9 +3,11 @@
 //! - Each Rust file begins with a line that says what it is for.
 //! - Sources that authors of backends copy (headers, templates, examples) begin with an SPDX line.
 //! - Files and functions that ARCHITECTURE.md and its neighbours name exist (`pages`).
+//! - The host names no framework, except where a protocol page fixes the word (`frameworks`).
 //! - Sections of `docs/protocol` that comments and pages cite exist (`citations`).
 
 mod citations;
+mod frameworks;
 mod pages;
 
 use crate::command::Result;
@@ -47,6 +49,7 @@ fn is_copied(name: &str) -> bool {
 pub fn tidy(paths: &Paths) -> Result<()> {
     let mut findings = Vec::new();
     let protocol = citations::Protocol::read(&paths.root.join("docs/protocol"))?;
+    let mut frameworks = frameworks::Frameworks::default();
     let pages = fs::read_dir(&paths.root).into_iter().flatten().flatten().map(|e| e.path());
     let folders = FOLDERS.iter().flat_map(|folder| files(&paths.root.join(folder)));
     for file in folders.chain(pages.filter(|p| p.is_file())) {
@@ -66,11 +69,13 @@ pub fn tidy(paths: &Paths) -> Result<()> {
                 findings.push(format!("{name}: the first line must say what the file is for"));
             }
         }
+        frameworks.check(&name, &text, &mut findings);
         // Its own tests cite pages that do not exist.
         if !name.ends_with("citations_tests.rs") {
             protocol.check(&name, &text, &mut findings);
         }
     }
+    frameworks.finish(&mut findings);
     pages::check(&paths.root, &mut findings);
     if findings.is_empty() { Ok(()) } else { Err(findings.join("\n  ")) }
 }

@@ -10,6 +10,7 @@ pub type BackendConfig = BTreeMap<String, BTreeMap<String, String>>;
 /// All settings of backends, those of the `--tf-…` flags included.
 pub fn backend_config(flags: &Flags, v: &Values) -> Result<BackendConfig, String> {
     let mut config: BackendConfig = BTreeMap::new();
+    // Flags of TRTIS for one backend (docs/protocol/v1.md §1.2).
     for name in ["tf-allow-soft-placement", "tf-gpu-memory-fraction"] {
         if let Some(value) = v.texts(name).pop() {
             let key = name.trim_start_matches("tf-").to_owned();

@@ -1,4 +1,5 @@
 //! `--platform-config-file`: settings by platform, as releases up to v1.0 read them, turned into settings of backends.
+//! The file and its platforms are those of docs/protocol/v1.md §1.2.
 
 use super::backend_config::BackendConfig;
 use std::path::Path;

@@ -49,15 +49,12 @@ impl<'a> AcceptedRequest<&'a Context> {
         received_ns: u64,
     ) -> Result<(Self, Plan), Failure> {
         let id = header.as_ref().map_or(0, |h| h.id);
-        let served = request::find(&ctx.models, model, version).map_err(|error| Failure {
+        let found = request::find(&ctx.models, model, version).map_err(|error| Failure {
             error,
             id,
             request_id: 0,
         })?;
-        let continues = header.as_ref().ok().map(sequence);
-        let exact = matches!(version, RequestedVersion::Exact(_));
-        let began = continues.and_then(|sequence| served.begun_on(&sequence, exact));
-        let served = began.unwrap_or(served);
+        let served = found.executing(&header.as_ref().map(sequence).unwrap_or_default());
         let (header, unreadable) = match header {
             Ok(header) => (header, None),
             Err(error) => (InferRequestHeader::default(), Some(error)),
@@ -88,16 +85,16 @@ impl<'a> AcceptedRequest<&'a Context> {
         sink: (Sink, UnaryReceiver),
     ) -> OrDeferred<Result<PendingRequest, Failure>> {
         if !plan.copies_much(&self.served.signature) {
-            return Ok(self.start(plan, parts, deadline_ns, sink));
+            return OrDeferred::Ready(self.start(plan, parts, deadline_ns, sink));
         }
         let Self { served, header, received_ns, .. } = self;
         let call = AcceptedRequest { ctx: Arc::clone(ctx), served, header, received_ns };
         let id = call.header.id;
         let start = move || call.start(plan, parts, deadline_ns, sink);
-        Err(Box::pin(async move {
+        OrDeferred::defer(async move {
             let started = decode_workers::run(start).await;
             started.unwrap_or_else(|error| Err(Failure { error, id, request_id: 0 }))
-        }))
+        })
     }
 }
 
@@ -210,8 +207,8 @@ impl PendingRequest {
         let id = spec.id;
         let built = match response.await {
             Ok(response) => match build_or_defer(spec, response) {
-                Ok(built) => built,
-                Err(deferred) => deferred.await,
+                OrDeferred::Ready(built) => built,
+                OrDeferred::Deferred(work) => work.await,
             },
             Err(error) => Err(error),
         };
@@ -228,10 +225,10 @@ fn build_or_defer(
     response: InferResponse,
 ) -> OrDeferred<Result<BuiltResponse>> {
     if !spec.is_heavy(&response) {
-        return Ok(response::build(&spec, response));
+        return OrDeferred::Ready(response::build(&spec, response));
     }
     let build = move || response::build(&spec, response);
-    Err(Box::pin(async move { decode_workers::run(build).await? }))
+    OrDeferred::defer(async move { decode_workers::run(build).await? })
 }
 
 /// The error with a code that all clients of v1 know: those before v1.1 do not know the name

@@ -6,9 +6,8 @@
 
 use super::regions::not_usable_in_v1;
 use smallvec::SmallVec;
-use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_models::{ModelTable, OpenVersion};
+use trtserver_models::{FoundVersion, ModelTable};
 use trtserver_proto::text;
 use trtserver_proto::v1::infer_request_header::Input;
 use trtserver_proto::v1::{InferRequestHeader, InferSharedMemory};
@@ -43,16 +42,13 @@ impl RequestedVersion {
 
 /// Finds the requested version. The error text is the same for an unknown model and an unknown
 /// version.
-pub fn find(
-    models: &ModelTable,
-    model: &str,
-    version: RequestedVersion,
-) -> Result<Arc<OpenVersion>> {
+pub fn find(models: &ModelTable, model: &str, version: RequestedVersion) -> Result<FoundVersion> {
+    let find = |version| models.find_for_inference(model, version);
     let found = match version {
-        RequestedVersion::Latest => models.find(model, None),
-        RequestedVersion::Exact(v) => models.find(model, Some(v)),
+        RequestedVersion::Latest => find(None),
+        RequestedVersion::Exact(v) => find(Some(v)),
         RequestedVersion::ZeroOrLatest => {
-            models.find(model, Some(0)).or_else(|_| models.find(model, None))
+            find(Some(0)).map(FoundVersion::as_default).or_else(|_| find(None))
         }
     };
     found.map_err(|_| Error::unavailable(format!("Inference request for unknown model '{model}'")))

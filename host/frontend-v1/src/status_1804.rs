@@ -47,6 +47,7 @@ fn of_config(config: ModelConfig) -> ModelConfig1804 {
     ModelConfig1804 {
         name: config.name,
         base_path: String::new(),
+        // The spelling of 18.04 (docs/protocol/v1.md §7.6).
         model_platform: match config.platform.as_str() {
             "tensorflow_savedmodel" => "tensorflow_saved_model".to_owned(),
             _ => config.platform,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::state::Phase;
-use trtserver_models::OpenVersion;
+use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_request::StreamLimit;
 use trtserver_request::check;
 use trtserver_request::check::IdPrefix;
@@ -76,30 +76,20 @@ impl UncheckedRequest {
         })
     }
 
-    /// The version that executes the request if not `served`: its sequence began there, and `served` has replaced it. One with
-    /// other tensors cannot, because the request was read for `served`.
-    fn begun_on(&self, served: &OpenVersion, exact: bool) -> Option<Arc<OpenVersion>> {
-        let began = served.begun_on(&self.parameters.sequence, exact)?;
-        began.signature.has_same_tensors(&served.signature).then_some(began)
-    }
-
-    /// Checks the request and queues it on the version on which its sequence began, see [`Self::begun_on`], else on `served`. Returns
-    /// that version, unless it is `served`.
-    pub fn submit_where_begun(
+    /// Checks the request, which was read for `found`, and queues it on the version that executes it. Returns that version, and
+    /// a reference for cancellation, which does not keep the request alive.
+    pub fn submit(
         self,
         ctx: &Context,
-        served: &OpenVersion,
-        exact: bool,
+        found: &FoundVersion,
         received_ns: u64,
         sink: Sink,
-    ) -> Result<(Weak<Responder>, Option<Arc<OpenVersion>>)> {
-        let began = self.begun_on(served, exact);
-        let executes = began.as_deref().unwrap_or(served);
-        Ok((self.submit(ctx, executes, received_ns, sink)?, began))
+    ) -> Result<(Weak<Responder>, Arc<OpenVersion>)> {
+        let executing = found.executing_as_read(&self.parameters.sequence);
+        Ok((self.queue(ctx, &executing, received_ns, sink)?, executing))
     }
 
-    /// Checks the request and queues it. The returned reference is for cancellation; it does not keep the request alive.
-    fn submit(
+    fn queue(
         mut self,
         ctx: &Context,
         served: &OpenVersion,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::set_fields::set_fields;
 use trtserver_proto::v2::ModelConfig;
 
@@ -15,9 +16,9 @@ enum Use {
     Server,
     /// The backend. What it ignores is not known here.
     Backend,
-    /// Among the backends of this project, only these use the field; other backends may use it or
-    /// not.
-    Backends(&'static [&'static str], &'static str),
+    /// Among the backends that declare `LISTS_FIELDS`, those that declare this flag, or none if it
+    /// is 0; other backends may use the field or not.
+    Declared(u32, &'static str),
     /// Nothing, for this reason.
     Nothing(&'static str),
     /// Nothing yet: `check::unsupported` refuses it or warns of it.
@@ -25,7 +26,7 @@ enum Use {
     /// Nothing, if the function gives a reason.
     Unless(fn(&ModelConfig) -> Option<&'static str>),
 }
-use Use::{Backend, Backends, Nothing, Server, Unless, Unsupported};
+use Use::{Backend, Declared, Nothing, Server, Unless, Unsupported};
 
 /// Fields of one message, or of several whose path is written out, that are used by the same.
 struct Row {
@@ -38,9 +39,6 @@ struct Row {
 const fn row(used_by: Use, within: &'static str, fields: &'static [&'static str]) -> Row {
     Row { used_by, within, fields }
 }
-
-/// Backends of this project, which read no other fields than the table says.
-const OWN: &[&str] = &["caffe2", "onnxruntime", "tensorflow", "tensorrt"];
 
 const NO_FILE: &str = "an ensemble has no model file";
 
@@ -89,16 +87,13 @@ const TABLE: &[Row] = &[
     row(Server, "dynamic_batching.default_queue_policy", QUEUE_POLICY),
     row(Server, "dynamic_batching.priority_queue_policy.value", QUEUE_POLICY),
     row(
-        Backends(
-            &["caffe2", "onnxruntime", "tensorflow"],
-            "it has no levels of graph optimization",
-        ),
+        Declared(backend_flags::GRAPH_LEVELS, "it has no levels of graph optimization"),
         "optimization",
         &["graph.level"],
     ),
     row(Server, "optimization", &["priority"]),
     row(
-        Backends(&["tensorrt"], "it does not execute CUDA graphs"),
+        Declared(backend_flags::CUDA_GRAPHS, "it does not execute CUDA graphs"),
         "optimization.cuda",
         &[
             "graphs",
@@ -111,7 +106,7 @@ const TABLE: &[Row] = &[
         ],
     ),
     row(
-        Backends(&[], "the host orders its work on the GPU"),
+        Declared(0, "the host orders its work on the GPU"),
         "optimization.cuda",
         &["busy_wait_events", "output_copy_stream"],
     ),
@@ -217,7 +212,7 @@ const TABLE: &[Row] = &[
         ],
     ),
     row(
-        Backends(&["tensorflow"], "it loads no libraries of custom operations"),
+        Declared(backend_flags::OPERATION_LIBRARIES, "it loads no libraries of custom operations"),
         "model_operations",
         &["op_library_filename"],
     ),
@@ -245,8 +240,8 @@ fn no_file(config: &ModelConfig) -> Option<&'static str> {
     (config.platform == ENSEMBLE).then_some(NO_FILE)
 }
 
-/// Warnings for fields that are set and have no effect for this model.
-pub fn without_effect(config: &ModelConfig) -> Vec<Warning> {
+/// Warnings for fields that are set and have no effect for this model. `flags` are those of its backend; 0 = not known.
+pub fn without_effect(config: &ModelConfig, flags: u32) -> Vec<Warning> {
     let set = set_fields(config);
     let mut warnings = Vec::new();
     let mut warned = BTreeSet::new();
@@ -262,12 +257,12 @@ pub fn without_effect(config: &ModelConfig) -> Vec<Warning> {
                     Some(reason) => reason.to_owned(),
                     None => continue,
                 },
-                Backends(used_by, reason) => {
-                    let backend = config.backend.as_str();
-                    if !OWN.contains(&backend) || used_by.contains(&backend) {
+                Declared(flag, reason) => {
+                    let uses = *flag != 0 && flags & flag != 0;
+                    if uses || flags & backend_flags::LISTS_FIELDS == 0 {
                         continue;
                     }
-                    format!("backend '{backend}' does not use it: {reason}")
+                    format!("backend '{}' does not use it: {reason}", config.backend)
                 }
             };
             // A warning names the field that holds a map or a list of messages, and names it once.

@@ -69,7 +69,7 @@ fn compatibility_page_has_every_field_in_its_state() {
                 known.iter().any(|(field, refused)| *refused && is_below(&path, field))
             };
             let fits = match row.used_by {
-                Nothing(_) | Backends(&[], _) => *state == State::NoEffect,
+                Nothing(_) | Declared(0, _) => *state == State::NoEffect,
                 Unsupported if refused() => *state == State::NotDone,
                 Unsupported => *state == State::NoEffect,
                 _ => matches!(state, State::Works | State::Differs),
@@ -84,42 +84,57 @@ fn compatibility_page_has_every_field_in_its_state() {
 
 #[test]
 fn settings_that_nothing_uses_are_named() {
-    for (text, fields) in [
+    use backend_flags::{CUDA_GRAPHS, GRAPH_LEVELS, LISTS_FIELDS, OPERATION_LIBRARIES};
+    let levels = LISTS_FIELDS | GRAPH_LEVELS;
+    let graphs = LISTS_FIELDS | CUDA_GRAPHS;
+    let libraries = LISTS_FIELDS | OPERATION_LIBRARIES;
+    for (text, flags, fields) in [
         (
-            "backend: 'onnxruntime' optimization { graph { level: 1 } priority: PRIORITY_MAX }",
+            "backend: 'b' optimization { graph { level: 1 } priority: PRIORITY_MAX }",
+            levels,
             &[][..],
         ),
         (
-            "backend: 'onnxruntime' optimization { eager_batching: true gather_kernel_buffer_threshold: 1 }",
+            "backend: 'b' optimization { eager_batching: true gather_kernel_buffer_threshold: 1 }",
+            levels,
             &["optimization.gather_kernel_buffer_threshold", "optimization.eager_batching"],
         ),
-        ("backend: 'onnxruntime' optimization { eager_batching: false }", &[]),
+        ("backend: 'b' optimization { eager_batching: false }", levels, &[]),
         (
-            "backend: 'onnxruntime' optimization { cuda { graphs: true graph_spec { batch_size: 1
+            "backend: 'b' optimization { cuda { graphs: true graph_spec { batch_size: 1
              input { key: 'a' value { dim: 1 } } } } }",
+            levels,
             &["optimization.cuda.graphs", "optimization.cuda.graph_spec"],
         ),
-        ("backend: 'tensorrt' optimization { cuda { graphs: true } }", &[]),
-        ("backend: 'tensorrt' optimization { graph { level: 1 } }", &["optimization.graph.level"]),
-        // What other backends read is not known.
-        ("backend: 'mine' optimization { cuda { graphs: true } }", &[]),
+        ("backend: 'b' optimization { cuda { graphs: true } }", graphs, &[]),
+        ("backend: 'b' optimization { graph { level: 1 } }", graphs, &["optimization.graph.level"]),
         (
-            "backend: 'onnxruntime' model_operations { op_library_filename: 'a.so' }",
+            "backend: 'b' optimization { cuda { busy_wait_events: true } }",
+            graphs,
+            &["optimization.cuda.busy_wait_events"],
+        ),
+        // What other backends read is not known.
+        ("backend: 'mine' optimization { cuda { graphs: true busy_wait_events: true } }", 0, &[]),
+        (
+            "backend: 'b' model_operations { op_library_filename: 'a.so' }",
+            levels,
             &["model_operations.op_library_filename"],
         ),
-        ("backend: 'tensorflow' model_operations { op_library_filename: 'a.so' }", &[]),
+        ("backend: 'b' model_operations { op_library_filename: 'a.so' }", libraries, &[]),
         (
             "backend: 'mine' sequence_batching { state { use_same_buffer_for_input_output: true } }",
+            0,
             &["sequence_batching.state.use_same_buffer_for_input_output"],
         ),
-        ("backend: 'mine' parameters { key: 'a' value { string_value: 'b' } }", &[]),
-        ("platform: 'ensemble' default_model_filename: 'a'", &["default_model_filename"]),
+        ("backend: 'mine' parameters { key: 'a' value { string_value: 'b' } }", 0, &[]),
+        ("platform: 'ensemble' default_model_filename: 'a'", 0, &["default_model_filename"]),
         (
             "backend: 'mine' optimization { input_pinned_memory { enable: false } output_pinned_memory { enable: true } }",
+            0,
             &["optimization.input_pinned_memory"],
         ),
     ] {
-        let warnings = without_effect(&parse(text));
+        let warnings = without_effect(&parse(text), flags);
         let found: Vec<&str> = warnings.iter().map(|w| w.field.as_str()).collect();
         assert_eq!(found, fields, "{text}");
         for warning in &warnings {

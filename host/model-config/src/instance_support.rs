@@ -1,4 +1,4 @@
-//! What the backend of a model says about instances: the kinds that it opens and prefers, and whether it uses accelerators and batch inputs.
+//! What the backend of a model says about instances: the kinds that it opens and prefers, and which fields of a configuration it uses.
 
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_host::backend_facts::{BackendFacts, OpenFacts};
@@ -19,12 +19,8 @@ pub struct InstanceSupport {
     pub backend: String,
     /// Bit set by number of the kind.
     pub kinds: u32,
-    /// It uses the secondary devices of an instance.
-    pub secondary_devices: bool,
-    /// It reads the execution accelerators of a configuration.
-    pub accelerators: bool,
-    /// It reads batch inputs.
-    pub batch_inputs: bool,
+    /// Bits of [`backend_flags`].
+    pub flags: u32,
     /// Best first.
     pub preferred: Vec<Preference>,
 }
@@ -40,23 +36,26 @@ impl InstanceSupport {
         Self {
             backend: facts.name.clone(),
             kinds: facts.instance_kinds,
-            secondary_devices: facts.flags & backend_flags::SECONDARY_DEVICES != 0,
-            accelerators: facts.flags & backend_flags::ACCELERATORS != 0,
-            batch_inputs: facts.flags & backend_flags::BATCH_INPUTS != 0,
+            flags: facts.flags,
             preferred: preferences(&facts.preferred),
         }
     }
 
-    /// The support of a backend that opens every kind and prefers none.
+    /// The support of a backend that opens every kind, prefers none, and uses what most backends can.
     pub fn every_kind() -> Self {
         Self {
             backend: String::new(),
             kinds: u32::MAX,
-            secondary_devices: true,
-            accelerators: true,
-            batch_inputs: true,
+            flags: backend_flags::SECONDARY_DEVICES
+                | backend_flags::ACCELERATORS
+                | backend_flags::BATCH_INPUTS,
             preferred: vec![],
         }
+    }
+
+    /// Whether the backend has declared all of `flags`.
+    pub(super) fn declares(&self, flags: u32) -> bool {
+        self.flags & flags == flags
     }
 
     pub(super) fn opens(&self, kind: Kind) -> bool {

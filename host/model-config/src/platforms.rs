@@ -33,7 +33,9 @@ struct WellKnown {
     file: &'static str,
 }
 
-/// In the order in which the files of a model are compared with them: that of TRTIS, with `tensorrt_plan` where 0.12 had it.
+/// In the order in which the files of a model are compared with them: that of TRTIS (docs/protocol/v1.md §7.4), with
+/// `tensorrt_plan` where 0.12 had it. The names and files are those of docs/protocol/v1.md §6.1 and of later releases of
+/// Triton. A backend that is not listed needs no row: its files are compared last.
 const WELL_KNOWN: &[WellKnown] = &[
     WellKnown {
         platform: "tensorflow_savedmodel",
@@ -51,7 +53,7 @@ const WELL_KNOWN: &[WellKnown] = &[
     WellKnown { platform: "", backend: "python", file: "model.py" },
 ];
 
-/// Older spellings of platforms.
+/// Older spellings of platforms: of 18.04 (docs/protocol/v1.md §7.6), and of early models of PyTorch.
 const ALIASES: &[(&str, &str)] =
     &[("tensorflow_saved_model", "tensorflow_savedmodel"), ("libtorch", "pytorch_libtorch")];
 

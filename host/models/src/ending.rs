@@ -1,6 +1,6 @@
 //! Replaced versions that stay open for a time: the sequences that began on them end there.
 
-use super::OpenVersion;
+use super::{LookupError, OpenVersion};
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::time::Instant;
@@ -100,7 +100,7 @@ impl EndingVersions {
 impl OpenVersion {
     /// The replaced version on which `sequence` began, if a request that found this version continues it. `exact`: the
     /// request names the version.
-    pub fn begun_on(&self, sequence: &Sequence, exact: bool) -> Option<Arc<OpenVersion>> {
+    pub(super) fn begun_on(&self, sequence: &Sequence, exact: bool) -> Option<Arc<OpenVersion>> {
         if sequence.id == CorrelationId::None || sequence.start {
             return None;
         }
@@ -108,5 +108,13 @@ impl OpenVersion {
         let began = self.ending.of_sequence(sequence, exact)?;
         // An id that was used for two sequences belongs to the later one.
         (!self.scheduler.has_sequence(sequence)).then_some(began)
+    }
+
+    /// Refuses what a version that was deselected does not execute: all but what is left of its sequences.
+    pub fn require_selected(&self, sequence: &Sequence) -> Result<(), LookupError> {
+        match self.for_begun_sequences && !self.scheduler.has_sequence(sequence) {
+            true => Err(LookupError::VersionNotReady(self.name.to_string(), self.version)),
+            false => Ok(()),
+        }
     }
 }

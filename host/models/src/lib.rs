@@ -12,6 +12,7 @@ mod backend_use;
 pub mod backends;
 pub mod ending;
 pub mod ensemble;
+mod found_version;
 mod in_flight;
 pub mod instance;
 pub mod labels;
@@ -29,6 +30,7 @@ mod table;
 pub mod testing;
 mod warmup;
 
+pub use found_version::FoundVersion;
 pub use in_flight::VersionInFlight;
 pub use lifecycle::{Version, VersionState};
 pub use model::Model;

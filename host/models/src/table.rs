@@ -3,7 +3,7 @@
 //! A reloaded model gets a new entry. Its versions are opened first; one write then replaces the old entry. The old
 //! entry is not changed, so a request that looked it up before the write is still served by it.
 
-use super::{Model, OpenVersion, VersionInFlight};
+use super::{FoundVersion, Model, OpenVersion, VersionInFlight};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -163,6 +163,15 @@ impl ModelTable {
         let served = version.served().or_else(|| model.ending.find(number));
         let served = served.and_then(|s| s.with_pinned_steps().ok());
         served.ok_or_else(|| LookupError::VersionNotReady(name.to_owned(), number))
+    }
+
+    /// The same for a request for inference, which may continue a sequence that began on a replaced version.
+    pub fn find_for_inference(
+        &self,
+        name: &str,
+        version: Option<i64>,
+    ) -> Result<FoundVersion, LookupError> {
+        Ok(FoundVersion::new(self.find(name, version)?, version.is_some()))
     }
 
     /// Whether the version that [`ModelTable::find`] returns can serve a request now.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_config::{BackendConfig, ControlMode, Settings, platform_config};
+use trtserver_config::{ControlMode, Settings, platform_config};
 use trtserver_device::{Device, Driver};
 use trtserver_isolation::ProcessLauncher;
 use trtserver_model_config::{Gpu, Machine};
@@ -78,9 +78,6 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
         }
         None => BTreeMap::new(),
     };
-    if settings.trtis_rules {
-        v1_batch_size(&settings.backend_config, &mut backend_config);
-    }
     for (backend, more) in &settings.backend_config {
         backend_config.entry(backend.clone()).or_default().extend(more.clone());
     }
@@ -90,8 +87,9 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
     for_all.insert(ROOTS_SETTING.to_owned(), lines.join("\n"));
     let adapters =
         AdapterOptions { dirs: default_adapter_dirs(), settings: adapter_settings(settings) };
-    let backends =
-        Arc::new(Backends::open(&dirs, &backend_config, adapters, Arc::new(ProcessLauncher))?);
+    let rules = settings.trtis_rules;
+    let processes = Arc::new(ProcessLauncher);
+    let backends = Arc::new(Backends::open(&dirs, &backend_config, adapters, rules, processes)?);
     if settings.strict_model_config {
         tracing::info!("Model configurations must be complete (--strict-model-config=true)");
     } else {
@@ -154,14 +152,6 @@ fn link_roots(settings: &Settings) -> Result<Vec<PathBuf>> {
         plain
     });
     Ok(roots)
-}
-
-/// The batch size that v1.x gave to ONNX models which can batch, unless `given` has another one for all backends.
-fn v1_batch_size(given: &BackendConfig, config: &mut BackendConfig) {
-    const KEY: &str = "default-max-batch-size";
-    if given.get("").is_none_or(|for_all| !for_all.contains_key(KEY)) {
-        config.entry("onnxruntime".into()).or_default().insert(KEY.into(), "1".into());
-    }
 }
 
 /// The GPUs that instances may be placed on.

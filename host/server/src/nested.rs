@@ -52,22 +52,18 @@ impl ServerModels for NestedModels {
         if !matches!(ctx.state.phase(), Phase::Ready | Phase::Exiting) {
             return Err(not_ready());
         }
-        let exact = request.version.is_some();
-        let served = ctx.models.find(&request.model, request.version).map_err(v2_missing)?;
-        let end = make_sink(served.decoupled());
-        end.version.set(served.version);
-        let submitted = unchecked(&served, request).and_then(|unchecked| {
+        let found = ctx.models.find_for_inference(&request.model, request.version);
+        let found = found.map_err(v2_missing)?;
+        let end = make_sink(found.decoupled());
+        end.version.set(found.version);
+        let submitted = unchecked(&found, request).and_then(|unchecked| {
             let unchecked = UncheckedRequest { stream: end.stream, ..unchecked };
-            unchecked.submit_where_begun(&ctx, &served, exact, received_ns, end.sink)
+            unchecked.submit(&ctx, &found, received_ns, end.sink)
         });
-        let (responder, began) = submitted.map_err(|e| refused(&served, received_ns, e))?;
-        if let Some(began) = &began {
-            end.version.set(began.version);
-        }
-        let hold: Box<dyn Any + Send> = Box::new(Hold {
-            parts: Some((began.unwrap_or(served), in_flight)),
-            runtime: self.runtime.clone(),
-        });
+        let (responder, served) = submitted.map_err(|e| refused(&found, received_ns, e))?;
+        end.version.set(served.version);
+        let hold: Box<dyn Any + Send> =
+            Box::new(Hold { parts: Some((served, in_flight)), runtime: self.runtime.clone() });
         let cancel = Arc::new(move || {
             if let Some(responder) = responder.upgrade() {
                 responder.cancel_token.cancel();

@@ -7,22 +7,24 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, ready};
+use tonic::Status;
 use tonic::service::Routes;
 use tower::Service;
 use trtserver_base::heap;
 use trtserver_frontend_v1 as v1;
 use trtserver_frontend_v2 as v2;
 use trtserver_metrics::{Format, Page};
+use trtserver_wire::access::{self, AccessRefusal, Caller, Protocol};
 use trtserver_wire::context::Context;
 use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::call_kind::CallKind;
-use trtserver_wire::grpc::gate::{Gate, Verdict};
+use trtserver_wire::grpc::delay_hooks::DelayHooks;
 use trtserver_wire::grpc::unary;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::listener::Handler;
 use trtserver_wire::unread::ConnectionUnread;
-use trtserver_wire::{grpc, http, status_code};
+use trtserver_wire::{grpc, status_code};
 
 /// The response of a listener whose requests are rare enough for a boxed future.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
@@ -35,8 +37,13 @@ pub async fn http(
 ) -> Response<ResponseBody> {
     let path = request.uri().path();
     let unread = Arc::clone(request.body().unread());
+    let caller = Caller { headers: request.headers() };
     if path.starts_with("/v2") {
-        let mut response = v2::http::handle(&context, request, received_ns).await;
+        let groups = || v2::http::groups(request.method(), path);
+        let mut response = match access::check(&context.settings, Protocol::Http, &caller, groups) {
+            Ok(()) => v2::http::handle(&context, request, received_ns).await,
+            Err(refusal) => Box::pin(v2::http::refuse(&refusal, request.into_body())).await,
+        };
         match response.body_mut().count(&unread) {
             Ok(()) => response,
             Err(error) => v2::http::failure(&error),
@@ -46,7 +53,13 @@ pub async fn http(
         || path.ends_with("/health/ready")
     {
         // TRTIS answers any other path with 400 too; under `/v2`, Triton with 404.
-        let mut response = Box::pin(v1::http::handle(&context, request, received_ns)).await;
+        let groups = || v1::http::groups(path);
+        let mut response = match access::check(&context.settings, Protocol::Http, &caller, groups) {
+            Ok(()) => Box::pin(v1::http::handle(&context, request, received_ns)).await,
+            Err(refusal) => {
+                Box::pin(v1::http::refuse(&context, &refusal, request.into_body())).await
+            }
+        };
         match response.body_mut().count(&unread) {
             Ok(()) => response,
             Err(error) => v1::http::failure(&context, &error),
@@ -80,8 +93,8 @@ pub fn grpc(context: Arc<Context>) -> GrpcRouter {
     if let Err(e) = reflection::add_services(&mut builder) {
         tracing::error!("gRPC reflection is not served: {e}");
     }
-    let gate = Gate::new(&context, &|name| std::env::var(name).ok()).map(Arc::new);
-    GrpcRouter { context, routes: builder.routes().prepare(), gate }
+    let hooks = DelayHooks::from_env(&|name| std::env::var(name).ok()).map(Arc::new);
+    GrpcRouter { context, routes: builder.routes().prepare(), hooks }
 }
 
 pin_project_lite::pin_project! {
@@ -151,10 +164,34 @@ fn small<F>(call: F) -> F {
 pub struct GrpcRouter {
     context: Arc<Context>,
     routes: Routes,
-    gate: Option<Arc<Gate>>,
+    /// `None` without a hook, which is the rule.
+    hooks: Option<Arc<DelayHooks>>,
 }
 
 impl GrpcRouter {
+    /// The status of a call that the access check refuses.
+    fn access_refusal(&self, request: &Request<RequestBody>) -> Option<Status> {
+        let caller = Caller { headers: request.headers() };
+        let groups = || access::groups_of_rpc(request.uri().path());
+        let checked = access::check(&self.context.settings, Protocol::Grpc, &caller, groups);
+        let AccessRefusal::MissingHeader(header) = checked.err()?;
+        let why = format!("This protocol is restricted, expecting header '{header}'");
+        Some(Status::unavailable(why))
+    }
+
+    /// As [`GrpcRouter::route`], with the delays that the environment asks for.
+    fn route_delayed(
+        &self,
+        kind: CallKind,
+        request: Request<RequestBody>,
+        received_ns: u64,
+    ) -> (bool, Routed<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
+        let delays = self.hooks.as_ref().and_then(|hooks| hooks.delays(kind.is_inference()));
+        let (waits, call) = self.route(kind, request, received_ns);
+        let Some(delays) = delays else { return (waits, call) };
+        (waits, Routed::Boxed { response: Box::pin(delays.around(Box::pin(call))) })
+    }
+
     /// The call, and whether it waits while the connection has too many unread responses.
     fn route(
         &self,
@@ -227,26 +264,19 @@ impl Handler for GrpcRouter {
         let unread = Arc::clone(request.body().unread());
         let kind = CallKind::from_path(request.uri().path());
         let begun = request.body().begin_call(kind.class(), kind.held_bytes(&request));
-        let verdict = match (begun, &self.gate) {
-            (Ok(()), None) => None,
-            (Ok(()), Some(gate)) => {
-                gate.verdict(request.uri().path(), kind.is_inference(), request.headers())
-            }
-            (Err(error), _) => {
+        let refused = match begun {
+            Ok(()) => self.access_refusal(&request),
+            Err(error) => {
                 // The heads of all calls of one read were held until here.
                 heap::trim_soon();
-                Some(Box::new(Verdict::Refused(status_code::status(error))))
+                Some(status_code::status(error))
             }
         };
-        let (waits, call) = match verdict.map(|verdict| *verdict) {
-            None => self.route(kind, request, received_ns),
-            Some(Verdict::Refused(status)) => {
+        let (waits, call) = match refused {
+            None => self.route_delayed(kind, request, received_ns),
+            Some(status) => {
                 let refused = unary::refuse(&status);
                 (false, Routed::Boxed { response: Box::pin(std::future::ready(refused)) })
-            }
-            Some(Verdict::Delayed(delays)) => {
-                let (waits, call) = self.route(kind, request, received_ns);
-                (waits, Routed::Boxed { response: Box::pin(delays.around(Box::pin(call))) })
             }
         };
         small(Counted { call, unread, waits, below_half: None })

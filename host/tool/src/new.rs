@@ -11,12 +11,11 @@ use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use trtserver_model_config::ENSEMBLE;
+use trtserver_server::default_backend_dirs;
 
 /// Longest name; file systems allow much longer ones.
 const MAX_NAME: usize = 64;
-
-/// Names with another meaning in model configurations.
-const TAKEN: &[&str] = &["ensemble", "onnxruntime", "custom"];
 
 /// Linker version script of projects in C and C++.
 const EXPORTS: (&str, &str) =
@@ -138,9 +137,16 @@ fn check_name(name: &str) -> Result<(), String> {
         _ if wrong.is_some() => refuse(&format!("it contains '{}'", wrong.unwrap_or_default())),
         Some(first) if !first.is_ascii_alphabetic() => refuse(&format!("it begins with '{first}'")),
         _ if name.len() > MAX_NAME => refuse(&format!("it has {} characters", name.len())),
-        _ if TAKEN.contains(&name) => refuse(&"the server has a backend of that name"),
+        _ if is_reserved(name) => refuse(&"the server has a backend of that name"),
         _ => Ok(()),
     }
+}
+
+/// Whether the name has another meaning in model configurations: the server's own platform, or an installed backend of
+/// this server.
+fn is_reserved(name: &str) -> bool {
+    let installed = default_backend_dirs().into_iter().any(|dir| dir.join(name).is_dir());
+    name == ENSEMBLE || installed
 }
 
 /// Path and contents of a file of the new project.

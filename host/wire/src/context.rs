@@ -86,14 +86,7 @@ impl Context {
             Phase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
             _ => self.require_ready(),
         }?;
-        // A version that was deselected executes the remaining requests of its sequences.
-        match served.for_begun_sequences && !served.scheduler.has_sequence(sequence) {
-            true => {
-                let name = served.name.to_string();
-                Err(LookupError::VersionNotReady(name, served.version).error())
-            }
-            false => Ok(()),
-        }
+        served.require_selected(sequence).map_err(|missing| missing.error())
     }
 
     /// Refuses health and status requests while the server drains.

@@ -23,12 +23,19 @@ const INLINE_PER_MS: u64 = 64 << 10;
 /// Added to the workers' niceness: a network thread that wakes up is scheduled first.
 const NICE: i32 = 10;
 
-/// Work that goes on on a worker. Its future is boxed, and made by functions that are not `async`: the future of an ordinary
-/// request, which is moved several times, has no space for it.
-pub type Deferred<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
 /// A result, or the work that leads to it.
-pub type OrDeferred<T> = std::result::Result<T, Deferred<T>>;
+pub enum OrDeferred<T> {
+    Ready(T),
+    /// Work that goes on on a worker. Its future is boxed, and made by functions that are not `async`: the future of an
+    /// ordinary request, which is moved several times, has no space for it.
+    Deferred(Pin<Box<dyn Future<Output = T> + Send>>),
+}
+
+impl<T> OrDeferred<T> {
+    pub fn defer(work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self::Deferred(Box::pin(work))
+    }
+}
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -9,12 +9,14 @@
 //!   (inline completion).
 //! - [`decode_workers`]: threads for decoding and encoding that takes long. [`unread`]: limits on
 //!   responses that clients do not read.
+//! - [`access`]: who may call which endpoint, decided once for each request.
 //! - [`context`]: what all frontends share; [`threads`]: the runtimes.
 //!
 //! This crate knows no endpoint of either generation.
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod bind;
 pub mod chunks;
 pub mod compression;
@@ -27,7 +29,6 @@ pub mod http;
 pub mod listener;
 pub mod regions;
 mod request_id;
-pub mod restricted;
 pub mod shared_memory;
 pub mod sink;
 mod socket;

@@ -87,7 +87,7 @@ typedef struct trts_instance_desc {
 } trts_instance_desc;
 
 /* Bits of trts_backend_info.flags. The host acts on PARALLEL_OPEN, ANY_THREAD, MUST_ISOLATE,
- * SECONDARY_DEVICES, ACCELERATORS, BATCH_INPUTS, FREE_OUTPUTS and DATA_MODELS; the others inform operators. */
+ * SECONDARY_DEVICES, ACCELERATORS, BATCH_INPUTS, FREE_OUTPUTS and those after it; the others inform operators. */
 enum {
   TRTS_BACKEND_PARALLEL_OPEN = 1,    /* instance_open may run for several instances at once */
   TRTS_BACKEND_ANY_THREAD = 2,       /* an instance may execute on any thread, one at a time */
@@ -106,7 +106,19 @@ enum {
   TRTS_BACKEND_FREE_OUTPUTS = 512,
   /* files of its models are data: no model can make the process run, read or write anything else. Without this flag the
      host refuses models that come with a load request where the operator allows no code in them. */
-  TRTS_BACKEND_DATA_MODELS = 1024
+  TRTS_BACKEND_DATA_MODELS = 1024,
+  TRTS_BACKEND_PROFILES = 2048,      /* it uses the profiles of an instance (instance_group.profile); else they are refused */
+  TRTS_BACKEND_SHAPE_TENSORS = 4096, /* it has shape tensors (is_shape_tensor); else they are refused */
+  TRTS_BACKEND_NON_LINEAR_IO = 8192, /* it has tensors with is_non_linear_format_io; else they are refused */
+  /* of the fields of a configuration that only some backends use, it uses those that a flag below names, and no others:
+     the host warns of the others at load. Without this flag the host knows nothing of them and does not warn. */
+  TRTS_BACKEND_LISTS_FIELDS = 16384,
+  TRTS_BACKEND_GRAPH_LEVELS = 32768,       /* with LISTS_FIELDS: it uses optimization.graph.level */
+  TRTS_BACKEND_CUDA_GRAPHS = 65536,        /* with LISTS_FIELDS: it uses optimization.cuda.graphs and graph_spec */
+  TRTS_BACKEND_OPERATION_LIBRARIES = 131072, /* with LISTS_FIELDS: it uses model_operations.op_library_filename */
+  /* it completes models with the batch size of the setting `default-max-batch-size`, which was 1 in v1.x: with a start line of
+     v1.x the host sets it to 1, unless the operator sets it */
+  TRTS_BACKEND_V1_BATCH_SIZE = 262144
 };
 
 /* Instances that a backend prefers where the configuration names no kind or no count. Part of a

@@ -116,7 +116,7 @@ pub struct InstanceDesc {
 }
 
 /// Bits of [`BackendInfo::flags`]. The host acts on `PARALLEL_OPEN`, `ANY_THREAD`, `MUST_ISOLATE`,
-/// `SECONDARY_DEVICES`, `ACCELERATORS`, `BATCH_INPUTS`, `FREE_OUTPUTS` and `DATA_MODELS`; the others inform operators.
+/// `SECONDARY_DEVICES`, `ACCELERATORS`, `BATCH_INPUTS`, `FREE_OUTPUTS` and those after it; the others inform operators.
 pub mod backend_flags {
     /// `instance_open` may run for several instances at once.
     pub const PARALLEL_OPEN: u32 = 1;
@@ -145,6 +145,24 @@ pub mod backend_flags {
     /// Files of its models are data: no model can make the process run, read or write anything else. Without this flag the
     /// host refuses models that come with a load request where the operator allows no code in them.
     pub const DATA_MODELS: u32 = 1024;
+    /// It uses the optimization profiles of an instance (`instance_group.profile`); else the host refuses them.
+    pub const PROFILES: u32 = 2048;
+    /// It has shape tensors (`is_shape_tensor`); else the host refuses them, because it would read them as ordinary ones.
+    pub const SHAPE_TENSORS: u32 = 4096;
+    /// It has tensors in formats of their own (`is_non_linear_format_io`); else the host refuses them.
+    pub const NON_LINEAR_IO: u32 = 8192;
+    /// Of the fields of a configuration that only some backends use, it uses those that a flag after this one names, and
+    /// no others: the host warns of the others at load. Without this flag the host knows nothing of them and does not warn.
+    pub const LISTS_FIELDS: u32 = 16384;
+    /// With `LISTS_FIELDS`: it uses `optimization.graph.level`.
+    pub const GRAPH_LEVELS: u32 = 32768;
+    /// With `LISTS_FIELDS`: it uses `optimization.cuda.graphs` and `graph_spec`.
+    pub const CUDA_GRAPHS: u32 = 65536;
+    /// With `LISTS_FIELDS`: it uses `model_operations.op_library_filename`.
+    pub const OPERATION_LIBRARIES: u32 = 131_072;
+    /// It completes models with the batch size of the setting `default-max-batch-size`, which was 1 in v1.x: with a start line
+    /// of v1.x the host sets it to 1, unless the operator sets it.
+    pub const V1_BATCH_SIZE: u32 = 262_144;
 }
 
 /// Instances that a backend prefers where the configuration names no kind or no count.

@@ -128,7 +128,11 @@ impl<F: ModelFormat> Backend for Engine<F> {
 
     const INFO: BackendInfo = BackendInfo {
         // Files declare wrong shapes of outputs, which `findings.rs` checks.
-        flags: backend_flags::PARALLEL_OPEN | backend_flags::FREE_OUTPUTS | F::INFO.flags,
+        flags: backend_flags::PARALLEL_OPEN
+            | backend_flags::FREE_OUTPUTS
+            | backend_flags::LISTS_FIELDS
+            | backend_flags::GRAPH_LEVELS
+            | F::INFO.flags,
         instance_kinds: &[Kind::Gpu, Kind::Cpu, Kind::Model],
         input_memory_types: CPU_AND_GPU,
         output_memory_types: CPU_AND_GPU,

@@ -22,7 +22,8 @@ impl ModelFormat for Onnx {
         platforms: &[Platform { name: "onnxruntime_onnx", default_file: DEFAULT_FILE }],
         flags: backend_flags::ACCELERATORS
             | backend_flags::BATCH_INPUTS
-            | backend_flags::DATA_MODELS,
+            | backend_flags::DATA_MODELS
+            | backend_flags::V1_BATCH_SIZE,
         ..BackendInfo::new("onnxruntime", env!("CARGO_PKG_VERSION"))
     };
 

@@ -96,7 +96,10 @@ impl Backend for TensorFlow {
         ],
         flags: backend_flags::PARALLEL_OPEN
             | backend_flags::ACCELERATORS
-            | backend_flags::BATCH_INPUTS,
+            | backend_flags::BATCH_INPUTS
+            | backend_flags::LISTS_FIELDS
+            | backend_flags::GRAPH_LEVELS
+            | backend_flags::OPERATION_LIBRARIES,
         // KIND_AUTO is the CPU, also on machines with GPUs: whether the library can use them is known once it is open.
         instance_kinds: &[Kind::Cpu, Kind::Gpu, Kind::Model],
         preferred: &[PreferredGroup { kind: Kind::Cpu, count: 1 }],

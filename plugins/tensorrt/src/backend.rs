@@ -11,6 +11,7 @@ use trtserver_framework::complete::is_needed;
 use trtserver_framework::config::Config;
 use trtserver_framework::fault::Fault;
 use trtserver_framework::log;
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::memory_type;
 use trtserver_plugin_api::author::{
     Backend, BackendContext, BackendInfo, Completion, ConfigPatch, Error, Kind, ModelContext,
@@ -48,8 +49,13 @@ impl Backend for TensorRt {
 
     const INFO: BackendInfo = BackendInfo {
         platforms: &[Platform { name: "tensorrt_plan", default_file: "model.plan" }],
-        // Refused by `Model::open`, with the reason.
-        flags: trtserver_plugin_api::abi::descriptors::backend_flags::ACCELERATORS,
+        // Accelerators are refused by `Model::open`, with the reason.
+        flags: backend_flags::ACCELERATORS
+            | backend_flags::PROFILES
+            | backend_flags::SHAPE_TENSORS
+            | backend_flags::NON_LINEAR_IO
+            | backend_flags::LISTS_FIELDS
+            | backend_flags::CUDA_GRAPHS,
         // Work is queued while the batch before is still executed.
         max_in_flight: 2,
         align: 64,

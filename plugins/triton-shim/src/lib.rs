@@ -35,6 +35,7 @@ mod open_backend;
 mod plugin;
 mod processes;
 mod scope;
+mod tensorrt_only;
 mod unused;
 
 pub use exports::names;

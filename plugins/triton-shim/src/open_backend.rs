@@ -257,6 +257,10 @@ impl Info {
             | backend_flags::BATCH_INPUTS
             | backend_flags::OWN_STREAM
             | backend_flags::FREE_OUTPUTS
+            // Of most backends the adapter refuses these itself: `tensorrt_only.rs`.
+            | backend_flags::PROFILES
+            | backend_flags::SHAPE_TENSORS
+            | backend_flags::NON_LINEAR_IO
             | if parallel { backend_flags::PARALLEL_OPEN } else { 0 };
         let info = Box::new(BackendInfo {
             size: size_of::<BackendInfo>() as u64,

@@ -17,6 +17,7 @@ use crate::objects::server::Server;
 use crate::open_backend::{Info, OpenBackend};
 use crate::processes;
 use crate::scope::Scope;
+use crate::tensorrt_only;
 use std::cell::UnsafeCell;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -289,6 +290,8 @@ unsafe extern "C" fn model_open(
         unsafe {
             let (open, desc) = (&*backend.cast::<OpenBackend>(), &*desc);
             check_tensors(desc.n_inputs, desc.n_outputs, &open.name)?;
+            let model = host::text(desc.name);
+            tensorrt_only::check(&open.name, &model, &host::text(desc.config_json))?;
             let dirs = [path(desc.version_dir), path(desc.dir), open.dir()];
             let strategy =
                 batch_strategy::find(&host::text(desc.config_json), dirs, &open.places(dirs[1]))?;

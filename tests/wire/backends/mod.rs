@@ -6,6 +6,7 @@ mod autocomplete;
 mod crash_reports;
 mod misbehaving;
 mod model_probe;
+mod new_framework;
 mod sdk;
 mod side_by_side;
 mod unusable_versions;

@@ -41,8 +41,8 @@ pub fn infer<B: Body<Data = Bytes> + Unpin>(
     unary::serve(ctx, request, move |mut call| async move {
         let message = call.receive().await?;
         let begun = match read_or_defer(&call.ctx, message, received_ns, call.deadline_ns) {
-            Ok(begun) => begun?,
-            Err(deferred) => deferred.await?,
+            OrDeferred::Ready(begun) => begun?,
+            OrDeferred::Deferred(work) => work.await?,
         };
         let (response, per_item) = respond(&call.ctx, begun, call.deadline_ns).await?;
         Ok(encode(response, per_item, call.headers))
@@ -98,20 +98,20 @@ fn read_or_defer(
             begin_or_defer(ctx, request, received_ns, deadline_ns, sink::unary(&"InferHandler"))
         });
         return match begun {
-            Ok(Ok(begun)) => Ok(Ok(begun)),
-            Ok(Err(deferred)) => Err(Box::pin(async { Ok(deferred.await) })),
-            Err(status) => Ok(Err(status)),
+            Ok(OrDeferred::Ready(begun)) => OrDeferred::Ready(Ok(begun)),
+            Ok(OrDeferred::Deferred(work)) => OrDeferred::defer(async { Ok(work.await) }),
+            Err(status) => OrDeferred::Ready(Err(status)),
         };
     }
     let ctx = Arc::clone(ctx);
-    Err(Box::pin(async move {
+    OrDeferred::defer(async move {
         let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
         let read = move || {
             let request = decode(&ctx, frames)?;
             Ok(begin(&ctx, request, received_ns, deadline_ns, sink::unary(&"InferHandler")))
         };
         decode_workers::run(read).await.map_err(status_code::status)?
-    }))
+    })
 }
 
 /// The response to the one request of a call, and whether sizes in it are per batch item.
@@ -159,7 +159,7 @@ pub fn begin_or_defer(
 ) -> OrDeferred<Begun> {
     match accept(ctx, request, received_ns) {
         Ok((call, plan, parts)) => call.start_or_defer(ctx, plan, parts, deadline_ns, sink),
-        Err(failure) => Ok(Err(failure)),
+        Err(failure) => OrDeferred::Ready(Err(failure)),
     }
 }
 

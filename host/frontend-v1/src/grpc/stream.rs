@@ -16,6 +16,7 @@ use tonic::Status;
 use trtserver_base::clock::now_ns;
 use trtserver_proto::v1::{InferRequest, InferResponse};
 use trtserver_wire::context::Context;
+use trtserver_wire::decode_workers::OrDeferred;
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::stream_messages::{StreamBody, StreamDecoding};
 use trtserver_wire::grpc::{deadline, stream_response};
@@ -137,8 +138,8 @@ async fn read<S>(
                 let sink = sink::counted_unary(&unread, &"StreamInferHandler");
                 let begun = infer::begin_or_defer(&ctx, request, now_ns(), deadline_ns, sink);
                 let begun = match begun {
-                    Ok(begun) => begun,
-                    Err(deferred) => deferred.await,
+                    OrDeferred::Ready(begun) => begun,
+                    OrDeferred::Deferred(work) => work.await,
                 };
                 permit.send(match begun {
                     Ok(pending) => Item::Pending(Box::new(pending)),

@@ -6,7 +6,7 @@ use crate::request::RequestedVersion;
 use http::Method;
 use smallvec::SmallVec;
 use trtserver_config::ApiGroup;
-use trtserver_wire::restricted::STATUS_V1;
+use trtserver_wire::access::STATUS_V1;
 use trtserver_wire::shared_memory::CudaMemory;
 
 /// An endpoint, with the names in its path.

@@ -15,6 +15,7 @@ use trtserver_base::error::{Code, Error};
 use trtserver_base::ledger::Holder;
 use trtserver_proto::text;
 use trtserver_wire::context::Context;
+use trtserver_wire::decode_workers::OrDeferred;
 use trtserver_wire::http::collect::{BodyError, BodySpec, ReceivedBody, collect};
 use trtserver_wire::http::drain::drain;
 use trtserver_wire::http::receive::too_slow;
@@ -95,8 +96,8 @@ async fn run<B: ReceivedBody>(
     };
     let parts = parts.map_err(|e| call.refuse(e))?;
     let started = match call.start_or_defer(ctx, plan, parts, 0, sink::unary(&"HTTP inference")) {
-        Ok(started) => started,
-        Err(deferred) => deferred.await,
+        OrDeferred::Ready(started) => started,
+        OrDeferred::Deferred(work) => work.await,
     };
     started?.finish().await
 }

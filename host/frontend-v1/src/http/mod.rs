@@ -14,17 +14,17 @@ use prost::Message;
 use response::{BINARY, JSON, TEXT, V1Response, bare};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_config::Settings;
+use trtserver_config::{ApiGroup, Settings};
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::SharedMemoryStatus;
 use trtserver_proto::{json, text};
 use trtserver_request::shared_memory::HANDLE_BYTES;
+use trtserver_wire::access::AccessRefusal;
 use trtserver_wire::context::Context;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
 use trtserver_wire::http::drain::drain;
 use trtserver_wire::http::receive::{MAX_DRAINED, receive};
-use trtserver_wire::restricted::missing_header;
 use trtserver_wire::shared_memory::CudaMemory;
 
 /// The response in place of one that cannot be sent.
@@ -42,11 +42,6 @@ pub async fn handle<B: ReceivedBody>(
     let Some(endpoint) = Endpoint::from_path(uri.path()) else {
         return bare(StatusCode::BAD_REQUEST);
     };
-    if let Some(restrictions) = &ctx.settings.http_restricted
-        && let Some(header) = missing_header(restrictions, endpoint.groups(), request.headers())
-    {
-        return restricted(ctx, header, request.into_body()).await;
-    }
     let allowed = endpoint.method() == *request.method();
     let refused = || bare(StatusCode::METHOD_NOT_ALLOWED);
     let call = match endpoint {
@@ -89,13 +84,20 @@ pub async fn handle<B: ReceivedBody>(
     counted_async(endpoint, received_ns, response).await
 }
 
-/// Refuses a request without the header of a restricted endpoint.
-async fn restricted<B: ReceivedBody>(
+/// The groups of the endpoint of a path, for the access check; none if it has no endpoint.
+pub fn groups(path: &str) -> &'static [ApiGroup] {
+    Endpoint::from_path(path).map_or(&[], |endpoint| endpoint.groups())
+}
+
+/// The response to a request that the access check refuses. Its body is drained, because clients read the response only
+/// after they have sent it.
+pub async fn refuse<B: ReceivedBody>(
     ctx: &Context,
-    header: &str,
+    refusal: &AccessRefusal<'_>,
     body: B,
 ) -> Response<ResponseBody> {
     drain(std::pin::pin!(body), MAX_DRAINED).await;
+    let AccessRefusal::MissingHeader(header) = refusal;
     let why = format!("This API is restricted, expecting header '{header}'");
     let mut response = V1Response::failure(&ctx.settings, &Error::unavailable(why), 0, TEXT);
     response.code = StatusCode::FORBIDDEN;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tonic::Status;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::state::{InFlightGuard, Phase};
-use trtserver_models::OpenVersion;
+use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::ModelInferRequest;
 use trtserver_request::InferResponse;
@@ -45,14 +45,14 @@ pub fn infer<B: Body<Data = Bytes> + Unpin>(
             settings.grpc_compression.and_then(|level| Compression::of(&call.headers, level));
         let arrival = Arrival { received_ns, deadline_ns: call.deadline_ns, forwarded };
         let pending = match begin_or_defer(&call.ctx, message, arrival) {
-            Ok(pending) => pending?,
-            Err(deferred) => deferred.await?,
+            OrDeferred::Ready(pending) => pending?,
+            OrDeferred::Deferred(work) => work.await?,
         };
         let PendingRequest { served, spec, response, _in_flight } = pending;
         let encoded = match response.await {
             Ok(response) => match encode_or_defer(served, spec, response, call.headers) {
-                Ok(encoded) => encoded,
-                Err(deferred) => deferred.await,
+                OrDeferred::Ready(encoded) => encoded,
+                OrDeferred::Deferred(work) => work.await,
             },
             Err(error) => Err(error),
         };
@@ -85,18 +85,19 @@ fn begin_or_defer(
 ) -> OrDeferred<Result<PendingRequest, Status>> {
     if !is_heavy(ctx, &frames) {
         return match begin(ctx, frames, &arrival) {
-            Ok(pending) => Ok(pending),
+            Ok(pending) => OrDeferred::Ready(pending),
             Err(request) if fallback::copies_much(&request) => {
                 let ctx = Arc::clone(ctx);
                 let begin = move || begin_decoded(&ctx, *request, &arrival);
-                let work = async { decode_workers::run(begin).await.map_err(status_code::status)? };
-                Err(Box::pin(work))
+                OrDeferred::defer(async {
+                    decode_workers::run(begin).await.map_err(status_code::status)?
+                })
             }
-            Err(request) => Ok(begin_decoded(ctx, *request, &arrival)),
+            Err(request) => OrDeferred::Ready(begin_decoded(ctx, *request, &arrival)),
         };
     }
     let ctx = Arc::clone(ctx);
-    Err(Box::pin(async move {
+    OrDeferred::defer(async move {
         let (frames, _reservation) =
             unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
         let begin = move || {
@@ -104,7 +105,7 @@ fn begin_or_defer(
                 .unwrap_or_else(|request| begin_decoded(&ctx, *request, &arrival))
         };
         decode_workers::run(begin).await.map_err(status_code::status)?
-    }))
+    })
 }
 
 /// Reads a message and queues its request, if it is ordinary; else returns the decoded message.
@@ -165,10 +166,10 @@ fn encode_or_defer(
     recycled: HeaderMap,
 ) -> OrDeferred<Result<Response<GrpcBody>>> {
     if !spec.is_heavy(&response) {
-        return Ok(encode(&served, &spec, response, recycled));
+        return OrDeferred::Ready(encode(&served, &spec, response, recycled));
     }
     let encode = move || encode(&served, &spec, response, recycled);
-    Err(Box::pin(async move { decode_workers::run(encode).await? }))
+    OrDeferred::defer(async move { decode_workers::run(encode).await? })
 }
 
 /// Encodes the response. `recycled` is a header map that is no longer needed; its memory is reused.
@@ -193,31 +194,28 @@ fn start(
     read: impl FnOnce(&OpenVersion) -> Result<(UncheckedRequest, ResponseSpec)>,
 ) -> Result<PendingRequest> {
     let in_flight = ctx.state.begin_request();
-    let served = find(ctx, model, version)?;
+    let found = find(ctx, model, version)?;
     let (sink, receiver) = sink::unary(&"ModelInferHandler");
     let submitted = require_unary(
-        &served,
+        &found,
         "ModelInfer RPC doesn't support models with decoupled transaction policy",
     )
-    .and_then(|()| read(&served))
+    .and_then(|()| read(&found))
     .and_then(|(mut unchecked, spec)| {
         unchecked.deadline_ns = arrival.deadline_ns;
         if let Some(forwarded) = &arrival.forwarded {
             forwarded.add_to(&mut unchecked.parameters);
         }
-        let (exact, received_ns) = (!version.is_empty(), arrival.received_ns);
-        let queued = unchecked.submit_where_begun(ctx, &served, exact, received_ns, sink)?;
-        Ok((queued, spec))
+        Ok((unchecked.submit(ctx, &found, arrival.received_ns, sink)?, spec))
     });
-    let ((responder, began), spec) =
-        submitted.map_err(|e| refused(&served, arrival.received_ns, e))?;
-    let served = began.unwrap_or(served);
+    let ((responder, served), spec) =
+        submitted.map_err(|e| refused(&found, arrival.received_ns, e))?;
     let response = receiver.response_of(responder);
     Ok(PendingRequest { served, spec, response, _in_flight: in_flight })
 }
 
 /// The served model version.
-pub fn find(ctx: &Context, model: &str, version: &str) -> Result<Arc<OpenVersion>> {
+pub fn find(ctx: &Context, model: &str, version: &str) -> Result<FoundVersion> {
     find_for_inference(ctx, model, version).map_err(|error| match ctx.state.phase() {
         Phase::Exiting => Error::unavailable(
             "GRPC server is shutting down and has stopped accepting new requests.",

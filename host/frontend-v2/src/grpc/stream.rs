@@ -197,10 +197,10 @@ impl Submitter {
         received_ns: u64,
     ) -> Result<Accepted, Error> {
         let in_flight = self.ctx.state.begin_request();
-        let served = infer::find(&self.ctx, &request.model_name, &request.model_version)?;
+        let found = infer::find(&self.ctx, &request.model_name, &request.model_version)?;
         let model_name = request.model_name.clone();
         let model_version = request.model_version.clone();
-        let submitted = fallback::read(&served, request, Regions::of(&self.ctx)).and_then(
+        let submitted = fallback::read(&found, request, Regions::of(&self.ctx)).and_then(
             |(mut unchecked, spec)| {
                 unchecked.streaming = true;
                 unchecked.deadline_ns = self.deadline_ns;
@@ -211,16 +211,14 @@ impl Submitter {
                 let unread = Arc::clone(&self.unread);
                 unchecked.stream = Some(Arc::clone(&unread) as _);
                 let sink = sink::channel(number, self.sink.clone(), unread);
-                let (ctx, exact) = (&self.ctx, !model_version.is_empty());
-                let queued =
-                    unchecked.submit_where_begun(ctx, &served, exact, received_ns, sink)?;
+                let queued = unchecked.submit(&self.ctx, &found, received_ns, sink)?;
                 Ok((queued, spec, empty_final_response))
             },
         );
-        let ((responder, began), spec, empty_final_response) =
-            submitted.map_err(|e| refused(&served, received_ns, e))?;
+        let ((responder, served), spec, empty_final_response) =
+            submitted.map_err(|e| refused(&found, received_ns, e))?;
         Ok(Accepted {
-            served: began.unwrap_or(served),
+            served,
             spec,
             model_name,
             model_version,

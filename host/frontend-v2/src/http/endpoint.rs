@@ -92,28 +92,28 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// The group for restrictions.
 impl Endpoint<'_> {
-    pub fn group(&self) -> ApiGroup {
+    /// The groups for restrictions.
+    pub fn groups(&self) -> &'static [ApiGroup] {
         match self {
             Endpoint::Live | Endpoint::Ready | Endpoint::Started | Endpoint::Health => {
-                ApiGroup::Health
+                &[ApiGroup::Health]
             }
-            Endpoint::Server | Endpoint::Backends => ApiGroup::Metadata,
+            Endpoint::Server | Endpoint::Backends => &[ApiGroup::Metadata],
             Endpoint::Loads | Endpoint::Index { .. } | Endpoint::Control { .. } => {
-                ApiGroup::ModelRepository
+                &[ApiGroup::ModelRepository]
             }
-            Endpoint::Memory | Endpoint::AllStatistics => ApiGroup::Statistics,
+            Endpoint::Memory | Endpoint::AllStatistics => &[ApiGroup::Statistics],
             Endpoint::Model { call, .. } => match call {
-                ModelEndpoint::Metadata => ApiGroup::Metadata,
-                ModelEndpoint::Ready => ApiGroup::Health,
-                ModelEndpoint::Infer | ModelEndpoint::Generate { .. } => ApiGroup::Inference,
-                ModelEndpoint::Config => ApiGroup::ModelConfig,
-                ModelEndpoint::Statistics => ApiGroup::Statistics,
+                ModelEndpoint::Metadata => &[ApiGroup::Metadata],
+                ModelEndpoint::Ready => &[ApiGroup::Health],
+                ModelEndpoint::Infer | ModelEndpoint::Generate { .. } => &[ApiGroup::Inference],
+                ModelEndpoint::Config => &[ApiGroup::ModelConfig],
+                ModelEndpoint::Statistics => &[ApiGroup::Statistics],
             },
-            Endpoint::Trace { .. } => ApiGroup::Trace,
-            Endpoint::Logging { .. } => ApiGroup::Logging,
-            Endpoint::SharedMemory { .. } => ApiGroup::SharedMemory,
+            Endpoint::Trace { .. } => &[ApiGroup::Trace],
+            Endpoint::Logging { .. } => &[ApiGroup::Logging],
+            Endpoint::SharedMemory { .. } => &[ApiGroup::SharedMemory],
         }
     }
 }

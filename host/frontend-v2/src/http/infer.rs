@@ -12,7 +12,7 @@ use infer_request::ResponseSpec;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::Holder;
-use trtserver_models::OpenVersion;
+use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_request::InferResponse;
 use trtserver_wire::context::Context;
 use trtserver_wire::decode_workers;
@@ -37,7 +37,7 @@ where
 {
     let _in_flight = ctx.state.begin_request();
     let found = find_for_inference(ctx, name, version).and_then(|served| {
-        match Head::read(ctx, &served, &headers, !version.is_empty()) {
+        match Head::read(ctx, &served, &headers) {
             Ok(head) => Ok((served, head)),
             Err(error) => Err(refused(&served, received_ns, error)),
         }
@@ -51,19 +51,19 @@ where
     };
     let submitted = match head.body(ctx, &served, body).await {
         Ok(body) => match head.submit_or_defer(ctx, &served, body, received_ns) {
-            Ok(submitted) => submitted,
-            Err(deferred) => deferred.await,
+            OrDeferred::Ready(submitted) => submitted,
+            OrDeferred::Deferred(work) => work.await,
         },
         Err(error) => Err(error),
     };
-    let (pending, spec, began) = match submitted {
+    let (pending, spec, executing) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return response::failure(&refused(&served, received_ns, error)),
     };
     let result = pending.await;
-    match encode_or_defer(began.unwrap_or(served), spec, result, headers) {
-        Ok(response) => response,
-        Err(deferred) => deferred.await,
+    match encode_or_defer(executing, spec, result, headers) {
+        OrDeferred::Ready(response) => response,
+        OrDeferred::Deferred(work) => work.await,
     }
 }
 
@@ -76,29 +76,29 @@ fn encode_or_defer(
 ) -> OrDeferred<Response<ResponseBody>> {
     let response = match result {
         Ok(response) => response,
-        Err(error) => return Ok(response::plain_failure(&error)),
+        Err(error) => return OrDeferred::Ready(response::plain_failure(&error)),
     };
     if !infer_response::is_heavy(&served, &spec, &response) {
         return compress_or_defer(EncodedResponse::new(&served, &spec, response, headers));
     }
-    Err(Box::pin(async move {
+    OrDeferred::defer(async move {
         let encoded = infer_response::encode_on_worker(served, spec, response, headers).await;
         match compress_or_defer(encoded) {
-            Ok(response) => response,
-            Err(deferred) => deferred.await,
+            OrDeferred::Ready(response) => response,
+            OrDeferred::Deferred(work) => work.await,
         }
-    }))
+    })
 }
 
 /// An encoded response; if it is to be compressed, the future that does so.
 fn compress_or_defer(encoded: Result<EncodedResponse>) -> OrDeferred<Response<ResponseBody>> {
     match encoded.map(EncodedResponse::uncompressed) {
-        Ok(Ok(response)) => Ok(response),
-        Ok(Err((encoded, coding))) => Err(Box::pin(async move {
+        Ok(Ok(response)) => OrDeferred::Ready(response),
+        Ok(Err((encoded, coding))) => OrDeferred::defer(async move {
             let compressed = encoded.compressed(coding).await;
             compressed.unwrap_or_else(|error| response::plain_failure(&error))
-        })),
-        Err(error) => Ok(response::plain_failure(&error)),
+        }),
+        Err(error) => OrDeferred::Ready(response::plain_failure(&error)),
     }
 }
 
@@ -116,8 +116,8 @@ where
     response
 }
 
-/// The response to a request that was queued, and how it is written.
-type Submitted = (PendingResponse, ResponseSpec, Option<Arc<OpenVersion>>);
+/// The response to a request that was queued, how it is written, and the version that executes the request.
+type Submitted = (PendingResponse, ResponseSpec, Arc<OpenVersion>);
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
 
@@ -127,13 +127,11 @@ struct Head {
     compressed: bool,
     /// Length of the JSON part, unchecked.
     json: Option<i64>,
-    /// The request names the version.
-    exact: bool,
     forwarded: Option<Box<ForwardedHeaders>>,
 }
 
 impl Head {
-    fn read(ctx: &Context, served: &OpenVersion, headers: &HeaderMap, exact: bool) -> Result<Self> {
+    fn read(ctx: &Context, served: &OpenVersion, headers: &HeaderMap) -> Result<Self> {
         require_unary(
             served,
             "HTTP end point doesn't support models with decoupled transaction policy",
@@ -147,7 +145,7 @@ impl Head {
         let json = headers.get(HEADER_LENGTH).map(|value| leading_number(value.as_bytes()));
         let length = receive::content_length(headers)?;
         let forwarded = ForwardedHeaders::of(ctx.settings.http_header_forward.as_ref(), headers)?;
-        Ok(Self { length, compressed, json, exact, forwarded })
+        Ok(Self { length, compressed, json, forwarded })
     }
 
     /// The body, decompressed if necessary.
@@ -189,28 +187,28 @@ impl Head {
     fn submit_or_defer(
         self,
         ctx: &Arc<Context>,
-        served: &Arc<OpenVersion>,
+        found: &FoundVersion,
         body: Bytes,
         received_ns: u64,
     ) -> OrDeferred<Result<Submitted>> {
-        if self.is_heavy(served, &body) {
-            let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
+        if self.is_heavy(found, &body) {
+            let (ctx, found) = (Arc::clone(ctx), found.clone());
             let submit = move || {
-                let (unchecked, spec) = self.request(&ctx, &served, body)?;
-                queue(&ctx, &served, (unchecked, self.exact), spec, received_ns)
+                let (unchecked, spec) = self.request(&ctx, &found, body)?;
+                queue(&ctx, &found, unchecked, spec, received_ns)
             };
-            return Err(Box::pin(async move { decode_workers::run(submit).await? }));
+            return OrDeferred::defer(async move { decode_workers::run(submit).await? });
         }
-        let (unchecked, spec) = match self.request(ctx, served, body) {
+        let (unchecked, spec) = match self.request(ctx, found, body) {
             Ok(request) => request,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return OrDeferred::Ready(Err(error)),
         };
         if unchecked.copies_much() {
-            let (ctx, served) = (Arc::clone(ctx), Arc::clone(served));
-            let queue = move || queue(&ctx, &served, (unchecked, self.exact), spec, received_ns);
-            return Err(Box::pin(async move { decode_workers::run(queue).await? }));
+            let (ctx, found) = (Arc::clone(ctx), found.clone());
+            let queue = move || queue(&ctx, &found, unchecked, spec, received_ns);
+            return OrDeferred::defer(async move { decode_workers::run(queue).await? });
         }
-        Ok(queue(ctx, served, (unchecked, self.exact), spec, received_ns))
+        OrDeferred::Ready(queue(ctx, found, unchecked, spec, received_ns))
     }
 
     fn request(
@@ -257,12 +255,12 @@ fn leading_number(text: &[u8]) -> i64 {
 /// Checks a request and puts it into the queue of its model.
 fn queue(
     ctx: &Context,
-    served: &OpenVersion,
-    (unchecked, exact): (UncheckedRequest, bool),
+    found: &FoundVersion,
+    unchecked: UncheckedRequest,
     spec: ResponseSpec,
     received_ns: u64,
 ) -> Result<Submitted> {
     let (sink, receiver) = sink::unary(&"HTTP inference");
-    let (responder, began) = unchecked.submit_where_begun(ctx, served, exact, received_ns, sink)?;
-    Ok((receiver.response_of(responder), spec, began))
+    let (responder, executing) = unchecked.submit(ctx, found, received_ns, sink)?;
+    Ok((receiver.response_of(responder), spec, executing))
 }

@@ -24,16 +24,17 @@ pub use response::failure;
 use crate::{find_ready, metadata, readiness, statistics, trace_settings};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use response::{json, plain, with_status};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
+use trtserver_config::ApiGroup;
+use trtserver_wire::access::AccessRefusal;
 use trtserver_wire::context::Context;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
 use trtserver_wire::http::drain::drain;
 use trtserver_wire::http::receive::{MAX_DRAINED, receive};
-use trtserver_wire::restricted::missing_header;
 
 /// Serves a request for a path under `/v2`. Dropping the future cancels an inference request.
 pub async fn handle<B>(
@@ -52,11 +53,6 @@ where
             return with_status(status, if is_json { json(text) } else { plain(text) });
         }
     };
-    if let Some(restrictions) = &ctx.settings.http_restricted
-        && let Some(header) = missing_header(restrictions, &[endpoint.group()], &parts.headers)
-    {
-        return Box::pin(restricted(header, body)).await;
-    }
     if let Endpoint::Model { name, version, call: ModelEndpoint::Infer } = endpoint {
         return infer::infer(ctx, (name, version), parts.headers, body, received_ns).await;
     }
@@ -71,10 +67,19 @@ where
     response.await.unwrap_or_else(|error| failure(&error))
 }
 
-/// Refuses a request without the header of a restricted endpoint. Its body is drained, because clients read the response only
+/// The groups of the endpoint of a method and a path, for the access check; none if there is no such endpoint.
+pub fn groups(method: &Method, path: &str) -> &'static [ApiGroup] {
+    Endpoint::from_request(method, path).map_or(&[], |endpoint| endpoint.groups())
+}
+
+/// The response to a request that the access check refuses. Its body is drained, because clients read the response only
 /// after they have sent it.
-async fn restricted<B: ReceivedBody>(header: &str, body: B) -> Response<ResponseBody> {
+pub async fn refuse<B: ReceivedBody>(
+    refusal: &AccessRefusal<'_>,
+    body: B,
+) -> Response<ResponseBody> {
     drain(std::pin::pin!(body), MAX_DRAINED).await;
+    let AccessRefusal::MissingHeader(header) = refusal;
     let why = format!("This API is restricted, expecting header '{header}'");
     with_status(StatusCode::FORBIDDEN, json(management_json::error(&why)))
 }

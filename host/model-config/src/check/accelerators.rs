@@ -1,5 +1,6 @@
 //! Checks `optimization.execution_accelerators`: refused unless the backend reads them, because they would be ignored.
 
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::ModelConfig;
 
 use super::super::platforms::ENSEMBLE;
@@ -13,7 +14,7 @@ pub(super) fn check(config: &ModelConfig, support: &InstanceSupport) -> Result<(
     let cpu = accelerators.cpu_execution_accelerator.iter().map(|a| ("cpu", a));
     let Some((device, first)) = gpu.chain(cpu).next() else { return Ok(()) };
     let (model, name) = (&config.name, &first.name);
-    let why = match (config.platform == ENSEMBLE, support.accelerators) {
+    let why = match (config.platform == ENSEMBLE, support.declares(backend_flags::ACCELERATORS)) {
         (true, _) => {
             "an ensemble executes nothing by itself; configure the models of its steps".to_owned()
         }

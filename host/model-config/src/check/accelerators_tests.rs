@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn accelerators_that_nothing_reads_are_refused() {
     let reads = InstanceSupport { backend: "b".to_owned(), ..InstanceSupport::every_kind() };
-    let none = InstanceSupport { accelerators: false, ..reads.clone() };
+    let none = InstanceSupport { flags: 0, ..reads.clone() };
     for (support, platform, field, expected) in [
         (&none, "", "", ""),
         (&none, "", "execution_accelerators { }", ""),

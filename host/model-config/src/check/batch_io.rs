@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput};
 
@@ -37,7 +38,7 @@ fn inputs(config: &ModelConfig, support: &InstanceSupport) -> Result<(), ConfigE
             }
         }
     }
-    if !config.batch_input.is_empty() && !support.batch_inputs {
+    if !config.batch_input.is_empty() && !support.declares(backend_flags::BATCH_INPUTS) {
         return Err(ConfigError::unsupported(format!(
             "model '{model}': backend '{}' reads no batch inputs",
             support.backend

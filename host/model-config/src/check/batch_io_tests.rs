@@ -79,11 +79,8 @@ fn batch_inputs_and_outputs_are_checked_against_the_tensors() {
 
 #[test]
 fn batch_inputs_are_refused_for_backends_that_do_not_read_them() {
-    let support = InstanceSupport {
-        backend: "b".into(),
-        batch_inputs: false,
-        ..InstanceSupport::every_kind()
-    };
+    let support =
+        InstanceSupport { backend: "b".into(), flags: 0, ..InstanceSupport::every_kind() };
     let text = "batch_input { data_type: TYPE_INT32 source_input: 'i' target_name: 'b' }";
     assert_eq!(error(text, &support), "model 'm': backend 'b' reads no batch inputs");
     assert_eq!(error("batch_output { source_input: 'i' target_name: 'o' }", &support), "");

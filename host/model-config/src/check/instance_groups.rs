@@ -1,5 +1,6 @@
 //! Checks of instance groups against the GPUs of this machine and the kinds of instance that the backend opens.
 
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
@@ -61,7 +62,7 @@ fn one(
     if !support.opens(group.kind()) {
         let (backend, kinds) = (&support.backend, support.kinds_text());
         return refuse(match group.kind() {
-            // The beginning is the text of v1.6.
+            // The beginning is the text of v1.6 (docs/protocol/v1.md §7.3).
             Kind::Model => format!(
                 "{subject} has kind KIND_MODEL which is supported only on TensorFlow models and by backends \
                  that open it: backend '{backend}' opens only instances of {kinds}"
@@ -72,7 +73,7 @@ fn one(
             ),
         });
     }
-    if !group.secondary_devices.is_empty() && !support.secondary_devices {
+    if !group.secondary_devices.is_empty() && !support.declares(backend_flags::SECONDARY_DEVICES) {
         return refuse(format!(
             "{subject} specifies secondary devices, which backend '{}' does not use",
             support.backend
@@ -87,9 +88,8 @@ fn one(
             "{subject} has count {count}, at most {max} is allowed (--max-instances-per-model)"
         ));
     }
-    // Optimisation profiles exist in TensorRT only.
-    let tensorrt = config.backend == "tensorrt" || config.platform == "tensorrt_plan";
-    if !group.profile.is_empty() && !tensorrt {
+    if !group.profile.is_empty() && !support.declares(backend_flags::PROFILES) {
+        // The text of v1.6 (docs/protocol/v1.md §7.3).
         return refuse(format!(
             "{subject} specifies a profile, which is supported only on TensorRT models"
         ));

@@ -49,8 +49,12 @@ fn instance_group_rules() {
         "the instance groups of model m have 1025 instances, at most 1024 are allowed by \
          --max-instances-per-model"
     );
-    let tensorrt = "name: 'm' backend: 'tensorrt' instance_group { profile: '0' }";
-    assert_eq!(checked(tensorrt, &machine(&[0])), Ok(vec![]));
+    let profile = parse(
+        "name: 'm' backend: 'b' instance_group { name: 'g' count: 1 kind: KIND_CPU profile: '0' }",
+    );
+    let flags = backend_flags::PROFILES;
+    let support = InstanceSupport { flags, ..InstanceSupport::every_kind() };
+    assert_eq!(check(&profile, &machine(&[]), &support, 1024), []);
 }
 
 #[test]
@@ -203,8 +207,7 @@ fn gpus_below_the_minimum_compute_capability_are_not_used() {
 fn secondary_devices_need_a_backend_that_uses_them() {
     let group = "instance_group { secondary_devices { kind: KIND_NVDLA device_id: 1 } }";
     let uses = InstanceSupport::every_kind();
-    let does_not =
-        InstanceSupport { backend: "b".to_owned(), secondary_devices: false, ..uses.clone() };
+    let does_not = InstanceSupport { backend: "b".to_owned(), flags: 0, ..uses.clone() };
     assert_eq!(placed(group, &machine(&[0]), &uses), Ok(vec![(Kind::Gpu, vec![0])]));
     assert_eq!(
         placed(group, &machine(&[0]), &does_not).unwrap_err(),

@@ -48,7 +48,7 @@ pub fn check(
         refused.extend(found.into_iter().map(|e| e.about(Part::Field(field))));
     };
     refuse_each("", general(config));
-    refuse_each("", tensors::check(config));
+    refuse_each("", tensors::check(config, support));
     match &config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(dynamic)) => {
             refuse_each("dynamic_batching", errors(batching::check(config, dynamic)));
@@ -75,7 +75,7 @@ pub fn check(
         return Err(refused);
     }
     warnings.extend(batching::without_effect(config));
-    warnings.extend(fields::without_effect(config));
+    warnings.extend(fields::without_effect(config, support.flags));
     Ok(warnings)
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::model_input::Format;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
 
-use super::super::{ConfigError, Part};
+use super::super::{ConfigError, InstanceSupport, Part};
 use super::refuse;
 
 /// Fields that inputs and outputs share.
@@ -21,7 +22,7 @@ struct Tensor<'a> {
 }
 
 /// Checks each tensor by itself.
-pub(super) fn check(config: &ModelConfig) -> Vec<ConfigError> {
+pub(super) fn check(config: &ModelConfig, support: &InstanceSupport) -> Vec<ConfigError> {
     let mut refused = Vec::new();
     let mut seen = HashSet::new();
     for input in &config.input {
@@ -34,7 +35,7 @@ pub(super) fn check(config: &ModelConfig) -> Vec<ConfigError> {
             shape_tensor: input.is_shape_tensor,
             non_linear: input.is_non_linear_format_io,
         };
-        if let Err(e) = one(config, &tensor, &mut seen) {
+        if let Err(e) = one(config, support, &tensor, &mut seen) {
             refused.push(e.about(Part::Field("input")));
         } else if input.format() != Format::None && input.dims.len() != 3 {
             let text = format!("model input NHWC/NCHW require 3 dims for {}", config.name);
@@ -52,7 +53,7 @@ pub(super) fn check(config: &ModelConfig) -> Vec<ConfigError> {
             shape_tensor: output.is_shape_tensor,
             non_linear: output.is_non_linear_format_io,
         };
-        let checked = one(config, &tensor, &mut seen);
+        let checked = one(config, support, &tensor, &mut seen);
         refused.extend(checked.err().map(|e| e.about(Part::Field("output"))));
     }
     refused
@@ -60,6 +61,7 @@ pub(super) fn check(config: &ModelConfig) -> Vec<ConfigError> {
 
 fn one<'a>(
     config: &ModelConfig,
+    support: &InstanceSupport,
     tensor: &Tensor<'a>,
     seen: &mut HashSet<&'a str>,
 ) -> Result<(), ConfigError> {
@@ -111,14 +113,13 @@ fn one<'a>(
             return refuse_tensor("has different size for dims and reshape");
         }
     }
-    // Other backends would treat the tensor as an ordinary one.
-    let tensorrt = config.backend == "tensorrt" || config.platform == "tensorrt_plan";
-    if tensor.shape_tensor && !tensorrt {
+    // Other backends would treat the tensor as an ordinary one. The texts are those of v1.11 (docs/protocol/v1.md §7.3) and v2.
+    if tensor.shape_tensor && !support.declares(backend_flags::SHAPE_TENSORS) {
         return refuse(format!(
             "shape tensors are only supported for TensorRT platform for {model}"
         ));
     }
-    if tensor.non_linear && !tensorrt {
+    if tensor.non_linear && !support.declares(backend_flags::NON_LINEAR_IO) {
         return refuse(format!(
             "Non-linear IO format is only supported for the TensorRT platform for {model}"
         ));

@@ -1,6 +1,6 @@
 //! Unit tests of `tensors.rs`.
 
-use super::super::super::testing::check_errors;
+use super::super::super::testing::{check_errors, parse};
 use super::*;
 
 const DIM: &str =
@@ -60,18 +60,27 @@ fn valid_tensors_are_accepted() {
                  output { name: 'x' data_type: TYPE_FP32 dims: 1 }",
                 "",
             ),
-            (
-                "backend: 'tensorrt' input { name: 'x' data_type: TYPE_INT32 dims: 1 \
-                 is_shape_tensor: true }",
-                "",
-            ),
-            (
-                "platform: 'tensorrt_plan' output { name: 'x' data_type: TYPE_INT32 dims: 1 \
-                 is_non_linear_format_io: true }",
-                "",
-            ),
         ],
     );
+}
+
+#[test]
+fn special_tensors_need_a_backend_that_declares_them() {
+    let tensor = |side: &str, field: &str| {
+        let tensor = format!("name: 'x' data_type: TYPE_INT32 dims: 1 {field}: true");
+        parse(&format!("name: 'm' backend: 'b' {side} {{ {tensor} }}"))
+    };
+    let shape = tensor("input", "is_shape_tensor");
+    let non_linear = tensor("output", "is_non_linear_format_io");
+    for (config, flags, accepted) in [
+        (&shape, backend_flags::SHAPE_TENSORS, true),
+        (&shape, backend_flags::NON_LINEAR_IO, false),
+        (&non_linear, backend_flags::NON_LINEAR_IO, true),
+        (&non_linear, backend_flags::SHAPE_TENSORS, false),
+    ] {
+        let support = InstanceSupport { flags, ..InstanceSupport::every_kind() };
+        assert_eq!(check(config, &support).is_empty(), accepted, "{config:?} {flags}");
+    }
 }
 
 #[test]

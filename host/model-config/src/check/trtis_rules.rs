@@ -6,7 +6,7 @@ use trtserver_proto::v2::model_instance_group::Kind;
 
 use super::super::{ConfigError, Part};
 
-/// Platforms of TRTIS. Models of other platforms and of backends without a platform have no rule in v1.x.
+/// Platforms of TRTIS (docs/protocol/v1.md §6.1), for the rules of §7.3 there. Models of other platforms and of backends without a platform have no rule in v1.x.
 const PLATFORMS: [&str; 7] = [
     "tensorrt_plan",
     "tensorflow_graphdef",

@@ -74,6 +74,12 @@ impl Loader {
         Ok(all)
     }
 
+    /// Flags that the installed backend of this name declares; 0 without one.
+    fn flags_of(&self, backend: &str) -> u32 {
+        let inventory = self.backends.inventory();
+        inventory.default_version(backend).map_or(0, |installed| installed.backend.facts.flags)
+    }
+
     /// The steps of one load, without opening a version.
     fn check_model(
         &self,
@@ -118,7 +124,10 @@ impl Loader {
                 let reasons = std::iter::once((error, part)).chain(others);
                 findings.extend(reasons.map(|(error, part)| at.refused(&error.message, part)));
                 // The checks ended before these.
-                warnings.extend(config.iter().flat_map(trtserver_model_config::without_effect));
+                let unused = |config| {
+                    trtserver_model_config::without_effect(config, self.flags_of(&config.backend))
+                };
+                warnings.extend(config.iter().flat_map(unused));
                 None
             }
         };

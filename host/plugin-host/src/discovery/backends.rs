@@ -29,12 +29,16 @@ use std::sync::{Arc, Weak};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::Mutex;
+use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::ModelConfig;
 
 /// The model parameter that requests a version.
 pub const VERSION_PARAMETER: &str = "backend_version";
 /// The backend setting with the default version. Taken by the host, not passed to the plugin.
 const VERSION_SETTING: &str = "version";
+
+/// The backend setting with the batch size of completed models.
+const BATCH_SIZE_SETTING: &str = "default-max-batch-size";
 
 /// The installed backends of all `--backend-dir` directories, scanned again before each load.
 pub struct Backends {
@@ -43,6 +47,8 @@ pub struct Backends {
     adapters: AdapterOptions,
     /// By backend name; the empty name applies to all.
     settings: BTreeMap<String, BTreeMap<String, String>>,
+    /// The start line is one of v1.x.
+    trtis_rules: bool,
     /// Held during a scan, which may open libraries.
     scan_lock: Mutex<()>,
     /// Number of the latest scan: one attempt to open a failing version is made for each.
@@ -63,7 +69,8 @@ pub struct Listed {
 }
 
 impl Backends {
-    /// Opens every backend below `dirs`. `settings` by backend name; the empty name applies to all.
+    /// Opens every backend below `dirs`. `settings` by backend name; the empty name applies to all. `trtis_rules`: the
+    /// start line is one of v1.x.
     ///
     /// A file that cannot be opened is logged and skipped, so that it does not affect the others.
     ///
@@ -74,6 +81,7 @@ impl Backends {
         dirs: &[PathBuf],
         settings: &BTreeMap<String, BTreeMap<String, String>>,
         adapters: AdapterOptions,
+        trtis_rules: bool,
         child_processes: Arc<dyn ChildProcesses>,
     ) -> Result<Self> {
         let mut settings = settings.clone();
@@ -88,6 +96,7 @@ impl Backends {
             child_processes,
             adapters,
             settings,
+            trtis_rules,
             scan_lock: Mutex::new(()),
             scan: AtomicU64::new(0),
             inventory: ArcSwap::default(),
@@ -236,7 +245,7 @@ impl Backends {
         chosen.extend(self.settings.get(&candidate.name).cloned().unwrap_or_default());
         let (dir, path) = (candidate.version.clone(), candidate.file.path().to_owned());
         let sibling = sibling.map(|installed| &installed.backend);
-        let backend = Backend::load(
+        let mut backend = Backend::load(
             candidate,
             identity.clone(),
             &chosen,
@@ -244,6 +253,10 @@ impl Backends {
             sibling,
             &self.child_processes,
         )?;
+        if self.trtis_rules && backend.facts.flags & backend_flags::V1_BATCH_SIZE != 0 {
+            let set = backend.settings.entry(BATCH_SIZE_SETTING.to_owned());
+            set.or_insert_with(|| "1".to_owned());
+        }
         let declared = &backend.facts.version;
         if let Some(dir) = dir.filter(|dir| !version::matches(declared, dir)) {
             tracing::warn!(

@@ -43,7 +43,7 @@ impl Kit {
     /// Checks of the file, after it was loaded.
     pub fn check_file(&self) -> Vec<(&'static str, Verdict)> {
         let t = self.table;
-        let BackendPlatforms { name, platforms } = &self.platforms;
+        let BackendPlatforms { name, platforms, .. } = &self.platforms;
         // SAFETY: backend_info(null) may be called at any time, and what it returns is static.
         let (first, second) =
             unsafe { ((t.backend_info)(null_mut()), (t.backend_info)(null_mut())) };
@@ -195,7 +195,8 @@ unsafe fn platforms_of(info: &BackendInfo) -> BackendPlatforms {
     // SAFETY: by the caller's promise.
     let (name, _, platforms, files) = unsafe { facts(info) };
     let files = files.into_iter().chain(std::iter::repeat(String::new()));
-    BackendPlatforms { name, platforms: platforms.into_iter().zip(files).collect() }
+    let platforms = platforms.into_iter().zip(files).collect();
+    BackendPlatforms { name, platforms, flags: info.flags }
 }
 
 type Facts = (String, String, Vec<String>, Vec<String>);

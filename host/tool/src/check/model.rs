@@ -30,10 +30,12 @@ pub struct Plan {
     pub own: bool,
 }
 
-/// Name and platforms of the backend.
+/// Name, platforms and flags of the backend.
 pub struct BackendPlatforms {
     pub name: String,
     pub platforms: Vec<(String, String)>,
+    /// Bits of `backend_flags`.
+    pub flags: u32,
 }
 
 impl Platforms for BackendPlatforms {
@@ -85,8 +87,11 @@ impl Plan {
         entry: &str,
         version: i64,
         own: bool,
+        flags: u32,
     ) -> Result<Self, String> {
-        let (machine, support) = (Machine::default(), InstanceSupport::every_kind());
+        let machine = Machine::default();
+        let mut support = InstanceSupport::every_kind();
+        support.flags |= flags;
         trtserver_model_config::normalise(&mut config, &machine, &support);
         let instances = LoadLimits::default().instances;
         let checked = trtserver_model_config::check(&config, &machine, &support, instances);
@@ -130,7 +135,7 @@ impl Plan {
                 merge(&mut config, patch).map_err(|why| format!("its patch {why}"))?;
             }
         }
-        Self::of(config, &dir, &entry, number, false)
+        Self::of(config, &dir, &entry, number, false, platforms.flags)
     }
 
     /// Models of the check with this `max_batch_size`, likely ones first. `dir` is an empty model directory named
@@ -177,7 +182,7 @@ impl Plan {
         inputs.iter().for_each(|name| text += &tensor("input", name));
         outputs.iter().for_each(|name| text += &tensor("output", name));
         let config: ModelConfig = trtserver_proto::text::parse(&text).ok()?;
-        Self::of(config, dir, "1", 1, true).ok()
+        Self::of(config, dir, "1", 1, true, platforms.flags).ok()
     }
 
     pub fn batches(&self) -> bool {

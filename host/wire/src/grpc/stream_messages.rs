@@ -4,6 +4,7 @@
 use super::unary::{self, Limits, MessageBuf, MessageReceiver, PREFIX, RequestedModel};
 use crate::context::Context;
 use crate::decode_workers;
+use crate::decode_workers::OrDeferred;
 use crate::http::body::BoxError;
 use crate::status_code::status;
 use bytes::{Bytes, BytesMut};
@@ -156,8 +157,8 @@ impl<B: StreamBody> Reader<B> {
             self.pending = self.frame().await?.ok_or_else(cut)?;
         }
         let message = match unary::open(&self.headers, receiver.finish(), limits) {
-            Ok(message) => message,
-            Err(deferred) => deferred.await,
+            OrDeferred::Ready(message) => message,
+            OrDeferred::Deferred(work) => work.await,
         };
         message.map(Some)
     }

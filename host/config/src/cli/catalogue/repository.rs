@@ -113,7 +113,7 @@ pub(super) const REPOSITORY: &[Flag] = &[
         "allow-uploaded-code",
         Kind::Bool,
         "",
-        "Load requests may bring files of models that can run code in the server: libraries, scripts, TensorFlow graphs, \
+        "Load requests may bring files of models that can run code in the server: libraries, scripts, graphs, \
          plans. The default is true if only this machine can send load requests or they need a key \
          (--http-restricted-api, --grpc-restricted-protocol), otherwise false",
     ),

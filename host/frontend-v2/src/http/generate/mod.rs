@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::Holder;
 use trtserver_base::state::InFlightGuard;
-use trtserver_models::OpenVersion;
+use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_wire::context::Context;
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::MAX_INLINE;
@@ -61,9 +61,8 @@ pub async fn generate<B: ReceivedBody>(
     let unread = unread.unwrap_or_else(|| ConnectionUnread::new(ctx.settings.unread));
     let call = Call {
         ctx: Arc::clone(ctx),
-        served: Arc::clone(&served),
+        found: served.clone(),
         unread: StreamUnread::new(unread),
-        exact: !version.is_empty(),
         streams,
         received_ns,
         in_flight,
@@ -123,10 +122,8 @@ async fn collect<B: ReceivedBody>(
 /// A request whose body has arrived.
 struct Call {
     ctx: Arc<Context>,
-    served: Arc<OpenVersion>,
+    found: FoundVersion,
     unread: Arc<StreamUnread>,
-    /// The request names the version.
-    exact: bool,
     /// The client takes any number of responses.
     streams: bool,
     received_ns: u64,
@@ -141,9 +138,9 @@ impl Call {
     }
 
     fn submit(self, body: &[u8]) -> Result<Responses> {
-        let Self { ctx, served, unread, .. } = self;
+        let Self { ctx, found, unread, .. } = self;
         let mut unchecked =
-            request::read(&served.signature, body, ctx.settings.http_max_input_size)?;
+            request::read(&found.signature, body, ctx.settings.http_max_input_size)?;
         if let Some(forwarded) = &self.forwarded {
             forwarded.add_to(&mut unchecked.parameters);
         }
@@ -153,9 +150,7 @@ impl Call {
         let id = unchecked.id.clone();
         let (sender, receiver) = mpsc::unbounded_channel();
         let sink = sink::channel(0, sender, Arc::clone(&unread));
-        let (responder, began) =
-            unchecked.submit_where_begun(&ctx, &served, self.exact, self.received_ns, sink)?;
-        let served = began.unwrap_or(served);
+        let (responder, served) = unchecked.submit(&ctx, &found, self.received_ns, sink)?;
         Ok(Responses::new(served, id, receiver, responder, unread, self.in_flight))
     }
 }

@@ -87,8 +87,8 @@ where
 {
     let frames = collect(body, memory_of, limits.message).await?;
     match open(headers, frames, limits) {
-        Ok(message) => message,
-        Err(deferred) => deferred.await,
+        OrDeferred::Ready(message) => message,
+        OrDeferred::Deferred(work) => work.await,
     }
 }
 
@@ -105,14 +105,14 @@ pub fn open(
 ) -> OrDeferred<Result<MessageBuf, Status>> {
     let compressed = match read_prefix(&mut frames, limits) {
         Ok(compressed) => compressed,
-        Err(status) => return Ok(Err(status)),
+        Err(status) => return OrDeferred::Ready(Err(status)),
     };
     if !compressed {
-        return Ok(Ok(frames));
+        return OrDeferred::Ready(Ok(frames));
     }
     match coding(headers) {
-        Ok(coding) => Err(Box::pin(decompress(coding, frames, limits.expanded))),
-        Err(status) => Ok(Err(status)),
+        Ok(coding) => OrDeferred::defer(decompress(coding, frames, limits.expanded)),
+        Err(status) => OrDeferred::Ready(Err(status)),
     }
 }
 

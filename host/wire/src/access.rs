@@ -1,12 +1,57 @@
-//! Restricted endpoints (docs/protocol/v2.md §2.20): a request for an endpoint of a restricted group needs the group's header.
+//! Who may call which endpoint. The router asks once for each request, before a frontend serves it; the frontend turns a
+//! refusal into its own status.
+//!
+//! So far a caller is known by its headers only: restricted endpoints (docs/protocol/v2.md §2.20) need the header of their
+//! group.
 
 use http::HeaderMap;
 use subtle::ConstantTimeEq;
-use trtserver_config::{ApiGroup, Restrictions};
+use trtserver_config::{ApiGroup, Restrictions, Settings};
 
-/// The header that a request for an endpoint of `groups` lacks, if any. An endpoint that shows data of several groups needs the
-/// headers of all of them.
-pub fn missing_header<'r>(
+/// The protocol that a request came by. Each has restrictions of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http,
+    Grpc,
+}
+
+/// What is known of the caller of a request.
+pub struct Caller<'a> {
+    /// The headers of the request's head; gRPC calls them metadata.
+    pub headers: &'a HeaderMap,
+}
+
+/// Why a request is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub enum AccessRefusal<'s> {
+    /// The endpoint is restricted: the request has no header of this name with the value that the start line gives.
+    MissingHeader(&'s str),
+}
+
+/// Decides whether `caller` may call an endpoint of `groups`, which are asked for only if anything is restricted. An endpoint
+/// that shows data of several groups needs the headers of all of them; a path without an endpoint has no group.
+///
+/// # Errors
+/// The request is to be refused.
+pub fn check<'s>(
+    settings: &'s Settings,
+    protocol: Protocol,
+    caller: &Caller<'_>,
+    groups: impl FnOnce() -> &'static [ApiGroup],
+) -> Result<(), AccessRefusal<'s>> {
+    let restrictions = match protocol {
+        Protocol::Http => &settings.http_restricted,
+        Protocol::Grpc => &settings.grpc_restricted,
+    };
+    let Some(restrictions) = restrictions else { return Ok(()) };
+    match missing_header(restrictions, groups(), caller.headers) {
+        Some(header) => Err(AccessRefusal::MissingHeader(header)),
+        None => Ok(()),
+    }
+}
+
+/// The header that a request for an endpoint of `groups` lacks, if any.
+fn missing_header<'r>(
     restrictions: &'r Restrictions,
     groups: &[ApiGroup],
     headers: &HeaderMap,
@@ -68,5 +113,5 @@ const ALL: &[ApiGroup] = &[
 ];
 
 #[cfg(test)]
-#[path = "restricted_tests.rs"]
+#[path = "access_tests.rs"]
 mod tests;

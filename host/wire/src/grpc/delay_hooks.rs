@@ -1,27 +1,16 @@
-//! What stands before every gRPC call only if the start line or the environment asks for it: restricted groups, and the delay
-//! hooks of Triton's test suites.
+//! The delay hooks of Triton's test suites: variables of the environment that hold gRPC calls back.
 
 use super::body::GrpcBody;
 use super::unary;
-use crate::context::Context;
-use crate::restricted::{groups_of_rpc, missing_header};
-use http::{HeaderMap, Response};
+use http::Response;
 use std::pin::Pin;
 use std::time::Duration;
 use tonic::Status;
-use trtserver_config::Restrictions;
 
-/// Restricted groups and delay hooks that a gRPC call passes before it is served.
-pub struct Gate {
-    restrictions: Option<Restrictions>,
+/// The delays that the environment asks for.
+pub struct DelayHooks {
     infer: Delays,
     control: Delays,
-}
-
-/// What happens to a call that does not simply pass.
-pub enum Verdict {
-    Refused(Status),
-    Delayed(Delays),
 }
 
 /// Delays of a call, zero without a hook.
@@ -35,9 +24,9 @@ pub struct Delays {
     cancel: Duration,
 }
 
-impl Gate {
-    /// `None` if calls pass unchecked, which is the rule.
-    pub fn new(ctx: &Context, env: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+impl DelayHooks {
+    /// `None` without a hook, which is the rule.
+    pub fn from_env(env: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         let number = |name: &str| -> u64 {
             let value = env(&format!("TRITONSERVER_{name}"));
             value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
@@ -57,40 +46,17 @@ impl Gate {
         };
         let after = Duration::from_secs(number("SERVER_DELAY_GRPC_RESPONSE_SEC"));
         let control = Delays { after, ..Delays::default() };
-        let restrictions = ctx.settings.grpc_restricted.clone();
-        let gate = Self { restrictions, infer, control };
-        let delays = !infer.are_zero() || !control.are_zero();
-        if delays {
-            tracing::warn!(
-                "gRPC calls are delayed by variables TRITONSERVER_…DELAY… of the environment"
-            );
+        if infer.are_zero() && control.are_zero() {
+            return None;
         }
-        (delays || gate.restrictions.is_some()).then_some(gate)
-    }
-
-    /// What happens to a call; `None` if it passes.
-    pub fn verdict(
-        &self,
-        path: &str,
-        is_inference: bool,
-        headers: &HeaderMap,
-    ) -> Option<Box<Verdict>> {
-        if let Some(status) = self.refusal(path, headers) {
-            return Some(Box::new(Verdict::Refused(status)));
-        }
-        self.delays(is_inference).map(|delays| Box::new(Verdict::Delayed(delays)))
-    }
-
-    /// The status for a call without the metadata that its group requires.
-    fn refusal(&self, path: &str, headers: &HeaderMap) -> Option<Status> {
-        let restrictions = self.restrictions.as_ref()?;
-        let header = missing_header(restrictions, groups_of_rpc(path), headers)?;
-        let why = format!("This protocol is restricted, expecting header '{header}'");
-        Some(Status::unavailable(why))
+        tracing::warn!(
+            "gRPC calls are delayed by variables TRITONSERVER_…DELAY… of the environment"
+        );
+        Some(Self { infer, control })
     }
 
     /// The delays of a call, if it has any.
-    fn delays(&self, is_inference: bool) -> Option<Delays> {
+    pub fn delays(&self, is_inference: bool) -> Option<Delays> {
         let delays = if is_inference { self.infer } else { self.control };
         (!delays.are_zero()).then_some(delays)
     }
@@ -136,5 +102,5 @@ impl Drop for HeldCall {
 }
 
 #[cfg(test)]
-#[path = "gate_tests.rs"]
+#[path = "delay_hooks_tests.rs"]
 mod tests;
