@@ -3,8 +3,9 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use trtserver_config::{self as config, LogSettings, Note, log};
-use trtserver_isolation::{child, send_log_level};
+use trtserver_isolation::{ProcessLauncher, child};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 use trtserver_plugin_host::{crash_report, set_log_level, shared_objects};
 
@@ -42,11 +43,13 @@ fn run() -> ExitCode {
             return ExitCode::from(exit.code);
         }
     };
-    let backends = |settings: &LogSettings| {
+    let launcher = Arc::new(ProcessLauncher::default());
+    let processes = Arc::clone(&launcher);
+    let backends = move |settings: &LogSettings| {
         set_log_level(settings.plugin_level());
-        send_log_level(settings.plugin_level());
+        processes.send_log_level(settings.plugin_level());
     };
-    let log = match log::init(&start.settings.log, backends) {
+    let log = match log::init(&start.settings.log, Box::new(backends)) {
         Ok(log) => log,
         Err(e) => {
             let _ = writeln!(std::io::stderr(), "cannot open the log: {e}");
@@ -59,5 +62,5 @@ fn run() -> ExitCode {
             Note::Warning(text) => tracing::warn!("{text}"),
         }
     }
-    ExitCode::from(trtserver_server::run(start.settings, log))
+    ExitCode::from(trtserver_server::run(start.settings, log, launcher))
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
+use trtserver_base::timer::Timer;
 use trtserver_request::{InferRequest, Signature};
 use trtserver_scheduler::batcher::settings::{
     Batching, DynamicSettings, SequenceSettings, Strategy,
@@ -75,7 +76,7 @@ fn queue(policy: &str, signature: &Arc<Signature>) -> Arc<Queue> {
             SchedulingPolicy::Sequence(settings, Box::default())
         }
     };
-    Queue::new(policy, signature, 1, false)
+    Queue::new(policy, signature, 1, false, Timer::leak())
 }
 
 /// Both sides in this thread, without contention and sleep.

@@ -3,10 +3,11 @@
 //! asked (`malloc_trim`). That leaves the free memory at the end of a thread's heap, which only the thread itself can give back.
 
 use crate::clock::now_ns;
-use crate::timer::{self, DeadlineCallback};
+use crate::timer::DeadlineCallback;
+use crate::upkeep;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 /// Delay after something was freed, and minimum interval between two trims.
 const DELAY_NS: u64 = 3_000_000_000;
@@ -53,10 +54,9 @@ pub fn usage() -> Option<HeapUsage> {
     None
 }
 
-static HEAP: LazyLock<Arc<Heap>> = LazyLock::new(Arc::default);
-
+/// Trims of the allocator's free memory.
 #[derive(Default)]
-struct Heap {
+pub struct Heap {
     /// A trim is scheduled.
     scheduled: AtomicBool,
     /// Number of trims.
@@ -74,9 +74,10 @@ thread_local! {
 
 /// Schedules a trim unless one is scheduled. Called after something was freed: a connection, or the blocks of large tensors.
 pub fn trim_soon() {
-    if !HEAP.scheduled.load(Ordering::Relaxed) && !HEAP.scheduled.swap(true, Ordering::Relaxed) {
-        let heap: Weak<Heap> = Arc::downgrade(&HEAP);
-        timer::schedule(now_ns().saturating_add(DELAY_NS), heap);
+    let Some(upkeep) = upkeep::get() else { return };
+    let (heap, timer) = (&upkeep.heap, upkeep.timer);
+    if !heap.scheduled.load(Ordering::Relaxed) && !heap.scheduled.swap(true, Ordering::Relaxed) {
+        timer.schedule(now_ns().saturating_add(DELAY_NS), Arc::downgrade(heap) as _);
     }
 }
 
@@ -95,23 +96,25 @@ impl DeadlineCallback for Heap {
     }
 }
 
-/// Calls `observer` after each trim. It has the network threads call [`trim_own`].
-pub fn on_trim(observer: impl Fn() + Send + Sync + 'static) {
-    let _ = HEAP.observer.set(Box::new(observer));
-}
+impl Heap {
+    /// Calls `observer` after each trim. It has the network threads call [`Heap::trim_own`].
+    pub fn on_trim(&self, observer: impl Fn() + Send + Sync + 'static) {
+        let _ = self.observer.set(Box::new(observer));
+    }
 
-/// Threads that have called [`trim_own`] since the last trim.
-pub fn trimmed_threads() -> usize {
-    HEAP.trimmed_threads.load(Ordering::Relaxed)
-}
+    /// Threads that have called [`Heap::trim_own`] since the last trim.
+    pub fn trimmed_threads(&self) -> usize {
+        self.trimmed_threads.load(Ordering::Relaxed)
+    }
 
-/// Gives back the free end of this thread's heap, once after each trim. Called by a network thread before it sleeps.
-pub fn trim_own() {
-    let trims = HEAP.trims.load(Ordering::Acquire);
-    if SEEN.replace(trims) != trims {
-        #[cfg(target_env = "gnu")]
-        release_end();
-        HEAP.trimmed_threads.fetch_add(1, Ordering::Relaxed);
+    /// Gives back the free end of this thread's heap, once after each trim. Called by a network thread before it sleeps.
+    pub fn trim_own(&self) {
+        let trims = self.trims.load(Ordering::Acquire);
+        if SEEN.replace(trims) != trims {
+            #[cfg(target_env = "gnu")]
+            release_end();
+            self.trimmed_threads.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -25,24 +25,25 @@ fn free_end_of_a_heap_is_released() {
         return;
     }
     configure();
+    let heap = Heap::default();
     // The heap of the main thread ends elsewhere.
-    let thread = std::thread::spawn(|| {
+    let thread = std::thread::spawn(move || {
         // Small blocks that are allocated behind the large ones would be kept by the thread's cache, and no free end.
         let small: Vec<Vec<u8>> = (0..2000).map(|n| vec![1; n % 1000]).collect();
         let blocks: Vec<Vec<u8>> = (0..7).map(|_| vec![1; 1 << 20]).collect();
         drop(small);
         let used = resident();
         drop(blocks);
-        HEAP.on_deadline();
+        heap.on_deadline();
         let kept = resident();
         assert!(used - kept < 1 << 20, "malloc_trim has released {} bytes", used - kept);
-        trim_own();
+        heap.trim_own();
         let released = kept - resident();
         assert!(released > 6 << 20, "{released} bytes were released");
-        assert_eq!(trimmed_threads(), 1);
+        assert_eq!(heap.trimmed_threads(), 1);
         // Once after each trim.
-        trim_own();
-        assert_eq!(trimmed_threads(), 1);
+        heap.trim_own();
+        assert_eq!(heap.trimmed_threads(), 1);
     });
     thread.join().unwrap();
 }

@@ -2,8 +2,8 @@
 //! connection, and holds a lock of the address space that every other mapping of the process waits for.
 
 use crate::sync::{Condvar, Mutex};
+use crate::upkeep;
 use std::collections::VecDeque;
-use std::sync::OnceLock;
 use std::thread;
 
 /// Smaller memory is freed where it is dropped.
@@ -13,38 +13,39 @@ const NICE: i32 = 5;
 
 type Garbage = Box<dyn Send>;
 
-struct Queue {
+/// Memory that waits to be freed.
+pub struct ReclaimQueue {
     garbage: Mutex<VecDeque<Garbage>>,
     not_empty: Condvar,
 }
 
-static QUEUE: OnceLock<&'static Queue> = OnceLock::new();
-
-/// Starts the thread. Without it [`later`] drops at once.
-///
-/// # Errors
-/// The system starts no threads.
-pub fn start() -> std::io::Result<()> {
-    let queue: &'static Queue = Box::leak(Box::new(Queue {
-        garbage: Mutex::new(VecDeque::new()),
-        not_empty: Condvar::new(),
-    }));
-    thread::Builder::new().name("reclaim".to_owned()).spawn(|| queue.work())?;
-    // Unit tests may start it more than once: the first one is used.
-    let _ = QUEUE.set(queue);
-    Ok(())
-}
-
-/// Drops `garbage` on the thread for it. What pays for the memory, a reservation, is dropped with it, so that the memory budget
-/// includes memory that waits here.
+/// Drops `garbage` on the thread for it; at once without [`upkeep::start`]. What pays for the memory, a reservation, is dropped
+/// with it, so that the memory budget includes memory that waits here.
 pub fn later(garbage: impl Send + 'static) {
-    if let Some(queue) = QUEUE.get() {
-        queue.garbage.lock().push_back(Box::new(garbage));
-        queue.not_empty.notify_one();
+    if let Some(upkeep) = upkeep::get() {
+        upkeep.reclaim.push(garbage);
     }
 }
 
-impl Queue {
+impl ReclaimQueue {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system starts no threads.
+    pub fn start() -> std::io::Result<&'static Self> {
+        let queue: &'static Self = Box::leak(Box::new(Self {
+            garbage: Mutex::new(VecDeque::new()),
+            not_empty: Condvar::new(),
+        }));
+        thread::Builder::new().name("reclaim".to_owned()).spawn(|| queue.work())?;
+        Ok(queue)
+    }
+
+    fn push(&self, garbage: impl Send + 'static) {
+        self.garbage.lock().push_back(Box::new(garbage));
+        self.not_empty.notify_one();
+    }
+
     fn work(&self) {
         // Refused only if a limit forbids it; the thread then competes as an equal.
         let _ = rustix::process::nice(NICE);

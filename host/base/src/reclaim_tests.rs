@@ -14,10 +14,10 @@ impl Drop for Reports {
 
 #[test]
 fn garbage_is_dropped_on_another_thread() {
-    start().unwrap();
+    let queue = ReclaimQueue::start().unwrap();
     let (sent, dropped) = mpsc::channel();
     for _ in 0..3 {
-        later(Reports(sent.clone()));
+        queue.push(Reports(sent.clone()));
     }
     for _ in 0..3 {
         assert_ne!(dropped.recv().unwrap(), thread::current().id());

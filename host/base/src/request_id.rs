@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Longer ids are cut in log lines.
 const MAX_LOGGED: usize = 256;
 
-/// A request with an id has arrived: until then no thread looks for one.
+/// A request with an id has arrived: until then no thread looks for one. Process-wide, as the threads' ids are.
 static USED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {

@@ -6,7 +6,7 @@
 use crate::clock::now_ns;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{OnceLock, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 /// Called by the timer thread.
@@ -14,28 +14,9 @@ pub trait DeadlineCallback: Send + Sync {
     fn on_deadline(&self);
 }
 
-/// Calls `callback` at `at_ns` or a little later. This replaces the time that was scheduled for it before. A callback that
-/// is dropped by then is not called.
-pub fn schedule(at_ns: u64, callback: Weak<dyn DeadlineCallback>) {
-    static TIMER: OnceLock<Timer> = OnceLock::new();
-    let mut started = false;
-    let timer = TIMER.get_or_init(|| {
-        started = true;
-        Timer::default()
-    });
-    if started
-        && let Err(e) = std::thread::Builder::new().name("timer".into()).spawn(|| timer.run())
-    {
-        // Then requests time out only when an instance is idle.
-        tracing::error!("the timer thread did not start: {e}");
-    }
-    if timer.lock().set(at_ns, callback) {
-        timer.changed.notify_one();
-    }
-}
-
+/// Deadlines, and the thread that waits for them.
 #[derive(Default)]
-struct Timer {
+pub struct Timer {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -48,6 +29,8 @@ type Address = usize;
 struct State {
     deadlines: BTreeMap<(u64, Address), Weak<dyn DeadlineCallback>>,
     times: HashMap<Address, u64>,
+    /// The thread was started.
+    started: bool,
 }
 
 impl State {
@@ -73,6 +56,26 @@ impl State {
 }
 
 impl Timer {
+    /// A timer that lives as long as the process. Its thread starts with the first deadline.
+    pub fn leak() -> &'static Self {
+        Box::leak(Box::default())
+    }
+
+    /// Calls `callback` at `at_ns` or a little later. This replaces the time that was scheduled for it before. A callback
+    /// that is dropped by then is not called.
+    pub fn schedule(&'static self, at_ns: u64, callback: Weak<dyn DeadlineCallback>) {
+        let mut state = self.lock();
+        if state.set(at_ns, callback) {
+            self.changed.notify_one();
+        }
+        if !std::mem::replace(&mut state.started, true)
+            && let Err(e) = std::thread::Builder::new().name("timer".into()).spawn(|| self.run())
+        {
+            // Then requests time out only when an instance is idle.
+            tracing::error!("the timer thread did not start: {e}");
+        }
+    }
+
     fn run(&self) {
         let mut state = self.lock();
         loop {

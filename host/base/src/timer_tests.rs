@@ -18,12 +18,12 @@ fn calls_in_order_of_time_and_skips_dropped_callbacks() {
     let callbacks: Vec<Arc<dyn DeadlineCallback>> = (0..4)
         .map(|i| Arc::new(Recorder(i, sender.clone())) as Arc<dyn DeadlineCallback>)
         .collect();
-    let now = now_ns();
+    let (timer, now) = (Timer::leak(), now_ns());
     for (callback, ms) in callbacks.iter().zip([30, 10, 20, 0]) {
-        schedule(now + ms * 1_000_000, Arc::downgrade(callback));
+        timer.schedule(now + ms * 1_000_000, Arc::downgrade(callback));
     }
     let dropped: Arc<dyn DeadlineCallback> = Arc::new(Recorder(9, sender));
-    schedule(now + 5_000_000, Arc::downgrade(&dropped));
+    timer.schedule(now + 5_000_000, Arc::downgrade(&dropped));
     drop(dropped);
     let order: Vec<u32> = (0..4).map(|_| fired.recv().unwrap()).collect();
     assert_eq!(order, [3, 1, 2, 0]);

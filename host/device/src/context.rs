@@ -23,6 +23,7 @@ pub struct Context {
     opening: Mutex<()>,
     lost: OnceLock<String>,
     watchers: Mutex<Vec<(u64, Watcher)>>,
+    next_watcher: AtomicU64,
 }
 
 type Watcher = Box<dyn FnOnce(&str) + Send>;
@@ -37,6 +38,7 @@ impl Context {
             opening: Mutex::new(()),
             lost: OnceLock::new(),
             watchers: Mutex::default(),
+            next_watcher: AtomicU64::new(0),
         }
     }
 
@@ -116,8 +118,7 @@ impl Context {
     /// Calls `watcher` with the reason when the device is lost, at once if it is already; not after the guard is dropped.
     /// The watcher runs on the thread that found the device lost.
     pub fn on_lost(&'static self, watcher: impl FnOnce(&str) + Send + 'static) -> LostWatch {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = self.next_watcher.fetch_add(1, Ordering::Relaxed);
         let mut watchers = self.watchers.lock();
         match self.lost() {
             // `lose` may have taken the list before: nothing would call the watcher.

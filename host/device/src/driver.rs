@@ -4,7 +4,7 @@ use super::api::{Api, CudaError};
 use super::codes::{NO_DEVICE, SYSTEM_DRIVER_MISMATCH};
 use super::gpu::Device;
 use super::pinned::PinnedPool;
-use super::settings::{self, DeviceSettings};
+use super::settings::DeviceSettings;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,6 +15,24 @@ const LIBRARY: &str = "libcuda.so.1";
 
 /// The oldest CUDA version whose driver has every function that the server needs.
 const MIN_VERSION: i32 = 10_000;
+
+/// Process-wide, as `cuInit` is; backends ask for devices in functions that get no pointer to the host.
+static DRIVER: ProcessDriver = ProcessDriver { settings: OnceLock::new(), found: OnceLock::new() };
+
+struct ProcessDriver {
+    settings: OnceLock<DeviceSettings>,
+    found: OnceLock<Result<&'static Driver, Absent>>,
+}
+
+/// Sets the settings of this process, before [`Driver::get`] is called first; later calls have no effect.
+pub fn configure(settings: DeviceSettings) {
+    let _ = DRIVER.settings.set(settings);
+}
+
+/// The settings of this process.
+pub fn settings() -> &'static DeviceSettings {
+    DRIVER.settings.get_or_init(DeviceSettings::default)
+}
 
 /// The driver with at least one GPU.
 pub struct Driver {
@@ -40,18 +58,22 @@ pub enum Absent {
 }
 
 impl Driver {
-    /// The driver of this process: searched once, with the settings of [`super::configure`].
+    /// The driver of this process: searched once, with the settings of [`configure`].
     ///
     /// # Errors
     /// There is no usable GPU.
     pub fn get() -> Result<&'static Driver, &'static Absent> {
-        static FOUND: OnceLock<Result<&'static Driver, Absent>> = OnceLock::new();
-        let settings = settings::current();
+        let settings = settings();
         let find = || match settings.disabled {
             true => Err(Absent::Disabled),
             false => Driver::open(Path::new(LIBRARY), settings),
         };
-        FOUND.get_or_init(find).as_ref().copied()
+        DRIVER.found.get_or_init(find).as_ref().copied()
+    }
+
+    /// The driver, if [`Driver::get`] has found it.
+    pub fn found() -> Option<&'static Driver> {
+        DRIVER.found.get()?.as_ref().ok().copied()
     }
 
     /// Opens a driver library. The driver stays open until the process ends.

@@ -12,6 +12,7 @@ use cudarc::driver::sys::CUuuid;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::MemoryTag;
 use trtserver_base::sync::Mutex;
@@ -32,6 +33,8 @@ pub struct Device {
     pinned: &'static PinnedPool,
     /// Streams of `copy_and_wait` that no call uses.
     copies: Mutex<Vec<Stream>>,
+    /// Instances whose streams are not destroyed.
+    pub(super) open_streams: AtomicUsize,
 }
 
 impl Device {
@@ -78,6 +81,7 @@ impl Device {
             pool: Box::leak(Box::new(DevicePool::new(context, events, pools, keep))),
             pinned,
             copies: Mutex::default(),
+            open_streams: AtomicUsize::new(0),
         })
     }
 

@@ -36,12 +36,12 @@ pub enum StreamPriority {
 pub use api::{CuEvent, CuPtr, CuStream};
 pub use completion::Callback;
 pub use context::{Context, LostWatch};
-pub use driver::{Absent, Driver, device};
+pub use driver::{Absent, Driver, configure, device, settings};
 pub use event::{Event, EventPool};
 pub use gpu::Device;
 pub use ipc::IpcMemory;
 pub use pinned::{PinnedMemory, PinnedPool};
 pub use pool::{DeviceMemory, DevicePool, PoolBytes};
-pub use settings::{DeviceSettings, configure, current as settings};
+pub use settings::DeviceSettings;
 pub use stream::Stream;
 pub use streams::{GpuStreams, Streams, open_streams};

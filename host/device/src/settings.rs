@@ -1,7 +1,6 @@
 //! Settings of the devices, given once before the driver is searched.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 /// Bytes that a pool of device memory keeps by default, as in both predecessors.
 const DEVICE_POOL: u64 = 64 << 20;
@@ -26,15 +25,4 @@ impl DeviceSettings {
     pub(super) fn pool(&self, ordinal: i32) -> u64 {
         self.pools.get(&ordinal).copied().unwrap_or(DEVICE_POOL)
     }
-}
-
-static SETTINGS: OnceLock<DeviceSettings> = OnceLock::new();
-
-/// Sets the settings of this process, before [`super::Driver::get`] is called first; later calls have no effect.
-pub fn configure(settings: DeviceSettings) {
-    let _ = SETTINGS.set(settings);
-}
-
-pub fn current() -> &'static DeviceSettings {
-    SETTINGS.get_or_init(DeviceSettings::default)
 }

@@ -2,12 +2,12 @@
 
 use super::StreamPriority;
 use super::completion::{Callback, Completions};
-use super::driver::device;
+use super::driver::{Driver, device};
 use super::gpu::Device;
 use super::stream::Stream;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use trtserver_base::error::Result;
 
 /// The streams of an instance; none for a CPU instance.
@@ -31,28 +31,27 @@ pub struct GpuStreams {
     _open: Open,
 }
 
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-
 /// Counts the streams of an instance until they are destroyed.
-struct Open;
+struct Open(&'static Device);
 
 impl Open {
-    fn new() -> Self {
-        OPEN.fetch_add(1, Ordering::AcqRel);
-        Self
+    fn new(device: &'static Device) -> Self {
+        device.open_streams.fetch_add(1, Ordering::AcqRel);
+        Self(device)
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        OPEN.fetch_sub(1, Ordering::AcqRel);
+        self.0.open_streams.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// Instances whose streams are not destroyed yet, which may be after the instance is closed: callbacks behind their last work hold them. The
 /// process must not end meanwhile, since the driver does not expect calls then.
 pub fn open_streams() -> usize {
-    OPEN.load(Ordering::Acquire)
+    let devices = Driver::found().map(Driver::devices).unwrap_or_default();
+    devices.iter().map(|device| device.open_streams.load(Ordering::Acquire)).sum()
 }
 
 impl Streams {
@@ -116,7 +115,7 @@ impl GpuStreams {
             copy_out: stream()?,
             priority,
             completions: Completions::start(context)?,
-            _open: Open::new(),
+            _open: Open::new(device),
         };
         drop(entered);
         Ok(streams)

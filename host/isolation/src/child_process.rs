@@ -24,8 +24,9 @@ use trtserver_plugin_host::shared_objects::SharedObjects;
 /// How long to wait for the last output of a dead child: a process that it started may hold the pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 
-/// Every running child, for changes of the log level.
-static RUNNING: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
+/// The running children, for changes of the log level.
+#[derive(Default)]
+pub struct RunningProcesses(Mutex<Vec<Weak<Process>>>);
 
 /// A child process, for the thread that started it. Dropping it kills and reaps the child.
 pub struct ChildProcess {
@@ -41,6 +42,7 @@ pub struct ChildProcess {
 
 /// Starts a child. The system kills it when the calling thread ends.
 pub fn spawn(
+    running: &RunningProcesses,
     label: &str,
     mut handshake: Handshake,
     write_timeout: Option<Duration>,
@@ -91,7 +93,7 @@ pub fn spawn(
     started.control = Some(
         started.thread("control", move || control::listen(receiver, &process, write_timeout))?,
     );
-    let mut running = RUNNING.lock();
+    let mut running = running.0.lock();
     running.retain(|process| process.strong_count() > 0);
     running.push(Arc::downgrade(&started.process));
     // Under the lock: a change of the level is either in the handshake or sent after it.
@@ -101,12 +103,14 @@ pub fn spawn(
     Ok(started)
 }
 
-/// Sends the log level of backends to all running children.
-pub fn send_log_level(level: u32) {
-    for process in RUNNING.lock().iter() {
-        if let Some(process) = process.upgrade() {
-            // Without blocking: a child that does not read must not delay the others.
-            process.try_notify(control_request::Kind::LogLevel(level));
+impl RunningProcesses {
+    /// Sends the log level of backends to all.
+    pub fn send_log_level(&self, level: u32) {
+        for process in self.0.lock().iter() {
+            if let Some(process) = process.upgrade() {
+                // Without blocking: a child that does not read must not delay the others.
+                process.try_notify(control_request::Kind::LogLevel(level));
+            }
         }
     }
 }

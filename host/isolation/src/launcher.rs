@@ -1,5 +1,6 @@
 //! Child processes as the plugin host sees them.
 
+use crate::child_process::RunningProcesses;
 use crate::model::ProcessModel;
 use crate::one_shot;
 use std::sync::Arc;
@@ -11,11 +12,21 @@ use trtserver_plugin_host::isolation_limits::Limits;
 use trtserver_plugin_host::{CancelFlag, ModelFacts, Patch, PluginFile, ProbeFacts};
 
 /// Starts child processes of this program, `trtserver plugin-host`.
-pub struct ProcessLauncher;
+#[derive(Default)]
+pub struct ProcessLauncher {
+    running: Arc<RunningProcesses>,
+}
+
+impl ProcessLauncher {
+    /// Sends the log level of backends to all running children.
+    pub fn send_log_level(&self, level: u32) {
+        self.running.send_log_level(level);
+    }
+}
 
 impl ChildProcesses for ProcessLauncher {
     fn describe_file(&self, file: &PluginFile, limits: Limits) -> Result<BackendFacts> {
-        one_shot::describe(file, limits)
+        one_shot::describe(&self.running, file, limits)
     }
 
     fn open_backend(
@@ -25,7 +36,7 @@ impl ChildProcesses for ProcessLauncher {
         limits: Limits,
         cancel: &CancelFlag,
     ) -> Result<OpenFacts> {
-        one_shot::open(file, settings, limits, cancel)
+        one_shot::open(&self.running, file, settings, limits, cancel)
     }
 
     fn complete_config(
@@ -36,7 +47,7 @@ impl ChildProcesses for ProcessLauncher {
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Option<Patch>> {
-        one_shot::complete(file, settings, limits, facts, cancel)
+        one_shot::complete(&self.running, file, settings, limits, facts, cancel)
     }
 
     fn probe_model(
@@ -46,7 +57,7 @@ impl ChildProcesses for ProcessLauncher {
         limits: Limits,
         facts: &ProbeFacts<'_>,
     ) -> Result<Option<String>> {
-        one_shot::probe(file, settings, limits, facts)
+        one_shot::probe(&self.running, file, settings, limits, facts)
     }
 
     fn open_model(
@@ -55,6 +66,6 @@ impl ChildProcesses for ProcessLauncher {
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Arc<dyn IsolatedModel>> {
-        Ok(ProcessModel::open(backend, facts, cancel)?)
+        Ok(ProcessModel::open(&self.running, backend, facts, cancel)?)
     }
 }

@@ -50,5 +50,4 @@ pub mod wire;
 pub mod work_channel;
 mod work_connection;
 
-pub use child_process::send_log_level;
 pub use launcher::ProcessLauncher;

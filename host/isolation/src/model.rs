@@ -1,5 +1,6 @@
 //! An isolated model version, as the rest of the server sees it.
 
+use super::child_process::RunningProcesses;
 use super::exit_reason::KillReason;
 use super::facts;
 use super::instance::ProcessInstance;
@@ -32,6 +33,7 @@ pub struct ProcessModel {
 
 impl ProcessModel {
     pub fn open(
+        running: &Arc<RunningProcesses>,
         backend: &Arc<Backend>,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
@@ -42,6 +44,7 @@ impl ProcessModel {
         let label = format!("model {}:{}", facts.name, facts.version);
         let shared = Arc::new(Shared {
             subject: format!("model '{}' version {}", facts.name, facts.version),
+            running: Arc::clone(running),
             backend: Arc::clone(backend),
             handshake: handshake(&backend.file, &backend.settings),
             names: message.outputs.iter().map(|output| output.name.clone()).collect(),

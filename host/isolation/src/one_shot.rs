@@ -1,7 +1,7 @@
 //! Child processes that serve one control request: backend info, opening a backend, completion of a configuration,
 //! recognition of model files.
 
-use super::child_process::spawn;
+use super::child_process::{RunningProcesses, spawn};
 use super::exit_reason::KillReason;
 use super::facts;
 use super::messages::{self, ControlResponse, Devices, Empty, Handshake, control_request};
@@ -35,11 +35,16 @@ pub fn handshake(file: &PluginFile, settings: &BTreeMap<String, String>) -> Hand
 }
 
 /// Facts of a backend whose library must not be loaded into this process.
-pub fn describe(file: &PluginFile, limits: Limits) -> Result<BackendFacts> {
+pub fn describe(
+    running: &RunningProcesses,
+    file: &PluginFile,
+    limits: Limits,
+) -> Result<BackendFacts> {
     let label = format!("backend '{}'", file.path().display());
     let describe = control_request::Kind::Describe(Empty {});
     let never = CancelFlag::default();
-    let response = run(&label, handshake(file, &BTreeMap::new()), describe, limits, &never)?;
+    let response =
+        run(running, &label, handshake(file, &BTreeMap::new()), describe, limits, &never)?;
     let info = response.backend.ok_or_else(|| {
         Error::internal(format!("{label}: its process responded without backend info"))
     })?;
@@ -51,6 +56,7 @@ pub fn describe(file: &PluginFile, limits: Limits) -> Result<BackendFacts> {
 /// # Errors
 /// It does not open.
 pub fn open(
+    running: &RunningProcesses,
     file: &PluginFile,
     settings: &BTreeMap<String, String>,
     limits: Limits,
@@ -58,7 +64,7 @@ pub fn open(
 ) -> Result<OpenFacts> {
     let label = format!("backend '{}'", file.path().display());
     let open = control_request::Kind::OpenBackend(Empty {});
-    let response = run(&label, handshake(file, settings), open, limits, cancel)?;
+    let response = run(running, &label, handshake(file, settings), open, limits, cancel)?;
     let info = response.backend.unwrap_or_default();
     let BackendFacts { runtime, instance_kinds, preferred, .. } =
         facts::backend(info).map_err(|e| Error::new(e.code, format!("{label}: {e}")))?;
@@ -67,6 +73,7 @@ pub fn open(
 
 /// Calls `model_complete` in a child.
 pub fn complete(
+    running: &RunningProcesses,
     file: &PluginFile,
     settings: &BTreeMap<String, String>,
     limits: Limits,
@@ -76,12 +83,13 @@ pub fn complete(
     let limits = limits.of_model(facts.config)?;
     let label = format!("model '{}'", facts.name);
     let complete = control_request::Kind::Complete(facts::model(facts));
-    let response = run(&label, handshake(file, settings), complete, limits, cancel)?;
+    let response = run(running, &label, handshake(file, settings), complete, limits, cancel)?;
     Ok(response.patch.map(facts::patch))
 }
 
 /// Calls `model_probe` in a child. Returns the recognised entry, as the child names it.
 pub fn probe(
+    running: &RunningProcesses,
     file: &PluginFile,
     settings: &BTreeMap<String, String>,
     limits: Limits,
@@ -90,7 +98,7 @@ pub fn probe(
     let label = format!("model '{}'", facts.model);
     let probe = control_request::Kind::Probe(facts::probe(facts));
     let never = CancelFlag::default();
-    Ok(run(&label, handshake(file, settings), probe, limits, &never)?.entry)
+    Ok(run(running, &label, handshake(file, settings), probe, limits, &never)?.entry)
 }
 
 /// Starts a child, sends `request`, and ends the child.
@@ -98,13 +106,14 @@ pub fn probe(
 /// # Errors
 /// UNAVAILABLE if no process could be started; the error of the request; how the child ended.
 fn run(
+    children: &RunningProcesses,
     label: &str,
     handshake: Handshake,
     request: control_request::Kind,
     limits: Limits,
     cancel: &CancelFlag,
 ) -> Result<ControlResponse> {
-    let spawned = spawn(label, handshake, limits.open);
+    let spawned = spawn(children, label, handshake, limits.open);
     let mut running = spawned.map_err(|e| Error::unavailable(e.message))?;
     let process = Arc::clone(&running.process);
     let unneeded = || cancel.is_cancelled().then_some(KillReason::LoadCancelled);

@@ -87,7 +87,8 @@ impl Shared {
         })?;
         drop(outputs);
         let outputs = Reader::new(&file)?;
-        let mut child = spawn(&self.label, self.handshake.clone(), self.limits.open)?;
+        let mut child =
+            spawn(&self.running, &self.label, self.handshake.clone(), self.limits.open)?;
         let process = Arc::clone(&child.process);
         let live = Arc::new(LiveProcess { process, outputs, generation });
         match self.open(&live, file.as_fd()) {

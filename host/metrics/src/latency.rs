@@ -3,9 +3,7 @@
 use super::family::{Family, Labels};
 use prometheus::proto::MetricFamily;
 use trtserver_base::clock::now_ns;
-use trtserver_base::stats::{
-    Counters, FIRST_RESPONSE, HISTOGRAMS, LatencySettings, Span, settings,
-};
+use trtserver_base::stats::{Counters, FIRST_RESPONSE, HISTOGRAMS, LatencySettings, Span};
 
 /// Name, help, and count and sum of a summary, in the order of [`trtserver_base::stats::Summaries`].
 type SummaryRow = (&'static str, &'static str, fn(&trtserver_base::stats::RequestCounters) -> Span);
@@ -39,21 +37,17 @@ const SUMMARIES: [SummaryRow; 5] = [
 ];
 
 /// The families under construction.
-pub struct LatencyFamilies {
-    settings: &'static LatencySettings,
+pub struct LatencyFamilies<'a> {
+    settings: &'a LatencySettings,
     histograms: Vec<Family>,
     summaries: Vec<Family>,
 }
 
-impl LatencyFamilies {
-    pub fn new() -> Self {
+impl<'a> LatencyFamilies<'a> {
+    pub fn new(settings: &'a LatencySettings) -> Self {
         let histograms = HISTOGRAMS.iter().map(|kind| Family::histogram(kind.family, kind.help));
         let summaries = SUMMARIES.iter().map(|(name, help, _)| Family::summary(name, help));
-        Self {
-            settings: settings(),
-            histograms: histograms.collect(),
-            summaries: summaries.collect(),
-        }
+        Self { settings, histograms: histograms.collect(), summaries: summaries.collect() }
     }
 
     /// Adds the series of one version, on one GPU or on the CPU. A histogram appears with the first request, that of first responses

@@ -1,21 +1,15 @@
 //! Metrics of the memory report, and of the pinned pool.
 
-use super::cached::Cached;
 use super::family::{Family, Labels};
 use prometheus::proto::MetricFamily;
-use std::time::Duration;
-use trtserver_base::heap;
 use trtserver_base::heap::HeapUsage;
 use trtserver_device::Driver;
 use trtserver_models::ModelTable;
 use trtserver_models::memory::{Entry, MemoryReport};
 
-/// The allocator counts its blocks for some milliseconds when there are many.
-static HEAP: Cached<Option<HeapUsage>> = Cached::new(Duration::from_secs(1));
-
 /// Families of the report that `GET /v2/trtserver/memory` shows.
-pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
-    let report = MemoryReport::new(models, HEAP.get(heap::usage));
+pub fn families(models: &ModelTable, heap: Option<HeapUsage>) -> Vec<MetricFamily> {
+    let report = MemoryReport::new(models, heap);
     let mut of_models = Family::gauge(
         "trtserver_model_memory_bytes",
         "Bytes that a model version holds, by what they are used for",

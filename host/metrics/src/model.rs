@@ -6,7 +6,8 @@ use super::load::LoadFamilies;
 use prometheus::proto::MetricFamily;
 use std::collections::BTreeMap;
 use trtserver_base::stats::{
-    CLOSE_REASONS, Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, RequestCounters, Span, settings,
+    CLOSE_REASONS, Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, LatencySettings, RequestCounters,
+    Span,
 };
 use trtserver_models::{Model, ModelTable, Version};
 
@@ -68,9 +69,9 @@ const COUNTERS: [CounterRow; 9] = [
 
 /// Families with one series per version that is loaded or should be, and per GPU of its instances; versions that were
 /// unloaded have none.
-pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
+pub fn families(models: &ModelTable, settings: &LatencySettings) -> Vec<MetricFamily> {
     // Without `counter_latencies` counters of durations are missing, as in Triton; the other counters go on.
-    let shown = |(name, ..): &&CounterRow| settings().counters || !name.ends_with("_duration_us");
+    let shown = |(name, ..): &&CounterRow| settings.counters || !name.ends_with("_duration_us");
     let (mut rows, values): (Vec<Family>, Vec<CounterValue>) = COUNTERS
         .iter()
         .filter(shown)
@@ -111,7 +112,7 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
         "1 for each model whose files could not be loaded as they are now, labelled with the reason",
     );
     let mut load_times = Family::gauge("nv_model_load_duration_secs", "Model load time in seconds");
-    let (mut latencies, mut load) = (LatencyFamilies::new(), LoadFamilies::new());
+    let (mut latencies, mut load) = (LatencyFamilies::new(settings), LoadFamilies::new());
     for model in models.all().values() {
         if let Some(reason) = model.load_failure() {
             let labels =

@@ -1,19 +1,11 @@
 //! Metrics of the server's process, under the names that Prometheus' client libraries use.
 
-use super::cached::Cached;
 use super::family::{Family, Labels};
 use prometheus::proto::MetricFamily;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
-use std::time::Duration;
 
-static FAMILIES: Cached<Vec<MetricFamily>> = Cached::new(Duration::from_secs(1));
-
-pub fn families() -> Vec<MetricFamily> {
-    FAMILIES.get(read)
-}
-
-fn read() -> Vec<MetricFamily> {
+pub fn read() -> Vec<MetricFamily> {
     let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let mut families = Vec::new();
     if let Some(stat) = ProcessStat::parse(&file("/proc/self/stat")) {

@@ -1,10 +1,8 @@
 //! Model versions by state, and the use of the model cache.
 
-use super::cached::Cached;
 use super::family::{Family, Labels};
 use prometheus::proto::MetricFamily;
-use std::time::Duration;
-use trtserver_model_store::{CacheUsage, cache_usage};
+use trtserver_model_store::CacheUsage;
 use trtserver_models::{ModelTable, VersionState};
 
 const STATES: [VersionState; 4] = [
@@ -14,10 +12,7 @@ const STATES: [VersionState; 4] = [
     VersionState::Unloading,
 ];
 
-/// The files of the cache are listed for it.
-static CACHE: Cached<Option<CacheUsage>> = Cached::new(Duration::from_secs(1));
-
-pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
+pub fn families(models: &ModelTable, cache: Option<CacheUsage>) -> Vec<MetricFamily> {
     let models = models.all();
     let versions = models.values().flat_map(|model| model.versions.values());
     let states: Vec<VersionState> = versions.map(|version| version.status().0).collect();
@@ -27,7 +22,7 @@ pub fn families(models: &ModelTable) -> Vec<MetricFamily> {
         by_state.put(&vec![("state".to_owned(), state.name().to_owned())], count as f64);
     }
     let mut families = vec![by_state.done()];
-    families.extend(CACHE.get(cache_usage).into_iter().flat_map(of_cache));
+    families.extend(cache.into_iter().flat_map(of_cache));
     families
 }
 

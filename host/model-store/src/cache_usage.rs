@@ -10,3 +10,9 @@ pub struct CacheUsage {
     pub hits: u64,
     pub misses: u64,
 }
+
+/// The cache of a server, which knows its use.
+pub trait CacheReport: Send + Sync {
+    /// Lists the files; `None` if they cannot be listed.
+    fn usage(&self) -> Option<CacheUsage>;
+}

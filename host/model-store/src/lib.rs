@@ -21,18 +21,18 @@ mod repositories;
 mod settings;
 mod source;
 
-pub use cache_usage::CacheUsage;
+pub use cache_usage::{CacheReport, CacheUsage};
 pub use local::LocalStore;
 pub use location::Location;
 pub use model_dir::{ModelDir, VersionFiles};
 #[cfg(feature = "object-stores")]
 use object::ObjectStoreOpener;
 #[cfg(feature = "object-stores")]
-pub use object::{cache_usage, check_store};
+pub use object::check_store;
 #[cfg(not(feature = "object-stores"))]
 use object_absent::ObjectStoreOpener;
 #[cfg(not(feature = "object-stores"))]
-pub use object_absent::{cache_usage, check_store};
+pub use object_absent::check_store;
 pub use repositories::{Listing, Repositories};
 pub use settings::StoreSettings;
 pub use source::{ModelSource, Store};

@@ -1,10 +1,10 @@
 //! In place of `object` in a server that is built without the feature `object-stores`.
 
 use super::location::ObjectUrl;
-use super::{CacheUsage, Store, StoreSettings};
+use super::{CacheReport, Store, StoreSettings};
 use std::io::{self, Write};
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
 
@@ -21,6 +21,11 @@ impl<'a> ObjectStoreOpener<'a> {
     pub fn open_repository(&mut self, url: &ObjectUrl) -> Result<Arc<dyn Store>> {
         Err(Error::invalid(absent(url)))
     }
+
+    /// Only repositories in object stores have a cache.
+    pub fn cache(&self) -> Option<Weak<dyn CacheReport>> {
+        None
+    }
 }
 
 /// # Errors
@@ -34,11 +39,6 @@ fn absent(url: &ObjectUrl) -> String {
         "model repository '{url}' is in an object store, and this server was built without them, as that of `cargo xtask demo` \
          is; use a server of `cargo xtask build`, or a directory"
     )
-}
-
-/// Only repositories in object stores have a cache.
-pub fn cache_usage() -> Option<CacheUsage> {
-    None
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The model repositories of a server: which models there are, and in which repositories each is.
 
 use super::location::Location;
-use super::{LocalStore, ModelSource, ObjectStoreOpener, Store, StoreSettings};
+use super::{CacheReport, LocalStore, ModelSource, ObjectStoreOpener, Store, StoreSettings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use trtserver_base::disk::{is_entry, is_ignored};
 use trtserver_base::error::{Error, Result};
 use trtserver_model_config::model_id;
@@ -15,6 +15,7 @@ pub struct Repositories {
     stores: Vec<Arc<dyn Store>>,
     /// Models of equal names in different repositories are different models.
     namespaces: bool,
+    cache: Option<Weak<dyn CacheReport>>,
 }
 
 /// Model directories of several repositories.
@@ -40,7 +41,12 @@ impl Repositories {
                 Location::Object(url) => object_stores.open_repository(&url)?,
             });
         }
-        Ok(Self { stores, namespaces })
+        Ok(Self { stores, namespaces, cache: object_stores.cache() })
+    }
+
+    /// The cache of the object stores; `None` if all repositories are local.
+    pub fn cache(&self) -> Option<Weak<dyn CacheReport>> {
+        self.cache.clone()
     }
 
     /// The repositories, in the order given.

@@ -3,6 +3,7 @@
 use super::ModelTable;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use trtserver_model_store::{CacheReport, CacheUsage};
 use trtserver_plugin_host::backend::Backend;
 use trtserver_plugin_host::backend_facts::BackendFacts;
 use trtserver_plugin_host::{Backends, Isolation, PluginFile};
@@ -32,6 +33,21 @@ impl ModelTable {
     /// Sets the backends that models are loaded with.
     pub fn set_backends(&self, backends: Arc<Backends>) {
         self.backends.store(Some(backends));
+    }
+
+    /// Sets the cache of the repositories.
+    pub fn set_cache(&self, cache: Option<Weak<dyn CacheReport>>) {
+        let _ = cache.map(|cache| self.cache.set(cache));
+    }
+
+    /// Use of the model cache; `None`: this server has no repository in an object store. Lists the files.
+    pub fn cache_usage(&self) -> Option<CacheUsage> {
+        self.cache.get()?.upgrade()?.usage()
+    }
+
+    /// Model versions that are open, or being closed.
+    pub fn live_models(&self) -> usize {
+        self.backends.load().as_ref().map_or(0, |backends| backends.live_models())
     }
 
     /// Empty before backends were discovered.

@@ -6,6 +6,7 @@ use crate::testing::served_by;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_base::stats::VersionStats;
+use trtserver_base::timer::Timer;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_request::Signature;
 use trtserver_scheduler::{Queue, SchedulingPolicy};
@@ -34,7 +35,7 @@ fn latest_version_is_the_highest_of_those_that_became_ready_at_once() {
                 for (round, model) in models.iter().enumerate() {
                     let version = &model.versions[&number];
                     let policy = SchedulingPolicy::Dynamic(Default::default());
-                    let queue = Queue::new(policy, signature, 1, false);
+                    let queue = Queue::new(policy, signature, 1, false, Timer::leak());
                     let served = served_by(queue, config, signature, version, None);
                     // Both threads go on at the same time, which a wake-up would prevent.
                     arrived.fetch_add(1, Ordering::AcqRel);

@@ -3,15 +3,17 @@
 //! A reloaded model gets a new entry. Its versions are opened first; one write then replaces the old entry. The old
 //! entry is not changed, so a request that looked it up before the write is still served by it.
 
+use super::lifecycle::LoadsInProgress;
 use super::{FoundVersion, Model, OpenVersion, VersionInFlight};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use trtserver_base::arena::Arena;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::Owner;
 use trtserver_model_config::model_id;
+use trtserver_model_store::CacheReport;
 use trtserver_plugin_host::Backends;
 
 /// Maps model names to their versions; look-ups take no lock.
@@ -20,6 +22,9 @@ pub struct ModelTable {
     models: ArcSwap<Models>,
     /// The installed backends, for `/v2/backends`.
     pub(super) backends: ArcSwapOption<Backends>,
+    pub loads: Arc<LoadsInProgress>,
+    /// The cache of object stores, for the metrics.
+    pub(super) cache: OnceLock<Weak<dyn CacheReport>>,
 }
 
 #[derive(Default)]

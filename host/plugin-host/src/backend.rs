@@ -14,6 +14,7 @@ use crate::child_processes::ChildProcesses;
 use crate::isolation_limits::Limits;
 use std::collections::BTreeMap;
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trtserver_base::cancel_flag::CancelFlag;
@@ -52,6 +53,8 @@ pub struct Backend {
     pub(super) subject: Subject,
     /// Held while an instance opens, unless the backend allows parallel opening.
     pub(super) opening: Mutex<()>,
+    /// Open models of all backends.
+    pub(super) live_models: Arc<AtomicUsize>,
 }
 
 /// See [`Backend::lifecycle`].
@@ -94,6 +97,7 @@ impl Backend {
         probe: bool,
         sibling: Option<&Self>,
         child_processes: &Arc<dyn ChildProcesses>,
+        live_models: &Arc<AtomicUsize>,
     ) -> Result<Self> {
         let mut settings = candidate.settings;
         // `plugin.toml` gives the default of the backend, which models may change; the operator sets it.
@@ -147,6 +151,7 @@ impl Backend {
         backend.isolation = IsolationSetting::new(setting.filter(|_| is_set), otherwise);
         backend.limits = limits;
         backend.child_processes = Some(Arc::clone(child_processes));
+        backend.live_models = Arc::clone(live_models);
         if let Some(why) = conflict {
             let e = library::refused(&backend.file.library, why);
             tracing::error!("{e}; until then only isolated models can use it");
@@ -182,6 +187,7 @@ impl Backend {
             lifecycle: Arc::default(),
             open_facts: OnceLock::new(),
             opening: Mutex::new(()),
+            live_models: Arc::default(),
         }
     }
 
@@ -193,6 +199,7 @@ impl Backend {
         (backend.isolation, backend.limits) = (self.isolation, self.limits);
         backend.child_processes = self.child_processes.clone();
         backend.lifecycle = Arc::clone(&self.lifecycle);
+        backend.live_models = Arc::clone(&self.live_models);
         backend
     }
 

@@ -116,7 +116,7 @@ fn set_handler(signal: c_int, handler: libc::sighandler_t) {
     }
 }
 
-/// The signal that is being reported.
+/// The signal that is being reported. Process-wide: a signal handler gets no other state.
 static REPORTED: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn on_crash(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {

@@ -51,6 +51,7 @@ pub mod descriptors;
 pub mod discovery;
 pub mod health;
 pub mod host_api;
+mod host_state;
 pub mod isolation;
 pub mod isolation_limits;
 pub mod library;

@@ -12,8 +12,16 @@ use trtserver_base::sync::Mutex;
 /// do not set this value, so that it identifies threads that were started during a load.
 const LOAD_NICE: i32 = 7;
 
-/// Threads that load now.
-static LOADING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+/// Process-wide, as thread ids and the right to a niceness are.
+static PRIORITIES: LoadPriorities =
+    LoadPriorities { loading: Mutex::new(BTreeSet::new()), restorable: OnceLock::new() };
+
+struct LoadPriorities {
+    /// Threads that load now.
+    loading: Mutex<BTreeSet<i32>>,
+    /// Whether a niceness can be taken back.
+    restorable: OnceLock<bool>,
+}
 
 /// This thread loads a model at low priority until the value is dropped. Threads that it starts inherit the priority.
 pub struct LowPriority {
@@ -35,7 +43,7 @@ impl LowPriority {
     }
 
     fn of_this_thread(after: i32) -> Self {
-        LOADING.lock().insert(gettid().as_raw_nonzero().get());
+        PRIORITIES.loading.lock().insert(gettid().as_raw_nonzero().get());
         let _ = setpriority_process(None, LOAD_NICE);
         Self { after }
     }
@@ -43,7 +51,7 @@ impl LowPriority {
 
 impl Drop for LowPriority {
     fn drop(&mut self) {
-        LOADING.lock().remove(&gettid().as_raw_nonzero().get());
+        PRIORITIES.loading.lock().remove(&gettid().as_raw_nonzero().get());
         let _ = setpriority_process(None, self.after);
     }
 }
@@ -54,7 +62,7 @@ fn nice() -> i32 {
 
 /// Takes the low priority back from threads that a backend started during a load, which serve at `nice` from now on.
 pub fn restore_started(nice: i32) {
-    let loading = LOADING.lock();
+    let loading = PRIORITIES.loading.lock();
     restore("self", nice, |id| !loading.contains(&id));
 }
 
@@ -99,8 +107,7 @@ pub fn leave_in_child() -> bool {
 
 /// Whether a niceness can be taken back.
 fn is_restorable() -> bool {
-    static RESTORABLE: OnceLock<bool> = OnceLock::new();
-    *RESTORABLE.get_or_init(|| {
+    *PRIORITIES.restorable.get_or_init(|| {
         let before = nice();
         // On a thread of its own, which may keep it.
         let probe = move || {

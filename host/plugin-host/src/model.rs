@@ -21,27 +21,20 @@ use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
 
-/// Number of open model versions; shutdown waits until it is zero.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-/// Counts a model while it is open.
-struct Live;
+/// Counts a model among the live ones, which shutdown waits for, while it is open.
+struct Live(Arc<AtomicUsize>);
 
 impl Live {
-    fn new() -> Self {
-        LIVE.fetch_add(1, Ordering::AcqRel);
-        Self
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(count))
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        LIVE.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-pub fn live_models() -> usize {
-    LIVE.load(Ordering::Acquire)
 }
 
 /// An open model version; closes with its last user.
@@ -112,7 +105,8 @@ impl Model {
     }
 
     fn new(backend: &Arc<Backend>, placement: Placement) -> Arc<Self> {
-        Arc::new(Self { placement, backend: Arc::clone(backend), _live: Live::new() })
+        let live = Live::new(&backend.live_models);
+        Arc::new(Self { placement, backend: Arc::clone(backend), _live: live })
     }
 
     pub fn is_isolated(&self) -> bool {

@@ -25,14 +25,16 @@ const FOLDER: &str = "/dev/shm";
 /// End of the name of a file whose lock is held.
 const LOCK: &str = "lock";
 
+/// Process-wide: it is named by the process id, and `main` releases it, whatever is still open then.
 static OWNER: OnceLock<Owner> = OnceLock::new();
-static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// This process as the owner of objects.
 struct Owner {
     /// Begins the names of all its objects: `trtserver_PID_RANDOM_`.
     prefix: String,
     folder: PathBuf,
+    /// The last number of a child.
+    children: AtomicU64,
     /// Without it other servers remove nothing of this process, also after its end.
     _lock: Option<OwnedFd>,
 }
@@ -47,7 +49,7 @@ impl Owner {
                 tracing::warn!("no lock for shared-memory objects could be made in {folder}: {e}");
             })
             .ok();
-        Self { prefix, folder: folder.to_owned(), _lock: lock }
+        Self { prefix, folder: folder.to_owned(), children: AtomicU64::new(0), _lock: lock }
     }
 }
 
@@ -145,7 +147,8 @@ impl SharedObjects {
     }
 
     fn of(owner: &Owner) -> Self {
-        Self(format!("{}{}_", owner.prefix, NEXT.fetch_add(1, Ordering::Relaxed)))
+        let child = owner.children.fetch_add(1, Ordering::Relaxed) + 1;
+        Self(format!("{}{child}_", owner.prefix))
     }
 
     pub fn prefix(&self) -> &str {

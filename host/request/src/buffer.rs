@@ -1,11 +1,12 @@
 //! Host memory for tensors: 64-byte aligned buffers that become `Bytes` without a copy (zero-copy).
 
 use super::pages::Pages;
-use super::pool;
+use super::pool::{self, Pool};
 use bytes::Bytes;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, LazyLock, OnceLock};
 use trtserver_base::arena::{Arena, Block};
 use trtserver_base::budget::{Exhausted, Reservation, model_memory, out_of_memory, request_memory};
 use trtserver_base::error::Error;
@@ -53,17 +54,31 @@ enum Origin {
     Arena(#[allow(dead_code, reason = "returns the block when dropped")] Block),
 }
 
-/// Set in the child process of an isolated model: every buffer lies in this arena, so that the host can read it.
-static PROCESS_ARENA: OnceLock<Arc<Arena>> = OnceLock::new();
+/// Process-wide: tensors are made and dropped everywhere, also in functions that backends call.
+pub(super) static BUFFERS: BufferMemory = BufferMemory {
+    arena: OnceLock::new(),
+    pool: LazyLock::new(|| Arc::new(Pool::new(pool::bound()))),
+    mapped: AtomicUsize::new(0),
+};
+
+/// Where the memory of buffers comes from.
+pub(super) struct BufferMemory {
+    /// Set in the child process of an isolated model: every buffer lies in this arena, so that the host can read it.
+    arena: OnceLock<Arc<Arena>>,
+    /// Large blocks.
+    pub pool: LazyLock<Arc<Pool>>,
+    /// Bytes of all mappings, written or not.
+    pub mapped: AtomicUsize,
+}
 
 /// Allocates all buffers of this process from `arena` from now on. A process has one arena: later calls are ignored.
 pub fn use_arena(arena: Arc<Arena>) {
-    let _ = PROCESS_ARENA.set(arena);
+    let _ = BUFFERS.arena.set(arena);
 }
 
 /// [`use_arena`] was called.
 pub fn uses_arena() -> bool {
-    PROCESS_ARENA.get().is_some()
+    BUFFERS.arena.get().is_some()
 }
 
 // SAFETY: an `AlignedBuf` owns its memory exclusively, like a `Vec<u8>`.
@@ -76,7 +91,7 @@ impl AlignedBuf {
     /// `None` if out of memory.
     pub fn try_new(len: usize, tag: impl Into<MemoryTag>) -> Option<Self> {
         let tag = tag.into();
-        Self::allocate(PROCESS_ARENA.get(), len, true, tag, |len| Self::of_model(len, tag))
+        Self::allocate(BUFFERS.arena.get(), len, true, tag, |len| Self::of_model(len, tag))
     }
 
     /// Enters a block that no request pays for.
@@ -93,7 +108,7 @@ impl AlignedBuf {
     /// # Errors
     /// The memory budget is exhausted, or the system's memory.
     pub fn zeroed(len: usize, tag: impl Into<MemoryTag>) -> Result<Self, AllocError> {
-        Self::charged(PROCESS_ARENA.get(), len, true, tag)
+        Self::charged(BUFFERS.arena.get(), len, true, tag)
     }
 
     /// A buffer of `len` bytes that may hold data of other requests: only what was written to it may be read.
@@ -102,7 +117,7 @@ impl AlignedBuf {
     /// The errors of [`AlignedBuf::zeroed`].
     pub fn unwritten(len: usize, tag: impl Into<MemoryTag>) -> Result<Self, AllocError> {
         // Small heap blocks would be uninitialised, which `as_ref` must not expose.
-        Self::charged(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, tag)
+        Self::charged(BUFFERS.arena.get(), len, len < pool::MIN_SIZE, tag)
     }
 
     /// A buffer of `len` bytes for received data, in `arena` if given and not exhausted; unwritten as that of
@@ -117,7 +132,7 @@ impl AlignedBuf {
         let unpaid = |_| request_memory().empty(tag);
         arena
             .and_then(|arena| Self::shared(arena, len))
-            .or_else(|| Self::allocate(PROCESS_ARENA.get(), len, len < pool::MIN_SIZE, tag, unpaid))
+            .or_else(|| Self::allocate(BUFFERS.arena.get(), len, len < pool::MIN_SIZE, tag, unpaid))
     }
 
     /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client chooses.
@@ -126,7 +141,7 @@ impl AlignedBuf {
         sum(parts)
             .and_then(|len| {
                 let paid = |len| Self::of_model(len, tag);
-                Self::allocate(PROCESS_ARENA.get(), len, false, tag, paid)
+                Self::allocate(BUFFERS.arena.get(), len, false, tag, paid)
             })
             .unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
             .filled(parts)
@@ -144,7 +159,7 @@ impl AlignedBuf {
         let len = sum(parts).ok_or(AllocError::System(usize::MAX))?;
         let block = match arena.and_then(|arena| Self::shared(arena, len)) {
             Some(block) => block,
-            None => Self::charged(PROCESS_ARENA.get(), len, false, tag)?,
+            None => Self::charged(BUFFERS.arena.get(), len, false, tag)?,
         };
         Ok(block.filled(parts))
     }

@@ -1,21 +1,14 @@
 //! Anonymous memory mappings: whole pages, zeroed by the kernel, unmapped when dropped.
 
+use super::buffer::BUFFERS;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Size of a transparent huge page on the supported platforms.
 const HUGE_PAGE: usize = 2 << 20;
 /// Unmapping holds a lock of the address space for as long as pages are freed, so they are freed in steps of this size before.
 const FREE_STEP: usize = 4 << 20;
-
-/// Bytes of all mappings.
-static MAPPED: AtomicUsize = AtomicUsize::new(0);
-
-/// Bytes of all mappings, written or not.
-pub fn mapped() -> usize {
-    MAPPED.load(Ordering::Relaxed)
-}
 
 /// One mapping, and how much of it was written.
 pub struct Pages {
@@ -40,7 +33,7 @@ impl Pages {
         let base = NonNull::new(base.ok()?.cast::<u8>())?;
         let pages = Self { base, len, dirty: 0 };
         pages.prefer_huge();
-        MAPPED.fetch_add(len, Ordering::Relaxed);
+        BUFFERS.mapped.fetch_add(len, Ordering::Relaxed);
         Some(pages)
     }
 
@@ -52,8 +45,8 @@ impl Pages {
         let Some(base) = moved.ok().and_then(|base| NonNull::new(base.cast())) else {
             return false;
         };
-        MAPPED.fetch_sub(self.len, Ordering::Relaxed);
-        MAPPED.fetch_add(len, Ordering::Relaxed);
+        BUFFERS.mapped.fetch_sub(self.len, Ordering::Relaxed);
+        BUFFERS.mapped.fetch_add(len, Ordering::Relaxed);
         (self.base, self.len, self.dirty) = (base, len, self.dirty.min(len));
         self.prefer_huge();
         true
@@ -89,7 +82,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        MAPPED.fetch_sub(self.len, Ordering::Relaxed);
+        BUFFERS.mapped.fetch_sub(self.len, Ordering::Relaxed);
         for at in (0..self.dirty).step_by(FREE_STEP).filter(|_| self.dirty > FREE_STEP) {
             let step = FREE_STEP.min(self.len - at);
             // SAFETY: inside the mapping, which nothing reads again. It begins at a page, and `at` is a multiple of pages.

@@ -5,17 +5,19 @@
 //! bound, evicted longest-unused first, and unmapped after [`MAX_IDLE_NS`]: an idle server keeps no blocks and wakes no
 //! thread. An allocation that fails is retried after all free blocks were unmapped.
 
-use super::pages::{Pages, mapped};
+use super::buffer::BUFFERS;
+use super::pages::Pages;
 use std::collections::VecDeque;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use trtserver_base::budget;
 use trtserver_base::budget::Reservation;
 use trtserver_base::clock::now_ns;
 use trtserver_base::heap;
 use trtserver_base::reclaim;
 use trtserver_base::sync::{Mutex, MutexGuard};
-use trtserver_base::timer;
 use trtserver_base::timer::DeadlineCallback;
+use trtserver_base::upkeep;
 
 /// Smaller blocks come from the allocator.
 pub const MIN_SIZE: usize = 64 << 10;
@@ -158,9 +160,6 @@ impl FreeBlocks {
     }
 }
 
-/// The pool of this process.
-static POOL: LazyLock<Arc<Pool>> = LazyLock::new(|| Arc::new(Pool::new(bound())));
-
 /// Bytes of the pool of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolUsage {
@@ -174,21 +173,21 @@ pub struct PoolUsage {
 
 /// The use of the pool of this process.
 pub fn usage() -> PoolUsage {
-    let free = POOL.lock().bytes;
+    let free = BUFFERS.pool.lock().bytes;
     // A block that is mapped or taken in between must not make the free bytes exceed the mapped ones.
-    let mapped = mapped().max(free);
-    let [mapped, free, bound] = [mapped, free, POOL.bound].map(|bytes| bytes as u64);
+    let mapped = BUFFERS.mapped.load(Ordering::Relaxed).max(free);
+    let [mapped, free, bound] = [mapped, free, BUFFERS.pool.bound].map(|bytes| bytes as u64);
     PoolUsage { mapped, free, bound }
 }
 
 /// As [`Pool::take`], from the pool of this process.
 pub fn take(len: usize) -> Option<Pages> {
-    POOL.take(len)
+    BUFFERS.pool.take(len)
 }
 
 /// As [`Pool::put`], into the pool of this process.
 pub fn put(pages: Pages, paid: Reservation) {
-    if let Some(at_ns) = POOL.put(pages, paid, now_ns()) {
+    if let Some(at_ns) = BUFFERS.pool.put(pages, paid, now_ns()) {
         schedule_trim(at_ns);
     }
 }
@@ -208,13 +207,12 @@ impl DeadlineCallback for Pool {
 }
 
 fn schedule_trim(at_ns: u64) {
-    let pool: Weak<Pool> = Arc::downgrade(&POOL);
-    timer::schedule(at_ns, pool);
+    upkeep::schedule(at_ns, Arc::downgrade(&BUFFERS.pool) as _);
 }
 
 /// An eighth of the memory that this process may use, or of the memory budget, which free blocks are not part of; at most
 /// [`MAX_BOUND`].
-fn bound() -> usize {
+pub fn bound() -> usize {
     let available = usize::try_from(budget::available()).unwrap_or(usize::MAX);
     (available.min(budget::request_memory().limit()) / 8).min(MAX_BOUND)
 }

@@ -2,13 +2,12 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::sync::Mutex;
 
 /// A region, as another process opens it.
 #[derive(Clone, Copy)]
 pub struct SharedRegion<'a> {
-    /// Identifies the region in this process; see [`next_number`].
+    /// Identifies the region among all that the registry ever had; 0: it is in none.
     pub number: u64,
     /// Name of the region for messages.
     pub name: &'a str,
@@ -23,12 +22,6 @@ pub enum RegionSource<'a> {
     File { file: BorrowedFd<'a>, offset: u64, key: &'a str },
     /// GPU memory of a client, from its beginning, by CUDA IPC handle.
     Cuda { handle: &'a [u8; 64] },
-}
-
-/// A number that no region of this process had before; never 0.
-pub fn next_number() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// Is notified when a region has lost its last user.

@@ -3,6 +3,7 @@
 use super::descriptor_limit;
 use std::sync::Arc;
 use std::time::Duration;
+use trtserver_base::budget::OpenCallLimit;
 use trtserver_config::{ConnectionSettings, MaxConnections};
 use trtserver_wire::connections::{Connections, Timeouts};
 
@@ -17,7 +18,7 @@ pub struct ListenerConnections {
 
 impl ListenerConnections {
     /// Must be called inside the runtime.
-    pub fn new(settings: &ConnectionSettings) -> Self {
+    pub fn new(settings: &ConnectionSettings, calls: &'static OpenCallLimit) -> Self {
         let timeouts = Timeouts {
             header: settings.header_timeout,
             body: settings.body_timeout,
@@ -33,8 +34,9 @@ impl ListenerConnections {
             MaxConnections::Unlimited => usize::MAX,
             MaxConnections::Limited(max) => max,
         };
-        let reserved = || Connections::new(descriptor_limit::reserved_connections(), timeouts);
-        let requests = Connections::new(max, timeouts);
+        let reserved =
+            || Connections::new(descriptor_limit::reserved_connections(), timeouts, calls);
+        let requests = Connections::new(max, timeouts, calls);
         Self { requests, health: reserved(), metrics: reserved() }
     }
 

@@ -13,7 +13,6 @@ use trtserver_base::state::Phase;
 use trtserver_config::Program;
 use trtserver_device::open_streams;
 use trtserver_models::VersionInFlight;
-use trtserver_plugin_host::model::live_models;
 
 /// How long a request may take to arrive completely.
 const INCOMPLETE_GRACE: Duration = Duration::from_secs(3);
@@ -69,7 +68,7 @@ impl Server {
             }
             // Read in this order: a model that a change opens is counted before the change ends.
             let changes = control.as_ref().map_or(0, |control| control.changes_in_progress());
-            let (models, requests) = (live_models(), state.in_flight());
+            let (models, requests) = (self.context.models.live_models(), state.in_flight());
             if models == 0 && requests == 0 && changes == 0 && open_streams() == 0 {
                 break 0;
             }

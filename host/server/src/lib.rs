@@ -1,5 +1,30 @@
 //! Builds the parts of the server in order and drains them in reverse. [`router`] picks the
 //! frontend of a path.
+//!
+//! # Process-wide state
+//!
+//! [`Host`] and the `Context` of the frontends hold what one server shares; it is passed down, and a
+//! unit test makes its own. These statics remain:
+//!
+//! | static | in `host` | why it is process-wide |
+//! |---|---|---|
+//! | `LEDGER` | `base/src/ledger/mod.rs` | memory leaves it where it is dropped, which knows its tag alone |
+//! | `BUDGETS` | `base/src/budget/mod.rs` | every tensor is drawn from it, also in functions that backends call |
+//! | `UPKEEP` | `base/src/upkeep.rs` | dropped memory goes to its timer and thread |
+//! | `USED` | `base/src/request_id.rs` | spares each request a look at the thread-local beside it |
+//! | `BUFFERS` | `request/src/buffer.rs` | pool and arena of tensors, which are made and dropped everywhere |
+//! | `GUARD` | `request/src/shared_memory/guard.rs` | a signal handler gets no other state |
+//! | `REPORTED` | `plugin-host/src/crash_report.rs` | a signal handler gets no other state |
+//! | `HOST` | `plugin-host/src/host_state.rs` | the C interface passes functions of the host no pointer to it |
+//! | `LIBRARIES` | `plugin-host/src/library/mod.rs` | the loader's list of libraries is process-wide |
+//! | `PRIORITIES` | `plugin-host/src/load_priority.rs` | thread ids and the right to a niceness are of the process |
+//! | `OWNER` | `plugin-host/src/shared_objects.rs` | the name contains the process id; `main` releases it, whatever is still open |
+//! | `DRIVER` | `device/src/driver.rs` | `cuInit` is called once in a process; backends ask for devices through the C interface |
+//! | `WORKERS` | `wire/src/decode_workers.rs` | a reference in the future of each request, which is moved several times, would cost those that need no worker |
+//! | `FINDINGS` | `tool/src/check/findings.rs` | functions that the checked backend calls report there |
+//!
+//! Thread-locals are caches of a thread, or what it does now. Constants (tables of functions, names of
+//! entries) are not state.
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +34,7 @@ mod drain;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod host;
 mod listeners;
 mod load;
 mod memory_limit;
@@ -23,6 +49,7 @@ pub use load::{default_adapter_dirs, default_backend_dirs, loader, repositories}
 
 use connections::ListenerConnections;
 use descriptor_limit::raise_descriptor_limit;
+pub use host::Host;
 use listeners::{Listener, Opened, print_line};
 use load::load;
 use memory_limit::set_memory_limit;
@@ -35,33 +62,31 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::heap;
-use trtserver_base::reclaim;
 use trtserver_base::state::{Phase, ServerState};
-use trtserver_base::stats;
 use trtserver_config::log::LogControl;
 use trtserver_config::{ControlMode, Settings};
 use trtserver_device::{DeviceSettings, Driver};
+use trtserver_isolation::ProcessLauncher;
 use trtserver_metrics::{Gpus, Page};
 use trtserver_models::ModelTable;
 use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
 use trtserver_wire::bind::{Bound, SocketFile};
 use trtserver_wire::context::{Context, EndpointStats};
-use trtserver_wire::{decode_workers, threads};
+use trtserver_wire::threads;
 
 /// Runs the server until a signal stops it. Returns the exit status of the process.
-pub fn run(settings: Settings, log: LogControl) -> u8 {
+pub fn run(settings: Settings, log: LogControl, launcher: Arc<ProcessLauncher>) -> u8 {
     heap::configure();
     raise_descriptor_limit();
-    if let Err(e) = decode_workers::start(settings.decode_thread_count) {
-        tracing::error!("cannot start the decode workers: {e}");
-        return 1;
-    }
-    if let Err(e) = reclaim::start() {
-        tracing::error!("cannot start the thread that frees memory: {e}");
-        return 1;
-    }
-    let runtimes = threads::runtime(DEFAULT_STACK)
+    let host = match Host::start(&settings, launcher) {
+        Ok(host) => host,
+        Err(e) => {
+            tracing::error!("{e}");
+            return 1;
+        }
+    };
+    let runtimes = threads::runtime(DEFAULT_STACK, &host.heap)
         .and_then(|runtime| Ok((runtime, threads::health_runtime()?)));
     let (runtime, health) = match runtimes {
         Ok(runtimes) => runtimes,
@@ -70,7 +95,7 @@ pub fn run(settings: Settings, log: LogControl) -> u8 {
             return 1;
         }
     };
-    let code = match Server::start(settings, log, &runtime, &health) {
+    let code = match Server::start(host, settings, log, (&runtime, &health)) {
         Ok(server) => runtime.block_on(server.serve()),
         Err(e) => {
             tracing::error!("{e}");
@@ -94,6 +119,7 @@ pub fn configure_devices(settings: &Settings) {
 
 /// A server whose listeners are open.
 struct Server {
+    host: Arc<Host>,
     context: Arc<Context>,
     connections: ListenerConnections,
     stop: watch::Sender<bool>,
@@ -105,10 +131,10 @@ struct Server {
 impl Server {
     /// Opens the listeners and serves them, those for health and metrics on a runtime of their own. Models are loaded later.
     fn start(
+        host: Host,
         settings: Settings,
         log: LogControl,
-        runtime: &Runtime,
-        health_runtime: &Runtime,
+        (runtime, health_runtime): (&Runtime, &Runtime),
     ) -> Result<Self> {
         start_lines::initializing(&settings);
         let removed = shared_objects::sweep();
@@ -117,7 +143,6 @@ impl Server {
         }
         set_memory_limit(&settings);
         configure_devices(&settings);
-        stats::configure(settings.latency_metrics.clone());
         let settings = Arc::new(settings);
         let context = Arc::new(Context {
             settings: Arc::clone(&settings),
@@ -127,14 +152,21 @@ impl Server {
             shared_memory: Default::default(),
             control: Default::default(),
             log,
+            stream_numbers: Default::default(),
         });
         serve_nested(NestedModels::new(&context, runtime.handle()));
         let (stop, stopped) = watch::channel(false);
         let _guard = runtime.enter();
-        let connections = ListenerConnections::new(&settings.connections);
+        let connections = ListenerConnections::new(&settings.connections, host.open_calls);
         let (tasks, socket_files) = (Vec::new(), Vec::new());
-        let mut server =
-            Self { context: Arc::clone(&context), connections, stop, tasks, socket_files };
+        let mut server = Self {
+            host: Arc::new(host),
+            context: Arc::clone(&context),
+            connections,
+            stop,
+            tasks,
+            socket_files,
+        };
 
         let opened = Opened::new(&settings)?;
         opened.announce();
@@ -165,7 +197,13 @@ impl Server {
             });
             let models = Arc::clone(&context.models);
             let interval = settings.metrics_interval / 2;
-            let page = Page::new(models, gpus, settings.allow_cpu_metrics, interval);
+            let page = Page::new(
+                models,
+                gpus,
+                settings.allow_cpu_metrics,
+                interval,
+                settings.latency_metrics.clone(),
+            );
             spawn(opened.metrics, "Metrics Service", Listener::Metrics(Arc::new(page)));
         }
         spawn(opened.grpc, "GRPCService", Listener::Grpc);
@@ -176,15 +214,15 @@ impl Server {
 
     /// Loads the models, serves until a signal, drains.
     async fn serve(self) -> u8 {
-        let mut signals = match Signals::new() {
+        let mut signals = match Signals::new(self.context.log.clone()) {
             Ok(signals) => signals,
             Err(e) => {
                 tracing::error!("cannot handle signals: {e}");
                 return 1;
             }
         };
-        let context = Arc::clone(&self.context);
-        let loading = tokio::task::spawn_blocking(move || load(&context));
+        let (context, host) = (Arc::clone(&self.context), Arc::clone(&self.host));
+        let loading = tokio::task::spawn_blocking(move || load(&context, &host));
         let report = tokio::select! {
             report = loading => report.unwrap_or_else(|e| Err(Error::internal(format!("loading failed: {e}")))),
             number = signals.end() => {

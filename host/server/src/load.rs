@@ -1,9 +1,11 @@
 //! Finds backends and loads models at start.
 
+use crate::host::Host;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
+use trtserver_base::timer::Timer;
 use trtserver_config::{ControlMode, Settings, platform_config};
 use trtserver_device::{Device, Driver};
 use trtserver_isolation::ProcessLauncher;
@@ -17,10 +19,11 @@ use trtserver_plugin_host::{AdapterOptions, Backends};
 use trtserver_wire::context::Context;
 
 /// Finds the backends and loads the models of the start.
-pub fn load(context: &Context) -> Result<StartupReport> {
+pub fn load(context: &Context, host: &Host) -> Result<StartupReport> {
     let settings = &context.settings;
     let repositories = repositories(settings)?;
-    let loader = loader(settings)?;
+    let loader = loader(settings, host.timer, &host.launcher)?;
+    context.models.set_cache(repositories.cache());
     context.models.set_backends(Arc::clone(&loader.backends));
     match settings.control_mode {
         // Drops the loader and its reference to the backends, so that a backend closes with its last model.
@@ -67,7 +70,11 @@ pub fn repositories(settings: &Settings) -> Result<Repositories> {
 ///
 /// # Errors
 /// A backend directory cannot be read, or its contents contradict each other.
-pub fn loader(settings: &Settings) -> Result<Loader> {
+pub fn loader(
+    settings: &Settings,
+    timer: &'static Timer,
+    launcher: &Arc<ProcessLauncher>,
+) -> Result<Loader> {
     let dirs = match settings.backend_dirs.as_slice() {
         [] => default_backend_dirs(),
         dirs => dirs.to_vec(),
@@ -88,7 +95,7 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
     let adapters =
         AdapterOptions { dirs: default_adapter_dirs(), settings: adapter_settings(settings) };
     let rules = settings.trtis_rules;
-    let processes = Arc::new(ProcessLauncher);
+    let processes = Arc::clone(launcher) as _;
     let backends = Arc::new(Backends::open(&dirs, &backend_config, adapters, rules, processes)?);
     if settings.strict_model_config {
         tracing::info!("Model configurations must be complete (--strict-model-config=true)");
@@ -119,6 +126,9 @@ pub fn loader(settings: &Settings) -> Result<Loader> {
         polls: settings.control_mode == ControlMode::Poll,
         link_roots,
         uploaded_code: settings.allow_uploaded_code,
+        timer,
+        latency: settings.latency_metrics.clone(),
+        batch_numbers: Arc::default(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Signals: SIGINT, SIGTERM and SIGQUIT end the server, SIGHUP re-opens the log file.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use trtserver_config::log;
+use trtserver_config::log::LogControl;
 
 /// The signals of the process. From its creation on none of them ends the process by itself.
 pub struct Signals {
@@ -9,17 +9,19 @@ pub struct Signals {
     terminate: Signal,
     quit: Signal,
     hangup: Signal,
+    log: LogControl,
 }
 
 impl Signals {
     /// # Errors
     /// The system's reason.
-    pub fn new() -> std::io::Result<Self> {
+    pub fn new(log: LogControl) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,
             hangup: signal(SignalKind::hangup())?,
+            log,
         })
     }
 
@@ -30,7 +32,7 @@ impl Signals {
                 _ = self.interrupt.recv() => return 2,
                 _ = self.terminate.recv() => return 15,
                 _ = self.quit.recv() => return 3,
-                _ = self.hangup.recv() => match log::reopen() {
+                _ = self.hangup.recv() => match self.log.reopen() {
                     Ok(true) => tracing::info!("log file re-opened"),
                     Ok(false) => tracing::info!("SIGHUP ignored: there is no log file to re-open"),
                     Err(e) => tracing::error!("{e}; the log goes on in the old file"),

@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
+use trtserver_base::timer::Timer;
 use trtserver_config::cli;
 use trtserver_config::cli::catalogue;
 use trtserver_models::lifecycle::Severity;
@@ -73,7 +74,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let settings = start.settings;
     trtserver_server::configure_devices(&settings);
     let repositories = trtserver_server::repositories(&settings).map_err(|e| e.message)?;
-    let loader = trtserver_server::loader(&settings).map_err(|e| e.message)?;
+    let loader = trtserver_server::loader(&settings, Timer::leak(), &std::sync::Arc::default())
+        .map_err(|e| e.message)?;
     let found = loader.check_all(&repositories, matches.get_flag("open"));
     let found = found.map_err(|e| e.message)?;
     let text = if matches.get_flag("json") { report::json(&found)? } else { report::text(&found) };

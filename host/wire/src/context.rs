@@ -2,6 +2,7 @@
 
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::error::{Code, Error};
 use trtserver_base::state::{Phase, ServerState};
 use trtserver_base::stats::{FailureReason, Span};
@@ -24,6 +25,8 @@ pub struct Context {
     /// Loading and unloading on request, where the mode allows it. `None` until the first models are loaded.
     pub control: ArcSwapOption<ModelControl>,
     pub log: LogControl,
+    /// The last number of a stream of v2.
+    pub stream_numbers: AtomicU64,
 }
 
 /// Counters of the v1 endpoints, for the status endpoint (docs/protocol/v1.md §9.2).
@@ -52,6 +55,11 @@ impl EndpointSpan {
 }
 
 impl Context {
+    /// A number that no stream of this server had before.
+    pub fn next_stream_number(&self) -> u64 {
+        self.stream_numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Readiness as both generations report it (docs/protocol/v1.md §3.3, v2 §1.6).
     pub fn is_ready(&self) -> bool {
         self.state.phase() == Phase::Ready

@@ -45,6 +45,7 @@ struct Workers {
     not_empty: Condvar,
 }
 
+/// Process-wide: futures of requests, which are moved several times, have no space for a reference.
 static WORKERS: OnceLock<&'static Workers> = OnceLock::new();
 
 /// Starts the workers of this process; if `count` is not given, one per processor less one, which is left to the network threads.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::state::{Phase, ServerState};
 use trtserver_base::stats::{Execution, VersionStats};
+use trtserver_base::timer::Timer;
 use trtserver_config::Settings;
 use trtserver_config::log::LogControl;
 use trtserver_models::testing::served_by;
@@ -24,7 +25,7 @@ pub fn context(
     table.replace_all(models.into_iter().map(|model| (model.name.to_string(), model)).collect());
     let state = ServerState::new();
     state.set_phase(Phase::Ready);
-    let log = LogControl::new(&settings.log, |_| {});
+    let log = LogControl::new(&settings.log);
     Arc::new(Context {
         settings: Arc::new(settings),
         models: Arc::new(table),
@@ -33,6 +34,7 @@ pub fn context(
         shared_memory: Default::default(),
         control: Default::default(),
         log,
+        stream_numbers: Default::default(),
     })
 }
 
@@ -48,7 +50,13 @@ pub fn model(
     let versions = versions.iter().map(version).collect();
     let model = Model::new(&config.name, Some(Arc::clone(&config)), None, versions);
     for version in model.versions.values() {
-        let queue = Queue::new(SchedulingPolicy::Dynamic(Default::default()), &signature, 1, false);
+        let queue = Queue::new(
+            SchedulingPolicy::Dynamic(Default::default()),
+            &signature,
+            1,
+            false,
+            Timer::leak(),
+        );
         let instances = OpenInstances::new(&queue, &signature, Opened::default());
         let queued = Arc::clone(&queue);
         let open = served_by(queued, &config, &signature, version, Some(instances));

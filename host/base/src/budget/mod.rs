@@ -11,7 +11,7 @@ mod reserved;
 mod waiters;
 
 pub use available::{address_space_limit, available};
-pub use open_calls::{CallGrant, OpenCallLimit, open_call_limit};
+pub use open_calls::{CallGrant, OpenCallLimit};
 pub use reserved::charged;
 
 use crate::error::{Code, Error};
@@ -30,20 +30,27 @@ pub const MAX_WAIT: Duration = Duration::from_millis(250);
 /// What a refused client is advised to wait, in seconds (`Retry-After`).
 pub const RETRY_AFTER_SECS: u32 = 1;
 
-/// The budget of this process. Without a limit until the server sets one.
-static REQUEST_MEMORY: MemoryBudget = MemoryBudget::new(usize::MAX);
+/// Process-wide: every tensor is drawn from it where it is allocated, also in functions that backends call.
+static BUDGETS: ProcessBudgets = ProcessBudgets {
+    requests: MemoryBudget::new(usize::MAX),
+    models: MemoryBudget::new(usize::MAX),
+};
 
-/// Memory of loaded models that is not of requests: counted, not limited.
-static MODEL_MEMORY: MemoryBudget = MemoryBudget::new(usize::MAX);
+struct ProcessBudgets {
+    /// Without a limit until the server sets one.
+    requests: MemoryBudget,
+    /// Memory of loaded models that is not of requests: counted, not limited.
+    models: MemoryBudget,
+}
 
 /// The budget of this process.
 pub fn request_memory() -> &'static MemoryBudget {
-    &REQUEST_MEMORY
+    &BUDGETS.requests
 }
 
 /// Memory of loaded models that is not of requests. It has no limit.
 pub fn model_memory() -> &'static MemoryBudget {
-    &MODEL_MEMORY
+    &BUDGETS.models
 }
 
 /// Why a request was refused, for the metrics.

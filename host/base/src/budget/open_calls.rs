@@ -1,21 +1,13 @@
 //! Open gRPC calls of all connections together: their number is limited (`--max-open-calls`), and with their headers they hold a
 //! part of the memory budget.
 
-use super::{Exhausted, MemoryBudget, REQUEST_MEMORY, Refusal, Reservation, request_memory};
+use super::{Exhausted, MemoryBudget, Refusal, Reservation, request_memory};
 use crate::error::{Code, Error};
 use crate::ledger::Holder;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The part of the memory budget that open calls may hold: the rest is for messages and tensors.
 const SHARE: usize = 4;
-
-/// The limit of this process. No limit of their number until the server sets one.
-static OPEN_CALLS: OpenCallLimit = OpenCallLimit::new(&REQUEST_MEMORY);
-
-/// The limit of this process.
-pub fn open_call_limit() -> &'static OpenCallLimit {
-    &OPEN_CALLS
-}
 
 /// Limit on the open gRPC calls of all connections, by number and by bytes of their headers.
 pub struct OpenCallLimit {
@@ -29,6 +21,13 @@ impl OpenCallLimit {
     pub const fn new(budget: &'static MemoryBudget) -> Self {
         let (open, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { budget, max: AtomicUsize::new(usize::MAX), open, bytes }
+    }
+
+    /// The limit of a server: at most `max` calls, whose memory is of the budget of this process.
+    pub fn leak(max: usize) -> &'static Self {
+        let limit = Self::new(request_memory());
+        limit.set_max(max);
+        Box::leak(Box::new(limit))
     }
 
     pub fn set_max(&self, max: usize) {

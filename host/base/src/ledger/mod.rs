@@ -12,11 +12,12 @@ mod table;
 
 pub use holder::{HOLDERS, Holder};
 pub use process::ProcessMemory;
+use small::ThreadTables;
 pub use table::Table;
 
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use table::MAX_OWNERS;
 
 /// Who holds memory: a model version, a model as a whole, or the server.
@@ -51,10 +52,24 @@ pub struct OwnerName {
     pub version: Option<i64>,
 }
 
-/// What is drawn individually.
-static DRAWN: Table = Table::new();
-/// Their numbers are those of [`Owner`]; 0 is the server. An owner is never removed, because its memory may outlive its model.
-static OWNERS: LazyLock<Mutex<BTreeMap<OwnerName, Owner>>> = LazyLock::new(Mutex::default);
+/// Process-wide: memory is removed from it where it is dropped, which knows its tag alone.
+static LEDGER: Ledger = Ledger::new();
+
+/// Bytes by owner and holder.
+struct Ledger {
+    /// What is drawn individually.
+    drawn: Table,
+    /// Their numbers are those of [`Owner`]; 0 is the server. An owner is never removed, because its memory may outlive its model.
+    owners: Mutex<BTreeMap<OwnerName, Owner>>,
+    small: ThreadTables,
+}
+
+impl Ledger {
+    const fn new() -> Self {
+        let owners = Mutex::new(BTreeMap::new());
+        Self { drawn: Table::new(), owners, small: ThreadTables::new() }
+    }
+}
 
 impl Owner {
     pub const SERVER: Self = Self(0);
@@ -89,7 +104,7 @@ impl Owner {
 
     /// Bytes of [`MemoryTag::add`].
     pub fn bytes(self, holder: Holder) -> usize {
-        DRAWN.bytes(self, holder)
+        LEDGER.drawn.bytes(self, holder)
     }
 
     /// Bytes of all holders.
@@ -101,12 +116,12 @@ impl Owner {
 impl MemoryTag {
     /// Enters `bytes`.
     pub fn add(self, bytes: usize) {
-        DRAWN.add(self, bytes);
+        LEDGER.drawn.add(self, bytes);
     }
 
     /// Removes `bytes` that were entered.
     pub fn remove(self, bytes: usize) {
-        DRAWN.remove(self, bytes);
+        LEDGER.drawn.remove(self, bytes);
     }
 }
 
@@ -116,7 +131,7 @@ pub fn named_owners() -> BTreeMap<OwnerName, Owner> {
 }
 
 fn owners() -> MutexGuard<'static, BTreeMap<OwnerName, Owner>> {
-    OWNERS.lock()
+    LEDGER.owners.lock()
 }
 
 #[cfg(test)]

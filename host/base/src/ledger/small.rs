@@ -1,14 +1,23 @@
 //! Small blocks, which are not drawn from the memory budget. Each thread counts them in a table of its own, so that threads of one
 //! model share no cache line: a block that one thread allocates and another frees is the difference of two tables.
 
-use super::{Holder, MemoryTag, Owner, Table};
+use super::{Holder, LEDGER, MemoryTag, Owner, Table};
 use crate::sync::Mutex;
 use std::cell::Cell;
 
-/// The tables of all threads; never freed, since what a thread has allocated may outlive it.
-static TABLES: Mutex<Vec<&'static Table>> = Mutex::new(Vec::new());
-/// Tables of threads that have ended, for new threads.
-static UNUSED: Mutex<Vec<&'static Table>> = Mutex::new(Vec::new());
+/// The tables of threads.
+pub(super) struct ThreadTables {
+    /// Never freed, since what a thread has allocated may outlive it.
+    all: Mutex<Vec<&'static Table>>,
+    /// Tables of threads that have ended, for new threads.
+    unused: Mutex<Vec<&'static Table>>,
+}
+
+impl ThreadTables {
+    pub(super) const fn new() -> Self {
+        Self { all: Mutex::new(Vec::new()), unused: Mutex::new(Vec::new()) }
+    }
+}
 
 thread_local! {
     static TABLE: Cell<Option<&'static Table>> = const { Cell::new(None) };
@@ -20,7 +29,7 @@ struct GiveBack;
 
 impl Drop for GiveBack {
     fn drop(&mut self) {
-        UNUSED.lock().extend(TABLE.take());
+        LEDGER.small.unused.lock().extend(TABLE.take());
     }
 }
 
@@ -31,10 +40,10 @@ fn table() -> &'static Table {
 
 #[cold]
 fn new_table() -> &'static Table {
-    let unused = UNUSED.lock().pop();
+    let unused = LEDGER.small.unused.lock().pop();
     let table = unused.unwrap_or_else(|| {
         let table: &'static Table = Box::leak(Box::default());
-        TABLES.lock().push(table);
+        LEDGER.small.all.lock().push(table);
         table
     });
     TABLE.set(Some(table));
@@ -58,7 +67,7 @@ impl MemoryTag {
 impl Owner {
     /// Bytes of [`MemoryTag::add_small`].
     pub fn small_bytes(self, holder: Holder) -> usize {
-        let tables = TABLES.lock();
+        let tables = LEDGER.small.all.lock();
         let sum = tables.iter().fold(0usize, |sum, t| sum.wrapping_add(t.bytes(self, holder)));
         // A block that moves from thread to thread while the tables are read may be seen only where it is removed.
         usize::try_from(sum.cast_signed()).unwrap_or(0)

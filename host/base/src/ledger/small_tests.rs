@@ -25,7 +25,7 @@ fn block_that_another_thread_frees_is_counted_once() {
 #[test]
 fn ended_threads_leave_their_tables_to_new_ones() {
     let tag = Owner::version("small blocks of threads", 1).tag(Holder::Output);
-    let count = || TABLES.lock().len();
+    let count = || LEDGER.small.all.lock().len();
     let run = || std::thread::spawn(move || tag.add_small(1)).join().unwrap();
     run();
     let before = count();

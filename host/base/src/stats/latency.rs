@@ -2,7 +2,7 @@
 
 use super::histogram::{Buckets, Histogram};
 use super::quantiles::RecentDurations;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::Arc;
 
 /// What is recorded beside the counters.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,17 +20,6 @@ impl Default for LatencySettings {
         let quantiles = vec![0.5, 0.9, 0.95, 0.99, 0.999];
         Self { counters: true, histograms: true, summaries: false, quantiles }
     }
-}
-
-static SETTINGS: OnceLock<LatencySettings> = OnceLock::new();
-
-/// Sets what versions record that are opened from now on. Later calls are ignored.
-pub fn configure(settings: LatencySettings) {
-    let _ = SETTINGS.set(settings);
-}
-
-pub fn settings() -> &'static LatencySettings {
-    SETTINGS.get_or_init(LatencySettings::default)
 }
 
 /// A histogram that every model version has.
@@ -84,9 +73,6 @@ pub const FIRST_RESPONSE: &str = "nv_inference_first_response_histogram_ms";
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramBuckets([Arc<Buckets>; HISTOGRAMS.len()]);
 
-static DEFAULT_BUCKETS: LazyLock<HistogramBuckets> =
-    LazyLock::new(|| HistogramBuckets::new(|_| None));
-
 impl HistogramBuckets {
     /// `bounds` returns the bounds of a family in its unit; `None` selects the default bounds.
     pub fn new<'a>(bounds: impl Fn(&str) -> Option<&'a [f64]>) -> Self {
@@ -98,7 +84,7 @@ impl HistogramBuckets {
 
 impl Default for HistogramBuckets {
     fn default() -> Self {
-        DEFAULT_BUCKETS.clone()
+        Self::new(|_| None)
     }
 }
 

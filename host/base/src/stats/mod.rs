@@ -16,9 +16,7 @@ pub use counters::{
 };
 pub use execution::{Execution, OutstandingExecutions};
 pub use histogram::{Histogram, MAX_BOUNDS};
-pub use latency::{
-    FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, Summaries, configure, settings,
-};
+pub use latency::{FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, Summaries};
 
 use crate::clock::{now_ns, wall_ms};
 use crate::sync::{Mutex, MutexGuard};
@@ -77,6 +75,8 @@ pub struct VersionStats {
     /// Warm-up times of the slowest instance, sample by sample.
     warmup: Mutex<WarmupSpans>,
     buckets: HistogramBuckets,
+    /// Whether histograms and summaries are recorded.
+    recorded: (bool, bool),
     service_time: ServiceTime,
     /// The counters of the time when the model had fewer instances, which may still write them.
     before: Option<Arc<VersionStats>>,
@@ -84,16 +84,23 @@ pub struct VersionStats {
 
 impl VersionStats {
     pub fn new(instances: usize) -> Self {
-        Self::with_buckets(instances, HistogramBuckets::default())
+        Self::with_buckets(instances, HistogramBuckets::default(), &LatencySettings::default())
     }
 
-    pub fn with_buckets(instances: usize, buckets: HistogramBuckets) -> Self {
-        let settings = latency::settings();
+    pub fn with_buckets(
+        instances: usize,
+        buckets: HistogramBuckets,
+        settings: &LatencySettings,
+    ) -> Self {
+        Self::recording(instances, buckets, (settings.histograms, settings.summaries))
+    }
+
+    fn recording(instances: usize, buckets: HistogramBuckets, recorded: (bool, bool)) -> Self {
+        let (histograms, summaries) = recorded;
         let shard = |i: usize| {
             let counters = Counters {
-                latencies: (settings.histograms && i > 0)
-                    .then(|| Box::new(Latencies::new(&buckets))),
-                summaries: (settings.summaries && i > 0).then(Box::default),
+                latencies: (histograms && i > 0).then(|| Box::new(Latencies::new(&buckets))),
+                summaries: (summaries && i > 0).then(Box::default),
                 ..Counters::default()
             };
             Mutex::new(counters)
@@ -103,6 +110,7 @@ impl VersionStats {
             gpus: Mutex::default(),
             warmup: Mutex::default(),
             buckets,
+            recorded,
             service_time: ServiceTime::default(),
             before: None,
         }
@@ -121,7 +129,7 @@ impl VersionStats {
         }
         let gpus = Mutex::new(self.gpus.lock().clone());
         let before = Some(Arc::clone(self));
-        Arc::new(Self { gpus, before, ..Self::with_buckets(instances, buckets) })
+        Arc::new(Self { gpus, before, ..Self::recording(instances, buckets, self.recorded) })
     }
 
     /// [`VersionStats::continued`] with the buckets as they are.

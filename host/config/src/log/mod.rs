@@ -9,8 +9,8 @@ mod line;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
@@ -24,13 +24,12 @@ use trtserver_base::request_id;
 use trtserver_base::sync::Mutex;
 
 /// Reads and changes log settings at run time.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LogControl(Arc<CurrentSettings>);
 
 /// Is called with new settings, for the logs of backends, which are not filtered here.
-pub type OnChange = fn(&LogSettings);
+pub type OnChange = Box<dyn Fn(&LogSettings) + Send + Sync>;
 
-#[derive(Debug)]
 struct CurrentSettings {
     info: AtomicBool,
     warning: AtomicBool,
@@ -39,6 +38,7 @@ struct CurrentSettings {
     format: AtomicU8,
     escape: bool,
     file: Option<PathBuf>,
+    log_file: Option<Arc<LogFile>>,
     on_change: OnChange,
     /// One change at a time.
     change: Mutex<()>,
@@ -51,33 +51,24 @@ pub fn init(settings: &LogSettings, on_change: OnChange) -> io::Result<LogContro
         None => Sink::Stderr,
         Some(path) => {
             let file = LogFile { path: path.clone(), file: ArcSwap::from_pointee(open(path)?) };
-            Sink::File(FILE.get_or_init(|| file))
+            Sink::File(Arc::new(file))
         }
     };
-    let control = LogControl::new(settings, on_change);
+    let file = match &sink {
+        Sink::File(file) => Some(Arc::clone(file)),
+        _ => None,
+    };
+    let control = LogControl(Arc::new(CurrentSettings::new(settings, on_change, file)));
     let lines = LineLayer { settings: Arc::clone(&control.0), sink, pid: std::process::id() };
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines))
         .map_err(io::Error::other)?;
-    on_change(settings);
+    (control.0.on_change)(settings);
     Ok(control)
 }
-
-/// The log file of the process.
-static FILE: OnceLock<LogFile> = OnceLock::new();
 
 struct LogFile {
     path: PathBuf,
     file: ArcSwap<File>,
-}
-
-/// Opens the log file anew, after it was renamed. False if the log has no file.
-///
-/// # Errors
-/// The file cannot be opened; the log goes on in the one before.
-pub fn reopen() -> io::Result<bool> {
-    let Some(log) = FILE.get() else { return Ok(false) };
-    log.file.store(Arc::new(open(&log.path)?));
-    Ok(true)
 }
 
 /// Text with fields, file and line of an event, for the host to log on behalf of a child process.
@@ -94,18 +85,18 @@ fn open(path: &Path) -> io::Result<File> {
 
 impl LogControl {
     /// Settings that no log reads yet.
-    pub fn new(settings: &LogSettings, on_change: OnChange) -> LogControl {
-        LogControl(Arc::new(CurrentSettings {
-            info: settings.info.into(),
-            warning: settings.warning.into(),
-            error: settings.error.into(),
-            verbose: settings.verbose.into(),
-            format: (settings.format as u8).into(),
-            escape: settings.escape,
-            file: settings.file.clone(),
-            on_change,
-            change: Mutex::new(()),
-        }))
+    pub fn new(settings: &LogSettings) -> LogControl {
+        LogControl(Arc::new(CurrentSettings::new(settings, Box::new(|_| {}), None)))
+    }
+
+    /// Opens the log file anew, after it was renamed. False if the log has no file.
+    ///
+    /// # Errors
+    /// The file cannot be opened; the log goes on in the one before.
+    pub fn reopen(&self) -> io::Result<bool> {
+        let Some(log) = &self.0.log_file else { return Ok(false) };
+        log.file.store(Arc::new(open(&log.path)?));
+        Ok(true)
     }
 
     /// The current settings.
@@ -140,6 +131,21 @@ impl LogControl {
 }
 
 impl CurrentSettings {
+    fn new(settings: &LogSettings, on_change: OnChange, log_file: Option<Arc<LogFile>>) -> Self {
+        Self {
+            info: settings.info.into(),
+            warning: settings.warning.into(),
+            error: settings.error.into(),
+            verbose: settings.verbose.into(),
+            format: (settings.format as u8).into(),
+            escape: settings.escape,
+            file: settings.file.clone(),
+            log_file,
+            on_change,
+            change: Mutex::new(()),
+        }
+    }
+
     fn format(&self) -> LogFormat {
         match self.format.load(Relaxed) {
             f if f == LogFormat::Iso8601 as u8 => LogFormat::Iso8601,
@@ -178,7 +184,7 @@ impl CurrentSettings {
 /// Destination. Each line is one write call, so lines of two threads do not mix.
 enum Sink {
     Stderr,
-    File(&'static LogFile),
+    File(Arc<LogFile>),
     #[cfg(test)]
     Memory(Arc<trtserver_base::sync::Mutex<Vec<u8>>>),
 }

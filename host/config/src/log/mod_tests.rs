@@ -5,7 +5,7 @@ use super::*;
 /// Runs `body` with its own log and returns level letter and message of each line.
 fn logged(settings: &LogSettings, body: impl FnOnce(&LogControl)) -> Vec<String> {
     let bytes = Arc::new(Mutex::new(Vec::new()));
-    let control = LogControl::new(settings, |_| {});
+    let control = LogControl::new(settings);
     let sink = Sink::Memory(Arc::clone(&bytes));
     let lines = LineLayer { settings: Arc::clone(&control.0), sink, pid: 7 };
     let subscriber = tracing_subscriber::registry().with(lines);

@@ -91,7 +91,7 @@ pub fn serve(
     let forwarded = forwarded.map(Arc::from);
     let (out, responses) = mpsc::channel(MAX_UNREAD);
     let (sink, items) = mpsc::unbounded_channel();
-    let unread = StreamUnread::new(connection);
+    let unread = StreamUnread::new(connection, ctx.next_stream_number());
     let submitter = Submitter { ctx, sink, unread: Arc::clone(&unread), deadline_ns, forwarded };
     let pending =
         PendingRequests { submitter, unread, slots: BTreeMap::new(), next: 0, complete: false };

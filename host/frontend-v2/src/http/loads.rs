@@ -4,7 +4,7 @@ use super::json::write::{Object, array};
 use super::management_json::{nested, object};
 use std::sync::Arc;
 use std::time::Duration;
-use trtserver_models::lifecycle::{LoadProgress, LoadTimes, in_progress};
+use trtserver_models::lifecycle::{LoadProgress, LoadTimes};
 use trtserver_wire::context::Context;
 
 /// The response, as JSON.
@@ -18,7 +18,7 @@ pub fn respond(ctx: &Context) -> Vec<u8> {
     });
     let versions: Vec<_> = versions.collect();
     object(|o| {
-        array(o.key("loading"), &in_progress(), |out, load: &Arc<LoadProgress>| {
+        array(o.key("loading"), &ctx.models.loads.list(), |out, load: &Arc<LoadProgress>| {
             nested(out, |o| {
                 o.string("name", &load.model);
                 o.string("version", &load.version.to_string());

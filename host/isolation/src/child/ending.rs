@@ -9,9 +9,13 @@ use std::time::Duration;
 use trtserver_base::stats::OutstandingExecutions;
 use trtserver_base::sync::{Mutex, MutexGuard};
 
-/// Checked before each batch.
-static ENDING: AtomicBool = AtomicBool::new(false);
-static INSTANCES: Mutex<Vec<Instance>> = Mutex::new(Vec::new());
+/// Whether this process ends, and the instances that may still execute.
+#[derive(Default)]
+pub struct ProcessEnd {
+    /// Checked before each batch.
+    begun: AtomicBool,
+    instances: Mutex<Vec<Instance>>,
+}
 
 /// How often the thread that ends the process looks: an instance tells its own thread only when an execution ends.
 const INTERVAL: Duration = Duration::from_millis(5);
@@ -23,55 +27,58 @@ struct Instance {
     broken: bool,
 }
 
-fn lock() -> MutexGuard<'static, Vec<Instance>> {
-    INSTANCES.lock()
-}
-
-/// An instance was opened.
-pub fn add(name: &str, outstanding: &Arc<OutstandingExecutions>) {
-    let mut all = lock();
-    all.retain(|instance| instance.outstanding.strong_count() > 0);
-    let outstanding = Arc::downgrade(outstanding);
-    all.push(Instance { name: name.to_owned(), outstanding, broken: false });
-}
-
-/// Called before a batch is taken. Does not return when the process is about to end.
-pub fn hold() {
-    while ENDING.load(Ordering::Acquire) {
-        thread::sleep(Duration::from_secs(3600));
+impl ProcessEnd {
+    fn lock(&self) -> MutexGuard<'_, Vec<Instance>> {
+        self.instances.lock()
     }
-}
 
-/// The instance of this name cannot go on; `None`: none can.
-pub fn begin(broken: Option<&str>, reason: String) {
-    let begun = ENDING.swap(true, Ordering::AcqRel);
-    let Some(broken) = broken else { end(&reason) };
-    for instance in lock().iter_mut().filter(|instance| instance.name == broken) {
-        instance.broken = true;
+    /// An instance was opened.
+    pub fn add(&self, name: &str, outstanding: &Arc<OutstandingExecutions>) {
+        let mut all = self.lock();
+        all.retain(|instance| instance.outstanding.strong_count() > 0);
+        let outstanding = Arc::downgrade(outstanding);
+        all.push(Instance { name: name.to_owned(), outstanding, broken: false });
     }
-    if begun {
-        return;
-    }
-    let text = reason.clone();
-    let waiting = thread::Builder::new().name("end".to_owned()).spawn(move || {
-        while is_executing() {
-            thread::sleep(INTERVAL);
+
+    /// Called before a batch is taken. Does not return when the process is about to end.
+    pub fn hold(&self) {
+        while self.begun.load(Ordering::Acquire) {
+            thread::sleep(Duration::from_secs(3600));
         }
-        end(&text)
-    });
-    if waiting.is_err() {
-        end(&reason);
     }
-}
 
-/// An instance that works executes something. The host limits the time.
-fn is_executing() -> bool {
-    let working: Vec<_> = lock()
-        .iter()
-        .filter(|instance| !instance.broken)
-        .filter_map(|instance| instance.outstanding.upgrade())
-        .collect();
-    working.iter().any(|outstanding| !outstanding.at_most(0))
+    /// The instance of this name cannot go on; `None`: none can.
+    pub fn begin(self: &Arc<Self>, broken: Option<&str>, reason: String) {
+        let begun = self.begun.swap(true, Ordering::AcqRel);
+        let Some(broken) = broken else { end(&reason) };
+        for instance in self.lock().iter_mut().filter(|instance| instance.name == broken) {
+            instance.broken = true;
+        }
+        if begun {
+            return;
+        }
+        let (this, text) = (Arc::clone(self), reason.clone());
+        let waiting = thread::Builder::new().name("end".to_owned()).spawn(move || {
+            while this.is_executing() {
+                thread::sleep(INTERVAL);
+            }
+            end(&text)
+        });
+        if waiting.is_err() {
+            end(&reason);
+        }
+    }
+
+    /// An instance that works executes something. The host limits the time.
+    fn is_executing(&self) -> bool {
+        let working: Vec<_> = self
+            .lock()
+            .iter()
+            .filter(|instance| !instance.broken)
+            .filter_map(|instance| instance.outstanding.upgrade())
+            .collect();
+        working.iter().any(|outstanding| !outstanding.at_most(0))
+    }
 }
 
 fn end(reason: &str) -> ! {

@@ -1,7 +1,7 @@
 //! The thread of an instance: opens it, executes the batches from its work connection, closes it.
 
 use super::control::{Control, exit_on_violation, exit_without_device};
-use super::ending;
+use super::ending::ProcessEnd;
 use super::model::OpenModel;
 use super::regions::Regions;
 use super::requests::decode;
@@ -34,7 +34,10 @@ const SPIN: Duration = Duration::from_micros(200);
 
 /// All instances of the process.
 #[derive(Default)]
-pub struct Instances(Mutex<Vec<OpenInstance>>);
+pub struct Instances {
+    open: Mutex<Vec<OpenInstance>>,
+    pub end: Arc<ProcessEnd>,
+}
 
 struct OpenInstance {
     ordinal: u32,
@@ -71,6 +74,7 @@ impl Instances {
             model: Arc::clone(model),
             responses: Arc::clone(&responses),
             facts: facts.clone(),
+            end: Arc::clone(&self.end),
         };
         let control = Arc::clone(control);
         let thread =
@@ -111,7 +115,7 @@ impl Instances {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<OpenInstance>> {
-        self.0.lock()
+        self.open.lock()
     }
 }
 
@@ -120,6 +124,7 @@ struct Worker {
     model: Arc<OpenModel>,
     responses: Arc<ResponseSender>,
     facts: messages::InstanceFacts,
+    end: Arc<ProcessEnd>,
 }
 
 impl Worker {
@@ -139,7 +144,7 @@ impl Worker {
         };
         control.respond(number, Ok(ControlResponse::default()));
         let outstanding = Arc::new(OutstandingExecutions::default());
-        ending::add(&self.facts.name, &outstanding);
+        self.end.add(&self.facts.name, &outstanding);
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
         let mut regions = Regions::new(gpu.1.gpu().map(|streams| streams.device));
@@ -150,7 +155,7 @@ impl Worker {
         loop {
             // The host sends batches ahead. One that was not taken is executed by the next process if this one crashes.
             outstanding.wait_at_most(max_in_flight - 1, None);
-            let batch = match receiver.receive_after::<ExecuteBatch>(ending::hold) {
+            let batch = match receiver.receive_after::<ExecuteBatch>(|| self.end.hold()) {
                 Ok(Received::Message(batch)) => batch,
                 Ok(Received::TimedOut) => continue,
                 Ok(Received::Closed) => break,

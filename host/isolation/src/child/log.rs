@@ -4,17 +4,13 @@ use super::control::Control;
 use crate::facts::MAX_TEXT;
 use crate::messages::{LogRecord, control_message};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use trtserver_config::log;
 use trtserver_plugin_api::abi::types::level;
-use trtserver_plugin_host::set_log_level;
-
-/// Records above this level are dropped.
-static LEVEL: AtomicU32 = AtomicU32::new(level::INFO);
+use trtserver_plugin_host::host_api::{log_level_set, set_log_level};
 
 /// Forwards all events over `control` from here on.
 pub fn start(control: &Arc<Control>) {
@@ -23,9 +19,8 @@ pub fn start(control: &Arc<Control>) {
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(forward));
 }
 
-/// Sets a level of the plugin interface, also for the backend.
+/// Sets a level of the plugin interface, for the backend and for records of the child: those above it are dropped.
 pub fn set_level(level: u32) {
-    LEVEL.store(level, Ordering::Relaxed);
     set_log_level(level);
     // Callsites cache whether they are enabled.
     tracing::callsite::rebuild_interest_cache();
@@ -47,7 +42,7 @@ fn is_enabled(metadata: &Metadata<'_>) -> bool {
     let level = level_of(metadata);
     // Verbose records are limited to our own code.
     let ours = metadata.target().starts_with("trtserver");
-    level <= LEVEL.load(Ordering::Relaxed) && (ours || level <= level::INFO)
+    level <= log_level_set() && (ours || level <= level::INFO)
 }
 
 impl<S: Subscriber> Layer<S> for Forward {
@@ -60,7 +55,7 @@ impl<S: Subscriber> Layer<S> for Forward {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(match LEVEL.load(Ordering::Relaxed) {
+        Some(match log_level_set() {
             0 => LevelFilter::OFF,
             level::ERROR => LevelFilter::ERROR,
             level::WARNING => LevelFilter::WARN,

@@ -3,8 +3,9 @@
 use super::control::Control;
 use super::control_reader::{Job, JobKind};
 use super::instance::Instances;
+use super::log;
+use super::metrics::Forwarder;
 use super::model::{self, OpenModel};
-use super::{log, metrics};
 use crate::messages::{
     BackendInfo, ControlResponse, Devices, Handshake, InstanceFacts, ModelFacts, Patch, ProbeFacts,
 };
@@ -30,6 +31,8 @@ const STREAMS_INTERVAL: Duration = Duration::from_millis(1);
 pub struct MainThread {
     control: Arc<Control>,
     instances: Arc<Instances>,
+    /// Sends the last values of metrics.
+    forwarder: &'static Forwarder,
     handshake: Option<Handshake>,
     backend: Option<Arc<Backend>>,
     /// The host has asked to open a model.
@@ -43,11 +46,13 @@ impl MainThread {
     pub fn new(
         control: Arc<Control>,
         instances: Arc<Instances>,
+        forwarder: &'static Forwarder,
         low_priority: Option<LowPriority>,
     ) -> Self {
         Self {
             control,
             instances,
+            forwarder,
             handshake: None,
             backend: None,
             model_requested: false,
@@ -202,6 +207,6 @@ impl MainThread {
         while trtserver_device::open_streams() > 0 {
             std::thread::sleep(STREAMS_INTERVAL);
         }
-        metrics::flush();
+        self.forwarder.send();
     }
 }

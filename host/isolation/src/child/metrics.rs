@@ -6,9 +6,9 @@
 use super::control::Control;
 use crate::messages::{Metric, MetricValue, control_message};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
@@ -21,9 +21,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// A histogram sends its observations at the latest when it has so many.
 const MAX_OBSERVATIONS: usize = 4096;
 
-static FORWARDER: OnceLock<Forwarder> = OnceLock::new();
-
-struct Forwarder {
+/// Sends the series of the backend; lives as long as the process.
+pub struct Forwarder {
     control: Arc<Control>,
     wake: Sender<()>,
     state: Mutex<State>,
@@ -66,26 +65,16 @@ enum Changes {
 ///
 /// # Errors
 /// The thread cannot be started.
-pub fn start(control: &Arc<Control>) -> Result<()> {
+pub fn start(control: &Arc<Control>) -> Result<&'static Forwarder> {
     let (wake, woken) = channel();
-    let forwarder = FORWARDER.get_or_init(|| Forwarder {
-        control: Arc::clone(control),
-        wake,
-        state: Mutex::default(),
-    });
+    let (control, state) = (Arc::clone(control), Mutex::default());
+    let forwarder: &'static Forwarder = Box::leak(Box::new(Forwarder { control, wake, state }));
     std::thread::Builder::new()
         .name("metrics".into())
         .spawn(move || run(forwarder, &woken))
         .map_err(|e| Error::internal(format!("no thread could be started: {e}")))?;
     metric::set_observer(|new| forwarder.add(new));
-    Ok(())
-}
-
-/// Sends changed values now.
-pub fn flush() {
-    if let Some(forwarder) = FORWARDER.get() {
-        forwarder.send();
-    }
+    Ok(forwarder)
 }
 
 fn run(forwarder: &Forwarder, woken: &Receiver<()>) {
@@ -142,7 +131,8 @@ impl Forwarder {
         watcher
     }
 
-    fn send(&self) {
+    /// Sends changed values now.
+    pub fn send(&self) {
         for Watched { value, watcher, .. } in self.state.lock().watched.values() {
             // Unmarked before it is read: a later change marks it again.
             if watcher.marked.swap(false, Ordering::AcqRel) {

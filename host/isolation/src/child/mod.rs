@@ -65,10 +65,13 @@ pub fn run() -> ExitCode {
     let (sender, receiver) = split(socket);
     let control = Arc::new(Control::new(sender));
     log::start(&control);
-    if let Err(e) = metrics::start(&control) {
-        eprintln!("trtserver plugin-host: {e}");
-        return ExitCode::from(1);
-    }
+    let forwarder = match metrics::start(&control) {
+        Ok(forwarder) => forwarder,
+        Err(e) => {
+            eprintln!("trtserver plugin-host: {e}");
+            return ExitCode::from(1);
+        }
+    };
     let reports = Arc::clone(&control);
     reported_memory::set_observer(move |scope, report| {
         reports.send(control_message::Kind::Memory(MemoryReport {
@@ -79,9 +82,10 @@ pub fn run() -> ExitCode {
             bytes: report.bytes,
         }));
     });
-    set_isolated(ending::begin);
-    serve_nested(RemoteModels::new(&control));
     let instances = Arc::new(Instances::default());
+    let end = Arc::clone(&instances.end);
+    set_isolated(move |broken, reason| end.begin(broken, reason));
+    serve_nested(RemoteModels::new(&control));
     let (jobs, inbox) = channel();
     let host =
         ControlReader { receiver, jobs, control: control.clone(), instances: instances.clone() };
@@ -91,7 +95,7 @@ pub fn run() -> ExitCode {
         return ExitCode::from(1);
     }
     let low_priority = started_by_load.then(LowPriority::begin).flatten();
-    MainThread::new(control, instances, low_priority).run(&inbox)
+    MainThread::new(control, instances, forwarder, low_priority).run(&inbox)
 }
 
 /// Takes the control connection from standard input, and replaces that with `/dev/null`.

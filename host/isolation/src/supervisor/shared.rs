@@ -2,6 +2,7 @@
 
 use super::instance_session::InstanceSession;
 use super::unload;
+use crate::child_process::RunningProcesses;
 use crate::exit_reason::{ExitReason, KillReason};
 use crate::facts;
 use crate::messages;
@@ -20,6 +21,7 @@ use trtserver_plugin_host::isolation_limits::Limits;
 
 /// State of one isolated model that its supervisor, its instances and its unload deadline share.
 pub struct Shared {
+    pub running: Arc<RunningProcesses>,
     /// `model digits:1`.
     pub label: String,
     /// `model 'digits' version 1`.

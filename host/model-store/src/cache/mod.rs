@@ -25,7 +25,6 @@ pub use blobs::{Blob, ObjectKey};
 pub use dir::Cache;
 pub use partial::Partial;
 pub use tree::Tree;
-pub use usage::{register, usage};
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

@@ -8,7 +8,6 @@ mod opener;
 mod progress;
 mod runtime;
 
-pub use super::cache::usage as cache_usage;
 pub use check::check as check_store;
 pub use opener::ObjectStoreOpener;
 

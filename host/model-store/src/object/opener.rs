@@ -1,10 +1,10 @@
 //! Opens model repositories in object stores. Their threads and their cache exist only once one was opened.
 
-use super::super::cache::{self, Cache};
+use super::super::cache::Cache;
 use super::super::location::ObjectUrl;
-use super::super::{Store, StoreSettings};
+use super::super::{CacheReport, Store, StoreSettings};
 use super::{ObjectRepository, StoreRuntime};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use trtserver_base::error::{Error, Result};
 
 /// What the object stores of one server share.
@@ -27,13 +27,19 @@ impl<'a> ObjectStoreOpener<'a> {
         };
         Ok(Arc::new(ObjectRepository::open(url, self.settings, cache, runtime)?))
     }
+
+    /// The cache, if a repository was opened.
+    pub fn cache(&self) -> Option<Weak<dyn CacheReport>> {
+        let (cache, _) = self.shared.as_ref()?;
+        let cache: Weak<Cache> = Arc::downgrade(cache);
+        Some(cache)
+    }
 }
 
 fn open_shared(settings: &StoreSettings) -> Result<(Arc<Cache>, Arc<StoreRuntime>)> {
     let dir = settings.cache_dir().map_err(Error::invalid)?;
     tracing::info!("model cache: '{}'", dir.display());
     let cache = Cache::open(&dir, settings.cache_size).map_err(Error::invalid)?;
-    cache::register(&cache);
     let runtime = StoreRuntime::start()
         .map_err(|e| Error::internal(format!("cannot start the threads of object stores: {e}")))?;
     Ok((cache, Arc::new(runtime)))

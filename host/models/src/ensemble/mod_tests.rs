@@ -6,6 +6,7 @@ use crate::{LookupError, Model, ModelTable, OpenVersion, Version, VersionState};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use trtserver_base::stats::VersionStats;
+use trtserver_base::timer::Timer;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_request::Signature;
 use trtserver_request::class_labels::ClassLabels;
@@ -43,7 +44,7 @@ fn model(config: &str, states: &[TestVersion]) -> Arc<Model> {
             }
             Ready(number) => {
                 let version = &model.versions[number];
-                let queue = Queue::new(policy(), &signature, 1, false);
+                let queue = Queue::new(policy(), &signature, 1, false, Timer::leak());
                 let served = served_by(queue, &config, &signature, version, None);
                 model.set_ready(version, served);
             }

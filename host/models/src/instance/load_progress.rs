@@ -1,7 +1,7 @@
 //! How far the load of a model version is: progress lines in the log for loads that take long, and the times of its steps.
 
 use super::load_cancel::LoadCancel;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use trtserver_base::clock::now_ns;
@@ -12,10 +12,16 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// How often the reporting thread looks at the loads in progress.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Loads in progress.
-static LOADS: Mutex<Vec<Weak<LoadProgress>>> = Mutex::new(Vec::new());
-/// Whether the reporting thread runs. Changed under the lock of `LOADS`.
-static REPORTING: AtomicBool = AtomicBool::new(false);
+/// The loads in progress, and the thread that reports them.
+#[derive(Default)]
+pub struct LoadsInProgress(Mutex<LoadList>);
+
+#[derive(Default)]
+struct LoadList {
+    loads: Vec<Weak<LoadProgress>>,
+    /// The reporting thread runs.
+    reporting: bool,
+}
 
 /// The load of one version, from the first call of its backend on.
 pub struct LoadProgress {
@@ -49,10 +55,15 @@ impl LoadTimes {
     }
 }
 
-impl LoadProgress {
+impl LoadsInProgress {
     /// The load of `version` begins. It is in progress until the result is dropped.
-    pub fn begin(model: &str, version: i64, cancel: &Arc<LoadCancel>) -> Arc<Self> {
-        let progress = Arc::new(Self {
+    pub fn begin(
+        self: &Arc<Self>,
+        model: &str,
+        version: i64,
+        cancel: &Arc<LoadCancel>,
+    ) -> Arc<LoadProgress> {
+        let progress = Arc::new(LoadProgress {
             model: model.into(),
             version,
             start_ns: now_ns(),
@@ -62,17 +73,41 @@ impl LoadProgress {
             cancel: Arc::clone(cancel),
             lines: AtomicU64::new(0),
         });
-        let mut loads = LOADS.lock();
-        loads.retain(|load| load.strong_count() > 0);
-        loads.push(Arc::downgrade(&progress));
-        if !REPORTING.swap(true, Ordering::Relaxed) {
-            let started = std::thread::Builder::new().name("load-progress".into()).spawn(report);
-            REPORTING.store(started.is_ok(), Ordering::Relaxed);
+        let mut list = self.0.lock();
+        list.loads.retain(|load| load.strong_count() > 0);
+        list.loads.push(Arc::downgrade(&progress));
+        if !list.reporting {
+            let (named, this) = (std::thread::Builder::new(), Arc::clone(self));
+            let started = named.name("load-progress".into()).spawn(move || this.report());
+            list.reporting = started.is_ok();
         }
-        drop(loads);
+        drop(list);
         progress
     }
 
+    pub fn list(&self) -> Vec<Arc<LoadProgress>> {
+        self.0.lock().loads.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Logs the progress of loads until none is left.
+    fn report(&self) {
+        loop {
+            std::thread::sleep(LOOK);
+            let mut list = self.0.lock();
+            list.loads.retain(|load| load.strong_count() > 0);
+            if list.loads.is_empty() {
+                list.reporting = false;
+                return;
+            }
+            drop(list);
+            for line in self.list().iter().filter_map(|load| load.line()) {
+                tracing::info!("{line}");
+            }
+        }
+    }
+}
+
+impl LoadProgress {
     /// The version has `count` instances.
     pub fn expects(&self, count: usize) {
         self.instances.store(count, Ordering::Relaxed);
@@ -131,29 +166,6 @@ impl LoadProgress {
             elapsed.as_secs_f64(),
             self.stage()
         ))
-    }
-}
-
-/// The loads in progress.
-pub fn in_progress() -> Vec<Arc<LoadProgress>> {
-    LOADS.lock().iter().filter_map(Weak::upgrade).collect()
-}
-
-/// Logs the progress of loads until none is left.
-fn report() {
-    loop {
-        std::thread::sleep(LOOK);
-        let mut loads = LOADS.lock();
-        loads.retain(|load| load.strong_count() > 0);
-        if loads.is_empty() {
-            REPORTING.store(false, Ordering::Relaxed);
-            return;
-        }
-        let current: Vec<_> = loads.iter().filter_map(Weak::upgrade).collect();
-        drop(loads);
-        for line in current.iter().filter_map(|load| load.line()) {
-            tracing::info!("{line}");
-        }
     }
 }
 

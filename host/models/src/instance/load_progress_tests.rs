@@ -44,8 +44,9 @@ fn time_after_the_last_instance_opened_is_warm_up() {
 
 #[test]
 fn load_is_in_progress_until_it_is_dropped() {
-    let load = LoadProgress::begin("registered", 1, &Arc::default());
-    let is_listed = || in_progress().iter().any(|load| &*load.model == "registered");
+    let loads = Arc::new(LoadsInProgress::default());
+    let load = loads.begin("registered", 1, &Arc::default());
+    let is_listed = || loads.list().iter().any(|load| &*load.model == "registered");
     assert!(is_listed());
     drop(load);
     assert!(!is_listed());

@@ -59,6 +59,8 @@ pub struct Worker {
     pub decoupled: bool,
     /// How long a closing instance waits for outstanding requests.
     pub drain: Duration,
+    /// The last number of a batch of all instances, for traces.
+    pub batch_numbers: Arc<AtomicU64>,
     /// Dropped last, after the instance, its model and its streams, as the signal that all are closed.
     pub open: Arc<dyn Any + Send + Sync>,
 }
@@ -68,9 +70,6 @@ pub struct Worker {
 const AHEAD: usize = 15;
 /// What a fast execution takes at most.
 const FAST_NS: u64 = 100_000;
-
-/// Batch numbers, for traces; unique in the process.
-static NEXT_BATCH: AtomicU64 = AtomicU64::new(1);
 
 impl Worker {
     /// Starts the thread, which reports through `opened` once, whether it is ready to execute.
@@ -316,7 +315,7 @@ impl Worker {
         if self.decoupled {
             requests.iter().for_each(|request| self.time_responses(request, execution.start_ns));
         }
-        let id = NEXT_BATCH.fetch_add(1, Ordering::Relaxed);
+        let id = self.batch_numbers.fetch_add(1, Ordering::Relaxed) + 1;
         match instance {
             Instance::Local(here) => self.runner().execute(here, hold, id, requests, &execution),
             Instance::Isolated(remote) => remote.execute(id, requests, may_wait),

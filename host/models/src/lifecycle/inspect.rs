@@ -19,7 +19,7 @@ use trtserver_base::error::Result;
 use trtserver_model_config::model_id;
 use trtserver_model_config::{Part, Warning};
 use trtserver_model_store::{ModelDir, ModelSource, Repositories};
-use trtserver_plugin_host::model::live_models;
+use trtserver_plugin_host::Backends;
 use trtserver_request::Signature;
 
 /// A model while it is checked.
@@ -70,7 +70,7 @@ impl Loader {
             model.show_repository();
             all.models.insert(name, model.found);
         }
-        wait_until_closed(self.drain);
+        wait_until_closed(&self.backends, self.drain);
         Ok(all)
     }
 
@@ -301,9 +301,9 @@ fn signature(prepared: &PreparedModel) -> &Arc<Signature> {
 }
 
 /// Waits for the threads of opened instances: none may be inside a backend when the process exits.
-fn wait_until_closed(limit: Duration) {
+fn wait_until_closed(backends: &Backends, limit: Duration) {
     let start = Instant::now();
-    while live_models() > 0 && start.elapsed() < limit {
+    while backends.live_models() > 0 && start.elapsed() < limit {
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -58,15 +58,12 @@ mod usage;
 mod version;
 mod version_builder;
 
-pub use crate::instance::load_progress::{LoadProgress, LoadTimes, in_progress};
+pub use crate::instance::load_progress::{LoadProgress, LoadTimes, LoadsInProgress};
 pub use autocomplete::{decode, merge};
 pub use control::{IndexEntry, LoadError, ModelControl, check_model_name};
 pub use inspect::{CheckedModel, Finding, RepositoryFindings, Severity};
 pub use overrides::Overrides;
 pub use prepare::Loader;
 pub use startup::StartupReport;
-pub(super) use trtserver_model_store::fingerprint::Fingerprint;
-#[cfg(feature = "object-stores")]
-pub(super) use trtserver_model_store::fingerprint::Stamp;
 pub use usage::UsageGuard;
 pub use version::{Version, VersionState};

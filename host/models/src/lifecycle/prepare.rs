@@ -20,13 +20,15 @@ use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use trtserver_base::disk::listing;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::Owner;
-use trtserver_base::stats::VersionStats;
+use trtserver_base::stats::{LatencySettings, VersionStats};
 use trtserver_base::sync::Mutex;
+use trtserver_base::timer::Timer;
 use trtserver_model_config::WithOwnBackend;
 use trtserver_model_config::model_id;
 use trtserver_model_config::version_dirs::VersionDirs;
@@ -73,6 +75,12 @@ pub struct Loader {
     pub link_roots: Vec<PathBuf>,
     /// `--allow-uploaded-code`
     pub uploaded_code: bool,
+    /// Calls queues at their deadlines.
+    pub timer: &'static Timer,
+    /// What versions record beside the counters.
+    pub latency: LatencySettings,
+    /// The last number of a batch, for traces; unique in the process.
+    pub batch_numbers: Arc<AtomicU64>,
 }
 
 /// What a load of one model starts from.
@@ -262,7 +270,7 @@ impl Loader {
                 (builder.instances(), trtserver_model_config::histogram_buckets(&config));
             let stats = match before {
                 Some(before) => before.stats.continued(instances, buckets),
-                None => Arc::new(VersionStats::with_buckets(instances, buckets)),
+                None => Arc::new(VersionStats::with_buckets(instances, buckets, &self.latency)),
             };
             let version = Version::new(number, stats);
             by_number.insert(number, Arc::clone(&version));
@@ -289,7 +297,18 @@ impl Loader {
         let model = Model::prepared(id, config, by_number, ending, load_info);
         let parse = begin.elapsed().saturating_sub(fetched);
         let (retries, fetch) = (self.retries, request.fetch + fetched);
-        Ok(PreparedModel { builder, model, versions, kept, resized, retries, cancel, fetch, parse })
+        Ok(PreparedModel {
+            builder,
+            model,
+            versions,
+            kept,
+            resized,
+            retries,
+            cancel,
+            loads: Arc::clone(&models.loads),
+            fetch,
+            parse,
+        })
     }
 
     /// The backend whose library is in the model's directory, or in that of a version, the newest first, as Triton looks for it.
@@ -439,6 +458,8 @@ impl Loader {
             instance_limit: Arc::clone(&self.instance_limit),
             cancel,
             ending,
+            timer: self.timer,
+            batch_numbers: Arc::clone(&self.batch_numbers),
         })))
     }
 

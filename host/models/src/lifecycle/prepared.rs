@@ -6,7 +6,7 @@ use super::super::{Model, OpenVersion};
 use super::Version;
 use super::version_builder::VersionBuilder;
 use crate::instance::load_cancel::LoadCancel;
-use crate::instance::load_progress::{LoadProgress, LoadTimes};
+use crate::instance::load_progress::{LoadProgress, LoadTimes, LoadsInProgress};
 use crate::instance::priority::Priority;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub struct PreparedModel {
     /// How often the opening of a version is tried again.
     pub retries: u64,
     pub cancel: Arc<LoadCancel>,
+    pub loads: Arc<LoadsInProgress>,
     /// How long the files were fetched, and how long everything else before the opening took.
     pub fetch: Duration,
     pub parse: Duration,
@@ -124,7 +125,7 @@ impl PreparedModel {
         let (Builder::Backend(builder), Some(open)) = (&self.builder, version.served()) else {
             return Err(Error::internal(format!("model '{name}' version {number} is not open")));
         };
-        let progress = LoadProgress::begin(name, number, &self.cancel);
+        let progress = self.loads.begin(name, number, &self.cancel);
         let resized = builder.resize(version, &open, &progress);
         match &resized {
             Ok(resized) => tracing::info!(
@@ -143,7 +144,7 @@ impl PreparedModel {
         tracing::info!("{action}: {name}:{number}");
         let mut tries = 0..=self.retries;
         loop {
-            let progress = LoadProgress::begin(name, number, &self.cancel);
+            let progress = self.loads.begin(name, number, &self.cancel);
             let opened = self.builder.open(version, dir_name, &progress);
             tries.next();
             match &opened {

@@ -14,12 +14,14 @@ use crate::instance::load_progress::LoadProgress;
 use crate::instance::warmup::WarmupSample;
 use crate::instance::worker::Worker;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::Owner;
 use trtserver_base::stats::VersionStats;
 use trtserver_base::sync::Mutex;
+use trtserver_base::timer::Timer;
 use trtserver_model_config::Machine;
 use trtserver_model_files::FilePlaces;
 use trtserver_model_store::ModelDir;
@@ -56,6 +58,8 @@ pub struct VersionBuilder {
     pub instance_limit: Arc<InstanceLimit>,
     pub cancel: Arc<LoadCancel>,
     pub ending: Arc<EndingVersions>,
+    pub timer: &'static Timer,
+    pub batch_numbers: Arc<AtomicU64>,
 }
 
 impl VersionBuilder {
@@ -131,7 +135,8 @@ impl VersionBuilder {
         };
         let has_gpu = plans.iter().any(|plan| plan.kind == Kind::Gpu);
         let in_order = self.scheduling.in_order;
-        let queue = Queue::new(self.scheduling.policy(count), &signature, count, in_order);
+        let queue =
+            Queue::new(self.scheduling.policy(count), &signature, count, in_order, self.timer);
         let weak = |open: &OpenFile| (open.file.clone(), Arc::downgrade(&open.model));
         let models_of_files = models.iter().map(weak).collect();
         let opened = Opened { models: models_of_files, dir: Arc::downgrade(&self.dir) };
@@ -246,6 +251,7 @@ impl VersionBuilder {
                 one_at_a_time: self.scheduling.one_at_a_time(),
                 decoupled,
                 drain: self.drain,
+                batch_numbers: Arc::clone(&self.batch_numbers),
                 // A backend may read the model's files at any time.
                 open: Arc::new((Arc::clone(usage), reserved, Arc::clone(dir), alive)),
             };

@@ -7,6 +7,7 @@
 use super::slot::Handle;
 use crate::crash_report;
 use crate::crash_report::Subject;
+use crate::host_state::HOST;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Weak};
@@ -15,7 +16,10 @@ use trtserver_plugin_api::abi::types::{InstanceHandle, Responder};
 use trtserver_request::CancelObserver;
 
 /// Starts the notifying threads, so that the cancelling thread does not wait for a thread start. `None` if that failed.
-static STARTER: LazyLock<Option<Sender<Arc<CancelNotifier>>>> = LazyLock::new(|| {
+pub type ThreadStarter = LazyLock<Option<Sender<Arc<CancelNotifier>>>>;
+
+/// Starts the starter's own thread.
+pub fn start_starter() -> Option<Sender<Arc<CancelNotifier>>> {
     let (sender, receiver) = channel::<Arc<CancelNotifier>>();
     let starts = move || {
         for notifier in receiver {
@@ -33,7 +37,7 @@ static STARTER: LazyLock<Option<Sender<Arc<CancelNotifier>>>> = LazyLock::new(||
         );
     }
     started.ok().map(|_| sender)
-});
+}
 
 /// The backend's `cancel` entry.
 type Cancel = unsafe extern "C" fn(*mut InstanceHandle, *mut Responder);
@@ -68,7 +72,7 @@ unsafe impl Sync for CancelNotifier {}
 impl CancelNotifier {
     /// For an instance that is open until [`CancelNotifier::close`] has returned.
     pub fn new(cancel: Cancel, instance: *mut InstanceHandle, subject: &Arc<Subject>) -> Arc<Self> {
-        LazyLock::force(&STARTER);
+        LazyLock::force(&HOST.cancel_starter);
         Arc::new_cyclic(|me| Self {
             cancel,
             instance,
@@ -135,7 +139,7 @@ impl CancelObserver for CancelNotifier {
             return;
         }
         drop(state);
-        let starter = STARTER.as_ref();
+        let starter = HOST.cancel_starter.as_ref();
         if starter.is_none_or(|starter| starter.send(me).is_err()) {
             // Without a thread the backend has only the cancel flag of the request to poll.
             self.stop(self.lock());

@@ -11,6 +11,7 @@ use super::scatter::{Scatter, ScatteredOutputs};
 use super::slot::{Deferred, FrameShare, Handle, Released, Slot};
 use super::timing;
 use super::views::ViewOptions;
+use crate::host_state::HOST;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -46,12 +47,10 @@ unsafe impl Send for Frame {}
 unsafe impl Sync for Frame {}
 
 /// An unused frame.
-struct Idle(NonNull<Frame>);
+pub struct Idle(NonNull<Frame>);
 
 // SAFETY: frames are `Send`.
 unsafe impl Send for Idle {}
-
-static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
 
 impl Frame {
     fn new() -> Self {
@@ -160,7 +159,7 @@ impl Frame {
             frame.clear();
             // It may be unused for long.
             *frame.gathered.get_mut() = GatheredInputs::default();
-            IDLE.lock().push(Idle(this));
+            HOST.frames.lock().push(Idle(this));
         }
     }
 
@@ -262,7 +261,7 @@ unsafe impl Send for FrameHold {}
 
 impl FrameHold {
     pub fn new() -> Self {
-        let idle = IDLE.lock().pop();
+        let idle = HOST.frames.lock().pop();
         let Idle(frame) =
             idle.unwrap_or_else(|| Idle(NonNull::from(Box::leak(Box::new(Frame::new())))));
         // SAFETY: the frame is unused or new.

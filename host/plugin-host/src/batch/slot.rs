@@ -7,6 +7,7 @@
 
 use super::gpu::GpuInstance;
 use super::outputs::ResponseBuilder;
+use crate::host_state::HOST;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
@@ -102,15 +103,22 @@ pub struct Released {
     pub share: FrameShare,
 }
 
-/// Unused slots.
-static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
-/// All slots.
-static ALL: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+/// The slots of this process.
+pub struct Slots {
+    unused: Mutex<Vec<&'static Slot>>,
+    all: Mutex<Vec<&'static Slot>>,
+}
+
+impl Slots {
+    pub const fn new() -> Self {
+        Self { unused: Mutex::new(Vec::new()), all: Mutex::new(Vec::new()) }
+    }
+}
 
 /// Calls `visit` with each request that a backend of this process has and has not released.
 pub fn visit_executing(mut visit: impl FnMut(&InferRequest)) {
     // Without the lock of the list, which instances take for their first batches.
-    let slots = ALL.lock().clone();
+    let slots = HOST.slots.all.lock().clone();
     for slot in slots {
         if let Some(released) = &slot.lock().request {
             visit(&released.request);
@@ -121,10 +129,10 @@ pub fn visit_executing(mut visit: impl FnMut(&InferRequest)) {
 impl Slot {
     /// Takes an unused slot or creates one.
     pub fn obtain() -> &'static Slot {
-        let idle = IDLE.lock().pop();
+        let idle = HOST.slots.unused.lock().pop();
         idle.unwrap_or_else(|| {
             let slot: &'static Self = Box::leak(Box::new(Slot { state: Mutex::default() }));
-            ALL.lock().push(slot);
+            HOST.slots.all.lock().push(slot);
             slot
         })
     }
@@ -217,7 +225,7 @@ impl Slot {
 
     /// Adds the slot to the unused ones.
     fn recycle(&'static self) {
-        IDLE.lock().push(self);
+        HOST.slots.unused.lock().push(self);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

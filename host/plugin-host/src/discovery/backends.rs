@@ -24,7 +24,7 @@ use crate::plugin_file::{Adapted, Identity, PluginFile};
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Code, Error, Result};
@@ -54,6 +54,8 @@ pub struct Backends {
     /// Number of the latest scan: one attempt to open a failing version is made for each.
     scan: AtomicU64,
     inventory: ArcSwap<Inventory>,
+    /// Open models of all backends.
+    live_models: Arc<AtomicUsize>,
 }
 
 /// An installed version of a backend, for listings.
@@ -100,6 +102,7 @@ impl Backends {
             scan_lock: Mutex::new(()),
             scan: AtomicU64::new(0),
             inventory: ArcSwap::default(),
+            live_models: Arc::default(),
         };
         let listing = directories::scan(dirs, &backends.adapters.dirs);
         if let Some((_, e)) = listing.unreadable.first() {
@@ -116,6 +119,11 @@ impl Backends {
         }
         backends.inventory.store(Arc::new(inventory));
         Ok(backends)
+    }
+
+    /// Model versions that are open, or being closed.
+    pub fn live_models(&self) -> usize {
+        self.live_models.load(Ordering::Acquire)
     }
 
     /// Scans the directories for changes. The backends of a directory that cannot be read stay, and a new file that
@@ -252,6 +260,7 @@ impl Backends {
             probe,
             sibling,
             &self.child_processes,
+            &self.live_models,
         )?;
         if self.trtis_rules && backend.facts.flags & backend_flags::V1_BATCH_SIZE != 0 {
             let set = backend.settings.entry(BATCH_SIZE_SETTING.to_owned());

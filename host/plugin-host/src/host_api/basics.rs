@@ -2,8 +2,9 @@
 
 use super::guard::{guard, guard_value};
 use crate::host_api::scope::{Patch, Scope};
+use crate::host_state::HOST;
 use crate::text::{EMPTY, PluginError, read, view};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use trtserver_base::clock;
 use trtserver_base::error::Error as HostError;
 use trtserver_plugin_api::abi::types::{self, Error, Str, code, level};
@@ -13,17 +14,14 @@ pub(super) const VERSION: Str = {
     Str { p: TEXT.as_ptr(), n: (TEXT.len() - 1) as u64 }
 };
 
-/// Log level of backends, which load it without a call.
-static LEVEL: AtomicU32 = AtomicU32::new(level::INFO);
-
 /// Sets the log level of backends in this process.
 pub fn set_log_level(level: u32) {
-    LEVEL.store(level, Ordering::Relaxed);
+    HOST.log_level.store(level, Ordering::Relaxed);
 }
 
 /// The log level of backends.
 pub fn log_level_set() -> u32 {
-    LEVEL.load(Ordering::Relaxed)
+    HOST.log_level.load(Ordering::Relaxed)
 }
 
 pub(super) unsafe extern "C" fn error_new(code: u32, flags: u32, text: Str) -> *mut Error {
@@ -49,7 +47,7 @@ pub(super) unsafe extern "C" fn error_free(error: *mut Error) {
 }
 
 pub(super) unsafe extern "C" fn log_level(_scope: *const types::Scope) -> *const u32 {
-    LEVEL.as_ptr()
+    HOST.log_level.as_ptr()
 }
 
 pub(super) unsafe extern "C" fn log(

@@ -5,11 +5,11 @@ use super::devices::{any_device, take_event};
 use super::guard::{guard, guard_value, put};
 use super::reported_memory::name_of;
 use super::scope::{self, BackendMemory, Scope};
+use crate::host_state::HOST;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error as HostError, Result};
-use trtserver_base::sync::Mutex;
-use trtserver_device::{Event, Stream};
+use trtserver_device::Stream;
 use trtserver_plugin_api::abi::extensions::MemoryExtension;
 use trtserver_plugin_api::abi::types::{self, Buf, Error, Memory, memory_type};
 use trtserver_request::buffer::{ALIGN, AlignedBuf};
@@ -24,12 +24,11 @@ pub(super) static TABLE: MemoryExtension = MemoryExtension {
 /// Alignment of device memory.
 const GPU_ALIGN: u64 = 256;
 
-/// Freed memory that a device may still use; looked through by later calls.
-static FREED: Mutex<Vec<(Box<Event>, BackendMemory)>> = Mutex::new(Vec::new());
-
 /// Frees what no device uses any more.
 fn prune_freed() {
-    let unused: Vec<_> = FREED
+    let unused: Vec<_> = HOST
+        .memory
+        .freed
         .lock()
         .extract_if(.., |(after, _)| !matches!(after.is_reached(), Ok(false)))
         .collect();
@@ -121,7 +120,7 @@ unsafe extern "C" fn memory_free(memory_handle: u64, after: *mut types::Event) {
         let after = unsafe { take_event(after) };
         prune_freed();
         match (scope::take(memory_handle), after) {
-            (Some(block), Some(after)) => FREED.lock().push((after, block)),
+            (Some(block), Some(after)) => HOST.memory.freed.lock().push((after, block)),
             (Some(block), None) => drop(block),
             (None, _) => tracing::warn!(
                 "a backend freed the memory handle {memory_handle}, which is not allocated"

@@ -4,6 +4,7 @@
 //! Not a `prometheus::Registry`: that keeps the label names of a family for the life of the process, so that a backend
 //! could not change them in an update.
 
+use crate::host_state::HOST;
 use prometheus::core::Collector;
 use prometheus::proto::{LabelPair, MetricFamily};
 use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, Opts};
@@ -13,8 +14,19 @@ use std::sync::{Arc, OnceLock, Weak};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
 
-/// All families that backends created, by name.
-static FAMILIES: Mutex<BTreeMap<String, Family>> = Mutex::new(BTreeMap::new());
+/// The metrics of backends.
+pub struct MetricFamilies {
+    /// All families that backends created, by name.
+    families: Mutex<BTreeMap<String, Family>>,
+    /// Forwards all series to the host, in the process of an isolated model.
+    observer: OnceLock<Observer>,
+}
+
+impl MetricFamilies {
+    pub const fn new() -> Self {
+        Self { families: Mutex::new(BTreeMap::new()), observer: OnceLock::new() }
+    }
+}
 
 #[derive(Clone)]
 enum Vector {
@@ -42,7 +54,8 @@ struct Family {
 
 /// All families with their series, sorted by name and label values.
 pub fn gather() -> Vec<MetricFamily> {
-    let vectors: Vec<Vector> = FAMILIES.lock().values().map(|f| f.vector.clone()).collect();
+    let vectors: Vec<Vector> =
+        HOST.metrics.families.lock().values().map(|f| f.vector.clone()).collect();
     let mut families: Vec<MetricFamily> = vectors.iter().flat_map(Vector::collect).collect();
     for family in &mut families {
         fn values(m: &prometheus::proto::Metric) -> impl Iterator<Item = &str> {
@@ -55,7 +68,7 @@ pub fn gather() -> Vec<MetricFamily> {
 
 /// The values of the family `name`, with the value that `label` has in their series.
 pub fn by_label(name: &str, label: &str) -> Vec<(String, f64)> {
-    let vector = FAMILIES.lock().get(name).map(|family| family.vector.clone());
+    let vector = HOST.metrics.families.lock().get(name).map(|family| family.vector.clone());
     let families = vector.map(|vector| vector.collect()).unwrap_or_default();
     let labelled = |metric: &prometheus::proto::Metric| {
         let pair = metric.get_label().iter().find(|pair| pair.name() == label)?;
@@ -107,15 +120,12 @@ pub struct NewSeries<'a> {
 
 type Observer = Box<dyn Fn(NewSeries<'_>) -> Arc<dyn SeriesWatcher> + Send + Sync>;
 
-/// Forwards all series to the host, in the process of an isolated model.
-static OBSERVER: OnceLock<Observer> = OnceLock::new();
-
 /// Calls `observer` for every series created from now on; the watcher that it returns is notified
 /// of the changes of the series. A process has one observer: later calls are ignored.
 pub fn set_observer(
     observer: impl Fn(NewSeries<'_>) -> Arc<dyn SeriesWatcher> + Send + Sync + 'static,
 ) {
-    let _ = OBSERVER.set(Box::new(observer));
+    let _ = HOST.metrics.observer.set(Box::new(observer));
 }
 
 /// Identifies a series: name of its family and values of its labels.
@@ -148,7 +158,7 @@ impl CustomMetrics {
         help: &str,
         labels: &[(String, String)],
     ) -> Result<Arc<Metric>> {
-        let mut families = FAMILIES.lock();
+        let mut families = HOST.metrics.families.lock();
         let vector = match families.get(name) {
             Some(family) => family.vector(kind, name, labels)?,
             None => Vector::new(kind, name, help, labels)?,
@@ -169,7 +179,7 @@ impl CustomMetrics {
         drop(families);
         let observe =
             |observer: &Observer| observer(NewSeries { kind, name, help, labels, series: &series });
-        let watcher = OBSERVER.get().map(observe);
+        let watcher = HOST.metrics.observer.get().map(observe);
         let scope = Arc::downgrade(&self.metrics);
         let metric = Arc::new(Metric { scope, key: key.clone(), series, watcher });
         metrics.insert(key, HeldMetric { metric: Arc::clone(&metric), handles: 1 });
@@ -282,7 +292,7 @@ impl Vector {
 
 impl Drop for CustomMetrics {
     fn drop(&mut self) {
-        let mut families = FAMILIES.lock();
+        let mut families = HOST.metrics.families.lock();
         for (key, _) in self.metrics.lock().drain() {
             release(&mut families, &key);
         }
@@ -319,7 +329,7 @@ impl Metric {
         let Some(scope) = self.scope.upgrade() else { return };
         // It keeps this metric until the end.
         let (removed, gone) = {
-            let mut families = FAMILIES.lock();
+            let mut families = HOST.metrics.families.lock();
             let mut metrics = scope.lock();
             let Some(held) = metrics.get_mut(&self.key) else { return };
             held.handles -= 1;

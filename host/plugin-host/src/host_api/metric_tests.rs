@@ -72,7 +72,7 @@ fn family_is_removed_with_its_last_series() {
     drop(first);
     assert!(create(&CustomMetrics::default(), false, "in", "a").is_err());
     drop(second);
-    assert!(!FAMILIES.lock().contains_key(name));
+    assert!(!HOST.metrics.families.lock().contains_key(name));
     let other = CustomMetrics::default();
     create(&other, false, "in", "a").unwrap();
     assert_eq!(series_count(name), 1);

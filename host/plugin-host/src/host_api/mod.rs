@@ -9,7 +9,7 @@ mod inference;
 mod memory;
 pub mod metric;
 mod outputs;
-mod process;
+pub(crate) mod process;
 pub mod reported_memory;
 mod responses;
 pub mod scope;

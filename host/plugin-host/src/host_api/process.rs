@@ -2,24 +2,22 @@
 
 use super::guard::guard;
 use super::scope::Scope;
+use crate::host_state::HOST;
 use crate::text::read;
-use std::sync::OnceLock;
 use trtserver_base::error::Error as HostError;
 use trtserver_plugin_api::abi::extensions::ProcessExtension;
 use trtserver_plugin_api::abi::types::{self, Error, Str};
 
 /// Ends the child process: the name of the instance that cannot go on (`None`: none can), and the reason.
-pub type EndProcess = fn(Option<&str>, String);
-
-static END_PROCESS: OnceLock<EndProcess> = OnceLock::new();
+pub type EndProcess = Box<dyn Fn(Option<&str>, String) + Send + Sync>;
 
 /// Marks this process as one that runs a single model. Called before the first library is opened.
-pub fn set_isolated(end_process: EndProcess) {
-    let _ = END_PROCESS.set(end_process);
+pub fn set_isolated(end_process: impl Fn(Option<&str>, String) + Send + Sync + 'static) {
+    let _ = HOST.end_process.set(Box::new(end_process));
 }
 
 pub(super) fn is_isolated() -> bool {
-    END_PROCESS.get().is_some()
+    HOST.end_process.get().is_some()
 }
 
 pub(super) static TABLE: ProcessExtension =
@@ -27,7 +25,7 @@ pub(super) static TABLE: ProcessExtension =
 
 unsafe extern "C" fn restart(instance: *mut types::Scope, reason: Str) -> *mut Error {
     guard(|| {
-        let Some(end_process) = END_PROCESS.get() else {
+        let Some(end_process) = HOST.end_process.get() else {
             return Err(HostError::unsupported(
                 "the server's own process is not restarted for a backend",
             ));

@@ -1,6 +1,7 @@
 //! Memory that backends hold beside memory of the host, as they report it with `memory_report`: by scope, memory type and
 //! device. Read by the accounting of memory.
 
+use crate::host_state::HOST;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use trtserver_base::sync::Mutex;
@@ -23,26 +24,34 @@ pub struct ReportedMemory {
     pub bytes: u64,
 }
 
-/// Reports by the id of their scope, memory type and device id.
-static REPORTS: Mutex<BTreeMap<(u64, u32, i32), ReportedMemory>> = Mutex::new(BTreeMap::new());
+/// The reports of backends.
+pub struct MemoryReports {
+    /// By the id of their scope, memory type and device id.
+    reports: Mutex<BTreeMap<(u64, u32, i32), ReportedMemory>>,
+    observer: OnceLock<Observer>,
+}
+
+impl MemoryReports {
+    pub const fn new() -> Self {
+        Self { reports: Mutex::new(BTreeMap::new()), observer: OnceLock::new() }
+    }
+}
 
 /// All reports that are not 0.
 pub fn reported_memory() -> Vec<ReportedMemory> {
-    REPORTS.lock().values().cloned().collect()
+    HOST.reports.reports.lock().values().cloned().collect()
 }
 
 /// Called with the id of the scope and the report, when it has changed.
 type Observer = Box<dyn Fn(u64, &ReportedMemory) + Send + Sync>;
 
-static OBSERVER: OnceLock<Observer> = OnceLock::new();
-
 /// Has all reports of this process passed on to `observer`. Set once.
 pub fn set_observer(observer: impl Fn(u64, &ReportedMemory) + Send + Sync + 'static) {
-    let _ = OBSERVER.set(Box::new(observer));
+    let _ = HOST.reports.observer.set(Box::new(observer));
 }
 
 fn observe(id: u64, report: &ReportedMemory) {
-    if let Some(observer) = OBSERVER.get() {
+    if let Some(observer) = HOST.reports.observer.get() {
         observer(id, report);
     }
 }
@@ -51,7 +60,7 @@ fn observe(id: u64, report: &ReportedMemory) {
 pub fn report(id: u64, reporter: &Reporter, memory: Memory, bytes: u64) {
     let key = (id, memory.memory_type, memory.device_id);
     let report = ReportedMemory { reporter: reporter.clone(), memory, bytes };
-    let mut reports = REPORTS.lock();
+    let mut reports = HOST.reports.reports.lock();
     let before = match bytes {
         0 => reports.remove(&key),
         _ => reports.insert(key, report.clone()),
@@ -64,7 +73,7 @@ pub fn report(id: u64, reporter: &Reporter, memory: Memory, bytes: u64) {
 
 /// Removes the reports of scope `id`, which is closed, and returns them.
 pub fn remove(id: u64) -> Vec<ReportedMemory> {
-    let mut reports = REPORTS.lock();
+    let mut reports = HOST.reports.reports.lock();
     let keys: Vec<_> =
         reports.range((id, 0, i32::MIN)..=(id, u32::MAX, i32::MAX)).map(|(key, _)| *key).collect();
     let removed: Vec<_> = keys.iter().filter_map(|key| reports.remove(key)).collect();

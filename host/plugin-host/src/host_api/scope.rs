@@ -3,15 +3,16 @@
 
 use super::metric::CustomMetrics;
 use super::reported_memory::{self, Reporter};
+use crate::host_state::HOST;
 use crate::nested::Delivery;
 use prost::Message;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::ledger::{Holder, MemoryTag, Owner};
 use trtserver_base::sync::Mutex;
-use trtserver_device::{DeviceMemory, PinnedMemory};
+use trtserver_device::{DeviceMemory, Event, PinnedMemory};
 use trtserver_plugin_api::abi::host::patch_format;
 use trtserver_plugin_api::abi::types::{self, Memory};
 use trtserver_proto::v2::ModelConfig;
@@ -66,13 +67,23 @@ pub enum BackendMemory {
     Gpu(DeviceMemory),
 }
 
-/// Memory of backends by memory handle, with the id of the owning scope.
-static MEMORY: LazyLock<Mutex<HashMap<u64, (u64, BackendMemory)>>> = LazyLock::new(Mutex::default);
-static NEXT: AtomicU64 = AtomicU64::new(1);
+/// The memory of backends.
+pub struct BackendMemories {
+    /// By memory handle, with the id of the owning scope.
+    kept: Mutex<BTreeMap<u64, (u64, BackendMemory)>>,
+    /// Freed memory that a device may still use; looked through by later calls.
+    pub freed: Mutex<Vec<(Box<Event>, BackendMemory)>>,
+}
+
+impl BackendMemories {
+    pub const fn new() -> Self {
+        Self { kept: Mutex::new(BTreeMap::new()), freed: Mutex::new(Vec::new()) }
+    }
+}
 
 /// An id that no scope has.
 pub fn unique_id() -> u64 {
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    HOST.next_id.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Scope {
@@ -106,7 +117,7 @@ impl Scope {
         Arc::new(Self {
             owner: model.as_ref().map_or(Owner::SERVER, of_model),
             reporter: Reporter { label: label.into(), model },
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: HOST.next_id.fetch_add(1, Ordering::Relaxed),
             patch: Mutex::new(None),
             metrics: CustomMetrics::default(),
             nested: Delivery::default(),
@@ -145,7 +156,7 @@ impl Scope {
 
     /// Keeps memory until [`take`] or the end of the scope. Returns its memory handle.
     pub fn keep(&self, block: BackendMemory) -> u64 {
-        let memory_handle = NEXT.fetch_add(1, Ordering::Relaxed);
+        let memory_handle = HOST.next_id.fetch_add(1, Ordering::Relaxed);
         memory().insert(memory_handle, (self.id, block));
         memory_handle
     }
@@ -159,7 +170,7 @@ pub fn take(memory_handle: u64) -> Option<BackendMemory> {
 impl Drop for Scope {
     fn drop(&mut self) {
         // Freed without the lock: freeing GPU memory calls the driver.
-        let freed: Vec<_> = memory().extract_if(|_, (owner, _)| *owner == self.id).collect();
+        let freed: Vec<_> = memory().extract_if(.., |_, (owner, _)| *owner == self.id).collect();
         drop(freed);
         for left in reported_memory::remove(self.id) {
             let (label, memory) = (self.label(), reported_memory::name_of(left.memory));
@@ -168,6 +179,6 @@ impl Drop for Scope {
     }
 }
 
-fn memory() -> trtserver_base::sync::MutexGuard<'static, HashMap<u64, (u64, BackendMemory)>> {
-    MEMORY.lock()
+fn memory() -> trtserver_base::sync::MutexGuard<'static, BTreeMap<u64, (u64, BackendMemory)>> {
+    HOST.memory.kept.lock()
 }

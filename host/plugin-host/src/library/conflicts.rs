@@ -1,13 +1,10 @@
 //! Refuses a library that would share variables or needed libraries with one that is loaded: two versions of a backend,
 //! each with its own `libdep.so`, or with static variables of C++ templates, would silently use parts of each other.
 
+use super::LIBRARIES;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use trtserver_base::sync::Mutex;
 use trtserver_library_file::{Conflict, Linked};
-
-/// The opened libraries with their private dependencies, without self-contained ones.
-static OPENED: Mutex<Vec<Linked>> = Mutex::new(Vec::new());
 
 /// Reads a library and its private dependencies before it is opened.
 ///
@@ -19,7 +16,7 @@ pub fn check(path: &Path) -> Result<Linked, String> {
     if linked.is_self_contained() {
         return Ok(linked);
     }
-    let conflict = OPENED.lock().iter().find_map(|opened| linked.conflict(opened));
+    let conflict = LIBRARIES.linked.lock().iter().find_map(|opened| linked.conflict(opened));
     match conflict.or_else(|| mapped().iter().find_map(|path| linked.conflict_with_mapped(path))) {
         Some(conflict) => Err(text(&conflict)),
         None => Ok(linked),
@@ -36,7 +33,7 @@ pub fn text(conflict: &Conflict) -> String {
 /// Records a library that was opened.
 pub fn opened(linked: Linked) {
     if !linked.is_self_contained() {
-        OPENED.lock().push(linked);
+        LIBRARIES.linked.lock().push(linked);
     }
 }
 

@@ -21,7 +21,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
-use trtserver_library_file::{Fault, Stamp};
+use trtserver_library_file::{Fault, Linked, Stamp};
 use trtserver_plugin_api::abi::backend::{BackendMain, BackendModuleRef, BackendTable};
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, BACKEND_MAIN};
@@ -41,8 +41,16 @@ struct Loaded {
     table: Option<&'static BackendTable>,
 }
 
-/// Every library ever opened. Locked during loads only; initialisers of a library run under the lock.
-static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
+/// Process-wide, as the loader's list of libraries is: none is ever closed.
+static LIBRARIES: OpenLibraries =
+    OpenLibraries { loaded: Mutex::new(Vec::new()), linked: Mutex::new(Vec::new()) };
+
+struct OpenLibraries {
+    /// Every library ever opened. Locked during loads only; initialisers of a library run under the lock.
+    loaded: Mutex<Vec<Loaded>>,
+    /// With their private dependencies, without self-contained ones.
+    linked: Mutex<Vec<Linked>>,
+}
 
 /// Opens the library with the host's table, once per file. `stamp` is from an earlier check; the file must not have
 /// changed since.
@@ -82,7 +90,7 @@ fn load(
 ) -> Result<&'static BackendTable, Refusal> {
     let at_load = Refusal::at(Stage::Load);
     let fail = |why: &str| Err(at_load(why.to_owned()));
-    let mut loaded = LOADED.lock();
+    let mut loaded = LIBRARIES.loaded.lock();
     // The library of a file that was removed since is still loaded.
     if let Some(known) = loaded.iter().find(|l| expected == Some(&l.stamp))
         && let Some(table) = known.table

@@ -8,9 +8,10 @@ mod version;
 pub use delivery::{Deliver, Delivery};
 pub use version::ReachedVersion;
 
+use crate::host_state::HOST;
 use bytes::Bytes;
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_request::dtype::DType;
 use trtserver_request::{Parameter, Sequence, Shape, Sink, TensorData};
@@ -90,16 +91,14 @@ pub trait ServerModels: Send + Sync {
     fn unload(&self, model: &str, dependents: bool) -> Result<()>;
 }
 
-static SERVER: OnceLock<Box<dyn ServerModels>> = OnceLock::new();
-
 /// Offers the models of the server to backends. A process has one server: later calls are ignored.
 pub fn serve_nested(models: impl ServerModels + 'static) {
-    let _ = SERVER.set(Box::new(models));
+    let _ = HOST.server.set(Box::new(models));
 }
 
 /// # Errors
 /// This process serves no models: it is a tool.
 pub fn server() -> Result<&'static dyn ServerModels> {
     let none = || Error::unavailable("no models are served by this process");
-    SERVER.get().map(|server| &**server).ok_or_else(none)
+    HOST.server.get().map(|server| &**server).ok_or_else(none)
 }

@@ -1,7 +1,8 @@
 //! Limit of the responses of a nested request to a decoupled model that its handler has not received: the model waits above it.
 
+use crate::host_state::HOST;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::{Condvar, Mutex};
@@ -17,8 +18,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a waiting backend looks for a cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Numbers of nested streams; those of clients count up from 1.
-static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+/// Begins the numbers of nested streams; those of clients count up from 1.
+const FIRST: u64 = 1 << 63;
 
 pub struct NestedStream {
     number: u64,
@@ -29,7 +30,7 @@ pub struct NestedStream {
 impl NestedStream {
     pub fn new() -> Arc<Self> {
         let unread = Mutex::new(Backlog { bytes: 0, responses: 0, limit: LIMIT });
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = FIRST | HOST.next_id.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { number, unread, received: Condvar::new() })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::region::OpenError;
 use crate::memory::{Location, MemoryOwner, PlacedMemory};
-use crate::shared_region::{RegionObservers, RegionSource, SharedRegion, next_number};
+use crate::shared_region::{RegionObservers, RegionSource, SharedRegion};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_device::{Device, IpcMemory};
@@ -39,8 +39,14 @@ impl CudaRegion {
         let object = memory.len() as u64;
         let inside = usize::try_from(len).ok().filter(|_| len > 0 && len <= object);
         let len = inside.ok_or(OpenError::Range { object })?;
-        let (number, observers) = (next_number(), RegionObservers::default());
+        let (number, observers) = (0, RegionObservers::default());
         Ok(Self { name: name.into(), device, len, memory, handle, number, observers })
+    }
+
+    /// The region under its number in a registry.
+    pub(super) fn with_number(mut self, number: u64) -> Self {
+        self.number = number;
+        self
     }
 
     pub fn name(&self) -> &str {

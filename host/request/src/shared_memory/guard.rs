@@ -20,8 +20,20 @@ use std::ptr::{NonNull, null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use trtserver_base::sync::Mutex;
 
-/// The windows of this process.
-pub static WINDOWS: Table<MAX_REGIONS> = Table::new();
+/// Process-wide: a signal handler gets no other state.
+pub static GUARD: Guard = Guard {
+    windows: Table::new(),
+    previous: AtomicPtr::new(null_mut()),
+    installing: Mutex::new(()),
+};
+
+/// The guarded windows of this process, and the handler.
+pub struct Guard {
+    pub windows: Table<MAX_REGIONS>,
+    /// The handler that was installed before. Never freed, because a signal handler may be reading it.
+    previous: AtomicPtr<libc::sigaction>,
+    installing: Mutex<()>,
+}
 
 /// Windows by slot. Slots are used again, their memory is never freed.
 pub struct Table<const N: usize> {
@@ -152,9 +164,6 @@ fn map_zero_pages(start: usize, len: usize) -> bool {
     mapped != libc::MAP_FAILED
 }
 
-/// The handler that was installed before. Never freed, because a signal handler may be reading it.
-static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
-
 thread_local! {
     /// This thread is in the previous handler. Constant and without a destructor, so that a signal handler may use it.
     static IN_PREVIOUS: Cell<bool> = const { Cell::new(false) };
@@ -162,8 +171,7 @@ thread_local! {
 
 /// Installs the handler, if it is not the current one: a backend may have installed another since the last call.
 pub fn install() {
-    static INSTALLING: Mutex<()> = Mutex::new(());
-    let _installing = INSTALLING.lock();
+    let _installing = GUARD.installing.lock();
     let mut current: MaybeUninit<libc::sigaction> = MaybeUninit::zeroed();
     // SAFETY: reads the current action into the structure, of which a zeroed one is valid.
     let current = unsafe {
@@ -174,7 +182,7 @@ pub fn install() {
     if current.sa_sigaction == handler {
         return;
     }
-    PREVIOUS.store(Box::into_raw(Box::new(current)), Ordering::SeqCst);
+    GUARD.previous.store(Box::into_raw(Box::new(current)), Ordering::SeqCst);
     // Threads with an alternate stack use it; others have their own, of which the handler needs little.
     let action = libc::sigaction {
         sa_sigaction: handler,
@@ -193,7 +201,7 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     // SAFETY: the C library's address of this thread's error number is valid as long as the thread.
     let saved = unsafe { *errno };
     let is_fault = code == libc::BUS_ADRERR || code == libc::BUS_MCEERR_AR;
-    if !(is_fault && WINDOWS.replace(address)) {
+    if !(is_fault && GUARD.windows.replace(address)) {
         pass_on(signal, code, info, context);
     }
     // SAFETY: the same address of this thread's error number, on the same thread.
@@ -205,7 +213,7 @@ type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 /// Calls the previous handler. A handler that passes the signal back to this one gets the default action.
 fn pass_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: null, or an action that `install` leaked.
-    let previous = unsafe { PREVIOUS.load(Ordering::SeqCst).as_ref() };
+    let previous = unsafe { GUARD.previous.load(Ordering::SeqCst).as_ref() };
     let handler = previous.map_or(libc::SIG_DFL, |previous| previous.sa_sigaction);
     let sent = code <= 0;
     match handler {

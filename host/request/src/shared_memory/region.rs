@@ -3,7 +3,7 @@
 use super::guard::Full;
 use super::key;
 use super::window::{MapError, Window};
-use crate::shared_region::{RegionObservers, RegionSource, SharedRegion, next_number};
+use crate::shared_region::{RegionObservers, RegionSource, SharedRegion};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, open, statat};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
@@ -84,8 +84,14 @@ impl Region {
             )),
         })?;
         let (name, key) = (name.into(), key.into());
-        let (number, observers) = (next_number(), RegionObservers::default());
+        let (number, observers) = (0, RegionObservers::default());
         Ok(Self { name, key, offset, len, window, file, number, observers })
+    }
+
+    /// The region under its number in a registry.
+    pub(super) fn with_number(mut self, number: u64) -> Self {
+        self.number = number;
+        self
     }
 
     pub fn name(&self) -> &str {

@@ -9,6 +9,7 @@ use crate::memory::PlacedMemory;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::error::Error;
 use trtserver_base::sync::Mutex;
 use trtserver_device::Device;
@@ -60,6 +61,8 @@ type Regions = BTreeMap<Arc<str>, Registered>;
 pub struct Registry {
     regions: ArcSwap<Regions>,
     changing: Mutex<()>,
+    /// The last number of a region.
+    numbers: AtomicU64,
 }
 
 /// Why a region is not registered.
@@ -104,7 +107,7 @@ impl Registry {
         }
         self.register(name, || {
             let region = Region::open(name, key, offset, len).map_err(RegisterError::Open)?;
-            Ok(Registered::System(Arc::new(region)))
+            Ok(Registered::System(Arc::new(region.with_number(self.next_number()))))
         })
     }
 
@@ -122,7 +125,12 @@ impl Registry {
         // Opened before the lock is taken, which other registrations wait for on network threads.
         self.check_name(name)?;
         let region = CudaRegion::open(name, handle, device, len).map_err(RegisterError::Open)?;
+        let region = region.with_number(self.next_number());
         self.register(name, || Ok(Registered::Cuda(Arc::new(region))))
+    }
+
+    fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn check_name(&self, name: &str) -> Result<(), RegisterError> {

@@ -1,6 +1,6 @@
 //! A mapped part of a shared-memory object.
 
-use super::guard::{self, Full, WINDOWS};
+use super::guard::{self, Full, GUARD};
 use super::limits::Limits;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
@@ -57,7 +57,7 @@ impl Window {
         let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(start)) else {
             return Err(MapError::System(rustix::io::Errno::NOMEM));
         };
-        match WINDOWS.insert(start, mapped, Limits::of_process()) {
+        match GUARD.windows.insert(start, mapped, Limits::of_process()) {
             Ok(slot) => {
                 MemoryTag::from(Holder::ClientSharedMemory).add(mapped);
                 Ok(Self {
@@ -81,11 +81,11 @@ impl Window {
 
     /// Whether pages were missing when the memory was accessed. They are zero since then, and private to this process.
     pub fn is_faulted(&self) -> bool {
-        WINDOWS.is_faulted(self.slot)
+        GUARD.windows.is_faulted(self.slot)
     }
 
     pub fn set_faulted(&self) {
-        WINDOWS.set_faulted(self.slot);
+        GUARD.windows.set_faulted(self.slot);
     }
 }
 
@@ -102,7 +102,7 @@ impl Drop for Window {
 impl Drop for Pages {
     fn drop(&mut self) {
         MemoryTag::from(Holder::ClientSharedMemory).remove(self.len);
-        WINDOWS.remove(self.slot);
+        GUARD.windows.remove(self.slot);
         unmap(self.start, self.len);
     }
 }

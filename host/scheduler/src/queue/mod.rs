@@ -33,7 +33,7 @@ use std::sync::{Arc, Weak};
 use threads::InstanceThreads;
 use trtserver_base::error::Error;
 use trtserver_base::sync::{Mutex, MutexGuard};
-use trtserver_base::timer;
+use trtserver_base::timer::Timer;
 use trtserver_request::{InferRequest, Sequence, Signature};
 
 /// The queue of one model version: its waiting requests and the threads of its instances.
@@ -45,6 +45,7 @@ pub struct Queue {
     independent: bool,
     response_order: Option<Arc<ResponseOrder>>,
     signature: Arc<Signature>,
+    timer: &'static Timer,
     me: Weak<Queue>,
 }
 
@@ -78,6 +79,7 @@ impl Queue {
         signature: &Arc<Signature>,
         instances: usize,
         in_order: bool,
+        timer: &'static Timer,
     ) -> Arc<Self> {
         let independent = match &policy {
             SchedulingPolicy::Dynamic(settings) => {
@@ -104,6 +106,7 @@ impl Queue {
             independent,
             response_order: in_order.then(Arc::default),
             signature: Arc::clone(signature),
+            timer,
             me: Weak::clone(me),
         })
     }
@@ -180,7 +183,7 @@ impl Queue {
             && at < state.timer_at
         {
             state.timer_at = at;
-            timer::schedule(at.max(not_before), self.me.clone());
+            self.timer.schedule(at.max(not_before), self.me.clone());
         }
         Effects {
             notify: state.instances.take_woken(),

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use std::sync::mpsc::channel;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::stats::CLOSE_REASONS;
+use trtserver_base::timer::Timer;
 use trtserver_request::testing::{request_for, signature};
 use trtserver_request::{
     CorrelationId, DType, ImplicitState, InferResponse, ResponseSink, Role, TensorSpec,
@@ -56,7 +57,7 @@ fn active_sequences_are_those_whose_end_has_not_arrived() {
     let strategy = Strategy::Direct { delay_ns: 0, min_ready: 0 };
     let settings = SequenceSettings { instances: 1, slots: 2, idle_ns: u64::MAX, strategy };
     let policy = SchedulingPolicy::Sequence(settings, Box::default());
-    let queue = Queue::new(policy, &signature(&[2], 2), 1, false);
+    let queue = Queue::new(policy, &signature(&[2], 2), 1, false, Timer::leak());
     let submit = |sequence: Sequence| {
         let (mut request, responses) = request("1");
         request.sequence = sequence;
@@ -147,8 +148,13 @@ fn adds_control_tensors_and_null_requests_to_sequence_batches() {
         strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
     };
     let controls = Controls { start: flag(1), ready: flag(2), ..Default::default() };
-    let queue =
-        Queue::new(SchedulingPolicy::Sequence(settings, Box::new(controls)), &declared, 1, false);
+    let queue = Queue::new(
+        SchedulingPolicy::Sequence(settings, Box::new(controls)),
+        &declared,
+        1,
+        false,
+        Timer::leak(),
+    );
     let step = |id: u64, start| {
         let (mut request, _, responses) = request_for(&declared, &id.to_string(), 1);
         request.sequence = Sequence { id: CorrelationId::Number(id), start, end: false };

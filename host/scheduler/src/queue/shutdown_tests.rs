@@ -4,6 +4,7 @@ use crate::batcher::settings::{SequenceSettings, Strategy};
 use crate::queue::testing::{MS, batching, dynamic, error, request, serve, wait_until};
 use crate::queue::{Queue, SchedulingPolicy};
 use trtserver_base::error::{Code, Error};
+use trtserver_base::timer::Timer;
 use trtserver_request::testing::{RecordedResponses, signature};
 use trtserver_request::{CorrelationId, Sequence};
 
@@ -21,7 +22,7 @@ fn sequences() -> SchedulingPolicy {
 #[test]
 fn out_of_service_fails_waiting_and_later_requests() {
     for policy in [SchedulingPolicy::Dynamic(batching(&[8], 3_600_000 * MS)), sequences()] {
-        let queue = Queue::new(policy, &signature(&[2], 8), 2, false);
+        let queue = Queue::new(policy, &signature(&[2], 8), 2, false, Timer::leak());
         let responses: Vec<RecordedResponses> = (1..7)
             .map(|i| {
                 let (mut request, responses) = request("");
@@ -93,7 +94,7 @@ fn retired_instance_takes_no_batch_and_the_last_one_ends_service() {
 
 #[test]
 fn retired_instance_with_sequences_ends_service() {
-    let queue = Queue::new(sequences(), &signature(&[2], 8), 2, false);
+    let queue = Queue::new(sequences(), &signature(&[2], 8), 2, false, Timer::leak());
     let instances = [serve(&queue, 0), serve(&queue, 1)];
     assert!(queue.retire(0, &Error::unavailable("gone")));
     instances.into_iter().for_each(|instance| drop(instance.join().unwrap()));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Code;
 use trtserver_base::stats::Execution;
+use trtserver_base::timer::Timer;
 use trtserver_request::InferRequest;
 use trtserver_request::testing::{RecordedResponses, request_for, signature};
 
@@ -19,7 +20,13 @@ pub fn batching(preferred: &[u32], delay_ns: u64) -> DynamicSettings {
 }
 
 pub fn dynamic(settings: DynamicSettings, instances: usize, in_order: bool) -> Arc<Queue> {
-    Queue::new(SchedulingPolicy::Dynamic(settings), &signature(&[2], 8), instances, in_order)
+    Queue::new(
+        SchedulingPolicy::Dynamic(settings),
+        &signature(&[2], 8),
+        instances,
+        in_order,
+        Timer::leak(),
+    )
 }
 
 pub fn request(id: &str) -> (InferRequest, RecordedResponses) {

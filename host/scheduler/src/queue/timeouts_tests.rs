@@ -7,6 +7,7 @@ use crate::queue::testing::{MS, batching, dynamic, error, ids, request, serve, w
 use crate::queue::{Batch, SchedulingPolicy};
 use std::sync::Arc;
 use trtserver_base::error::Code;
+use trtserver_base::timer::Timer;
 use trtserver_request::testing::{request_for, signature};
 use trtserver_request::{CorrelationId, Sequence};
 
@@ -85,7 +86,7 @@ fn timer_interval_has_a_lower_limit() {
         strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
     };
     let policy = SchedulingPolicy::Sequence(settings, Box::default());
-    let queue = Queue::new(policy, &signature(&[2], 8), 1, false);
+    let queue = Queue::new(policy, &signature(&[2], 8), 1, false, Timer::leak());
     let (mut begin, _) = request("begin");
     begin.sequence = Sequence { id: CorrelationId::Number(1), start: true, end: false };
     queue.submit(begin);

@@ -1,7 +1,7 @@
 //! The child process of `plugin check`: runs the scenarios and sends each finding to the parent at once, since the
 //! backend may crash the process.
 
-use super::findings::{Line, PIPE, Task, begin, breach, breaches, seen, send, violated};
+use super::findings::{Line, Task, begin, breach, breaches, report_to, seen, send, violated};
 use super::kit::Kit;
 use super::scenarios::{SCENARIOS, Scenario};
 use super::verdict::Verdict;
@@ -16,7 +16,7 @@ use trtserver_plugin_testkit as testkit;
 pub fn run(task: &str) -> Result<ExitCode, String> {
     let pipe = ReportPipe::open()?;
     let task: Task = serde_json::from_str(task).map_err(|e| e.to_string())?;
-    let _ = PIPE.set(pipe);
+    report_to(pipe);
     testkit::set_timeout(Duration::from_secs_f64(task.limit / 4.0));
     testkit::set_observer(testkit::Observer { violation: violated, exercised: seen });
     trtserver_plugin_host::set_log_level(0);

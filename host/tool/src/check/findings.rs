@@ -2,9 +2,9 @@
 
 use crate::subprocess::ReportPipe;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 use trtserver_base::sync::Mutex;
 use trtserver_plugin_testkit::Violation;
 
@@ -66,36 +66,51 @@ pub enum Line {
     Done,
 }
 
-pub static PIPE: OnceLock<ReportPipe> = OnceLock::new();
-static SEEN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
-static VIOLATIONS: LazyLock<Mutex<HashSet<(&'static str, String)>>> = LazyLock::new(Mutex::default);
-static BREACHES: LazyLock<Mutex<HashMap<&'static str, HashSet<String>>>> =
-    LazyLock::new(Mutex::default);
+/// Process-wide: the functions of the test host, which the backend calls, report here.
+static FINDINGS: Findings = Findings {
+    pipe: OnceLock::new(),
+    seen: Mutex::new(BTreeSet::new()),
+    violations: Mutex::new(BTreeSet::new()),
+    breaches: Mutex::new(BTreeMap::new()),
+    now: Mutex::new((String::new(), String::new())),
+};
+
+/// What the child of a check has found.
+struct Findings {
+    pipe: OnceLock<ReportPipe>,
+    seen: Mutex<BTreeSet<&'static str>>,
+    violations: Mutex<BTreeSet<(&'static str, String)>>,
+    breaches: Mutex<BTreeMap<&'static str, BTreeSet<String>>>,
+    /// The scenario that runs, and the requests that it executes.
+    now: Mutex<(String, String)>,
+}
+
+/// Sends all findings through `pipe`.
+pub fn report_to(pipe: ReportPipe) {
+    let _ = FINDINGS.pipe.set(pipe);
+}
 
 /// Reported violations of one promise, at most.
 const MAX_REPORTED: usize = 3;
 
 pub fn send(line: &Line) {
-    if let Some(pipe) = PIPE.get() {
+    if let Some(pipe) = FINDINGS.pipe.get() {
         pipe.send(line);
     }
 }
 
-/// The scenario that runs, and the requests that it executes.
-static NOW: LazyLock<Mutex<(String, String)>> = LazyLock::new(Mutex::default);
-
 pub fn begin(id: &str) {
-    if let Some(pipe) = PIPE.get() {
+    if let Some(pipe) = FINDINGS.pipe.get() {
         // What was printed before explains no crash from here on.
         pipe.mark_output();
     }
-    *NOW.lock() = (id.to_owned(), String::new());
+    *FINDINGS.now.lock() = (id.to_owned(), String::new());
     send(&Line::Begin { id: id.to_owned() });
 }
 
 /// Describes the requests that are executed from here on, for reports of violations and crashes.
 pub fn case(text: &str) {
-    let mut now = NOW.lock();
+    let mut now = FINDINGS.now.lock();
     if now.1 != text {
         now.1 = text.to_owned();
         send(&Line::Case { text: text.to_owned() });
@@ -104,8 +119,8 @@ pub fn case(text: &str) {
 
 /// A violation that the test host detected. Reported with the case in which it was first seen.
 pub fn violated(violation: &Violation) {
-    if VIOLATIONS.lock().insert((violation.promise, violation.text.clone())) {
-        let (scenario, case) = NOW.lock().clone();
+    if FINDINGS.violations.lock().insert((violation.promise, violation.text.clone())) {
+        let (scenario, case) = FINDINGS.now.lock().clone();
         let with = if case.is_empty() { case } else { format!(", with {case}") };
         breach(violation.promise, format!("{} (in {scenario}{with})", violation.text));
     }
@@ -114,7 +129,7 @@ pub fn violated(violation: &Violation) {
 /// Reports a violation.
 pub fn breach(promise: &'static str, why: impl Into<String>) {
     let why = why.into();
-    let mut breaches = BREACHES.lock();
+    let mut breaches = FINDINGS.breaches.lock();
     let reported = breaches.entry(promise).or_default();
     if reported.len() < MAX_REPORTED && reported.insert(why.clone()) {
         send(&Line::Broken { id: promise.to_owned(), why });
@@ -122,12 +137,12 @@ pub fn breach(promise: &'static str, why: impl Into<String>) {
 }
 
 pub fn breaches(promise: &'static str) -> usize {
-    BREACHES.lock().get(promise).map_or(0, HashSet::len)
+    FINDINGS.breaches.lock().get(promise).map_or(0, BTreeSet::len)
 }
 
 /// A standing promise was exercised.
 pub fn seen(promise: &'static str) {
-    if SEEN.lock().insert(promise) {
+    if FINDINGS.seen.lock().insert(promise) {
         send(&Line::Seen { id: promise.to_owned() });
     }
 }

@@ -1,6 +1,5 @@
 //! The request bodies of an HTTP/2 connection that have not arrived completely.
 
-use super::clock::now_ms;
 use std::task::Waker;
 use trtserver_base::sync::Mutex;
 
@@ -24,12 +23,12 @@ pub enum Waits {
 }
 
 impl Waits {
-    pub fn first_message() -> Self {
-        Self::FirstMessage { since_ms: now_ms() }
+    pub fn first_message(since_ms: u64) -> Self {
+        Self::FirstMessage { since_ms }
     }
 
-    pub fn body() -> Self {
-        Self::Body { since_ms: now_ms(), received: 0 }
+    pub fn body(since_ms: u64) -> Self {
+        Self::Body { since_ms, received: 0 }
     }
 }
 
@@ -57,10 +56,10 @@ impl Bodies {
         }
     }
 
-    pub fn received(&self, key: u32, bytes: usize) {
+    pub fn received(&self, key: u32, bytes: usize, now_ms: u64) {
         if let Some(Some(body)) = self.0.lock().get_mut(key as usize) {
             if let Waits::FirstMessage { .. } = body.waits {
-                body.waits = Waits::body();
+                body.waits = Waits::body(now_ms);
             }
             if let Waits::Body { received, .. } = &mut body.waits {
                 *received += bytes as u64;

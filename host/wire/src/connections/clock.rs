@@ -3,14 +3,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::clock::now_ns;
 
-static NOW_MS: AtomicU64 = AtomicU64::new(0);
+/// The clock of the connections of one listener.
+#[derive(Default)]
+pub struct CoarseClock(AtomicU64);
 
-pub fn now_ms() -> u64 {
-    NOW_MS.load(Ordering::Relaxed)
-}
+impl CoarseClock {
+    pub fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 
-/// Reads the clock for all.
-pub fn advance() -> u64 {
-    let now = now_ns() / 1_000_000;
-    NOW_MS.fetch_max(now, Ordering::Relaxed).max(now)
+    /// Reads the clock for all.
+    pub fn advance(&self) -> u64 {
+        let now = now_ns() / 1_000_000;
+        self.0.fetch_max(now, Ordering::Relaxed).max(now)
+    }
 }

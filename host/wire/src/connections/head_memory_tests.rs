@@ -9,7 +9,7 @@ fn drawn(head: &HeadMemory) -> usize {
 
 #[test]
 fn incomplete_head_is_drawn_beyond_the_first_buffer_until_the_response_is_ready() {
-    let state = ConnectionState::new(Wire::Http1);
+    let state = ConnectionState::alone(Wire::Http1);
     let mut head = HeadMemory::default();
     for (count, expected) in [(5000, 0), (3192, 0), (1000, 1000), (20_000, 21_000)] {
         head.read(&state, count);
@@ -32,7 +32,7 @@ fn incomplete_head_is_drawn_beyond_the_first_buffer_until_the_response_is_ready(
 
 #[test]
 fn head_that_arrives_at_once_is_not_drawn_with_what_follows_it() {
-    let state = ConnectionState::new(Wire::Http1);
+    let state = ConnectionState::alone(Wire::Http1);
     let mut head = HeadMemory::default();
     for _ in 0..3 {
         // The head and the first part of a body.

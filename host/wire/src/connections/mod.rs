@@ -25,12 +25,14 @@ pub use state::{ConnectionState, Wire};
 pub use streams::CountStreams;
 pub use timeouts::Timeouts;
 
+use clock::CoarseClock;
 use state::Order;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use timeouts::Verdict;
 use tokio::sync::Notify;
+use trtserver_base::budget::OpenCallLimit;
 use trtserver_base::sync::Mutex;
 
 /// Bounds of the interval at which connections are looked at.
@@ -52,6 +54,9 @@ pub struct Connections {
     draining: AtomicBool,
     opened: Notify,
     closed: Notify,
+    clock: Arc<CoarseClock>,
+    /// The limit of open calls of all connections of the server.
+    calls: &'static OpenCallLimit,
 }
 
 /// The states by key; free keys are reused.
@@ -63,7 +68,7 @@ struct Open {
 
 impl Connections {
     /// At most `max` connections. Must be called inside the runtime, on which the task that checks timeouts runs.
-    pub fn new(max: usize, timeouts: Timeouts) -> Arc<Self> {
+    pub fn new(max: usize, timeouts: Timeouts, calls: &'static OpenCallLimit) -> Arc<Self> {
         let this = Arc::new(Self {
             timeouts,
             max,
@@ -72,6 +77,8 @@ impl Connections {
             draining: AtomicBool::new(false),
             opened: Notify::new(),
             closed: Notify::new(),
+            clock: Arc::default(),
+            calls,
         });
         tokio::spawn(watch(Arc::downgrade(&this), timeouts));
         this
@@ -90,8 +97,8 @@ impl Connections {
 
     /// Adds a connection until its entry is dropped.
     pub fn add(self: &Arc<Self>, wire: Wire) -> Entry {
-        clock::advance();
-        let state = ConnectionState::new(wire);
+        self.clock.advance();
+        let state = ConnectionState::new(wire, &self.clock, self.calls);
         if self.draining.load(Ordering::SeqCst) {
             state.order(Order::Last);
         }
@@ -114,7 +121,7 @@ impl Connections {
     /// Closes the connections that were idle longest; without idle ones, the connections whose request head has been
     /// incomplete longest. Returns how many.
     pub fn evict(&self) -> usize {
-        let now = clock::advance();
+        let now = self.clock.advance();
         let mut found: Vec<(bool, u64, Arc<ConnectionState>)> = Vec::new();
         self.each(|state| {
             if let Some((is_head, since)) = timeouts::evictable(state, now) {
@@ -137,7 +144,7 @@ impl Connections {
 
     /// Ends requests that have not arrived completely and began more than `grace` ago.
     pub fn end_incomplete(&self, grace: Duration) {
-        let now = clock::advance();
+        let now = self.clock.advance();
         let timeouts = Timeouts::of_drain(grace);
         self.each(|state| match timeouts.judge(state, now) {
             Verdict::Keep | Verdict::Last => {}
@@ -168,7 +175,7 @@ impl Connections {
     }
 
     fn enforce_timeouts(&self) {
-        let now = clock::advance();
+        let now = self.clock.advance();
         self.each(|state| {
             state.calls.trim();
             match self.timeouts.judge(state, now) {

@@ -5,13 +5,13 @@ use state::Phase;
 
 #[tokio::test]
 async fn oldest_idle_connection_makes_place_at_the_limit() {
-    let connections = Connections::new(3, Timeouts::default());
+    let connections = Connections::new(3, Timeouts::default(), OpenCallLimit::leak(usize::MAX));
     let entries: Vec<Entry> = (0..3).map(|_| connections.add(Wire::Http1)).collect();
     entries[0].state().read(1);
     entries[0].state().head_arrived();
     assert_eq!(connections.evict(), 0, "they may have sent something");
     tokio::time::sleep(Duration::from_millis(60)).await;
-    clock::advance();
+    connections.clock.advance();
     entries[1].state().wrote();
     assert_eq!(connections.evict(), 1);
     let ordered = |entry: &Entry| entry.state().ordered() == Order::Close as u8;
@@ -30,7 +30,7 @@ async fn oldest_idle_connection_makes_place_at_the_limit() {
 
 #[tokio::test]
 async fn drain_reaches_later_connections_too() {
-    let connections = Connections::new(3, Timeouts::default());
+    let connections = Connections::new(3, Timeouts::default(), OpenCallLimit::leak(usize::MAX));
     let before = connections.add(Wire::Http1);
     assert!(!before.state().is_last());
     connections.drain();

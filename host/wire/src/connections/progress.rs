@@ -65,7 +65,8 @@ impl BodyProgress {
         if self.key != NONE {
             return self.state.bodies.waits(self.key, waker);
         }
-        let waits = if first { Waits::first_message() } else { Waits::body() };
+        let now = self.state.now_ms();
+        let waits = if first { Waits::first_message(now) } else { Waits::body(now) };
         self.key = self.state.bodies.add(waits, waker);
         false
     }
@@ -76,7 +77,7 @@ impl BodyProgress {
             self.ended();
         }
         if self.key != NONE {
-            self.state.bodies.received(self.key, bytes.len());
+            self.state.bodies.received(self.key, bytes.len(), self.state.now_ms());
         }
     }
 

@@ -1,12 +1,12 @@
 //! What one connection does, as its task stores it, and what it is ordered to do.
 
 use super::bodies::Bodies;
-use super::clock::now_ms;
+use super::clock::CoarseClock;
 use super::open_calls::{ConnectionCalls, CountedCall};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::Waker;
-use trtserver_base::budget::open_call_limit;
+use trtserver_base::budget::OpenCallLimit;
 use trtserver_base::sync::Mutex;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub enum Order {
 /// task writes; others read.
 pub struct ConnectionState {
     pub(super) wire: Wire,
+    clock: Arc<CoarseClock>,
     pub(super) accepted_ms: u64,
     phase: AtomicU8,
     since_ms: AtomicU64,
@@ -78,19 +79,30 @@ pub struct ConnectionState {
 }
 
 impl ConnectionState {
-    pub fn new(wire: Wire) -> Arc<Self> {
-        let now = now_ms();
+    pub fn new(wire: Wire, clock: &Arc<CoarseClock>, calls: &'static OpenCallLimit) -> Arc<Self> {
+        let now = clock.now_ms();
         Arc::new(Self {
             wire,
+            clock: Arc::clone(clock),
             accepted_ms: now,
             phase: AtomicU8::new(Phase::Idle as u8),
             since_ms: AtomicU64::new(now),
             received: AtomicU64::new(0),
-            calls: ConnectionCalls::new(open_call_limit()),
+            calls: ConnectionCalls::new(calls),
             bodies: Bodies::default(),
             order: AtomicU8::new(Order::None as u8),
             waker: Mutex::new(None),
         })
+    }
+
+    /// A connection of a test, whose clock stays at 0.
+    #[cfg(test)]
+    pub(super) fn alone(wire: Wire) -> Arc<Self> {
+        Self::new(wire, &Arc::default(), OpenCallLimit::leak(usize::MAX))
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
     }
 
     pub fn phase(&self) -> Phase {
@@ -107,7 +119,7 @@ impl ConnectionState {
     }
 
     fn enter(&self, phase: Phase) {
-        self.since_ms.store(now_ms(), Relaxed);
+        self.since_ms.store(self.now_ms(), Relaxed);
         self.phase.store(phase as u8, Relaxed);
     }
 
@@ -182,7 +194,7 @@ impl ConnectionState {
 
     pub(super) fn call_ended(&self, call: CountedCall) {
         if self.calls.end(call) {
-            self.since_ms.store(now_ms(), Relaxed);
+            self.since_ms.store(self.now_ms(), Relaxed);
         }
     }
 

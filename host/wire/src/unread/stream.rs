@@ -29,10 +29,10 @@ pub struct StreamUnread {
 }
 
 impl StreamUnread {
-    pub fn new(connection: Arc<ConnectionUnread>) -> Arc<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+    /// `number` is of no other stream of the server.
+    pub fn new(connection: Arc<ConnectionUnread>, number: u64) -> Arc<Self> {
         Arc::new(Self {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            number,
             connection,
             bytes: AtomicUsize::new(0),
             responses: AtomicUsize::new(0),

@@ -5,7 +5,7 @@ use crate::unread::testing::limits;
 use std::thread::spawn;
 
 fn stream(per_stream: usize, per_connection: usize) -> Arc<StreamUnread> {
-    StreamUnread::new(ConnectionUnread::new(limits(per_stream, per_connection)))
+    StreamUnread::new(ConnectionUnread::new(limits(per_stream, per_connection)), 1)
 }
 
 fn admit(stream: &Arc<StreamUnread>, bytes: usize, wait: bool) -> Result<Unread> {
@@ -106,7 +106,7 @@ fn sender_does_not_wait_for_responses_that_cannot_be_read() {
 #[test]
 fn connection_limits_all_streams_together() {
     let connection = ConnectionUnread::new(limits(100, 150));
-    let [a, b] = [(); 2].map(|()| StreamUnread::new(Arc::clone(&connection)));
+    let [a, b] = [1, 2].map(|number| StreamUnread::new(Arc::clone(&connection), number));
     let first = admit(&a, 100, false).unwrap();
     assert!(admit(&b, 60, false).unwrap_err().message.contains("--max-unread-per-connection"));
     assert!(b.count_response(60).is_err());

@@ -62,7 +62,7 @@ pub async fn generate<B: ReceivedBody>(
     let call = Call {
         ctx: Arc::clone(ctx),
         found: served.clone(),
-        unread: StreamUnread::new(unread),
+        unread: StreamUnread::new(unread, ctx.next_stream_number()),
         streams,
         received_ns,
         in_flight,
