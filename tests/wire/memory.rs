@@ -1,6 +1,8 @@
 //! `GET /v2/trtserver/memory`: bytes by model, version and use, and the sums of them.
 
 use serde_json::Value;
+use trtserver_client::v2::{InferRequest, Input};
+use trtserver_client::{Bytes, Protocol, Settings, blocking};
 use trtserver_tests::control::{Control, assert_ok, explicit};
 use trtserver_tests::grpc::{INFER, field, infer_v2_raw};
 use trtserver_tests::http2::{Client, call_headers, message};
@@ -324,4 +326,35 @@ fn metrics_show_process_pool_allocator_and_machine() {
 fn v2_clients_read_memory_usage() {
     let server = Server::new().model("slow", probe("slow", &[("delay_ms", "2000")])).start();
     python_v2(&server, "v2_memory.py", &[]);
+}
+
+/// Once quiet after large tensors, the server keeps the free end of the heap of each network thread, which the allocator
+/// limits, and the code that the requests have used.
+#[test]
+fn memory_of_large_tensors_is_given_back() {
+    const HEAP_END: u64 = 8 << 10;
+    const CODE: u64 = 8 << 10;
+    let server = Server::new().model("echo", probe("echo", &[])).start();
+    let client =
+        |_| blocking::v2::Client::new(&Settings::new(server.grpc()).protocol(Protocol::Grpc));
+    let clients = [(); 4].map(client).map(|client| client.unwrap_or_else(|e| panic!("{e}")));
+    let send = |bytes: usize| {
+        let input =
+            Input::new("INPUT0", "FP32", [1, bytes as i64 / 4], Bytes::from(vec![0; bytes]));
+        let request = InferRequest::new("echo").input(input);
+        std::thread::scope(|scope| {
+            for client in &clients {
+                scope.spawn(|| client.infer(&request).unwrap_or_else(|e| panic!("{e}")));
+            }
+        });
+    };
+    send(64);
+    let before = server.resident_kib();
+    send(16 << 20);
+    let after = server.resident_kib();
+    assert!(after > before + (64 << 10), "{before} KiB before, {after} KiB right after");
+    let threads = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
+    let kept = threads as u64 * HEAP_END + CODE;
+    server.poll_until("memory is given back", |server| server.resident_kib() < before + kept);
+    assert!(server.stop().success());
 }

@@ -93,7 +93,8 @@ pub fn local(options: &Options, dirs: &[PathBuf], name: &str) -> Result<Backends
     let settings = BTreeMap::from([(name.to_owned(), here)]);
     let adapters =
         AdapterOptions { dirs: vec![options.dist.join("plugins")], ..Default::default() };
-    let opened = Backends::open(dirs, &settings, adapters, false, Arc::new(ProcessLauncher::default()));
+    let opened =
+        Backends::open(dirs, &settings, adapters, false, Arc::new(ProcessLauncher::default()));
     opened.map_err(|e| e.message)
 }
 

@@ -1,7 +1,12 @@
 //! Closed-loop load: the row's number of requests in flight, the next one sent when a response arrives.
 //!
-//! Not the engine of trtserver-perf: this compares every byte of every response, and the rows of trtserver-perf need a client that shares
-//! no code with it.
+//! This is the client `own` of the bench (README.md, docs/performance.md), which trtserver-perf, wrk and h2load cannot replace:
+//!
+//! - It compares every byte of every response; a wrong one fails the row. The others do not look at contents.
+//! - The floors are bare echoes that speak no inference protocol, and `floor_ratio` is only a ratio of the same client. trtserver-perf
+//!   asks a server for the model's metadata first; wrk speaks no gRPC and h2load no streams of several messages.
+//! - It sends prepared requests of any kind: v1, sequences, shared memory, many models in turn, one connection for each request.
+//! - trtserver-perf is measured itself (`load-tool`), by rows that check the responses with a client that shares no code with it.
 
 mod grpc;
 mod http;

@@ -15,6 +15,7 @@ pub mod budget;
 pub mod cancel_flag;
 pub mod clock;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of a server")]
 #[doc(hidden)]
 pub mod compatibility_testing;
 pub mod disk;

@@ -18,8 +18,8 @@ pub mod platform_config;
 mod program;
 mod restrictions;
 mod settings;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
+#[cfg(test)]
+mod testing;
 mod values;
 
 pub use address::ListenAddress;

@@ -23,6 +23,7 @@ mod size_class;
 mod stream;
 mod streams;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of a server")]
 pub mod testing;
 
 /// Which instance's work on a GPU takes precedence.

@@ -27,6 +27,7 @@ mod readiness;
 mod scheduling;
 mod table;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of a server")]
 pub mod testing;
 mod warmup;
 

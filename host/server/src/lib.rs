@@ -86,7 +86,7 @@ pub fn run(settings: Settings, log: LogControl, launcher: Arc<ProcessLauncher>) 
             return 1;
         }
     };
-    let runtimes = threads::runtime(DEFAULT_STACK, &host.heap)
+    let runtimes = threads::runtime(DEFAULT_STACK)
         .and_then(|runtime| Ok((runtime, threads::health_runtime()?)));
     let (runtime, health) = match runtimes {
         Ok(runtimes) => runtimes,

@@ -4,9 +4,14 @@
 //! buffer for the next request before the current one has released its own, and bytes of pipelined requests would hide the
 //! end. Instead, [`Connection`] polls the socket from when a request has arrived completely until its response is ready.
 //!
-//! An end of file alone may also be a client that has closed its sending side only and reads the response. So the server
-//! sends `100 Continue`, which any client of HTTP/1.1 skips: the system of one that has closed its socket replies with a
-//! reset. HTTP/1.0 has no such response, so its clients count as disconnected only once the connection is reset.
+//! An end of file alone may also be a client that has closed its sending side only and reads the response (promises 3.10 and
+//! 3.17 of SPECIFICATION.md), and one that has closed its socket has to free its place in the queue at once (3.7). TCP shows the
+//! server the same in both cases: the events of `poll`, the state of the socket and the replies to keep-alive probes. Only
+//! bytes differ: the system of a client that has closed its socket replies to them with a reset. So the server
+//! sends `100 Continue`, which any client of HTTP/1.1 skips. HTTP/1.0 has no such response, so its clients count as
+//! disconnected only once the connection is reset.
+//!
+//! End of file and probe are read from and written to the stream as other bytes are, so the stream may be an encrypted one.
 
 use super::connections::{BodyProgress, CallClass, ConnectionState, HeadMemory};
 use super::socket::Stream;
@@ -167,20 +172,16 @@ impl Connection {
     /// Ready at the end of file, or with an error. Bytes before the end are buffered; behind more than [`MAX_BUFFERED`] of
     /// them the end is seen once hyper has read them.
     fn poll_end_of_file(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.consumed == self.buffered.len() {
-            let mut space = [MaybeUninit::uninit(); MAX_BUFFERED];
-            let mut read = ReadBuf::uninit(&mut space);
-            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read)) {
-                Ok(()) if !read.filled().is_empty() => self.buffered = read.filled().to_vec(),
-                ended => return Poll::Ready(ended),
+        let mut space = [MaybeUninit::uninit(); MAX_BUFFERED];
+        while self.buffered.len() < MAX_BUFFERED {
+            let mut read = ReadBuf::uninit(&mut space[self.buffered.len()..]);
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
+            if read.filled().is_empty() {
+                return Poll::Ready(Ok(()));
             }
-            self.consumed = 0;
+            self.buffered.extend_from_slice(read.filled());
         }
-        match ready!(self.stream.poll_peek(cx)) {
-            Ok(0) => Poll::Ready(Ok(())),
-            Err(e) => Poll::Ready(Err(e)),
-            Ok(_) => Poll::Pending,
-        }
+        Poll::Pending
     }
 }
 

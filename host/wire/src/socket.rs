@@ -1,12 +1,11 @@
 //! Sockets of listeners and connections: TCP or Unix.
 
-use rustix::net::{RecvFlags, recv};
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// Probes of a connection whose peer does not answer, before the system closes it.
@@ -52,21 +51,6 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.take_error(),
             Self::Unix(stream) => stream.take_error(),
-        }
-    }
-
-    /// Ready when bytes can be read, with 0 at the end of file. Reads none.
-    pub fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        match self {
-            Self::Tcp(stream) => stream.poll_peek(cx, &mut ReadBuf::new(&mut [0])),
-            Self::Unix(stream) => loop {
-                ready!(stream.poll_read_ready(cx))?;
-                let peek = || Ok(recv(stream, &mut [0], RecvFlags::PEEK)?.0);
-                match stream.try_io(Interest::READABLE, peek) {
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                    peeked => return Poll::Ready(peeked),
-                }
-            },
         }
     }
 }

@@ -4,18 +4,9 @@
 use super::grpc::first_poll::FirstPolls;
 use super::yields;
 use std::io::Result;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
 use tokio::runtime::{Builder, Handle, Runtime};
-use trtserver_base::heap::Heap;
 use trtserver_scheduler::inline::Permits;
-
-/// Delay after a trim of the heap, and between attempts to reach all threads.
-const VISIT_DELAY: Duration = Duration::from_millis(100);
-const VISITS: usize = 5;
-/// How long a thread waits for the others.
-const MAX_VISIT: Duration = Duration::from_millis(1);
 
 /// A runtime with one thread for the health and metrics listeners.
 ///
@@ -30,7 +21,7 @@ pub fn health_runtime() -> Result<Runtime> {
 ///
 /// # Errors
 /// The system starts no threads.
-pub fn runtime(stack: usize, heap: &Arc<Heap>) -> Result<Runtime> {
+pub fn runtime(stack: usize) -> Result<Runtime> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = processors.max(2);
     let runtime: Arc<OnceLock<Handle>> = Arc::default();
@@ -44,7 +35,6 @@ pub fn runtime(stack: usize, heap: &Arc<Heap>) -> Result<Runtime> {
             handle.spawn(async {});
         }
     });
-    let (parked, trimmed) = (Arc::clone(heap), Arc::downgrade(heap));
     let built = Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_stack_size(stack)
@@ -53,38 +43,10 @@ pub fn runtime(stack: usize, heap: &Arc<Heap>) -> Result<Runtime> {
             registered.register_thread();
             yields::register_thread();
         })
-        .on_thread_park(move || {
-            yields::before_sleep();
-            parked.trim_own();
-        })
+        .on_thread_park(yields::before_sleep)
         .enable_all()
         .thread_name("net")
         .build()?;
     let _ = runtime.set(built.handle().clone());
-    let handle = built.handle().clone();
-    heap.on_trim(move || drop(handle.spawn(visit_sleeping(threads, Weak::clone(&trimmed)))));
     Ok(built)
-}
-
-/// Makes all network threads trim their heaps, which they do before they sleep. Most have done so by themselves after a short time; otherwise all
-/// are woken at once.
-async fn visit_sleeping(threads: usize, heap: Weak<Heap>) {
-    for _ in 0..VISITS {
-        tokio::time::sleep(VISIT_DELAY).await;
-        if heap.upgrade().is_none_or(|heap| heap.trimmed_threads() >= threads) {
-            return;
-        }
-        // A thread that waits for the others takes no second task.
-        let arrived = Arc::new(AtomicUsize::new(0));
-        for _ in 0..threads {
-            let arrived = Arc::clone(&arrived);
-            tokio::spawn(async move {
-                arrived.fetch_add(1, Relaxed);
-                let begin = Instant::now();
-                while arrived.load(Relaxed) < threads && begin.elapsed() < MAX_VISIT {
-                    std::thread::sleep(MAX_VISIT / 20);
-                }
-            });
-        }
-    }
 }

@@ -1,4 +1,7 @@
 //! NetDef files: protobuf, binary or text.
+//!
+//! The text is read by prost-reflect and not by `proto/src/text`, which reads `config.pbtxt` and v1 headers with tables of
+//! those messages alone, the host's names and hints, and which a plugin would get together with all of gRPC.
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};

@@ -4,6 +4,7 @@
 //! model has seen counts as CANCELED.
 
 use super::{DEADLINE_EXCEEDED, cancelled, count, pending, server};
+use std::time::Duration;
 use trtserver_tests::grpc::{INFER, STREAM};
 use trtserver_tests::http2::{Client, End, call_headers, message};
 use trtserver_tests::soak::Random;
@@ -136,6 +137,25 @@ fn disconnect_discards_pipelined_requests() {
     }
     // The later requests were never executed.
     assert_eq!(canceled_failures(&server), 2);
+    assert!(server.stop().success());
+}
+
+/// The end of file is behind requests that arrived one by one while the first one is executed.
+#[test]
+fn disconnect_is_seen_behind_later_requests() {
+    let server = server();
+    for endpoint in [Endpoint::HttpV1, Endpoint::HttpV2] {
+        let send = || InferenceClient::send(&server, endpoint, "stuck", [1.0, 2.0]);
+        let leave = |client: InferenceClient| {
+            let mut connection = client.into_connection();
+            for _ in 0..2 {
+                connection.send(endpoint.bytes("stuck", [1.0, 2.0]));
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            drop(connection);
+        };
+        cancels(&server, &format!("{endpoint:?} with later requests"), send, leave);
+    }
     assert!(server.stop().success());
 }
 

@@ -115,7 +115,7 @@ impl Memory {
         Ok(Self::Donated(data))
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Ours(block) => block.len(),
             Self::Placed(slice) => slice.len(),

@@ -104,7 +104,7 @@ pub struct Released {
 }
 
 /// The slots of this process.
-pub struct Slots {
+pub(crate) struct Slots {
     unused: Mutex<Vec<&'static Slot>>,
     all: Mutex<Vec<&'static Slot>>,
 }

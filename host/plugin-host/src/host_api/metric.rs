@@ -15,7 +15,7 @@ use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
 
 /// The metrics of backends.
-pub struct MetricFamilies {
+pub(crate) struct MetricFamilies {
     /// All families that backends created, by name.
     families: Mutex<BTreeMap<String, Family>>,
     /// Forwards all series to the host, in the process of an isolated model.

@@ -25,7 +25,7 @@ pub struct ReportedMemory {
 }
 
 /// The reports of backends.
-pub struct MemoryReports {
+pub(crate) struct MemoryReports {
     /// By the id of their scope, memory type and device id.
     reports: Mutex<BTreeMap<(u64, u32, i32), ReportedMemory>>,
     observer: OnceLock<Observer>,

@@ -68,7 +68,7 @@ pub enum BackendMemory {
 }
 
 /// The memory of backends.
-pub struct BackendMemories {
+pub(crate) struct BackendMemories {
     /// By memory handle, with the id of the owning scope.
     kept: Mutex<BTreeMap<u64, (u64, BackendMemory)>>,
     /// Freed memory that a device may still use; looked through by later calls.

@@ -106,7 +106,7 @@ unsafe fn check_entries(table: *const BackendTable) -> Result<(), String> {
 }
 
 /// Checks a backend info.
-pub fn check_info(info: *const BackendInfo) -> Result<(), String> {
+pub(crate) fn check_info(info: *const BackendInfo) -> Result<(), String> {
     if info.is_null() {
         return Err("backend_info returned null".into());
     }

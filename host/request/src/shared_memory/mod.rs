@@ -22,4 +22,5 @@ pub use region::{OpenError, Region, missing_pages};
 pub use registry::{Kind, RegisterError, Registry, UseError};
 
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of a server")]
 pub mod testing;

@@ -1,11 +1,12 @@
 //! Polls the HTTP/2 streams that arrived in one read for the first time in one task; only streams that are then pending get
-//! tasks of their own.
+//! tasks of their own. A request of 64 bytes beside 15 others then takes 10 µs of CPU instead of 24, and 0.2 system calls
+//! instead of 2.4 (docs/performance.md, "Calls that arrive together"; the row `v2-grpc identity 64 c16 own`).
 //!
 //! A request that has arrived completely and is executed inline needs no task and no other thread, and the responses to all
 //! requests of one read are sent in one write. What the thread has not handed over when a model is unexpectedly slow is
 //! rescued: the inline watchdog calls [`FirstPolls::rescue`], which gives the streams that wait behind the slow one to
 //! another thread and wakes the connection to send the responses that are ready. Without it they would wait, since tokio
-//! lets no other thread take the task that was woken last.
+//! lets no other thread take the task that was woken last (promise 2.7 of SPECIFICATION.md).
 
 use crate::task::{BoxFuture, Task};
 use std::cell::Cell;

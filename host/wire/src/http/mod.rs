@@ -5,4 +5,5 @@ pub mod collect;
 pub mod drain;
 pub mod receive;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of a server")]
 pub mod route_testing;

@@ -7,6 +7,7 @@
 mod connection;
 mod stream;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of a server")]
 pub mod testing;
 
 pub use connection::ConnectionUnread;

@@ -20,7 +20,6 @@ use crate::execute::is_wrong_block;
 use crate::model::OnnxModel;
 use crate::outputs::add_requested;
 use session::GpuSession;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tensors::Bound;
 use trtserver_framework::execute::Executor;

@@ -39,7 +39,7 @@ enum Owner {
 type Donated = Box<dyn Send + Sync>;
 
 impl DeviceOutput {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
