@@ -24,15 +24,15 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // v1 uses types of `inference`, which are in `crate::v2`. Types with an extern path are not generated, so the two
     // packages are generated separately. v2 comes last because the first pass leaves an empty file under its name.
-    let messages = || builder().build_server(false);
+    let messages = || service_builder().build_server(false);
     let v1 = messages().extern_path(".inference", "crate::v2");
-    generate(&root, &[V1, STATUS_1804, PLATFORM_CONFIG, HEALTH], v1, |_, _| true)?;
-    generate(&root, &[V2], messages(), |_, _| true)?;
+    generate_services(&root, &[V1, STATUS_1804, PLATFORM_CONFIG, HEALTH], v1, |_, _| true)?;
+    generate_services(&root, &[V2], messages(), |_, _| true)?;
 
     // The server side of the services, without the RPCs that the host encodes and decodes itself.
     let services = out.join("services");
     std::fs::create_dir_all(&services)?;
-    let server = builder()
+    let server = service_builder()
         .build_client(false)
         .out_dir(services)
         .extern_path(".nvidia.inferenceserver", "crate::v1")
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 | ("GRPCInferenceService", "ModelInfer" | "ModelStreamInfer")
         )
     };
-    generate(&root, &[V1, HEALTH, V2], server, by_tonic)?;
+    generate_services(&root, &[V1, HEALTH, V2], server, by_tonic)?;
 
     // The program needs names and numbers at run time, not our comments.
     let mut all = protox::Compiler::new([&root])?
@@ -60,14 +60,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in &mut all.file {
         file.source_code_info = None;
     }
-    std::fs::write(out.join("schema.rs"), Tables::of(&all).text()?)?;
+    std::fs::write(out.join("schema.rs"), Tables::from_files(&all).text()?)?;
     // What clients ask for is what the services use.
     all.file.retain(|file| ![STATUS_1804, PLATFORM_CONFIG].contains(&file.name()));
     std::fs::write(out.join("descriptors.bin"), all.encode_to_vec())?;
     Ok(())
 }
 
-fn builder() -> Builder {
+fn service_builder() -> Builder {
     tonic_prost_build::configure()
         .bytes(".")
         .btree_map(".")
@@ -76,7 +76,7 @@ fn builder() -> Builder {
 }
 
 /// Generates the methods that `is_used` names by service and method.
-fn generate(
+fn generate_services(
     root: &Path,
     files: &[&str],
     builder: Builder,
@@ -104,7 +104,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn of(set: &FileDescriptorSet) -> Self {
+    fn from_files(set: &FileDescriptorSet) -> Self {
         let mut tables = Self::default();
         for file in &set.file {
             let module = match file.package() {
@@ -151,9 +151,9 @@ impl Tables {
             }
             write!(
                 out,
-                "pub(super) static M{at}: Message = Message {{ name: {:?}, map_entry: {map_entry}, \
+                "pub(super) static M{at}: MessageSchema = MessageSchema {{ name: {:?}, map_entry: {map_entry}, \
                  fields: &[",
-                short(full)
+                short_name(full)
             )?;
             let mut fields: Vec<_> = message.field.iter().collect();
             fields.sort_by_key(|f| f.number());
@@ -177,7 +177,7 @@ impl Tables {
                 };
                 write!(
                     out,
-                    "Field {{ name: {:?}, number: {}, kind: Kind::{kind}, repeated: {}, oneof: {:?} }},",
+                    "FieldSchema {{ name: {:?}, number: {}, kind: FieldKind::{kind}, repeated: {}, oneof: {:?} }},",
                     field.name(),
                     field.number(),
                     field.label() == Label::Repeated,
@@ -191,13 +191,13 @@ impl Tables {
             writeln!(
                 out,
                 "pub(super) static E{at}: Enum = Enum {{ name: {:?}, values: &{values:?} }};",
-                short(full)
+                short_name(full)
             )?;
         }
         for (path, at) in &self.top {
             writeln!(
                 out,
-                "impl Described for {path} {{ fn schema() -> &'static Message {{ &M{at} }} }}"
+                "impl Described for {path} {{ fn schema() -> &'static MessageSchema {{ &M{at} }} }}"
             )?;
         }
         Ok(out)
@@ -205,7 +205,7 @@ impl Tables {
 }
 
 /// The name without its package, which is written in small letters: `ModelInput.Format`.
-fn short(full: &str) -> &str {
+fn short_name(full: &str) -> &str {
     let start = full
         .match_indices('.')
         .map(|(dot, _)| dot + 1)

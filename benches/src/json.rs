@@ -8,8 +8,8 @@ use serde::Deserialize;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use trtserver_frontend_v2::http::json::inputs::pick_with_inputs;
-use trtserver_frontend_v2::http::json::{Tensors, Value, encode};
-use trtserver_request::{DType, Signature, TensorSpec};
+use trtserver_frontend_v2::http::json::{JsonTensors, JsonValue, encode};
+use trtserver_request::{DType, ModelSignature, TensorSpec};
 
 pub const COLUMNS: &[&str] =
     &["json", "floats", "bytes", "µs", "serde_json", "ratio", "spread", "target", ""];
@@ -66,9 +66,9 @@ fn requests(options: &Options, floats: usize) -> Result<Vec<String>> {
     let text = format!(
         r#"{{"inputs":[{{"name":"INPUT0","shape":[{floats}],"datatype":"FP32","data":{data}}}]}}"#
     );
-    let signature = Signature {
+    let signature = ModelSignature {
         inputs: vec![TensorSpec::new("INPUT0", DType::Fp32, &[-1])],
-        ..Signature::default()
+        ..ModelSignature::default()
     };
     let typed: TypedRequest = serde_json::from_str(&text).map_err(|e| e.to_string())?;
     let narrow: Bytes = values.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect();
@@ -83,12 +83,12 @@ fn requests(options: &Options, floats: usize) -> Result<Vec<String>> {
 }
 
 /// The tensor of the only input.
-fn read(signature: &Signature, text: &[u8]) -> Result<Bytes> {
-    let mut tensors = Tensors::new(signature, u64::MAX);
+fn read(signature: &ModelSignature, text: &[u8]) -> Result<Bytes> {
+    let mut tensors = JsonTensors::new(signature, u64::MAX);
     let read = pick_with_inputs(text, ["inputs"], &mut tensors).map_err(|e| e.message)?;
-    let ([Some(Value::Array(inputs))], read) = read else { return Err("no inputs".into()) };
+    let ([Some(JsonValue::Array(inputs))], read) = read else { return Err("no inputs".into()) };
     let data = read.each(inputs).find_map(|input| match input.ok()? {
-        [_, _, _, Some(Value::Array(data)), _] => tensors.elements(data).map(|n| (data, n)),
+        [_, _, _, Some(JsonValue::Array(data)), _] => tensors.elements(data).map(|n| (data, n)),
         _ => None,
     });
     let tensor = data.and_then(|(data, elements)| tensors.take(data, DType::Fp32, elements));
@@ -100,7 +100,7 @@ fn responses(options: &Options, floats: usize) -> Result<Vec<String>> {
     let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
     let write = || {
         let mut out = Vec::with_capacity(encode::max_text(DType::Fp32, data.len()));
-        encode::encode(&mut out, "OUTPUT0", DType::Fp32, black_box(&data)).map(|()| out)
+        encode::encode_data(&mut out, "OUTPUT0", DType::Fp32, black_box(&data)).map(|()| out)
     };
     let text = write().map_err(|e| e.message)?;
     if serde_json::from_slice::<Vec<f32>>(&text).map_err(|e| e.to_string())?.len() != floats {

@@ -55,14 +55,14 @@ pub fn alternate(
     Ok(pairs)
 }
 
-fn of(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
+fn pass_numbers(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
     passes.iter().map(number).collect()
 }
 
 impl Pairs {
     /// The medians.
     pub fn both(&self, number: fn(&Pass) -> f64) -> (f64, f64) {
-        (median(&of(&self.with, number)), median(&of(&self.without, number)))
+        (median(&pass_numbers(&self.with, number)), median(&pass_numbers(&self.without, number)))
     }
 
     /// Median ratio of neighbouring passes, with over without.
@@ -82,7 +82,8 @@ impl Pairs {
 
     /// Spread of the passes, the larger of the two.
     pub fn spread(&self, number: fn(&Pass) -> f64) -> String {
-        let spread = spread(&of(&self.with, number)).max(spread(&of(&self.without, number)));
+        let spread = spread(&pass_numbers(&self.with, number))
+            .max(spread(&pass_numbers(&self.without, number)));
         let mark = if spread > crate::serving::NOISY { "!" } else { "" };
         format!("{:.0} %{mark}", spread * 100.0)
     }

@@ -55,11 +55,11 @@ pub fn slow(milliseconds: u32) -> Result<TempDir> {
     Ok(folder)
 }
 
-/// Models of 1, 4, … instances, named by [`of_instances`], which take `milliseconds`.
+/// Models of 1, 4, … instances, named by [`instances_name`], which take `milliseconds`.
 pub fn instances(counts: &[usize], milliseconds: u32) -> Result<TempDir> {
     let folder = empty()?;
     for count in counts {
-        let name = of_instances(*count);
+        let name = instances_name(*count);
         let text = IDENTITY.replace("\"identity\"", &format!("\"{name}\""));
         let group = format!("instance_group {{ count: {count} kind: KIND_CPU }}\n");
         model(folder.path(), &name, &(text + &group + &delay(milliseconds)))?;
@@ -67,7 +67,7 @@ pub fn instances(counts: &[usize], milliseconds: u32) -> Result<TempDir> {
     Ok(folder)
 }
 
-pub fn of_instances(count: usize) -> String {
+pub fn instances_name(count: usize) -> String {
     format!("instances_{count}")
 }
 

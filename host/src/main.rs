@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
-use trtserver_config::{self as config, LogSettings, Note, log};
+use trtserver_config::{self as config, LogSettings, StartNote, log};
 use trtserver_isolation::{ProcessLauncher, child};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 use trtserver_plugin_host::{crash_report, set_log_level, shared_objects};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     // writes the environment.
     unsafe { std::env::set_var(name, value) };
     let code = run();
-    shared_objects::release();
+    shared_objects::release_objects();
     code
 }
 
@@ -27,12 +27,12 @@ fn run() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(arg) if arg == "check" => return trtserver_tool::check_repository(args),
-        Some(arg) if arg == "plugin" => return trtserver_tool::run(args),
-        Some(arg) if arg == "store" => return trtserver_tool::store::run(args),
-        Some(arg) if arg == "plugin-host" => return child::run(),
+        Some(arg) if arg == "plugin" => return trtserver_tool::run_tool(args),
+        Some(arg) if arg == "store" => return trtserver_tool::store::run_store_check(args),
+        Some(arg) if arg == "plugin-host" => return child::run_child(),
         _ => {}
     }
-    crash_report::install();
+    crash_report::install_handlers();
     let env = |name: &str| std::env::var(name).ok();
     let abi = format!("{ABI_MAJOR}.{ABI_MINOR}");
     let start = match config::from_args(std::env::args_os(), &env, &abi) {
@@ -49,7 +49,7 @@ fn run() -> ExitCode {
         set_log_level(settings.plugin_level());
         processes.send_log_level(settings.plugin_level());
     };
-    let log = match log::init(&start.settings.log, Box::new(backends)) {
+    let log = match log::init_log(&start.settings.log, Box::new(backends)) {
         Ok(log) => log,
         Err(e) => {
             let _ = writeln!(std::io::stderr(), "cannot open the log: {e}");
@@ -58,9 +58,9 @@ fn run() -> ExitCode {
     };
     for note in start.notes {
         match note {
-            Note::Info(text) => tracing::info!("{text}"),
-            Note::Warning(text) => tracing::warn!("{text}"),
+            StartNote::Info(text) => tracing::info!("{text}"),
+            StartNote::Warning(text) => tracing::warn!("{text}"),
         }
     }
-    ExitCode::from(trtserver_server::run(start.settings, log, launcher))
+    ExitCode::from(trtserver_server::run_server(start.settings, log, launcher))
 }

@@ -25,7 +25,7 @@ const SYMBOL: usize = 24;
 
 /// What the dynamic section of a library says: needed libraries, run paths and symbols.
 #[derive(Debug, Default)]
-pub struct Dynamic {
+pub struct DynamicSection {
     /// Names of needed libraries.
     pub needed: Vec<String>,
     /// Needed libraries of which it needs versioned symbols.
@@ -36,27 +36,27 @@ pub struct Dynamic {
     runpath: Option<String>,
 }
 
-impl Dynamic {
+impl DynamicSection {
     /// # Errors
     /// The file cannot be read, or its tables contradict each other.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let reader = Reader::open(path)?;
+        let reader = ElfReader::open(path)?;
         reader.tables().and_then(|tables| reader.dynamic(&tables)).ok_or_else(damaged)
     }
 
     /// Directories of the tag RPATH, which also apply to the libraries that it needs.
     pub fn rpath(&self, path: &Path) -> Vec<PathBuf> {
-        dirs(self.rpath.as_deref().filter(|_| self.runpath.is_none()), path)
+        search_dirs(self.rpath.as_deref().filter(|_| self.runpath.is_none()), path)
     }
 
     /// Directories of the tag RUNPATH.
     pub fn runpath(&self, path: &Path) -> Vec<PathBuf> {
-        dirs(self.runpath.as_deref(), path)
+        search_dirs(self.runpath.as_deref(), path)
     }
 }
 
 /// Splits a run path; `$ORIGIN` is the directory of the library.
-fn dirs(run_path: Option<&str>, library: &Path) -> Vec<PathBuf> {
+fn search_dirs(run_path: Option<&str>, library: &Path) -> Vec<PathBuf> {
     let origin = library.canonicalize().unwrap_or_else(|_| library.to_owned());
     let origin = origin.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
     let dirs = run_path.into_iter().flat_map(|dirs| dirs.split(':')).filter(|dir| !dir.is_empty());
@@ -67,8 +67,8 @@ fn dirs(run_path: Option<&str>, library: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// The file cannot be read, or its tables contradict each other.
-pub fn exports(path: &Path) -> io::Result<Vec<String>> {
-    let reader = Reader::open(path)?;
+pub fn read_exports(path: &Path) -> io::Result<Vec<String>> {
+    let reader = ElfReader::open(path)?;
     reader.tables().and_then(|tables| reader.exports(&tables, |_| true)).ok_or_else(damaged)
 }
 
@@ -77,25 +77,25 @@ fn damaged() -> io::Error {
 }
 
 /// A file, read piece by piece. Functions return `None` where its tables contradict each other.
-struct Reader {
+struct ElfReader {
     file: File,
     segments: Vec<ProgramHeader>,
 }
 
 /// The dynamic section and the strings that it names; both empty in a file without one.
 #[derive(Default)]
-struct Tables {
+struct DynamicTables {
     tags: Vec<(u64, u64)>,
-    strings: Strings,
+    strings: StringTable,
 }
 
-impl Tables {
+impl DynamicTables {
     fn tag(&self, wanted: u64) -> Option<u64> {
         self.tags.iter().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value)
     }
 }
 
-impl Reader {
+impl ElfReader {
     fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let mut head = [0; 64];
@@ -105,29 +105,29 @@ impl Reader {
         Ok(Self { file, segments })
     }
 
-    fn tables(&self) -> Option<Tables> {
+    fn tables(&self) -> Option<DynamicTables> {
         let Some(segment) = self.segments.iter().find(|s| s.p_type == PT_DYNAMIC) else {
-            return Some(Tables::default());
+            return Some(DynamicTables::default());
         };
         let tags = self.bytes(segment.p_offset, segment.p_filesz)?;
         let tags = tags
             .chunks_exact(16)
             .map_while(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)))
             .take_while(|(tag, _)| *tag != 0);
-        let mut tables = Tables { tags: tags.collect(), strings: Strings::default() };
+        let mut tables = DynamicTables { tags: tags.collect(), strings: StringTable::default() };
         match tables.tag(DT_STRTAB) {
-            Some(at) => tables.strings = Strings(self.mapped(at, tables.tag(DT_STRSZ)?)?),
+            Some(at) => tables.strings = StringTable(self.mapped(at, tables.tag(DT_STRSZ)?)?),
             None => tables.tags.clear(),
         }
         Some(tables)
     }
 
-    fn dynamic(&self, tables: &Tables) -> Option<Dynamic> {
-        let Tables { tags, strings } = tables;
+    fn dynamic(&self, tables: &DynamicTables) -> Option<DynamicSection> {
+        let DynamicTables { tags, strings } = tables;
         let needed = tags.iter().filter(|(tag, _)| *tag == DT_NEEDED);
         let mut unique = self.exports(tables, |bind| bind == STB_GNU_UNIQUE)?;
         unique.retain(|name| !is_standard(name));
-        Some(Dynamic {
+        Some(DynamicSection {
             needed: needed.map(|(_, at)| strings.get(*at)).collect::<Option<_>>()?,
             versioned: match (tables.tag(DT_VERNEED), tables.tag(DT_VERNEEDNUM)) {
                 (Some(at), Some(n)) => self.versioned(at, n, strings)?,
@@ -140,7 +140,7 @@ impl Reader {
     }
 
     /// Libraries in the table of needed versions.
-    fn versioned(&self, mut at: u64, n: u64, strings: &Strings) -> Option<BTreeSet<String>> {
+    fn versioned(&self, mut at: u64, n: u64, strings: &StringTable) -> Option<BTreeSet<String>> {
         let mut files = BTreeSet::new();
         for _ in 0..n {
             let entry = self.mapped(at, 16)?;
@@ -154,7 +154,7 @@ impl Reader {
     }
 
     /// Names of the exported symbols with such a binding, ascending.
-    fn exports(&self, tables: &Tables, accepts: impl Fn(u8) -> bool) -> Option<Vec<String>> {
+    fn exports(&self, tables: &DynamicTables, accepts: impl Fn(u8) -> bool) -> Option<Vec<String>> {
         let Some(symbols) = tables.tag(DT_SYMTAB) else { return Some(Vec::new()) };
         let (first, end) = match (tables.tag(DT_GNU_HASH), tables.tag(DT_HASH)) {
             (Some(hash), _) => self.hashed(hash)?,
@@ -226,9 +226,9 @@ impl Reader {
 }
 
 #[derive(Default)]
-struct Strings(Vec<u8>);
+struct StringTable(Vec<u8>);
 
-impl Strings {
+impl StringTable {
     fn get(&self, at: u64) -> Option<String> {
         let from = self.0.get(usize::try_from(at).ok()?..)?;
         let end = from.iter().position(|byte| *byte == 0)?;

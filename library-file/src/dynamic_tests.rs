@@ -41,9 +41,9 @@ fn exports_are_the_same_with_either_hash_table() {
         assert!(compiler.status().unwrap().success());
         let unique = "_ZN1SILi1EE6uniqueE";
         let expected = ["_Z3usev", unique, "address", "exported", "guarded", "weak"];
-        assert_eq!(exports(&library).unwrap(), expected, "{style}");
-        assert_eq!(Dynamic::read(&library).unwrap().unique, [unique], "{style}");
+        assert_eq!(read_exports(&library).unwrap(), expected, "{style}");
+        assert_eq!(DynamicSection::read(&library).unwrap().unique, [unique], "{style}");
     }
-    let error = exports(&source).unwrap_err().to_string();
+    let error = read_exports(&source).unwrap_err().to_string();
     assert_eq!(error, "its tables are damaged");
 }

@@ -5,8 +5,8 @@
 mod dynamic; // the dynamic section and its symbols
 mod linking; // what libraries of one process share
 
-pub use dynamic::{Dynamic, exports};
-pub use linking::{Conflict, Linked};
+pub use dynamic::{DynamicSection, read_exports};
+pub use linking::{LibraryConflict, LinkedLibrary};
 
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::{self, ELFMAG, EM_AARCH64, EM_X86_64, ET_DYN, Header};
@@ -20,17 +20,17 @@ use std::path::Path;
 
 /// Identity of a file. Changes when the file is replaced or written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     device: u64,
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     /// # Errors
     /// There is no such file, or its directory cannot be searched.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         let m = std::fs::metadata(path)?;
         Ok(Self {
             device: m.dev(),
@@ -48,7 +48,7 @@ impl Stamp {
 
 /// Why a file cannot be opened as a shared library. The text goes on after the file's name and a colon.
 #[derive(Debug)]
-pub enum Fault {
+pub enum LibraryFault {
     Unreadable(io::Error),
     NotElf {
         bytes: u64,
@@ -64,14 +64,14 @@ pub enum Fault {
     },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for LibraryFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Unreadable(e) => write!(f, "cannot be read: {e}"),
-            Fault::NotElf { bytes } => {
+            LibraryFault::Unreadable(e) => write!(f, "cannot be read: {e}"),
+            LibraryFault::NotElf { bytes } => {
                 write!(f, "not a shared library: no ELF header in its {bytes} bytes")
             }
-            Fault::OtherMachine(header) => {
+            LibraryFault::OtherMachine(header) => {
                 let bits = if is_64_bit(header) { 64 } else { 32 };
                 let order = match header.endianness() {
                     Ok(Endian::Little) => "little",
@@ -86,19 +86,19 @@ impl fmt::Display for Fault {
                     std::env::consts::ARCH
                 )
             }
-            Fault::NotShared(header) => {
+            LibraryFault::NotShared(header) => {
                 let kind = header::et_to_str(header.e_type);
                 write!(f, "not a shared library: an ELF file of type {kind}")
             }
-            Fault::Truncated { bytes: 0, .. } => f.write_str("the file is empty"),
-            Fault::Truncated { bytes, expected } => {
+            LibraryFault::Truncated { bytes: 0, .. } => f.write_str("the file is empty"),
+            LibraryFault::Truncated { bytes, expected } => {
                 write!(f, "truncated: {bytes} of at least {expected} bytes")
             }
         }
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for LibraryFault {}
 
 /// `e_machine` of libraries that this process can load; `None` on other architectures.
 const MACHINE: Option<u16> = match () {
@@ -114,34 +114,34 @@ const ENDIAN: Endian = if cfg!(target_endian = "little") { Endian::Little } else
 ///
 /// # Errors
 /// The file is not a complete shared library for this machine.
-pub fn check(path: &Path) -> Result<(), Fault> {
-    let metadata = std::fs::metadata(path).map_err(Fault::Unreadable)?;
+pub fn check_library(path: &Path) -> Result<(), LibraryFault> {
+    let metadata = std::fs::metadata(path).map_err(LibraryFault::Unreadable)?;
     if !metadata.is_file() {
         // Opening a FIFO would wait for a writer.
         let e = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-        return Err(Fault::Unreadable(e));
+        return Err(LibraryFault::Unreadable(e));
     }
     let bytes = metadata.len();
-    let file = File::open(path).map_err(Fault::Unreadable)?;
+    let file = File::open(path).map_err(LibraryFault::Unreadable)?;
     let mut head = Vec::new();
-    (&file).take(SIZEOF_EHDR as u64).read_to_end(&mut head).map_err(Fault::Unreadable)?;
+    (&file).take(SIZEOF_EHDR as u64).read_to_end(&mut head).map_err(LibraryFault::Unreadable)?;
     if !head.starts_with(&ELFMAG[..head.len().min(ELFMAG.len())]) {
-        return Err(Fault::NotElf { bytes });
+        return Err(LibraryFault::NotElf { bytes });
     }
     if head.len() < SIZEOF_EHDR {
-        return Err(Fault::Truncated { bytes, expected: SIZEOF_EHDR as u64 });
+        return Err(LibraryFault::Truncated { bytes, expected: SIZEOF_EHDR as u64 });
     }
-    let header = Elf::parse_header(&head).map_err(|_| Fault::NotElf { bytes })?;
+    let header = Elf::parse_header(&head).map_err(|_| LibraryFault::NotElf { bytes })?;
     let our_order = header.endianness().is_ok_and(|endian| endian == ENDIAN);
     let our_machine = MACHINE.is_none_or(|machine| machine == header.e_machine);
     if !is_64_bit(&header) || !our_order || !our_machine {
-        return Err(Fault::OtherMachine(header));
+        return Err(LibraryFault::OtherMachine(header));
     }
     if header.e_type != ET_DYN {
-        return Err(Fault::NotShared(header));
+        return Err(LibraryFault::NotShared(header));
     }
     match last_byte(&file, &header) {
-        expected if expected > bytes => Err(Fault::Truncated { bytes, expected }),
+        expected if expected > bytes => Err(LibraryFault::Truncated { bytes, expected }),
         _ => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ fn fault(contents: &[u8]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lib.so");
     std::fs::write(&path, contents).unwrap();
-    check(&path).err().map_or_else(String::new, |fault| fault.to_string())
+    check_library(&path).err().map_or_else(String::new, |fault| fault.to_string())
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn other_files_are_named() {
     assert!(with(32, &[0xff; 8]).starts_with("truncated: "));
     assert!(with(40, &[0xff; 8]).starts_with("truncated: "));
     assert!(with(56, &[0xff; 2]).starts_with("truncated: "));
-    let missing = check(Path::new("/nowhere/lib.so")).unwrap_err();
+    let missing = check_library(Path::new("/nowhere/lib.so")).unwrap_err();
     assert!(missing.to_string().starts_with("cannot be read: "));
 }
 
@@ -58,12 +58,12 @@ fn stamp_changes_with_the_file() {
     let (path, next) = (dir.path().join("a"), dir.path().join("b"));
     std::fs::write(&path, "1").unwrap();
     std::fs::write(&next, "2").unwrap();
-    let old = Stamp::of(&path).unwrap();
-    assert_eq!(Stamp::of(&path).unwrap(), old);
+    let old = FileStamp::read(&path).unwrap();
+    assert_eq!(FileStamp::read(&path).unwrap(), old);
     std::fs::rename(&next, &path).unwrap();
-    let new = Stamp::of(&path).unwrap();
+    let new = FileStamp::read(&path).unwrap();
     assert!(new != old && !new.same_inode(&old));
     std::fs::write(&path, "22").unwrap();
-    let longer = Stamp::of(&path).unwrap();
+    let longer = FileStamp::read(&path).unwrap();
     assert!(longer != new && longer.same_inode(&new));
 }

@@ -8,8 +8,8 @@
 //! Libraries with symbol versions are exempt: the loader checks that they provide the needed versions. So are
 //! symbols of the C++ standard library, whose binary interface is stable.
 
-use crate::Stamp;
-use crate::dynamic::Dynamic;
+use crate::FileStamp;
+use crate::dynamic::DynamicSection;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
@@ -25,7 +25,7 @@ const SYSTEM: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 /// A library and its private dependencies: needed libraries found through its run path or `LD_LIBRARY_PATH`, not in a
 /// system directory.
 #[derive(Debug, Default)]
-pub struct Linked {
+pub struct LinkedLibrary {
     /// The library itself first.
     files: Vec<LinkedFile>,
     /// Needed without a symbol version, and not a private dependency: from the system, or loaded by another library.
@@ -35,7 +35,7 @@ pub struct Linked {
 #[derive(Debug)]
 struct LinkedFile {
     path: PathBuf,
-    stamp: Stamp,
+    stamp: FileStamp,
     /// Names by which the loader knows it, unless only symbol versions of it are needed.
     names: Vec<String>,
     /// GNU_UNIQUE symbols that it defines, ascending.
@@ -44,14 +44,14 @@ struct LinkedFile {
 
 /// Two libraries cannot be used in one process side by side. The text goes on after "it".
 #[derive(Debug)]
-pub enum Conflict {
+pub enum LibraryConflict {
     /// Both need a library of this SONAME, from different files.
     Soname { name: String, own: PathBuf, other: PathBuf },
     /// Both define these symbols.
     Unique { symbols: Vec<String>, own: PathBuf, other: PathBuf },
 }
 
-impl fmt::Display for Conflict {
+impl fmt::Display for LibraryConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Soname { name, own, other } => write!(
@@ -83,21 +83,22 @@ impl fmt::Display for Conflict {
 impl LinkedFile {
     /// Whether the file at `path` has the contents that this one had when it was read.
     fn is_copy(&self, path: &Path) -> bool {
-        Stamp::of(&self.path).ok() == Some(self.stamp) && same_contents(path, &self.path)
+        FileStamp::read(&self.path).ok() == Some(self.stamp) && same_contents(path, &self.path)
     }
 }
 
-impl Linked {
+impl LinkedLibrary {
     /// Reads the file and its private dependencies.
     ///
     /// # Errors
     /// The file cannot be read. A private dependency that cannot be read is left to the loader.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         let mut linked = Self { files: Vec::new(), foreign: Vec::new() };
         // Files to read: the path, the names by which it is needed, and the run paths of the libraries that need it.
         let mut pending = vec![(path.to_owned(), Vec::new(), Vec::new())];
         while let Some((path, names, mut inherited)) = pending.pop() {
-            let read = Stamp::of(&path).and_then(|stamp| Ok((stamp, Dynamic::read(&path)?)));
+            let read =
+                FileStamp::read(&path).and_then(|stamp| Ok((stamp, DynamicSection::read(&path)?)));
             let (stamp, dynamic) = match read {
                 Ok(read) => read,
                 Err(e) if linked.files.is_empty() => return Err(e),
@@ -106,14 +107,14 @@ impl Linked {
             inherited.extend(dynamic.rpath(&path));
             for needed in &dynamic.needed {
                 let versioned = dynamic.versioned.contains(needed);
-                let Some(found) = find(needed, &dynamic.runpath(&path), &inherited) else {
+                let Some(found) = find_library(needed, &dynamic.runpath(&path), &inherited) else {
                     if !versioned && !linked.foreign.contains(needed) {
                         linked.foreign.push(needed.clone());
                     }
                     continue;
                 };
                 let names = if versioned { Vec::new() } else { vec![needed.clone()] };
-                let known = Stamp::of(&found).ok();
+                let known = FileStamp::read(&found).ok();
                 match linked.files.iter_mut().find(|file| Some(file.stamp) == known) {
                     Some(file) => file.names.extend(names),
                     None => pending.push((found, names, inherited.clone())),
@@ -136,7 +137,7 @@ impl Linked {
     }
 
     /// Why it cannot be loaded beside `loaded`.
-    pub fn conflict(&self, loaded: &Linked) -> Option<Conflict> {
+    pub fn conflict(&self, loaded: &LinkedLibrary) -> Option<LibraryConflict> {
         // The loader takes a file that was written to for the one that it has loaded.
         let other_file =
             |a: &LinkedFile, b: &LinkedFile| !a.stamp.same_inode(&b.stamp) && !b.is_copy(&a.path);
@@ -145,14 +146,14 @@ impl Linked {
                 let shared = own.names.iter().find(|name| other.names.contains(name));
                 if let Some(name) = shared.filter(|_| other_file(own, other)) {
                     let (own, other) = (own.path.clone(), other.path.clone());
-                    return Some(Conflict::Soname { name: name.clone(), own, other });
+                    return Some(LibraryConflict::Soname { name: name.clone(), own, other });
                 }
                 let theirs: BTreeSet<_> = other.unique.iter().collect();
                 let symbols: Vec<_> =
                     own.unique.iter().filter(|s| theirs.contains(s)).cloned().collect();
                 if !symbols.is_empty() && other_file(own, other) {
                     let (own, other) = (own.path.clone(), other.path.clone());
-                    return Some(Conflict::Unique { symbols, own, other });
+                    return Some(LibraryConflict::Unique { symbols, own, other });
                 }
             }
         }
@@ -160,11 +161,11 @@ impl Linked {
         for name in &self.foreign {
             let other = loaded.files.iter().find(|file| file.names.contains(name));
             let own = system_file(name).filter(|own| {
-                let is_other = |other: &LinkedFile| Stamp::of(own).ok() != Some(other.stamp);
+                let is_other = |other: &LinkedFile| FileStamp::read(own).ok() != Some(other.stamp);
                 other.is_some_and(|other| is_other(other) && !other.is_copy(own))
             });
             if let (Some(own), Some(other)) = (own, other) {
-                return Some(Conflict::Soname {
+                return Some(LibraryConflict::Soname {
                     name: name.clone(),
                     own,
                     other: other.path.clone(),
@@ -175,18 +176,19 @@ impl Linked {
     }
 
     /// Why it cannot be loaded into a process that has mapped this file, which may have been deleted.
-    pub fn conflict_with_mapped(&self, mapped: &Path) -> Option<Conflict> {
+    pub fn conflict_with_mapped(&self, mapped: &Path) -> Option<LibraryConflict> {
         let name = mapped.file_name()?.to_str()?;
         let (name, deleted) = match name.strip_suffix(DELETED) {
             Some(name) => (name, true),
             None => (name, false),
         };
         let own = self.files.iter().find(|file| file.names.iter().any(|n| n == name))?;
-        let same = Stamp::of(mapped).ok() == Some(own.stamp) || same_contents(&own.path, mapped);
+        let same =
+            FileStamp::read(mapped).ok() == Some(own.stamp) || same_contents(&own.path, mapped);
         if same && !deleted {
             return None;
         }
-        Some(Conflict::Soname {
+        Some(LibraryConflict::Soname {
             name: name.to_owned(),
             own: own.path.clone(),
             other: mapped.to_owned(),
@@ -195,7 +197,7 @@ impl Linked {
 }
 
 /// Where the loader finds a library by name, except in the system's directories.
-fn find(name: &str, runpath: &[PathBuf], inherited: &[PathBuf]) -> Option<PathBuf> {
+fn find_library(name: &str, runpath: &[PathBuf], inherited: &[PathBuf]) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_file());
     }

@@ -8,13 +8,13 @@ fn file(dir: &TempDir, path: &str, contents: &str, names: &[&str], unique: &[&st
     let path = dir.path().join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, contents).unwrap();
-    let stamp = Stamp::of(&path).unwrap();
+    let stamp = FileStamp::read(&path).unwrap();
     let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
     LinkedFile { path, stamp, names: owned(names), unique: owned(unique) }
 }
 
-fn linked(files: Vec<LinkedFile>) -> Linked {
-    Linked { files, foreign: Vec::new() }
+fn linked(files: Vec<LinkedFile>) -> LinkedLibrary {
+    LinkedLibrary { files, foreign: Vec::new() }
 }
 
 #[test]
@@ -58,6 +58,6 @@ fn unique_symbol_in_two_files_is_a_conflict() {
 
 #[test]
 fn test_program_needs_system_libraries_only() {
-    let linked = Linked::of(&std::env::current_exe().unwrap()).unwrap();
+    let linked = LinkedLibrary::read(&std::env::current_exe().unwrap()).unwrap();
     assert!(linked.is_self_contained(), "{linked:?}");
 }

@@ -2,7 +2,7 @@
 //! already, and requests that are not decoded.
 
 use crate::parts;
-use crate::schema::{Described, Message};
+use crate::schema::{Described, MessageSchema};
 use crate::v1::SharedMemoryControlRequest;
 use bytes::{Buf, BufMut, Bytes};
 use prost::DecodeError;
@@ -104,7 +104,7 @@ impl prost::Message for UndecodedRegionControl {
 }
 
 impl Described for UndecodedRegionControl {
-    fn schema() -> &'static Message {
+    fn schema() -> &'static MessageSchema {
         SharedMemoryControlRequest::schema()
     }
 }
@@ -131,7 +131,7 @@ impl<U: Described> Decoder for Checked<U> {
 
     fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         // tonic hands over a message in one piece.
-        parts::check(U::schema(), buf.chunk())
+        parts::check_parts(U::schema(), buf.chunk())
             .map_err(|e| Status::invalid_argument(e.to_string()))?;
         self.0.decode(buf)
     }

@@ -6,31 +6,31 @@ pub use parse::{JsonError, parse};
 
 use base64::Engine;
 
-use crate::encoded::{Node, Value};
-use crate::real;
-use crate::schema::{Described, Field, Kind, Message};
+use crate::float_format;
+use crate::message_tree::{EncodedNode, EncodedValue};
+use crate::schema::{Described, FieldKind, FieldSchema, MessageSchema};
 use crate::v2::ModelConfig;
 
 /// The configuration in one line: scalars that are not set print their defaults, messages and
 /// members of a oneof that are not set are left out.
 pub fn model_config(config: &ModelConfig) -> String {
-    write(config, Style { defaults: true, camel_case: false, number: is_number })
+    write_field(config, JsonStyle { defaults: true, camel_case: false, number: is_number })
 }
 
 /// Any message in one line: only what is set, 64-bit integers as strings.
 pub fn message<M: Described>(message: &M) -> String {
-    write(message, Style { defaults: false, camel_case: false, number: |_, _| false })
+    write_field(message, JsonStyle { defaults: false, camel_case: false, number: |_, _| false })
 }
 
 /// Any message in one line, as v2 servers send most of theirs: scalars that are not set print their defaults, all numbers are
 /// numbers.
 pub fn with_numbers<M: Described>(message: &M) -> String {
-    write(message, Style { defaults: true, camel_case: false, number: |_, _| true })
+    write_field(message, JsonStyle { defaults: true, camel_case: false, number: |_, _| true })
 }
 
 /// As [`message`], with names in lowerCamelCase: the default of protobuf libraries.
 pub fn camel_case<M: Described>(message: &M) -> String {
-    write(message, Style { defaults: false, camel_case: true, number: |_, _| false })
+    write_field(message, JsonStyle { defaults: false, camel_case: true, number: |_, _| false })
 }
 
 /// 64-bit fields of the configuration that v2 clients read as numbers. All others are strings.
@@ -51,39 +51,39 @@ const NUMBERS: &[(&str, &str)] = &[
     ("ModelWarmup.Input", "dims"),
 ];
 
-fn is_number(message: &Message, field: &Field) -> bool {
+fn is_number(message: &MessageSchema, field: &FieldSchema) -> bool {
     NUMBERS.contains(&(message.name, field.name))
 }
 
 #[derive(Clone, Copy)]
-struct Style {
+struct JsonStyle {
     defaults: bool,
     /// Names of fields in lowerCamelCase.
     camel_case: bool,
     /// Whether a 64-bit field prints as a number.
-    number: fn(&Message, &Field) -> bool,
+    number: fn(&MessageSchema, &FieldSchema) -> bool,
 }
 
-fn write<M: Described>(message: &M, style: Style) -> String {
+fn write_field<M: Described>(message: &M, style: JsonStyle) -> String {
     let bytes = message.encode_to_vec();
     let mut out = String::with_capacity(bytes.len() * 4);
-    style.object(&mut out, &Node::read(M::schema(), &bytes));
+    style.object(&mut out, &EncodedNode::read(M::schema(), &bytes));
     out
 }
 
-impl Style {
-    fn object(self, out: &mut String, node: &Node) {
+impl JsonStyle {
+    fn object(self, out: &mut String, node: &EncodedNode) {
         let mut comma = Comma::new(out, '{');
         for (place, field) in node.message.fields.iter().enumerate() {
-            let values = node.of(place);
-            let alone = matches!(field.kind, Kind::Message(_)) || field.oneof.is_some();
+            let values = node.field_values(place);
+            let alone = matches!(field.kind, FieldKind::Message(_)) || field.oneof.is_some();
             if values.is_empty() && (!self.defaults || (alone && !field.repeated)) {
                 continue;
             }
             comma.next(out);
             match self.camel_case {
-                true => quote(out, &lower_camel_case(field.name)),
-                false => quote(out, field.name),
+                true => quote_text(out, &lower_camel_case(field.name)),
+                false => quote_text(out, field.name),
             }
             out.push(':');
             if let Some(entry) = field.map() {
@@ -102,60 +102,79 @@ impl Style {
         out.push('}');
     }
 
-    fn map(self, out: &mut String, entry: &'static Message, values: &[(usize, Value)]) {
+    fn map(
+        self,
+        out: &mut String,
+        entry: &'static MessageSchema,
+        values: &[(usize, EncodedValue)],
+    ) {
         let mut comma = Comma::new(out, '{');
         for (_, value) in values {
-            let (Value::Message(pair), [key, value]) = (value, entry.fields) else { continue };
+            let (EncodedValue::Message(pair), [key, value]) = (value, entry.fields) else {
+                continue;
+            };
             comma.next(out);
             let mut name = String::new();
-            self.value(&mut name, entry, key, pair.of(0).last().map(|(_, v)| v));
+            self.value(&mut name, entry, key, pair.field_values(0).last().map(|(_, v)| v));
             // Names are always strings, whatever the type of the key.
             if !name.starts_with('"') {
                 name = format!("\"{name}\"");
             }
             out.push_str(&name);
             out.push(':');
-            self.value(out, entry, value, pair.of(1).last().map(|(_, v)| v));
+            self.value(out, entry, value, pair.field_values(1).last().map(|(_, v)| v));
         }
         out.push('}');
     }
 
     /// A single value; `None` is the default of its kind.
-    fn value(self, out: &mut String, message: &Message, field: &Field, value: Option<&Value>) {
+    fn value(
+        self,
+        out: &mut String,
+        message: &MessageSchema,
+        field: &FieldSchema,
+        value: Option<&EncodedValue>,
+    ) {
         let whole = match value {
-            Some(Value::Varint(whole)) => *whole,
+            Some(EncodedValue::Varint(whole)) => *whole,
             _ => 0,
         };
         match (field.kind, value) {
-            (Kind::Message(_), Some(Value::Message(node))) => self.object(out, node),
+            (FieldKind::Message(_), Some(EncodedValue::Message(node))) => self.object(out, node),
             // The encoder leaves a map's value out when nothing in it is set.
-            (Kind::Message(message), _) => {
-                self.object(out, &Node { message, values: Vec::new() });
+            (FieldKind::Message(message), _) => {
+                self.object(out, &EncodedNode { message, values: Vec::new() });
             }
-            (Kind::String, Some(Value::Bytes(text))) => quote(out, &String::from_utf8_lossy(text)),
-            (Kind::Bytes, Some(Value::Bytes(bytes))) => {
-                quote(out, &base64::engine::general_purpose::STANDARD.encode(bytes));
+            (FieldKind::String, Some(EncodedValue::Bytes(text))) => {
+                quote_text(out, &String::from_utf8_lossy(text))
             }
-            (Kind::String | Kind::Bytes, _) => out.push_str("\"\""),
-            (Kind::Float, Some(Value::Float(value))) => push_real(out, &real::single(*value)),
-            (Kind::Double, Some(Value::Double(value))) => push_real(out, &real::double(*value)),
-            (Kind::Float | Kind::Double, _) => out.push('0'),
-            (Kind::Bool, _) => out.push_str(if whole == 0 { "false" } else { "true" }),
-            (Kind::Enum(each), _) => match each.name_of(whole as i32) {
-                Some(name) => quote(out, name),
+            (FieldKind::Bytes, Some(EncodedValue::Bytes(bytes))) => {
+                quote_text(out, &base64::engine::general_purpose::STANDARD.encode(bytes));
+            }
+            (FieldKind::String | FieldKind::Bytes, _) => out.push_str("\"\""),
+            (FieldKind::Float, Some(EncodedValue::Float(value))) => {
+                push_real(out, &float_format::format_f32(*value))
+            }
+            (FieldKind::Double, Some(EncodedValue::Double(value))) => {
+                push_real(out, &float_format::format_f64(*value))
+            }
+            (FieldKind::Float | FieldKind::Double, _) => out.push('0'),
+            (FieldKind::Bool, _) => out.push_str(if whole == 0 { "false" } else { "true" }),
+            (FieldKind::Enum(each), _) => match each.value_name(whole as i32) {
+                Some(name) => quote_text(out, name),
                 None => out.push_str(&(whole as i32).to_string()),
             },
-            (Kind::Int32, _) => out.push_str(&(whole as i32).to_string()),
-            (Kind::UInt32, _) => out.push_str(&(whole as u32).to_string()),
-            (Kind::Int64 | Kind::UInt64, _) => {
+            (FieldKind::Int32, _) => out.push_str(&(whole as i32).to_string()),
+            (FieldKind::UInt32, _) => out.push_str(&(whole as u32).to_string()),
+            (FieldKind::Int64 | FieldKind::UInt64, _) => {
                 let text = match field.kind {
-                    Kind::Int64 => (whole as i64).to_string(),
+                    FieldKind::Int64 => (whole as i64).to_string(),
                     _ => whole.to_string(),
                 };
                 if (self.number)(message, field) {
                     out.push_str(&text);
                 } else {
-                    quote(out, &text);
+                    quote_text(out, &text);
                 }
             }
         }
@@ -203,7 +222,7 @@ fn push_real(out: &mut String, text: &str) {
     });
 }
 
-fn quote(out: &mut String, text: &str) {
+fn quote_text(out: &mut String, text: &str) {
     out.push('"');
     for character in text.chars() {
         match character {

@@ -3,10 +3,10 @@
 //! One model configuration serves both: v1 messages refer to [`v2::ModelConfig`].
 
 pub mod codec;
-mod encoded;
+mod float_format;
 pub mod json;
+mod message_tree;
 pub mod parts;
-mod real;
 pub mod schema;
 pub mod set_fields;
 pub mod text;

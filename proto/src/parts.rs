@@ -4,7 +4,7 @@
 //! An empty part costs two bytes on the wire and hundreds in memory, so a message of some megabytes
 //! could take gigabytes. Tensor bytes are skipped over, not read.
 
-use crate::schema::{Kind, Message};
+use crate::schema::{FieldKind, MessageSchema};
 use bytes::Buf;
 use prost::encoding::decode_varint;
 use trtserver_proto_wire::{Tag, WireType};
@@ -38,23 +38,31 @@ impl std::error::Error for TooManyParts {}
 ///
 /// # Errors
 /// The message has too many parts.
-pub fn check(schema: &'static Message, mut encoded: impl Buf) -> Result<usize, TooManyParts> {
-    let mut count = Count { parts_left: MAX_PARTS, bytes: 0 };
-    match walk(schema, &mut encoded, 0, &mut count) {
+pub fn check_parts(
+    schema: &'static MessageSchema,
+    mut encoded: impl Buf,
+) -> Result<usize, TooManyParts> {
+    let mut count = PartCount { parts_left: MAX_PARTS, bytes: 0 };
+    match count_parts(schema, &mut encoded, 0, &mut count) {
         Some(()) => Ok(count.bytes),
         None if count.parts_left == 0 => Err(TooManyParts),
         None => Ok(count.bytes),
     }
 }
 
-struct Count {
+struct PartCount {
     parts_left: usize,
     /// Memory of what was walked over.
     bytes: usize,
 }
 
 /// Reads the fields of one message, down to `end` remaining bytes. None = stop, nothing more to learn.
-fn walk(message: &Message, buf: &mut impl Buf, end: usize, count: &mut Count) -> Option<()> {
+fn count_parts(
+    message: &MessageSchema,
+    buf: &mut impl Buf,
+    end: usize,
+    count: &mut PartCount,
+) -> Option<()> {
     while buf.remaining() > end {
         let tag = Tag::from_varint(decode_varint(buf).ok()?).ok()?;
         if tag.wire_type == WireType::StartGroup {
@@ -65,19 +73,19 @@ fn walk(message: &Message, buf: &mut impl Buf, end: usize, count: &mut Count) ->
         let length = buf.remaining() - after;
         let field = message.fields.iter().find(|f| f.number == tag.number);
         match field.map(|f| f.kind) {
-            Some(Kind::Message(part)) if tag.wire_type == WireType::Bytes => {
+            Some(FieldKind::Message(part)) if tag.wire_type == WireType::Bytes => {
                 count.parts_left =
                     count.parts_left.checked_sub(1).filter(|n| *n > 0).or_else(|| {
                         count.parts_left = 0;
                         None
                     })?;
                 count.bytes += PART_SIZE;
-                walk(part, buf, after, count)?;
+                count_parts(part, buf, after, count)?;
                 continue;
             }
-            Some(Kind::String) => count.bytes += GROWTH * VALUE_SIZE + length,
-            Some(Kind::Bytes) => count.bytes += GROWTH * VALUE_SIZE,
-            Some(Kind::Double | Kind::Float) if tag.wire_type == WireType::Bytes => {
+            Some(FieldKind::String) => count.bytes += GROWTH * VALUE_SIZE + length,
+            Some(FieldKind::Bytes) => count.bytes += GROWTH * VALUE_SIZE,
+            Some(FieldKind::Double | FieldKind::Float) if tag.wire_type == WireType::Bytes => {
                 count.bytes += GROWTH * length;
             }
             // The varints of a packed list, each in at most eight bytes.

@@ -2,20 +2,20 @@
 //! work, no lock and no allocation, which matters because v1 requests carry text.
 
 /// A message type.
-pub struct Message {
+pub struct MessageSchema {
     /// Without the package: `ModelSequenceBatching.Control`.
     pub name: &'static str,
     /// Made up by the compiler for one entry of a map: `key` is 1, `value` is 2.
     pub map_entry: bool,
     /// By number; at most 64.
-    pub fields: &'static [Field],
+    pub fields: &'static [FieldSchema],
 }
 
 /// A field of a message.
-pub struct Field {
+pub struct FieldSchema {
     pub name: &'static str,
     pub number: u32,
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Lists and maps.
     pub repeated: bool,
     pub oneof: Option<&'static str>,
@@ -23,7 +23,7 @@ pub struct Field {
 
 /// The kinds our files use; the build refuses any other.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum FieldKind {
     Double,
     Float,
     Int64,
@@ -33,7 +33,7 @@ pub enum Kind {
     Bool,
     String,
     Bytes,
-    Message(&'static Message),
+    Message(&'static MessageSchema),
     Enum(&'static Enum),
 }
 
@@ -45,21 +45,21 @@ pub struct Enum {
 
 /// A generated top-level message, which knows its own schema.
 pub trait Described: prost::Message + Default {
-    fn schema() -> &'static Message;
+    fn schema() -> &'static MessageSchema;
 }
 
-impl Message {
+impl MessageSchema {
     /// The field of that name, and its place in `fields`.
-    pub fn field(&self, name: &str) -> Option<(usize, &'static Field)> {
+    pub fn field(&self, name: &str) -> Option<(usize, &'static FieldSchema)> {
         self.fields.iter().enumerate().find(|(_, f)| f.name == name)
     }
 }
 
-impl Field {
+impl FieldSchema {
     /// The entry type, if this is a map.
-    pub fn map(&self) -> Option<&'static Message> {
+    pub fn map(&self) -> Option<&'static MessageSchema> {
         match self.kind {
-            Kind::Message(entry) if entry.map_entry => Some(entry),
+            FieldKind::Message(entry) if entry.map_entry => Some(entry),
             _ => None,
         }
     }
@@ -70,7 +70,7 @@ impl Enum {
         self.values.iter().find(|v| v.0 == name).map(|v| v.1)
     }
 
-    pub fn name_of(&self, number: i32) -> Option<&'static str> {
+    pub fn value_name(&self, number: i32) -> Option<&'static str> {
         self.values.iter().find(|v| v.1 == number).map(|v| v.0)
     }
 }
@@ -78,7 +78,7 @@ impl Enum {
 // Not every enum is the type of a field; some only name the bits of one.
 #[allow(dead_code)]
 mod tables {
-    use super::{Described, Enum, Field, Kind, Message};
+    use super::{Described, Enum, FieldKind, FieldSchema, MessageSchema};
     include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 }
 

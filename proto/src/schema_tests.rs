@@ -5,9 +5,9 @@ use super::*;
 /// The parser and the printers recurse along the schema, so its depth bounds their stack.
 #[test]
 fn no_message_contains_itself() {
-    fn depth(message: &Message) -> usize {
+    fn depth(message: &MessageSchema) -> usize {
         let inner = message.fields.iter().map(|f| match f.kind {
-            Kind::Message(m) => depth(m),
+            FieldKind::Message(m) => depth(m),
             _ => 0,
         });
         1 + inner.max().unwrap_or(0)
@@ -23,6 +23,6 @@ fn names_carry_no_package() {
     let Some((_, input)) = crate::v1::InferRequestHeader::schema().field("input") else {
         panic!("no input")
     };
-    let Kind::Message(input) = input.kind else { panic!("not a message") };
+    let FieldKind::Message(input) = input.kind else { panic!("not a message") };
     assert_eq!(input.name, "InferRequestHeader.Input");
 }

@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use trtserver_base::arena::{Arena, Block, Reader};
-use trtserver_isolation::messages::control_message::Kind;
+use trtserver_base::arena::{Arena, ArenaBlock, ArenaReader};
+use trtserver_isolation::messages::control_message::MessageKind;
 use trtserver_isolation::messages::*;
-use trtserver_isolation::wire::{Received, Receiver, Sender, pair, split};
-use trtserver_isolation::work_channel::{WorkReceiver, WorkSender, channel};
+use trtserver_isolation::wire::{ReceiveOutcome, Receiver, Sender, socket_pair, split_socket};
+use trtserver_isolation::work_channel::{WorkReceiver, WorkSender, open_work_channel};
 use trtserver_proto::v2::ModelConfig;
 use trtserver_request::DType;
 use trtserver_tests::{TIMEOUT, backends, dist};
@@ -23,7 +23,7 @@ pub struct Host {
     receiver: Receiver,
     number: u64,
     /// Control messages other than responses.
-    pub received: Vec<Kind>,
+    pub received: Vec<MessageKind>,
     /// The arenas of the inputs and of the outputs.
     pub arenas: [Arc<Arena>; 2],
 }
@@ -37,24 +37,24 @@ pub fn command() -> Command {
 impl Host {
     /// Starts the child and sends the handshake.
     pub fn start() -> Self {
-        let (ours, theirs) = pair().unwrap();
+        let (ours, theirs) = socket_pair().unwrap();
         let mut command = command();
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null());
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let (sender, mut receiver) = split(ours);
+        let (sender, mut receiver) = split_socket(ours);
         receiver.set_timeout(Some(TIMEOUT)).unwrap();
         let arenas = ["inputs", "outputs"].map(|name| Arena::new(name, 1 << 30).unwrap());
         let mut host =
             Self { child, sender: Some(sender), receiver, number: 0, received: Vec::new(), arenas };
         let file = backends().join("probe/libtrtserver_probe.so").to_str().unwrap().to_owned();
-        let devices = Devices { disabled: true, ..Devices::default() };
+        let devices = DeviceFacts { disabled: true, ..DeviceFacts::default() };
         let handshake =
             Handshake { file, settings: BTreeMap::new(), log_level: 3, devices, adapted: None };
-        assert_eq!(host.request(control_request::Kind::Handshake(handshake)).failure, None);
+        assert_eq!(host.request(control_request::RequestKind::Handshake(handshake)).failure, None);
         host
     }
 
-    pub fn send(&mut self, kind: Option<control_request::Kind>, files: &[&OwnedFd]) -> u64 {
+    pub fn send(&mut self, kind: Option<control_request::RequestKind>, files: &[&OwnedFd]) -> u64 {
         self.number += 1;
         let files: Vec<_> = files.iter().map(|f| f.as_fd()).collect();
         let request = ControlRequest { number: self.number, kind };
@@ -62,7 +62,7 @@ impl Host {
         self.number
     }
 
-    pub fn request(&mut self, kind: control_request::Kind) -> ControlResponse {
+    pub fn request(&mut self, kind: control_request::RequestKind) -> ControlResponse {
         let number = self.send(Some(kind), &[]);
         self.response(number)
     }
@@ -70,35 +70,36 @@ impl Host {
     pub fn response(&mut self, number: u64) -> ControlResponse {
         loop {
             match self.receive() {
-                Kind::Response(response) if response.number == number => return response,
-                Kind::Response(other) => panic!("unexpected: {other:?}"),
+                MessageKind::Response(response) if response.number == number => return response,
+                MessageKind::Response(other) => panic!("unexpected: {other:?}"),
                 other => self.received.push(other),
             }
         }
     }
 
-    pub fn receive(&mut self) -> Kind {
+    pub fn receive(&mut self) -> MessageKind {
         match self.receiver.receive::<ControlMessage>().unwrap() {
-            Received::Message(message) => message.kind.unwrap(),
+            ReceiveOutcome::Message(message) => message.kind.unwrap(),
             other => panic!("{other:?}; standard error: {}", self.stderr()),
         }
     }
 
     /// Opens a model.
-    pub fn open(&mut self, config: &str) -> Result<(), Failure> {
+    pub fn open(&mut self, config: &str) -> Result<(), FailureMessage> {
         let facts = facts(config);
         self.open_with(facts)
     }
 
-    pub fn open_with(&mut self, facts: ModelFacts) -> Result<(), Failure> {
+    pub fn open_with(&mut self, facts: ModelFacts) -> Result<(), FailureMessage> {
         let files = self.arenas.each_ref().map(|a| a.file().try_clone_to_owned().unwrap());
         let [inputs, outputs] = &files;
-        let number = self.send(Some(control_request::Kind::OpenModel(facts)), &[inputs, outputs]);
+        let number =
+            self.send(Some(control_request::RequestKind::OpenModel(facts)), &[inputs, outputs]);
         self.response(number).failure.map_or(Ok(()), Err)
     }
 
-    pub fn instance(&mut self, ordinal: u32) -> Result<Instance, Failure> {
-        let (ours, theirs, rings) = channel().unwrap();
+    pub fn instance(&mut self, ordinal: u32) -> Result<Instance, FailureMessage> {
+        let (ours, theirs, rings) = open_work_channel().unwrap();
         let facts = InstanceFacts {
             name: format!("m_{ordinal}"),
             kind: 2,
@@ -111,7 +112,7 @@ impl Host {
             host_policy: "cpu".to_owned(),
             secondary_devices: Vec::new(),
         };
-        let open = control_request::Kind::OpenInstance(facts);
+        let open = control_request::RequestKind::OpenInstance(facts);
         let number = self.send(Some(open), &[&OwnedFd::from(theirs), &rings]);
         if let Some(failure) = self.response(number).failure {
             return Err(failure);
@@ -119,7 +120,8 @@ impl Host {
         let (sender, ring, mut receiver) = ours.split(Some(TIMEOUT)).unwrap();
         receiver.set_timeout(Some(TIMEOUT)).unwrap();
         let receiver = WorkReceiver::new(ring, receiver, Duration::ZERO);
-        let reader = Reader::new(&self.arenas[1].file().try_clone_to_owned().unwrap()).unwrap();
+        let reader =
+            ArenaReader::new(&self.arenas[1].file().try_clone_to_owned().unwrap()).unwrap();
         let inputs = Arc::clone(&self.arenas[0]);
         Ok(Instance { sender, receiver, inputs, reader })
     }
@@ -133,7 +135,7 @@ impl Host {
     }
 
     pub fn cancel(&mut self, ordinal: u32, key: u64) {
-        let kind = Some(control_request::Kind::Cancel(Cancel { ordinal, key }));
+        let kind = Some(control_request::RequestKind::Cancel(CancelMessage { ordinal, key }));
         self.sender.as_ref().unwrap().send(&ControlRequest { number: 0, kind }).unwrap();
     }
 
@@ -149,7 +151,10 @@ impl Host {
     }
 
     pub fn close(&mut self) -> ExitStatus {
-        assert_eq!(self.request(control_request::Kind::Close(Empty {})).failure, None);
+        assert_eq!(
+            self.request(control_request::RequestKind::Close(EmptyMessage {})).failure,
+            None
+        );
         self.wait()
     }
 
@@ -214,12 +219,12 @@ pub struct Instance {
     pub sender: WorkSender,
     receiver: WorkReceiver,
     inputs: Arc<Arena>,
-    pub reader: Arc<Reader>,
+    pub reader: Arc<ArenaReader>,
 }
 
 impl Instance {
     /// A block with this content.
-    pub fn block(&self, data: &[u8]) -> Block {
+    pub fn block(&self, data: &[u8]) -> ArenaBlock {
         let block = self.inputs.alloc(data.len(), false).unwrap();
         // SAFETY: the block belongs to this test and has this many bytes.
         unsafe { block.ptr().as_ptr().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
@@ -227,20 +232,20 @@ impl Instance {
     }
 
     /// Shares a tensor with the child.
-    pub fn input(&self, index: u32, shape: &[i64], data: &[u8]) -> Input {
+    pub fn input(&self, index: u32, shape: &[i64], data: &[u8]) -> InputMessage {
         let block = self.block(data);
         // SAFETY: the block belongs to this test, was filled with this many bytes, and lives until
         // the end of the call.
         let bytes = unsafe { std::slice::from_raw_parts(block.ptr().as_ptr(), data.len()) };
         let shared = self.inputs.share(bytes).unwrap();
         let (offset, bytes, slot) = (shared.offset, data.len() as u64, shared.slot);
-        Input { index, shape: shape.to_vec(), offset, bytes, slot, region: 0 }
+        InputMessage { index, shape: shape.to_vec(), offset, bytes, slot, region: 0 }
     }
 
     /// A request with one row of floats for INPUT0 and commands to the probe.
-    pub fn message(&self, key: u64, values: &[f32], commands: &[(&str, &str)]) -> Request {
+    pub fn message(&self, key: u64, values: &[f32], commands: &[(&str, &str)]) -> RequestMessage {
         let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        Request {
+        RequestMessage {
             key,
             batch: 1,
             received_ns: 1,
@@ -248,33 +253,33 @@ impl Instance {
             inputs: vec![self.input(0, &[1, values.len() as i64], &data)],
             requested_outputs: vec![0, 0],
             params: commands.iter().map(|(k, v)| parameter(k, v)).collect(),
-            ..Request::default()
+            ..RequestMessage::default()
         }
     }
 
-    pub fn send(&self, requests: Vec<Request>) {
+    pub fn send(&self, requests: Vec<RequestMessage>) {
         self.sender.send(&ExecuteBatch { id: 1, requests, ..ExecuteBatch::default() }).unwrap();
     }
 
-    pub fn response(&mut self) -> Response {
-        match self.receiver.receive::<Response>().unwrap() {
-            Received::Message(response) => response,
+    pub fn response(&mut self) -> ResponseMessage {
+        match self.receiver.receive::<ResponseMessage>().unwrap() {
+            ReceiveOutcome::Message(response) => response,
             other => panic!("{other:?}"),
         }
     }
 
     /// Asserts that the connection is closed.
     pub fn assert_closed(&mut self) {
-        assert_eq!(self.receiver.receive::<Response>().unwrap(), Received::Closed);
+        assert_eq!(self.receiver.receive::<ResponseMessage>().unwrap(), ReceiveOutcome::Closed);
     }
 
     /// The bytes of an output; releases the reference to them.
-    pub fn read(&self, output: &Output) -> Vec<u8> {
+    pub fn read(&self, output: &OutputMessage) -> Vec<u8> {
         self.reader.bytes(output.offset, output.bytes, Some(output.slot)).unwrap().to_vec()
     }
 
     /// The floats of a response with one output.
-    pub fn floats(&self, response: &Response) -> Vec<f32> {
+    pub fn floats(&self, response: &ResponseMessage) -> Vec<f32> {
         assert_eq!(response.failure, None);
         let data = response.data.as_ref().unwrap();
         let [output] = &data.outputs[..] else { panic!("{data:?}") };
@@ -284,11 +289,11 @@ impl Instance {
     }
 }
 
-fn parameter(key: &str, value: &str) -> Param {
+fn parameter(key: &str, value: &str) -> ParamMessage {
     let value = match (value.parse(), value.parse()) {
-        (Ok(yes), _) => param::Value::Bool(yes),
-        (_, Ok(number)) => param::Value::Int(number),
-        _ => param::Value::String(value.into()),
+        (Ok(yes), _) => param::ParamValue::Bool(yes),
+        (_, Ok(number)) => param::ParamValue::Int(number),
+        _ => param::ParamValue::String(value.into()),
     };
-    Param { key: key.into(), value: Some(value) }
+    ParamMessage { key: key.into(), value: Some(value) }
 }

@@ -23,7 +23,7 @@ fn missing_connection_is_explained() {
 #[test]
 fn sends_backend_info_and_completes_configurations() {
     let mut host = Host::start();
-    let response = host.request(control_request::Kind::Describe(Empty {}));
+    let response = host.request(control_request::RequestKind::Describe(EmptyMessage {}));
     let info = response.backend.unwrap();
     assert_eq!((info.name.as_str(), info.abi_major, info.max_in_flight), ("probe", 1, 1));
     assert_eq!(info.platforms, ["probe", ""]);
@@ -31,7 +31,7 @@ fn sends_backend_info_and_completes_configurations() {
     // The backend is not opened for that.
     assert!(!log(&host).contains("opened backend"), "{}", log(&host));
     let bare = "name: 'm' backend: 'probe' parameters: { key: 'isolation' value: { string_value: 'process' } }";
-    let patch = host.request(control_request::Kind::Complete(facts(bare))).patch.unwrap();
+    let patch = host.request(control_request::RequestKind::Complete(facts(bare))).patch.unwrap();
     let text = String::from_utf8(patch.data).unwrap();
     assert!(text.contains("INPUT0") && text.contains("OUTPUT0"), "{text}");
     assert!(log(&host).contains("opened backend 'probe'"));
@@ -45,7 +45,7 @@ fn sends_backend_info_and_completes_configurations() {
 /// The log so far.
 fn log(host: &Host) -> String {
     let lines = host.received.iter().filter_map(|what| match what {
-        control_message::Kind::Log(record) => Some(record.text.as_str()),
+        control_message::MessageKind::Log(record) => Some(record.text.as_str()),
         _ => None,
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -168,7 +168,7 @@ fn cancel_works_before_during_and_after_a_request() {
         host.cancel(0, 1);
         host.cancel(7, 1);
         host.cancel(0, 2);
-        host.request(control_request::Kind::Describe(Empty {}));
+        host.request(control_request::RequestKind::Describe(EmptyMessage {}));
         instance.send(vec![instance.message(
             2,
             &[7.0],
@@ -182,7 +182,7 @@ fn cancel_works_before_during_and_after_a_request() {
 #[test]
 fn invalid_memory_ranges_are_errors() {
     let (mut host, mut instance) = Host::probe(&[]);
-    let spoiled = |spoil: fn(&mut Request)| {
+    let spoiled = |spoil: fn(&mut RequestMessage)| {
         let mut call = instance.message(1, &[7.0], &[]);
         spoil(&mut call);
         call
@@ -225,7 +225,7 @@ fn close_waits_for_outstanding_requests() {
     )]);
     other.send(vec![other.message(1, &[7.0], &[("delay_ms", "30")])]);
     other.send(vec![other.message(2, &[8.0], &[])]);
-    let closing = host.send(Some(control_request::Kind::Close(Empty {})), &[]);
+    let closing = host.send(Some(control_request::RequestKind::Close(EmptyMessage {})), &[]);
     for value in [7.0, 8.0] {
         let response = other.response();
         assert_eq!(other.floats(&response), [value]);
@@ -289,12 +289,12 @@ fn sequence_controls_and_states_reach_the_backend() {
             instance.input(2, &[1, 1], &number(40)),
         ];
         let requested_outputs = vec![0, 0, 1, 0, 2, 0];
-        instance.send(vec![Request {
+        instance.send(vec![RequestMessage {
             key: 1,
             batch: 1,
             inputs,
             requested_outputs,
-            ..Request::default()
+            ..RequestMessage::default()
         }]);
         let response = instance.response();
         let outputs = response.data.unwrap().outputs;
@@ -318,7 +318,7 @@ fn metrics_are_sent_when_they_change() {
     assert_eq!((metric.name.as_str(), metric.kind), ("probe_requests", 0));
     assert_eq!(metric.labels, ["at", "m_0"]);
     let values = host.received.iter().filter_map(|what| match what {
-        control_message::Kind::Value(value) => Some((value.number, value.value)),
+        control_message::MessageKind::Value(value) => Some((value.number, value.value)),
         _ => None,
     });
     let values: Vec<_> = values.collect();
@@ -326,9 +326,9 @@ fn metrics_are_sent_when_they_change() {
     assert!(values.len() < 50, "{values:?}");
 }
 
-fn metric(what: &control_message::Kind) -> Option<&Metric> {
+fn metric(what: &control_message::MessageKind) -> Option<&MetricMessage> {
     match what {
-        control_message::Kind::Metric(metric) => Some(metric),
+        control_message::MessageKind::Metric(metric) => Some(metric),
         _ => None,
     }
 }

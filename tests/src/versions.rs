@@ -19,7 +19,7 @@ pub struct Version<'a> {
 }
 
 impl Version<'_> {
-    pub const fn of<'a>(name: &'a str, version: &'a str, number: f32) -> Version<'a> {
+    pub const fn named<'a>(name: &'a str, version: &'a str, number: f32) -> Version<'a> {
         Version { name, version, number, macros: &[] }
     }
 

@@ -62,7 +62,7 @@ fn repository_md_polling() {
 #[test]
 fn upgrade_md() {
     let dir = folder();
-    Version::of("fortune", "1.0", 10.0).put(dir.path(), "fortune/1.0");
+    Version::named("fortune", "1.0", 10.0).put(dir.path(), "fortune/1.0");
     let server = Server::new()
         .backend_dir(dir.path())
         .model("daily", model("daily", "fortune", ""))

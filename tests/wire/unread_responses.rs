@@ -21,7 +21,7 @@ fn server() -> Server {
 fn unread_stream(server: &Running, model: &str) -> (Client, u32) {
     let mut client = Client::open_without_window(server.grpc());
     let call = client.call(&call_headers(STREAM[0]));
-    let batches = || counter(server, "trtserver_batch_rows_count", &of(model));
+    let batches = || counter(server, "trtserver_batch_rows_count", &model_labels(model));
     let before = batches();
     client.send(call, &message(&infer_v2_raw(model, &[0; MIB / 4])), false);
     server.poll_until("the request is executed", |_| batches() > before);
@@ -29,7 +29,7 @@ fn unread_stream(server: &Running, model: &str) -> (Client, u32) {
 }
 
 /// Labels of a model's metrics.
-fn of(model: &str) -> String {
+fn model_labels(model: &str) -> String {
     format!(r#"model="{model}",version="1""#)
 }
 
@@ -144,7 +144,7 @@ fn held_back_responses_do_not_block_the_request_before_them() {
     let mut client = Client::open_without_window(server.grpc());
     let call = client.call(&call_headers(STREAM[0]));
     client.permit(call, 32 * MIB as u32);
-    let batches = || counter(&server, "trtserver_batch_rows_count", &of("ordered"));
+    let batches = || counter(&server, "trtserver_batch_rows_count", &model_labels("ordered"));
     let request = infer_v2_raw("ordered", &[0; MIB / 4]);
     let delay = field(4, &[field(1, b"delay_ms"), field(2, &field(3, b"1000"))].concat());
     client.send(call, &message(&[delay, request.clone()].concat()), false);
@@ -171,7 +171,7 @@ fn unread_unary_responses_are_limited_by_connection() {
         client.send(call, &message(&infer_v2_raw("echo", &vec![0; 4 * values])), true);
         call
     };
-    let executed = || counter(&server, "nv_inference_request_success", &of("echo"));
+    let executed = || counter(&server, "nv_inference_request_success", &model_labels("echo"));
     let mut client = Client::open_without_window(server.grpc());
     let mut calls: Vec<u32> = (0..30).map(|_| begin(&mut client, MIB / 16)).collect();
     // Two responses reach the half of the limit at which calls wait; calls that had begun before may add a few.
@@ -210,7 +210,7 @@ fn unary_responses_beyond_the_connection_limit_are_refused() {
     };
     let calls: Vec<u32> = (0..8).map(|_| begin()).collect();
     server.poll_until("all calls are executed", |server| {
-        counter(server, "nv_inference_request_success", &of("slow")) == 8.0
+        counter(server, "nv_inference_request_success", &model_labels("slow")) == 8.0
     });
     std::thread::sleep(Duration::from_millis(200));
     calls.iter().for_each(|call| client.permit(*call, MIB as u32));
@@ -262,7 +262,7 @@ fn v1_stream_is_not_read_while_its_responses_are_unread() {
         .model("echo", probe("echo", &[]))
         .flag("--max-unread-per-connection=1M")
         .start();
-    let executed = || counter(&server, "nv_inference_request_success", &of("echo"));
+    let executed = || counter(&server, "nv_inference_request_success", &model_labels("echo"));
     let mut client = Client::open_without_window(server.grpc());
     let call = client.call(&call_headers(STREAM[1]));
     let request = message(&infer_v1_raw("echo", &[0; MIB / 4]));

@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error;
-use trtserver_base::stats::Execution;
+use trtserver_base::stats::BatchExecution;
 use trtserver_isolation::ProcessLauncher;
-use trtserver_plugin_host::model::{Instance, Model};
+use trtserver_plugin_host::model::{BackendInstance, BackendModel};
 use trtserver_plugin_host::{
     AdapterOptions, Backends, FrameHold, InstanceFacts, ModelFacts, TensorNames, ViewOptions,
 };
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput};
-use trtserver_request::{DType, InferResponse, InputTensor, ResponseSink, Signature};
+use trtserver_request::{DType, InferResponse, InputTensor, ModelSignature, ResponseSink};
 
 pub const COLUMNS: &[&str] =
     &["shim", "ns a call", "bare library", "added ns", "native plugin", "spread", "target", ""];
@@ -119,9 +119,9 @@ fn bare_call(direct: &Path, library: &Path) -> Result<f64> {
 /// An instance of a model that copies its input, ready to be called.
 pub struct InProcessModel {
     values: usize,
-    instance: Instance,
+    instance: BackendInstance,
     hold: FrameHold,
-    signature: Arc<Signature>,
+    signature: Arc<ModelSignature>,
     names: Arc<TensorNames>,
     right: Arc<AtomicU64>,
 }
@@ -177,7 +177,7 @@ fn model_file(backend: &str) -> &'static str {
 impl InProcessModel {
     pub fn new(backends: &Backends, backend: &str, dir: &Path, values: usize) -> Result<Self> {
         let config = config(backend, values);
-        let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
+        let signature = Arc::new(ModelSignature::new(&config, |_| None).map_err(|e| e.message)?);
         let facts = ModelFacts {
             name: "identity",
             version: 1,
@@ -191,7 +191,8 @@ impl InProcessModel {
             state: std::ptr::null_mut(),
         };
         let backend = backends.get(backend).ok_or(format!("no backend '{backend}' installed"))?;
-        let model = Model::open(&backend, &facts, &Default::default()).map_err(|e| e.message)?;
+        let model =
+            BackendModel::open(&backend, &facts, &Default::default()).map_err(|e| e.message)?;
         let facts = InstanceFacts {
             name: "identity_0_cpu",
             kind: 2,
@@ -206,7 +207,7 @@ impl InProcessModel {
             nice: 0,
             drain: Duration::ZERO,
         };
-        let instance = Instance::open(&model, &facts).map_err(|e| e.message)?;
+        let instance = BackendInstance::open(&model, &facts).map_err(|e| e.message)?;
         let names = Arc::new(TensorNames::new(&signature));
         let (hold, right) = (FrameHold::new(), Arc::default());
         Ok(Self { values, instance, hold, signature, names, right })
@@ -241,11 +242,11 @@ impl InProcessModel {
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape, data: data.clone().into() };
         let request = request(&self.signature, None, input, sink);
         request.responder.queued(now_ns());
-        let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
+        let execution = Arc::new(BatchExecution::new(0, 1, 1, now_ns(), &Arc::default()));
         request.responder.executed_in(Arc::clone(&execution));
         let style = ViewOptions { signature: &self.signature, names: &self.names, gpu: None };
         self.hold.fill(1, &mut vec![request], &style, &execution);
-        let Instance::Local(instance) = &mut self.instance else {
+        let BackendInstance::Local(instance) = &mut self.instance else {
             return Err("the backend is not in this process".into());
         };
         instance.execute(&self.hold).map_err(|e| e.message)?;

@@ -25,18 +25,18 @@ pub fn compare(
     Ok(passes)
 }
 
-fn of(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
+fn pass_numbers(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
     passes.iter().map(number).collect()
 }
 
 impl Comparison {
     /// The median of the server's passes.
     pub fn server(&self, number: fn(&Pass) -> f64) -> f64 {
-        median(&of(&self.server, number))
+        median(&pass_numbers(&self.server, number))
     }
 
     fn floor(&self, number: fn(&Pass) -> f64) -> f64 {
-        median(&of(&self.floor, number))
+        median(&pass_numbers(&self.floor, number))
     }
 
     /// The server's requests in a second.
@@ -67,7 +67,7 @@ impl Comparison {
 
     /// Spread of CPU time, the larger of the two.
     fn spread(&self) -> String {
-        let spread = |passes| spread(&of(passes, |pass| pass.cpu_us));
+        let spread = |passes| spread(&pass_numbers(passes, |pass| pass.cpu_us));
         let spread = spread(&self.server).max(spread(&self.floor));
         let mark = if spread > crate::serving::NOISY { "!" } else { "" };
         format!("{:.0} %{mark}", spread * 100.0)

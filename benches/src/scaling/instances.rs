@@ -91,7 +91,7 @@ fn row(
     executed: Executed,
 ) -> Result<(f64, Vec<String>)> {
     let requests = |count: usize| {
-        let model = &*repository::of_instances(count).leak();
+        let model = &*repository::instances_name(count).leak();
         exchanges(frontend, Work::Echo(model, SMALL))
     };
     let (many, one) = (requests(instances), requests(1));

@@ -4,13 +4,13 @@ use super::cpu::{MAX_ADDED_US, thread_cpu};
 use super::steps::step;
 use crate::options::Options;
 use crate::table::{Table, median, verdict};
-use trtserver_request::{InferRequest, Sequence};
+use trtserver_request::{InferRequest, RequestSequence};
 use trtserver_scheduler::batcher::dynamic::DynamicBatcher;
 use trtserver_scheduler::batcher::sequence::SequenceBatcher;
 use trtserver_scheduler::batcher::settings::{
-    Batching, DynamicSettings, QueuePolicy, SequenceSettings, Strategy,
+    BatchingSettings, DynamicSettings, QueuePolicy, SequenceSettings, SequenceStrategy,
 };
-use trtserver_scheduler::batcher::{BatchDecision, BatchEntry, Batchable, Wake};
+use trtserver_scheduler::batcher::{BatchDecision, BatchEntry, BatchableRequest, WakeTarget};
 
 pub const COLUMNS: &[&str] = &[
     "batcher",
@@ -35,11 +35,11 @@ const GAP: u64 = 1_000;
 struct Light {
     priority: u64,
     timeout_us: u64,
-    sequence: Sequence,
-    _rest: [u64; (size_of::<InferRequest>() - size_of::<Sequence>()) / 8 - 2],
+    sequence: RequestSequence,
+    _rest: [u64; (size_of::<InferRequest>() - size_of::<RequestSequence>()) / 8 - 2],
 }
 
-impl Batchable for Light {
+impl BatchableRequest for Light {
     type Memory = ();
 
     fn rows(&self) -> u32 {
@@ -51,7 +51,7 @@ impl Batchable for Light {
     fn timeout_us(&self) -> u64 {
         self.timeout_us
     }
-    fn sequence(&self) -> &Sequence {
+    fn sequence(&self) -> &RequestSequence {
         &self.sequence
     }
     fn compatible_with(&self, _: &Self) -> bool {
@@ -66,25 +66,25 @@ fn light(number: u64) -> Light {
 
 /// What both batchers have in common.
 trait AnyBatcher {
-    fn push(&mut self, item: Light, now: u64, wakes: &mut Vec<Wake>);
+    fn push(&mut self, item: Light, now: u64, wakes: &mut Vec<WakeTarget>);
     fn next_batch(
         &mut self,
         now: u64,
-        wakes: &mut Vec<Wake>,
+        wakes: &mut Vec<WakeTarget>,
         batch: &mut Vec<BatchEntry<Light>>,
     ) -> BatchDecision;
     fn waiting(&self) -> usize;
 }
 
 impl AnyBatcher for DynamicBatcher<Light> {
-    fn push(&mut self, item: Light, now: u64, wakes: &mut Vec<Wake>) {
+    fn push(&mut self, item: Light, now: u64, wakes: &mut Vec<WakeTarget>) {
         let _ = DynamicBatcher::push(self, item, now, wakes);
     }
 
     fn next_batch(
         &mut self,
         now: u64,
-        _: &mut Vec<Wake>,
+        _: &mut Vec<WakeTarget>,
         batch: &mut Vec<BatchEntry<Light>>,
     ) -> BatchDecision {
         if self.next_deadline().is_some_and(|at| at <= now) {
@@ -99,14 +99,14 @@ impl AnyBatcher for DynamicBatcher<Light> {
 }
 
 impl AnyBatcher for SequenceBatcher<Light> {
-    fn push(&mut self, item: Light, now: u64, wakes: &mut Vec<Wake>) {
+    fn push(&mut self, item: Light, now: u64, wakes: &mut Vec<WakeTarget>) {
         let _ = SequenceBatcher::push(self, item, now, wakes);
     }
 
     fn next_batch(
         &mut self,
         now: u64,
-        wakes: &mut Vec<Wake>,
+        wakes: &mut Vec<WakeTarget>,
         batch: &mut Vec<BatchEntry<Light>>,
     ) -> BatchDecision {
         if self.next_deadline().is_some_and(|at| at <= now) {
@@ -125,7 +125,7 @@ struct Steady {
     batcher: Box<dyn AnyBatcher>,
     now: u64,
     next: u64,
-    wakes: Vec<Wake>,
+    wakes: Vec<WakeTarget>,
     batch: Vec<BatchEntry<Light>>,
 }
 
@@ -157,7 +157,7 @@ impl Steady {
 }
 
 fn shared(name: &str) -> DynamicSettings {
-    let batching = Batching { max_rows: 16, preferred: vec![16], delay_ns: MS };
+    let batching = BatchingSettings { max_rows: 16, preferred: vec![16], delay_ns: MS };
     let batching = (name != "default").then_some(batching);
     let mut settings = DynamicSettings { batching, ..Default::default() };
     match name {
@@ -171,19 +171,19 @@ fn shared(name: &str) -> DynamicSettings {
     settings
 }
 
-fn sequences(strategy: Strategy) -> SequenceSettings {
+fn sequences(strategy: SequenceStrategy) -> SequenceSettings {
     SequenceSettings { instances: 1, slots: 16, idle_ns: 1_000 * MS, strategy }
 }
 
 fn batcher(name: &str) -> Box<dyn AnyBatcher> {
     match name {
         "direct 16-slots" => {
-            let direct = Strategy::Direct { delay_ns: 0, min_ready: 0 };
+            let direct = SequenceStrategy::Direct { delay_ns: 0, min_ready: 0 };
             Box::new(SequenceBatcher::new(sequences(direct)))
         }
         "oldest 16-slots" => {
-            let batching = Batching { max_rows: 16, preferred: vec![16], delay_ns: MS };
-            Box::new(SequenceBatcher::new(sequences(Strategy::Oldest(batching))))
+            let batching = BatchingSettings { max_rows: 16, preferred: vec![16], delay_ns: MS };
+            Box::new(SequenceBatcher::new(sequences(SequenceStrategy::Oldest(batching))))
         }
         dynamic => Box::new(DynamicBatcher::new(shared(dynamic))),
     }

@@ -16,7 +16,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    pub fn of(server: &Process, model: &str) -> Result<Self> {
+    pub fn read_statistics(server: &Process, model: &str) -> Result<Self> {
         let statistics =
             get(server.http.ok_or("no HTTP port")?, &format!("/v2/models/{model}/stats"))?;
         Self::read(&statistics)

@@ -55,12 +55,12 @@ fn row(
     model: &'static str,
 ) -> Result<Vec<String>> {
     let exchanges = exchanges(frontend, Work::Row(model));
-    let before = Batches::of(server, model)?;
+    let before = Batches::read_statistics(server, model)?;
     let passes = (0..options.passes)
         .map(|_| load::pass(server, frontend.wire(), &exchanges, AT_ONCE, options.pass))
         .collect::<Result<Vec<_>>>()?;
     // They include the first requests of each pass and the requests that it aborts.
-    let batches = Batches::of(server, model)?.since(&before);
+    let batches = Batches::read_statistics(server, model)?.since(&before);
     let of = |number: fn(&load::Pass) -> f64| {
         format!("{:.0}", median(&passes.iter().map(number).collect::<Vec<_>>()))
     };

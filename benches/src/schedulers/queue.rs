@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use trtserver_base::timer::Timer;
-use trtserver_request::{InferRequest, Signature};
+use trtserver_base::timer::DeadlineTimer;
+use trtserver_request::{InferRequest, ModelSignature};
 use trtserver_scheduler::batcher::settings::{
-    Batching, DynamicSettings, SequenceSettings, Strategy,
+    BatchingSettings, DynamicSettings, SequenceSettings, SequenceStrategy,
 };
-use trtserver_scheduler::{Batch, Queue, SchedulingPolicy};
+use trtserver_scheduler::{RequestBatch, RequestQueue, SchedulingPolicy};
 
 pub const COLUMNS: &[&str] =
     &["queue", "CPU µs/req", "submit", "take", "channel", "more", "requests a batch", "target", ""];
@@ -57,8 +57,8 @@ struct Cost {
     batches: usize,
 }
 
-fn queue(policy: &str, signature: &Arc<Signature>) -> Arc<Queue> {
-    let batching = |preferred: &[u32], delay_ns| Batching {
+fn queue(policy: &str, signature: &Arc<ModelSignature>) -> Arc<RequestQueue> {
+    let batching = |preferred: &[u32], delay_ns| BatchingSettings {
         max_rows: 16,
         preferred: preferred.to_vec(),
         delay_ns,
@@ -70,21 +70,21 @@ fn queue(policy: &str, signature: &Arc<Signature>) -> Arc<Queue> {
         "dynamic" => shared(Some(batching(&[], 0))),
         "dynamic 16-preferred" => shared(Some(batching(&[16], 1_000_000))),
         _ => {
-            let strategy = Strategy::Direct { delay_ns: 0, min_ready: 0 };
+            let strategy = SequenceStrategy::Direct { delay_ns: 0, min_ready: 0 };
             let idle_ns = 1_000_000_000;
             let settings = SequenceSettings { instances: 1, slots: 16, idle_ns, strategy };
             SchedulingPolicy::Sequence(settings, Box::default())
         }
     };
-    Queue::new(policy, signature, 1, false, Timer::leak())
+    RequestQueue::new(policy, signature, 1, false, DeadlineTimer::leak())
 }
 
 /// Both sides in this thread, without contention and sleep.
-fn one_thread(queue: &Queue, requests: Vec<InferRequest>) -> Cost {
+fn one_thread(queue: &RequestQueue, requests: Vec<InferRequest>) -> Cost {
     let count = requests.len();
     let (mut submit, mut take, mut batches) = (Duration::ZERO, Duration::ZERO, 0);
     let mut taken = Vec::with_capacity(TURN);
-    let mut batch = Batch::default();
+    let mut batch = RequestBatch::default();
     let mut requests = requests.into_iter().peekable();
     while requests.peek().is_some() {
         let begin = thread_cpu();
@@ -188,7 +188,7 @@ fn through_queue(pace: Pace, policy: &str, count: usize) -> Result<Cost> {
     if pace == Pace::OneThread {
         return Ok(one_thread(&queue, requests));
     }
-    let mut batch = Batch::default();
+    let mut batch = RequestBatch::default();
     let take = |taken: &mut Vec<InferRequest>| {
         let more = queue.take(0, &mut batch);
         taken.append(&mut batch.requests);

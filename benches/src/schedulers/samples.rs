@@ -4,28 +4,28 @@ use super::steps::step;
 use bytes::Bytes;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
-use trtserver_base::stats::{Execution, VersionStats};
+use trtserver_base::stats::{BatchExecution, VersionStats};
 use trtserver_request::{
-    DType, DiscardResponses, InferRequest, InputTensor, RequestContext, RequestedOutput, Responder,
-    Signature, Sink, TensorSpec,
+    DType, DiscardResponses, InferRequest, InputTensor, ModelSignature, RequestContext,
+    RequestedOutput, Responder, Sink, TensorSpec,
 };
 
 /// The signature of a model that echoes 64 bytes.
-pub fn signature() -> Arc<Signature> {
+pub fn signature() -> Arc<ModelSignature> {
     let spec = |name| vec![TensorSpec::new(name, DType::Fp32, &[16])];
     let (inputs, outputs) = (spec("INPUT0"), spec("OUTPUT0"));
-    Arc::new(Signature {
+    Arc::new(ModelSignature {
         model: "queue".into(),
         max_batch_size: 16,
         inputs,
         outputs,
-        ..Signature::default()
+        ..ModelSignature::default()
     })
 }
 
 /// A request of one row for the first output.
 pub fn request(
-    signature: &Arc<Signature>,
+    signature: &Arc<ModelSignature>,
     stats: Option<&Arc<VersionStats>>,
     input: InputTensor,
     sink: impl Into<Sink>,
@@ -44,7 +44,7 @@ pub fn request(
     InferRequest::new(Responder::new(context, sink), [input].into_iter().collect())
 }
 
-pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
+pub fn requests(signature: &Arc<ModelSignature>, count: usize) -> Vec<InferRequest> {
     let stats = Arc::new(VersionStats::new(1));
     let data = Bytes::from(vec![0; 64]);
     let request = |number| {
@@ -58,7 +58,7 @@ pub fn requests(signature: &Arc<Signature>, count: usize) -> Vec<InferRequest> {
 
 /// Finishes requests that were taken from a queue.
 pub fn respond(taken: &mut Vec<InferRequest>) {
-    let execution = Arc::new(Execution::new(0, 1, 1, now_ns(), &Arc::default()));
+    let execution = Arc::new(BatchExecution::new(0, 1, 1, now_ns(), &Arc::default()));
     for request in taken.drain(..) {
         request.responder.executed_in(Arc::clone(&execution));
         let _ = request.responder.finish(Ok(None));

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 fn each_sequence_has_its_steps_in_order() {
     let mut taken = HashMap::new();
     for number in 0..3 * SIDE_BY_SIDE * STEPS {
-        let Sequence { id, start, end } = step(number);
+        let RequestSequence { id, start, end } = step(number);
         let steps = taken.entry(id).or_insert(0);
         *steps += 1;
         assert_eq!((start, end), (*steps == 1, *steps == STEPS));

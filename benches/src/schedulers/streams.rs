@@ -38,11 +38,11 @@ fn row(options: &Options, server: &Process, model: &'static str) -> Result<Vec<S
     // An id is reused when its sequence has ended.
     let steps = |id| requests::steps(model, id, steps::STEPS);
     let sequences: Vec<_> = (1..=SEQUENCES).map(steps).collect();
-    let before = Batches::of(server, model)?;
+    let before = Batches::read_statistics(server, model)?;
     let passes = (0..options.passes)
         .map(|_| load::sequences(server, &sequences, options.pass))
         .collect::<Result<Vec<_>>>()?;
-    let batches = Batches::of(server, model)?.since(&before);
+    let batches = Batches::read_statistics(server, model)?.since(&before);
     let of = |number: fn(&Pass) -> f64| median(&passes.iter().map(number).collect::<Vec<_>>());
     Ok(vec![
         format!("{:.0}", of(|pass| pass.per_second)),

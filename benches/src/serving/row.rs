@@ -76,20 +76,21 @@ struct Middle {
     cpu: f64,
 }
 
-fn of(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
+fn pass_numbers(passes: &[Pass], number: fn(&Pass) -> f64) -> Vec<f64> {
     passes.iter().map(number).collect()
 }
 
 /// NaN if nothing was measured.
 fn middle(passes: &[Pass]) -> Middle {
-    let of = |number| if passes.is_empty() { f64::NAN } else { median(&of(passes, number)) };
+    let middle =
+        |number| if passes.is_empty() { f64::NAN } else { median(&pass_numbers(passes, number)) };
     Middle {
-        per_second: of(|p| p.per_second),
-        p50: of(|p| p.p50_us),
-        p99: of(|p| p.p99_us),
-        p999: of(|p| p.p999_us),
-        max: of(|p| p.max_us),
-        cpu: of(|p| p.cpu_us),
+        per_second: middle(|p| p.per_second),
+        p50: middle(|p| p.p50_us),
+        p99: middle(|p| p.p99_us),
+        p999: middle(|p| p.p999_us),
+        max: middle(|p| p.max_us),
+        cpu: middle(|p| p.cpu_us),
     }
 }
 
@@ -97,7 +98,10 @@ impl Measured {
     /// Spread of the CPU time, the larger of the servers.
     pub fn spread(&self) -> f64 {
         let sides = [&self.ours, &self.floor, &self.peer];
-        sides.map(|passes| spread(&of(passes, |pass| pass.cpu_us))).into_iter().fold(0.0, f64::max)
+        sides
+            .map(|passes| spread(&pass_numbers(passes, |pass| pass.cpu_us)))
+            .into_iter()
+            .fold(0.0, f64::max)
     }
 
     /// `in_process_us` is p50 of the same call without a server; 0 if not measured.

@@ -1,6 +1,6 @@
 //! One C++ class of a message: nested types, accessors with protobuf's names, the list of fields for reader and writer.
 
-use crate::file::{NAMESPACE, enumeration, flat_enum, ordered};
+use crate::file::{NAMESPACE, enum_text, flat_enum, order_messages};
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto};
 use std::error::Error;
@@ -10,25 +10,30 @@ const PB: &str = "::trtserver_client::pb";
 
 /// The class and, at the outermost level, protobuf's flat names of what is nested in it.
 /// `scope` is the full name of what contains it, with dots around it; `outer` its C++ name.
-pub fn text(message: &DescriptorProto, scope: &str, outer: &str) -> Result<String, Box<dyn Error>> {
+pub fn class_text(
+    message: &DescriptorProto,
+    scope: &str,
+    outer: &str,
+) -> Result<String, Box<dyn Error>> {
     let name = message.name();
     let full = if outer.is_empty() { name.to_owned() } else { format!("{outer}::{name}") };
     let mut out = format!("class {name} : public {PB}::Message<{name}> {{\n public:\n");
     for each in &message.enum_type {
-        out += &enumeration(each, &full);
+        out += &enum_text(each, &full);
     }
     let nested: Vec<_> = message.nested_type.iter().filter(|n| !is_map_entry(n)).cloned().collect();
     let inner = format!("{scope}{name}.");
-    for each in ordered(&inner, &nested) {
-        for line in text(each, &inner, &full)?.lines() {
+    for each in order_messages(&inner, &nested) {
+        for line in class_text(each, &inner, &full)?.lines() {
             writeln!(out, "{}{line}", if line.is_empty() { "" } else { "  " })?;
         }
     }
     let fields: Vec<_> =
-        message.field.iter().map(|f| Field::new(message, f)).collect::<Result<_, _>>()?;
+        message.field.iter().map(|f| MessageField::new(message, f)).collect::<Result<_, _>>()?;
     for oneof in &message.oneof_decl {
-        let of = |f: &&Field| f.oneof.as_deref() == Some(oneof.name());
-        let cases: Vec<_> = fields.iter().filter(of).map(|f| (camel(&f.name), f.number)).collect();
+        let of = |f: &&MessageField| f.oneof.as_deref() == Some(oneof.name());
+        let cases: Vec<_> =
+            fields.iter().filter(of).map(|f| (camel_case(&f.name), f.number)).collect();
         out += &oneof_accessors(oneof.name(), &cases);
     }
     for field in &fields {
@@ -79,7 +84,7 @@ fn flat_names(message: &DescriptorProto, full: &str) -> String {
 fn oneof_accessors(name: &str, cases: &[(String, i32)]) -> String {
     let list = cases.iter().map(|(name, number)| format!("k{name} = {number}")).collect::<Vec<_>>();
     let unset = format!("{}_NOT_SET", name.to_uppercase());
-    let kind = format!("{}Case", camel(name));
+    let kind = format!("{}Case", camel_case(name));
     format!(
         "  enum {kind} : int {{ {}, {unset} = 0 }};\n  \
          {kind} {name}_case() const {{ return static_cast<{kind}>({name}_case_); }}\n  \
@@ -89,11 +94,11 @@ fn oneof_accessors(name: &str, cases: &[(String, i32)]) -> String {
 }
 
 /// `dynamic_batching` as `DynamicBatching`.
-fn camel(name: &str) -> String {
+fn camel_case(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-enum Kind {
+enum FieldType {
     /// C++ type of a number or bool.
     Number(&'static str),
     Enum(String),
@@ -103,15 +108,15 @@ enum Kind {
     Map(String, String),
 }
 
-struct Field {
+struct MessageField {
     name: String,
     number: i32,
-    kind: Kind,
+    kind: FieldType,
     repeated: bool,
     oneof: Option<String>,
 }
 
-impl Field {
+impl MessageField {
     fn new(
         message: &DescriptorProto,
         field: &FieldDescriptorProto,
@@ -124,12 +129,18 @@ impl Field {
         });
         let (kind, repeated) = match entry {
             Some(entry) => {
-                let part = |at: usize| element(&kind_of(&entry.field[at])?);
-                (Kind::Map(part(0)?, part(1)?), false)
+                let part = |at: usize| element_type(&field_type(&entry.field[at])?);
+                (FieldType::Map(part(0)?, part(1)?), false)
             }
-            None => (kind_of(field)?, repeated),
+            None => (field_type(field)?, repeated),
         };
-        Ok(Field { name: field.name().to_owned(), number: field.number(), kind, repeated, oneof })
+        Ok(MessageField {
+            name: field.name().to_owned(),
+            number: field.number(),
+            kind,
+            repeated,
+            oneof,
+        })
     }
 
     /// C++ keywords get an underscore as accessors, as in protobuf.
@@ -158,35 +169,39 @@ impl Field {
 
     fn element(&self) -> String {
         match &self.kind {
-            Kind::Number(kind) => (*kind).to_owned(),
-            Kind::Enum(kind) | Kind::Message(kind) => kind.clone(),
-            Kind::Text => "std::string".to_owned(),
-            Kind::Map(key, value) => format!("{PB}::Map<{key}, {value}>"),
+            FieldType::Number(kind) => (*kind).to_owned(),
+            FieldType::Enum(kind) | FieldType::Message(kind) => kind.clone(),
+            FieldType::Text => "std::string".to_owned(),
+            FieldType::Map(key, value) => format!("{PB}::Map<{key}, {value}>"),
         }
     }
 
     fn stored(&self) -> String {
         let element = self.element();
         match (&self.kind, self.repeated) {
-            (Kind::Number(_) | Kind::Enum(_), true) => format!("{PB}::RepeatedField<{element}>"),
-            (Kind::Text | Kind::Message(_), true) => format!("{PB}::RepeatedPtrField<{element}>"),
-            (Kind::Message(_), false) => format!("{PB}::Submessage<{element}>"),
+            (FieldType::Number(_) | FieldType::Enum(_), true) => {
+                format!("{PB}::RepeatedField<{element}>")
+            }
+            (FieldType::Text | FieldType::Message(_), true) => {
+                format!("{PB}::RepeatedPtrField<{element}>")
+            }
+            (FieldType::Message(_), false) => format!("{PB}::Submessage<{element}>"),
             _ => element,
         }
     }
 
     fn initial(&self) -> String {
         match &self.kind {
-            Kind::Number(kind) if !self.repeated => format!(" = {kind}()"),
-            Kind::Enum(kind) if !self.repeated => format!(" = static_cast<{kind}>(0)"),
+            FieldType::Number(kind) if !self.repeated => format!(" = {kind}()"),
+            FieldType::Enum(kind) if !self.repeated => format!(" = static_cast<{kind}>(0)"),
             _ => String::new(),
         }
     }
 
     fn visit(&self) -> String {
-        let Field { name, number, .. } = self;
+        let MessageField { name, number, .. } = self;
         let field = match &self.kind {
-            Kind::Enum(kind) => {
+            FieldType::Enum(kind) => {
                 let wrapper = if self.repeated { "RepeatedEnumField" } else { "EnumField" };
                 format!("{PB}::{wrapper}<{kind}>{{&{}, &{kind}_Name}}", self.member())
             }
@@ -200,11 +215,11 @@ impl Field {
 
     fn accessors(&self) -> String {
         let lines = match (&self.kind, self.repeated) {
-            (Kind::Map(..), _) => self.whole(),
-            (Kind::Number(_) | Kind::Enum(_), true) => self.repeated_number(),
-            (Kind::Text | Kind::Message(_), true) => self.repeated_object(),
-            (Kind::Message(_), false) => self.message(),
-            (Kind::Text, false) => self.text(),
+            (FieldType::Map(..), _) => self.whole(),
+            (FieldType::Number(_) | FieldType::Enum(_), true) => self.repeated_number(),
+            (FieldType::Text | FieldType::Message(_), true) => self.repeated_object(),
+            (FieldType::Message(_), false) => self.message(),
+            (FieldType::Text, false) => self.text(),
             _ => self.number(),
         };
         lines.iter().map(|line| format!("  {line}\n")).collect::<String>() + "\n"
@@ -322,7 +337,7 @@ impl Field {
             format!("{kind}* mutable_{f}(int at) {{ return {m}.Mutable(at); }}"),
             format!("{kind}* add_{f}() {{ return {m}.Add(); }}"),
         ]);
-        if matches!(self.kind, Kind::Text) {
+        if matches!(self.kind, FieldType::Text) {
             lines.extend([
                 format!("void set_{f}(int at, const std::string& value) {{ *{m}.Mutable(at) = value; }}"),
                 format!("void add_{f}(const std::string& value) {{ *{m}.Add() = value; }}"),
@@ -335,34 +350,34 @@ impl Field {
     }
 }
 
-fn kind_of(field: &FieldDescriptorProto) -> Result<Kind, String> {
+fn field_type(field: &FieldDescriptorProto) -> Result<FieldType, String> {
     Ok(match field.r#type() {
-        Type::Double => Kind::Number("double"),
-        Type::Float => Kind::Number("float"),
-        Type::Int64 => Kind::Number("int64_t"),
-        Type::Uint64 => Kind::Number("uint64_t"),
-        Type::Int32 => Kind::Number("int32_t"),
-        Type::Uint32 => Kind::Number("uint32_t"),
-        Type::Bool => Kind::Number("bool"),
-        Type::String | Type::Bytes => Kind::Text,
-        Type::Message => Kind::Message(cpp(field.type_name())?),
-        Type::Enum => Kind::Enum(cpp(field.type_name())?),
+        Type::Double => FieldType::Number("double"),
+        Type::Float => FieldType::Number("float"),
+        Type::Int64 => FieldType::Number("int64_t"),
+        Type::Uint64 => FieldType::Number("uint64_t"),
+        Type::Int32 => FieldType::Number("int32_t"),
+        Type::Uint32 => FieldType::Number("uint32_t"),
+        Type::Bool => FieldType::Number("bool"),
+        Type::String | Type::Bytes => FieldType::Text,
+        Type::Message => FieldType::Message(cpp_name(field.type_name())?),
+        Type::Enum => FieldType::Enum(cpp_name(field.type_name())?),
         other => return Err(format!("{}: {other:?} fields are not handled", field.name())),
     })
 }
 
-fn element(kind: &Kind) -> Result<String, String> {
+fn element_type(kind: &FieldType) -> Result<String, String> {
     match kind {
-        Kind::Number(kind) => Ok((*kind).to_owned()),
-        Kind::Text => Ok("std::string".to_owned()),
-        Kind::Message(kind) => Ok(kind.clone()),
-        Kind::Enum(_) | Kind::Map(..) => Err("maps of enums are not handled".to_owned()),
+        FieldType::Number(kind) => Ok((*kind).to_owned()),
+        FieldType::Text => Ok("std::string".to_owned()),
+        FieldType::Message(kind) => Ok(kind.clone()),
+        FieldType::Enum(_) | FieldType::Map(..) => Err("maps of enums are not handled".to_owned()),
     }
 }
 
 /// `.inference.ModelInput.Format` as `::nvidia::inferenceserver::ModelInput::Format`: the configuration was part of v1's
 /// package in the original.
-fn cpp(full: &str) -> Result<String, String> {
+fn cpp_name(full: &str) -> Result<String, String> {
     let inner = [".nvidia.inferenceserver.", ".inference."]
         .iter()
         .find_map(|package| full.strip_prefix(package))

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 pub const NAMESPACE: &str = "::nvidia::inferenceserver";
 
-pub fn text(file: &FileDescriptorProto) -> Result<String, Box<dyn Error>> {
+pub fn file_text(file: &FileDescriptorProto) -> Result<String, Box<dyn Error>> {
     let mut out = format!(
         "// Messages of {}. Generated; do not edit.\n#pragma once\n\n#include \"protobuf.h\"\n",
         file.name()
@@ -21,26 +21,29 @@ pub fn text(file: &FileDescriptorProto) -> Result<String, Box<dyn Error>> {
     }
     out.push_str("\nnamespace nvidia {\nnamespace inferenceserver {\n\n");
     for each in &file.enum_type {
-        out.push_str(&enumeration(each, ""));
+        out.push_str(&enum_text(each, ""));
     }
     let package = format!(".{}.", file.package());
-    for message in ordered(&package, &file.message_type) {
-        out.push_str(&class::text(message, &package, "")?);
+    for message in order_messages(&package, &file.message_type) {
+        out.push_str(&class::class_text(message, &package, "")?);
     }
     out.push_str("}  // namespace inferenceserver\n}  // namespace nvidia\n");
     Ok(out)
 }
 
 /// The messages, each after those of its fields. `scope` is the full name of what contains them, with dots around it.
-pub fn ordered<'a>(scope: &str, messages: &'a [DescriptorProto]) -> Vec<&'a DescriptorProto> {
+pub fn order_messages<'a>(
+    scope: &str,
+    messages: &'a [DescriptorProto],
+) -> Vec<&'a DescriptorProto> {
     let (mut done, mut order) = (HashSet::new(), Vec::new());
     for message in messages {
-        visit(scope, message, messages, &mut done, &mut order);
+        visit_message(scope, message, messages, &mut done, &mut order);
     }
     order
 }
 
-fn visit<'a>(
+fn visit_message<'a>(
     scope: &str,
     message: &'a DescriptorProto,
     all: &'a [DescriptorProto],
@@ -50,24 +53,26 @@ fn visit<'a>(
     if !done.insert(message.name()) {
         return;
     }
-    for used in types(message) {
+    for used in collect_types(message) {
         let Some(inner) = used.strip_prefix(scope) else { continue };
         let name = inner.split('.').next().unwrap_or_default();
         if let Some(other) = all.iter().find(|each| each.name() == name) {
-            visit(scope, other, all, done, order);
+            visit_message(scope, other, all, done, order);
         }
     }
     order.push(message);
 }
 
 /// Full names of the types of all fields, those of nested messages included.
-fn types(message: &DescriptorProto) -> Vec<&str> {
+fn collect_types(message: &DescriptorProto) -> Vec<&str> {
     let own = message.field.iter().map(|field| field.type_name());
-    own.chain(message.nested_type.iter().flat_map(types)).filter(|name| !name.is_empty()).collect()
+    own.chain(message.nested_type.iter().flat_map(collect_types))
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 /// An enum with the functions that protobuf gives it; `outer` is the class around it.
-pub fn enumeration(each: &EnumDescriptorProto, outer: &str) -> String {
+pub fn enum_text(each: &EnumDescriptorProto, outer: &str) -> String {
     let name = each.name();
     let list = |format: &dyn Fn(&str, i32) -> String| {
         each.value.iter().map(|v| format(v.name(), v.number())).collect::<Vec<_>>().join(", ")

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         eprintln!("usage: trtserver-client-headers DIR");
         return ExitCode::FAILURE;
     };
-    match write(Path::new(&out)) {
+    match write_file(Path::new(&out)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("trtserver-client-headers: {e}");
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn write(out: &Path) -> Result<(), Box<dyn Error>> {
+fn write_file(out: &Path) -> Result<(), Box<dyn Error>> {
     let all = FileDescriptorSet::decode(trtserver_proto::DESCRIPTORS)?;
     for name in FILES {
         // The configuration belongs to both generations; the other messages are those of v1.
@@ -38,11 +38,11 @@ fn write(out: &Path) -> Result<(), Box<dyn Error>> {
         let path = format!("{folder}/{name}.proto");
         let found = all.file.iter().find(|file| file.name() == path);
         let file = found.ok_or_else(|| format!("no descriptor of {path}"))?;
-        put(&out.join("trtserver_client").join(header(name)), &file::text(file)?)?;
+        put(&out.join("trtserver_client").join(header(name)), &file::file_text(file)?)?;
         for release in RELEASES {
             let release = out.join(release);
-            put(&release.join(header(name)), &forward(name, ".."))?;
-            put(&release.join("src/core").join(header(name)), &forward(name, "../../.."))?;
+            put(&release.join(header(name)), &forward_text(name, ".."))?;
+            put(&release.join("src/core").join(header(name)), &forward_text(name, "../../.."))?;
         }
     }
     Ok(())
@@ -54,7 +54,7 @@ fn header(name: &str) -> String {
 }
 
 /// A header at one of the paths by which programs include the messages.
-fn forward(name: &str, up: &str) -> String {
+fn forward_text(name: &str, up: &str) -> String {
     format!("#pragma once\n#include \"{up}/trtserver_client/{}\"\n", header(name))
 }
 

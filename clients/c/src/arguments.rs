@@ -1,6 +1,6 @@
 //! Conversion of C arguments: strings, arrays, structures and pointers to results. NULL where a value is needed is an error.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{ClientFailure, Outcome};
 use bytes::Bytes;
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
@@ -11,23 +11,24 @@ use trtserver_client::Borrow;
 ///
 /// # Safety
 /// `text` is NULL or a string that ends with NUL.
-pub unsafe fn text<'a>(text: *const c_char, what: &str) -> Outcome<&'a str> {
+pub unsafe fn read_text<'a>(text: *const c_char, what: &str) -> Outcome<&'a str> {
     // SAFETY: the contract of this function.
     unsafe { optional_text(text, what) }?
-        .ok_or_else(|| Failure::argument(format!("{what} is NULL")))
+        .ok_or_else(|| ClientFailure::argument(format!("{what} is NULL")))
 }
 
 /// A string that may be NULL.
 ///
 /// # Safety
-/// The conditions of [`text`].
+/// The conditions of [`read_text`].
 pub unsafe fn optional_text<'a>(text: *const c_char, what: &str) -> Outcome<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
     }
     // SAFETY: the contract of this function.
     let text = unsafe { CStr::from_ptr(text) };
-    let utf8 = text.to_str().map_err(|_| Failure::argument(format!("{what} is not UTF-8")))?;
+    let utf8 =
+        text.to_str().map_err(|_| ClientFailure::argument(format!("{what} is not UTF-8")))?;
     Ok(Some(utf8))
 }
 
@@ -35,15 +36,17 @@ pub unsafe fn optional_text<'a>(text: *const c_char, what: &str) -> Outcome<Opti
 ///
 /// # Safety
 /// `items` is NULL or points to `count` elements.
-pub unsafe fn array<'a, T>(items: *const T, count: usize, what: &str) -> Outcome<&'a [T]> {
+pub unsafe fn read_array<'a, T>(items: *const T, count: usize, what: &str) -> Outcome<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
     }
     if items.is_null() {
-        return Err(Failure::argument(format!("{what} is NULL, expected {count} elements")));
+        return Err(ClientFailure::argument(format!("{what} is NULL, expected {count} elements")));
     }
     if count > isize::MAX as usize / size_of::<T>().max(1) {
-        return Err(Failure::argument(format!("{what} has {count} elements, more than memory")));
+        return Err(ClientFailure::argument(format!(
+            "{what} has {count} elements, more than memory"
+        )));
     }
     // SAFETY: the contract of this function.
     Ok(unsafe { std::slice::from_raw_parts(items, count) })
@@ -53,9 +56,9 @@ pub unsafe fn array<'a, T>(items: *const T, count: usize, what: &str) -> Outcome
 ///
 /// # Safety
 /// `place` is NULL or points to a writable `T`.
-pub unsafe fn result<'a, T>(place: *mut T, what: &str) -> Outcome<&'a mut MaybeUninit<T>> {
+pub unsafe fn result_place<'a, T>(place: *mut T, what: &str) -> Outcome<&'a mut MaybeUninit<T>> {
     if place.is_null() {
-        return Err(Failure::argument(format!("the pointer to the result `{what}` is NULL")));
+        return Err(ClientFailure::argument(format!("the pointer to the result `{what}` is NULL")));
     }
     // SAFETY: the contract of this function; nothing is read from it.
     Ok(unsafe { &mut *place.cast() })
@@ -65,22 +68,22 @@ pub unsafe fn result<'a, T>(place: *mut T, what: &str) -> Outcome<&'a mut MaybeU
 ///
 /// # Safety
 /// `pointer` is NULL or points to the structure; `T` is `repr(C)`, begins with `struct_size: usize`, and may be all zero.
-pub unsafe fn structure<T: Copy>(pointer: *const T, what: &str) -> Outcome<T> {
+pub unsafe fn read_struct<T: Copy>(pointer: *const T, what: &str) -> Outcome<T> {
     if pointer.is_null() {
-        return Err(Failure::argument(format!("{what} is NULL")));
+        return Err(ClientFailure::argument(format!("{what} is NULL")));
     }
     // SAFETY: the contract of this function.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
     let known = size_of::<T>();
     if size < size_of::<usize>() || size > 1 << 16 {
-        return Err(Failure::argument(format!(
+        return Err(ClientFailure::argument(format!(
             "struct_size of {what} is {size}, expected {known}"
         )));
     }
     // SAFETY: the structure has `size` bytes.
     let beyond = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), size) };
     if beyond.iter().skip(known).any(|byte| *byte != 0) {
-        return Err(Failure::argument(format!(
+        return Err(ClientFailure::argument(format!(
             "{what} has fields that this version of the library does not know"
         )));
     }
@@ -108,9 +111,14 @@ pub enum Take<'a> {
 ///
 /// # Safety
 /// `data` points to `size` bytes, or is NULL and `size` 0. For a borrow they stay valid and unchanged until it is released.
-pub unsafe fn data(data: *const u8, size: usize, take: Take<'_>, what: &str) -> Outcome<Bytes> {
+pub unsafe fn tensor_data(
+    data: *const u8,
+    size: usize,
+    take: Take<'_>,
+    what: &str,
+) -> Outcome<Bytes> {
     // SAFETY: the contract of this function.
-    let slice = unsafe { array(data, size, what) }?;
+    let slice = unsafe { read_array(data, size, what) }?;
     Ok(match take {
         Take::Copy => Bytes::copy_from_slice(slice),
         // SAFETY: the contract of this function.
@@ -120,7 +128,7 @@ pub unsafe fn data(data: *const u8, size: usize, take: Take<'_>, what: &str) -> 
 
 /// The deadline of a call: `Some(None)` means no deadline, `None` means the deadline of the
 /// settings.
-pub fn deadline(deadline_us: u64) -> Option<Option<Duration>> {
+pub fn read_deadline(deadline_us: u64) -> Option<Option<Duration>> {
     match deadline_us {
         0 => None,
         u64::MAX => Some(None),

@@ -1,7 +1,7 @@
 //! Errors of the C interface, and the boundary that every function passes: no panic leaves the library.
 
 use crate::fork;
-use crate::handle::{Handle, Object};
+use crate::handle::{HandleObject, ObjectHandle};
 use std::ffi::{CString, c_char};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,17 +9,17 @@ use std::ptr;
 use std::sync::Arc;
 use trtserver_client::{Error, Kind};
 
-pub type Outcome<T> = Result<T, Failure>;
+pub type Outcome<T> = Result<T, ClientFailure>;
 
 /// Why a function failed.
-pub enum Failure {
+pub enum ClientFailure {
     Client(Error),
     Argument(String),
     File(String),
     Internal(String),
 }
 
-impl Failure {
+impl ClientFailure {
     pub fn argument(message: impl Into<String>) -> Self {
         Self::Argument(message.into())
     }
@@ -59,13 +59,13 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for ClientFailure {
     fn from(error: Error) -> Self {
         Self::Client(error)
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ClientFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())
     }
@@ -83,20 +83,20 @@ pub struct ErrorObject {
     id: CString,
 }
 
-impl Object for ErrorObject {
+impl HandleObject for ErrorObject {
     const NAME: &'static str = "error";
 }
 
 impl ErrorObject {
-    pub fn handle(failure: &Failure) -> Handle<ErrorObject> {
+    pub fn handle(failure: &ClientFailure) -> ObjectHandle<ErrorObject> {
         let (mut status, mut request_id) = (0, 0);
         let (mut server_id, mut asked, mut id) = ("", "", "");
-        if let Failure::Client(error) = failure {
+        if let ClientFailure::Client(error) = failure {
             status = if error.is_from_server() { error.code() } else { 0 };
             request_id = error.request_id();
             (server_id, asked, id) = (error.server_id(), error.asked(), error.id());
         }
-        Handle::new(Arc::new(ErrorObject {
+        ObjectHandle::new(Arc::new(ErrorObject {
             code: failure.code(),
             kind: failure.kind(),
             status,
@@ -116,27 +116,27 @@ pub fn c_string(text: &str) -> CString {
 }
 
 /// Runs a function of the interface: NULL is success.
-pub fn call(body: impl FnOnce() -> Outcome<()>) -> Handle<ErrorObject> {
-    match guarded(|| fork::check().and_then(|()| body())) {
-        Ok(()) => Handle::NULL,
-        Err(failure) => quiet(Handle::INVALID, || ErrorObject::handle(&failure)),
+pub fn guard_call(body: impl FnOnce() -> Outcome<()>) -> ObjectHandle<ErrorObject> {
+    match catch_panic(|| fork::refuse_after_fork().and_then(|()| body())) {
+        Ok(()) => ObjectHandle::NULL,
+        Err(failure) => ignore_panic(ObjectHandle::INVALID, || ErrorObject::handle(&failure)),
     }
 }
 
 /// Runs a part of the interface; a panic becomes an error.
-fn guarded<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+fn catch_panic<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        Err(Failure::Internal(format!("defect of the client library: {text}")))
+        Err(ClientFailure::Internal(format!("defect of the client library: {text}")))
     })
 }
 
 /// Runs a function that cannot report errors; `otherwise` is returned after a panic.
-pub fn quiet<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+pub fn ignore_panic<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }
 
@@ -156,11 +156,11 @@ pub struct ErrorInfo {
 /// # Safety
 /// `info` is NULL or points to writable memory.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn trtc_error_get(error: Handle<ErrorObject>, info: *mut ErrorInfo) {
+pub unsafe extern "C" fn trtc_error_get(error: ObjectHandle<ErrorObject>, info: *mut ErrorInfo) {
     if info.is_null() {
         return;
     }
-    let found = quiet(None, || error.find());
+    let found = ignore_panic(None, || error.find());
     let info_of = |e: Option<&ErrorObject>| match e {
         Some(e) => ErrorInfo {
             code: e.code,
@@ -188,16 +188,16 @@ pub unsafe extern "C" fn trtc_error_get(error: Handle<ErrorObject>, info: *mut E
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_error_code(error: Handle<ErrorObject>) -> i32 {
+pub extern "C" fn trtc_error_code(error: ObjectHandle<ErrorObject>) -> i32 {
     if error.is_null() {
         return 1;
     }
-    quiet(0, || error.find().map_or(0, |e| e.code))
+    ignore_panic(0, || error.find().map_or(0, |e| e.code))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_error_message(error: Handle<ErrorObject>) -> *const c_char {
-    quiet(c"".as_ptr(), || error.find().map_or(c"".as_ptr(), |e| e.message.as_ptr()))
+pub extern "C" fn trtc_error_message(error: ObjectHandle<ErrorObject>) -> *const c_char {
+    ignore_panic(c"".as_ptr(), || error.find().map_or(c"".as_ptr(), |e| e.message.as_ptr()))
 }
 
 #[unsafe(no_mangle)]
@@ -217,6 +217,6 @@ pub extern "C" fn trtc_code_name(code: i32) -> *const c_char {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_error_free(error: Handle<ErrorObject>) {
-    quiet((), || drop(error.release()));
+pub extern "C" fn trtc_error_free(error: ObjectHandle<ErrorObject>) {
+    ignore_panic((), || drop(error.release()));
 }

@@ -1,7 +1,7 @@
 //! Child processes: connections and threads of the library do not survive `fork`, so a child of a process that used the library
 //! gets errors instead of calls that never end.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{ClientFailure, Outcome};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +18,7 @@ pub fn is_child() -> bool {
 
 /// # Errors
 /// The process was forked from one that used the library.
-pub fn check() -> Outcome<()> {
+pub fn refuse_after_fork() -> Outcome<()> {
     static REGISTERED: Once = Once::new();
     // SAFETY: the handler only stores to an atomic.
     REGISTERED.call_once(|| unsafe {
@@ -27,7 +27,7 @@ pub fn check() -> Outcome<()> {
     if is_child() {
         let text = "the client library was used before fork(); use it in the child process only, or start \
                     the child with exec";
-        return Err(Failure::argument(text));
+        return Err(ClientFailure::argument(text));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! A handle is the index of a slot and the slot's generation, which rises when the object is released: an old handle names
 //! nothing until its slot was used 2^32 times.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{ClientFailure, Outcome};
 use crate::fork;
 use std::any::Any;
 use std::ffi::c_void;
@@ -11,45 +11,46 @@ use std::marker::PhantomData;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A type whose objects have handles.
-pub trait Object: Any + Send + Sync {
+pub trait HandleObject: Any + Send + Sync {
     /// What errors call it.
     const NAME: &'static str;
 }
 
 /// A handle of a `T` as C holds it.
 #[repr(transparent)]
-pub struct Handle<T>(*mut c_void, PhantomData<fn() -> T>);
+pub struct ObjectHandle<T>(*mut c_void, PhantomData<fn() -> T>);
 
-impl<T> Clone for Handle<T> {
+impl<T> Clone for ObjectHandle<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Handle<T> {}
+impl<T> Copy for ObjectHandle<T> {}
 
-impl<T> Handle<T> {
-    pub const NULL: Self = Handle(std::ptr::null_mut(), PhantomData);
+impl<T> ObjectHandle<T> {
+    pub const NULL: Self = ObjectHandle(std::ptr::null_mut(), PhantomData);
     /// Names nothing, and is not NULL: an error that cannot be described.
-    pub const INVALID: Self = Handle(std::ptr::without_provenance_mut(usize::MAX), PhantomData);
+    pub const INVALID: Self =
+        ObjectHandle(std::ptr::without_provenance_mut(usize::MAX), PhantomData);
 
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 }
 
-impl<T: Object> Handle<T> {
+impl<T: HandleObject> ObjectHandle<T> {
     /// Keeps the object until [`release`](Self::release).
     pub fn new(object: Arc<T>) -> Self {
-        let mut table = write();
+        let mut table = write_table();
         let index = table.free.pop().unwrap_or_else(|| {
-            table.slots.push(Slot { generation: 0, object: None });
+            table.slots.push(HandleSlot { generation: 0, object: None });
             table.slots.len() - 1
         });
         let slot = &mut table.slots[index];
         slot.object = Some(object);
         let number = (slot.generation as usize) << 32 | (index + 1);
-        Handle(std::ptr::without_provenance_mut(number), PhantomData)
+        ObjectHandle(std::ptr::without_provenance_mut(number), PhantomData)
     }
 
     /// The object.
@@ -59,17 +60,19 @@ impl<T: Object> Handle<T> {
     pub fn get(self) -> Outcome<Arc<T>> {
         let name = T::NAME;
         if self.is_null() {
-            return Err(Failure::argument(format!("the handle of the {name} is NULL")));
+            return Err(ClientFailure::argument(format!("the handle of the {name} is NULL")));
         }
         self.find().ok_or_else(|| {
-            Failure::argument(format!("the handle is of no {name}, or the {name} was released"))
+            ClientFailure::argument(format!(
+                "the handle is of no {name}, or the {name} was released"
+            ))
         })
     }
 
     /// The object, if there is one.
     pub fn find(self) -> Option<Arc<T>> {
         let (index, generation) = self.parts()?;
-        let object = read().slots.get(index)?.at(generation)?.clone();
+        let object = read_table().slots.get(index)?.at(generation)?.clone();
         (object as Arc<dyn Any + Send + Sync>).downcast().ok()
     }
 
@@ -80,7 +83,7 @@ impl<T: Object> Handle<T> {
             return None;
         }
         let (index, generation) = self.parts()?;
-        let mut table = write();
+        let mut table = write_table();
         let object = table.slots.get(index)?.at(generation)?.clone();
         let object = (object as Arc<dyn Any + Send + Sync>).downcast().ok()?;
         let slot = &mut table.slots[index];
@@ -98,34 +101,35 @@ impl<T: Object> Handle<T> {
 }
 
 /// Number of objects that were not released.
-pub fn live() -> usize {
-    let table = read();
+pub fn count_handles() -> usize {
+    let table = read_table();
     table.slots.len() - table.free.len()
 }
 
-struct Slot {
+struct HandleSlot {
     generation: u32,
     object: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Slot {
+impl HandleSlot {
     fn at(&self, generation: u32) -> Option<&Arc<dyn Any + Send + Sync>> {
         self.object.as_ref().filter(|_| self.generation == generation)
     }
 }
 
-struct Table {
-    slots: Vec<Slot>,
+struct HandleTable {
+    slots: Vec<HandleSlot>,
     free: Vec<usize>,
 }
 
-static TABLE: RwLock<Table> = RwLock::new(Table { slots: Vec::new(), free: Vec::new() });
+static TABLE: RwLock<HandleTable> =
+    RwLock::new(HandleTable { slots: Vec::new(), free: Vec::new() });
 
-fn read() -> RwLockReadGuard<'static, Table> {
+fn read_table() -> RwLockReadGuard<'static, HandleTable> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write() -> RwLockWriteGuard<'static, Table> {
+fn write_table() -> RwLockWriteGuard<'static, HandleTable> {
     TABLE.write().unwrap_or_else(PoisonError::into_inner)
 }
 

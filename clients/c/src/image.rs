@@ -1,9 +1,9 @@
 //! Pictures for clients of image models: reading PNG and JPEG, bilinear scaling.
 
-use crate::arguments::{array, result, text};
-use crate::buffer::Owner;
-use crate::failure::{ErrorObject, Failure, Outcome, call, quiet};
-use crate::handle::Handle;
+use crate::arguments::{read_array, read_text, result_place};
+use crate::buffer::BufferOwner;
+use crate::failure::{ClientFailure, ErrorObject, Outcome, guard_call, ignore_panic};
+use crate::handle::ObjectHandle;
 use png::{ColorType, Transformations};
 use std::ffi::c_char;
 use std::io::Cursor;
@@ -19,7 +19,7 @@ pub struct RawImage {
     width: u32,
     height: u32,
     pixels: *const u8,
-    owner: Handle<Owner>,
+    owner: ObjectHandle<BufferOwner>,
 }
 
 /// Pixels in rows, three bytes each.
@@ -31,12 +31,12 @@ struct Pixels {
 
 impl Pixels {
     fn keep(self) -> RawImage {
-        let (owner, pixels) = Owner::keep(self.rgb);
+        let (owner, pixels) = BufferOwner::keep(self.rgb);
         RawImage { width: self.width as u32, height: self.height as u32, pixels, owner }
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Pixels, String> {
+fn decode_image(bytes: &[u8]) -> Result<Pixels, String> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => decode_png(bytes),
         [0xff, 0xd8, ..] => decode_jpeg(bytes),
@@ -91,10 +91,10 @@ fn check_size(width: usize, height: usize) -> Result<(), String> {
 }
 
 /// Scales by weighting the four pixels around the place that each new pixel's centre has in the old picture.
-fn resize(rgb: &[u8], from: (usize, usize), to: (usize, usize)) -> Vec<u8> {
-    let columns = weights(from.0, to.0);
+fn resize_image(rgb: &[u8], from: (usize, usize), to: (usize, usize)) -> Vec<u8> {
+    let columns = filter_weights(from.0, to.0);
     let mut out = Vec::with_capacity(to.0 * to.1 * 3);
-    for (top, bottom, down) in weights(from.1, to.1) {
+    for (top, bottom, down) in filter_weights(from.1, to.1) {
         let (upper, lower) = (&rgb[top * from.0 * 3..], &rgb[bottom * from.0 * 3..]);
         for (left, right, across) in &columns {
             for colour in 0..3 {
@@ -109,7 +109,7 @@ fn resize(rgb: &[u8], from: (usize, usize), to: (usize, usize)) -> Vec<u8> {
 }
 
 /// For each new position the two old ones around it, and the weight of the second.
-fn weights(from: usize, to: usize) -> Vec<(usize, usize, f32)> {
+fn filter_weights(from: usize, to: usize) -> Vec<(usize, usize, f32)> {
     let scale = from as f64 / to as f64;
     let place = |new: usize| {
         let old = ((new as f64 + 0.5) * scale - 0.5).clamp(0.0, (from - 1) as f64);
@@ -125,14 +125,15 @@ fn weights(from: usize, to: usize) -> Vec<(usize, usize, f32)> {
 pub unsafe extern "C" fn trtc_image_read(
     path: *const c_char,
     image: *mut RawImage,
-) -> Handle<ErrorObject> {
-    call(|| {
+) -> ObjectHandle<ErrorObject> {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (path, place) = unsafe { (text(path, "the path")?, result(image, "image")?) };
+        let (path, place) =
+            unsafe { (read_text(path, "the path")?, result_place(image, "image")?) };
         let bytes = std::fs::read(path)
-            .map_err(|e| Failure::File(format!("cannot read the picture {path}: {e}")))?;
-        let pixels = decode(&bytes)
-            .map_err(|e| Failure::File(format!("cannot read the picture {path}: {e}")))?;
+            .map_err(|e| ClientFailure::File(format!("cannot read the picture {path}: {e}")))?;
+        let pixels = decode_image(&bytes)
+            .map_err(|e| ClientFailure::File(format!("cannot read the picture {path}: {e}")))?;
         place.write(pixels.keep());
         Ok(())
     })
@@ -146,20 +147,21 @@ pub unsafe extern "C" fn trtc_image_resize(
     width: u32,
     height: u32,
     resized: *mut RawImage,
-) -> Handle<ErrorObject> {
-    call(|| {
+) -> ObjectHandle<ErrorObject> {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (image, place) = unsafe { (array(image, 1, "image")?, result(resized, "resized")?) };
-        place.write(scaled(&image[0], width as usize, height as usize)?.keep());
+        let (image, place) =
+            unsafe { (read_array(image, 1, "image")?, result_place(resized, "resized")?) };
+        place.write(scale_pixels(&image[0], width as usize, height as usize)?.keep());
         Ok(())
     })
 }
 
-fn scaled(image: &RawImage, width: usize, height: usize) -> Outcome<Pixels> {
+fn scale_pixels(image: &RawImage, width: usize, height: usize) -> Outcome<Pixels> {
     let owner = image.owner.get()?;
     let from = (image.width as usize, image.height as usize);
     if from.0 * from.1 * 3 != owner.bytes().len() || owner.bytes().is_empty() {
-        return Err(Failure::argument(format!(
+        return Err(ClientFailure::argument(format!(
             "the picture has {} bytes, expected {} x {} pixels of 3 bytes",
             owner.bytes().len(),
             from.0,
@@ -167,8 +169,8 @@ fn scaled(image: &RawImage, width: usize, height: usize) -> Outcome<Pixels> {
         )));
     }
     check_size(width, height)
-        .map_err(|e| Failure::argument(format!("the picture cannot be scaled: {e}")))?;
-    Ok(Pixels { width, height, rgb: resize(owner.bytes(), from, (width, height)) })
+        .map_err(|e| ClientFailure::argument(format!("the picture cannot be scaled: {e}")))?;
+    Ok(Pixels { width, height, rgb: resize_image(owner.bytes(), from, (width, height)) })
 }
 
 /// # Safety
@@ -180,8 +182,8 @@ pub unsafe extern "C" fn trtc_image_free(image: *mut RawImage) {
     }
     // SAFETY: the contract of this function.
     let image = unsafe { &mut *image };
-    quiet((), || drop(image.owner.release()));
-    *image = RawImage { width: 0, height: 0, pixels: std::ptr::null(), owner: Handle::NULL };
+    ignore_panic((), || drop(image.owner.release()));
+    *image = RawImage { width: 0, height: 0, pixels: std::ptr::null(), owner: ObjectHandle::NULL };
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Functions about the library itself.
 
 use crate::arguments;
-use crate::failure::quiet;
+use crate::failure::ignore_panic;
 use crate::handle;
 use std::ffi::{c_char, c_void};
 
@@ -12,7 +12,7 @@ pub extern "C" fn trtc_version() -> *const c_char {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn trtc_live_handles() -> usize {
-    quiet(0, handle::live)
+    ignore_panic(0, handle::count_handles)
 }
 
 /// # Safety
@@ -20,7 +20,7 @@ pub extern "C" fn trtc_live_handles() -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_descriptors(size: *mut usize) -> *const c_void {
     // SAFETY: the contract of this function.
-    if let Ok(place) = unsafe { arguments::result(size, "size") } {
+    if let Ok(place) = unsafe { arguments::result_place(size, "size") } {
         place.write(trtserver_proto::DESCRIPTORS.len());
     }
     trtserver_proto::DESCRIPTORS.as_ptr().cast()

@@ -1,7 +1,7 @@
 //! `trtc_settings` as the settings of a client.
 
-use crate::arguments::{array, deadline, optional_text, structure, text};
-use crate::failure::{Failure, Outcome};
+use crate::arguments::{optional_text, read_array, read_deadline, read_struct, read_text};
+use crate::failure::{ClientFailure, Outcome};
 use std::ffi::c_char;
 use trtserver_client::{Compression, Protocol, Settings, Tls};
 
@@ -33,52 +33,52 @@ pub struct RawSettings {
 /// # Safety
 /// `raw` is NULL or points to settings as the header describes them.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
-pub unsafe fn settings(raw: *const RawSettings) -> Outcome<Settings> {
+pub unsafe fn read_settings(raw: *const RawSettings) -> Outcome<Settings> {
     // SAFETY: every block of this function rests on its contract: the caller passes NULL or
     // settings whose pointers are as the header describes them.
-    let raw = unsafe { structure(raw, "settings") }?;
-    let mut settings = Settings::new(unsafe { text(raw.url, "the URL") }?);
+    let raw = unsafe { read_struct(raw, "settings") }?;
+    let mut settings = Settings::new(unsafe { read_text(raw.url, "the URL") }?);
     settings.protocol = match raw.protocol {
         0 => Protocol::Http,
         1 => Protocol::Grpc,
-        other => return Err(Failure::argument(format!("protocol {other} is unknown"))),
+        other => return Err(ClientFailure::argument(format!("protocol {other} is unknown"))),
     };
     settings.compression = match raw.compression {
         0 => None,
         1 => Some(Compression::Deflate),
         2 => Some(Compression::Gzip),
-        other => return Err(Failure::argument(format!("compression {other} is unknown"))),
+        other => return Err(ClientFailure::argument(format!("compression {other} is unknown"))),
     };
-    settings.headers = unsafe { headers(raw.headers, raw.header_count) }?;
-    if let Some(deadline) = deadline(raw.deadline_us) {
+    settings.headers = unsafe { read_headers(raw.headers, raw.header_count) }?;
+    if let Some(deadline) = read_deadline(raw.deadline_us) {
         settings.deadline = deadline.into();
     }
     settings.verbose = raw.verbose;
-    settings.tls = unsafe { tls(&raw) }?;
+    settings.tls = unsafe { read_tls(&raw) }?;
     Ok(settings)
 }
 
 /// # Safety
 /// `headers` points to `count` headers.
-pub unsafe fn headers(headers: *const Header, count: usize) -> Outcome<Vec<(String, String)>> {
+pub unsafe fn read_headers(headers: *const Header, count: usize) -> Outcome<Vec<(String, String)>> {
     // SAFETY: the contract of this function.
-    let headers = unsafe { array(headers, count, "headers") }?;
+    let headers = unsafe { read_array(headers, count, "headers") }?;
     let pair = |header: &Header| {
         // SAFETY: the caller of this function promises headers whose name is NULL or a C string.
-        let name = unsafe { text(header.name, "the name of a header") }?;
+        let name = unsafe { read_text(header.name, "the name of a header") }?;
         // SAFETY: the caller of this function promises headers whose value is NULL or a C string.
-        let value = unsafe { text(header.value, "the value of a header") }?;
+        let value = unsafe { read_text(header.value, "the value of a header") }?;
         Ok((name.to_owned(), value.to_owned()))
     };
     headers.iter().map(pair).collect()
 }
 
-unsafe fn tls(raw: &RawSettings) -> Outcome<Option<Tls>> {
+unsafe fn read_tls(raw: &RawSettings) -> Outcome<Option<Tls>> {
     let file = |path: *const c_char, what: &str| -> Outcome<Option<Vec<u8>>> {
         // SAFETY: the contract of `settings`.
         let Some(path) = (unsafe { optional_text(path, what) })? else { return Ok(None) };
         let read = std::fs::read(path);
-        read.map(Some).map_err(|e| Failure::File(format!("cannot read {what} {path}: {e}")))
+        read.map(Some).map_err(|e| ClientFailure::File(format!("cannot read {what} {path}: {e}")))
     };
     let mut tls = Tls::default();
     tls.authorities = file(raw.tls_ca_file, "tls_ca_file")?;

@@ -28,7 +28,7 @@ struct Best {
 }
 
 fn main() -> ExitCode {
-    let matches = cli().get_matches();
+    let matches = build_command().get_matches();
     match run(&matches) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn cli() -> Command {
+fn build_command() -> Command {
     let option =
         |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     Command::new("trtserver-classify")
@@ -85,13 +85,13 @@ fn run(matches: &ArgMatches) -> Result<bool, String> {
     };
     let (http, grpc) = (settings("http", Protocol::Http), settings("grpc", Protocol::Grpc));
     if let Some(seconds) = matches.get_one::<u64>("wait") {
-        wait(&http, Duration::from_secs(*seconds))?;
+        wait_for_server(&http, Duration::from_secs(*seconds))?;
     }
     let expected = matches.get_one::<String>("expect").map(String::as_str);
     let models: Vec<_> = matches.get_many::<String>("model").unwrap_or_default().collect();
     let mut success = true;
     for file in matches.get_many::<PathBuf>("picture").unwrap_or_default() {
-        let picture = Bytes::from(picture::read(file)?);
+        let picture = Bytes::from(picture::read_picture(file)?);
         println!("{}", file.display());
         for model in &models {
             if models.len() > 1 {
@@ -112,10 +112,10 @@ fn classify(
     expected: Option<&str>,
 ) -> bool {
     let results = [
-        ("v1 HTTP", v1::classify(http, model, picture.clone())),
-        ("v1 gRPC", v1::classify(grpc, model, picture.clone())),
-        ("v2 HTTP", v2::classify(http, model, picture.clone())),
-        ("v2 gRPC", v2::classify(grpc, model, picture.clone())),
+        ("v1 HTTP", v1::classify_v1(http, model, picture.clone())),
+        ("v1 gRPC", v1::classify_v1(grpc, model, picture.clone())),
+        ("v2 HTTP", v2::classify_v2(http, model, picture.clone())),
+        ("v2 gRPC", v2::classify_v2(grpc, model, picture.clone())),
     ];
     let mut success = true;
     for (frontend, result) in results {
@@ -135,7 +135,7 @@ fn classify(
     success
 }
 
-fn wait(http: &Settings, limit: Duration) -> Result<(), String> {
+fn wait_for_server(http: &Settings, limit: Duration) -> Result<(), String> {
     let client = Client::new(http).map_err(|e| e.to_string())?;
     let start = Instant::now();
     loop {

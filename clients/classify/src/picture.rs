@@ -7,15 +7,15 @@ use std::path::Path;
 pub const SIDE: usize = 8;
 
 /// The pixels in row-major order, as little-endian FP32.
-pub fn read(file: &Path) -> Result<Vec<u8>, String> {
+pub fn read_picture(file: &Path) -> Result<Vec<u8>, String> {
     let wrap = |problem: String| format!("{}: {problem}", file.display());
-    let (grey, width, height) = grey(file).map_err(wrap)?;
-    let values = ink(&grey, width, height).map_err(wrap)?;
+    let (grey, width, height) = to_grey(file).map_err(wrap)?;
+    let values = ink_bounds(&grey, width, height).map_err(wrap)?;
     Ok(values.iter().flat_map(|v| v.to_le_bytes()).collect())
 }
 
 /// Converts any colour type to one byte a pixel. Transparent pixels become white.
-fn grey(file: &Path) -> Result<(Vec<u8>, usize, usize), String> {
+fn to_grey(file: &Path) -> Result<(Vec<u8>, usize, usize), String> {
     let open = BufReader::new(File::open(file).map_err(|e| e.to_string())?);
     let mut decoder = png::Decoder::new(open);
     decoder.set_transformations(png::Transformations::normalize_to_color8());
@@ -43,7 +43,7 @@ fn grey(file: &Path) -> Result<(Vec<u8>, usize, usize), String> {
 }
 
 /// Averages blocks of pixels down to 8 by 8 and inverts them.
-fn ink(grey: &[u8], width: usize, height: usize) -> Result<Vec<f32>, String> {
+fn ink_bounds(grey: &[u8], width: usize, height: usize) -> Result<Vec<f32>, String> {
     if width == 0 || height == 0 || !width.is_multiple_of(SIDE) || !height.is_multiple_of(SIDE) {
         return Err(format!("{width} by {height} pixels: both must be multiples of {SIDE}"));
     }

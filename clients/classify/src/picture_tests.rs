@@ -10,14 +10,14 @@ fn white_is_zero_and_black_is_one() {
             grey[y * 16 + x] = 0;
         }
     }
-    let ink = ink(&grey, 16, 16).unwrap();
+    let ink = ink_bounds(&grey, 16, 16).unwrap();
     assert_eq!(ink[7], 1.0);
     assert_eq!(ink.iter().sum::<f32>(), 1.0);
 }
 
 #[test]
 fn size_not_divisible_by_eight_is_refused() {
-    let problem = ink(&[0; 30 * 28], 30, 28).unwrap_err();
+    let problem = ink_bounds(&[0; 30 * 28], 30, 28).unwrap_err();
     assert!(problem.contains("30 by 28"), "{problem}");
 }
 
@@ -25,6 +25,6 @@ fn size_not_divisible_by_eight_is_refused() {
 fn sample_pictures_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/digits/pictures");
     for file in folder.read_dir().unwrap() {
-        assert_eq!(read(&file.unwrap().path()).unwrap().len(), 64 * 4);
+        assert_eq!(read_picture(&file.unwrap().path()).unwrap().len(), 64 * 4);
     }
 }

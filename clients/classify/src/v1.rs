@@ -6,7 +6,7 @@ use trtserver_client::v1::{ContextOptions, OutputFormat, RunOptions};
 use trtserver_client::{Bytes, Error, Result, Settings};
 
 /// The context asks the server for the tensors of the model, and fills in their shapes.
-pub fn classify(settings: &Settings, model: &str, picture: Bytes) -> Result<Best> {
+pub fn classify_v1(settings: &Settings, model: &str, picture: Bytes) -> Result<Best> {
     let context = Context::new(settings, &ContextOptions::new(model))?;
     let mut run = context.new_run();
     let outputs = vec![(OUTPUT.to_owned(), OutputFormat::Class(1))];

@@ -5,7 +5,7 @@ use trtserver_client::blocking::v2::Client;
 use trtserver_client::v2::{InferRequest, Input, RequestedOutput};
 use trtserver_client::{Bytes, Error, Result, Settings};
 
-pub fn classify(settings: &Settings, model: &str, picture: Bytes) -> Result<Best> {
+pub fn classify_v2(settings: &Settings, model: &str, picture: Bytes) -> Result<Best> {
     let client = Client::new(settings)?;
     let request = InferRequest::new(model)
         .input(Input::new(INPUT, "FP32", [1, 1, 8, 8], picture))

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 /// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum SocketTarget {
     Tcp { host: String, port: u16 },
     Unix(PathBuf),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Address {
-    pub target: Target,
+pub(crate) struct ServerAddress {
+    pub target: SocketTarget,
     pub protocol: Protocol,
     pub tls: bool,
     /// Path in front of every request, without a slash at its end.
@@ -24,7 +24,7 @@ pub(crate) struct Address {
     pub authority: String,
 }
 
-impl Address {
+impl ServerAddress {
     pub fn parse(settings: &Settings) -> Result<Self> {
         let url = settings.url.trim();
         let refuse = |why: &str| Error::invalid(format!("`{}` is not a URL: {why}", settings.url));
@@ -71,7 +71,7 @@ impl Address {
         let authority = format!("{bracketed}:{port}");
         Ok(Self {
             shown: format!("{}://{authority}{prefix}", shown_scheme(protocol, tls)),
-            target: Target::Tcp { host: host.to_owned(), port },
+            target: SocketTarget::Tcp { host: host.to_owned(), port },
             protocol,
             tls,
             prefix: prefix.to_owned(),
@@ -87,7 +87,7 @@ impl Address {
             return Err(refuse("a Unix socket has no TLS"));
         }
         Ok(Self {
-            target: Target::Unix(PathBuf::from(path)),
+            target: SocketTarget::Unix(PathBuf::from(path)),
             protocol: settings.protocol,
             tls: false,
             prefix: String::new(),

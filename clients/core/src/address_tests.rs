@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn parse(url: &str, protocol: Protocol) -> Result<Address> {
-    Address::parse(&Settings::new(url).protocol(protocol))
+fn parse(url: &str, protocol: Protocol) -> Result<ServerAddress> {
+    ServerAddress::parse(&Settings::new(url).protocol(protocol))
 }
 
 #[test]

@@ -31,36 +31,39 @@ impl From<Option<Duration>> for Deadline {
 
 /// A deadline for each kind of call; `None` means no deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct DeadlineLimits {
     pub call: Option<Duration>,
     /// Deadline of calls that load or unload a model.
     pub load: Option<Duration>,
 }
 
-impl Limits {
+impl DeadlineLimits {
     fn same(limit: Option<Duration>) -> Self {
         Self { call: limit, load: limit }
     }
 }
 
 impl Deadline {
-    pub(crate) fn limits(self) -> Result<Limits> {
+    pub(crate) fn limits(self) -> Result<DeadlineLimits> {
         match self {
             Self::Usual => from_variable(std::env::var_os(DEADLINE_VARIABLE).as_deref()),
-            Self::After(limit) => Ok(Limits::same(Some(limit))),
-            Self::Never => Ok(Limits::same(None)),
+            Self::After(limit) => Ok(DeadlineLimits::same(Some(limit))),
+            Self::Never => Ok(DeadlineLimits::same(None)),
         }
     }
 }
 
-fn from_variable(value: Option<&OsStr>) -> Result<Limits> {
+fn from_variable(value: Option<&OsStr>) -> Result<DeadlineLimits> {
     let Some(value) = value else {
-        return Ok(Limits { call: Some(DEFAULT_DEADLINE), load: Some(DEFAULT_LOAD_DEADLINE) });
+        return Ok(DeadlineLimits {
+            call: Some(DEFAULT_DEADLINE),
+            load: Some(DEFAULT_LOAD_DEADLINE),
+        });
     };
     let seconds = value.to_str().and_then(|text| text.trim().parse::<f64>().ok());
     match seconds.map(Duration::try_from_secs_f64) {
-        Some(Ok(Duration::ZERO)) => Ok(Limits::same(None)),
-        Some(Ok(limit)) => Ok(Limits::same(Some(limit))),
+        Some(Ok(Duration::ZERO)) => Ok(DeadlineLimits::same(None)),
+        Some(Ok(limit)) => Ok(DeadlineLimits::same(Some(limit))),
         Some(Err(_)) | None => Err(Error::invalid(format!(
             "environment variable {DEADLINE_VARIABLE} is '{}', expected a number of seconds, or 0 for no deadline",
             value.to_string_lossy()

@@ -4,17 +4,20 @@ use super::*;
 use crate::{Settings, v1, v2};
 use std::time::Instant;
 
-fn given(value: &str) -> Result<Limits> {
+fn given(value: &str) -> Result<DeadlineLimits> {
     from_variable(Some(OsStr::new(value)))
 }
 
 #[test]
 fn the_environment_gives_the_deadline_of_every_call() {
     let seconds = |s| Some(Duration::from_secs_f64(s));
-    assert_eq!(from_variable(None).unwrap(), Limits { call: seconds(60.0), load: seconds(600.0) });
-    assert_eq!(given("900").unwrap(), Limits::same(seconds(900.0)));
-    assert_eq!(given(" 0.25 ").unwrap(), Limits::same(seconds(0.25)));
-    assert_eq!(given("0").unwrap(), Limits::same(None));
+    assert_eq!(
+        from_variable(None).unwrap(),
+        DeadlineLimits { call: seconds(60.0), load: seconds(600.0) }
+    );
+    assert_eq!(given("900").unwrap(), DeadlineLimits::same(seconds(900.0)));
+    assert_eq!(given(" 0.25 ").unwrap(), DeadlineLimits::same(seconds(0.25)));
+    assert_eq!(given("0").unwrap(), DeadlineLimits::same(None));
     for wrong in ["", "soon", "-1", "10s", "inf", "nan", "1e300"] {
         let error = given(wrong).unwrap_err();
         let expected = format!("environment variable TRTSERVER_CLIENT_DEADLINE is '{wrong}', ");
@@ -40,6 +43,6 @@ fn loading_a_model_may_take_longer() {
 #[test]
 fn a_deadline_of_the_program_is_that_of_every_call() {
     let limit = Some(Duration::from_secs(5));
-    assert_eq!(Deadline::from(limit).limits().unwrap(), Limits::same(limit));
-    assert_eq!(Deadline::from(None).limits().unwrap(), Limits::same(None));
+    assert_eq!(Deadline::from(limit).limits().unwrap(), DeadlineLimits::same(limit));
+    assert_eq!(Deadline::from(None).limits().unwrap(), DeadlineLimits::same(None));
 }

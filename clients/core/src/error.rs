@@ -115,10 +115,10 @@ impl Kind {
 
 /// Why a call failed. Printed as `MESSAGE (WHAT WAS ASKED OF WHOM)`.
 #[derive(Clone)]
-pub struct Error(Box<Parts>);
+pub struct Error(Box<ErrorParts>);
 
 #[derive(Clone, Debug)]
-struct Parts {
+struct ErrorParts {
     kind: Kind,
     message: String,
     asked: String,
@@ -132,7 +132,7 @@ struct Parts {
 
 impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self(Box::new(Parts {
+        Self(Box::new(ErrorParts {
             kind,
             message: message.into(),
             asked: String::new(),
@@ -219,7 +219,7 @@ impl Error {
 
     /// Names the request, unless it is named already.
     #[must_use]
-    pub fn asked_of(mut self, asked: impl FnOnce() -> String) -> Self {
+    pub fn with_asked(mut self, asked: impl FnOnce() -> String) -> Self {
         if self.0.asked.is_empty() {
             self.0.asked = asked();
         }
@@ -227,7 +227,7 @@ impl Error {
     }
 
     /// Adds the model to what was asked, unless it is there.
-    pub(crate) fn of_model(mut self, model: &str) -> Self {
+    pub(crate) fn with_model(mut self, model: &str) -> Self {
         let named = format!(", model '{model}'");
         if !self.0.asked.is_empty() && !self.0.asked.contains(&named) {
             self.0.asked += &named;
@@ -282,7 +282,7 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 /// The root cause of an error ("Connection refused"), without its wrappers ("client error").
-pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn innermost_error(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

@@ -18,7 +18,7 @@
 
 mod address;
 pub mod blocking;
-mod borrowed;
+mod borrow;
 mod deadline;
 mod error;
 #[doc(hidden)]
@@ -34,7 +34,7 @@ mod transport;
 pub mod v1;
 pub mod v2;
 
-pub use borrowed::Borrow;
+pub use borrow::Borrow;
 pub use bytes::Bytes;
 pub use deadline::{DEADLINE_VARIABLE, DEFAULT_DEADLINE, DEFAULT_LOAD_DEADLINE, Deadline};
 pub use error::{Error, Kind, Result};

@@ -8,12 +8,12 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 const PATH: &AsciiSet =
     &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'"').add(b'<').add(b'>').add(b'`');
 
-pub(crate) fn segment(name: &str) -> String {
+pub(crate) fn encode_segment(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
 }
 
 /// Encodes no more than necessary: v1 servers compare paths as they are.
-pub(crate) fn path(name: &str) -> String {
+pub(crate) fn encode_path(name: &str) -> String {
     utf8_percent_encode(name, PATH).to_string()
 }
 

@@ -36,7 +36,7 @@ macro_rules! client_methods {
         }
 
         pub(crate) fn deadline_now(&self) -> Option<std::time::Instant> {
-            crate::transport::deadline_of(self.deadline)
+            crate::transport::deadline_after(self.deadline)
         }
     };
 }
@@ -102,7 +102,7 @@ macro_rules! stream_types {
                 match &self.sender {
                     Some(sender) => sender.send(request).await,
                     None => Err(crate::Error::invalid("the stream's requests were closed")
-                        .asked_of(|| self.receiver.0.asked().to_owned())),
+                        .with_asked(|| self.receiver.0.asked().to_owned())),
                 }
             }
 
@@ -142,7 +142,7 @@ macro_rules! stream_types {
             pub async fn next(&mut self) -> Option<crate::Result<$response>> {
                 let response = $receive(self.0.next().await).transpose()?;
                 let asked = self.0.asked();
-                Some(response.map_err(|e: crate::Error| e.asked_of(|| asked.to_owned())))
+                Some(response.map_err(|e: crate::Error| e.with_asked(|| asked.to_owned())))
             }
         }
     };

@@ -5,7 +5,7 @@ mod welch;
 
 pub use requirement::Requirement;
 
-use crate::number::general;
+use crate::number::format_number;
 use serde_json::Value;
 
 /// Chance of calling equal results different.
@@ -14,7 +14,7 @@ const SIGNIFICANCE: f64 = 0.01;
 const FEWEST: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     Better,
     Worse,
     Same,
@@ -22,54 +22,64 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
+impl ComparisonVerdict {
     fn name(self) -> &'static str {
         match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "WORSE",
-            Verdict::Same => "no difference beyond noise",
-            Verdict::Unknown => "too few windows to tell",
+            ComparisonVerdict::Better => "better",
+            ComparisonVerdict::Worse => "WORSE",
+            ComparisonVerdict::Same => "no difference beyond noise",
+            ComparisonVerdict::Unknown => "too few windows to tell",
         }
     }
 }
 
 /// A figure that is compared.
 #[derive(Clone, Copy, Debug)]
-pub struct Metric {
+pub struct ComparedMetric {
     name: &'static str,
     field: &'static str,
     unit: &'static str,
     more_is_better: bool,
 }
 
-pub const METRICS: [Metric; 3] = [
-    Metric { name: "throughput", field: "throughput", unit: "infer/sec", more_is_better: true },
-    Metric { name: "avg latency", field: "avg_us", unit: "usec", more_is_better: false },
-    Metric { name: "p99 latency", field: "p99_us", unit: "usec", more_is_better: false },
+pub const METRICS: [ComparedMetric; 3] = [
+    ComparedMetric {
+        name: "throughput",
+        field: "throughput",
+        unit: "infer/sec",
+        more_is_better: true,
+    },
+    ComparedMetric { name: "avg latency", field: "avg_us", unit: "usec", more_is_better: false },
+    ComparedMetric { name: "p99 latency", field: "p99_us", unit: "usec", more_is_better: false },
 ];
 
 /// Judges the values of windows: Welch's t-test on their means, and a difference above the tolerance.
-pub fn judge(before: &[f64], after: &[f64], metric: Metric, tolerance: f64) -> (Verdict, String) {
+pub fn judge_metric(
+    before: &[f64],
+    after: &[f64],
+    metric: ComparedMetric,
+    tolerance: f64,
+) -> (ComparisonVerdict, String) {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let (old, new) = (mean(before), mean(after));
     let change = if old == 0.0 { 0.0 } else { new / old - 1.0 };
     let (verdict, chance) = if before.len() < FEWEST || after.len() < FEWEST {
-        (Verdict::Unknown, String::new())
+        (ComparisonVerdict::Unknown, String::new())
     } else {
         let p = welch::p_value(before, after);
         let differs = p < SIGNIFICANCE && change.abs() > tolerance;
         let verdict = match (differs, (change > 0.0) == metric.more_is_better) {
-            (false, _) => Verdict::Same,
-            (true, true) => Verdict::Better,
-            (true, false) => Verdict::Worse,
+            (false, _) => ComparisonVerdict::Same,
+            (true, true) => ComparisonVerdict::Better,
+            (true, false) => ComparisonVerdict::Worse,
         };
         (verdict, format!(", p = {p:.2}"))
     };
     let text = format!(
         "{}: {} -> {} {} ({:+.1} %{chance}): {}",
         metric.name,
-        general(old),
-        general(new),
+        format_number(old),
+        format_number(new),
         metric.unit,
         change * 100.0,
         verdict.name()
@@ -78,16 +88,27 @@ pub fn judge(before: &[f64], after: &[f64], metric: Metric, tolerance: f64) -> (
 }
 
 /// The values of a metric in the windows of a point.
-fn windows(point: &Value, metric: Metric) -> Vec<f64> {
+fn window_values(point: &Value, metric: ComparedMetric) -> Vec<f64> {
     let windows = point["windows"].as_array().map(Vec::as_slice).unwrap_or_default();
     windows.iter().filter_map(|window| window[metric.field].as_f64()).collect()
 }
 
 /// The comparison of two points.
-pub fn points(before: &Value, after: &Value, tolerance: f64) -> Vec<(Verdict, String)> {
+pub fn compare_points(
+    before: &Value,
+    after: &Value,
+    tolerance: f64,
+) -> Vec<(ComparisonVerdict, String)> {
     METRICS
         .into_iter()
-        .map(|metric| judge(&windows(before, metric), &windows(after, metric), metric, tolerance))
+        .map(|metric| {
+            judge_metric(
+                &window_values(before, metric),
+                &window_values(after, metric),
+                metric,
+                tolerance,
+            )
+        })
         .collect()
 }
 
@@ -95,7 +116,11 @@ pub fn points(before: &Value, after: &Value, tolerance: f64) -> Vec<(Verdict, St
 ///
 /// # Errors
 /// They are not results, or have no load in common.
-pub fn results(before: &Value, after: &Value, tolerance: f64) -> Result<(String, bool), String> {
+pub fn compare_results(
+    before: &Value,
+    after: &Value,
+    tolerance: f64,
+) -> Result<(String, bool), String> {
     let list = |json: &Value, which: &str| {
         let results = json["results"].as_array().cloned();
         results.ok_or_else(|| format!("the {which} file is not a result of --json"))
@@ -118,8 +143,8 @@ pub fn results(before: &Value, after: &Value, tolerance: f64) -> Result<(String,
             compared += 1;
             let model = new["model"].as_str().unwrap_or_default();
             out += &format!("{model}, {}\n", load_text(&point["load"]));
-            for (verdict, text) in points(&twin, &point, tolerance) {
-                worse |= verdict == Verdict::Worse;
+            for (verdict, text) in compare_points(&twin, &point, tolerance) {
+                worse |= verdict == ComparisonVerdict::Worse;
                 out += &format!("  {text}\n");
             }
             if point["failures"].as_u64().unwrap_or(0) > 0 {

@@ -1,6 +1,6 @@
 //! Unit tests of `compare.rs`.
 
-use super::{METRICS, Verdict, judge, results};
+use super::{ComparisonVerdict, METRICS, compare_results, judge_metric};
 use serde_json::{Value, json};
 
 #[test]
@@ -8,22 +8,26 @@ fn a_difference_must_exceed_noise_and_tolerance() {
     let [throughput, latency, _] = METRICS;
     let noisy = [100.0, 120.0, 80.0];
     let calm = [100.0, 100.5, 99.5];
-    let cases: [(&[f64], &[f64], Verdict); 6] = [
-        (&calm, &[90.0, 90.5, 89.5], Verdict::Worse),
-        (&calm, &[110.0, 110.5, 109.5], Verdict::Better),
-        (&calm, &[98.9, 99.0, 99.1], Verdict::Same),
-        (&noisy, &[90.0, 110.0, 70.0], Verdict::Same),
-        (&calm, &calm, Verdict::Same),
-        (&calm[..2], &[50.0, 50.0], Verdict::Unknown),
+    let cases: [(&[f64], &[f64], ComparisonVerdict); 6] = [
+        (&calm, &[90.0, 90.5, 89.5], ComparisonVerdict::Worse),
+        (&calm, &[110.0, 110.5, 109.5], ComparisonVerdict::Better),
+        (&calm, &[98.9, 99.0, 99.1], ComparisonVerdict::Same),
+        (&noisy, &[90.0, 110.0, 70.0], ComparisonVerdict::Same),
+        (&calm, &calm, ComparisonVerdict::Same),
+        (&calm[..2], &[50.0, 50.0], ComparisonVerdict::Unknown),
     ];
     for (before, after, expected) in cases {
-        assert_eq!(judge(before, after, throughput, 0.02).0, expected, "{before:?} {after:?}");
+        assert_eq!(
+            judge_metric(before, after, throughput, 0.02).0,
+            expected,
+            "{before:?} {after:?}"
+        );
         let opposite = match expected {
-            Verdict::Better => Verdict::Worse,
-            Verdict::Worse => Verdict::Better,
+            ComparisonVerdict::Better => ComparisonVerdict::Worse,
+            ComparisonVerdict::Worse => ComparisonVerdict::Better,
             same => same,
         };
-        assert_eq!(judge(before, after, latency, 0.02).0, opposite, "{before:?} {after:?}");
+        assert_eq!(judge_metric(before, after, latency, 0.02).0, opposite, "{before:?} {after:?}");
     }
 }
 
@@ -41,7 +45,7 @@ fn result(model: &str, concurrency: u64, throughput: f64, failures: u64) -> Valu
 #[test]
 fn results_are_compared_load_by_load() {
     let before = result("m", 4, 1000.0, 0);
-    let (text, worse) = results(&before, &result("m", 4, 800.0, 0), 0.02).unwrap();
+    let (text, worse) = compare_results(&before, &result("m", 4, 800.0, 0), 0.02).unwrap();
     assert!(worse);
     assert!(
         text.starts_with(
@@ -50,10 +54,10 @@ fn results_are_compared_load_by_load() {
         "{text}"
     );
     assert!(text.ends_with("The second result is worse.\n"));
-    assert!(!results(&before, &result("m", 4, 1200.0, 0), 0.02).unwrap().1);
-    assert!(!results(&before, &before, 0.02).unwrap().1);
+    assert!(!compare_results(&before, &result("m", 4, 1200.0, 0), 0.02).unwrap().1);
+    assert!(!compare_results(&before, &before, 0.02).unwrap().1);
     // Failed requests are never as good.
-    assert!(results(&before, &result("m", 4, 1000.0, 1), 0.02).unwrap().1);
+    assert!(compare_results(&before, &result("m", 4, 1000.0, 1), 0.02).unwrap().1);
 }
 
 #[test]
@@ -62,8 +66,8 @@ fn results_without_anything_in_common_are_refused() {
     for after in
         [result("other", 4, 1000.0, 0), result("m", 8, 1000.0, 0), json!({ "results": [] })]
     {
-        assert!(results(&before, &after, 0.02).unwrap_err().contains("in common"));
+        assert!(compare_results(&before, &after, 0.02).unwrap_err().contains("in common"));
     }
-    assert!(results(&json!([]), &before, 0.02).unwrap_err().contains("first file"));
-    assert!(results(&before, &json!({}), 0.02).unwrap_err().contains("second file"));
+    assert!(compare_results(&json!([]), &before, 0.02).unwrap_err().contains("first file"));
+    assert!(compare_results(&before, &json!({}), 0.02).unwrap_err().contains("second file"));
 }

@@ -1,6 +1,6 @@
 //! Calls beside the load: configuration, statistics, shared memory. They use the client library.
 
-use crate::model::Model;
+use crate::model::MeasuredModel;
 use crate::settings::{self, Generation, Server};
 use crate::statistics::ServerStats;
 use std::future::Future;
@@ -10,10 +10,10 @@ use trtserver_proto::v2::ModelConfig;
 
 pub struct Control {
     runtime: Runtime,
-    client: Client,
+    client: AnyClient,
 }
 
-enum Client {
+enum AnyClient {
     V1(v1::Client),
     V2(v2::Client),
 }
@@ -23,7 +23,7 @@ impl Control {
     /// The address is invalid.
     pub fn new(server: &Server, of_run: &settings::Settings) -> Result<Self, String> {
         let protocol = of_run.protocol;
-        let settings = Settings::new(server.url(protocol)).protocol(protocol.of_client());
+        let settings = Settings::new(server.url(protocol)).protocol(protocol.to_client());
         let mut settings = settings.deadline(Some(of_run.timeout));
         if server.tls {
             settings = settings.tls(of_run.tls.clone());
@@ -38,8 +38,8 @@ impl Control {
         let client = {
             let _context = runtime.enter();
             match of_run.generation {
-                Generation::V1 => v1::Client::new(&settings).map(Client::V1),
-                Generation::V2 => v2::Client::new(&settings).map(Client::V2),
+                Generation::V1 => v1::Client::new(&settings).map(AnyClient::V1),
+                Generation::V2 => v2::Client::new(&settings).map(AnyClient::V2),
             }
         };
         Ok(Control { runtime, client: client.map_err(|e| e.to_string())? })
@@ -53,9 +53,9 @@ impl Control {
     ///
     /// # Errors
     /// The server or the model cannot be reached.
-    pub fn model(&self, name: &str, version: &str) -> Result<Model, String> {
+    pub fn model(&self, name: &str, version: &str) -> Result<MeasuredModel, String> {
         let config = self.config(name, version)?;
-        Model::new(&config, version, &mut |name, version| {
+        MeasuredModel::new(&config, version, &mut |name, version| {
             let version = if version < 0 { String::new() } else { version.to_string() };
             self.config(name, &version)
         })
@@ -63,14 +63,14 @@ impl Control {
 
     fn config(&self, name: &str, version: &str) -> Result<ModelConfig, String> {
         match &self.client {
-            Client::V1(client) => {
+            AnyClient::V1(client) => {
                 let status = self.call(client.status(Some(name)))?.value;
                 let model = status.model_status.get(name).and_then(|model| model.config.clone());
                 let url = client.url();
                 model
                     .ok_or_else(|| format!("unable to find status for model {name} (server {url})"))
             }
-            Client::V2(client) => self.call(client.model_config(name, version)),
+            AnyClient::V2(client) => self.call(client.model_config(name, version)),
         }
     }
 
@@ -78,17 +78,17 @@ impl Control {
     ///
     /// # Errors
     /// The server has none.
-    pub fn statistics(&self, model: &Model, batch: usize) -> Result<ServerStats, String> {
+    pub fn statistics(&self, model: &MeasuredModel, batch: usize) -> Result<ServerStats, String> {
         let of = |name: &str, version: &str| {
             let (stats, url) = match &self.client {
-                Client::V1(client) => {
+                AnyClient::V1(client) => {
                     let status = self.call(client.status(Some(name)))?.value;
                     let version = version.parse().unwrap_or(-1);
-                    (ServerStats::of_v1(name, version, batch as u32, &status), client.url())
+                    (ServerStats::from_v1(name, version, batch as u32, &status), client.url())
                 }
-                Client::V2(client) => {
+                AnyClient::V2(client) => {
                     let all = self.call(client.statistics(name, version))?;
-                    (ServerStats::of_v2(name, version, &all), client.url())
+                    (ServerStats::from_v2(name, version, &all), client.url())
                 }
             };
             stats.map_err(|problem| format!("{problem} (server {url})"))
@@ -111,9 +111,9 @@ impl Control {
     /// The server refuses, or is a v2 server, which has no profiler calls.
     pub fn profile(&self, start: bool) -> Result<(), String> {
         match (&self.client, start) {
-            (Client::V1(client), true) => self.call(client.start_profile()).map(drop),
-            (Client::V1(client), false) => self.call(client.stop_profile()).map(drop),
-            (Client::V2(_), _) => Err("v2 has no calls for the profiler".to_owned()),
+            (AnyClient::V1(client), true) => self.call(client.start_profile()).map(drop),
+            (AnyClient::V1(client), false) => self.call(client.stop_profile()).map(drop),
+            (AnyClient::V2(_), _) => Err("v2 has no calls for the profiler".to_owned()),
         }
     }
 
@@ -121,10 +121,10 @@ impl Control {
     /// The server refuses.
     pub fn register(&self, name: &str, key: &str, byte_size: u64) -> Result<(), String> {
         match &self.client {
-            Client::V1(client) => {
+            AnyClient::V1(client) => {
                 self.call(client.register_system_shared_memory(name, key, 0, byte_size)).map(drop)
             }
-            Client::V2(client) => {
+            AnyClient::V2(client) => {
                 self.call(client.register_system_shared_memory(name, key, 0, byte_size))
             }
         }
@@ -134,8 +134,8 @@ impl Control {
     /// The server refuses.
     pub fn unregister(&self, name: &str) -> Result<(), String> {
         match &self.client {
-            Client::V1(client) => self.call(client.unregister_shared_memory(name)).map(drop),
-            Client::V2(client) => self.call(client.unregister_system_shared_memory(name)),
+            AnyClient::V1(client) => self.call(client.unregister_shared_memory(name)).map(drop),
+            AnyClient::V2(client) => self.call(client.unregister_system_shared_memory(name)),
         }
     }
 }

@@ -1,18 +1,18 @@
 //! `-f`: the results as perf_client's CSV, and a file for each step of an ensemble.
 
 use crate::measure::{LoadPoint, Point};
-use crate::number::general;
-use crate::output::percentiles;
+use crate::number::format_number;
+use crate::output::listed_percentiles;
 use crate::settings::{Generation, Range, Settings};
 use crate::statistics::ServerStats;
 use std::path::{Path, PathBuf};
 
 /// The file's text: rows in the order of throughput, times in microseconds.
-pub fn table(points: &[Point], settings: &Settings) -> String {
+pub fn csv_table(points: &[Point], settings: &Settings) -> String {
     let mut sorted: Vec<&Point> = points.iter().collect();
     sorted.sort_by(|a, b| a.window.infer_per_sec.total_cmp(&b.window.infer_per_sec));
-    let mut out = heads(settings);
-    for percent in percentiles(settings.percentile) {
+    let mut out = column_heads(settings);
+    for percent in listed_percentiles(settings.percentile) {
         out += &format!(",p{percent} latency");
     }
     out.push('\n');
@@ -23,11 +23,11 @@ pub fn table(points: &[Point], settings: &Settings) -> String {
         let wait = window.average_ns.saturating_sub(window.send_ns + window.receive_ns);
         // Two clocks are compared, so the difference may be below zero.
         let network = wait.saturating_sub(queue + computes.iter().sum::<u64>());
-        let mut row = vec![load(point.load), general(window.infer_per_sec)];
+        let mut row = vec![load_column(point.load), format_number(window.infer_per_sec)];
         let times = [window.send_ns, network, queue].into_iter().chain(computes);
-        row.extend(times.chain([window.receive_ns]).map(micro));
-        let latencies = percentiles(settings.percentile);
-        row.extend(latencies.into_iter().map(|p| micro(window.percentile(p.into()))));
+        row.extend(times.chain([window.receive_ns]).map(to_microseconds));
+        let latencies = listed_percentiles(settings.percentile);
+        row.extend(latencies.into_iter().map(|p| to_microseconds(window.percentile(p.into()))));
         out += &row.join(",");
         out.push('\n');
     }
@@ -35,18 +35,22 @@ pub fn table(points: &[Point], settings: &Settings) -> String {
 }
 
 /// The files of an ensemble's steps: `NAME_vVERSION.FILE` beside the file.
-pub fn composing(points: &[Point], settings: &Settings, file: &Path) -> Vec<(PathBuf, String)> {
+pub fn composing_tables(
+    points: &[Point],
+    settings: &Settings,
+    file: &Path,
+) -> Vec<(PathBuf, String)> {
     // A step has another version where the model was loaded again between two loads.
     let mut steps: Vec<&ServerStats> = Vec::new();
     for step in points.iter().flat_map(|point| &point.window.server.composing) {
-        if !steps.iter().any(|known| known.is_of(step)) {
+        if !steps.iter().any(|known| known.is_same_step(step)) {
             steps.push(step);
         }
     }
     steps
         .into_iter()
         .map(|step| {
-            let mut out = heads(settings) + "\n";
+            let mut out = column_heads(settings) + "\n";
             for point in points {
                 let all = &point.window.server;
                 let Some(stats) = all.step(step) else { continue };
@@ -56,9 +60,9 @@ pub fn composing(points: &[Point], settings: &Settings, file: &Path) -> Vec<(Pat
                     .saturating_sub(queue + computes.iter().sum::<u64>());
                 // Throughput of a step follows from its share of requests.
                 let ratio = stats.requests as f64 / all.requests.max(1) as f64;
-                let throughput = general(ratio * point.window.infer_per_sec);
-                let mut row = vec![load(point.load), throughput, "0".to_owned()];
-                row.extend([overhead, queue].into_iter().chain(computes).map(micro));
+                let throughput = format_number(ratio * point.window.infer_per_sec);
+                let mut row = vec![load_column(point.load), throughput, "0".to_owned()];
+                row.extend([overhead, queue].into_iter().chain(computes).map(to_microseconds));
                 row.push("0".to_owned());
                 out += &row.join(",");
                 out.push('\n');
@@ -70,7 +74,7 @@ pub fn composing(points: &[Point], settings: &Settings, file: &Path) -> Vec<(Pat
         .collect()
 }
 
-fn heads(settings: &Settings) -> String {
+fn column_heads(settings: &Settings) -> String {
     let load = match settings.range {
         Range::Concurrency { .. } => "Concurrency",
         Range::Rate { .. } | Range::Intervals(_) => "Request Rate",
@@ -96,14 +100,14 @@ fn server_times(stats: &ServerStats, generation: Generation) -> (u64, Vec<u64>) 
     (stats.average(stats.queue_ns), compute)
 }
 
-fn load(point: LoadPoint) -> String {
+fn load_column(point: LoadPoint) -> String {
     match point {
         LoadPoint::Concurrency(n) => n.to_string(),
-        LoadPoint::Rate(rate) | LoadPoint::Intervals(rate) => general(rate),
+        LoadPoint::Rate(rate) | LoadPoint::Intervals(rate) => format_number(rate),
     }
 }
 
-fn micro(ns: u64) -> String {
+fn to_microseconds(ns: u64) -> String {
     (ns / 1000).to_string()
 }
 

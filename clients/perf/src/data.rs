@@ -4,7 +4,7 @@ mod json;
 mod values;
 
 use crate::engine::Random;
-use crate::model::{Model, Tensor, element_size};
+use crate::model::{MeasuredModel, ModelTensor, element_size};
 use crate::settings::InputData;
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,48 +22,51 @@ pub type Item = Vec<TensorData>;
 
 /// Data streams. A sequence sends the items of one stream; models without sequences take one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Data {
+pub struct InputStreams {
     pub streams: Vec<Vec<Item>>,
 }
 
 /// The strings of generated data.
 #[derive(Clone, Debug)]
-pub struct Strings {
+pub struct StringOptions {
     pub length: usize,
     pub text: Option<String>,
 }
 
 /// # Errors
 /// Data does not fit the model, or a file cannot be read. The message names the input.
-pub fn load(
-    model: &Model,
+pub fn load_input(
+    model: &MeasuredModel,
     source: &InputData,
     shapes: &BTreeMap<String, Vec<i64>>,
-    strings: &Strings,
-) -> Result<Data, String> {
+    strings: &StringOptions,
+) -> Result<InputStreams, String> {
     for name in shapes.keys() {
         if !model.inputs.iter().any(|input| &input.name == name) {
             return Err(format!("--shape: model '{}' has no input '{name}'", model.name));
         }
     }
     match source {
-        InputData::Zero => generated(model, shapes, strings, None),
-        InputData::Random => generated(model, shapes, strings, Some(&mut Random(0x7274_7331))),
+        InputData::Zero => generate_input(model, shapes, strings, None),
+        InputData::Random => generate_input(model, shapes, strings, Some(&mut Random(0x7274_7331))),
         InputData::Files(files) => {
             let mut streams = Vec::new();
             for file in files {
                 match file.is_dir() {
-                    true => streams.push(vec![folder(model, shapes, file)?]),
-                    false => json::read(model, shapes, file, &mut streams)?,
+                    true => streams.push(vec![read_folder(model, shapes, file)?]),
+                    false => json::read_json(model, shapes, file, &mut streams)?,
                 }
             }
-            Ok(Data { streams })
+            Ok(InputStreams { streams })
         }
     }
 }
 
 /// The shape to be sent: as given, else as configured.
-fn shape(input: &Tensor, shapes: &BTreeMap<String, Vec<i64>>) -> Result<Vec<i64>, String> {
+fn input_shape(
+    input: &ModelTensor,
+    shapes: &BTreeMap<String, Vec<i64>>,
+) -> Result<Vec<i64>, String> {
     let Some(given) = shapes.get(&input.name) else {
         return match input.shape.contains(&-1) {
             true => Err(format!(
@@ -73,11 +76,11 @@ fn shape(input: &Tensor, shapes: &BTreeMap<String, Vec<i64>>) -> Result<Vec<i64>
             false => Ok(input.shape.clone()),
         };
     };
-    fitting(input, given)?;
+    check_fit(input, given)?;
     Ok(given.clone())
 }
 
-fn fitting(input: &Tensor, given: &[i64]) -> Result<(), String> {
+fn check_fit(input: &ModelTensor, given: &[i64]) -> Result<(), String> {
     let fits = given.len() == input.shape.len()
         && input.shape.iter().zip(given).all(|(config, given)| *config == -1 || config == given);
     match fits {
@@ -90,7 +93,7 @@ fn fitting(input: &Tensor, given: &[i64]) -> Result<(), String> {
 }
 
 /// Elements of a shape.
-fn elements(input: &Tensor, shape: &[i64]) -> Result<usize, String> {
+fn count_elements(input: &ModelTensor, shape: &[i64]) -> Result<usize, String> {
     /// Requests are held in memory.
     const MOST: usize = 1 << 31;
     shape
@@ -102,41 +105,44 @@ fn elements(input: &Tensor, shape: &[i64]) -> Result<usize, String> {
         .ok_or_else(|| format!("input '{}': the shape {shape:?} is too large", input.name))
 }
 
-fn generated(
-    model: &Model,
+fn generate_input(
+    model: &MeasuredModel,
     shapes: &BTreeMap<String, Vec<i64>>,
-    strings: &Strings,
+    strings: &StringOptions,
     mut random: Option<&mut Random>,
-) -> Result<Data, String> {
+) -> Result<InputStreams, String> {
     let mut item = Vec::new();
     for input in &model.inputs {
-        let shape = shape(input, shapes)?;
-        let count = elements(input, &shape)?;
+        let shape = input_shape(input, shapes)?;
+        let count = count_elements(input, &shape)?;
         let bytes = if element_size(&input.datatype).is_none() {
             let mut bytes = Vec::new();
             let mut own = Random(7);
             for _ in 0..count {
                 let text = match &strings.text {
                     Some(text) => text.clone().into_bytes(),
-                    None => values::text(strings.length, random.as_deref_mut().unwrap_or(&mut own)),
+                    None => values::random_text(
+                        strings.length,
+                        random.as_deref_mut().unwrap_or(&mut own),
+                    ),
                 };
                 values::push_string(&text, &mut bytes);
             }
             bytes
         } else {
             match &mut random {
-                Some(random) => values::random(&input.datatype, count, random),
+                Some(random) => values::random_values(&input.datatype, count, random),
                 None => vec![0; count * element_size(&input.datatype).unwrap_or(0)],
             }
         };
         item.push(TensorData { shape, bytes });
     }
-    Ok(Data { streams: vec![vec![item]] })
+    Ok(InputStreams { streams: vec![vec![item]] })
 }
 
 /// One file for each input, named as the input: raw little-endian values, or a string a line.
-fn folder(
-    model: &Model,
+fn read_folder(
+    model: &MeasuredModel,
     shapes: &BTreeMap<String, Vec<i64>>,
     folder: &Path,
 ) -> Result<Item, String> {
@@ -145,8 +151,8 @@ fn folder(
         let file = folder.join(&input.name);
         let bytes = fs::read(&file)
             .map_err(|e| format!("failed to open file '{}': {e}", file.display()))?;
-        let shape = shape(input, shapes)?;
-        let count = elements(input, &shape)?;
+        let shape = input_shape(input, shapes)?;
+        let count = count_elements(input, &shape)?;
         let bytes = match element_size(&input.datatype) {
             Some(size) if bytes.len() != size * count => {
                 return Err(format!(

@@ -1,20 +1,20 @@
 //! Unit tests of `data.rs` and its parts.
 
-use super::json::parse;
-use super::values::{bf16, fp16};
-use super::{Data, Item, Strings, TensorData, load};
-use crate::model::{Model, Scheduling, Tensor};
+use super::json::parse_json;
+use super::values::{to_bf16, to_fp16};
+use super::{InputStreams, Item, StringOptions, TensorData, load_input};
+use crate::model::{MeasuredModel, ModelTensor, Scheduling};
 use crate::settings::InputData;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-fn model(inputs: &[(&str, &str, &[i64])]) -> Model {
-    let tensor = |(name, datatype, shape): &(&str, &str, &[i64])| Tensor {
+fn model(inputs: &[(&str, &str, &[i64])]) -> MeasuredModel {
+    let tensor = |(name, datatype, shape): &(&str, &str, &[i64])| ModelTensor {
         name: (*name).to_owned(),
         datatype: (*datatype).to_owned(),
         shape: shape.to_vec(),
     };
-    Model {
+    MeasuredModel {
         name: "m".to_owned(),
         version: String::new(),
         max_batch_size: 0,
@@ -26,31 +26,31 @@ fn model(inputs: &[(&str, &str, &[i64])]) -> Model {
     }
 }
 
-fn strings() -> Strings {
-    Strings { length: 3, text: None }
+fn strings() -> StringOptions {
+    StringOptions { length: 3, text: None }
 }
 
-fn parsed(model: &Model, json: &Value) -> Result<Vec<Vec<Item>>, String> {
+fn parsed(model: &MeasuredModel, json: &Value) -> Result<Vec<Vec<Item>>, String> {
     let mut streams = Vec::new();
-    parse(model, &BTreeMap::new(), json, &mut streams).map(|()| streams)
+    parse_json(model, &BTreeMap::new(), json, &mut streams).map(|()| streams)
 }
 
 #[test]
 fn generated_data_fits_the_model() {
     let model = model(&[("A", "FP32", &[-1, 2]), ("S", "BYTES", &[2]), ("B", "BOOL", &[64])]);
     let shapes = BTreeMap::from([("A".to_owned(), vec![3, 2])]);
-    let zero = load(&model, &InputData::Zero, &shapes, &strings()).unwrap();
+    let zero = load_input(&model, &InputData::Zero, &shapes, &strings()).unwrap();
     let item = &zero.streams[0][0];
     assert_eq!(item[0], TensorData { shape: vec![3, 2], bytes: vec![0; 24] });
     assert_eq!(item[1].bytes.len(), 2 * (4 + 3));
-    let random = load(&model, &InputData::Random, &shapes, &strings()).unwrap();
+    let random = load_input(&model, &InputData::Random, &shapes, &strings()).unwrap();
     let item = &random.streams[0][0];
     let reals = item[0].bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
     assert!(reals.clone().all(|real| (0.0..1.0).contains(&real)) && reals.sum::<f32>() > 0.0);
     assert!(item[2].bytes.iter().all(|byte| *byte < 2) && item[2].bytes.contains(&1));
-    assert_eq!(random, load(&model, &InputData::Random, &shapes, &strings()).unwrap());
-    let text = Strings { length: 3, text: Some("xy".to_owned()) };
-    let given = load(&model, &InputData::Random, &shapes, &text).unwrap();
+    assert_eq!(random, load_input(&model, &InputData::Random, &shapes, &strings()).unwrap());
+    let text = StringOptions { length: 3, text: Some("xy".to_owned()) };
+    let given = load_input(&model, &InputData::Random, &shapes, &text).unwrap();
     assert_eq!(given.streams[0][0][1].bytes, b"\x02\0\0\0xy".repeat(2));
 }
 
@@ -59,12 +59,12 @@ fn wrong_shapes_are_refused() {
     let model = model(&[("A", "FP32", &[-1, 2])]);
     let with = |name: &str, shape: &[i64]| {
         let shapes = BTreeMap::from([(name.to_owned(), shape.to_vec())]);
-        load(&model, &InputData::Zero, &shapes, &strings()).unwrap_err()
+        load_input(&model, &InputData::Zero, &shapes, &strings()).unwrap_err()
     };
     assert!(with("X", &[1]).contains("has no input 'X'"));
     assert!(with("A", &[1, 3]).contains("[1, 3] does not fit the model's [-1, 2]"));
     assert!(with("A", &[1 << 40, 2]).contains("too large"));
-    let missing = load(&model, &InputData::Zero, &BTreeMap::new(), &strings()).unwrap_err();
+    let missing = load_input(&model, &InputData::Zero, &BTreeMap::new(), &strings()).unwrap_err();
     assert!(missing.contains("input A contains dynamic shape"), "{missing}");
 }
 
@@ -124,7 +124,7 @@ fn folders_have_a_file_for_each_input() {
     let model = model(&[("A", "INT32", &[1]), ("S", "BYTES", &[2])]);
     let folder = tempfile::tempdir().unwrap();
     let source = InputData::Files(vec![folder.path().to_owned()]);
-    let read = || load(&model, &source, &BTreeMap::new(), &strings());
+    let read = || load_input(&model, &source, &BTreeMap::new(), &strings());
     assert!(read().unwrap_err().contains("failed to open file"));
     std::fs::write(folder.path().join("A"), [1, 2, 3]).unwrap();
     assert!(
@@ -140,7 +140,7 @@ fn folders_have_a_file_for_each_input() {
     std::fs::write(folder.path().join("S"), "one\ntwo\n").unwrap();
     let a = TensorData { shape: vec![1], bytes: vec![1, 2, 3, 4] };
     let s = TensorData { shape: vec![2], bytes: b"\x03\0\0\0one\x03\0\0\0two".to_vec() };
-    assert_eq!(read(), Ok(Data { streams: vec![vec![vec![a, s]]] }));
+    assert_eq!(read(), Ok(InputStreams { streams: vec![vec![vec![a, s]]] }));
 }
 
 #[test]
@@ -159,11 +159,11 @@ fn half_precision_is_rounded_to_nearest_even() {
         (f32::INFINITY, 0x7c00),
     ];
     for (value, bits) in half {
-        assert_eq!(fp16(value), bits, "{value}");
+        assert_eq!(to_fp16(value), bits, "{value}");
     }
-    assert_eq!(fp16(f32::NAN) & 0x7c00, 0x7c00);
+    assert_eq!(to_fp16(f32::NAN) & 0x7c00, 0x7c00);
     let brain = [(1.0, 0x3f80), (-1.0, 0xbf80), (1.003_906_2, 0x3f80), (3.0e38, 0x7f62)];
     for (value, bits) in brain {
-        assert_eq!(bf16(value), bits, "{value}");
+        assert_eq!(to_bf16(value), bits, "{value}");
     }
 }

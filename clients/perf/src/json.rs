@@ -1,7 +1,7 @@
 //! `--json`: all results with their windows and histograms, for programs and for `--compare`.
 
-use crate::measure::{LoadPoint, Measured, Point};
-use crate::output::percentiles;
+use crate::measure::{LoadPoint, Point, TargetResults};
+use crate::output::listed_percentiles;
 use crate::settings::{Generation, Settings};
 use crate::statistics::ServerStats;
 use crate::window::Window;
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 /// Significant digits of the histogram.
 const DIGITS: u8 = 3;
 
-pub fn results(all: &[Measured], settings: &Settings) -> Value {
-    let result = |measured: &Measured| {
+pub fn results_json(all: &[TargetResults], settings: &Settings) -> Value {
+    let result = |measured: &TargetResults| {
         let target = &measured.target;
         let points: Vec<Value> =
-            measured.points.iter().map(|point| self::point(point, settings)).collect();
+            measured.points.iter().map(|point| self::point_json(point, settings)).collect();
         json!({
             "server": target.server,
             "model": target.model.name,
@@ -35,11 +35,11 @@ pub fn results(all: &[Measured], settings: &Settings) -> Value {
     })
 }
 
-fn micro(ns: u64) -> f64 {
+fn to_microseconds(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
-pub fn point(point: &Point, settings: &Settings) -> Value {
+pub fn point_json(point: &Point, settings: &Settings) -> Value {
     let load = match point.load {
         LoadPoint::Concurrency(n) => json!({ "concurrency": n }),
         LoadPoint::Rate(rate) => json!({ "request_rate": rate }),
@@ -47,18 +47,19 @@ pub fn point(point: &Point, settings: &Settings) -> Value {
     };
     let window = &point.window;
     let mut latency = Map::new();
-    latency.insert("avg".to_owned(), json!(micro(window.average_ns)));
+    latency.insert("avg".to_owned(), json!(to_microseconds(window.average_ns)));
     latency.insert("std".to_owned(), json!(window.deviation_us));
-    let whole = percentiles(settings.percentile).into_iter().map(|p| (p.to_string(), f64::from(p)));
+    let whole =
+        listed_percentiles(settings.percentile).into_iter().map(|p| (p.to_string(), f64::from(p)));
     for (name, percent) in whole.chain([("99.9".to_owned(), 99.9), ("99.99".to_owned(), 99.99)]) {
-        latency.insert(format!("p{name}"), json!(micro(window.percentile(percent))));
+        latency.insert(format!("p{name}"), json!(to_microseconds(window.percentile(percent))));
     }
-    latency.insert("max".to_owned(), json!(micro(window.percentile(100.0))));
+    latency.insert("max".to_owned(), json!(to_microseconds(window.percentile(100.0))));
     let short = |window: &Window| {
         json!({
             "throughput": window.infer_per_sec,
-            "avg_us": micro(window.average_ns),
-            "p99_us": micro(window.percentile(99.0)),
+            "avg_us": to_microseconds(window.average_ns),
+            "p99_us": to_microseconds(window.percentile(99.0)),
             "requests": window.requests,
         })
     };
@@ -74,26 +75,28 @@ pub fn point(point: &Point, settings: &Settings) -> Value {
         "sequences": window.sequences,
         "responses": window.responses,
         "latency_us": latency,
-        "send_us": micro(window.send_ns),
-        "receive_us": micro(window.receive_ns),
-        "histogram_us": histogram(&window.latencies),
+        "send_us": to_microseconds(window.send_ns),
+        "receive_us": to_microseconds(window.receive_ns),
+        "histogram_us": latency_histogram(&window.latencies),
         "windows": point.rounds.iter().flatten().map(short).collect::<Vec<_>>(),
-        "server": server(&window.server, settings.generation),
+        "server": server_json(&window.server, settings.generation),
     })
 }
 
 /// Pairs of a latency and the number of requests that took about as long.
-pub fn histogram(latencies: &[u64]) -> Vec<(f64, u64)> {
+pub fn latency_histogram(latencies: &[u64]) -> Vec<(f64, u64)> {
     let Ok(mut histogram) = Histogram::<u64>::new(DIGITS) else { return Vec::new() };
     for latency in latencies {
         histogram.saturating_record(*latency);
     }
     let steps = histogram.iter_recorded();
-    steps.map(|step| (micro(step.value_iterated_to()), step.count_since_last_iteration())).collect()
+    steps
+        .map(|step| (to_microseconds(step.value_iterated_to()), step.count_since_last_iteration()))
+        .collect()
 }
 
-fn server(stats: &ServerStats, generation: Generation) -> Value {
-    let average = |ns: u64| micro(stats.average(ns));
+fn server_json(stats: &ServerStats, generation: Generation) -> Value {
+    let average = |ns: u64| to_microseconds(stats.average(ns));
     let mut fields = Map::new();
     let mut add = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
@@ -114,7 +117,8 @@ fn server(stats: &ServerStats, generation: Generation) -> Value {
         let batches = stats.batches.iter().map(|(size, count)| (size.to_string(), json!(count)));
         add("executions_by_batch_size", Value::Object(batches.collect()));
     }
-    let steps: Vec<Value> = stats.composing.iter().map(|step| server(step, generation)).collect();
+    let steps: Vec<Value> =
+        stats.composing.iter().map(|step| server_json(step, generation)).collect();
     if !steps.is_empty() {
         add("composing", json!(steps));
     }

@@ -23,13 +23,13 @@ mod statistics;
 mod target;
 mod window;
 
-use measure::Measured;
-use progress::{Progress, to_stderr, to_stdout};
+use measure::TargetResults;
+use progress::{ProgressReport, to_stderr, to_stdout};
 use settings::{Action, Comparison, Program, Settings};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use target::Target;
+use target::MeasuredTarget;
 use window::NoWindow;
 
 /// Exit codes, documented in docs/clients.md.
@@ -39,14 +39,14 @@ const REQUIREMENT_MISSED: u8 = 3;
 const WORSE: u8 = 4;
 
 /// Why the program does not end with 0.
-struct Failure {
+struct ProgramFailure {
     code: u8,
     text: String,
 }
 
-impl From<String> for Failure {
+impl From<String> for ProgramFailure {
     fn from(text: String) -> Self {
-        Failure { code: CANNOT_MEASURE, text }
+        ProgramFailure { code: CANNOT_MEASURE, text }
     }
 }
 
@@ -58,16 +58,16 @@ fn main() -> ExitCode {
         "perf_client" => Program::PerfClient,
         _ => Program::TrtserverPerf,
     };
-    let outcome = match flags::parse(program, std::iter::once(name).chain(args)) {
-        Ok(Action::Measure(settings)) => measure(&settings),
-        Ok(Action::Compare(comparison)) => compare(&comparison),
+    let outcome = match flags::parse_flags(program, std::iter::once(name).chain(args)) {
+        Ok(Action::Measure(settings)) => run_measurement(&settings),
+        Ok(Action::Compare(comparison)) => run_comparison(&comparison),
         Err(flags::Stop::Shown(text)) => {
             to_stdout(&text);
             Ok(())
         }
         Err(flags::Stop::Wrong(text)) => {
             let help = match program {
-                Program::PerfClient => flags::command(program).render_help().to_string(),
+                Program::PerfClient => flags::build_command(program).render_help().to_string(),
                 // A hundred lines of help would move the error out of sight.
                 Program::TrtserverPerf => "For more information, try '--help'.".to_owned(),
             };
@@ -77,47 +77,47 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { code, text }) => {
+        Err(ProgramFailure { code, text }) => {
             to_stderr(&format!("error: {text}\n"));
             ExitCode::from(if program == Program::PerfClient { CANNOT_MEASURE } else { code })
         }
     }
 }
 
-fn measure(settings: &Settings) -> Result<(), Failure> {
-    let targets = targets(settings)?;
+fn run_measurement(settings: &Settings) -> Result<(), ProgramFailure> {
+    let targets = open_targets(settings)?;
     let stateful = targets.iter().any(|target| target.model.is_stateful());
     let decoupled = targets.iter().any(|target| target.model.decoupled);
-    let mut progress = Progress::new(settings, targets.len());
+    let mut progress = ProgressReport::new(settings, targets.len());
     progress.catch_interrupts().map_err(|e| format!("no signal handler: {e}"))?;
-    progress.print(&output::settings(settings, stateful, decoupled));
-    let (all, outcome) = measure::run(settings, targets, &mut progress);
+    progress.print(&output::settings_text(settings, stateful, decoupled));
+    let (all, outcome) = measure::measure_targets(settings, targets, &mut progress);
     for measured in all.iter().filter(|measured| !measured.points.is_empty()) {
         if all.len() > 1 {
             let target = &measured.target;
             progress.print(&format!("Server: {}, model: {}\n", target.server, target.model.name));
         }
-        progress.print(&output::summary(&measured.points, settings));
+        progress.print(&output::summary_text(&measured.points, settings));
     }
     let comparison = beside(&all, settings);
     progress.print(&comparison);
-    write(&all, settings, &comparison)?;
+    write_file(&all, settings, &comparison)?;
     outcome.map_err(|problem| {
         let code = match problem {
             NoWindow::AllFailed(_) => REQUESTS_FAILED,
             NoWindow::NoRequests | NoWindow::Broken(_) => CANNOT_MEASURE,
         };
-        Failure { code, text: problem.text() }
+        ProgramFailure { code, text: problem.text() }
     })?;
-    verdict(&all, settings)
+    judge_results(&all, settings)
 }
 
 /// Each model on each server.
-fn targets(settings: &Settings) -> Result<Vec<Target>, String> {
+fn open_targets(settings: &Settings) -> Result<Vec<MeasuredTarget>, String> {
     let mut targets = Vec::new();
     for model in &settings.models {
         for server in &settings.servers {
-            targets.push(Target::new(settings, server, model)?);
+            targets.push(MeasuredTarget::new(settings, server, model)?);
         }
     }
     if targets.len() > 1 && settings.binary_search {
@@ -127,7 +127,7 @@ fn targets(settings: &Settings) -> Result<Vec<Target>, String> {
 }
 
 /// Targets of one run against the first.
-fn beside(all: &[Measured], settings: &Settings) -> String {
+fn beside(all: &[TargetResults], settings: &Settings) -> String {
     let Some((first, others)) = all.split_first() else { return String::new() };
     let mut out = String::new();
     let tolerance = settings.tolerance;
@@ -138,9 +138,10 @@ fn beside(all: &[Measured], settings: &Settings) -> String {
             new.model.name, new.server, old.model.name, old.server
         );
         for (before, after) in first.points.iter().zip(&other.points) {
-            let (before, after) = (json::point(before, settings), json::point(after, settings));
+            let (before, after) =
+                (json::point_json(before, settings), json::point_json(after, settings));
             out += &format!("{}\n", compare::load_text(&after["load"]));
-            for (_, text) in compare::points(&before, &after, tolerance) {
+            for (_, text) in compare::compare_points(&before, &after, tolerance) {
                 out += &format!("  {text}\n");
             }
         }
@@ -148,7 +149,7 @@ fn beside(all: &[Measured], settings: &Settings) -> String {
     out
 }
 
-fn write(all: &[Measured], settings: &Settings, comparison: &str) -> Result<(), String> {
+fn write_file(all: &[TargetResults], settings: &Settings, comparison: &str) -> Result<(), String> {
     let save = |file: &Path, text: &str| {
         fs::write(file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))
     };
@@ -162,8 +163,8 @@ fn write(all: &[Measured], settings: &Settings, comparison: &str) -> Result<(), 
                     file.with_file_name(format!("{}.{name}", index + 1))
                 }
             };
-            save(&file, &csv::table(&measured.points, settings))?;
-            for (file, text) in csv::composing(&measured.points, settings, &file) {
+            save(&file, &csv::csv_table(&measured.points, settings))?;
+            for (file, text) in csv::composing_tables(&measured.points, settings, &file) {
                 save(&file, &text)?;
             }
         }
@@ -171,53 +172,53 @@ fn write(all: &[Measured], settings: &Settings, comparison: &str) -> Result<(), 
     if settings.json.is_none() && settings.report.is_none() {
         return Ok(());
     }
-    let results = json::results(all, settings);
+    let results = json::results_json(all, settings);
     if let Some(file) = &settings.json {
         save(file, &format!("{results:#}\n"))?;
     }
     if let Some(file) = &settings.report {
-        save(file, &report::page(&results, comparison))?;
+        save(file, &report::html_page(&results, comparison))?;
     }
     Ok(())
 }
 
 /// Failed requests and missed requirements.
-fn verdict(all: &[Measured], settings: &Settings) -> Result<(), Failure> {
+fn judge_results(all: &[TargetResults], settings: &Settings) -> Result<(), ProgramFailure> {
     let points = || all.iter().flat_map(|measured| &measured.points);
     let failures: u64 = points().map(|point| point.window.failures).sum();
     if failures > 0 {
         let first = points().find_map(|point| point.window.first_failure.clone());
         let first = first.unwrap_or_default();
         let text = format!("{failures} requests failed; the first: {first}");
-        return Err(Failure { code: REQUESTS_FAILED, text });
+        return Err(ProgramFailure { code: REQUESTS_FAILED, text });
     }
     for requirement in &settings.requirements {
         for point in points() {
             if let Some(text) = requirement.missed(point) {
-                let load = output::load(point.load);
+                let load = output::load_text(point.load);
                 let text = format!("{text} ({})", load.trim().to_lowercase());
-                return Err(Failure { code: REQUIREMENT_MISSED, text });
+                return Err(ProgramFailure { code: REQUIREMENT_MISSED, text });
             }
         }
     }
     Ok(())
 }
 
-fn compare(comparison: &Comparison) -> Result<(), Failure> {
+fn run_comparison(comparison: &Comparison) -> Result<(), ProgramFailure> {
     let read = |file: &Path| {
         let wrap = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
         let text = fs::read(file).map_err(|e| wrap(&e))?;
         serde_json::from_slice(&text).map_err(|e| wrap(&e))
     };
     let (before, after) = (read(&comparison.before)?, read(&comparison.after)?);
-    let (text, worse) = compare::results(&before, &after, comparison.tolerance)?;
+    let (text, worse) = compare::compare_results(&before, &after, comparison.tolerance)?;
     to_stdout(&text);
     to_stdout(&format!(
         "Test: Welch's t-test on the windows' figures, p < 0.01, and a difference above {} %.\n",
-        number::general(comparison.tolerance * 100.0)
+        number::format_number(comparison.tolerance * 100.0)
     ));
     match worse {
-        true => Err(Failure { code: WORSE, text: "the second result is worse".to_owned() }),
+        true => Err(ProgramFailure { code: WORSE, text: "the second result is worse".to_owned() }),
         false => Ok(()),
     }
 }

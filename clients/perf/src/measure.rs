@@ -2,11 +2,11 @@
 
 use crate::engine::{Engine, Failures};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::ProgressReport;
 use crate::search::Search;
 use crate::settings::{Program, Range, Settings};
-use crate::target::Target;
-use crate::window::{Next, NoWindow, STABLE, Trials, Window};
+use crate::target::MeasuredTarget;
+use crate::window::{NoWindow, STABLE, TrialDecision, Trials, Window};
 use std::time::{Duration, Instant};
 
 /// A window is the centre of a time that is a fifth longer.
@@ -34,32 +34,32 @@ pub struct Point {
 }
 
 /// All results of a target.
-pub struct Measured {
-    pub target: Target,
+pub struct TargetResults {
+    pub target: MeasuredTarget,
     pub points: Vec<Point>,
 }
 
 /// Measures all targets at all loads. What was measured is returned also if the measurement broke off.
-pub fn run(
+pub fn measure_targets(
     settings: &Settings,
-    targets: Vec<Target>,
-    progress: &mut Progress,
-) -> (Vec<Measured>, Result<(), NoWindow>) {
-    let mut all: Vec<Measured> =
-        targets.into_iter().map(|target| Measured { target, points: Vec::new() }).collect();
+    targets: Vec<MeasuredTarget>,
+    progress: &mut ProgressReport,
+) -> (Vec<TargetResults>, Result<(), NoWindow>) {
+    let mut all: Vec<TargetResults> =
+        targets.into_iter().map(|target| TargetResults { target, points: Vec::new() }).collect();
     let mut search = match settings.range {
         Range::Concurrency { start, end, step } => {
             let (start, end, step) = (start as f64, end as f64, step as f64);
-            search(settings.binary_search, start, end, step, true)
+            search_loads(settings.binary_search, start, end, step, true)
         }
         Range::Rate { start, end, step, .. } => {
-            search(settings.binary_search, start, end, step, false)
+            search_loads(settings.binary_search, start, end, step, false)
         }
         Range::Intervals(_) => Search::linear(1.0, 1.0, 1.0),
     };
     let mut load = Some(search.first());
     while let Some(value) = load {
-        match at(settings, &mut all, value, progress) {
+        match measure_at(settings, &mut all, value, progress) {
             Ok(met) => load = search.next(met),
             Err(problem) => {
                 progress.clear();
@@ -71,7 +71,7 @@ pub fn run(
     (all, Ok(()))
 }
 
-fn search(binary: bool, start: f64, end: f64, step: f64, whole: bool) -> Search {
+fn search_loads(binary: bool, start: f64, end: f64, step: f64, whole: bool) -> Search {
     match binary {
         true => Search::binary(start, end, step, whole),
         false => Search::linear(start, end, step),
@@ -79,11 +79,11 @@ fn search(binary: bool, start: f64, end: f64, step: f64, whole: bool) -> Search 
 }
 
 /// All targets at one load. Returns whether one met the limit.
-fn at(
+fn measure_at(
     settings: &Settings,
-    all: &mut [Measured],
+    all: &mut [TargetResults],
     value: f64,
-    progress: &mut Progress,
+    progress: &mut ProgressReport,
 ) -> Result<bool, NoWindow> {
     let load = match &settings.range {
         Range::Concurrency { .. } => LoadPoint::Concurrency(value as usize),
@@ -105,9 +105,9 @@ fn at(
             let target = &all[index].target;
             progress.point(load, &target.server, &target.model.name);
             if all.len() == 1 {
-                progress.print(&output::load(load));
+                progress.print(&output::load_text(load));
             }
-            let trial = trial(settings, target, value, progress)?;
+            let trial = run_trial(settings, target, value, progress)?;
             found[index].push(trial);
         }
     }
@@ -139,18 +139,18 @@ fn at(
 
 fn print(
     settings: &Settings,
-    measured: &Measured,
+    measured: &TargetResults,
     point: &Point,
     within: bool,
-    progress: &mut Progress,
+    progress: &mut ProgressReport,
     several: bool,
 ) {
     let target = &measured.target;
     if several {
         progress.print(&format!("Server: {}, model: {}\n", target.server, target.model.name));
-        progress.print(&output::load(point.load));
+        progress.print(&output::load_text(point.load));
     }
-    progress.print(&output::report(&point.window, settings, target.model.is_stateful()));
+    progress.print(&output::report_text(&point.window, settings, target.model.is_stateful()));
     if !within {
         let limit = settings.latency_limit_ms;
         progress.warn(&format!("Measured latency went over the set limit of {limit} msec. "));
@@ -172,11 +172,11 @@ struct Trial {
     stable: bool,
 }
 
-fn trial(
+fn run_trial(
     settings: &Settings,
-    target: &Target,
+    target: &MeasuredTarget,
     value: f64,
-    progress: &mut Progress,
+    progress: &mut ProgressReport,
 ) -> Result<Trial, NoWindow> {
     let mut engine = target.load(&settings.range, value)?;
     let (mut trials, mut windows) = (Trials::default(), Vec::new());
@@ -184,14 +184,14 @@ fn trial(
     let mut outside = Failures::default();
     let stable = loop {
         let window =
-            window(settings, target, &mut engine, progress, (trials.count(), &mut outside));
+            measure_window(settings, target, &mut engine, progress, (trials.count(), &mut outside));
         let number = trials.count() + 1;
         match window {
             Ok(window) => {
                 let latency = window.judged(settings.percentile);
                 trials.add(window.infer_per_sec, latency);
                 if settings.verbose {
-                    progress.print(&output::pass(number, &window, settings.percentile));
+                    progress.print(&output::pass_text(number, &window, settings.percentile));
                 }
                 if settings.program == Program::PerfClient
                     && let Some(failure) = window.first_failure
@@ -212,9 +212,9 @@ fn trial(
             }
         }
         match trials.next(settings.stability, settings.latency_limit_ms, settings.max_trials) {
-            Next::Continue => {}
-            Next::Stable => break true,
-            Next::OverLimit | Next::Exhausted => break false,
+            TrialDecision::Continue => {}
+            TrialDecision::Stable => break true,
+            TrialDecision::OverLimit | TrialDecision::Exhausted => break false,
         }
     };
     engine.stop()?.fold_failures(&mut outside);
@@ -234,11 +234,11 @@ fn trial(
     Ok(Trial { windows: kept, stable })
 }
 
-fn window(
+fn measure_window(
     settings: &Settings,
-    target: &Target,
+    target: &MeasuredTarget,
     engine: &mut Engine,
-    progress: &mut Progress,
+    progress: &mut ProgressReport,
     (done, early): (usize, &mut Failures),
 ) -> Result<Window, NoWindow> {
     let before = target.statistics()?;

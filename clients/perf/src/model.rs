@@ -4,7 +4,7 @@ use trtserver_proto::v2;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tensor {
+pub struct ModelTensor {
     pub name: String,
     /// As v2 names it, such as FP32 or BYTES.
     pub datatype: String,
@@ -24,21 +24,21 @@ pub enum Scheduling {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Model {
+pub struct MeasuredModel {
     pub name: String,
     /// Empty: the server chooses.
     pub version: String,
     /// 0: the model does not batch.
     pub max_batch_size: usize,
-    pub inputs: Vec<Tensor>,
-    pub outputs: Vec<Tensor>,
+    pub inputs: Vec<ModelTensor>,
+    pub outputs: Vec<ModelTensor>,
     pub scheduling: Scheduling,
     pub decoupled: bool,
     /// Models and versions of an ensemble's steps.
     pub composing: Vec<(String, i64)>,
 }
 
-impl Model {
+impl MeasuredModel {
     /// `config_of` gives the configurations of the steps of an ensemble.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Model {
         version: &str,
         config_of: &mut dyn FnMut(&str, i64) -> Result<v2::ModelConfig, String>,
     ) -> Result<Self, String> {
-        let tensor = |name: &str, datatype: v2::DataType, dims: &[i64]| Tensor {
+        let tensor = |name: &str, datatype: v2::DataType, dims: &[i64]| ModelTensor {
             name: name.to_owned(),
             datatype: match datatype.as_str_name().trim_start_matches("TYPE_") {
                 "STRING" => "BYTES".to_owned(),
@@ -66,7 +66,7 @@ impl Model {
             Some(SchedulingChoice::EnsembleScheduling(_)) => Scheduling::Ensemble { sequences },
             None => Scheduling::Default,
         };
-        Ok(Model {
+        Ok(MeasuredModel {
             name: config.name.clone(),
             version: version.to_owned(),
             max_batch_size: usize::try_from(config.max_batch_size).unwrap_or(0),

@@ -1,7 +1,7 @@
 //! Numbers as C++ streams print them: `%g` with six digits.
 
 /// Six significant digits, without trailing zeros; an exponent from a million on and below 0.0001.
-pub fn general(value: f64) -> String {
+pub fn format_number(value: f64) -> String {
     const DIGITS: i32 = 6;
     if value == 0.0 {
         return "0".to_owned();
@@ -27,7 +27,7 @@ fn trimmed(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::general;
+    use super::format_number;
 
     #[test]
     fn numbers_print_as_in_cpp() {
@@ -47,7 +47,7 @@ mod tests {
             (f64::NAN, "nan"),
         ];
         for (value, text) in cases {
-            assert_eq!(general(value), text, "{value}");
+            assert_eq!(format_number(value), text, "{value}");
         }
     }
 }

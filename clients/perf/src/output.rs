@@ -2,7 +2,7 @@
 
 use crate::engine::Distribution;
 use crate::measure::{LoadPoint, Point};
-use crate::number::general;
+use crate::number::format_number;
 use crate::settings::{Generation, Program, Protocol, Range, Settings};
 use crate::statistics::ServerStats;
 use crate::window::Window;
@@ -19,7 +19,7 @@ macro_rules! line {
 }
 
 /// The block before the measurement.
-pub fn settings(settings: &Settings, stateful: bool, decoupled: bool) -> String {
+pub fn settings_text(settings: &Settings, stateful: bool, decoupled: bool) -> String {
     let mut out = String::new();
     line!(out, "*** Measurement Settings ***");
     line!(out, "  Batch size: {}", settings.batch);
@@ -35,7 +35,7 @@ pub fn settings(settings: &Settings, stateful: bool, decoupled: bool) -> String 
         Range::Rate { start, end, .. } if end != 1.0 => {
             line!(out, "  Latency limit: {limit} msec");
             if end != 0.0 {
-                let most = general(start.max(end));
+                let most = format_number(start.max(end));
                 line!(out, "  Request Rate limit: {most} requests per seconds");
             }
         }
@@ -66,19 +66,19 @@ pub fn settings(settings: &Settings, stateful: bool, decoupled: bool) -> String 
 }
 
 /// The line before a load point.
-pub fn load(load: LoadPoint) -> String {
+pub fn load_text(load: LoadPoint) -> String {
     match load {
         LoadPoint::Concurrency(n) => format!("Request concurrency: {n}\n"),
         LoadPoint::Rate(rate) => {
-            format!("Request Rate: {} inference requests per seconds\n", general(rate))
+            format!("Request Rate: {} inference requests per seconds\n", format_number(rate))
         }
         LoadPoint::Intervals(_) => String::new(),
     }
 }
 
 /// `-v`: one window.
-pub fn pass(number: usize, window: &Window, percentile: Option<u32>) -> String {
-    let throughput = general(window.infer_per_sec);
+pub fn pass_text(number: usize, window: &Window, percentile: Option<u32>) -> String {
+    let throughput = format_number(window.infer_per_sec);
     let start = format!("  Pass [{number}] throughput: {throughput} infer/sec. ");
     match percentile {
         Some(percent) => {
@@ -101,7 +101,7 @@ pub fn failed_pass(number: usize, problem: &str) -> String {
 }
 
 /// The result of a load point.
-pub fn report(window: &Window, settings: &Settings, stateful: bool) -> String {
+pub fn report_text(window: &Window, settings: &Settings, stateful: bool) -> String {
     let mut out = String::new();
     line!(out, "  Client: ");
     line!(out, "    Request count: {}", window.requests);
@@ -112,13 +112,13 @@ pub fn report(window: &Window, settings: &Settings, stateful: bool) -> String {
         line!(out, "    Delayed Request Count: {}", window.delayed);
     }
     if stateful {
-        let rate = general(window.sequences_per_sec);
+        let rate = format_number(window.sequences_per_sec);
         line!(out, "    Sequence count: {} ({rate} seq/sec)", window.sequences);
     }
     if window.responses > window.requests {
         line!(out, "    Response count: {}", window.responses);
     }
-    line!(out, "    Throughput: {} infer/sec", general(window.infer_per_sec));
+    line!(out, "    Throughput: {} infer/sec", format_number(window.infer_per_sec));
     if settings.percentile.is_none() {
         line!(
             out,
@@ -127,7 +127,7 @@ pub fn report(window: &Window, settings: &Settings, stateful: bool) -> String {
             window.deviation_us
         );
     }
-    for percent in percentiles(settings.percentile) {
+    for percent in listed_percentiles(settings.percentile) {
         line!(out, "    p{percent} latency: {} usec", window.percentile(percent.into()) / 1000);
     }
     if settings.program == Program::TrtserverPerf {
@@ -138,11 +138,11 @@ pub fn report(window: &Window, settings: &Settings, stateful: bool) -> String {
     }
     out += &client_detail(window, settings);
     line!(out, "  Server: ");
-    server(&mut out, &window.server, settings, 1);
+    server_text(&mut out, &window.server, settings, 1);
     out
 }
 
-pub fn percentiles(own: Option<u32>) -> Vec<u32> {
+pub fn listed_percentiles(own: Option<u32>) -> Vec<u32> {
     let mut all = PERCENTILES.to_vec();
     all.extend(own);
     all.sort_unstable();
@@ -174,7 +174,7 @@ fn client_detail(window: &Window, settings: &Settings) -> String {
 }
 
 /// `level` 1 is the model, deeper levels are the steps of an ensemble.
-fn server(out: &mut String, stats: &ServerStats, settings: &Settings, level: usize) {
+fn server_text(out: &mut String, stats: &ServerStats, settings: &Settings, level: usize) {
     let ident = "  ".repeat(level);
     let v2 = settings.generation == Generation::V2;
     if v2 {
@@ -214,7 +214,7 @@ fn server(out: &mut String, stats: &ServerStats, settings: &Settings, level: usi
             line!(out, "compute {compute} usec)");
         }
         if settings.program == Program::TrtserverPerf {
-            batches(out, stats, &ident);
+            batch_text(out, stats, &ident);
         }
         out.push('\n');
         return;
@@ -226,12 +226,12 @@ fn server(out: &mut String, stats: &ServerStats, settings: &Settings, level: usi
     line!(out, "{ident}Composing models: ");
     for step in &stats.composing {
         line!(out, "{ident}{}, version: {}", step.model, step.version);
-        server(out, step, settings, level + 1);
+        server_text(out, step, settings, level + 1);
     }
 }
 
 /// How large the batches were that the server executed.
-fn batches(out: &mut String, stats: &ServerStats, ident: &str) {
+fn batch_text(out: &mut String, stats: &ServerStats, ident: &str) {
     if stats.batches.is_empty() {
         return;
     }
@@ -241,7 +241,7 @@ fn batches(out: &mut String, stats: &ServerStats, ident: &str) {
 }
 
 /// The table at the end.
-pub fn summary(points: &[Point], settings: &Settings) -> String {
+pub fn summary_text(points: &[Point], settings: &Settings) -> String {
     let mut out = "Inferences/Second vs. Client ".to_owned();
     match settings.percentile {
         None => line!(out, "Average Batch Latency"),
@@ -251,13 +251,13 @@ pub fn summary(points: &[Point], settings: &Settings) -> String {
         let load = match point.load {
             LoadPoint::Concurrency(n) => format!("Concurrency: {n}"),
             LoadPoint::Rate(rate) | LoadPoint::Intervals(rate) => {
-                format!("Request Rate: {}", general(rate))
+                format!("Request Rate: {}", format_number(rate))
             }
         };
         line!(
             out,
             "{load}, throughput: {} infer/sec, latency {} usec",
-            general(point.window.infer_per_sec),
+            format_number(point.window.infer_per_sec),
             point.window.judged(settings.percentile) / 1000
         );
     }

@@ -1,6 +1,6 @@
 //! Unit tests of `output.rs`: the lines of perf_client.
 
-use super::{failed_pass, load, pass, report, settings, summary};
+use super::{failed_pass, load_text, pass_text, report_text, settings_text, summary_text};
 use crate::flags;
 use crate::measure::{LoadPoint, Point};
 use crate::settings::{Action, Program, Settings};
@@ -11,7 +11,7 @@ use crate::window::Window;
 pub fn parsed(flags: &str) -> Settings {
     let args = format!("perf_client -m m {flags}");
     let args: Vec<_> = args.split_whitespace().map(std::ffi::OsString::from).collect();
-    match flags::parse(Program::PerfClient, args) {
+    match flags::parse_flags(Program::PerfClient, args) {
         Ok(Action::Measure(settings)) => *settings,
         Ok(Action::Compare(_)) | Err(flags::Stop::Shown(_)) => panic!("{flags}"),
         Err(flags::Stop::Wrong(text)) => panic!("{flags}: {text}"),
@@ -70,23 +70,26 @@ fn settings_are_printed_as_perf_client_does() {
     ];
     for (flags, expected) in cases {
         let expected = format!("*** Measurement Settings ***\n{expected}\n");
-        assert_eq!(settings(&parsed(flags), false, false), expected, "{flags}");
+        assert_eq!(settings_text(&parsed(flags), false, false), expected, "{flags}");
     }
-    assert!(settings(&parsed(""), true, false).contains("Using asynchronous calls"));
-    assert_eq!(load(LoadPoint::Concurrency(4)), "Request concurrency: 4\n");
-    assert_eq!(load(LoadPoint::Rate(12.5)), "Request Rate: 12.5 inference requests per seconds\n");
+    assert!(settings_text(&parsed(""), true, false).contains("Using asynchronous calls"));
+    assert_eq!(load_text(LoadPoint::Concurrency(4)), "Request concurrency: 4\n");
+    assert_eq!(
+        load_text(LoadPoint::Rate(12.5)),
+        "Request Rate: 12.5 inference requests per seconds\n"
+    );
 }
 
 #[test]
 fn a_v1_result_is_printed_as_perf_client_does() {
     let expected = "  Client: \n    Request count: 100\n    Throughput: 160.8 infer/sec\n    Avg latency: 505 usec (standard deviation 288 usec)\n    p50 latency: 510 usec\n    p90 latency: 900 usec\n    p95 latency: 950 usec\n    p99 latency: 990 usec\n    Avg HTTP time: 505 usec (send/recv 8 usec + response wait 497 usec)\n  Server: \n    Request count: 250\n    Avg request latency: 400 usec (overhead 100 usec + queue 100 usec + compute 200 usec)\n\n";
-    assert_eq!(report(&window(), &parsed(""), false), expected);
+    assert_eq!(report_text(&window(), &parsed(""), false), expected);
 }
 
 #[test]
 fn details_follow_flags_and_model() {
     let lines = |flags: &str, window: &Window, stateful| {
-        let text = report(window, &parsed(flags), stateful);
+        let text = report_text(window, &parsed(flags), stateful);
         text.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let has = |lines: &[String], line: &str| {
@@ -123,7 +126,9 @@ fn details_follow_flags_and_model() {
         "    Avg request latency: 400 usec (overhead 100 usec + queue 100 usec + compute input 10 usec + compute infer 170 usec + compute output 20 usec)",
     );
     other.server.requests = 0;
-    assert!(report(&other, &parsed(""), false).ends_with("  Server: \n    Request count: 0\n"));
+    assert!(
+        report_text(&other, &parsed(""), false).ends_with("  Server: \n    Request count: 0\n")
+    );
 }
 
 #[test]
@@ -132,7 +137,7 @@ fn steps_of_an_ensemble_are_printed() {
     let step =
         ServerStats { model: "step".to_owned(), version: "3".to_owned(), ..window.server.clone() };
     window.server.composing = vec![step];
-    let text = report(&window, &parsed(""), false);
+    let text = report_text(&window, &parsed(""), false);
     let expected = "  Server: \n    Request count: 250\n    Avg request latency: 400 usec\n    Total avg compute time : 200 usec\n    Total avg queue time : 100 usec\n\n  Composing models: \n  step, version: 3\n      Request count: 250\n      Avg request latency: 400 usec (overhead 100 usec + queue 100 usec + compute 200 usec)\n\n";
     assert!(text.ends_with(expected), "{text}");
 }
@@ -140,11 +145,11 @@ fn steps_of_an_ensemble_are_printed() {
 #[test]
 fn passes_and_summary_are_printed() {
     assert_eq!(
-        pass(2, &window(), None),
+        pass_text(2, &window(), None),
         "  Pass [2] throughput: 160.8 infer/sec. Avg latency: 505 usec (std 288 usec)\n"
     );
     assert_eq!(
-        pass(1, &window(), Some(95)),
+        pass_text(1, &window(), Some(95)),
         "  Pass [1] throughput: 160.8 infer/sec. p95 latency: 950 usec\n"
     );
     assert_eq!(failed_pass(3, "none"), "  Pass [3] Error: none\n");
@@ -152,8 +157,10 @@ fn passes_and_summary_are_printed() {
         |load| Point { load, window: window(), rounds: Vec::new(), stable: true, met: true };
     let points = [point(LoadPoint::Concurrency(2)), point(LoadPoint::Rate(40.0))];
     assert_eq!(
-        summary(&points, &parsed("")),
+        summary_text(&points, &parsed("")),
         "Inferences/Second vs. Client Average Batch Latency\nConcurrency: 2, throughput: 160.8 infer/sec, latency 505 usec\nRequest Rate: 40, throughput: 160.8 infer/sec, latency 505 usec\n"
     );
-    assert!(summary(&[], &parsed("--percentile 95")).ends_with("vs. Client p95 Batch Latency\n"));
+    assert!(
+        summary_text(&[], &parsed("--percentile 95")).ends_with("vs. Client p95 Batch Latency\n")
+    );
 }

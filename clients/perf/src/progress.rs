@@ -1,7 +1,7 @@
 //! What is printed while measuring: results on stdout, and on stderr one line with the time left that is overwritten.
 
 use crate::measure::LoadPoint;
-use crate::number::general;
+use crate::number::format_number;
 use crate::settings::{Range, Settings};
 use crate::window::STABLE;
 use signal_hook::consts::SIGINT;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub struct Progress {
+pub struct ProgressReport {
     shown: bool,
     enabled: bool,
     place: String,
@@ -20,11 +20,11 @@ pub struct Progress {
     interrupted: Arc<AtomicBool>,
 }
 
-impl Progress {
+impl ProgressReport {
     pub fn new(settings: &Settings, targets: usize) -> Self {
         let rounds = if targets > 1 { settings.rounds } else { 1 };
         let loads = if settings.binary_search { None } else { loads(&settings.range) };
-        Progress {
+        ProgressReport {
             shown: false,
             enabled: settings.progress.unwrap_or_else(|| std::io::stderr().is_terminal()),
             place: String::new(),
@@ -55,7 +55,7 @@ impl Progress {
         self.begun += 1;
         let load = match load {
             LoadPoint::Concurrency(n) => format!("concurrency {n}"),
-            LoadPoint::Rate(rate) => format!("{} requests/s", general(rate)),
+            LoadPoint::Rate(rate) => format!("{} requests/s", format_number(rate)),
             LoadPoint::Intervals(_) => "given intervals".to_owned(),
         };
         self.place = format!("{model} on {server}, {load}");

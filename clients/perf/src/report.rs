@@ -13,7 +13,7 @@ th:first-child,td:first-child{text-align:left}.bad{color:#b00020;font-weight:600
 figure{margin:1.5em 0}figcaption{color:#555}";
 
 /// `json` is the value that `--json` writes.
-pub fn page(json: &Value, comparison: &str) -> String {
+pub fn html_page(json: &Value, comparison: &str) -> String {
     let mut out = String::new();
     let what = format!(
         "{} over {}{}",
@@ -25,29 +25,29 @@ pub fn page(json: &Value, comparison: &str) -> String {
         out,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>trtserver-perf</title>\
          <style>{STYLE}</style></head><body>\n<h1>trtserver-perf</h1>\n<p>{}, batch size {}, windows of {} ms</p>",
-        escaped(&what),
+        escape_html(&what),
         json["batch_size"],
         json["window_ms"]
     );
-    let results = list(&json["results"]);
-    out += &plots(results);
+    let results = html_list(&json["results"]);
+    out += &html_plots(results);
     for result in results {
         let _ = writeln!(
             out,
             "<h2>{} on {}</h2>",
-            escaped(&text(&result["model"])),
-            escaped(&text(&result["server"]))
+            escape_html(&text(&result["model"])),
+            escape_html(&text(&result["server"]))
         );
-        out += &table(list(&result["points"]));
+        out += &html_table(html_list(&result["points"]));
     }
     if !comparison.is_empty() {
-        let _ = writeln!(out, "<h2>Comparison</h2>\n<pre>{}</pre>", escaped(comparison));
+        let _ = writeln!(out, "<h2>Comparison</h2>\n<pre>{}</pre>", escape_html(comparison));
     }
     out += "</body></html>\n";
     out
 }
 
-fn list(value: &Value) -> &[Value] {
+fn html_list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
@@ -55,7 +55,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-pub fn escaped(text: &str) -> String {
+pub fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -63,13 +63,13 @@ fn name(result: &Value) -> String {
     format!("{} on {}", text(&result["model"]), text(&result["server"]))
 }
 
-fn plots(results: &[Value]) -> String {
+fn html_plots(results: &[Value]) -> String {
     let curve = |result: &Value, percentile: &str| {
         let point = |point: &Value| {
             let x = point["throughput"].as_f64()?;
             Some((x, point["latency_us"][percentile].as_f64()?))
         };
-        let points = list(&result["points"]).iter().filter_map(point).collect();
+        let points = html_list(&result["points"]).iter().filter_map(point).collect();
         Curve { name: format!("{} ({percentile})", name(result)), points }
     };
     let both = |result| [curve(result, "p50"), curve(result, "p99")];
@@ -82,7 +82,7 @@ fn plots(results: &[Value]) -> String {
     };
     // Nines: 90 % is 1, 99 % is 2, and so on.
     let spectrum = |result: &Value, point: &Value| {
-        let histogram = list(&point["histogram_us"]);
+        let histogram = html_list(&point["histogram_us"]);
         let counts =
             || histogram.iter().filter_map(|pair| Some((pair[0].as_f64()?, pair[1].as_u64()?)));
         let all: u64 = counts().map(|(_, count)| count).sum();
@@ -101,7 +101,7 @@ fn plots(results: &[Value]) -> String {
         Curve { name: format!("{}, {}", name(result), load_text(&point["load"])), points: kept }
     };
     let all = results.iter().flat_map(|result| {
-        list(&result["points"]).iter().map(move |point| spectrum(result, point))
+        html_list(&result["points"]).iter().map(move |point| spectrum(result, point))
     });
     let ticks = [("0 %", 0.0), ("90 %", 1.0), ("99 %", 2.0), ("99.9 %", 3.0), ("99.99 %", 4.0)];
     let percentiles = Plot {
@@ -114,7 +114,7 @@ fn plots(results: &[Value]) -> String {
     throughput.svg() + &percentiles.svg()
 }
 
-fn table(points: &[Value]) -> String {
+fn html_table(points: &[Value]) -> String {
     let mut out = "<table>\n<tr><th>Load</th><th>Inferences/s</th><th>Requests</th><th>Failed</th>"
         .to_owned();
     for name in ["avg", "p50", "p90", "p99", "p99.9", "p99.99", "max"] {
@@ -134,7 +134,7 @@ fn table(points: &[Value]) -> String {
         let _ = write!(
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td{}>{failed}</td>",
-            escaped(&load_text(&point["load"])),
+            escape_html(&load_text(&point["load"])),
             number(&point["throughput"]),
             number(&point["requests"]),
             if failed > 0 { " class=\"bad\"" } else { "" }

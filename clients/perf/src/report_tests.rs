@@ -1,6 +1,6 @@
 //! Unit tests of `report.rs`.
 
-use super::page;
+use super::html_page;
 use serde_json::{Value, json};
 
 fn result(server: &str) -> Value {
@@ -22,7 +22,7 @@ fn the_page_needs_nothing_else_and_shows_all_results() {
         "generation": "v2", "protocol": "HTTP", "streaming": false, "batch_size": 1, "window_ms": 5000,
         "results": [result("one:1"), result("two:2")],
     });
-    let page = page(&json, "x < y");
+    let page = html_page(&json, "x < y");
     assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("<script"));
     assert_eq!(page.matches("<svg").count(), 2);
     // Two curves for each server, one for each load.
@@ -36,6 +36,6 @@ fn the_page_needs_nothing_else_and_shows_all_results() {
 
 #[test]
 fn a_page_without_results_is_still_a_page() {
-    let page = page(&json!({ "results": [] }), "");
+    let page = html_page(&json!({ "results": [] }), "");
     assert!(page.ends_with("</body></html>\n") && !page.contains("NaN"));
 }

@@ -9,11 +9,11 @@ pub struct Search {
     step: f64,
     /// Concurrency: loads are whole numbers.
     whole: bool,
-    state: State,
+    state: SearchState,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum SearchState {
     Linear {
         next: f64,
     },
@@ -30,11 +30,11 @@ enum State {
 
 impl Search {
     pub fn linear(start: f64, end: f64, step: f64) -> Self {
-        Search { start, end, step, whole: false, state: State::Linear { next: start } }
+        Search { start, end, step, whole: false, state: SearchState::Linear { next: start } }
     }
 
     pub fn binary(start: f64, end: f64, step: f64, whole: bool) -> Self {
-        Search { start, end, step, whole, state: State::First }
+        Search { start, end, step, whole, state: SearchState::First }
     }
 
     /// The first load.
@@ -45,30 +45,30 @@ impl Search {
     /// The load after one that met the limit, or did not.
     pub fn next(&mut self, met: bool) -> Option<f64> {
         let (next, state) = match self.state {
-            State::Linear { next } => {
+            SearchState::Linear { next } => {
                 let next = next + self.step;
                 let more = met && (next <= self.end || self.end == 0.0);
-                (more.then_some(next), State::Linear { next })
+                (more.then_some(next), SearchState::Linear { next })
             }
-            State::First if met => (Some(self.end), State::Last),
-            State::Last if !met => self.between(self.start, self.end),
-            State::Between { low, high, tried } => {
+            SearchState::First if met => (Some(self.end), SearchState::Last),
+            SearchState::Last if !met => self.between(self.start, self.end),
+            SearchState::Between { low, high, tried } => {
                 let (low, high) = if met { (tried, high) } else { (low, tried) };
                 self.between(low, high)
             }
-            State::First | State::Last | State::Over => (None, State::Over),
+            SearchState::First | SearchState::Last | SearchState::Over => (None, SearchState::Over),
         };
         self.state = state;
         next
     }
 
-    fn between(&self, low: f64, high: f64) -> (Option<f64>, State) {
+    fn between(&self, low: f64, high: f64) -> (Option<f64>, SearchState) {
         if high - low <= self.step {
-            return (None, State::Over);
+            return (None, SearchState::Over);
         }
         let middle = (low + high) / 2.0;
         let tried = if self.whole { middle.floor() } else { middle };
-        (Some(tried), State::Between { low, high, tried })
+        (Some(tried), SearchState::Between { low, high, tried })
     }
 }
 

@@ -27,7 +27,7 @@ impl Protocol {
         }
     }
 
-    pub fn of_client(self) -> trtserver_client::Protocol {
+    pub fn to_client(self) -> trtserver_client::Protocol {
         match self {
             Protocol::Http => trtserver_client::Protocol::Http,
             Protocol::Grpc => trtserver_client::Protocol::Grpc,

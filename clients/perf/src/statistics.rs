@@ -31,7 +31,7 @@ pub struct ServerStats {
 impl ServerStats {
     /// # Errors
     /// The server has no statistics of the version.
-    pub fn of_v1(
+    pub fn from_v1(
         model: &str,
         version: i64,
         batch: u32,
@@ -72,8 +72,8 @@ impl ServerStats {
     }
 
     /// # Errors
-    /// The errors of [`Self::of_v1`].
-    pub fn of_v2(
+    /// The errors of [`Self::from_v1`].
+    pub fn from_v2(
         model: &str,
         version: &str,
         all: &v2::ModelStatisticsResponse,
@@ -157,7 +157,7 @@ impl ServerStats {
             *self.batches.entry(*size).or_default() += count;
         }
         for other in &other.composing {
-            match self.composing.iter_mut().find(|own| own.is_of(other)) {
+            match self.composing.iter_mut().find(|own| own.is_same_step(other)) {
                 Some(own) => own.add(other),
                 None => self.composing.push(other.clone()),
             }
@@ -166,10 +166,10 @@ impl ServerStats {
 
     /// The step of an ensemble with this model and version.
     pub fn step(&self, like: &Self) -> Option<&Self> {
-        self.composing.iter().find(|step| step.is_of(like))
+        self.composing.iter().find(|step| step.is_same_step(like))
     }
 
-    pub fn is_of(&self, other: &Self) -> bool {
+    pub fn is_same_step(&self, other: &Self) -> bool {
         self.model == other.model && self.version == other.version
     }
 

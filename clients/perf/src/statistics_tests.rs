@@ -75,7 +75,7 @@ fn v1_status_of_the_highest_version_is_read() {
         model_status: HashMap::from([("m".to_owned(), model)]).into_iter().collect(),
         ..Default::default()
     };
-    let read = |version, batch| ServerStats::of_v1("m", version, batch, &status);
+    let read = |version, batch| ServerStats::from_v1("m", version, batch, &status);
     let latest = read(-1, 4).unwrap();
     assert_eq!((latest.version.as_str(), latest.requests), ("3", 7));
     assert_eq!((latest.queue_ns, latest.compute_ns, latest.total_ns), (20, 30, 100));
@@ -87,7 +87,7 @@ fn v1_status_of_the_highest_version_is_read() {
     );
     // Executions count whatever the batch size of the requests.
     assert_eq!((read(1, 4).unwrap().executions, read(1, 2).unwrap().executions), (2, 2));
-    assert!(ServerStats::of_v1("x", -1, 4, &status).unwrap_err().contains("model x"));
+    assert!(ServerStats::from_v1("x", -1, 4, &status).unwrap_err().contains("model x"));
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn v2_statistics_of_the_highest_version_are_read() {
         ..Default::default()
     };
     let all = v2::ModelStatisticsResponse { model_stats: vec![version("10", 4), version("9", 3)] };
-    let latest = ServerStats::of_v2("m", "", &all).unwrap();
+    let latest = ServerStats::from_v2("m", "", &all).unwrap();
     assert_eq!((latest.version.as_str(), latest.requests, latest.batches[&2]), ("10", 4, 4));
-    assert_eq!(ServerStats::of_v2("m", "9", &all).unwrap().executions, 3);
-    assert!(ServerStats::of_v2("m", "8", &all).is_err());
+    assert_eq!(ServerStats::from_v2("m", "9", &all).unwrap().executions, 3);
+    assert!(ServerStats::from_v2("m", "8", &all).is_err());
 }

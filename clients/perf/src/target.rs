@@ -1,10 +1,10 @@
 //! One model on one server, ready to be measured.
 
 use crate::control::Control;
-use crate::data::{self, Strings};
-use crate::encode::{self, Tensors};
-use crate::engine::{Arrivals, Engine, Load, Plan, Sequences};
-use crate::model::Model;
+use crate::data::{self, StringOptions};
+use crate::encode::{self, BatchTensors};
+use crate::engine::{Arrivals, Engine, EnginePlan, Load, Sequences};
+use crate::model::MeasuredModel;
 use crate::settings::{Range, Server, Settings};
 use crate::statistics::ServerStats;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use trtserver_client::shared_memory::Region;
 
-pub struct Target {
+pub struct MeasuredTarget {
     pub server: String,
-    pub model: Model,
+    pub model: MeasuredModel,
     control: Control,
-    plan: Arc<Plan>,
+    plan: Arc<EnginePlan>,
     threads: usize,
     batch: usize,
     seed: u64,
@@ -25,7 +25,7 @@ pub struct Target {
     region: Option<Region>,
 }
 
-impl Target {
+impl MeasuredTarget {
     /// Asks the server for the model, and encodes the requests.
     ///
     /// # Errors
@@ -33,10 +33,10 @@ impl Target {
     pub fn new(settings: &Settings, server: &Server, model: &str) -> Result<Self, String> {
         let control = Control::new(server, settings)?;
         let model = control.model(model, &settings.version)?;
-        check(settings, &model)?;
+        check_target(settings, &model)?;
         let strings =
-            Strings { length: settings.string_length, text: settings.string_data.clone() };
-        let data = data::load(&model, &settings.input, &settings.shapes, &strings)?;
+            StringOptions { length: settings.string_length, text: settings.string_data.clone() };
+        let data = data::load_input(&model, &settings.input, &settings.shapes, &strings)?;
         if data.streams.len() > 1 && !model.is_stateful() {
             return Err(format!(
                 "--input-data has {} data streams, but model '{}' has no sequences and takes one: \
@@ -45,13 +45,13 @@ impl Target {
                 model.name
             ));
         }
-        let mut streams = encode::batches(&model, &data, settings.batch)?;
+        let mut streams = encode::join_batches(&model, &data, settings.batch)?;
         let region = match settings.shared_memory {
-            true => Some(share(settings, &model, &control, &mut streams)?),
+            true => Some(share_memory(settings, &model, &control, &mut streams)?),
             false => None,
         };
         let stateful = model.is_stateful();
-        let target = encode::Target {
+        let target = encode::EncodeTarget {
             generation: settings.generation,
             protocol: settings.protocol,
             authority: &server.authority,
@@ -64,15 +64,15 @@ impl Target {
         let host = server.authority.rsplit_once(':').map_or(&*server.authority, |(host, _)| host);
         // An address of IPv6 is in brackets.
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let tls = server.tls.then(|| settings.tls.client(host, settings.protocol.of_client()));
+        let tls = server.tls.then(|| settings.tls.client(host, settings.protocol.to_client()));
         let tls = tls.transpose().map_err(|e| format!("-u {url}: {e}"))?;
-        let plan = Plan {
+        let plan = EnginePlan {
             protocol: settings.protocol,
-            address: resolve(&server.authority)?,
+            address: resolve_address(&server.authority)?,
             authority: server.authority.clone(),
             url: if server.tls { url.clone() } else { format!("http://{url}") },
             tls,
-            prepared: encode::prepare(&model, &streams, &target),
+            prepared: encode::prepare_requests(&model, &streams, &target),
             sequences: stateful.then(|| Sequences {
                 length: settings.sequence_length,
                 concurrent: settings.sequences,
@@ -84,7 +84,7 @@ impl Target {
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / 2).clamp(1, 8).min(settings.max_threads.unwrap_or(usize::MAX));
-        Ok(Target {
+        Ok(MeasuredTarget {
             server: url,
             model,
             control,
@@ -126,7 +126,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for MeasuredTarget {
     fn drop(&mut self) {
         if let Some(region) = &self.region {
             // The server may be gone; the region is removed anyhow.
@@ -135,7 +135,7 @@ impl Drop for Target {
     }
 }
 
-fn check(settings: &Settings, model: &Model) -> Result<(), String> {
+fn check_target(settings: &Settings, model: &MeasuredModel) -> Result<(), String> {
     let (name, most) = (&model.name, model.max_batch_size);
     if model.is_stateful() && settings.batch > 1 {
         return Err("can not specify batch size > 1 when using a sequence model".to_owned());
@@ -163,7 +163,7 @@ fn check(settings: &Settings, model: &Model) -> Result<(), String> {
     Ok(())
 }
 
-fn resolve(server: &str) -> Result<SocketAddr, String> {
+fn resolve_address(server: &str) -> Result<SocketAddr, String> {
     let addresses = server.to_socket_addrs().map_err(|e| format!("-u {server}: {e}"))?;
     let addresses: Vec<SocketAddr> = addresses.collect();
     // Servers listen on IPv4 more often.
@@ -181,13 +181,13 @@ fn first_id() -> u32 {
 }
 
 /// Moves all tensors into a shared-memory region.
-fn share(
+fn share_memory(
     settings: &Settings,
-    model: &Model,
+    model: &MeasuredModel,
     control: &Control,
-    streams: &mut [Vec<Tensors>],
+    streams: &mut [Vec<BatchTensors>],
 ) -> Result<Region, String> {
-    let inputs = |streams: &[Vec<Tensors>]| -> usize {
+    let inputs = |streams: &[Vec<BatchTensors>]| -> usize {
         let all = streams.iter().flatten().flat_map(|tensors| &tensors.inputs);
         all.map(|input| input.bytes.len()).sum()
     };
@@ -211,7 +211,7 @@ fn share(
     let place = |byte_size: usize, at: &mut usize| {
         let offset = *at as u64;
         *at += byte_size;
-        encode::Region { name: name(&key).to_owned(), offset, byte_size: byte_size as u64 }
+        encode::RegionSlice { name: name(&key).to_owned(), offset, byte_size: byte_size as u64 }
     };
     let mut at = 0;
     let outputs: Vec<_> = outputs.into_iter().map(|size| place(size, &mut at)).collect();

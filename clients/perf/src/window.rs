@@ -1,6 +1,6 @@
 //! One measurement window: the requests that completed in it, and their figures. Pure.
 
-use crate::engine::{Record, Taken};
+use crate::engine::{CompletedRequests, Record};
 use crate::statistics::ServerStats;
 
 const NANOS: f32 = 1e9;
@@ -59,7 +59,7 @@ impl From<String> for NoWindow {
 
 /// The centre of what was recorded, of the length of a window: from the first sending and the last end, equal parts are left
 /// out.
-pub fn bounds(records: &[Record], length: u64) -> (u64, u64) {
+pub fn window_bounds(records: &[Record], length: u64) -> (u64, u64) {
     let first = records.iter().map(|record| record.begun).min().unwrap_or(0);
     let last = records.iter().map(|record| record.end).max().unwrap_or(0);
     let start = first + last.saturating_sub(first + length) / 2;
@@ -72,12 +72,12 @@ impl Window {
     /// # Errors
     /// No request ended within the window, or all failed.
     pub fn new(
-        taken: Taken,
+        taken: CompletedRequests,
         length: u64,
         batch: usize,
         server: ServerStats,
     ) -> Result<Self, NoWindow> {
-        let (start, end) = bounds(&taken.records, length);
+        let (start, end) = window_bounds(&taken.records, length);
         let counted = taken.records.iter().filter(|r| (start..=end).contains(&r.end));
         let mut window = Window { duration_ns: length, server, ..Self::default() };
         (window.failures, window.first_failure) = (taken.failures, taken.first_failure);
@@ -169,7 +169,7 @@ pub struct Trials {
 
 /// What follows from the windows so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum TrialDecision {
     Continue,
     Stable,
     /// The last windows are all above the latency limit.
@@ -191,7 +191,7 @@ impl Trials {
     }
 
     /// Stable: throughput and latency of the last three windows are within the threshold of their means.
-    pub fn next(&self, stability: f64, limit_ms: u64, max_trials: usize) -> Next {
+    pub fn next(&self, stability: f64, limit_ms: u64, max_trials: usize) -> TrialDecision {
         if let Some(last) = self.windows.len().checked_sub(STABLE) {
             let last = &self.windows[last..];
             let mean =
@@ -202,14 +202,18 @@ impl Trials {
             };
             let failed = last.iter().any(|window| window.0 == 0.0);
             if !failed && within(|window| window.0) && within(|window| window.1 as f64) {
-                return Next::Stable;
+                return TrialDecision::Stable;
             }
             let limit = limit_ms.saturating_mul(1_000_000);
             if limit_ms > 0 && !failed && last.iter().all(|window| window.1 >= limit) {
-                return Next::OverLimit;
+                return TrialDecision::OverLimit;
             }
         }
-        if self.windows.len() >= max_trials { Next::Exhausted } else { Next::Continue }
+        if self.windows.len() >= max_trials {
+            TrialDecision::Exhausted
+        } else {
+            TrialDecision::Continue
+        }
     }
 }
 

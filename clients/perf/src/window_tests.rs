@@ -1,7 +1,7 @@
 //! Unit tests of `window.rs`.
 
-use super::{Next, NoWindow, Trials, Window, bounds};
-use crate::engine::{Record, Taken};
+use super::{NoWindow, TrialDecision, Trials, Window, window_bounds};
+use crate::engine::{CompletedRequests, Record};
 use crate::statistics::ServerStats;
 
 fn record(start: u64, end: u64) -> Record {
@@ -18,19 +18,19 @@ fn record(start: u64, end: u64) -> Record {
 }
 
 fn window(records: Vec<Record>, length: u64, batch: usize) -> Result<Window, NoWindow> {
-    let taken = Taken { records, failures: 0, first_failure: None };
+    let taken = CompletedRequests { records, failures: 0, first_failure: None };
     Window::new(taken, length, batch, ServerStats::default())
 }
 
 #[test]
 fn the_window_is_in_the_centre() {
     let records = [record(100, 150), record(140, 1300)];
-    assert_eq!(bounds(&records, 1000), (200, 1200));
+    assert_eq!(window_bounds(&records, 1000), (200, 1200));
     // A request that was due long before it was sent does not move the window.
     let late = Record { start: 0, ..records[0] };
-    assert_eq!(bounds(&[late, records[1]], 1000), (200, 1200));
+    assert_eq!(window_bounds(&[late, records[1]], 1000), (200, 1200));
     // Records shorter than the window.
-    assert_eq!(bounds(&records, 5000), (100, 5100));
+    assert_eq!(window_bounds(&records, 5000), (100, 5100));
 }
 
 #[test]
@@ -54,7 +54,11 @@ fn requests_that_end_within_the_window_count() {
 #[test]
 fn a_window_without_requests_is_an_error() {
     assert_eq!(window(Vec::new(), 1000, 1), Err(NoWindow::NoRequests));
-    let failed = Taken { failures: 2, first_failure: Some("no".into()), ..Taken::default() };
+    let failed = CompletedRequests {
+        failures: 2,
+        first_failure: Some("no".into()),
+        ..CompletedRequests::default()
+    };
     let error = Window::new(failed, 1000, 1, ServerStats::default()).unwrap_err();
     assert_eq!(error.text(), "all requests failed; the first: no");
 }
@@ -94,18 +98,18 @@ fn stability_needs_three_windows_within_the_threshold() {
         }
         trials.next(0.1, limit, 5)
     };
-    type Case = (&'static [(f64, u64)], u64, Next);
+    type Case = (&'static [(f64, u64)], u64, TrialDecision);
     let cases: [Case; 10] = [
-        (&[(100.0, 10), (100.0, 10)], 0, Next::Continue),
-        (&[(100.0, 10), (100.0, 10), (100.0, 10)], 0, Next::Stable),
-        (&[(95.0, 10), (100.0, 10), (105.0, 10)], 0, Next::Stable),
-        (&[(80.0, 10), (100.0, 10), (120.0, 10)], 0, Next::Continue),
-        (&[(100.0, 10), (100.0, 10), (100.0, 13)], 0, Next::Continue),
-        (&[(1.0, 99), (100.0, 10), (100.0, 10), (100.0, 10)], 0, Next::Stable),
-        (&[(100.0, 10), (0.0, 0), (100.0, 10)], 0, Next::Continue),
-        (&[(100.0, 10), (100.0, 20), (100.0, 30)], 10, Next::OverLimit),
-        (&[(0.0, 0), (0.0, 0), (0.0, 0)], 10, Next::Continue),
-        (&[(1.0, 1), (2.0, 1), (3.0, 1), (4.0, 1), (5.0, 1)], 0, Next::Exhausted),
+        (&[(100.0, 10), (100.0, 10)], 0, TrialDecision::Continue),
+        (&[(100.0, 10), (100.0, 10), (100.0, 10)], 0, TrialDecision::Stable),
+        (&[(95.0, 10), (100.0, 10), (105.0, 10)], 0, TrialDecision::Stable),
+        (&[(80.0, 10), (100.0, 10), (120.0, 10)], 0, TrialDecision::Continue),
+        (&[(100.0, 10), (100.0, 10), (100.0, 13)], 0, TrialDecision::Continue),
+        (&[(1.0, 99), (100.0, 10), (100.0, 10), (100.0, 10)], 0, TrialDecision::Stable),
+        (&[(100.0, 10), (0.0, 0), (100.0, 10)], 0, TrialDecision::Continue),
+        (&[(100.0, 10), (100.0, 20), (100.0, 30)], 10, TrialDecision::OverLimit),
+        (&[(0.0, 0), (0.0, 0), (0.0, 0)], 10, TrialDecision::Continue),
+        (&[(1.0, 1), (2.0, 1), (3.0, 1), (4.0, 1), (5.0, 1)], 0, TrialDecision::Exhausted),
     ];
     for (windows, limit, expected) in cases {
         assert_eq!(next(windows, limit), expected, "{windows:?}, limit {limit} ms");

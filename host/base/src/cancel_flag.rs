@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Shared by a load, the threads that wait for its child processes, and the scopes of the models that it opens. Cancelled once, for
 /// good: child processes are killed, and a backend in this process learns it when it next reports its progress.
 #[derive(Clone, Debug, Default)]
-pub struct CancelFlag(Arc<Shared>);
+pub struct CancelFlag(Arc<CancelState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct CancelState {
     cancelled: AtomicBool,
     /// Stage and per mille of the latest report.
     progress: Mutex<Option<(String, u32)>>,

@@ -15,7 +15,7 @@ pub fn is_ignored(name: &str) -> bool {
 }
 
 /// Sorted names in a directory, and whether each is a directory. Links are followed. Without [ignored](is_ignored) names.
-pub fn listing(dir: &Path) -> Result<Vec<(String, bool)>> {
+pub fn list_dir(dir: &Path) -> Result<Vec<(String, bool)>> {
     let fail = |e: std::io::Error| {
         Error::internal(format!("unable to read directory '{}': {e}", dir.display()))
     };

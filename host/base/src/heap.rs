@@ -18,7 +18,7 @@ const DELAY_NS: u64 = 3_000_000_000;
 const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 
 /// Sets the allocator's limits. Called before threads are started.
-pub fn configure() {
+pub fn configure_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointers; sets numbers of the allocator under its lock.
     unsafe {
@@ -40,7 +40,7 @@ pub struct HeapUsage {
 
 /// What the allocator uses. Takes the locks of its arenas one after another and counts their free blocks, which may take
 /// milliseconds.
-pub fn usage() -> Option<HeapUsage> {
+pub fn read_heap_usage() -> Option<HeapUsage> {
     #[cfg(target_env = "gnu")]
     {
         // SAFETY: takes no pointers and may be called on any thread at any time.
@@ -55,21 +55,21 @@ pub fn usage() -> Option<HeapUsage> {
 
 /// Trims of the allocator's free memory.
 #[derive(Default)]
-pub struct Heap {
+pub struct HeapTrimmer {
     /// A trim is scheduled.
     scheduled: AtomicBool,
 }
 
 /// Schedules a trim unless one is scheduled. Called after something was freed: a connection, or the blocks of large tensors.
 pub fn trim_soon() {
-    let Some(upkeep) = upkeep::get() else { return };
+    let Some(upkeep) = upkeep::get_upkeep() else { return };
     let (heap, timer) = (&upkeep.heap, upkeep.timer);
     if !heap.scheduled.load(Ordering::Relaxed) && !heap.scheduled.swap(true, Ordering::Relaxed) {
         timer.schedule(now_ns().saturating_add(DELAY_NS), Arc::downgrade(heap) as _);
     }
 }
 
-impl DeadlineCallback for Heap {
+impl DeadlineCallback for HeapTrimmer {
     fn on_deadline(&self) {
         // Reset first, so that what is freed during the trim schedules another one.
         self.scheduled.store(false, Ordering::Relaxed);

@@ -19,10 +19,10 @@ pub struct ReclaimQueue {
     not_empty: Condvar,
 }
 
-/// Drops `garbage` on the thread for it; at once without [`upkeep::start`]. What pays for the memory, a reservation, is dropped
+/// Drops `garbage` on the thread for it; at once without [`upkeep::start_upkeep`]. What pays for the memory, a reservation, is dropped
 /// with it, so that the memory budget includes memory that waits here.
-pub fn later(garbage: impl Send + 'static) {
-    if let Some(upkeep) = upkeep::get() {
+pub fn reclaim_later(garbage: impl Send + 'static) {
+    if let Some(upkeep) = upkeep::get_upkeep() {
         upkeep.reclaim.push(garbage);
     }
 }

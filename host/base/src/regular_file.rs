@@ -9,9 +9,9 @@ use std::path::Path;
 ///
 /// # Errors
 /// The system's, or what the path is instead of a regular file.
-pub fn open(path: &Path) -> Result<File> {
+pub fn open_regular_file(path: &Path) -> Result<File> {
     let refused = |found: FileType| {
-        let text = format!("not a regular file but a {}", kind(found));
+        let text = format!("not a regular file but a {}", file_type_name(found));
         Err(Error::new(ErrorKind::InvalidInput, text))
     };
     // Opening a socket fails, and opening a device may have an effect.
@@ -27,7 +27,7 @@ pub fn open(path: &Path) -> Result<File> {
 }
 
 /// What a path is that is not a regular file.
-fn kind(found: FileType) -> &'static str {
+fn file_type_name(found: FileType) -> &'static str {
     match found {
         t if t.is_dir() => "directory",
         t if t.is_fifo() => "FIFO (named pipe)",
@@ -42,8 +42,8 @@ fn kind(found: FileType) -> &'static str {
 ///
 /// # Errors
 /// It cannot be opened or read, or there is no memory for it.
-pub fn read(path: &Path, limit: u64) -> Result<std::result::Result<Vec<u8>, u64>> {
-    let file = open(path)?;
+pub fn read_regular_file(path: &Path, limit: u64) -> Result<std::result::Result<Vec<u8>, u64>> {
+    let file = open_regular_file(path)?;
     let size = file.metadata()?.len();
     if size > limit {
         return Ok(Err(size));

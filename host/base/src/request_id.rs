@@ -32,22 +32,22 @@ impl RequestId {
         if !USED.load(Relaxed) {
             return None;
         }
-        current().map(|id| Box::new(Self(id)))
+        current_request_id().map(|id| Box::new(Self(id)))
     }
 
     /// Lines of this thread contain the id until the result is dropped.
-    pub fn enter(&self) -> Entered {
-        Entered(CURRENT.replace(Some(Arc::clone(&self.0))))
+    pub fn enter(&self) -> RequestIdScope {
+        RequestIdScope(CURRENT.replace(Some(Arc::clone(&self.0))))
     }
 }
 
 /// As [`RequestId::enter`] for a batch: its ids, separated by commas, replace the id of the thread.
 #[inline]
-pub fn enter_all<'a>(ids: impl Iterator<Item = &'a RequestId>) -> Option<Entered> {
-    USED.load(Relaxed).then(|| Entered(CURRENT.replace(joined(ids))))
+pub fn enter_all<'a>(ids: impl Iterator<Item = &'a RequestId>) -> Option<RequestIdScope> {
+    USED.load(Relaxed).then(|| RequestIdScope(CURRENT.replace(join_ids(ids))))
 }
 
-fn joined<'a>(mut ids: impl Iterator<Item = &'a RequestId>) -> Option<Arc<str>> {
+fn join_ids<'a>(mut ids: impl Iterator<Item = &'a RequestId>) -> Option<Arc<str>> {
     let first = Arc::clone(&ids.next()?.0);
     let mut all = String::new();
     for RequestId(id) in ids {
@@ -65,15 +65,15 @@ fn joined<'a>(mut ids: impl Iterator<Item = &'a RequestId>) -> Option<Arc<str>> 
 }
 
 /// See [`RequestId::enter`].
-pub struct Entered(Option<Arc<str>>);
+pub struct RequestIdScope(Option<Arc<str>>);
 
-impl Drop for Entered {
+impl Drop for RequestIdScope {
     fn drop(&mut self) {
         CURRENT.set(self.0.take());
     }
 }
 
 /// The id of the current request, if it has one.
-pub fn current() -> Option<Arc<str>> {
+pub fn current_request_id() -> Option<Arc<str>> {
     CURRENT.with_borrow(Clone::clone)
 }

@@ -9,14 +9,14 @@ use std::time::Instant;
 /// Lifecycle phase of the server; the numbers are those of `ServerReadyState` on the v1 wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Phase {
+pub enum ServerPhase {
     Initializing = 1,
     Ready = 2,
     Exiting = 3,
     FailedToInitialize = 10,
 }
 
-impl Phase {
+impl ServerPhase {
     /// Name of the phase, as clients see it.
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ pub struct ServerState {
 impl ServerState {
     pub fn new() -> Self {
         Self {
-            phase: AtomicU8::new(Phase::Initializing as u8),
+            phase: AtomicU8::new(ServerPhase::Initializing as u8),
             phase_since_ns: AtomicU64::new(now_ns()),
             failure: Mutex::default(),
             started: Instant::now(),
@@ -53,16 +53,16 @@ impl ServerState {
         }
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ServerPhase {
         match self.phase.load(Ordering::Acquire) {
-            2 => Phase::Ready,
-            3 => Phase::Exiting,
-            10 => Phase::FailedToInitialize,
-            _ => Phase::Initializing,
+            2 => ServerPhase::Ready,
+            3 => ServerPhase::Exiting,
+            10 => ServerPhase::FailedToInitialize,
+            _ => ServerPhase::Initializing,
         }
     }
 
-    pub fn set_phase(&self, phase: Phase) {
+    pub fn set_phase(&self, phase: ServerPhase) {
         self.phase_since_ns.store(now_ns(), Ordering::Relaxed);
         self.phase.store(phase as u8, Ordering::Release);
     }
@@ -70,7 +70,7 @@ impl ServerState {
     /// Enters the phase of a server that could not initialize.
     pub fn fail(&self, reason: String) {
         *self.failure.lock() = reason;
-        self.set_phase(Phase::FailedToInitialize);
+        self.set_phase(ServerPhase::FailedToInitialize);
     }
 
     /// When the phase began, in nanoseconds of CLOCK_MONOTONIC.
@@ -85,12 +85,12 @@ impl ServerState {
 
     /// The load at start has ended.
     pub fn is_started(&self) -> bool {
-        matches!(self.phase(), Phase::Ready | Phase::Exiting)
+        matches!(self.phase(), ServerPhase::Ready | ServerPhase::Exiting)
     }
 
     /// True while initializing and serving (docs/protocol/v1.md §3.3 for base: live before ready).
     pub fn is_live(&self) -> bool {
-        matches!(self.phase(), Phase::Initializing | Phase::Ready)
+        matches!(self.phase(), ServerPhase::Initializing | ServerPhase::Ready)
     }
 
     /// Nanoseconds since the start.

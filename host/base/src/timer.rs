@@ -16,8 +16,8 @@ pub trait DeadlineCallback: Send + Sync {
 
 /// Deadlines, and the thread that waits for them.
 #[derive(Default)]
-pub struct Timer {
-    state: Mutex<State>,
+pub struct DeadlineTimer {
+    state: Mutex<TimerState>,
     changed: Condvar,
 }
 
@@ -26,14 +26,14 @@ type Address = usize;
 
 /// One deadline for each callback. More would accumulate, since each call schedules the next one.
 #[derive(Default)]
-struct State {
+struct TimerState {
     deadlines: BTreeMap<(u64, Address), Weak<dyn DeadlineCallback>>,
     times: HashMap<Address, u64>,
     /// The thread was started.
     started: bool,
 }
 
-impl State {
+impl TimerState {
     /// True if this is the earliest deadline.
     fn set(&mut self, at_ns: u64, callback: Weak<dyn DeadlineCallback>) -> bool {
         let address = callback.as_ptr().addr();
@@ -55,7 +55,7 @@ impl State {
     }
 }
 
-impl Timer {
+impl DeadlineTimer {
     /// A timer that lives as long as the process. Its thread starts with the first deadline.
     pub fn leak() -> &'static Self {
         Box::leak(Box::default())
@@ -98,7 +98,7 @@ impl Timer {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TimerState> {
         self.state.lock()
     }
 }

@@ -18,7 +18,7 @@ fn calls_in_order_of_time_and_skips_dropped_callbacks() {
     let callbacks: Vec<Arc<dyn DeadlineCallback>> = (0..4)
         .map(|i| Arc::new(Recorder(i, sender.clone())) as Arc<dyn DeadlineCallback>)
         .collect();
-    let (timer, now) = (Timer::leak(), now_ns());
+    let (timer, now) = (DeadlineTimer::leak(), now_ns());
     for (callback, ms) in callbacks.iter().zip([30, 10, 20, 0]) {
         timer.schedule(now + ms * 1_000_000, Arc::downgrade(callback));
     }
@@ -33,7 +33,7 @@ fn calls_in_order_of_time_and_skips_dropped_callbacks() {
 #[test]
 fn each_callback_has_one_deadline() {
     let (sender, _rung) = channel();
-    let mut state = State::default();
+    let mut state = TimerState::default();
     let callbacks: Vec<Arc<dyn DeadlineCallback>> = (0..2)
         .map(|i| Arc::new(Recorder(i, sender.clone())) as Arc<dyn DeadlineCallback>)
         .collect();

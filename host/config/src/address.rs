@@ -1,6 +1,6 @@
 //! Addresses of listeners, as `--http-address` and its siblings take them: IPv4, IPv6, host names and Unix sockets.
 
-use super::values::Values;
+use super::values::FlagValues;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl ListenAddress {
 
     fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
-            return unix(path);
+            return parse_unix_path(path);
         }
         let host = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
         let is_ipv6 = host.parse::<Ipv6Addr>().is_ok();
@@ -50,7 +50,7 @@ impl ListenAddress {
 }
 
 /// The path of `unix:PATH`, or `unix:///PATH` as gRPC also writes it.
-fn unix(path: &str) -> Result<ListenAddress, String> {
+fn parse_unix_path(path: &str) -> Result<ListenAddress, String> {
     let path = match path.strip_prefix("//") {
         Some(absolute) if absolute.starts_with('/') => absolute,
         Some(_) => return Err("expected unix:PATH or unix:///ABSOLUTE/PATH".to_owned()),
@@ -78,7 +78,7 @@ impl fmt::Display for ListenAddress {
 ///
 /// # Errors
 /// Names the flag and the first address that is invalid; no address.
-pub fn addresses(v: &Values, name: &str) -> Result<Vec<ListenAddress>, String> {
+pub fn parse_addresses(v: &FlagValues, name: &str) -> Result<Vec<ListenAddress>, String> {
     let mut all = Vec::new();
     for text in v.texts(name) {
         for part in text.split(',') {
@@ -97,7 +97,7 @@ pub fn addresses(v: &Values, name: &str) -> Result<Vec<ListenAddress>, String> {
 
 /// The addresses of a listener without a flag of its own: the TCP addresses of HTTP. If HTTP has only Unix sockets, the loopback
 /// address, so that nothing is open to other machines.
-pub fn beside(http: &[ListenAddress]) -> Vec<ListenAddress> {
+pub fn grpc_addresses_beside(http: &[ListenAddress]) -> Vec<ListenAddress> {
     let hosts: Vec<_> = http.iter().filter(|address| address.is_host()).cloned().collect();
     if hosts.is_empty() { vec![ListenAddress::Host("127.0.0.1".to_owned())] } else { hosts }
 }

@@ -1,14 +1,14 @@
 //! `--backend-config`: settings that backends are opened with.
 
-use super::values::Values;
-use crate::cli::Flags;
+use super::values::FlagValues;
+use crate::cli::GivenFlags;
 use std::collections::BTreeMap;
 
 /// Settings by backend name.
 pub type BackendConfig = BTreeMap<String, BTreeMap<String, String>>;
 
 /// All settings of backends, those of the `--tf-…` flags included.
-pub fn backend_config(flags: &Flags, v: &Values) -> Result<BackendConfig, String> {
+pub fn backend_config(flags: &GivenFlags, v: &FlagValues) -> Result<BackendConfig, String> {
     let mut config: BackendConfig = BTreeMap::new();
     // Flags of TRTIS for one backend (docs/protocol/v1.md §1.2).
     for name in ["tf-allow-soft-placement", "tf-gpu-memory-fraction"] {

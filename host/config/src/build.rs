@@ -1,42 +1,43 @@
 //! Settings from the values of flags.
 
-use super::address::{addresses, beside};
+use super::address::{grpc_addresses_beside, parse_addresses};
 use super::backend_config::backend_config;
 use super::header_pattern::HeaderPattern;
 use super::metrics_config::latency_metrics;
-use super::restrictions::Restrictions;
-use super::values::Values;
+use super::restrictions::ApiRestrictions;
+use super::values::FlagValues;
 use super::{
     ApiGroup, ConnectionSettings, ControlMode, ListenAddress, LogFormat, LogSettings,
-    MaxConnections, Program, Settings, UnreadLimits,
+    MaxConnections, ProgramName, ServerSettings, UnreadLimits,
 };
-use crate::cli::{Flags, Origin};
+use crate::cli::{FlagOrigin, GivenFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub fn build(
-    flags: &Flags,
-    v: &Values,
-    program: Program,
+pub fn build_settings(
+    flags: &GivenFlags,
+    v: &FlagValues,
+    program: ProgramName,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Settings, String> {
+) -> Result<ServerSettings, String> {
     let model_repositories = model_repositories(flags, v);
-    let http_addresses = addresses(v, "http-address")?;
+    let http_addresses = parse_addresses(v, "http-address")?;
     let metrics_addresses = match flags.get("metrics-address") {
-        Some(_) => addresses(v, "metrics-address")?,
-        None => beside(&http_addresses),
+        Some(_) => parse_addresses(v, "metrics-address")?,
+        None => grpc_addresses_beside(&http_addresses),
     };
     let allow_http = v.bool("allow-http")?;
-    let (http_port, grpc_port) = (port(v, "http-port")?, port(v, "grpc-port")?);
+    let (http_port, grpc_port) = (read_port(v, "http-port")?, read_port(v, "grpc-port")?);
     let health_flag: Option<i64> = v.optional_number("http-health-port")?;
-    let (health_addresses, http_health_port) = health(flags, v, &http_addresses, http_port)?;
+    let (health_addresses, http_health_port) =
+        health_settings(flags, v, &http_addresses, http_port)?;
     let set = |name: &str| env(name).is_some();
     let (http_restricted, grpc_restricted) = (
-        restrictions("http-restricted-api", "api", "", v)?,
-        restrictions("grpc-restricted-protocol", "protocol", "triton-grpc-protocol-", v)?,
+        parse_restrictions("http-restricted-api", "api", "", v)?,
+        parse_restrictions("grpc-restricted-protocol", "protocol", "triton-grpc-protocol-", v)?,
     );
-    let grpc_addresses = addresses(v, "grpc-address")?;
+    let grpc_addresses = parse_addresses(v, "grpc-address")?;
     let allow_grpc = v.bool("allow-grpc")? && grpc_port.is_some();
     let allow_uploaded_code = match flags.get("allow-uploaded-code") {
         Some(_) => v.bool("allow-uploaded-code")?,
@@ -47,7 +48,7 @@ pub fn build(
         }
     };
     let release = env("TENSORRT_SERVER_VERSION").filter(|version| !version.is_empty());
-    Ok(Settings {
+    Ok(ServerSettings {
         program,
         server_id: v.texts("id").pop().unwrap_or_else(|| "inference:0".to_owned()),
         server_name: v.texts("id").pop().unwrap_or_else(|| "triton".to_owned()),
@@ -59,7 +60,7 @@ pub fn build(
         strict_readiness: v.bool("strict-readiness")?,
         allow_profiling: v.bool("allow-profiling")?,
         ready_models: ready_models(flags, v)?,
-        log: log(flags, v, env)?,
+        log: log_settings(flags, v, env)?,
         model_repositories: without_duplicates(model_repositories),
         model_cache_dir: v
             .paths("model-cache-dir")
@@ -67,7 +68,7 @@ pub fn build(
             .filter(|path| !path.as_os_str().is_empty()),
         model_cache_size: v.optional_number("model-cache-size")?,
         store_timeout: Duration::from_secs(v.number("store-timeout-secs")?),
-        era_a: flags.get("model_base_path").is_some(),
+        emulate_18_04: flags.get("model_base_path").is_some(),
         trtis_rules: is_trtis_start_line(flags),
         strict_model_config: strict_model_config(flags, v)?,
         model_load_thread_count: v.number("model-load-thread-count")?,
@@ -116,7 +117,7 @@ pub fn build(
         grpc_max_message_size: v.number("grpc-max-message-size")?,
         grpc_max_expanded_size: v.number("grpc-max-expanded-size")?,
         decode_thread_count: v.optional_number("decode-thread-count")?,
-        connections: connections(v)?,
+        connections: connection_settings(v)?,
         allow_metrics: v.bool("allow-metrics")?,
         metrics_addresses,
         metrics_port: v.number("metrics-port")?,
@@ -142,40 +143,41 @@ pub fn build(
 fn are_loads_private(
     served: bool,
     addresses: &[ListenAddress],
-    restricted: Option<&Restrictions>,
+    restricted: Option<&ApiRestrictions>,
 ) -> bool {
-    let has_key = restricted.is_some_and(|of| of.of(ApiGroup::ModelRepository).is_some());
+    let has_key =
+        restricted.is_some_and(|groups| groups.for_group(ApiGroup::ModelRepository).is_some());
     !served || has_key || addresses.iter().all(ListenAddress::is_local)
 }
 
-fn header_forward(flag: &str, v: &Values) -> Result<Option<HeaderPattern>, String> {
+fn header_forward(flag: &str, v: &FlagValues) -> Result<Option<HeaderPattern>, String> {
     HeaderPattern::parse(flag, &v.texts(flag).pop().unwrap_or_default())
 }
 
-fn restrictions(
+fn parse_restrictions(
     flag: &str,
     what: &str,
     prefix: &str,
-    v: &Values,
-) -> Result<Option<Restrictions>, String> {
-    Restrictions::parse(flag, what, prefix, &v.texts(flag))
+    v: &FlagValues,
+) -> Result<Option<ApiRestrictions>, String> {
+    ApiRestrictions::parse(flag, what, prefix, &v.texts(flag))
 }
 
 /// Addresses and port of the additional listener for health. It exists where one of its two flags is given; a port that is
 /// HTTP's needs no listener of its own.
-fn health(
-    flags: &Flags,
-    v: &Values,
+fn health_settings(
+    flags: &GivenFlags,
+    v: &FlagValues,
     http: &[ListenAddress],
     http_port: Option<u16>,
 ) -> Result<(Vec<ListenAddress>, Option<u16>), String> {
-    let port = port(v, "http-health-port")?;
+    let port = read_port(v, "http-health-port")?;
     if flags.get("http-health-address").is_none() {
         // Two zeros select two different free ports.
         let port = port.filter(|port| Some(*port) != http_port || *port == 0);
-        return Ok((port.map(|_| beside(http)).unwrap_or_default(), port));
+        return Ok((port.map(|_| grpc_addresses_beside(http)).unwrap_or_default(), port));
     }
-    let addresses = addresses(v, "http-health-address")?;
+    let addresses = parse_addresses(v, "http-health-address")?;
     match addresses.iter().find(|address| address.is_host()) {
         Some(host) if port.is_none() => {
             Err(format!("--http-health-address={host} requires --http-health-port"))
@@ -185,7 +187,7 @@ fn health(
 }
 
 /// Bytes by GPU; of several values for a GPU the last one counts.
-fn gpu_pools(flags: &Flags, v: &Values) -> Result<BTreeMap<i32, u64>, String> {
+fn gpu_pools(flags: &GivenFlags, v: &FlagValues) -> Result<BTreeMap<i32, u64>, String> {
     const NAME: &str = "cuda-memory-pool-byte-size";
     let origin = flags.get(NAME).map(|given| given.origin.to_string()).unwrap_or_default();
     let pool = |text: &String| {
@@ -202,7 +204,7 @@ fn gpu_pools(flags: &Flags, v: &Values) -> Result<BTreeMap<i32, u64>, String> {
 }
 
 /// A port; `None` without a value and for -1, which means that nothing is served.
-fn port(v: &Values, name: &str) -> Result<Option<u16>, String> {
+fn read_port(v: &FlagValues, name: &str) -> Result<Option<u16>, String> {
     let number: Option<i64> = v.optional_number(name)?;
     Ok(number.and_then(|port| u16::try_from(port).ok()))
 }
@@ -217,7 +219,7 @@ fn is_before_1_13(version: &str) -> bool {
     }
 }
 
-fn connections(v: &Values) -> Result<ConnectionSettings, String> {
+fn connection_settings(v: &FlagValues) -> Result<ConnectionSettings, String> {
     let max_age = v.seconds("max-connection-age-secs")?;
     Ok(ConnectionSettings {
         max: match v.optional_number("max-connections")? {
@@ -240,9 +242,9 @@ fn connections(v: &Values) -> Result<ConnectionSettings, String> {
     })
 }
 
-fn log(
-    flags: &Flags,
-    v: &Values,
+fn log_settings(
+    flags: &GivenFlags,
+    v: &FlagValues,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<LogSettings, String> {
     let format = match v.text("log-format")?.as_str() {
@@ -267,7 +269,7 @@ fn log(
 
 /// `--model-control-mode` takes precedence. Without it `--allow-model-control` decides, which excludes polling, then the
 /// flags of polling: TRTIS polled without any of them, which this server and Triton do not. An interval of 0 disables polling.
-fn control_mode(flags: &Flags, v: &Values) -> Result<ControlMode, String> {
+fn control_mode(flags: &GivenFlags, v: &FlagValues) -> Result<ControlMode, String> {
     let polls = match poll_secs(v)? {
         0 => ControlMode::None,
         _ => ControlMode::Poll,
@@ -298,12 +300,12 @@ fn control_mode(flags: &Flags, v: &Values) -> Result<ControlMode, String> {
 }
 
 /// Negative intervals are 0, as in TRTIS.
-fn poll_secs(v: &Values) -> Result<u64, String> {
+fn poll_secs(v: &FlagValues) -> Result<u64, String> {
     v.number("repository-poll-secs")
 }
 
 /// The name of a file without its extension; an empty one counts as none.
-fn model_config_name(v: &Values) -> Result<Option<String>, String> {
+fn model_config_name(v: &FlagValues) -> Result<Option<String>, String> {
     let name = v.texts("model-config-name").pop().unwrap_or_default();
     if name.contains('/') {
         return Err(format!("--model-config-name={name}: expected the name of a file, not a path"));
@@ -312,9 +314,9 @@ fn model_config_name(v: &Values) -> Result<Option<String>, String> {
 }
 
 /// Repositories of the flag's three spellings. The command line replaces the repositories of the `--config` file.
-fn model_repositories(flags: &Flags, v: &Values) -> Vec<PathBuf> {
+fn model_repositories(flags: &GivenFlags, v: &FlagValues) -> Vec<PathBuf> {
     let names = REPOSITORY_FLAGS.into_iter().filter(|name| flags.get(name).is_some());
-    let typed = |name: &&str| flags.get(name).is_some_and(|g| g.origin == Origin::CommandLine);
+    let typed = |name: &&str| flags.get(name).is_some_and(|g| g.origin == FlagOrigin::CommandLine);
     let any_typed = names.clone().any(|name| typed(&name));
     let used = names.filter(|name| !any_typed || typed(name));
     let paths = used.flat_map(|name| v.paths(name));
@@ -324,7 +326,7 @@ fn model_repositories(flags: &Flags, v: &Values) -> Vec<PathBuf> {
 const REPOSITORY_FLAGS: [&str; 3] = ["model-repository", "model-store", "model_base_path"];
 
 /// Names of models, each value of the flag a list with commas.
-fn ready_models(flags: &Flags, v: &Values) -> Result<Vec<String>, String> {
+fn ready_models(flags: &GivenFlags, v: &FlagValues) -> Result<Vec<String>, String> {
     if flags.get("ready-models").is_none() {
         return Ok(Vec::new());
     }
@@ -346,13 +348,13 @@ fn ready_models(flags: &Flags, v: &Values) -> Result<Vec<String>, String> {
 }
 
 /// The repository is given by a flag of TRTIS, such as `--model-store`, not by Triton's `--model-repository`.
-fn is_trtis_start_line(flags: &Flags) -> bool {
+fn is_trtis_start_line(flags: &GivenFlags) -> bool {
     flags.get("model-repository").is_none()
 }
 
 /// Without a flag that says it, the spelling of the repository's flag decides: a start line of Triton completes configurations, one
 /// of TRTIS does not.
-fn strict_model_config(flags: &Flags, v: &Values) -> Result<bool, String> {
+fn strict_model_config(flags: &GivenFlags, v: &FlagValues) -> Result<bool, String> {
     let given = flags.get("strict-model-config").is_some();
     let strict = match given {
         true => v.bool("strict-model-config")?,

@@ -8,9 +8,9 @@ fn hosts(hosts: &[&str]) -> Vec<ListenAddress> {
     hosts.iter().map(|host| ListenAddress::Host((*host).to_owned())).collect()
 }
 
-fn defaults() -> Settings {
-    Settings {
-        program: Program::Trtserver,
+fn defaults() -> ServerSettings {
+    ServerSettings {
+        program: ProgramName::Trtserver,
         server_id: "inference:0".into(),
         server_name: "triton".into(),
         server_version: env!("CARGO_PKG_VERSION").into(),
@@ -26,7 +26,7 @@ fn defaults() -> Settings {
         model_cache_dir: None,
         model_cache_size: None,
         store_timeout: Duration::from_secs(30),
-        era_a: false,
+        emulate_18_04: false,
         trtis_rules: true,
         strict_model_config: true,
         model_load_thread_count: 4,
@@ -103,7 +103,7 @@ fn defaults() -> Settings {
     }
 }
 
-type Change = fn(&mut Settings);
+type Change = fn(&mut ServerSettings);
 
 #[test]
 fn flags_become_settings() {
@@ -123,7 +123,7 @@ fn flags_become_settings() {
         ("-model-store=/m", |_| {}),
         ("-model-store /m", |_| {}),
         ("--model-sto=/m", |_| {}),
-        ("--model_base_path=/m", |s| s.era_a = true),
+        ("--model_base_path=/m", |s| s.emulate_18_04 = true),
         ("--model-store=/m --model-store=/n --model-repository=/m", |s| {
             s.model_repositories = vec!["/m".into(), "/n".into()];
             (s.trtis_rules, s.strict_model_config) = (false, false)

@@ -1,9 +1,9 @@
 //! Settings that exclude each other.
 
-use super::{ListenAddress, Settings};
+use super::{ListenAddress, ServerSettings};
 
 /// Refuses settings that are each valid but exclude each other. The first four texts are those of Triton.
-pub fn check(s: &Settings) -> Result<(), String> {
+pub fn check_conflicts(s: &ServerSettings) -> Result<(), String> {
     // Listeners on Unix sockets only have no port.
     let port = |on: bool, addresses: &[ListenAddress], port: Option<u16>| {
         port.filter(|port| on && *port != 0 && addresses.iter().any(ListenAddress::is_host))
@@ -34,7 +34,7 @@ pub fn check(s: &Settings) -> Result<(), String> {
 }
 
 /// A Unix socket that two listeners would open.
-fn shared_socket(s: &Settings) -> Option<&ListenAddress> {
+fn shared_socket(s: &ServerSettings) -> Option<&ListenAddress> {
     let listeners = [
         (s.allow_http, &s.http_addresses),
         (true, &s.health_addresses),

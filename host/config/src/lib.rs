@@ -25,28 +25,29 @@ mod values;
 pub use address::ListenAddress;
 pub use backend_config::{BackendConfig, backend_settings};
 pub use header_pattern::HeaderPattern;
-pub use notes::Note;
-pub use program::Program;
-pub use restrictions::{ApiGroup, Restriction, Restrictions};
+pub use notes::StartNote;
+pub use program::ProgramName;
+pub use restrictions::{ApiGroup, ApiRestrictions, HeaderRestriction};
 pub use settings::{
-    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, Settings, UnreadLimits,
+    ConnectionSettings, ControlMode, LogFormat, LogSettings, MaxConnections, ServerSettings,
+    UnreadLimits,
 };
 
-use crate::cli::{Flags, Invocation};
+use crate::cli::{CliInvocation, GivenFlags};
 use std::ffi::OsString;
-use values::Values;
+use values::FlagValues;
 
 /// Settings of a server that can start.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Start {
-    pub settings: Settings,
+pub struct ServerStart {
+    pub settings: ServerSettings,
     /// To be logged once the log is set up.
-    pub notes: Vec<Note>,
+    pub notes: Vec<StartNote>,
 }
 
 /// The program has to print these texts and exit with this code.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Exit {
+pub struct ProcessExit {
     pub code: u8,
     pub stdout: String,
     pub stderr: String,
@@ -58,33 +59,33 @@ pub fn from_args(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,
     abi: &str,
-) -> Result<Start, Exit> {
-    let refuse = |error: String| Exit {
+) -> Result<ServerStart, ProcessExit> {
+    let refuse = |error: String| ProcessExit {
         code: 1,
         stdout: String::new(),
         stderr: format!("{error}\nUsage: {}\ntrtserver --help lists the flags.\n", cli::USAGE),
     };
     let args: Vec<OsString> = args.into_iter().collect();
-    let program = Program::of(args.first().map(OsString::as_os_str));
-    let print = |code, stdout| Exit { code, stdout, stderr: String::new() };
-    let flags = match cli::parse(args, &cli::version_text(abi)).map_err(refuse)? {
-        Invocation::Serve(flags) => cli::with_config_file(flags).map_err(refuse)?,
-        Invocation::Help(text) => return Err(print(program.help_code(), text)),
-        Invocation::Version(text) => return Err(print(0, text)),
+    let program = ProgramName::from_argument(args.first().map(OsString::as_os_str));
+    let print = |code, stdout| ProcessExit { code, stdout, stderr: String::new() };
+    let flags = match cli::parse_args(args, &cli::version_text(abi)).map_err(refuse)? {
+        CliInvocation::Serve(flags) => cli::with_config_file(flags).map_err(refuse)?,
+        CliInvocation::Help(text) => return Err(print(program.help_code(), text)),
+        CliInvocation::Version(text) => return Err(print(0, text)),
     };
-    start(&flags, program, env).map_err(refuse)
+    start_settings(&flags, program, env).map_err(refuse)
 }
 
-fn start(
-    flags: &Flags,
-    program: Program,
+fn start_settings(
+    flags: &GivenFlags,
+    program: ProgramName,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Start, String> {
-    let values = Values::read(flags)?;
-    let notes = notes::notes(flags, &values)?;
-    let settings = build::build(flags, &values, program, env)?;
-    conflicts::check(&settings)?;
-    Ok(Start { settings, notes })
+) -> Result<ServerStart, String> {
+    let values = FlagValues::read(flags)?;
+    let notes = notes::collect_notes(flags, &values)?;
+    let settings = build::build_settings(flags, &values, program, env)?;
+    conflicts::check_conflicts(&settings)?;
+    Ok(ServerStart { settings, notes })
 }
 
 #[cfg(test)]

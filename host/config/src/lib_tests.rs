@@ -2,7 +2,7 @@
 
 use super::testing::{error_of, run};
 use super::*;
-use crate::cli::catalogue::Status;
+use crate::cli::catalogue::FlagStatus;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -137,19 +137,19 @@ fn unsupported_flags_are_refused() {
 #[test]
 fn flags_without_full_effect_are_noted() {
     let table = [
-        ("--http-thread-count=8", vec![Note::Info("--http-thread-count has no effect: the number of threads follows the number of CPU cores".into())]),
+        ("--http-thread-count=8", vec![StartNote::Info("--http-thread-count has no effect: the number of threads follows the number of CPU cores".into())]),
         ("--allow-poll-model-repository=true", vec![]),
         ("--file-system-poll-secs=5", vec![]),
         ("--model-control-mode=poll --repository-poll-secs=5 --repository-settle-secs=0.1", vec![]),
-        ("--model-control-mode=explicit --repository-poll-secs=5", vec![Note::Warning("--repository-poll-secs has no effect without --model-control-mode=poll".into())]),
-        ("--model-control-mode=poll --repository-poll-secs=0", vec![Note::Warning("--repository-poll-secs=0 disables polling: models are loaded at start only".into())]),
+        ("--model-control-mode=explicit --repository-poll-secs=5", vec![StartNote::Warning("--repository-poll-secs has no effect without --model-control-mode=poll".into())]),
+        ("--model-control-mode=poll --repository-poll-secs=0", vec![StartNote::Warning("--repository-poll-secs=0 disables polling: models are loaded at start only".into())]),
         ("--repository-poll-secs=-1 --allow-poll-model-repository=false", vec![]),
         ("--grpc-keepalive-time=7200000", vec![]),
         ("--model-namespacing=true", vec![]),
-        ("--load-model=a", vec![Note::Warning("--load-model has no effect without --model-control-mode=explicit: all models are loaded".into())]),
+        ("--load-model=a", vec![StartNote::Warning("--load-model has no effect without --model-control-mode=explicit: all models are loaded".into())]),
         (
             "--model-control-mode=none --allow-model-control=0",
-            vec![Note::Warning("--allow-model-control or --allow-poll-model-repository can not be specified if --model-control-mode is specified".into())],
+            vec![StartNote::Warning("--allow-model-control or --allow-poll-model-repository can not be specified if --model-control-mode is specified".into())],
         ),
     ];
     for (line, want) in table {
@@ -192,10 +192,12 @@ fn name_of_the_program_decides_the_exit_status_of_help() {
 
 #[test]
 fn catalogue_is_consistent() {
-    cli::command("0").debug_assert();
-    for flag in cli::catalogue::all() {
+    cli::build_command("0").debug_assert();
+    for flag in cli::catalogue::all_flags() {
         assert!(!flag.help.ends_with('.'), "{}", flag.name);
-        if let Status::Unsupported { off, .. } | Status::Warns { quiet: off, .. } = flag.status {
+        if let FlagStatus::Unsupported { off, .. } | FlagStatus::Warns { quiet: off, .. } =
+            flag.status
+        {
             let quiet = flag.default.is_empty() || off.is_empty() || off.contains(&flag.default);
             assert!(quiet, "{}: its own default is refused", flag.name);
         }

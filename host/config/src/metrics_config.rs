@@ -1,27 +1,27 @@
 //! `--metrics-config`: which latencies the metrics page shows.
 
-use super::values::Values;
-use crate::cli::Flags;
+use super::values::FlagValues;
+use crate::cli::GivenFlags;
 use trtserver_base::stats::LatencySettings;
 
 const KEYS: &str = "counter_latencies, histogram_latencies, summary_latencies, summary_quantiles";
 
 /// Settings from texts `KEY=VALUE`; the last value of a key is used.
-pub fn latency_metrics(flags: &Flags, v: &Values) -> Result<LatencySettings, String> {
+pub fn latency_metrics(flags: &GivenFlags, v: &FlagValues) -> Result<LatencySettings, String> {
     const NAME: &str = "metrics-config";
     let origin = flags.get(NAME).map(|given| given.origin.to_string()).unwrap_or_default();
     let mut settings = LatencySettings::default();
     for text in v.texts(NAME) {
         let refuse = |expected: &str| format!("{origin}--{NAME}={text}: expected {expected}");
         let (key, value) = text.split_once('=').ok_or_else(|| refuse("KEY=VALUE"))?;
-        let switch = || switch(value).ok_or_else(|| refuse("true or false"));
+        let switch = || parse_switch(value).ok_or_else(|| refuse("true or false"));
         match key {
             "counter_latencies" => settings.counters = switch()?,
             "histogram_latencies" => settings.histograms = switch()?,
             "summary_latencies" => settings.summaries = switch()?,
             "summary_quantiles" => {
                 let expected = "QUANTILE:ERROR,…, both from 0 to 1, such as 0.5:0.05,0.99:0.001";
-                settings.quantiles = quantiles(value).ok_or_else(|| refuse(expected))?;
+                settings.quantiles = parse_quantiles(value).ok_or_else(|| refuse(expected))?;
             }
             _ => return Err(refuse(&format!("one of the keys {KEYS}"))),
         }
@@ -29,7 +29,7 @@ pub fn latency_metrics(flags: &Flags, v: &Values) -> Result<LatencySettings, Str
     Ok(settings)
 }
 
-fn switch(value: &str) -> Option<bool> {
+fn parse_switch(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
         "true" | "on" | "1" => Some(true),
         "false" | "off" | "0" => Some(false),
@@ -38,7 +38,7 @@ fn switch(value: &str) -> Option<bool> {
 }
 
 /// The quantiles. Their errors are only checked: the buckets of the histogram decide how exact a value is.
-fn quantiles(text: &str) -> Option<Vec<f64>> {
+fn parse_quantiles(text: &str) -> Option<Vec<f64>> {
     let share = |text: &str| {
         let share = text.trim().parse::<f64>().ok()?;
         (0.0..=1.0).contains(&share).then_some(share)

@@ -1,12 +1,12 @@
 //! Flags that this server does not fully support: notes for the log, or an error.
 
-use super::values::Values;
-use crate::cli::Flags;
-use crate::cli::catalogue::Status;
+use super::values::FlagValues;
+use crate::cli::GivenFlags;
+use crate::cli::catalogue::FlagStatus;
 
 /// To be logged once the log is set up.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Note {
+pub enum StartNote {
     Info(String),
     Warning(String),
 }
@@ -15,7 +15,7 @@ pub enum Note {
 ///
 /// # Errors
 /// Flags that are not supported, one a line.
-pub fn notes(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
+pub fn collect_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<StartNote>, String> {
     let mut notes = Vec::new();
     let mut refused = Vec::new();
     for (flag, given) in flags.iter() {
@@ -23,16 +23,16 @@ pub fn notes(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
         let texts = values.texts(name);
         let outside = |list: &[&str]| texts.iter().find(|t| !list.contains(&t.as_str())).cloned();
         match flag.status {
-            Status::Effective => {}
-            Status::NoEffect(reason) => {
-                notes.push(Note::Info(format!("--{name} has no effect: {reason}")))
+            FlagStatus::Effective => {}
+            FlagStatus::NoEffect(reason) => {
+                notes.push(StartNote::Info(format!("--{name} has no effect: {reason}")))
             }
-            Status::Warns { quiet, reason } => {
+            FlagStatus::Warns { quiet, reason } => {
                 if let Some(text) = outside(quiet) {
-                    notes.push(Note::Warning(format!("--{name}={text}: {reason}")));
+                    notes.push(StartNote::Warning(format!("--{name}={text}: {reason}")));
                 }
             }
-            Status::Unsupported { off, feature } => {
+            FlagStatus::Unsupported { off, feature } => {
                 if let Some(text) = outside(off) {
                     let origin = &given.origin;
                     refused.push(format!(
@@ -47,17 +47,17 @@ pub fn notes(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
     }
     let old = ["allow-model-control", "allow-poll-model-repository"];
     if flags.get("model-control-mode").is_some() && old.iter().any(|n| flags.get(n).is_some()) {
-        notes.push(Note::Warning(
+        notes.push(StartNote::Warning(
             "--allow-model-control or --allow-poll-model-repository can not be specified if \
              --model-control-mode is specified"
                 .to_owned(),
         ));
     }
-    notes.extend(polling(flags, values)?);
+    notes.extend(polling_notes(flags, values)?);
     let mode = values.text("model-control-mode")?;
     let explicit = mode == "explicit" || values.bool("allow-model-control")?;
     if flags.get("load-model").is_some() && !explicit {
-        notes.push(Note::Warning(
+        notes.push(StartNote::Warning(
             "--load-model has no effect without --model-control-mode=explicit: all models are loaded".to_owned(),
         ));
     }
@@ -65,7 +65,7 @@ pub fn notes(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
 }
 
 /// Flags of polling that have no effect in the control mode.
-fn polling(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
+fn polling_notes(flags: &GivenFlags, values: &FlagValues) -> Result<Vec<StartNote>, String> {
     let given = |name: &str| flags.get(name).is_some();
     let disabled = values.number::<u64>("repository-poll-secs")? == 0;
     let mode = match given("model-control-mode") {
@@ -75,11 +75,11 @@ fn polling(flags: &Flags, values: &Values) -> Result<Vec<Note>, String> {
     let mut notes = Vec::new();
     if mode == "poll" && disabled {
         let text = "--repository-poll-secs=0 disables polling: models are loaded at start only";
-        notes.push(Note::Warning(text.to_owned()));
+        notes.push(StartNote::Warning(text.to_owned()));
     }
     let unused = ["repository-poll-secs", "repository-settle-secs"].into_iter();
     for name in unused.filter(|name| mode != "poll" && !disabled && given(name)) {
-        notes.push(Note::Warning(format!(
+        notes.push(StartNote::Warning(format!(
             "--{name} has no effect without --model-control-mode=poll"
         )));
     }

@@ -15,7 +15,7 @@ const TYPE_URL: &str = "[type.googleapis.com/";
 ///
 /// # Errors
 /// The file cannot be read, or asks for something that this server does not have.
-pub fn read(path: &Path, strict: bool) -> Result<BackendConfig, String> {
+pub fn read_platform_config(path: &Path, strict: bool) -> Result<BackendConfig, String> {
     let file = path.display();
     let unreadable = |why: &dyn std::fmt::Display| format!("--platform-config-file={file}: {why}");
     let long = std::fs::metadata(path).is_ok_and(|data| !data.is_file() || data.len() > MAX_BYTES);
@@ -23,16 +23,17 @@ pub fn read(path: &Path, strict: bool) -> Result<BackendConfig, String> {
         return Err(unreadable(&format!("not a file of at most {MAX_BYTES} bytes")));
     }
     let text = std::fs::read_to_string(path).map_err(|e| unreadable(&e))?;
-    parse(&text, strict).map_err(|e| format!("Invalid protobuf file: '{file}': {e}"))
+    parse_platform_config(&text, strict)
+        .map_err(|e| format!("Invalid protobuf file: '{file}': {e}"))
 }
 
-fn parse(text: &str, strict: bool) -> Result<BackendConfig, String> {
+fn parse_platform_config(text: &str, strict: bool) -> Result<BackendConfig, String> {
     let map: PlatformConfigMap =
         text::parse(&without_type_urls(text)).map_err(|e| e.to_string())?;
     let mut settings = BackendConfig::new();
     for (platform, config) in map.platform_configs {
         let adapter = config.source_adapter_config.unwrap_or_default();
-        let (config, autofill) = of_platform(&platform, adapter)?;
+        let (config, autofill) = parse_platform_entry(&platform, adapter)?;
         if autofill && strict {
             return Err(format!(
                 "platform '{platform}' asks for autofill, which needs --strict-model-config=false"
@@ -53,7 +54,7 @@ fn parse(text: &str, strict: bool) -> Result<BackendConfig, String> {
 }
 
 /// The session settings of a platform, and whether its configurations are to be completed.
-fn of_platform(
+fn parse_platform_entry(
     platform: &str,
     mut adapter: SourceAdapterConfig,
 ) -> Result<(Option<ConfigProto>, bool), String> {

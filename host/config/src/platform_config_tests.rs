@@ -20,7 +20,7 @@ fn session_configurations_become_settings_of_tensorflow() {
         ("allow_soft_placement: false", &[("allow-soft-placement", "false")]),
         ("", &[]),
     ] {
-        let settings = parse(&graphdef(session), true).unwrap();
+        let settings = parse_platform_config(&graphdef(session), true).unwrap();
         let settings: Vec<_> =
             settings["tensorflow"].iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         assert_eq!(settings, expected, "{session}");
@@ -39,7 +39,7 @@ fn what_has_no_counterpart_is_refused() {
         .replace("tensorflow_graphdef", "tensorflow_savedmodel")
         .replace("GraphDef", "SavedModel");
     let both = graphdef("allow_soft_placement: true") + &saved;
-    assert!(parse(&plan("autofill: true"), false).unwrap().is_empty());
+    assert!(parse_platform_config(&plan("autofill: true"), false).unwrap().is_empty());
     for (text, error) in [
         (plan("autofill: true"), "platform 'tensorrt_plan' asks for autofill"),
         (both, "allow-soft-placement is true for one platform of TensorFlow and false"),
@@ -48,7 +48,7 @@ fn what_has_no_counterpart_is_refused() {
         (graphdef("log_device_placement: true"), "3:22: ConfigProto has no field log_device"),
         ("[type.googleapis.com/".to_owned(), "1:1: expected a field name"),
     ] {
-        let found = parse(&text, true).unwrap_err();
+        let found = parse_platform_config(&text, true).unwrap_err();
         assert!(found.contains(error), "{text}: {found}");
     }
 }

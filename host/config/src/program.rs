@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Decides the exit status of `--help` and the start lines in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum ProgramName {
     /// `inference_server`: TRTIS 18.04 to 18.09.
     InferenceServer,
     /// `trtserver`, as from 18.10 to v1.15, and every name that is not another one here.
@@ -14,9 +14,9 @@ pub enum Program {
     Tritonserver,
 }
 
-impl Program {
+impl ProgramName {
     /// The program that the first word of a command line names.
-    pub fn of(argument: Option<&OsStr>) -> Self {
+    pub fn from_argument(argument: Option<&OsStr>) -> Self {
         let name = argument.map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
         match name {
             Some("inference_server") => Self::InferenceServer,

@@ -30,20 +30,20 @@ const GROUPS: [(&str, ApiGroup); 9] = [
 
 /// The header that requests for a group must have.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Restriction {
+pub struct HeaderRestriction {
     /// As in the flag, with its prefix.
     pub header: String,
     value: String,
 }
 
-impl Restriction {
+impl HeaderRestriction {
     pub fn value(&self) -> &[u8] {
         self.value.as_bytes()
     }
 }
 
 /// Without the value, which is a secret.
-impl fmt::Debug for Restriction {
+impl fmt::Debug for HeaderRestriction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Restriction").field("header", &self.header).finish_non_exhaustive()
     }
@@ -51,9 +51,9 @@ impl fmt::Debug for Restriction {
 
 /// The restriction of each group that has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Restrictions([Option<Restriction>; GROUPS.len()]);
+pub struct ApiRestrictions([Option<HeaderRestriction>; GROUPS.len()]);
 
-impl Restrictions {
+impl ApiRestrictions {
     /// From the values of the flag `--FLAG`, each `GROUP[,GROUP…]:KEY=VALUE`. `prefix` precedes the keys in headers, `what` names
     /// a group in errors. `None` without values. The texts of the errors are Triton's.
     pub fn parse(
@@ -94,13 +94,13 @@ impl Restrictions {
                     ));
                 }
                 let header = header.clone();
-                *restriction = Some(Restriction { header, value: value.to_owned() });
+                *restriction = Some(HeaderRestriction { header, value: value.to_owned() });
             }
         }
         Ok((!values.is_empty()).then_some(restrictions))
     }
 
-    pub fn of(&self, group: ApiGroup) -> Option<&Restriction> {
+    pub fn for_group(&self, group: ApiGroup) -> Option<&HeaderRestriction> {
         self.0[group as usize].as_ref()
     }
 }

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn parse(values: &[&str]) -> Result<Option<Restrictions>, String> {
+fn parse(values: &[&str]) -> Result<Option<ApiRestrictions>, String> {
     let values: Vec<String> = values.iter().map(|text| (*text).to_owned()).collect();
-    Restrictions::parse("grpc-restricted-protocol", "protocol", "p-", &values)
+    ApiRestrictions::parse("grpc-restricted-protocol", "protocol", "p-", &values)
 }
 
 #[test]
@@ -13,12 +13,12 @@ fn groups_get_their_headers() {
     let all = GROUPS.map(|(name, _)| name).join(",");
     let all = parse(&[&format!("{all}:key=a=b:c")]).unwrap().unwrap();
     for (_, group) in GROUPS {
-        let restriction = all.of(group).unwrap();
+        let restriction = all.for_group(group).unwrap();
         assert_eq!((restriction.header.as_str(), restriction.value()), ("p-key", &b"a=b:c"[..]));
     }
     let two = parse(&["health:k=1", "model-repository,logging:l=2"]).unwrap().unwrap();
-    assert_eq!(two.of(ApiGroup::Logging).unwrap().value(), b"2");
-    assert_eq!(two.of(ApiGroup::Inference), None);
+    assert_eq!(two.for_group(ApiGroup::Logging).unwrap().value(), b"2");
+    assert_eq!(two.for_group(ApiGroup::Inference), None);
     assert!(!format!("{two:?}").contains("value"));
 }
 

@@ -1,10 +1,10 @@
 //! Settings of the server, as `build` makes them from flags.
 
-use super::Program;
+use super::ProgramName;
 use super::address::ListenAddress;
 use super::backend_config::BackendConfig;
 use super::header_pattern::HeaderPattern;
-use super::restrictions::Restrictions;
+use super::restrictions::ApiRestrictions;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use trtserver_base::stats::LatencySettings;
 
 /// Settings of the server, checked and with defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    pub program: Program,
+pub struct ServerSettings {
+    pub program: ProgramName,
     /// In v1 status and responses.
     pub server_id: String,
     /// In v2 metadata.
@@ -39,7 +39,7 @@ pub struct Settings {
     /// existence.
     pub model_repositories: Vec<PathBuf>,
     /// Respond like releases 18.04 and 18.05, because their flag `--model_base_path` was used.
-    pub era_a: bool,
+    pub emulate_18_04: bool,
     /// Cache of models from object stores; `None`: in the user's cache directory.
     pub model_cache_dir: Option<PathBuf>,
     /// Bytes of the cache; `None`: no limit.
@@ -91,8 +91,8 @@ pub struct Settings {
     pub http_header_forward: Option<HeaderPattern>,
     pub grpc_header_forward: Option<HeaderPattern>,
     /// Endpoints that require a header; `None` if none does.
-    pub http_restricted: Option<Restrictions>,
-    pub grpc_restricted: Option<Restrictions>,
+    pub http_restricted: Option<ApiRestrictions>,
+    pub grpc_restricted: Option<ApiRestrictions>,
     /// Level of flate2 at which inference responses are compressed for clients that accept it.
     pub grpc_compression: Option<u32>,
 

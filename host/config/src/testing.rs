@@ -1,16 +1,16 @@
 //! Start lines for unit tests.
 
-use super::{Exit, Start, from_args};
+use super::{ProcessExit, ServerStart, from_args};
 use crate::cli;
 use std::ffi::OsString;
 
-pub(super) fn run_in(line: &str, env: &[(&str, &str)]) -> Result<Start, Exit> {
+pub(super) fn run_in(line: &str, env: &[(&str, &str)]) -> Result<ServerStart, ProcessExit> {
     let args = std::iter::once("trtserver").chain(line.split_whitespace()).map(OsString::from);
     let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
     from_args(args, &env, "1.2")
 }
 
-pub(super) fn run(line: &str) -> Result<Start, Exit> {
+pub(super) fn run(line: &str) -> Result<ServerStart, ProcessExit> {
     run_in(line, &[])
 }
 

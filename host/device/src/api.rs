@@ -45,7 +45,7 @@ impl fmt::Display for CudaError {
 /// Writes a constant string for a result code.
 type ErrorText = unsafe extern "C" fn(u32, *mut *const c_char) -> u32;
 
-/// Declares [`Api`]: for each function its name here, its symbols (newest first) and its arguments. A function behind
+/// Declares [`CudaApi`]: for each function its name here, its symbols (newest first) and its arguments. A function behind
 /// `optional` may be missing.
 macro_rules! functions {
     (
@@ -54,18 +54,18 @@ macro_rules! functions {
         optional { $($may:ident $may_symbols:tt ($($may_arg:ident: $may_kind:ty),*);)* }
     ) => {
         /// The functions, resolved. The library is never closed.
-        pub struct Api {
+        pub struct CudaApi {
             $($text: ErrorText,)*
             $($name: unsafe extern "C" fn($($kind),*) -> u32,)*
             $($may: Option<unsafe extern "C" fn($($may_kind),*) -> u32>,)*
         }
 
-        impl Api {
+        impl CudaApi {
             fn resolve(library: &libloading::Library) -> Result<Self, String> {
                 Ok(Self {
-                    $($text: symbol(library, &$text_symbols).ok_or_else(|| missing(&$text_symbols))?,)*
-                    $($name: symbol(library, &$symbols).ok_or_else(|| missing(&$symbols))?,)*
-                    $($may: symbol(library, &$may_symbols),)*
+                    $($text: find_symbol(library, &$text_symbols).ok_or_else(|| missing_symbol(&$text_symbols))?,)*
+                    $($name: find_symbol(library, &$symbols).ok_or_else(|| missing_symbol(&$symbols))?,)*
+                    $($may: find_symbol(library, &$may_symbols),)*
                 })
             }
 
@@ -147,14 +147,14 @@ functions! {
     }
 }
 
-impl Api {
+impl CudaApi {
     /// Opens the library at `path`, or the one that the system finds under that name.
     ///
     /// # Errors
     /// It cannot be opened, or a function that the server needs is missing.
     pub fn open(path: &Path) -> Result<Self, String> {
         // SAFETY: the driver library's initialisers have no requirements.
-        let library = unsafe { libloading::Library::new(path) }.map_err(reason)?;
+        let library = unsafe { libloading::Library::new(path) }.map_err(library_error)?;
         let api = Self::resolve(&library);
         // Threads of the driver may be running.
         std::mem::forget(library);
@@ -204,7 +204,7 @@ impl Api {
 }
 
 /// The first of `names` that the library has.
-fn symbol<F: Copy>(library: &libloading::Library, names: &[&str]) -> Option<F> {
+fn find_symbol<F: Copy>(library: &libloading::Library, names: &[&str]) -> Option<F> {
     names.iter().find_map(|name| {
         // SAFETY: `functions!` gives each name the type that the driver documents for it.
         unsafe { library.get::<F>(name.as_bytes()) }.ok().map(|found| *found)
@@ -212,10 +212,10 @@ fn symbol<F: Copy>(library: &libloading::Library, names: &[&str]) -> Option<F> {
 }
 
 /// The system's text, which the error keeps to itself.
-fn reason(e: libloading::Error) -> String {
+fn library_error(e: libloading::Error) -> String {
     std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string)
 }
 
-fn missing(names: &[&str]) -> String {
+fn missing_symbol(names: &[&str]) -> String {
     format!("it has no function {}", names.join(" or "))
 }

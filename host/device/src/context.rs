@@ -1,6 +1,6 @@
 //! The primary context of a GPU: made current for a call, checked after it, and marked lost by a sticky error.
 
-use super::api::{Api, CuContext, CudaError};
+use super::api::{CuContext, CudaApi, CudaError};
 use super::codes::{OUT_OF_MEMORY, is_sticky};
 use cudarc::driver::sys::CUctx_st;
 use std::ffi::c_int;
@@ -13,8 +13,8 @@ use trtserver_base::sync::Mutex;
 
 /// The context that the server and the frameworks in its process share. Retained when it is first used, and kept: a
 /// framework that was used once keeps it too.
-pub struct Context {
-    pub(super) api: &'static Api,
+pub struct CudaContext {
+    pub(super) api: &'static CudaApi,
     pub(super) ordinal: i32,
     /// The driver's handle of the device.
     pub(super) device: c_int,
@@ -28,8 +28,8 @@ pub struct Context {
 
 type Watcher = Box<dyn FnOnce(&str) + Send>;
 
-impl Context {
-    pub(super) fn new(api: &'static Api, ordinal: i32, device: c_int) -> Self {
+impl CudaContext {
+    pub(super) fn new(api: &'static CudaApi, ordinal: i32, device: c_int) -> Self {
         Self {
             api,
             ordinal,
@@ -67,15 +67,15 @@ impl Context {
     ///
     /// # Errors
     /// The device is lost, or has no context.
-    pub fn enter(&self) -> Result<Entered<'_>> {
+    pub fn enter(&self) -> Result<ContextScope<'_>> {
         if let Some(lost) = self.fault() {
             return Err(lost);
         }
         self.enter_lost()
     }
 
-    /// As [`Context::enter`], for giving back what belongs to a device that may be lost.
-    pub(super) fn enter_lost(&self) -> Result<Entered<'_>> {
+    /// As [`CudaContext::enter`], for giving back what belongs to a device that may be lost.
+    pub(super) fn enter_lost(&self) -> Result<ContextScope<'_>> {
         let handle = self.handle()?;
         let mut current = null_mut();
         // SAFETY: the pointer is valid, and `handle` is retained for as long as the process runs.
@@ -89,7 +89,7 @@ impl Context {
                 true
             }
         };
-        Ok(Entered { context: self, pushed, thread: PhantomData })
+        Ok(ContextScope { context: self, pushed, thread: PhantomData })
     }
 
     /// Makes the context current on this thread for good.
@@ -161,19 +161,19 @@ impl Context {
 }
 
 // SAFETY: `handle` is a handle of the driver, whose functions may be called on any thread.
-unsafe impl Send for Context {}
+unsafe impl Send for CudaContext {}
 // SAFETY: the driver accepts calls with one context handle from several threads at once.
-unsafe impl Sync for Context {}
+unsafe impl Sync for CudaContext {}
 
 /// A thread on which a context is current.
-pub struct Entered<'a> {
-    context: &'a Context,
+pub struct ContextScope<'a> {
+    context: &'a CudaContext,
     pushed: bool,
     /// Not `Send`: the context is popped on the thread that pushed it.
     thread: PhantomData<*mut ()>,
 }
 
-impl Drop for Entered<'_> {
+impl Drop for ContextScope<'_> {
     fn drop(&mut self) {
         if self.pushed {
             let mut popped = null_mut();
@@ -183,10 +183,10 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Removes its watcher from [`Context::on_lost`] when dropped.
+/// Removes its watcher from [`CudaContext::on_lost`] when dropped.
 #[must_use]
 pub struct LostWatch {
-    context: &'static Context,
+    context: &'static CudaContext,
     id: u64,
 }
 

@@ -1,8 +1,8 @@
 //! The CUDA driver, found at run time, and the GPUs that it shows to this process.
 
-use super::api::{Api, CudaError};
+use super::api::{CudaApi, CudaError};
 use super::codes::{NO_DEVICE, SYSTEM_DRIVER_MISMATCH};
-use super::gpu::Device;
+use super::gpu::GpuDevice;
 use super::pinned::PinnedPool;
 use super::settings::DeviceSettings;
 use std::fmt;
@@ -21,11 +21,11 @@ static DRIVER: ProcessDriver = ProcessDriver { settings: OnceLock::new(), found:
 
 struct ProcessDriver {
     settings: OnceLock<DeviceSettings>,
-    found: OnceLock<Result<&'static Driver, Absent>>,
+    found: OnceLock<Result<&'static GpuDriver, DriverAbsence>>,
 }
 
-/// Sets the settings of this process, before [`Driver::get`] is called first; later calls have no effect.
-pub fn configure(settings: DeviceSettings) {
+/// Sets the settings of this process, before [`GpuDriver::get`] is called first; later calls have no effect.
+pub fn configure_devices(settings: DeviceSettings) {
     let _ = DRIVER.settings.set(settings);
 }
 
@@ -35,16 +35,16 @@ pub fn settings() -> &'static DeviceSettings {
 }
 
 /// The driver with at least one GPU.
-pub struct Driver {
+pub struct GpuDriver {
     /// The CUDA version of the driver, as 1000 × major + 10 × minor.
     pub version: i32,
-    devices: Vec<Device>,
+    devices: Vec<GpuDevice>,
     pinned: &'static PinnedPool,
 }
 
 /// Why there is no usable GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Absent {
+pub enum DriverAbsence {
     /// Disabled by the environment.
     Disabled,
     NoLibrary(String),
@@ -57,22 +57,22 @@ pub enum Absent {
     Failed(CudaError),
 }
 
-impl Driver {
+impl GpuDriver {
     /// The driver of this process: searched once, with the settings of [`configure`].
     ///
     /// # Errors
     /// There is no usable GPU.
-    pub fn get() -> Result<&'static Driver, &'static Absent> {
+    pub fn get() -> Result<&'static GpuDriver, &'static DriverAbsence> {
         let settings = settings();
         let find = || match settings.disabled {
-            true => Err(Absent::Disabled),
-            false => Driver::open(Path::new(LIBRARY), settings),
+            true => Err(DriverAbsence::Disabled),
+            false => GpuDriver::open(Path::new(LIBRARY), settings),
         };
         DRIVER.found.get_or_init(find).as_ref().copied()
     }
 
-    /// The driver, if [`Driver::get`] has found it.
-    pub fn found() -> Option<&'static Driver> {
+    /// The driver, if [`GpuDriver::get`] has found it.
+    pub fn found() -> Option<&'static GpuDriver> {
         DRIVER.found.get()?.as_ref().ok().copied()
     }
 
@@ -80,40 +80,44 @@ impl Driver {
     ///
     /// # Errors
     /// There is no usable GPU.
-    pub fn open(library: &Path, settings: &DeviceSettings) -> Result<&'static Driver, Absent> {
-        let api = Api::open(library).map_err(Absent::NoLibrary)?;
+    pub fn open(
+        library: &Path,
+        settings: &DeviceSettings,
+    ) -> Result<&'static GpuDriver, DriverAbsence> {
+        let api = CudaApi::open(library).map_err(DriverAbsence::NoLibrary)?;
         let mut version = 0;
         // SAFETY: the pointer is valid. Older drivers give their version without `cuInit`.
-        unsafe { api.driver_version(&mut version) }.map_err(Absent::Failed)?;
+        unsafe { api.driver_version(&mut version) }.map_err(DriverAbsence::Failed)?;
         if version < MIN_VERSION {
-            return Err(Absent::TooOld { version });
+            return Err(DriverAbsence::TooOld { version });
         }
-        let api: &'static Api = Box::leak(Box::new(api));
+        let api: &'static CudaApi = Box::leak(Box::new(api));
         let mut count = 0;
         // SAFETY: the first call of the driver, and a valid pointer.
         let counted = unsafe { api.init(0).and_then(|()| api.device_count(&mut count)) };
         match counted {
-            Err(e) if e.code != NO_DEVICE => return Err(Absent::Failed(e)),
+            Err(e) if e.code != NO_DEVICE => return Err(DriverAbsence::Failed(e)),
             Ok(()) if count > 0 => {}
             _ => {
                 let visible_devices = std::env::var("CUDA_VISIBLE_DEVICES").ok();
-                return Err(Absent::NoDevice { visible_devices });
+                return Err(DriverAbsence::NoDevice { visible_devices });
             }
         }
         let pinned = Box::leak(Box::new(PinnedPool::new(api, settings.pinned_pool)));
-        let find = |ordinal| Device::find(api, ordinal, settings.pool(ordinal), pinned);
-        let devices = (0..count).map(find).collect::<Result<_, _>>().map_err(Absent::Failed)?;
-        Ok(Box::leak(Box::new(Driver { version, devices, pinned })))
+        let find = |ordinal| GpuDevice::find(api, ordinal, settings.pool(ordinal), pinned);
+        let devices =
+            (0..count).map(find).collect::<Result<_, _>>().map_err(DriverAbsence::Failed)?;
+        Ok(Box::leak(Box::new(GpuDriver { version, devices, pinned })))
     }
 
     /// All visible GPUs by ordinal.
-    pub fn devices(&self) -> &[Device] {
+    pub fn devices(&self) -> &[GpuDevice] {
         &self.devices
     }
 
     /// # Errors
     /// The driver shows no such GPU.
-    pub fn device(&self, ordinal: i32) -> Result<&Device> {
+    pub fn device(&self, ordinal: i32) -> Result<&GpuDevice> {
         usize::try_from(ordinal).ok().and_then(|i| self.devices.get(i)).ok_or_else(|| {
             let count = self.devices.len();
             Error::invalid(format!(
@@ -131,14 +135,14 @@ impl Driver {
 ///
 /// # Errors
 /// There is no driver, or no such GPU.
-pub fn device(ordinal: i32) -> Result<&'static Device> {
-    match Driver::get() {
+pub fn find_gpu(ordinal: i32) -> Result<&'static GpuDevice> {
+    match GpuDriver::get() {
         Ok(driver) => driver.device(ordinal),
         Err(absent) => Err(Error::invalid(format!("GPU {ordinal} is not available: {absent}"))),
     }
 }
 
-impl fmt::Display for Absent {
+impl fmt::Display for DriverAbsence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disabled => f.write_str("disabled by the environment"),
@@ -164,7 +168,7 @@ impl fmt::Display for Absent {
     }
 }
 
-impl fmt::Debug for Driver {
+impl fmt::Debug for GpuDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Driver {} with {} GPUs", self.version, self.devices.len())
     }

@@ -1,6 +1,6 @@
 //! Tests of finding the driver and its devices, with a fake driver.
 
-use super::{Absent, Driver};
+use super::{DriverAbsence, GpuDriver};
 use crate::DeviceSettings;
 use crate::testing::FakeCuda;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn visible_devices_are_found_with_their_facts() {
 #[test]
 fn missing_library_is_an_error_in_words() {
     let settings = DeviceSettings::default();
-    let absent = Driver::open(Path::new("libno-such-cuda.so.1"), &settings).err().unwrap();
+    let absent = GpuDriver::open(Path::new("libno-such-cuda.so.1"), &settings).err().unwrap();
     let text = absent.to_string();
     assert!(text.starts_with("the CUDA driver cannot be used: libno-such-cuda.so.1: "), "{text}");
 }
@@ -39,7 +39,7 @@ fn missing_library_is_an_error_in_words() {
 #[test]
 fn library_without_a_needed_function_names_it() {
     let settings = DeviceSettings::default();
-    let absent = Driver::open(Path::new("libc.so.6"), &settings).err().unwrap();
+    let absent = GpuDriver::open(Path::new("libc.so.6"), &settings).err().unwrap();
     let text = absent.to_string();
     assert!(text.starts_with("the CUDA driver cannot be used: it has no function cu"), "{text}");
 }
@@ -48,7 +48,7 @@ fn library_without_a_needed_function_names_it() {
 fn old_driver_is_refused_with_both_versions() {
     let fake = FakeCuda::new(&[("VERSION", "9020")]);
     let absent = fake.open().err().unwrap();
-    assert_eq!(absent, Absent::TooOld { version: 9020 });
+    assert_eq!(absent, DriverAbsence::TooOld { version: 9020 });
     assert_eq!(
         absent.to_string(),
         "the CUDA driver is too old: it supports CUDA 9.2, at least 10.0 is needed"
@@ -60,9 +60,9 @@ fn old_driver_is_refused_with_both_versions() {
 fn driver_without_device_is_absent() {
     for settings in [[("DEVICES", "")], [("VISIBLE", "")], [("VISIBLE", "-1")]] {
         let absent = FakeCuda::new(&settings).open().err().unwrap();
-        assert!(matches!(absent, Absent::NoDevice { .. }), "{absent}");
+        assert!(matches!(absent, DriverAbsence::NoDevice { .. }), "{absent}");
     }
-    let empty = Absent::NoDevice { visible_devices: Some(String::new()) };
+    let empty = DriverAbsence::NoDevice { visible_devices: Some(String::new()) };
     assert_eq!(
         empty.to_string(),
         "the CUDA driver finds no GPU; the environment has CUDA_VISIBLE_DEVICES=''"

@@ -2,8 +2,8 @@
 
 use super::api::{CuEvent, EVENT_FLAGS};
 use super::codes::NOT_READY;
-use super::context::Context;
-use super::stream::Stream;
+use super::context::CudaContext;
+use super::stream::CudaStream;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_base::error::Result;
@@ -11,40 +11,40 @@ use trtserver_base::sync::Mutex;
 
 /// Free events of a device.
 pub struct EventPool {
-    context: &'static Context,
-    free: Mutex<Vec<Handle>>,
+    context: &'static CudaContext,
+    free: Mutex<Vec<EventHandle>>,
     created: AtomicUsize,
 }
 
-struct Handle(CuEvent);
+struct EventHandle(CuEvent);
 
 // SAFETY: a handle of the driver, whose functions may be called on any thread.
-unsafe impl Send for Handle {}
+unsafe impl Send for EventHandle {}
 // SAFETY: the driver accepts calls with one event handle from several threads at once.
-unsafe impl Sync for Handle {}
+unsafe impl Sync for EventHandle {}
 
 impl EventPool {
-    pub(super) fn new(context: &'static Context) -> Self {
+    pub(super) fn new(context: &'static CudaContext) -> Self {
         Self { context, free: Mutex::default(), created: AtomicUsize::new(0) }
     }
 
     /// An event that is not recorded, which counts as reached.
-    pub fn event(&'static self) -> Result<Event> {
+    pub fn event(&'static self) -> Result<CudaEvent> {
         // Not part of the condition below, whose guard would live as long as the block.
         let free = self.free.lock().pop();
         if let Some(handle) = free {
-            return Ok(Event { pool: self, handle });
+            return Ok(CudaEvent { pool: self, handle });
         }
         let _entered = self.context.enter()?;
         let mut handle = null_mut();
         // SAFETY: a context is current and the pointer is valid.
         self.context.check(unsafe { self.context.api.event_create(&mut handle, EVENT_FLAGS) })?;
         self.created.fetch_add(1, Ordering::Relaxed);
-        Ok(Event { pool: self, handle: Handle(handle) })
+        Ok(CudaEvent { pool: self, handle: EventHandle(handle) })
     }
 
     /// An event after all work that is queued on `stream` now.
-    pub fn record(&'static self, stream: &Stream) -> Result<Event> {
+    pub fn record(&'static self, stream: &CudaStream) -> Result<CudaEvent> {
         let event = self.event()?;
         event.record(stream)?;
         Ok(event)
@@ -58,13 +58,13 @@ impl EventPool {
 
 /// One event; returns to its pool when dropped. Streams that were made to wait for it do so nevertheless, since the
 /// driver notes the recorded work when the wait is queued.
-pub struct Event {
+pub struct CudaEvent {
     pool: &'static EventPool,
-    handle: Handle,
+    handle: EventHandle,
 }
 
-impl Event {
-    pub fn context(&self) -> &'static Context {
+impl CudaEvent {
+    pub fn context(&self) -> &'static CudaContext {
         self.pool.context
     }
 
@@ -73,7 +73,7 @@ impl Event {
     }
 
     /// Moves the event behind all work that is queued on `stream` now.
-    pub fn record(&self, stream: &Stream) -> Result<()> {
+    pub fn record(&self, stream: &CudaStream) -> Result<()> {
         let context = self.pool.context;
         let _entered = context.enter()?;
         // SAFETY: event and stream are alive.
@@ -81,7 +81,7 @@ impl Event {
     }
 
     /// Work that is queued on `stream` after this waits for the event. The calling thread does not.
-    pub fn block(&self, stream: &Stream) -> Result<()> {
+    pub fn block(&self, stream: &CudaStream) -> Result<()> {
         let context = stream.context();
         let _entered = context.enter()?;
         // SAFETY: event and stream are alive; they may belong to different devices.
@@ -111,9 +111,9 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for CudaEvent {
     fn drop(&mut self) {
-        let handle = Handle(self.handle.0);
+        let handle = EventHandle(self.handle.0);
         // The driver gives errors for all events of a lost device; they are of no further use.
         if self.pool.context.lost().is_none() {
             self.pool.free.lock().push(handle);

@@ -1,10 +1,10 @@
 //! Free device memory by size, in the order of streams, for drivers without memory pools (before CUDA 11.2).
 
 use super::api::CuPtr;
-use super::context::Context;
-use super::event::{Event, EventPool};
+use super::context::CudaContext;
+use super::event::{CudaEvent, EventPool};
 use super::size_class::size_class;
-use super::stream::Stream;
+use super::stream::CudaStream;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error, Result};
@@ -12,34 +12,34 @@ use trtserver_base::sync::Mutex;
 
 /// Blocks of one device, allocated with `cuMemAlloc`, which synchronises the device, and therefore kept.
 pub struct FreeLists {
-    context: &'static Context,
+    context: &'static CudaContext,
     events: &'static EventPool,
     keep: u64,
-    state: Mutex<State>,
+    state: Mutex<FreeListsState>,
 }
 
 #[derive(Default)]
-struct State {
-    free: BTreeMap<usize, Vec<Block>>,
+struct FreeListsState {
+    free: BTreeMap<usize, Vec<FreeListBlock>>,
     free_bytes: u64,
     held: u64,
 }
 
-struct Block {
+struct FreeListBlock {
     address: CuPtr,
     /// Event that is reached when the work with the block is complete.
-    freed: Event,
+    freed: CudaEvent,
     /// Work on this stream needs no wait.
-    stream: Arc<Stream>,
+    stream: Arc<CudaStream>,
 }
 
 impl FreeLists {
-    pub fn new(context: &'static Context, events: &'static EventPool, keep: u64) -> Self {
+    pub fn new(context: &'static CudaContext, events: &'static EventPool, keep: u64) -> Self {
         Self { context, events, keep, state: Mutex::default() }
     }
 
     /// A block for work that is queued on `stream` from now on. The context is current.
-    pub fn alloc(&self, bytes: usize, stream: &Arc<Stream>) -> Result<CuPtr> {
+    pub fn alloc(&self, bytes: usize, stream: &Arc<CudaStream>) -> Result<CuPtr> {
         let class = size_class(bytes).ok_or_else(|| {
             Error::new(Code::ResourceExhausted, format!("a block of {bytes} bytes is too large"))
         })?;
@@ -60,7 +60,7 @@ impl FreeLists {
     }
 
     /// Takes back a block that is not used by work behind this point of `stream`. The context is current.
-    pub fn free(&self, address: CuPtr, bytes: usize, stream: &Arc<Stream>) {
+    pub fn free(&self, address: CuPtr, bytes: usize, stream: &Arc<CudaStream>) {
         // `alloc` has checked the size.
         let Some(class) = size_class(bytes) else { return };
         let freed = match self.events.record(stream) {
@@ -74,7 +74,7 @@ impl FreeLists {
         let mut state = self.state.lock();
         if state.free_bytes + class as u64 <= self.keep {
             state.free_bytes += class as u64;
-            let block = Block { address, freed, stream: Arc::clone(stream) };
+            let block = FreeListBlock { address, freed, stream: Arc::clone(stream) };
             state.free.entry(class).or_default().push(block);
             return;
         }
@@ -101,7 +101,7 @@ impl FreeLists {
     }
 
     /// The free block of the size that was freed last on `stream`, else on any.
-    fn take(&self, class: usize, stream: &Arc<Stream>) -> Option<Block> {
+    fn take(&self, class: usize, stream: &Arc<CudaStream>) -> Option<FreeListBlock> {
         let mut state = self.state.lock();
         let blocks = state.free.get_mut(&class)?;
         let same = blocks.iter().rposition(|block| Arc::ptr_eq(&block.stream, stream));

@@ -1,12 +1,12 @@
 //! One GPU: what the driver says about it, and its events and memory.
 
-use super::api::{Api, CuPtr, CudaError};
-use super::context::Context;
+use super::api::{CuPtr, CudaApi, CudaError};
+use super::context::CudaContext;
 use super::event::EventPool;
 use super::ipc::IpcMemory;
 use super::pinned::{PinnedMemory, PinnedPool};
 use super::pool::{DeviceMemory, DevicePool};
-use super::stream::Stream;
+use super::stream::CudaStream;
 use cudarc::driver::sys::CUdevice_attribute::*;
 use cudarc::driver::sys::CUuuid;
 use std::ffi::{CStr, c_char, c_int};
@@ -18,7 +18,7 @@ use trtserver_base::ledger::MemoryTag;
 use trtserver_base::sync::Mutex;
 
 /// A GPU that this process sees.
-pub struct Device {
+pub struct GpuDevice {
     /// CUDA ordinal, which counts the visible devices only (`CUDA_VISIBLE_DEVICES`).
     pub ordinal: i32,
     pub name: String,
@@ -27,20 +27,20 @@ pub struct Device {
     pub compute_capability: (i32, i32),
     pub total_memory: u64,
     pub pci_bus_id: String,
-    context: &'static Context,
+    context: &'static CudaContext,
     events: &'static EventPool,
     pool: &'static DevicePool,
     pinned: &'static PinnedPool,
     /// Streams of `copy_and_wait` that no call uses.
-    copies: Mutex<Vec<Stream>>,
+    copies: Mutex<Vec<CudaStream>>,
     /// Instances whose streams are not destroyed.
     pub(super) open_streams: AtomicUsize,
 }
 
-impl Device {
+impl GpuDevice {
     /// Asks the driver; creates no context. `keep`: bytes of free memory that its pool keeps.
     pub(super) fn find(
-        api: &'static Api,
+        api: &'static CudaApi,
         ordinal: i32,
         keep: u64,
         pinned: &'static PinnedPool,
@@ -64,18 +64,19 @@ impl Device {
         };
         let pools = api.has_pools()
             && attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED).is_ok_and(|has| has != 0);
-        let context: &'static Context = Box::leak(Box::new(Context::new(api, ordinal, device)));
+        let context: &'static CudaContext =
+            Box::leak(Box::new(CudaContext::new(api, ordinal, device)));
         let events: &'static EventPool = Box::leak(Box::new(EventPool::new(context)));
         Ok(Self {
             ordinal,
-            name: text(&name),
+            name: c_text(&name),
             uuid: uuid.bytes.map(|byte| byte as u8),
             compute_capability: (
                 attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
                 attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             total_memory: total as u64,
-            pci_bus_id: text(&bus),
+            pci_bus_id: c_text(&bus),
             context,
             events,
             pool: Box::leak(Box::new(DevicePool::new(context, events, pools, keep))),
@@ -85,7 +86,7 @@ impl Device {
         })
     }
 
-    pub fn context(&self) -> &'static Context {
+    pub fn context(&self) -> &'static CudaContext {
         self.context
     }
 
@@ -105,7 +106,7 @@ impl Device {
     pub fn alloc(
         &self,
         bytes: usize,
-        stream: &Arc<Stream>,
+        stream: &Arc<CudaStream>,
         tag: impl Into<MemoryTag>,
     ) -> Result<DeviceMemory> {
         self.pool.alloc(bytes, stream, tag.into())
@@ -132,7 +133,7 @@ impl Device {
         let mut free = self.copies.lock();
         let stream = match free.pop() {
             Some(stream) => stream,
-            None => Stream::new(self.context, 0)?,
+            None => CudaStream::new(self.context, 0)?,
         };
         drop(free);
         // SAFETY: the caller's promise.
@@ -180,7 +181,7 @@ impl Device {
     }
 }
 
-fn text(chars: &[c_char]) -> String {
+fn c_text(chars: &[c_char]) -> String {
     let bytes: Vec<u8> = chars.iter().map(|c| *c as u8).collect();
     CStr::from_bytes_until_nul(&bytes).map_or(String::new(), |s| s.to_string_lossy().into_owned())
 }

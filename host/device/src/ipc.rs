@@ -1,14 +1,14 @@
 //! Device memory of other processes, opened by its CUDA IPC handle.
 
 use super::api::{CuPtr, IPC_LAZY_PEER_ACCESS};
-use super::context::Context;
+use super::context::CudaContext;
 use cudarc::driver::sys::CUipcMemHandle;
 use std::ffi::c_char;
 use trtserver_base::error::Result;
 
 /// An allocation of another process. Closed when dropped: work that uses it must be complete by then.
 pub struct IpcMemory {
-    context: &'static Context,
+    context: &'static CudaContext,
     address: CuPtr,
     bytes: usize,
 }
@@ -16,7 +16,7 @@ pub struct IpcMemory {
 impl IpcMemory {
     /// # Errors
     /// The handle is invalid, of this process, or of another device; or the device is lost.
-    pub(super) fn open(context: &'static Context, handle: [u8; 64]) -> Result<Self> {
+    pub(super) fn open(context: &'static CudaContext, handle: [u8; 64]) -> Result<Self> {
         let _entered = context.enter()?;
         let handle = CUipcMemHandle { reserved: handle.map(|byte| byte as c_char) };
         let mut address = 0;
@@ -45,7 +45,7 @@ impl IpcMemory {
         self.bytes == 0
     }
 
-    pub fn context(&self) -> &'static Context {
+    pub fn context(&self) -> &'static CudaContext {
         self.context
     }
 }

@@ -36,13 +36,13 @@ pub enum StreamPriority {
 
 pub use api::{CuEvent, CuPtr, CuStream};
 pub use completion::Callback;
-pub use context::{Context, LostWatch};
-pub use driver::{Absent, Driver, configure, device, settings};
-pub use event::{Event, EventPool};
-pub use gpu::Device;
+pub use context::{CudaContext, LostWatch};
+pub use driver::{DriverAbsence, GpuDriver, configure_devices, find_gpu, settings};
+pub use event::{CudaEvent, EventPool};
+pub use gpu::GpuDevice;
 pub use ipc::IpcMemory;
 pub use pinned::{PinnedMemory, PinnedPool};
 pub use pool::{DeviceMemory, DevicePool, PoolBytes};
 pub use settings::DeviceSettings;
-pub use stream::Stream;
-pub use streams::{GpuStreams, Streams, open_streams};
+pub use stream::CudaStream;
+pub use streams::{GpuStreams, InstanceStreams, open_streams};

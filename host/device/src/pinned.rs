@@ -1,45 +1,45 @@
 //! Pinned host memory, from and to which devices copy without the driver's staging buffers.
 
-use super::api::{Api, HOST_ALLOC_PORTABLE};
-use super::context::Context;
+use super::api::{CudaApi, HOST_ALLOC_PORTABLE};
+use super::context::CudaContext;
 use super::pool::PoolBytes;
 use super::size_class::size_class;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::ledger::{Holder, MemoryTag, Owner, Table};
+use trtserver_base::ledger::{LedgerHolder, LedgerOwner, LedgerTable, MemoryTag};
 use trtserver_base::sync::Mutex;
 
 /// The pinned memory of the process. Blocks stay pinned, because pinning takes milliseconds.
 pub struct PinnedPool {
-    api: &'static Api,
+    api: &'static CudaApi,
     /// Bytes that may be pinned.
     limit: u64,
-    state: Mutex<State>,
-    /// `State::used`, by owner and holder.
-    tagged: Table,
+    state: Mutex<PinnedPoolState>,
+    /// `PinnedPoolState::used`, by owner and holder.
+    tagged: LedgerTable,
 }
 
 #[derive(Default)]
-struct State {
-    free: BTreeMap<usize, Vec<Address>>,
+struct PinnedPoolState {
+    free: BTreeMap<usize, Vec<PinnedAddress>>,
     used: u64,
     peak: u64,
     held: u64,
 }
 
-struct Address(NonNull<u8>);
+struct PinnedAddress(NonNull<u8>);
 
 // SAFETY: memory that the pool owns, used by one thread at a time.
-unsafe impl Send for Address {}
-// SAFETY: a shared `Address` is only a number; the pool gives the memory at it to one user at a
+unsafe impl Send for PinnedAddress {}
+// SAFETY: a shared `PinnedAddress` is only a number; the pool gives the memory at it to one user at a
 // time.
-unsafe impl Sync for Address {}
+unsafe impl Sync for PinnedAddress {}
 
 impl PinnedPool {
-    pub(super) fn new(api: &'static Api, limit: u64) -> Self {
-        Self { api, limit, state: Mutex::default(), tagged: Table::new() }
+    pub(super) fn new(api: &'static CudaApi, limit: u64) -> Self {
+        Self { api, limit, state: Mutex::default(), tagged: LedgerTable::new() }
     }
 
     /// A block for copies to and from any device; pinned through `context`, entered under `tag`. Its contents are undefined.
@@ -48,7 +48,7 @@ impl PinnedPool {
     /// The pool is exhausted: the caller may copy from or to pageable memory instead.
     pub fn alloc(
         &'static self,
-        context: &'static Context,
+        context: &'static CudaContext,
         bytes: usize,
         tag: MemoryTag,
     ) -> Result<PinnedMemory> {
@@ -91,7 +91,7 @@ impl PinnedPool {
 
     /// Counts a new block of this size as held, in place of free blocks of other sizes, which the caller unpins. False if it does
     /// not fit.
-    fn make_place(&self, class: usize) -> (bool, Vec<Address>) {
+    fn make_place(&self, class: usize) -> (bool, Vec<PinnedAddress>) {
         let mut state = self.state.lock();
         let mut unpinned = Vec::new();
         while state.held + class as u64 > self.limit {
@@ -111,7 +111,7 @@ impl PinnedPool {
     }
 
     /// Bytes in use of an owner and holder.
-    pub fn bytes_of(&self, owner: Owner, holder: Holder) -> usize {
+    pub fn owner_bytes(&self, owner: LedgerOwner, holder: LedgerHolder) -> usize {
         self.tagged.bytes(owner, holder)
     }
 
@@ -121,8 +121,8 @@ impl PinnedPool {
 
     fn hand_out(
         &'static self,
-        state: &mut State,
-        address: Address,
+        state: &mut PinnedPoolState,
+        address: PinnedAddress,
         (class, bytes): (usize, usize),
         tag: MemoryTag,
     ) -> PinnedMemory {
@@ -132,17 +132,17 @@ impl PinnedPool {
         PinnedMemory { pool: self, address, class, bytes, tag }
     }
 
-    fn pin(&self, context: &Context, class: usize) -> Result<Address> {
+    fn pin(&self, context: &CudaContext, class: usize) -> Result<PinnedAddress> {
         let mut address: *mut c_void = null_mut();
         // SAFETY: the context is current and the pointer is valid.
         let result = unsafe { self.api.host_alloc(&mut address, class, HOST_ALLOC_PORTABLE) };
         context.check(result)?;
         NonNull::new(address.cast())
-            .map(Address)
+            .map(PinnedAddress)
             .ok_or_else(|| Error::internal("cuMemHostAlloc returned no memory"))
     }
 
-    fn unpin(&self, context: &Context, address: Address) {
+    fn unpin(&self, context: &CudaContext, address: PinnedAddress) {
         // SAFETY: the block came from `cuMemHostAlloc` and is in no list.
         let result = unsafe { self.api.host_free(address.0.as_ptr().cast()) };
         if let Err(e) = context.check(result) {
@@ -165,7 +165,7 @@ impl PinnedPool {
 /// A block of pinned memory. It is used again after it is dropped: copies from and to it must be complete by then.
 pub struct PinnedMemory {
     pool: &'static PinnedPool,
-    address: Address,
+    address: PinnedAddress,
     class: usize,
     bytes: usize,
     tag: MemoryTag,
@@ -190,6 +190,6 @@ impl Drop for PinnedMemory {
         self.pool.tagged.remove(self.tag, self.class);
         let mut state = self.pool.state.lock();
         state.used -= self.class as u64;
-        state.free.entry(self.class).or_default().push(Address(self.address.0));
+        state.free.entry(self.class).or_default().push(PinnedAddress(self.address.0));
     }
 }

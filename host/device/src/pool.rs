@@ -2,10 +2,10 @@
 //! where the driver has none.
 
 use super::api::{CuPool, CuPtr};
-use super::context::Context;
+use super::context::CudaContext;
 use super::event::EventPool;
 use super::free_lists::FreeLists;
-use super::stream::Stream;
+use super::stream::CudaStream;
 use cudarc::driver::sys::CUmemPool_attribute::*;
 use cudarc::driver::sys::{
     CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
@@ -16,33 +16,33 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::{Holder, MemoryTag, Owner, Table};
+use trtserver_base::ledger::{LedgerHolder, LedgerOwner, LedgerTable, MemoryTag};
 
 /// The memory pool of a device.
 pub struct DevicePool {
-    context: &'static Context,
+    context: &'static CudaContext,
     /// Free bytes that the pool keeps; more are given back to the driver.
     keep: u64,
-    source: OnceLock<Source>,
+    source: OnceLock<PoolSource>,
     lists: FreeLists,
     used: AtomicU64,
     peak: AtomicU64,
     /// `used`, by owner and holder.
-    tagged: Table,
+    tagged: LedgerTable,
 }
 
 /// Where the memory comes from.
-enum Source {
-    Driver(Pool),
+enum PoolSource {
+    Driver(DriverPool),
     Lists,
 }
 
-struct Pool(CuPool);
+struct DriverPool(CuPool);
 
 // SAFETY: a handle of the driver, whose functions may be called on any thread.
-unsafe impl Send for Pool {}
+unsafe impl Send for DriverPool {}
 // SAFETY: the driver accepts calls with one pool handle from several threads at once.
-unsafe impl Sync for Pool {}
+unsafe impl Sync for DriverPool {}
 
 /// Bytes of a memory pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,14 +56,14 @@ pub struct PoolBytes {
 
 impl DevicePool {
     pub(super) fn new(
-        context: &'static Context,
+        context: &'static CudaContext,
         events: &'static EventPool,
         driver_has_pools: bool,
         keep: u64,
     ) -> Self {
         let source = OnceLock::new();
         if !driver_has_pools {
-            let _ = source.set(Source::Lists);
+            let _ = source.set(PoolSource::Lists);
         }
         Self {
             context,
@@ -72,7 +72,7 @@ impl DevicePool {
             lists: FreeLists::new(context, events, keep),
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
-            tagged: Table::new(),
+            tagged: LedgerTable::new(),
         }
     }
 
@@ -83,14 +83,14 @@ impl DevicePool {
     pub fn alloc(
         &'static self,
         bytes: usize,
-        stream: &Arc<Stream>,
+        stream: &Arc<CudaStream>,
         tag: MemoryTag,
     ) -> Result<DeviceMemory> {
         let _entered = self.context.enter()?;
         // The driver has no empty blocks.
         let taken = bytes.max(1);
         let address = match self.source()? {
-            Source::Driver(pool) => {
+            PoolSource::Driver(pool) => {
                 let mut address = 0;
                 // SAFETY: pool and stream are alive, the pointer is valid.
                 let result = unsafe {
@@ -99,7 +99,9 @@ impl DevicePool {
                 self.context.check(result).map_err(|e| self.explain(bytes, e))?;
                 address
             }
-            Source::Lists => self.lists.alloc(taken, stream).map_err(|e| self.explain(bytes, e))?,
+            PoolSource::Lists => {
+                self.lists.alloc(taken, stream).map_err(|e| self.explain(bytes, e))?
+            }
         };
         let used = self.used.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         self.peak.fetch_max(used, Ordering::Relaxed);
@@ -108,15 +110,15 @@ impl DevicePool {
     }
 
     /// Bytes in use of an owner and holder.
-    pub fn bytes_of(&self, owner: Owner, holder: Holder) -> usize {
+    pub fn owner_bytes(&self, owner: LedgerOwner, holder: LedgerHolder) -> usize {
         self.tagged.bytes(owner, holder)
     }
 
     pub fn bytes(&self) -> PoolBytes {
         let held = match self.source.get() {
             None => 0,
-            Some(Source::Lists) => self.lists.held(),
-            Some(Source::Driver(pool)) => self.reserved(pool),
+            Some(PoolSource::Lists) => self.lists.held(),
+            Some(PoolSource::Driver(pool)) => self.reserved(pool),
         };
         PoolBytes {
             used: self.used.load(Ordering::Relaxed),
@@ -130,15 +132,15 @@ impl DevicePool {
         let Ok(_entered) = self.context.enter() else { return };
         match self.source.get() {
             None => {}
-            Some(Source::Lists) => self.lists.trim(),
-            Some(Source::Driver(pool)) => {
+            Some(PoolSource::Lists) => self.lists.trim(),
+            Some(PoolSource::Driver(pool)) => {
                 // SAFETY: the pool is alive.
                 let _ = self.context.check(unsafe { self.context.api.pool_trim(pool.0, 0) });
             }
         }
     }
 
-    fn reserved(&self, pool: &Pool) -> u64 {
+    fn reserved(&self, pool: &DriverPool) -> u64 {
         let mut bytes = 0u64;
         let Ok(_entered) = self.context.enter() else { return 0 };
         // SAFETY: the pool is alive, and the attribute is of 64 bits.
@@ -149,17 +151,17 @@ impl DevicePool {
         result.map_or(0, |()| bytes)
     }
 
-    fn source(&self) -> Result<&Source> {
+    fn source(&self) -> Result<&PoolSource> {
         if let Some(source) = self.source.get() {
             return Ok(source);
         }
         // Two threads may both create a pool; one that loses is empty and stays unused.
-        let created = Source::Driver(self.create()?);
+        let created = PoolSource::Driver(self.create()?);
         Ok(self.source.get_or_init(|| created))
     }
 
     /// A pool of our own: a framework that uses the device's default pool changes nothing in this one.
-    fn create(&self) -> Result<Pool> {
+    fn create(&self) -> Result<DriverPool> {
         let props = CUmemPoolProps {
             allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
             handleTypes: CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
@@ -181,7 +183,7 @@ impl DevicePool {
         let set =
             unsafe { self.context.api.pool_set(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, keep) };
         self.context.check(set)?;
-        Ok(Pool(pool))
+        Ok(DriverPool(pool))
     }
 
     #[cold]
@@ -192,12 +194,12 @@ impl DevicePool {
         Error::new(e.code, message)
     }
 
-    fn free(&self, address: CuPtr, bytes: usize, stream: &Arc<Stream>) {
+    fn free(&self, address: CuPtr, bytes: usize, stream: &Arc<CudaStream>) {
         self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
         // A lost device gives nothing back before the process ends.
         let Ok(_entered) = self.context.enter() else { return };
         match self.source.get() {
-            Some(Source::Driver(_)) => {
+            Some(PoolSource::Driver(_)) => {
                 // SAFETY: the block is in use and nothing uses it after this point of the stream.
                 let freed = unsafe { self.context.api.free_async(address, stream.handle()) };
                 if let Err(e) = self.context.check(freed) {
@@ -214,7 +216,7 @@ impl DevicePool {
 /// for it.
 pub struct DeviceMemory {
     pool: &'static DevicePool,
-    stream: Arc<Stream>,
+    stream: Arc<CudaStream>,
     address: CuPtr,
     bytes: usize,
     tag: MemoryTag,
@@ -233,17 +235,17 @@ impl DeviceMemory {
         self.bytes == 0
     }
 
-    pub fn context(&self) -> &'static Context {
+    pub fn context(&self) -> &'static CudaContext {
         self.pool.context
     }
 
     /// The stream that orders the release.
-    pub fn stream(&self) -> &Arc<Stream> {
+    pub fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
     }
 
     /// Frees the memory in the order of another stream, whose work uses it last.
-    pub fn release_on(&mut self, stream: &Arc<Stream>) {
+    pub fn release_on(&mut self, stream: &Arc<CudaStream>) {
         self.stream = Arc::clone(stream);
     }
 }

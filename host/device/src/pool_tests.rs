@@ -4,7 +4,7 @@ use super::PoolBytes;
 use crate::testing::FakeCuda;
 use crate::{DeviceSettings, GpuStreams, StreamPriority};
 use trtserver_base::error::Code;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 
 #[test]
 fn memory_is_freed_in_the_order_of_its_stream() {
@@ -14,7 +14,7 @@ fn memory_is_freed_in_the_order_of_its_stream() {
         let mut host = vec![3u8; 1 << 16];
         for _ in 0..50 {
             let memory =
-                streams.device.alloc(host.len(), &streams.copy_in, Holder::Backend).unwrap();
+                streams.device.alloc(host.len(), &streams.copy_in, LedgerHolder::Backend).unwrap();
             // SAFETY: the host buffer lives until the stream was waited for.
             unsafe {
                 streams
@@ -39,7 +39,7 @@ fn free_lists_reuse_blocks_across_streams_after_an_event() {
     let streams = fake.streams();
     for i in 0..100 {
         let stream = if i % 2 == 0 { &streams.copy_in } else { &streams.copy_out };
-        drop(streams.device.alloc(100_000, stream, Holder::Backend).unwrap());
+        drop(streams.device.alloc(100_000, stream, LedgerHolder::Backend).unwrap());
     }
     assert_eq!(fake.count("cuMemAlloc_v2"), 1);
     assert_eq!(fake.count("cuStreamWaitEvent"), 99);
@@ -53,8 +53,9 @@ fn free_lists_keep_at_most_what_the_settings_say() {
     let settings = DeviceSettings { pools: [(0, 8192)].into(), ..DeviceSettings::default() };
     let device = fake.open_with(&settings).unwrap().device(0).unwrap();
     let streams = GpuStreams::new(device, StreamPriority::Default).unwrap();
-    let blocks: Vec<_> =
-        (0..4).map(|_| device.alloc(4096, &streams.compute, Holder::Backend).unwrap()).collect();
+    let blocks: Vec<_> = (0..4)
+        .map(|_| device.alloc(4096, &streams.compute, LedgerHolder::Backend).unwrap())
+        .collect();
     assert_eq!(device.pool().bytes().held, 16384);
     drop(blocks);
     assert_eq!(device.pool().bytes().held, 8192);
@@ -69,8 +70,8 @@ fn exhausted_device_is_an_error_and_later_allocations_succeed() {
     ] {
         let streams = fake.streams();
         let device = streams.device;
-        let held = device.alloc(3 << 20, &streams.compute, Holder::Backend).unwrap();
-        let error = device.alloc(2 << 20, &streams.compute, Holder::Backend).err().unwrap();
+        let held = device.alloc(3 << 20, &streams.compute, LedgerHolder::Backend).unwrap();
+        let error = device.alloc(2 << 20, &streams.compute, LedgerHolder::Backend).err().unwrap();
         assert_eq!(error.code, Code::ResourceExhausted);
         assert!(error.message.starts_with("GPU 0 is out of memory: cuMem"), "{error}");
         assert!(error.message.ends_with("2097152 bytes requested, the server's pool uses 3145728"));
@@ -78,7 +79,7 @@ fn exhausted_device_is_an_error_and_later_allocations_succeed() {
         drop(held);
         streams.compute.synchronize().unwrap();
         // Another size: the free lists give back what they keep.
-        drop(device.alloc(2 << 20, &streams.compute, Holder::Backend).unwrap());
+        drop(device.alloc(2 << 20, &streams.compute, LedgerHolder::Backend).unwrap());
         assert_eq!(device.pool().bytes().used, 0);
         assert_eq!(device.pool().bytes().peak_used, 3 << 20);
     }
@@ -88,7 +89,7 @@ fn exhausted_device_is_an_error_and_later_allocations_succeed() {
 fn empty_memory_has_an_address() {
     let fake = FakeCuda::new(&[]);
     let streams = fake.streams();
-    let memory = streams.device.alloc(0, &streams.compute, Holder::Backend).unwrap();
+    let memory = streams.device.alloc(0, &streams.compute, LedgerHolder::Backend).unwrap();
     assert!(memory.is_empty() && memory.address() != 0);
 }
 
@@ -99,26 +100,26 @@ fn pinned_blocks_are_reused_up_to_the_limit() {
     let driver = fake.open_with(&settings).unwrap();
     let device = driver.device(0).unwrap();
     for _ in 0..100 {
-        let block = device.alloc_pinned(30_000, Holder::Backend).unwrap();
+        let block = device.alloc_pinned(30_000, LedgerHolder::Backend).unwrap();
         assert_eq!(block.len(), 30_000);
         assert!(!block.as_ptr().is_null());
     }
     assert_eq!(fake.count("cuMemHostAlloc"), 1);
     assert_eq!(driver.pinned().bytes(), PoolBytes { used: 0, peak_used: 32768, held: 32768 });
     let blocks = [
-        device.alloc_pinned(32768, Holder::Backend).unwrap(),
-        device.alloc_pinned(32768, Holder::Backend).unwrap(),
+        device.alloc_pinned(32768, LedgerHolder::Backend).unwrap(),
+        device.alloc_pinned(32768, LedgerHolder::Backend).unwrap(),
     ];
-    let error = device.alloc_pinned(1, Holder::Backend).err().unwrap();
+    let error = device.alloc_pinned(1, LedgerHolder::Backend).err().unwrap();
     assert_eq!(error.code, Code::ResourceExhausted);
     assert_eq!(
         error.message,
         "pinned memory pool exhausted: 1 bytes requested, 65536 of 65536 are in use (--pinned-memory-pool-byte-size)"
     );
-    assert!(device.alloc_pinned(1 << 30, Holder::Backend).is_err());
+    assert!(device.alloc_pinned(1 << 30, LedgerHolder::Backend).is_err());
     drop(blocks);
     // A block of another size takes the place of free ones.
-    drop(device.alloc_pinned(4096, Holder::Backend).unwrap());
+    drop(device.alloc_pinned(4096, LedgerHolder::Backend).unwrap());
     assert_eq!(driver.pinned().bytes().held, 32768 + 4096);
     assert_eq!(fake.report()["pinned_bytes"], 32768 + 4096);
 }
@@ -128,11 +129,11 @@ fn failure_to_pin_leaves_the_pool_usable() {
     let fake = FakeCuda::new(&[("FAIL", "cuMemHostAlloc:1:2")]);
     let device = fake.device();
     assert_eq!(
-        device.alloc_pinned(4096, Holder::Backend).err().unwrap().code,
+        device.alloc_pinned(4096, LedgerHolder::Backend).err().unwrap().code,
         Code::ResourceExhausted
     );
     assert_eq!(device.pinned().bytes().held, 0);
-    assert!(device.alloc_pinned(4096, Holder::Backend).is_ok());
+    assert!(device.alloc_pinned(4096, LedgerHolder::Backend).is_ok());
 }
 
 #[test]
@@ -140,14 +141,14 @@ fn device_that_refuses_a_call_before_pinning_leaves_the_pool_usable() {
     let fake = FakeCuda::new(&[]);
     let settings = DeviceSettings { pinned_pool: 8192, ..DeviceSettings::default() };
     let device = fake.open_with(&settings).unwrap().device(0).unwrap();
-    drop(device.alloc_pinned(4096, Holder::Backend).unwrap());
+    drop(device.alloc_pinned(4096, LedgerHolder::Backend).unwrap());
     let next = fake.count("cuCtxGetCurrent") + 1;
     fake.set("FAIL", &format!("cuCtxGetCurrent:{next}:1"));
     // Would take the place of the free block.
-    assert!(device.alloc_pinned(8192, Holder::Backend).is_err());
+    assert!(device.alloc_pinned(8192, LedgerHolder::Backend).is_err());
     assert_eq!(device.pinned().bytes(), PoolBytes { used: 0, peak_used: 4096, held: 4096 });
     assert_eq!(fake.report()["pinned_bytes"], 4096);
-    drop(device.alloc_pinned(8192, Holder::Backend).unwrap());
+    drop(device.alloc_pinned(8192, LedgerHolder::Backend).unwrap());
     assert_eq!(device.pinned().bytes().held, 8192);
 }
 
@@ -156,7 +157,7 @@ fn memory_of_another_process_is_opened_by_its_handle() {
     // Two copies of the library know nothing of each other, as two processes.
     let (exporter, importer) = (FakeCuda::without_pools(&[]), FakeCuda::new(&[]));
     let (theirs, ours) = (exporter.streams(), importer.streams());
-    let memory = theirs.device.alloc(4096, &theirs.copy_in, Holder::Backend).unwrap();
+    let memory = theirs.device.alloc(4096, &theirs.copy_in, LedgerHolder::Backend).unwrap();
     let mut host = [9u8; 4096];
     // SAFETY: the buffer lives until the stream was waited for.
     unsafe { theirs.copy_in.copy(memory.address(), host.as_mut_ptr() as u64, 4096).unwrap() };

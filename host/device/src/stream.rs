@@ -1,26 +1,26 @@
 //! Streams: queues of work of a GPU that run in order.
 
 use super::api::{CuPtr, CuStream, STREAM_NON_BLOCKING};
-use super::context::Context;
+use super::context::CudaContext;
 use std::ffi::c_int;
 use std::ptr::null_mut;
 use trtserver_base::error::Result;
 
 /// A stream of the host, or a borrowed one of a backend.
-pub struct Stream {
-    context: &'static Context,
+pub struct CudaStream {
+    context: &'static CudaContext,
     handle: CuStream,
     owned: bool,
 }
 
 // SAFETY: a handle of the driver, whose functions may be called on any thread.
-unsafe impl Send for Stream {}
+unsafe impl Send for CudaStream {}
 // SAFETY: the driver accepts calls with one stream handle from several threads at once.
-unsafe impl Sync for Stream {}
+unsafe impl Sync for CudaStream {}
 
-impl Stream {
+impl CudaStream {
     /// A stream that does not wait for the legacy default stream. Lower priorities take precedence.
-    pub(super) fn new(context: &'static Context, priority: c_int) -> Result<Self> {
+    pub(super) fn new(context: &'static CudaContext, priority: c_int) -> Result<Self> {
         let _entered = context.enter()?;
         let mut handle = null_mut();
         // SAFETY: a context is current and the pointer is valid.
@@ -34,11 +34,11 @@ impl Stream {
     ///
     /// # Safety
     /// `handle` is a stream of the device's primary context, or null for its default stream, and outlives the value.
-    pub unsafe fn borrowed(context: &'static Context, handle: CuStream) -> Self {
+    pub unsafe fn borrowed(context: &'static CudaContext, handle: CuStream) -> Self {
         Self { context, handle, owned: false }
     }
 
-    pub fn context(&self) -> &'static Context {
+    pub fn context(&self) -> &'static CudaContext {
         self.context
     }
 
@@ -72,7 +72,7 @@ impl Stream {
         self.context.check(unsafe { self.context.api.set_async(address, 0, bytes, self.handle) })
     }
 
-    /// As [`Stream::synchronize`], for work whose memory is reused next. A device that does not tell when its work is complete is lost.
+    /// As [`CudaStream::synchronize`], for work whose memory is reused next. A device that does not tell when its work is complete is lost.
     ///
     /// # Errors
     /// The device is lost.
@@ -90,7 +90,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for CudaStream {
     fn drop(&mut self) {
         if !self.owned {
             return;

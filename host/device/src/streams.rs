@@ -1,10 +1,10 @@
 //! The streams of a GPU instance: compute, copy in, copy out, and the callbacks behind their work.
 
 use super::StreamPriority;
-use super::completion::{Callback, Completions};
-use super::driver::{Driver, device};
-use super::gpu::Device;
-use super::stream::Stream;
+use super::completion::{Callback, CompletionThread};
+use super::driver::{GpuDriver, find_gpu};
+use super::gpu::GpuDevice;
+use super::stream::CudaStream;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,36 +12,36 @@ use trtserver_base::error::Result;
 
 /// The streams of an instance; none for a CPU instance.
 #[derive(Clone, Default)]
-pub struct Streams {
+pub struct InstanceStreams {
     gpu: Option<Arc<GpuStreams>>,
 }
 
 /// The streams of a GPU instance. They live as long as the instance, and the memory that was allocated for them.
 pub struct GpuStreams {
-    pub device: &'static Device,
-    pub compute: Arc<Stream>,
+    pub device: &'static GpuDevice,
+    pub compute: Arc<CudaStream>,
     /// Host to device.
-    pub copy_in: Arc<Stream>,
+    pub copy_in: Arc<CudaStream>,
     /// Device to host.
-    pub copy_out: Arc<Stream>,
+    pub copy_out: Arc<CudaStream>,
     /// Priority of all three streams; lower values take precedence.
     pub priority: i32,
-    completions: Completions,
+    completions: CompletionThread,
     /// Declared last: the streams are destroyed before.
-    _open: Open,
+    _open: OpenStreamCount,
 }
 
 /// Counts the streams of an instance until they are destroyed.
-struct Open(&'static Device);
+struct OpenStreamCount(&'static GpuDevice);
 
-impl Open {
-    fn new(device: &'static Device) -> Self {
+impl OpenStreamCount {
+    fn new(device: &'static GpuDevice) -> Self {
         device.open_streams.fetch_add(1, Ordering::AcqRel);
         Self(device)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenStreamCount {
     fn drop(&mut self) {
         self.0.open_streams.fetch_sub(1, Ordering::AcqRel);
     }
@@ -50,11 +50,11 @@ impl Drop for Open {
 /// Instances whose streams are not destroyed yet, which may be after the instance is closed: callbacks behind their last work hold them. The
 /// process must not end meanwhile, since the driver does not expect calls then.
 pub fn open_streams() -> usize {
-    let devices = Driver::found().map(Driver::devices).unwrap_or_default();
+    let devices = GpuDriver::found().map(GpuDriver::devices).unwrap_or_default();
     devices.iter().map(|device| device.open_streams.load(Ordering::Acquire)).sum()
 }
 
-impl Streams {
+impl InstanceStreams {
     /// Creates the streams of an instance and makes the device current on this thread.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Streams {
         if !gpu {
             return Ok(Self::default());
         }
-        let streams = GpuStreams::new(device(ordinal)?, priority)?;
+        let streams = GpuStreams::new(find_gpu(ordinal)?, priority)?;
         streams.device.context().bind_to_thread()?;
         Ok(Self { gpu: Some(Arc::new(streams)) })
     }
@@ -77,7 +77,7 @@ impl Streams {
         self.gpu.as_ref().map(|gpu| gpu.priority)
     }
 
-    /// Driver handles for the backend: context, compute, copy in, copy out; null without a GPU.
+    /// GpuDriver handles for the backend: context, compute, copy in, copy out; null without a GPU.
     pub fn handles(&self) -> [*mut u8; 4] {
         match &self.gpu {
             None => [null_mut(); 4],
@@ -95,7 +95,7 @@ impl Streams {
 impl GpuStreams {
     /// # Errors
     /// The device is lost or out of memory, or the system starts no further thread.
-    pub fn new(device: &'static Device, priority: StreamPriority) -> Result<Self> {
+    pub fn new(device: &'static GpuDevice, priority: StreamPriority) -> Result<Self> {
         let context = device.context();
         let entered = context.enter()?;
         // Both are 0 if the device does not support priorities.
@@ -107,15 +107,15 @@ impl GpuStreams {
             StreamPriority::Least => least,
             StreamPriority::Greatest => greatest,
         };
-        let stream = || Stream::new(context, priority).map(Arc::new);
+        let stream = || CudaStream::new(context, priority).map(Arc::new);
         let streams = Self {
             device,
             compute: stream()?,
             copy_in: stream()?,
             copy_out: stream()?,
             priority,
-            completions: Completions::start(context)?,
-            _open: Open::new(device),
+            completions: CompletionThread::start(context)?,
+            _open: OpenStreamCount::new(device),
         };
         drop(entered);
         Ok(streams)
@@ -124,7 +124,7 @@ impl GpuStreams {
     /// Calls `callback` on the completion thread once all work that is queued on `stream` now is complete; in the order
     /// of these calls. With an error if the device is lost, or has no event for it; then on this thread, and perhaps before earlier
     /// callbacks, but not before the work is complete: what the callback frees may be reused at once.
-    pub fn when_done(&self, stream: &Stream, callback: Callback) {
+    pub fn when_done(&self, stream: &CudaStream, callback: Callback) {
         match self.device.events().record(stream) {
             Ok(event) => self.completions.after(event, callback),
             Err(e) => {

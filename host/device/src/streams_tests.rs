@@ -1,12 +1,12 @@
 //! Tests of streams, events, copies and callbacks with a fake driver, whose work is done later than queued.
 
-use super::{GpuStreams, Streams};
+use super::{GpuStreams, InstanceStreams};
 use crate::testing::FakeCuda;
-use crate::{Stream, StreamPriority};
+use crate::{CudaStream, StreamPriority};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use trtserver_base::error::{Code, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 
 /// A host buffer, its address, and its length.
 fn addressed(bytes: &mut [u8]) -> (u64, usize) {
@@ -14,14 +14,14 @@ fn addressed(bytes: &mut [u8]) -> (u64, usize) {
 }
 
 /// Queues a copy of host memory that outlives the test's waits.
-fn copy(stream: &Stream, to: u64, from: u64, bytes: usize) -> Result<()> {
+fn copy(stream: &CudaStream, to: u64, from: u64, bytes: usize) -> Result<()> {
     // SAFETY: every test keeps its memory until it has waited for the stream, or checks that the copy fails.
     unsafe { stream.copy(to, from, bytes) }
 }
 
 #[test]
 fn cpu_instance_has_no_streams() {
-    let streams = Streams::for_instance(false, -1, StreamPriority::Default).unwrap();
+    let streams = InstanceStreams::for_instance(false, -1, StreamPriority::Default).unwrap();
     assert!(streams.gpu().is_none() && streams.priority().is_none());
     assert!(streams.handles().iter().all(|handle| handle.is_null()));
 }
@@ -44,7 +44,7 @@ fn host_bytes_travel_through_a_device_and_back() {
     let fake = FakeCuda::new(&[]);
     let streams = fake.streams();
     let (mut from, mut to) = (*b"sixteen bytes..!", [0u8; 16]);
-    let memory = streams.device.alloc(16, &streams.copy_in, Holder::Backend).unwrap();
+    let memory = streams.device.alloc(16, &streams.copy_in, LedgerHolder::Backend).unwrap();
     copy(&streams.copy_in, memory.address(), addressed(&mut from).0, 16).unwrap();
     let arrived = streams.device.events().record(&streams.copy_in).unwrap();
     arrived.block(&streams.copy_out).unwrap();
@@ -64,7 +64,7 @@ fn only_an_event_orders_two_streams() {
     let fake = FakeCuda::new(&[("DELAY_US", "200000")]);
     let streams = fake.streams();
     let (mut from, mut to) = ([8u8; 64], [0u8; 64]);
-    let memory = streams.device.alloc(128, &streams.copy_in, Holder::Backend).unwrap();
+    let memory = streams.device.alloc(128, &streams.copy_in, LedgerHolder::Backend).unwrap();
     streams.copy_in.synchronize().unwrap();
     // The second of two: it ends one delay later than a copy that is queued on another stream now.
     for at in [64, 0] {
@@ -100,7 +100,7 @@ fn events_are_reused() {
 fn callbacks_run_in_order_and_after_their_work() {
     let fake = FakeCuda::new(&[("DELAY_US", "2000")]);
     let streams = Arc::new(fake.streams());
-    let memory = streams.device.alloc(8, &streams.copy_in, Holder::Backend).unwrap();
+    let memory = streams.device.alloc(8, &streams.copy_in, LedgerHolder::Backend).unwrap();
     let (sender, receiver) = channel();
     let mut buffers = [[0u8; 8]; 8];
     for (i, buffer) in buffers.iter_mut().enumerate() {
@@ -147,7 +147,7 @@ fn sticky_error_loses_the_device_and_reaches_every_callback() {
     };
     let unused = first.device.context().on_lost(|_| panic!("the watch was dropped before"));
     drop(unused);
-    let memory = first.device.alloc(8, &first.copy_in, Holder::Backend).unwrap();
+    let memory = first.device.alloc(8, &first.copy_in, LedgerHolder::Backend).unwrap();
     // Behind the end of the block.
     let mut host = [0u8; 4096];
     copy(&first.copy_in, memory.address(), addressed(&mut host).0, 4096).unwrap();
@@ -172,7 +172,7 @@ fn sticky_error_loses_the_device_and_reaches_every_callback() {
     }
     // Later calls fail without the driver.
     let calls = fake.count("cuMemAllocFromPoolAsync");
-    assert!(first.device.alloc(8, &first.copy_in, Holder::Backend).is_err());
+    assert!(first.device.alloc(8, &first.copy_in, LedgerHolder::Backend).is_err());
     assert!(GpuStreams::new(first.device, StreamPriority::Default).is_err());
     assert_eq!(fake.count("cuMemAllocFromPoolAsync"), calls);
     // A watcher that comes later learns it at once.
@@ -182,7 +182,7 @@ fn sticky_error_loses_the_device_and_reaches_every_callback() {
     drop((watch, memory));
     // The other device goes on.
     assert!(second.device.lost().is_none());
-    let memory = second.device.alloc(8, &second.copy_in, Holder::Backend).unwrap();
+    let memory = second.device.alloc(8, &second.copy_in, LedgerHolder::Backend).unwrap();
     copy(&second.copy_in, memory.address(), addressed(&mut host).0, 8).unwrap();
     second.copy_in.synchronize().unwrap();
 }

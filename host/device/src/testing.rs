@@ -1,6 +1,6 @@
 //! A fake CUDA driver for tests: `tests/fakes/cuda.c`, compiled once, with state of its own for each test.
 
-use super::{Absent, Device, DeviceSettings, Driver, GpuStreams, StreamPriority};
+use super::{DeviceSettings, DriverAbsence, GpuDevice, GpuDriver, GpuStreams, StreamPriority};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
@@ -103,16 +103,19 @@ impl FakeCuda {
         handle
     }
 
-    pub fn open(&self) -> Result<&'static Driver, Absent> {
+    pub fn open(&self) -> Result<&'static GpuDriver, DriverAbsence> {
         self.open_with(&DeviceSettings::default())
     }
 
-    pub fn open_with(&self, settings: &DeviceSettings) -> Result<&'static Driver, Absent> {
-        Driver::open(&self.library(), settings)
+    pub fn open_with(
+        &self,
+        settings: &DeviceSettings,
+    ) -> Result<&'static GpuDriver, DriverAbsence> {
+        GpuDriver::open(&self.library(), settings)
     }
 
     /// The first device.
-    pub fn device(&self) -> &'static Device {
+    pub fn device(&self) -> &'static GpuDevice {
         self.open().unwrap().device(0).unwrap()
     }
 

@@ -1,21 +1,21 @@
 //! Profile, model control, repository index.
 
 use trtserver_base::error::{Error, Result};
-use trtserver_device::profiler::Profiler;
-use trtserver_models::lifecycle::{LoadError, Overrides, check_model_name};
+use trtserver_device::profiler::ProfilerCommand;
+use trtserver_models::lifecycle::{LoadError, LoadOverrides, check_model_name};
 use trtserver_proto::v1::ModelRepositoryIndex;
 use trtserver_proto::v1::model_repository_index::ModelEntry;
-use trtserver_wire::context::{Context, list};
+use trtserver_wire::context::{FrontendContext, list_repository};
 
 /// Starts or stops the CUDA profiler (docs/protocol/v1.md §3.5).
-pub async fn profile(ctx: &Context, command: &str) -> Result<()> {
+pub async fn control_profiler(ctx: &FrontendContext, command: &str) -> Result<()> {
     ctx.require_ready()?;
     if !ctx.settings.allow_profiling {
         return Err(Error::unsupported("Profile API not enabled"));
     }
     let (profiler, done) = match command {
-        "start" => (Profiler::Start, "started"),
-        "stop" => (Profiler::Stop, "stopped"),
+        "start" => (ProfilerCommand::Start, "started"),
+        "stop" => (ProfilerCommand::Stop, "stopped"),
         _ => return Err(Error::invalid(format!("Unknown profile command '{command}'"))),
     };
     // The profiling tool may take its time.
@@ -37,12 +37,12 @@ pub enum Change {
 }
 
 /// Loads or unloads a model; returns when that is complete.
-pub async fn model(ctx: &Context, name: &str, change: Change) -> Result<()> {
+pub async fn control_model(ctx: &FrontendContext, name: &str, change: Change) -> Result<()> {
     ctx.refuse_when_exiting()?;
     let control = ctx.control()?;
     match change {
         Change::Load => {
-            control.load(name, Overrides::default()).await.map_err(|e| not_loaded(name, e))
+            control.load(name, LoadOverrides::default()).await.map_err(|e| not_loaded(name, e))
         }
         Change::Unload => {
             check_model_name(name)?;
@@ -70,9 +70,11 @@ fn not_loaded(name: &str, e: LoadError) -> Error {
 }
 
 /// All models of the repositories, including unserved ones and those with an invalid configuration.
-pub async fn index(ctx: &Context) -> Result<ModelRepositoryIndex> {
+pub async fn repository_index(ctx: &FrontendContext) -> Result<ModelRepositoryIndex> {
     ctx.refuse_when_exiting()?;
-    let models =
-        list(ctx).await?.into_iter().map(|listed| ModelEntry { name: listed.name().to_owned() });
+    let models = list_repository(ctx)
+        .await?
+        .into_iter()
+        .map(|listed| ModelEntry { name: listed.name().to_owned() });
     Ok(ModelRepositoryIndex { models: models.collect() })
 }

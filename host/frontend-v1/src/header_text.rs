@@ -6,7 +6,7 @@ use trtserver_proto::text;
 use trtserver_proto::v1::{InferResponseHeader, RequestStatus, RequestStatusCode};
 
 /// NV-Status.
-pub fn status(status: &RequestStatus) -> String {
+pub fn format_status(status: &RequestStatus) -> String {
     let ordinary = status.code == RequestStatusCode::Success as i32 && status.msg.is_empty();
     if !ordinary || !plain(&status.server_id) {
         return text::print_line(status);
@@ -23,7 +23,7 @@ pub fn status(status: &RequestStatus) -> String {
 }
 
 /// NV-InferResponse.
-pub fn response(header: &InferResponseHeader) -> String {
+pub fn format_response_header(header: &InferResponseHeader) -> String {
     let ordinary = !header.model_name.is_empty()
         && plain(&header.model_name)
         && header.output.iter().all(|o| {

@@ -22,7 +22,7 @@ fn contract_example() {
         id: 0,
     };
     assert_eq!(
-        response(&header),
+        format_response_header(&header),
         "model_name: \"simple\" model_version: 1 batch_size: 1 output { name: \"OUTPUT0\" raw { dims: 16 \
          batch_byte_size: 64 } } output { name: \"OUTPUT1\" raw { dims: 16 batch_byte_size: 64 } }"
     );
@@ -50,7 +50,7 @@ fn fast_path_writes_as_the_text_printer() {
                 output: output.clone(),
                 id,
             };
-            let line = response(&header);
+            let line = format_response_header(&header);
             assert_eq!(line, text::print_line(&header));
             assert!(line.is_ascii());
         }
@@ -63,6 +63,6 @@ fn fast_path_writes_as_the_text_printer() {
         (6, "", "x", 3),
     ] {
         let s = RequestStatus { code, msg: msg.into(), server_id: server_id.into(), request_id };
-        assert_eq!(status(&s), text::print_line(&s));
+        assert_eq!(format_status(&s), text::print_line(&s));
     }
 }

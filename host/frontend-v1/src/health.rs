@@ -1,10 +1,10 @@
 //! Liveness and readiness (docs/protocol/v1.md §3.3).
 
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 /// The health for `mode`; an error while the server drains.
-pub fn check(ctx: &Context, mode: &str) -> Result<bool> {
+pub fn check_health(ctx: &FrontendContext, mode: &str) -> Result<bool> {
     ctx.refuse_when_exiting()?;
     match mode {
         "live" => Ok(ctx.state.is_live()),

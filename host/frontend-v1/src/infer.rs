@@ -1,7 +1,7 @@
 //! One inference request of v1, in the same steps on both wires: look-up, header check, data check, queue, response.
 
 use super::input_data::{self, InputParts};
-use super::request::{self, Plan, RequestedVersion};
+use super::request::{self, RequestPlan, RequestedVersion};
 use super::response::{self, BuiltResponse, ResponseSpec};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use trtserver_models::OpenVersion;
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v1::infer_request_header::Flag;
 use trtserver_request::{
-    CorrelationId, InferRequest, InferResponse, RequestContext, Responder, Sequence, Sink,
+    CorrelationId, InferRequest, InferResponse, RequestContext, RequestSequence, Responder, Sink,
     UsedMemory, classes,
 };
-use trtserver_wire::context::{Context, refusal};
+use trtserver_wire::context::{FrontendContext, failure_reason};
 use trtserver_wire::decode_workers;
-use trtserver_wire::decode_workers::OrDeferred;
+use trtserver_wire::decode_workers::ReadyOrDeferred;
 use trtserver_wire::sink::{PendingResponse, UnaryReceiver};
 
 /// A failed request, with the ids that its response repeats.
 #[derive(Debug)]
-pub struct Failure {
+pub struct InferFailure {
     pub error: Error,
     /// The client's id.
     pub id: u64,
@@ -38,22 +38,19 @@ pub struct AcceptedRequest<C> {
     received_ns: u64,
 }
 
-impl<'a> AcceptedRequest<&'a Context> {
+impl<'a> AcceptedRequest<&'a FrontendContext> {
     /// Finds the model, then parses and checks the header. An unknown model is refused before a
     /// header that cannot be parsed.
     pub fn open(
-        ctx: &'a Context,
+        ctx: &'a FrontendContext,
         model: &str,
         version: RequestedVersion,
         header: Result<InferRequestHeader>,
         received_ns: u64,
-    ) -> Result<(Self, Plan), Failure> {
+    ) -> Result<(Self, RequestPlan), InferFailure> {
         let id = header.as_ref().map_or(0, |h| h.id);
-        let found = request::find(&ctx.models, model, version).map_err(|error| Failure {
-            error,
-            id,
-            request_id: 0,
-        })?;
+        let found = request::find_version(&ctx.models, model, version)
+            .map_err(|error| InferFailure { error, id, request_id: 0 })?;
         let served = found.executing(&header.as_ref().map(sequence).unwrap_or_default());
         let (header, unreadable) = match header {
             Ok(header) => (header, None),
@@ -69,7 +66,7 @@ impl<'a> AcceptedRequest<&'a Context> {
                 call.served.name
             ))));
         }
-        match request::plan(&call.served.signature, &call.header) {
+        match request::plan_request(&call.served.signature, &call.header) {
             Ok(plan) => Ok((call, plan)),
             Err(error) => Err(call.refuse(error)),
         }
@@ -78,56 +75,56 @@ impl<'a> AcceptedRequest<&'a Context> {
     /// As [`AcceptedRequest::start`]; of a request that copies much the future that starts it on a decode worker.
     pub fn start_or_defer(
         self,
-        ctx: &Arc<Context>,
-        plan: Plan,
+        ctx: &Arc<FrontendContext>,
+        plan: RequestPlan,
         parts: InputParts,
         deadline_ns: u64,
         sink: (Sink, UnaryReceiver),
-    ) -> OrDeferred<Result<PendingRequest, Failure>> {
+    ) -> ReadyOrDeferred<Result<PendingRequest, InferFailure>> {
         if !plan.copies_much(&self.served.signature) {
-            return OrDeferred::Ready(self.start(plan, parts, deadline_ns, sink));
+            return ReadyOrDeferred::Ready(self.start(plan, parts, deadline_ns, sink));
         }
         let Self { served, header, received_ns, .. } = self;
         let call = AcceptedRequest { ctx: Arc::clone(ctx), served, header, received_ns };
         let id = call.header.id;
         let start = move || call.start(plan, parts, deadline_ns, sink);
-        OrDeferred::defer(async move {
-            let started = decode_workers::run(start).await;
-            started.unwrap_or_else(|error| Err(Failure { error, id, request_id: 0 }))
+        ReadyOrDeferred::defer(async move {
+            let started = decode_workers::run_on_worker(start).await;
+            started.unwrap_or_else(|error| Err(InferFailure { error, id, request_id: 0 }))
         })
     }
 }
 
-impl<C: Deref<Target = Context>> AcceptedRequest<C> {
+impl<C: Deref<Target = FrontendContext>> AcceptedRequest<C> {
     /// Counts a failure before execution.
-    pub fn refuse(&self, error: Error) -> Failure {
+    pub fn refuse(&self, error: Error) -> InferFailure {
         let batch = request::counted_batch(&self.served.signature, &self.header);
         let ns = now_ns().saturating_sub(self.received_ns);
-        self.served.stats.failure(batch, ns, refusal(&error), false);
-        Failure { error, id: self.header.id, request_id: 0 }
+        self.served.stats.failure(batch, ns, failure_reason(&error), false);
+        InferFailure { error, id: self.header.id, request_id: 0 }
     }
 
     /// Refuses the request if the server is not ready, makes the checks that TRTIS made during
     /// execution, and queues the request. `deadline_ns` 0 = none.
     pub fn start(
         self,
-        mut plan: Plan,
+        mut plan: RequestPlan,
         parts: InputParts,
         deadline_ns: u64,
         (sink, receiver): (Sink, UnaryReceiver),
-    ) -> Result<PendingRequest, Failure> {
+    ) -> Result<PendingRequest, InferFailure> {
         let in_flight = self.ctx.state.begin_request();
         self.ctx.require_open(&self.served, &sequence(&self.header)).map_err(|e| self.refuse(e))?;
         let request_id = self.ctx.state.next_request_id();
         let signature = &self.served.signature;
         request::set_destinations(&mut plan, &self.header, &self.ctx.shared_memory)
-            .map_err(|e| Failure { request_id, ..self.refuse(e) })?;
+            .map_err(|e| InferFailure { request_id, ..self.refuse(e) })?;
         let (batch, per_item, requested) = (plan.batch, plan.per_item, plan.outputs.clone());
-        let mut inputs = input_data::tensors(signature, plan, parts)
-            .map_err(|e| Failure { request_id, ..self.refuse(e) })?;
-        let unusable = requested
-            .iter()
-            .find(|w| w.classes != 0 && !classes::supported(signature.outputs[w.index()].dtype));
+        let mut inputs = input_data::read_tensors(signature, plan, parts)
+            .map_err(|e| InferFailure { request_id, ..self.refuse(e) })?;
+        let unusable = requested.iter().find(|w| {
+            w.classes != 0 && !classes::supports_classes(signature.outputs[w.index()].dtype)
+        });
         let checked = match unusable {
             Some(w) => {
                 let spec = &signature.outputs[w.index()];
@@ -135,7 +132,7 @@ impl<C: Deref<Target = Context>> AcceptedRequest<C> {
             }
             None => input_data::check_strings(signature, &mut inputs),
         };
-        checked.map_err(|e| Failure { request_id, ..self.refuse(e) })?;
+        checked.map_err(|e| InferFailure { request_id, ..self.refuse(e) })?;
 
         let context = RequestContext {
             signature: Arc::clone(signature),
@@ -143,13 +140,13 @@ impl<C: Deref<Target = Context>> AcceptedRequest<C> {
             received_ns: self.received_ns,
             batch,
             wording: trtserver_request::context::ErrorWording::V1,
-            used_memory: UsedMemory::of(&inputs, &requested),
+            used_memory: UsedMemory::from_tensors(&inputs, &requested),
             outputs: requested.clone(),
             stream: None,
             waits: false,
         };
         let responder = Responder::new(context, sink);
-        let response = receiver.response_of(Arc::downgrade(&responder));
+        let response = receiver.await_response(Arc::downgrade(&responder));
         let h = &self.header;
         let request = InferRequest {
             id: id_text(h.id),
@@ -170,13 +167,13 @@ impl<C: Deref<Target = Context>> AcceptedRequest<C> {
     }
 }
 
-fn sequence(header: &InferRequestHeader) -> Sequence {
+fn sequence(header: &InferRequestHeader) -> RequestSequence {
     let id = match header.correlation_id {
         0 => CorrelationId::None,
         n => CorrelationId::Number(n),
     };
     let has = |flag: Flag| header.flags & flag as u32 != 0;
-    Sequence { id, start: has(Flag::SequenceStart), end: has(Flag::SequenceEnd) }
+    RequestSequence { id, start: has(Flag::SequenceStart), end: has(Flag::SequenceEnd) }
 }
 
 /// A request that was queued. Dropping it cancels the request.
@@ -201,20 +198,20 @@ impl PendingRequest {
         self.spec.per_item
     }
 
-    pub async fn finish(self) -> Result<InferResult, Failure> {
+    pub async fn finish(self) -> Result<InferResult, InferFailure> {
         let PendingRequest { spec, request_id, response, _in_flight } = self;
         let (batch, per_item) = (spec.batch, spec.per_item);
         let id = spec.id;
         let built = match response.await {
             Ok(response) => match build_or_defer(spec, response) {
-                OrDeferred::Ready(built) => built,
-                OrDeferred::Deferred(work) => work.await,
+                ReadyOrDeferred::Ready(built) => built,
+                ReadyOrDeferred::Deferred(work) => work.await,
             },
             Err(error) => Err(error),
         };
         match built {
             Ok(built) => Ok(InferResult { built, request_id, batch, per_item }),
-            Err(error) => Err(Failure { error: with_known_code(error), id, request_id }),
+            Err(error) => Err(InferFailure { error: with_known_code(error), id, request_id }),
         }
     }
 }
@@ -223,12 +220,12 @@ impl PendingRequest {
 fn build_or_defer(
     spec: ResponseSpec,
     response: InferResponse,
-) -> OrDeferred<Result<BuiltResponse>> {
+) -> ReadyOrDeferred<Result<BuiltResponse>> {
     if !spec.is_heavy(&response) {
-        return OrDeferred::Ready(response::build(&spec, response));
+        return ReadyOrDeferred::Ready(response::build_response(&spec, response));
     }
-    let build = move || response::build(&spec, response);
-    OrDeferred::defer(async move { decode_workers::run(build).await? })
+    let build = move || response::build_response(&spec, response);
+    ReadyOrDeferred::defer(async move { decode_workers::run_on_worker(build).await? })
 }
 
 /// The error with a code that all clients of v1 know: those before v1.1 do not know the name

@@ -2,14 +2,14 @@
 //! framing of strings.
 
 use super::regions::not_usable_in_v1;
-use super::request::{Plan, PlannedInput};
+use super::request::{PlannedInput, RequestPlan};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use trtserver_base::error::{Error, Result};
-use trtserver_request::shared_memory::Registry;
+use trtserver_request::shared_memory::RegionRegistry;
 use trtserver_request::strings;
 use trtserver_request::strings::StringFault;
-use trtserver_request::{InputTensor, Signature, TensorData};
+use trtserver_request::{InputTensor, ModelSignature, TensorData};
 use trtserver_wire::shared_memory::RegionSlice;
 
 /// The data of each input, in the order of the plan.
@@ -17,7 +17,7 @@ pub type InputParts = SmallVec<[TensorData; 4]>;
 
 /// The error for a body of `got` bytes, which is shorter or longer than `plan.bytes()`. TRTIS
 /// skipped both checks for an empty body, which then failed later with a less clear error.
-pub fn wrong_body(signature: &Signature, plan: &Plan, got: usize) -> Error {
+pub fn wrong_body(signature: &ModelSignature, plan: &RequestPlan, got: usize) -> Error {
     let m = &signature.model;
     let mut end = 0;
     for input in plan.sent() {
@@ -34,11 +34,11 @@ pub fn wrong_body(signature: &Signature, plan: &Plan, got: usize) -> Error {
 }
 
 /// Splits an HTTP body, which holds the inputs one after another, except those in `regions`.
-pub fn split(
-    signature: &Signature,
-    plan: &Plan,
+pub fn split_body(
+    signature: &ModelSignature,
+    plan: &RequestPlan,
     body: &Bytes,
-    regions: &Registry,
+    regions: &RegionRegistry,
 ) -> Result<InputParts> {
     if body.len() != plan.bytes() {
         return Err(wrong_body(signature, plan, body.len()));
@@ -56,10 +56,10 @@ pub fn split(
 
 /// The tensor of an input in shared memory. `size` is what the message for a wrong size calls it.
 fn shared(
-    signature: &Signature,
+    signature: &ModelSignature,
     input: &PlannedInput,
     slice: &RegionSlice,
-    regions: &Registry,
+    regions: &RegionRegistry,
     size: &str,
 ) -> Result<TensorData> {
     let data = slice.input(regions).map_err(|e| not_usable_in_v1(&slice.region, e))?;
@@ -71,7 +71,7 @@ fn shared(
 }
 
 /// The error for an input whose data has another size than its shape requires.
-fn wrong_size(signature: &Signature, input: &PlannedInput, size: &str, got: usize) -> Error {
+fn wrong_size(signature: &ModelSignature, input: &PlannedInput, size: &str, got: usize) -> Error {
     let (name, m) = (&signature.inputs[input.index].name, &signature.model);
     let expected = input.bytes;
     Error::invalid(format!(
@@ -81,11 +81,11 @@ fn wrong_size(signature: &Signature, input: &PlannedInput, size: &str, got: usiz
 
 /// Checks number and sizes of the `raw_input` entries of a gRPC request. An input in one of the
 /// `regions` has no entry.
-pub fn entries(
-    signature: &Signature,
-    plan: &Plan,
+pub fn entry_sizes(
+    signature: &ModelSignature,
+    plan: &RequestPlan,
     entries: Vec<Bytes>,
-    regions: &Registry,
+    regions: &RegionRegistry,
 ) -> Result<InputParts> {
     let m = &signature.model;
     let (expected, got) = (plan.sent().count(), entries.len());
@@ -112,9 +112,9 @@ pub fn entries(
 ///
 /// # Errors
 /// There is no memory to align one.
-pub fn tensors(
-    signature: &Signature,
-    plan: Plan,
+pub fn read_tensors(
+    signature: &ModelSignature,
+    plan: RequestPlan,
     parts: InputParts,
 ) -> Result<SmallVec<[InputTensor; 2]>> {
     let pairs = plan.inputs.into_iter().zip(parts);
@@ -133,13 +133,13 @@ pub fn tensors(
 
 /// Checks the framing of string tensors (docs/protocol/v1.md §5.4). Stray bytes after the last string are ignored in v1, so they are
 /// truncated: backends never see them.
-pub fn check_strings(signature: &Signature, inputs: &mut [InputTensor]) -> Result<()> {
+pub fn check_strings(signature: &ModelSignature, inputs: &mut [InputTensor]) -> Result<()> {
     for input in inputs.iter_mut().filter(|i| i.dtype.size().is_none()) {
         input.unshare()?;
         let Some(data) = input.data.cpu() else { continue };
         let name = &signature.inputs[input.index].name;
         let expected = trtserver_request::tensor::element_count(&input.shape).unwrap_or(0);
-        let end = strings::check(data, expected).map_err(|fault| match fault {
+        let end = strings::check_strings(data, expected).map_err(|fault| match fault {
             StringFault::TooMany { found } => Error::invalid(format!(
                 "unexpected number of string elements {found} for inference input '{name}', expecting {expected}"
             )),
@@ -150,7 +150,7 @@ pub fn check_strings(signature: &Signature, inputs: &mut [InputTensor]) -> Resul
             // One to three bytes instead of a length are stray bytes, so there are too few strings.
             StringFault::TooFew { .. } | StringFault::NoLength { .. } => Error::internal(format!(
                 "expected {expected} strings for inference input '{name}', got {}",
-                strings::elements(data).count()
+                strings::string_elements(data).count()
             )),
         })?;
         if end < data.len() {

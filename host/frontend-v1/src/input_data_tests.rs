@@ -5,11 +5,11 @@ use crate::{request, testing};
 use std::sync::Arc;
 use trtserver_models::OpenVersion;
 
-fn planned(model: &str, header: &str) -> (Arc<OpenVersion>, Plan) {
+fn planned(model: &str, header: &str) -> (Arc<OpenVersion>, RequestPlan) {
     let ctx = testing::context("");
     let served = ctx.models.find(model, None).unwrap();
-    let header = request::parse(model, Some(header.as_bytes())).unwrap();
-    let plan = request::plan(&served.signature, &header).unwrap();
+    let header = request::parse_header(model, Some(header.as_bytes())).unwrap();
+    let plan = request::plan_request(&served.signature, &header).unwrap();
     (served, plan)
 }
 
@@ -44,8 +44,12 @@ fn rows_12_and_13() {
         ),
         (129, Err("unexpected additional input data for model 'simple'")),
     ] {
-        let got =
-            split(&served.signature, &plan, &Bytes::from(vec![0; bytes]), &Registry::default());
+        let got = split_body(
+            &served.signature,
+            &plan,
+            &Bytes::from(vec![0; bytes]),
+            &RegionRegistry::default(),
+        );
         let got = got.map(|p| p.iter().map(TensorData::len).collect()).map_err(|e| e.message);
         assert_eq!(got, want.map_err(str::to_owned), "{bytes}");
     }
@@ -65,7 +69,7 @@ fn rows_14_and_15() {
         ),
     ] {
         let data = sizes.iter().map(|n| Bytes::from(vec![0; *n])).collect();
-        let got = entries(&served.signature, &plan, data, &Registry::default());
+        let got = entry_sizes(&served.signature, &plan, data, &RegionRegistry::default());
         assert_eq!(got.err().map(|e| e.message), want, "{sizes:?}");
     }
 }
@@ -74,8 +78,8 @@ fn rows_14_and_15() {
 fn tensors_are_reordered_to_the_configuration() {
     let (served, plan) = planned("simple", SIMPLE);
     let body: Bytes = [[1; 64], [0; 64]].concat().into();
-    let parts = split(&served.signature, &plan, &body, &Registry::default()).unwrap();
-    let tensors = tensors(&served.signature, plan, parts).unwrap();
+    let parts = split_body(&served.signature, &plan, &body, &RegionRegistry::default()).unwrap();
+    let tensors = read_tensors(&served.signature, plan, parts).unwrap();
     assert_eq!(
         tensors.iter().map(|t| (t.index, t.data.payload()[0])).collect::<Vec<_>>(),
         [(0, 0), (1, 1)]
@@ -107,8 +111,9 @@ fn string_framing() {
         );
         let (served, plan) = planned("m", &header);
         let body = Bytes::from_static(data);
-        let parts = split(&served.signature, &plan, &body, &Registry::default()).unwrap();
-        let mut tensors = tensors(&served.signature, plan, parts).unwrap();
+        let parts =
+            split_body(&served.signature, &plan, &body, &RegionRegistry::default()).unwrap();
+        let mut tensors = read_tensors(&served.signature, plan, parts).unwrap();
         let got = check_strings(&served.signature, &mut tensors).err().map(|e| e.message);
         assert_eq!(got.as_deref(), want, "{data:?}");
         assert!(want.is_some() || tensors.iter().any(|t| *t.data.payload() == data[..9]));
@@ -120,17 +125,17 @@ fn shared_inputs_have_no_data_in_the_request() {
     let header = "batch_size: 1 input { name: \"INPUT0\" shared_memory { name: \"r\" byte_size: 64 } } \
                   input { name: \"INPUT1\" }";
     let (served, plan) = planned("simple", header);
-    let (signature, regions) = (&served.signature, &Registry::default());
+    let (signature, regions) = (&served.signature, &RegionRegistry::default());
     assert_eq!(plan.bytes(), 64);
     let unknown = "shared memory block 'r' not found in manager";
     let sent = Bytes::from(vec![0; 64]);
     for got in [
-        split(signature, &plan, &sent, regions),
-        entries(signature, &plan, vec![sent.clone()], regions),
+        split_body(signature, &plan, &sent, regions),
+        entry_sizes(signature, &plan, vec![sent.clone()], regions),
     ] {
         assert_eq!(got.unwrap_err().message, unknown);
     }
-    let both = entries(signature, &plan, vec![sent.clone(), sent], regions).unwrap_err();
+    let both = entry_sizes(signature, &plan, vec![sent.clone(), sent], regions).unwrap_err();
     assert_eq!(
         both.message,
         "expected tensor data for 1 inputs but got 2 sets of data for model 'simple'"

@@ -116,7 +116,7 @@ impl LegacyFields for Input {
 
 /// `InferResponseHeader` up to v0.10.
 #[derive(Clone, PartialEq, Message)]
-pub struct Header {
+pub struct LegacyHeader {
     #[prost(string, tag = "1")]
     model_name: String,
     #[prost(uint32, tag = "2")]
@@ -124,23 +124,23 @@ pub struct Header {
     #[prost(uint32, tag = "3")]
     batch_size: u32,
     #[prost(message, repeated, tag = "4")]
-    output: Vec<Output>,
+    output: Vec<LegacyOutput>,
     #[prost(uint64, tag = "5")]
     id: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Output {
+struct LegacyOutput {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, optional, tag = "2")]
-    raw: Option<Raw>,
+    raw: Option<LegacyRawOutput>,
     #[prost(message, repeated, tag = "3")]
     batch_classes: Vec<Classes>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-struct Raw {
+struct LegacyRawOutput {
     /// Byte size of one batch item.
     #[prost(uint64, tag = "1")]
     byte_size: u64,
@@ -148,19 +148,19 @@ struct Raw {
 
 /// The two fields of 18.04's response header that later moved to other numbers.
 #[derive(Clone, PartialEq, Message)]
-struct Header1804 {
+struct LegacyHeader1804 {
     #[prost(uint32, tag = "1")]
     batch_size: u32,
     #[prost(message, repeated, tag = "2")]
-    output: Vec<Output>,
+    output: Vec<LegacyOutput>,
 }
 
-impl Header {
+impl LegacyHeader {
     pub fn new(header: InferResponseHeader) -> Self {
         let items = u64::from(header.batch_size.max(1));
-        let output = header.output.into_iter().map(|o| Output {
+        let output = header.output.into_iter().map(|o| LegacyOutput {
             name: o.name,
-            raw: o.raw.map(|raw| Raw { byte_size: raw.batch_byte_size / items }),
+            raw: o.raw.map(|raw| LegacyRawOutput { byte_size: raw.batch_byte_size / items }),
             batch_classes: o.batch_classes,
         });
         Self {
@@ -177,7 +177,7 @@ impl Header {
     pub fn trailer(self, with_1804: bool) -> Vec<u8> {
         let mut bytes = self.encode_to_vec();
         if with_1804 {
-            let header = Header1804 { batch_size: self.batch_size, output: self.output };
+            let header = LegacyHeader1804 { batch_size: self.batch_size, output: self.output };
             bytes.extend_from_slice(&header.encode_to_vec());
         }
         bytes
@@ -186,11 +186,11 @@ impl Header {
 
 /// `InferResponse` up to v0.10, without its raw outputs.
 #[derive(Clone, PartialEq, Message)]
-pub struct Response {
+pub struct LegacyResponse {
     #[prost(message, optional, tag = "1")]
     pub request_status: Option<RequestStatus>,
     #[prost(message, optional, tag = "2")]
-    pub meta_data: Option<Header>,
+    pub meta_data: Option<LegacyHeader>,
 }
 
 #[cfg(test)]

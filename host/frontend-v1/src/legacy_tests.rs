@@ -99,7 +99,7 @@ fn legacy_responses_encode() {
         output: vec![output],
         id: 0,
     };
-    let old = Header::new(header);
+    let old = LegacyHeader::new(header);
     let bytes = b"\x0a\x01m\x10\x01\x18\x02\x22\x07\x0a\x01O\x12\x02\x08\x40";
     assert_eq!(old.clone().trailer(false), bytes);
     assert_eq!(

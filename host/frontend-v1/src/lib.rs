@@ -22,15 +22,15 @@ pub mod status;
 pub mod status_1804;
 
 use trtserver_base::clock::now_ns;
-use trtserver_wire::context::{Context, EndpointSpan};
+use trtserver_wire::context::{EndpointSpan, FrontendContext};
 
 /// The id of a new request: 0, which is not sent, while the server drains.
-pub fn request_id(ctx: &Context) -> u64 {
+pub fn request_id(ctx: &FrontendContext) -> u64 {
     if ctx.refuse_when_exiting().is_ok() { ctx.state.next_request_id() } else { 0 }
 }
 
 /// Counts a request to an endpoint, failed or not, once its response is ready.
-pub fn counted<T>(endpoint: &EndpointSpan, received_ns: u64, call: impl FnOnce() -> T) -> T {
+pub fn count_endpoint<T>(endpoint: &EndpointSpan, received_ns: u64, call: impl FnOnce() -> T) -> T {
     let response = call();
     endpoint.add(now_ns().saturating_sub(received_ns));
     response

@@ -6,7 +6,7 @@ use trtserver_proto::v1::shared_memory_region::{
     CudaSharedMemory, SharedMemoryTypes, SystemSharedMemory,
 };
 use trtserver_request::shared_memory::{RegisterError, UseError};
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::regions::{cuda_not_opened, not_opened, not_usable, open_cuda};
 use trtserver_wire::shared_memory::CudaMemory;
 
@@ -36,8 +36,8 @@ pub enum RegionControl<'a> {
 
 /// Executes a request; the regions are for [`RegionControl::Status`]. Clients unregister unknown regions to clean up, so that
 /// succeeds.
-pub async fn control(
-    ctx: &Context,
+pub async fn control_region(
+    ctx: &FrontendContext,
     call: RegionControl<'_>,
 ) -> Result<Option<Vec<SharedMemoryRegion>>> {
     ctx.refuse_when_exiting()?;
@@ -65,7 +65,7 @@ pub async fn control(
 }
 
 /// System regions, then CUDA regions.
-fn regions(ctx: &Context) -> Vec<SharedMemoryRegion> {
+fn regions(ctx: &FrontendContext) -> Vec<SharedMemoryRegion> {
     let region = |name: &str, len: usize, types| SharedMemoryRegion {
         name: name.to_owned(),
         byte_size: len as u64,

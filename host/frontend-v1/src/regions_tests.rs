@@ -3,7 +3,7 @@
 use super::RegionControl::*;
 use super::*;
 use crate::testing;
-use trtserver_base::state::Phase;
+use trtserver_base::state::ServerPhase;
 use trtserver_request::shared_memory::testing::Object;
 
 #[tokio::test]
@@ -13,22 +13,22 @@ async fn regions_are_registered_listed_and_unregistered() {
     let key = &*object.key;
     for (name, offset) in [("b", 10), ("a", 0)] {
         let call = Register { name, key, offset, byte_size: 50 };
-        assert_eq!(control(&ctx, call).await, Ok(None));
+        assert_eq!(control_region(&ctx, call).await, Ok(None));
     }
-    let regions = async || control(&ctx, Status).await.unwrap().unwrap();
+    let regions = async || control_region(&ctx, Status).await.unwrap().unwrap();
     let [_, b] = &regions().await[..] else { panic!("{:?}", regions().await) };
     let system = SystemSharedMemory { shared_memory_key: key.to_owned(), offset: 10 };
     let types = Some(SharedMemoryTypes::SystemSharedMemory(system));
     let want = SharedMemoryRegion { name: "b".into(), byte_size: 50, shared_memory_types: types };
     assert_eq!(*b, want);
     for name in ["unknown", "a", "a"] {
-        assert_eq!(control(&ctx, Unregister { name }).await, Ok(None));
+        assert_eq!(control_region(&ctx, Unregister { name }).await, Ok(None));
     }
     assert_eq!(regions().await.len(), 1);
-    assert_eq!(control(&ctx, UnregisterAll).await, Ok(None));
-    assert_eq!(control(&ctx, Status).await, Ok(Some(vec![])));
-    ctx.state.set_phase(Phase::Exiting);
-    assert_eq!(control(&ctx, Status).await, Err(Error::unavailable("Server exiting")));
+    assert_eq!(control_region(&ctx, UnregisterAll).await, Ok(None));
+    assert_eq!(control_region(&ctx, Status).await, Ok(Some(vec![])));
+    ctx.state.set_phase(ServerPhase::Exiting);
+    assert_eq!(control_region(&ctx, Status).await, Err(Error::unavailable("Server exiting")));
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn refused_registrations_have_the_texts_of_trtis() {
     let object = Object::new(100);
     let key = &*object.key;
     let register = |name, key, offset, byte_size| Register { name, key, offset, byte_size };
-    control(&ctx, register("taken", key, 0, 100)).await.unwrap();
+    control_region(&ctx, register("taken", key, 0, 100)).await.unwrap();
     let failed = "failed to register shared memory region 'n': invalid args";
     for (call, code, text) in [
         (
@@ -67,9 +67,9 @@ async fn refused_registrations_have_the_texts_of_trtis() {
             "failed to register shared memory region: 'n', improperly formed request.",
         ),
     ] {
-        assert_eq!(control(&ctx, call).await, Err(Error::new(code, text)), "{call:?}");
+        assert_eq!(control_region(&ctx, call).await, Err(Error::new(code, text)), "{call:?}");
     }
-    assert_eq!(control(&ctx, Status).await.unwrap().unwrap().len(), 1);
+    assert_eq!(control_region(&ctx, Status).await.unwrap().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -11,10 +11,10 @@ use trtserver_models::{FoundVersion, ModelTable};
 use trtserver_proto::text;
 use trtserver_proto::v1::infer_request_header::Input;
 use trtserver_proto::v1::{InferRequestHeader, InferSharedMemory};
-use trtserver_request::shared_memory::Registry;
+use trtserver_request::shared_memory::RegionRegistry;
 use trtserver_request::tensor::element_count;
 use trtserver_request::{
-    DType, RequestedOutput, Shape, ShapeText, Signature, TensorSpec, signature,
+    DType, ModelSignature, RequestedOutput, Shape, ShapeText, TensorSpec, signature,
 };
 use trtserver_wire::decode_workers::MAX_INLINE;
 use trtserver_wire::shared_memory::RegionSlice;
@@ -42,7 +42,11 @@ impl RequestedVersion {
 
 /// Finds the requested version. The error text is the same for an unknown model and an unknown
 /// version.
-pub fn find(models: &ModelTable, model: &str, version: RequestedVersion) -> Result<FoundVersion> {
+pub fn find_version(
+    models: &ModelTable,
+    model: &str,
+    version: RequestedVersion,
+) -> Result<FoundVersion> {
     let find = |version| models.find_for_inference(model, version);
     let found = match version {
         RequestedVersion::Latest => find(None),
@@ -56,7 +60,7 @@ pub fn find(models: &ModelTable, model: &str, version: RequestedVersion) -> Resu
 
 /// Parses the header of an HTTP request. A missing header counts as an empty one, which the check
 /// of the batch size refuses.
-pub fn parse(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
+pub fn parse_header(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
     std::str::from_utf8(header.unwrap_or_default())
         .ok()
         .and_then(|header| text::parse(header).ok())
@@ -65,7 +69,7 @@ pub fn parse(model: &str, header: Option<&[u8]>) -> Result<InferRequestHeader> {
 
 /// A checked header; its data has not been received yet.
 #[derive(Debug, PartialEq)]
-pub struct Plan {
+pub struct RequestPlan {
     pub batch: u32,
     /// Inputs in the order of the header, which is also the order of the data.
     pub inputs: SmallVec<[PlannedInput; 2]>,
@@ -86,7 +90,7 @@ pub struct PlannedInput {
     pub shared: Option<Box<RegionSlice>>,
 }
 
-impl Plan {
+impl RequestPlan {
     /// The inputs whose data is in the request.
     pub fn sent(&self) -> impl Iterator<Item = &PlannedInput> {
         self.inputs.iter().filter(|input| input.shared.is_none())
@@ -94,7 +98,7 @@ impl Plan {
 
     /// Starting the request copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors
     /// there.
-    pub fn copies_much(&self, signature: &Signature) -> bool {
+    pub fn copies_much(&self, signature: &ModelSignature) -> bool {
         let copied = |input: &PlannedInput, slice: &RegionSlice| {
             let is_string = signature.inputs[input.index].dtype == DType::String;
             is_string || !slice.offset.is_multiple_of(8)
@@ -112,12 +116,15 @@ impl Plan {
 }
 
 /// The batch size under which a refused request is counted: 0 if it is invalid.
-pub fn counted_batch(signature: &Signature, header: &InferRequestHeader) -> u32 {
+pub fn counted_batch(signature: &ModelSignature, header: &InferRequestHeader) -> u32 {
     if batch(signature, header).is_ok() { header.batch_size } else { 0 }
 }
 
 /// Checks batch size, outputs and inputs of a header, and plans where the data of each input is.
-pub fn plan(signature: &Signature, header: &InferRequestHeader) -> Result<Plan> {
+pub fn plan_request(
+    signature: &ModelSignature,
+    header: &InferRequestHeader,
+) -> Result<RequestPlan> {
     let m = &signature.model;
     batch(signature, header)?;
     let outputs = outputs(signature, header)?;
@@ -125,7 +132,7 @@ pub fn plan(signature: &Signature, header: &InferRequestHeader) -> Result<Plan> 
         let all = signature.inputs.len();
         Error::invalid(format!("expected {all} inputs but got {got} inputs for model '{m}'"))
     };
-    duplicates(signature, header)?;
+    check_duplicates(signature, header)?;
     let got = header.input.len();
     let required = signature.inputs.iter().filter(|i| !i.optional).count();
     if got > signature.inputs.len() || got < required {
@@ -144,11 +151,11 @@ pub fn plan(signature: &Signature, header: &InferRequestHeader) -> Result<Plan> 
     }
     let per_item = header.input.iter().any(|i| i.byte_size != 0)
         || header.output.iter().any(|o| o.byte_size != 0);
-    Ok(Plan { batch: header.batch_size, inputs, outputs, per_item })
+    Ok(RequestPlan { batch: header.batch_size, inputs, outputs, per_item })
 }
 
 /// Checks the batch size: at least 1, and at most the maximum of the model.
-fn batch(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
+fn batch(signature: &ModelSignature, header: &InferRequestHeader) -> Result<()> {
     let m = &signature.model;
     match header.batch_size {
         0 => Err(Error::invalid(format!("inference request batch-size must be >= 1 for '{m}'"))),
@@ -163,7 +170,7 @@ fn batch(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
 
 /// Refuses unknown outputs and duplicate ones.
 fn outputs(
-    signature: &Signature,
+    signature: &ModelSignature,
     header: &InferRequestHeader,
 ) -> Result<SmallVec<[RequestedOutput; 2]>> {
     let mut outputs: SmallVec<[RequestedOutput; 2]> = SmallVec::new();
@@ -185,7 +192,7 @@ fn outputs(
 
 /// Refuses duplicate inputs. Unknown names are left to the check of each input, which bounds the
 /// work for a long list.
-fn duplicates(signature: &Signature, header: &InferRequestHeader) -> Result<()> {
+fn check_duplicates(signature: &ModelSignature, header: &InferRequestHeader) -> Result<()> {
     let mut seen: SmallVec<[bool; 16]> = SmallVec::from_elem(false, signature.inputs.len());
     for input in &header.input {
         let Some(index) = signature.input(&input.name) else { continue };
@@ -199,7 +206,7 @@ fn duplicates(signature: &Signature, header: &InferRequestHeader) -> Result<()> 
 
 /// Checks shape and byte size of one input.
 fn one_input(
-    signature: &Signature,
+    signature: &ModelSignature,
     index: usize,
     batch: u32,
     input: &Input,
@@ -230,7 +237,7 @@ fn one_input(
 /// Largest tensor in bytes, so that sums of sizes cannot overflow.
 const MAX_BYTES: usize = 1 << 56;
 
-fn wrong_shape(signature: &Signature, spec: &TensorSpec, got: &[i64]) -> Error {
+fn wrong_shape(signature: &ModelSignature, spec: &TensorSpec, got: &[i64]) -> Error {
     Error::invalid(format!(
         "unexpected shape for input '{}' for model '{}'. Expected {}, got {}",
         spec.name,
@@ -242,7 +249,7 @@ fn wrong_shape(signature: &Signature, spec: &TensorSpec, got: &[i64]) -> Error {
 
 /// Checks the given byte size, of the whole batch or (up to v0.10) of each item, against the shape.
 fn bytes(
-    signature: &Signature,
+    signature: &ModelSignature,
     spec: &TensorSpec,
     batch: u32,
     input: &Input,
@@ -296,9 +303,9 @@ fn slice(shared: &InferSharedMemory) -> RegionSlice {
 /// # Errors
 /// A region is unknown, or the slice is not in it.
 pub fn set_destinations(
-    plan: &mut Plan,
+    plan: &mut RequestPlan,
     header: &InferRequestHeader,
-    regions: &Registry,
+    regions: &RegionRegistry,
 ) -> Result<()> {
     for (output, requested) in header.output.iter().zip(&mut plan.outputs) {
         let Some(shared) = &output.shared_memory else { continue };

@@ -1,36 +1,36 @@
 //! RequestStatus: the result of a call in every v1 response.
 
 use trtserver_base::error::{Code, Error};
-use trtserver_config::Settings;
+use trtserver_config::ServerSettings;
 use trtserver_proto::v1::{RequestStatus, RequestStatusCode};
 
 /// Longest message in a header: far below the limits of HTTP libraries, even if every byte is escaped.
 const LONGEST: usize = 4096;
 
 /// The status of a success. `request_id` 0 is not sent.
-pub fn success(settings: &Settings, request_id: u64) -> RequestStatus {
+pub fn success_status(settings: &ServerSettings, request_id: u64) -> RequestStatus {
     status(settings, RequestStatusCode::Success, String::new(), request_id)
 }
 
 /// The status of a failure.
-pub fn failure(settings: &Settings, error: &Error, request_id: u64) -> RequestStatus {
-    status(settings, of(error.code), error.message.clone(), request_id)
+pub fn failure_status(settings: &ServerSettings, error: &Error, request_id: u64) -> RequestStatus {
+    status(settings, to_v1_code(error.code), error.message.clone(), request_id)
 }
 
 /// The status for a result.
-pub fn of_result<T>(
-    settings: &Settings,
+pub fn status_from_result<T>(
+    settings: &ServerSettings,
     result: &Result<T, Error>,
     request_id: u64,
 ) -> RequestStatus {
     match result {
-        Ok(_) => success(settings, request_id),
-        Err(error) => failure(settings, error, request_id),
+        Ok(_) => success_status(settings, request_id),
+        Err(error) => failure_status(settings, error, request_id),
     }
 }
 
 /// The status with a message that is truncated if it is too long for a header.
-pub fn shortened(mut status: RequestStatus) -> RequestStatus {
+pub fn shorten_status(mut status: RequestStatus) -> RequestStatus {
     if status.msg.len() > LONGEST {
         let end = (0..=LONGEST).rev().find(|i| status.msg.is_char_boundary(*i)).unwrap_or(0);
         status.msg.truncate(end);
@@ -40,19 +40,19 @@ pub fn shortened(mut status: RequestStatus) -> RequestStatus {
 }
 
 fn status(
-    settings: &Settings,
+    settings: &ServerSettings,
     code: RequestStatusCode,
     msg: String,
     request_id: u64,
 ) -> RequestStatus {
     // The text parsers of 18.04 refuse the field `server_id`.
-    let server_id = if settings.era_a { String::new() } else { settings.server_id.clone() };
+    let server_id = if settings.emulate_18_04 { String::new() } else { settings.server_id.clone() };
     RequestStatus { code: code.into(), msg, server_id, request_id }
 }
 
 /// v1's code of an error. Clients before v1.1 do not know the name `ALREADY_EXISTS`, so inference never sends it
 /// (`frontend-v1/src/infer.rs`).
-fn of(code: Code) -> RequestStatusCode {
+fn to_v1_code(code: Code) -> RequestStatusCode {
     match code {
         Code::Unknown => RequestStatusCode::Unknown,
         Code::Internal => RequestStatusCode::Internal,

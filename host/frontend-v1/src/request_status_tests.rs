@@ -10,10 +10,10 @@ fn status_prints_as_text() {
     let old = testing::settings("--model_base_path=/n");
     let error = Error::unavailable("no \"x\"");
     for (status, want) in [
-        (success(&settings, 7), "code: SUCCESS server_id: \"inference:0\" request_id: 7"),
-        (success(&old, 7), "code: SUCCESS request_id: 7"),
+        (success_status(&settings, 7), "code: SUCCESS server_id: \"inference:0\" request_id: 7"),
+        (success_status(&old, 7), "code: SUCCESS request_id: 7"),
         (
-            failure(&settings, &error, 0),
+            failure_status(&settings, &error, 0),
             "code: UNAVAILABLE msg: \"no \\\"x\\\"\" server_id: \"inference:0\"",
         ),
     ] {
@@ -24,6 +24,6 @@ fn status_prints_as_text() {
 #[test]
 fn long_messages_are_truncated_at_char_boundaries() {
     let error = Error::invalid("é".repeat(5000));
-    let status = shortened(failure(&testing::settings(""), &error, 0));
+    let status = shorten_status(failure_status(&testing::settings(""), &error, 0));
     assert_eq!(status.msg, "é".repeat(2048) + "...");
 }

@@ -5,17 +5,17 @@ use crate::testing;
 use proptest::prelude::*;
 use trtserver_base::error::Code;
 
-fn planned(model: &str, header: &str) -> Result<Plan> {
+fn planned(model: &str, header: &str) -> Result<RequestPlan> {
     let ctx = testing::context("");
-    let served = find(&ctx.models, model, RequestedVersion::Latest)?;
-    plan(&served.signature, &parse(model, Some(header.as_bytes()))?)
+    let served = find_version(&ctx.models, model, RequestedVersion::Latest)?;
+    plan_request(&served.signature, &parse_header(model, Some(header.as_bytes()))?)
 }
 
 #[test]
 fn requested_version_is_found() {
     let ctx = testing::context("");
     let repository = &ctx.models;
-    let found = |model, version| find(repository, model, version).map(|s| s.version);
+    let found = |model, version| find_version(repository, model, version).map(|s| s.version);
     assert_eq!(found("m", RequestedVersion::Latest), Ok(3));
     assert_eq!(found("m", RequestedVersion::Exact(3)), Ok(3));
     assert_eq!(found("m", RequestedVersion::ZeroOrLatest), Ok(3));
@@ -103,9 +103,9 @@ fn rows_2_to_10_and_12() {
         });
         assert_eq!(got, want.map_err(str::to_owned), "{header}");
     }
-    let no_text = parse("m", Some(b"\xff")).unwrap_err();
+    let no_text = parse_header("m", Some(b"\xff")).unwrap_err();
     assert_eq!(no_text.message, "unable to parse request for model 'm'");
-    assert_eq!(parse("m", None).unwrap().batch_size, 0);
+    assert_eq!(parse_header("m", None).unwrap().batch_size, 0);
 }
 
 /// Model `m` does not batch: V FP32 [-1,2], S STRING [2], optional P BOOL [1]; outputs F, B, C.
@@ -169,7 +169,7 @@ fn sizes_per_item() {
 #[test]
 fn failures_count_under_a_valid_batch_size() {
     let ctx = testing::context("");
-    let served = find(&ctx.models, "simple", RequestedVersion::Latest).unwrap();
+    let served = find_version(&ctx.models, "simple", RequestedVersion::Latest).unwrap();
     for (batch_size, counted) in [(0, 0), (1, 1), (8, 8), (9, 0), (u32::MAX, 0)] {
         let header = InferRequestHeader { batch_size, ..Default::default() };
         assert_eq!(counted_batch(&served.signature, &header), counted);
@@ -198,8 +198,8 @@ proptest! {
                 input: vec![input(0), input(1)],
                 ..InferRequestHeader::default()
             };
-            let served = find(&ctx.models, model, RequestedVersion::Latest).unwrap();
-            if let Ok(plan) = plan(&served.signature, &header) {
+            let served = find_version(&ctx.models, model, RequestedVersion::Latest).unwrap();
+            if let Ok(plan) = plan_request(&served.signature, &header) {
                 let input = &plan.inputs[0];
                 prop_assert_eq!(element_count(&input.shape).unwrap() * 4, input.bytes);
                 prop_assert!(plan.bytes() < 2 * MAX_BYTES);
@@ -209,7 +209,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(bytes: Vec<u8>) {
-        let _ = parse("m", Some(&bytes));
+        let _ = parse_header("m", Some(&bytes));
     }
 }
 
@@ -217,14 +217,15 @@ proptest! {
 fn long_strings_and_misaligned_tensors_of_regions_copy_much() {
     let spec = |name: &str, dtype| TensorSpec::new(name, dtype, &[-1]);
     let inputs = vec![spec("S", DType::String), spec("N", DType::Int32)];
-    let signature = Signature { inputs, ..Signature::default() };
+    let signature = ModelSignature { inputs, ..ModelSignature::default() };
     let copies = |input: &str| {
         let header =
-            parse("m", Some(format!("batch_size: 1 input {{ {input} }}").as_bytes())).unwrap();
+            parse_header("m", Some(format!("batch_size: 1 input {{ {input} }}").as_bytes()))
+                .unwrap();
         let index = signature.input(&header.input[0].name).unwrap();
         let input = one_input(&signature, index, 1, &header.input[0]).unwrap();
         let (inputs, outputs) = (SmallVec::from_iter([input]), SmallVec::new());
-        Plan { batch: 1, inputs, outputs, per_item: false }.copies_much(&signature)
+        RequestPlan { batch: 1, inputs, outputs, per_item: false }.copies_much(&signature)
     };
     let strings = |bytes: usize, region: &str| {
         format!("name: \"S\" dims: 2 batch_byte_size: {bytes} {region}")

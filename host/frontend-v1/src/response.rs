@@ -11,9 +11,9 @@ use trtserver_models::OpenVersion;
 use trtserver_proto::v1::InferResponseHeader;
 use trtserver_proto::v1::infer_response_header::{Output, output};
 use trtserver_request::classes;
-use trtserver_request::classes::Class;
+use trtserver_request::classes::TopClass;
 use trtserver_request::{
-    DType, InferResponse, OutputTensor, RequestedOutput, ShapeText, Signature, TensorSpec,
+    DType, InferResponse, ModelSignature, OutputTensor, RequestedOutput, ShapeText, TensorSpec,
 };
 use trtserver_wire::decode_workers::MAX_INLINE;
 
@@ -42,7 +42,7 @@ pub struct BuiltResponse {
 }
 
 /// Builds the response. Outputs that the model did not return are omitted.
-pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltResponse> {
+pub fn build_response(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltResponse> {
     let signature = &spec.served.signature;
     let mut outputs = Vec::with_capacity(spec.outputs.len());
     let mut raw = Vec::with_capacity(spec.outputs.len());
@@ -52,7 +52,7 @@ pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltRespon
         let tensor =
             expected.or_else(|| response.outputs.iter().find(|o| o.name == tensor_spec.name));
         let Some(tensor) = tensor else { continue };
-        check(signature, tensor_spec, tensor, spec.batch)?;
+        check_output(signature, tensor_spec, tensor, spec.batch)?;
         if requested.classes == 0 {
             let batched = signature.batching() && !tensor_spec.shape_tensor;
             outputs.push(raw_output(tensor, batched));
@@ -73,8 +73,8 @@ pub fn build(spec: &ResponseSpec, response: InferResponse) -> Result<BuiltRespon
 }
 
 /// A v1 response has neither a data type nor a number of rows: clients take those of the configuration and of their request.
-fn check(
-    signature: &Signature,
+fn check_output(
+    signature: &ModelSignature,
     spec: &TensorSpec,
     tensor: &OutputTensor,
     batch: u32,
@@ -101,9 +101,9 @@ fn raw_output(tensor: &OutputTensor, batched: bool) -> Output {
 }
 
 fn class_output(spec: &TensorSpec, tensor: &OutputTensor, batch: u32, k: u32) -> Result<Output> {
-    let items = classes::top(tensor, batch as usize, k as usize)
+    let items = classes::find_top_classes(tensor, batch as usize, k as usize)
         .ok_or_else(|| no_classes(&tensor.name, tensor.dtype))?;
-    let class = |c: &Class| output::Class {
+    let class = |c: &TopClass| output::Class {
         idx: c.index as i32,
         value: c.value as f32,
         label: spec.labels.as_ref().and_then(|l| l.get(c.index)).unwrap_or_default().to_owned(),

@@ -26,21 +26,22 @@ fn raw_outputs_in_requested_order() {
     let want = "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" raw { dims: \
                 16 batch_byte_size: 128 } } output { name: \"OUTPUT0\" raw { dims: 16 batch_byte_size: 128 } }";
     for outputs in [vec![one.clone(), zero.clone()], vec![zero.clone(), one.clone()]] {
-        let built = build(&spec("simple", 2, &[(1, 0), (0, 0)]), response(outputs)).unwrap();
-        assert_eq!(header_text::response(&built.header), want);
+        let built =
+            build_response(&spec("simple", 2, &[(1, 0), (0, 0)]), response(outputs)).unwrap();
+        assert_eq!(header_text::format_response_header(&built.header), want);
         assert_eq!((built.raw[0][0], built.raw[1][0]), (1, 0));
         assert_eq!(
-            header_text::response(&per_item(built.header)),
+            header_text::format_response_header(&per_item(built.header)),
             "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" raw { \
              byte_size: 64 } } output { name: \"OUTPUT0\" raw { byte_size: 64 } }"
         );
     }
-    let built = build(&spec("simple", 1, &[]), response(vec![])).unwrap();
+    let built = build_response(&spec("simple", 1, &[]), response(vec![])).unwrap();
     assert_eq!(
-        header_text::response(&built.header),
+        header_text::format_response_header(&built.header),
         "model_name: \"simple\" model_version: 1 batch_size: 1"
     );
-    let built = build(&spec("simple", 2, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
+    let built = build_response(&spec("simple", 2, &[(0, 0), (1, 0)]), response(vec![one])).unwrap();
     assert_eq!((built.header.output.len(), built.raw.len()), (1, 1));
 }
 
@@ -48,9 +49,9 @@ fn raw_outputs_in_requested_order() {
 fn without_a_batch_dimension_dims_are_the_whole_shape() {
     let data = vec![0; 16];
     let out = response(vec![tensor("C", DType::Fp32, &[1, 4], data)]);
-    let built = build(&spec("m", 1, &[(2, 0)]), out).unwrap();
+    let built = build_response(&spec("m", 1, &[(2, 0)]), out).unwrap();
     assert_eq!(
-        header_text::response(&built.header),
+        header_text::format_response_header(&built.header),
         "model_name: \"m\" model_version: 3 batch_size: 1 output { name: \"C\" raw { dims: 1 dims: 4 \
          batch_byte_size: 16 } }"
     );
@@ -61,7 +62,7 @@ fn classes_with_labels() {
     let values: Vec<u8> =
         (0..32i32).flat_map(|i| if i < 16 { i } else { 100 - i }.to_le_bytes()).collect();
     let out = response(vec![tensor("OUTPUT1", DType::Int32, &[2, 16], values)]);
-    let built = build(&spec("simple", 2, &[(1, 2)]), out).unwrap();
+    let built = build_response(&spec("simple", 2, &[(1, 2)]), out).unwrap();
     assert_eq!(built.raw, [Bytes::new()]);
     assert_eq!(
         text::print_line(&built.header),
@@ -70,7 +71,7 @@ fn classes_with_labels() {
          \"zero\" } cls { idx: 1 value: 83 label: \"one\" } } }"
     );
     assert_eq!(
-        header_text::response(&without_classes(built.header)),
+        header_text::format_response_header(&without_classes(built.header)),
         "model_name: \"simple\" model_version: 1 batch_size: 2 output { name: \"OUTPUT1\" }"
     );
 }
@@ -78,7 +79,7 @@ fn classes_with_labels() {
 #[test]
 fn unrankable_types_are_refused() {
     let out = response(vec![tensor("F", DType::Fp16, &[1], vec![0, 0])]);
-    let error = build(&spec("m", 1, &[(0, 1)]), out).err().unwrap();
+    let error = build_response(&spec("m", 1, &[(0, 1)]), out).err().unwrap();
     assert_eq!(
         error.message,
         "class result not available for output 'F' due to unsupported type 'TYPE_FP16'"

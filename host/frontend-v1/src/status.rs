@@ -8,30 +8,30 @@ use super::config::known_to_v1;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::stats::{RequestCounters, Span};
-use trtserver_models::{LookupError, Model, Version};
+use trtserver_base::stats::{DurationSum, RequestCounters};
+use trtserver_models::{LookupError, Model, ModelVersion};
 use trtserver_proto::v1::{
     HealthRequestStats, InferRequestStats, ModelControlRequestStats, ModelReadyStateReason,
     ModelStatus, ModelVersionStatus, ProfileRequestStats, RepositoryRequestStats, ServerStatus,
     SharedMemoryControlRequestStats, StatDuration, StatusRequestStats,
 };
 use trtserver_proto::v2::ModelConfig;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 /// Key of a model in the status: its name; its id if repositories have several models of that name.
-fn key(ctx: &Context, id: &str, model: &Arc<Model>) -> String {
+fn key(ctx: &FrontendContext, id: &str, model: &Arc<Model>) -> String {
     let of_name = ctx.models.get(&model.name);
     let unique = of_name.is_some_and(|found| Arc::ptr_eq(&found, model));
     if unique { model.name.to_string() } else { id.to_owned() }
 }
 
 /// The status of the server, or of one `model` without the counters of endpoints.
-pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
+pub fn report_status(ctx: &FrontendContext, model: Option<&str>) -> Result<ServerStatus> {
     ctx.refuse_when_exiting()?;
     let Some(name) = model else {
         let models = ctx.models.all();
         return Ok(ServerStatus {
-            model_status: models.iter().map(|(id, m)| (key(ctx, id, m), of_model(m))).collect(),
+            model_status: models.iter().map(|(id, m)| (key(ctx, id, m), report_model(m))).collect(),
             status_stats: duration(ctx.endpoints.status.get())
                 .map(|success| StatusRequestStats { success: Some(success) }),
             profile_stats: duration(ctx.endpoints.profile.get())
@@ -44,7 +44,7 @@ pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
                 .map(|success| SharedMemoryControlRequestStats { success: Some(success) }),
             repository_stats: duration(ctx.endpoints.repository.get())
                 .map(|success| RepositoryRequestStats { success: Some(success) }),
-            ..bare(ctx)
+            ..report_server_only(ctx)
         });
     };
     let model = ctx.models.model(name).map_err(|e| match e {
@@ -52,13 +52,13 @@ pub fn report(ctx: &Context, model: Option<&str>) -> Result<ServerStatus> {
         _ => Error::invalid(format!("no status available for unknown model '{name}'")),
     })?;
     Ok(ServerStatus {
-        model_status: BTreeMap::from([(name.to_owned(), of_model(&model))]),
-        ..bare(ctx)
+        model_status: BTreeMap::from([(name.to_owned(), report_model(&model))]),
+        ..report_server_only(ctx)
     })
 }
 
 /// The identity and state of the server, which is all that gRPC sends with a failure.
-pub fn bare(ctx: &Context) -> ServerStatus {
+pub fn report_server_only(ctx: &FrontendContext) -> ServerStatus {
     ServerStatus {
         id: ctx.settings.server_id.clone(),
         version: ctx.settings.server_version.clone(),
@@ -70,7 +70,7 @@ pub fn bare(ctx: &Context) -> ServerStatus {
 
 /// Removes the fields that the release which the server says it is does not have. Text parsers of clients refuse them; binary
 /// parsers skip them.
-pub fn without_later_fields(ctx: &Context, status: &mut ServerStatus) {
+pub fn without_later_fields(ctx: &FrontendContext, status: &mut ServerStatus) {
     let versions = status.model_status.values_mut().flat_map(|m| m.version_status.values_mut());
     for version in versions {
         version.warmup_stats.clear();
@@ -83,23 +83,23 @@ pub fn without_later_fields(ctx: &Context, status: &mut ServerStatus) {
     }
 }
 
-fn of_model(model: &Model) -> ModelStatus {
+fn report_model(model: &Model) -> ModelStatus {
     let config = match &model.config {
         Some(config) => known_to_v1(config),
         None => ModelConfig { name: model.name.to_string(), ..ModelConfig::default() },
     };
     let version_status =
-        model.versions.values().map(|v| (v.number, of_version(model, v))).collect();
+        model.versions.values().map(|v| (v.number, report_version(model, v))).collect();
     ModelStatus { config: Some(config), version_status }
 }
 
-fn of_version(model: &Model, version: &Version) -> ModelVersionStatus {
-    let (state, reason) = model.status_of(version);
+fn report_version(model: &Model, version: &ModelVersion) -> ModelVersionStatus {
+    let (state, reason) = model.version_status(version);
     let counters = version.stats.snapshot();
     let warmup = version.stats.warmup().into_iter();
     ModelVersionStatus {
         ready_state: state as i32,
-        infer_stats: counters.requests.iter().map(|(b, r)| (*b, of_requests(r))).collect(),
+        infer_stats: counters.requests.iter().map(|(b, r)| (*b, report_requests(r))).collect(),
         model_execution_count: counters.execution_count,
         model_inference_count: counters.inference_count,
         ready_state_reason: (!reason.is_empty())
@@ -111,7 +111,7 @@ fn of_version(model: &Model, version: &Version) -> ModelVersionStatus {
     }
 }
 
-fn of_requests(r: &RequestCounters) -> InferRequestStats {
+fn report_requests(r: &RequestCounters) -> InferRequestStats {
     InferRequestStats {
         success: duration(r.success),
         failed: duration(r.failed),
@@ -124,7 +124,7 @@ fn of_requests(r: &RequestCounters) -> InferRequestStats {
 }
 
 /// `None` if nothing was counted, as in TRTIS.
-fn duration(span: Span) -> Option<StatDuration> {
+fn duration(span: DurationSum) -> Option<StatDuration> {
     (span.count != 0).then_some(StatDuration { count: span.count, total_time_ns: span.ns })
 }
 

@@ -8,8 +8,8 @@ use trtserver_proto::v1::{
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
 /// `status` in that layout, which has neither versions nor states: durations are sums over all versions.
-pub fn of(status: ServerStatus) -> ServerStatus1804 {
-    let model = |(name, model): (String, ModelStatus)| (name, of_model(model));
+pub fn convert_status(status: ServerStatus) -> ServerStatus1804 {
+    let model = |(name, model): (String, ModelStatus)| (name, convert_model(model));
     ServerStatus1804 {
         version: status.version,
         model_status: status.model_status.into_iter().map(model).collect(),
@@ -18,9 +18,9 @@ pub fn of(status: ServerStatus) -> ServerStatus1804 {
     }
 }
 
-fn of_model(status: ModelStatus) -> ModelStatus1804 {
+fn convert_model(status: ModelStatus) -> ModelStatus1804 {
     let mut model =
-        ModelStatus1804 { config: status.config.map(of_config), ..ModelStatus1804::default() };
+        ModelStatus1804 { config: status.config.map(convert_config), ..ModelStatus1804::default() };
     let versions = status.version_status.into_values();
     for (batch, stats) in versions.flat_map(|version| version.infer_stats) {
         let Some(StatDuration { count, total_time_ns }) = stats.success else { continue };
@@ -31,7 +31,7 @@ fn of_model(status: ModelStatus) -> ModelStatus1804 {
     model
 }
 
-fn of_config(config: ModelConfig) -> ModelConfig1804 {
+fn convert_config(config: ModelConfig) -> ModelConfig1804 {
     let inputs = config.input.into_iter().map(|input| ModelInput1804 {
         name: input.name,
         data_type: input.data_type,

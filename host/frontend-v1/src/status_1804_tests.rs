@@ -67,5 +67,5 @@ status_duration {
   total_time_ns: 8
 }
 "#;
-    assert_eq!(text::print(&of(status)), expected);
+    assert_eq!(text::print(&convert_status(status)), expected);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing;
-use trtserver_base::state::Phase;
+use trtserver_base::state::ServerPhase;
 use trtserver_base::stats::FailureReason;
 use trtserver_proto::text;
 
@@ -40,20 +40,20 @@ fn status_text_of_server_and_models() {
     let stats = "status_stats {\n  success {\n    count: 2\n    total_time_ns: 30\n  }\n}\n";
     let health = "health_stats {\n  success {\n    count: 1\n    total_time_ns: 3\n  }\n}\n";
     let ready = "ready_state: SERVER_READY\n";
-    let all = shown(report(&ctx, None).unwrap());
+    let all = shown(report_status(&ctx, None).unwrap());
     let simple = "model_status {\n  key: \"simple\"";
     let (before, after) = all.split_once(simple).unwrap();
     assert_eq!(before, format!("{head}{model}{refused}"));
     assert!(after.ends_with(&format!("}}\n{stats}{ready}{health}")), "{after}");
-    assert_eq!(shown(report(&ctx, Some("m")).unwrap()), format!("{head}{model}{ready}"));
+    assert_eq!(shown(report_status(&ctx, Some("m")).unwrap()), format!("{head}{model}{ready}"));
 }
 
 #[test]
 fn warmup_statistics_only_after_warmup() {
     let ctx = testing::context("");
     let served = ctx.models.find("m", None).unwrap();
-    served.stats.warmed_up([("s".into(), Span { count: 2, ns: 9 })].into());
-    let all = shown(report(&ctx, None).unwrap());
+    served.stats.warmed_up([("s".into(), DurationSum { count: 2, ns: 9 })].into());
+    let all = shown(report_status(&ctx, None).unwrap());
     let want = "warmup_stats {\n          key: \"s\"\n          value {\n            count: 2\n            \
                 total_time_ns: 9\n";
     assert!(all.contains(want), "{all}");
@@ -63,9 +63,9 @@ fn warmup_statistics_only_after_warmup() {
 #[test]
 fn unknown_model_and_draining_server_are_refused() {
     let ctx = testing::context("");
-    let error = report(&ctx, Some("a/b")).unwrap_err();
+    let error = report_status(&ctx, Some("a/b")).unwrap_err();
     assert_eq!(error.message, "no status available for unknown model 'a/b'");
-    ctx.state.set_phase(Phase::Exiting);
-    assert_eq!(report(&ctx, None).unwrap_err(), Error::unavailable("Server exiting"));
-    assert_eq!(bare(&ctx).ready_state, 3);
+    ctx.state.set_phase(ServerPhase::Exiting);
+    assert_eq!(report_status(&ctx, None).unwrap_err(), Error::unavailable("Server exiting"));
+    assert_eq!(report_server_only(&ctx).ready_state, 3);
 }

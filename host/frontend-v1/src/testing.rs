@@ -8,26 +8,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
-use trtserver_config::{Settings, from_args};
+use trtserver_config::{ServerSettings, from_args};
 use trtserver_models::Model;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_request::class_labels::ClassLabels;
-use trtserver_request::{DType, InferRequest, InferResponse, OutputTensor, Signature, TensorSpec};
-use trtserver_wire::context::Context;
+use trtserver_request::{
+    DType, InferRequest, InferResponse, ModelSignature, OutputTensor, TensorSpec,
+};
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::testing;
 
-pub fn settings(flags: &str) -> Settings {
+pub fn settings(flags: &str) -> ServerSettings {
     let args = ["trtserver", "--model-store=/nowhere"].into_iter().chain(flags.split_whitespace());
     from_args(args.map(Into::into), &|_| None, "1.0").expect("flags").settings
 }
 
 /// A server with the models of the module text.
-pub fn context(flags: &str) -> Arc<Context> {
+pub fn context(flags: &str) -> Arc<FrontendContext> {
     let simple = model("simple", simple_signature(), &[0, 1], add_and_subtract);
     let m = model("m", m_signature(), &[3, 4], |_| Err(Error::internal("backend says no")));
     m.set_unavailable(&m.versions[&4], "no file");
     let refused = Model::new("refused", None, Some("bad".into()), Default::default());
-    let settings = Settings { strict_readiness: false, ..settings(flags) };
+    let settings = ServerSettings { strict_readiness: false, ..settings(flags) };
     testing::context(settings, [simple, m, refused])
 }
 
@@ -35,11 +37,11 @@ fn spec(name: &str, dtype: DType, dims: &[i64]) -> TensorSpec {
     TensorSpec::new(name, dtype, dims)
 }
 
-fn simple_signature() -> Signature {
+fn simple_signature() -> ModelSignature {
     let labels = ClassLabels::from_lines("zero\none".to_owned()).unwrap();
     let labelled =
         TensorSpec { labels: Some(labels.into()), ..spec("OUTPUT1", DType::Int32, &[16]) };
-    Signature {
+    ModelSignature {
         model: "simple".into(),
         max_batch_size: 8,
         inputs: ["INPUT0", "INPUT1"].map(|n| spec(n, DType::Int32, &[16])).to_vec(),
@@ -48,9 +50,9 @@ fn simple_signature() -> Signature {
     }
 }
 
-fn m_signature() -> Signature {
+fn m_signature() -> ModelSignature {
     let optional = TensorSpec { optional: true, ..spec("P", DType::Bool, &[1]) };
-    Signature {
+    ModelSignature {
         model: "m".into(),
         max_batch_size: 0,
         inputs: vec![spec("V", DType::Fp32, &[-1, 2]), spec("S", DType::String, &[2]), optional],
@@ -66,7 +68,7 @@ fn m_signature() -> Signature {
 type Execute = fn(&InferRequest) -> Result<InferResponse>;
 
 /// A request with an id above 1000 takes that many microseconds, at most a second.
-fn model(name: &str, signature: Signature, versions: &[i64], execute: Execute) -> Arc<Model> {
+fn model(name: &str, signature: ModelSignature, versions: &[i64], execute: Execute) -> Arc<Model> {
     let config = ModelConfig { name: name.into(), ..ModelConfig::default() };
     testing::model(config, signature, versions, move |request| {
         if let Some(us) = request.id.parse().ok().filter(|us| *us > 1000) {

@@ -4,14 +4,18 @@ use smallvec::smallvec;
 use std::fmt::Write;
 use trtserver_base::error::{Error, Result};
 use trtserver_request::tensor::element_count;
-use trtserver_request::{DType, OutputTensor, Signature, classes, strings};
+use trtserver_request::{DType, ModelSignature, OutputTensor, classes, strings};
 
 /// Most elements per batch item that are ranked.
 const MAX_ELEMENTS: usize = 1_000_000;
 
 /// `output` as BYTES: the `k` best elements of each batch item as `value:index[:label]`.
-pub fn of(signature: &Signature, output: &OutputTensor, k: u32) -> Result<OutputTensor> {
-    if !classes::supported(output.dtype) {
+pub fn classify_output(
+    signature: &ModelSignature,
+    output: &OutputTensor,
+    k: u32,
+) -> Result<OutputTensor> {
+    if !classes::supports_classes(output.dtype) {
         return Err(Error::invalid(format!(
             "class result not available for output due to unsupported type '{}'",
             output.dtype.v2_name()
@@ -28,7 +32,7 @@ pub fn of(signature: &Signature, output: &OutputTensor, k: u32) -> Result<Output
     }
     // The backend may answer for the number of rows: without elements they have no memory that limits it.
     let rows = if elements == 0 { 0 } else { batch };
-    let items = classes::top(output, rows, k as usize)
+    let items = classes::find_top_classes(output, rows, k as usize)
         .ok_or_else(|| Error::internal(format!("output '{}' cannot be ranked", output.name)))?;
     let labels =
         signature.output(&output.name).and_then(|i| signature.outputs[i].labels.as_deref());
@@ -47,7 +51,7 @@ pub fn of(signature: &Signature, output: &OutputTensor, k: u32) -> Result<Output
             text.push(':');
             text.push_str(label);
         }
-        strings::push(&mut data, text.as_bytes());
+        strings::push_string(&mut data, text.as_bytes());
     }
     let each = elements.min(k as usize) as i64;
     Ok(OutputTensor {

@@ -10,7 +10,7 @@ fn classes_are_strings_with_the_batch_shape() {
         labels: ClassLabels::from_lines("zero\n\n".to_owned()).map(Into::into),
         ..TensorSpec::new("O", DType::Fp32, &[3])
     };
-    let signature = |max_batch_size| Signature {
+    let signature = |max_batch_size| ModelSignature {
         model: "m".into(),
         max_batch_size,
         inputs: vec![],
@@ -36,13 +36,14 @@ fn classes_are_strings_with_the_batch_shape() {
         (output(DType::Int8, &[2], &[255, 0]), 0, 9, vec![2], vec!["0:1", "-1:0:zero"]),
     ];
     for (output, max_batch, k, shape, want) in table {
-        let got = of(&signature(max_batch), &output, k).unwrap();
+        let got = classify_output(&signature(max_batch), &output, k).unwrap();
         assert_eq!((got.dtype, got.shape.to_vec()), (DType::String, shape));
-        let texts: Vec<_> =
-            strings::elements(got.data.payload()).map(|s| String::from_utf8_lossy(s)).collect();
+        let texts: Vec<_> = strings::string_elements(got.data.payload())
+            .map(|s| String::from_utf8_lossy(s))
+            .collect();
         assert_eq!(texts, want);
     }
-    let refused = of(&signature(0), &output(DType::Bool, &[1], &[1]), 1).unwrap_err();
+    let refused = classify_output(&signature(0), &output(DType::Bool, &[1], &[1]), 1).unwrap_err();
     assert_eq!(
         refused.message,
         "class result not available for output due to unsupported type 'BOOL'"

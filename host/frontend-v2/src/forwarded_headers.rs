@@ -5,7 +5,7 @@ use super::RequestParameters;
 use http::HeaderMap;
 use trtserver_base::error::{Error, Result};
 use trtserver_config::HeaderPattern;
-use trtserver_request::Parameter;
+use trtserver_request::ParameterValue;
 
 /// Parameters that the server reads itself; a client must not set them with a header.
 const RESERVED: [&str; 7] = [
@@ -20,14 +20,17 @@ const RESERVED: [&str; 7] = [
 
 /// The headers of one request that are forwarded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ForwardedHeaders(Vec<(String, Parameter)>);
+pub struct ForwardedHeaders(Vec<(String, ParameterValue)>);
 
 impl ForwardedHeaders {
     /// `None` if no header is forwarded; boxed, because that is the rule.
     ///
     /// # Errors
     /// A header that matches has a reserved name.
-    pub fn of(pattern: Option<&HeaderPattern>, headers: &HeaderMap) -> Result<Option<Box<Self>>> {
+    pub fn from_headers(
+        pattern: Option<&HeaderPattern>,
+        headers: &HeaderMap,
+    ) -> Result<Option<Box<Self>>> {
         match pattern {
             None => Ok(None),
             Some(pattern) => Self::matching(pattern, headers),
@@ -47,7 +50,7 @@ impl ForwardedHeaders {
                 )));
             }
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            forwarded.push((name.to_owned(), Parameter::String(value)));
+            forwarded.push((name.to_owned(), ParameterValue::String(value)));
         }
         Ok((!forwarded.is_empty()).then(|| Box::new(Self(forwarded))))
     }

@@ -13,7 +13,7 @@ fn headers(list: &[(&str, &str)]) -> HeaderMap {
 
 fn forwarded(pattern: &str, list: &[(&str, &str)]) -> Result<Option<Box<ForwardedHeaders>>> {
     let pattern = HeaderPattern::parse("http-header-forward-pattern", pattern).unwrap();
-    ForwardedHeaders::of(pattern.as_ref(), &headers(list))
+    ForwardedHeaders::from_headers(pattern.as_ref(), &headers(list))
 }
 
 #[test]
@@ -22,13 +22,13 @@ fn matching_headers_replace_parameters_of_their_name() {
     assert_eq!(forwarded("", &sent), Ok(None));
     assert_eq!(forwarded("^none", &sent), Ok(None));
     let mut parameters = RequestParameters::default();
-    parameters.custom.push(("my-a".into(), Parameter::Int(7)));
-    parameters.custom.push(("other".into(), Parameter::Int(8)));
+    parameters.custom.push(("my-a".into(), ParameterValue::Int(7)));
+    parameters.custom.push(("other".into(), ParameterValue::Int(8)));
     forwarded(".*", &sent).unwrap().unwrap().add_to(&mut parameters);
     let want = [
-        ("other".to_owned(), Parameter::Int(8)),
-        ("my-a".to_owned(), Parameter::String("1".into())),
-        ("your-b".to_owned(), Parameter::String("2".into())),
+        ("other".to_owned(), ParameterValue::Int(8)),
+        ("my-a".to_owned(), ParameterValue::String("1".into())),
+        ("your-b".to_owned(), ParameterValue::String("2".into())),
     ];
     assert_eq!(parameters.custom, want);
 }

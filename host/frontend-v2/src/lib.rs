@@ -23,6 +23,6 @@ pub mod trace_settings;
 pub use forwarded_headers::ForwardedHeaders;
 pub use lookup::{find_for_inference, find_ready, require_unary};
 pub use parameters::RequestParameters;
-pub use request::{UncheckedRequest, refused};
-pub use shared_memory::Regions;
+pub use request::{UncheckedRequest, count_refused};
+pub use shared_memory::RequestRegions;
 pub use trtserver_wire::regions::SHARED_MEMORY_DISABLED;

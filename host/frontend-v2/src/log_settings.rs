@@ -4,11 +4,11 @@
 use trtserver_base::error::{Error, Result};
 use trtserver_config::{LogFormat, LogSettings};
 use trtserver_proto::v2::log_settings_response::setting_value::ParameterChoice as Log;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 /// What a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     Switch,
     Level,
     Format,
@@ -16,7 +16,7 @@ pub enum Kind {
 
 /// The new value of one setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
+pub enum SettingValue {
     Switch(bool),
     Level(u32),
     Format(LogFormat),
@@ -26,11 +26,11 @@ pub enum Value {
 ///
 /// # Errors
 /// The setting does not exist, or does not change at run time.
-pub fn kind(key: &str) -> Result<Kind> {
+pub fn setting_kind(key: &str) -> Result<SettingKind> {
     match key {
-        "log_info" | "log_warning" | "log_error" => Ok(Kind::Switch),
-        "log_verbose_level" => Ok(Kind::Level),
-        "log_format" => Ok(Kind::Format),
+        "log_info" | "log_warning" | "log_error" => Ok(SettingKind::Switch),
+        "log_verbose_level" => Ok(SettingKind::Level),
+        "log_format" => Ok(SettingKind::Format),
         "log_file" => {
             let why = "log file location can not be updated through network protocol";
             Err(Error::unsupported(why))
@@ -42,7 +42,7 @@ pub fn kind(key: &str) -> Result<Kind> {
 }
 
 /// The format of this name.
-pub fn format(name: &str) -> Option<LogFormat> {
+pub fn parse_log_format(name: &str) -> Option<LogFormat> {
     FORMATS.into_iter().find(|(known, _)| *known == name).map(|(_, format)| format)
 }
 
@@ -50,28 +50,30 @@ const FORMATS: [(&str, LogFormat); 3] =
     [("default", LogFormat::Default), ("ISO8601", LogFormat::Iso8601), ("json", LogFormat::Json)];
 
 /// Changes the settings of these keys together.
-pub fn change(ctx: &Context, values: &[(String, Value)]) {
+pub fn change_log_settings(ctx: &FrontendContext, values: &[(String, SettingValue)]) {
     if values.is_empty() {
         return;
     }
-    ctx.log.change(|settings| values.iter().for_each(|(key, value)| set(settings, key, *value)));
+    ctx.log.change(|settings| {
+        values.iter().for_each(|(key, value)| apply_setting(settings, key, *value))
+    });
     let changed: Vec<&str> = values.iter().map(|(key, _)| key.as_str()).collect();
     tracing::info!("log settings changed: {}", changed.join(", "));
 }
 
-fn set(settings: &mut LogSettings, key: &str, value: Value) {
+fn apply_setting(settings: &mut LogSettings, key: &str, value: SettingValue) {
     match (key, value) {
-        ("log_info", Value::Switch(on)) => settings.info = on,
-        ("log_warning", Value::Switch(on)) => settings.warning = on,
-        ("log_error", Value::Switch(on)) => settings.error = on,
-        (_, Value::Level(level)) => settings.verbose = level,
-        (_, Value::Format(format)) => settings.format = format,
+        ("log_info", SettingValue::Switch(on)) => settings.info = on,
+        ("log_warning", SettingValue::Switch(on)) => settings.warning = on,
+        ("log_error", SettingValue::Switch(on)) => settings.error = on,
+        (_, SettingValue::Level(level)) => settings.verbose = level,
+        (_, SettingValue::Format(format)) => settings.format = format,
         _ => {}
     }
 }
 
 /// All settings, in the order of the protocol text.
-pub fn current(ctx: &Context) -> [(&'static str, Log); 6] {
+pub fn current_log_settings(ctx: &FrontendContext) -> [(&'static str, Log); 6] {
     let log = ctx.log.settings();
     let file = log.file.as_ref().map(|f| f.display().to_string()).unwrap_or_default();
     let format = FORMATS.into_iter().find(|(_, format)| *format == log.format);

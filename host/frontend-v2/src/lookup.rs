@@ -2,31 +2,35 @@
 
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::state::Phase;
+use trtserver_base::state::ServerPhase;
 use trtserver_models::{FoundVersion, OpenVersion};
-use trtserver_wire::context::{Context, v2_missing};
+use trtserver_wire::context::{FrontendContext, v2_missing};
 
 /// The open version of model `name` on a ready server; an empty `version` selects the default one.
-pub fn find_ready(ctx: &Context, name: &str, version: &str) -> Result<Arc<OpenVersion>> {
+pub fn find_ready(ctx: &FrontendContext, name: &str, version: &str) -> Result<Arc<OpenVersion>> {
     ctx.require_ready()?;
     Ok(find_for_inference(ctx, name, version)?.into_served())
 }
 
-/// The same for inference, which some sequences may continue while the server drains: see [`Context::require_open`].
-pub fn find_for_inference(ctx: &Context, name: &str, version: &str) -> Result<FoundVersion> {
-    if ctx.state.phase() != Phase::Exiting {
+/// The same for inference, which some sequences may continue while the server drains: see [`FrontendContext::require_open`].
+pub fn find_for_inference(
+    ctx: &FrontendContext,
+    name: &str,
+    version: &str,
+) -> Result<FoundVersion> {
+    if ctx.state.phase() != ServerPhase::Exiting {
         ctx.require_ready()?;
     }
     let version = parse_version(version)?;
     ctx.models.find_for_inference(name, version).map_err(|missing| match ctx.require_ready() {
         Ok(()) => v2_missing(missing),
         // The drain has unloaded the model.
-        Err(_) => stopping(),
+        Err(_) => stopping_error(),
     })
 }
 
 /// The error for new inference requests while the server drains.
-pub fn stopping() -> Error {
+pub fn stopping_error() -> Error {
     Error::unavailable(
         "Server is stopping, scheduler for model has stopped accepting new inference requests",
     )

@@ -5,9 +5,9 @@ use trtserver_base::error::Result;
 use trtserver_proto::v2::{
     ModelMetadataResponse, ServerMetadataResponse, model_metadata_response::TensorMetadata,
 };
-use trtserver_request::{Signature, TensorSpec};
-use trtserver_wire::context::Context;
-use trtserver_wire::regions::gpus;
+use trtserver_request::{ModelSignature, TensorSpec};
+use trtserver_wire::context::FrontendContext;
+use trtserver_wire::regions::gpu_driver;
 
 /// In Triton's order, without `trace`, whose settings cannot be changed.
 const EXTENSIONS: [&str; 12] = [
@@ -27,26 +27,26 @@ const EXTENSIONS: [&str; 12] = [
 
 /// The server is live as soon as it responds, as in v1: a liveness probe must not kill a server that loads its models. (Triton
 /// opens its ports only after that.)
-pub fn live(ctx: &Context) -> Result<bool> {
+pub fn is_server_live(ctx: &FrontendContext) -> Result<bool> {
     ctx.refuse_when_exiting()?;
     Ok(ctx.state.is_live())
 }
 
-pub fn ready(ctx: &Context) -> Result<bool> {
+pub fn is_server_ready(ctx: &FrontendContext) -> Result<bool> {
     ctx.refuse_when_exiting()?;
     Ok(ctx.is_ready())
 }
 
 /// False for models that are not served, known or not. Only an invalid version text is an error.
-pub fn model_ready(ctx: &Context, name: &str, version: &str) -> Result<bool> {
+pub fn model_ready(ctx: &FrontendContext, name: &str, version: &str) -> Result<bool> {
     ctx.refuse_when_exiting()?;
     Ok(ctx.models.is_ready(name, parse_version(version)?))
 }
 
-pub fn server(ctx: &Context) -> ServerMetadataResponse {
+pub fn server_metadata(ctx: &FrontendContext) -> ServerMetadataResponse {
     let offered = |extension: &str| match extension {
         "system_shared_memory" => ctx.settings.allow_client_shm,
-        "cuda_shared_memory" => ctx.settings.allow_client_shm && gpus(ctx).is_some(),
+        "cuda_shared_memory" => ctx.settings.allow_client_shm && gpu_driver(ctx).is_some(),
         _ => true,
     };
     ServerMetadataResponse {
@@ -56,7 +56,11 @@ pub fn server(ctx: &Context) -> ServerMetadataResponse {
     }
 }
 
-pub fn model(ctx: &Context, name: &str, version: &str) -> Result<ModelMetadataResponse> {
+pub fn model_metadata(
+    ctx: &FrontendContext,
+    name: &str,
+    version: &str,
+) -> Result<ModelMetadataResponse> {
     let served = find_ready(ctx, name, version)?;
     let versions = match ctx.models.get(name) {
         Some(model) if version.is_empty() => model.ready_versions(),
@@ -76,7 +80,7 @@ pub fn model(ctx: &Context, name: &str, version: &str) -> Result<ModelMetadataRe
     })
 }
 
-fn tensor(signature: &Signature, spec: &TensorSpec) -> TensorMetadata {
+fn tensor(signature: &ModelSignature, spec: &TensorSpec) -> TensorMetadata {
     TensorMetadata {
         name: spec.name.to_string(),
         datatype: spec.dtype.v2_name().to_owned(),

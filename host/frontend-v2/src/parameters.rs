@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 use trtserver_base::error::{Error, Result};
 use trtserver_proto::v2::{self, infer_parameter::ParameterChoice};
-use trtserver_request::{CorrelationId, Parameter, Sequence};
+use trtserver_request::{CorrelationId, ParameterValue, RequestSequence};
 
 /// All parameters of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct RequestParameters {
-    pub sequence: Sequence,
+    pub sequence: RequestSequence,
     pub priority: u64,
     pub timeout_us: u64,
     /// Parameters for the model.
-    pub custom: Vec<(String, Parameter)>,
+    pub custom: Vec<(String, ParameterValue)>,
     /// HTTP: outputs that are not listed are sent as binary sections.
     pub binary_output: bool,
     /// Streams: an empty final response is sent.
@@ -73,10 +73,10 @@ impl RequestParameters {
             }
             (_, Some(value)) => {
                 let value = match value {
-                    BoolParam(b) => Parameter::Bool(b),
-                    Int64Param(n) => Parameter::Int(n),
-                    StringParam(s) => Parameter::String(s),
-                    DoubleParam(d) => Parameter::Double(d),
+                    BoolParam(b) => ParameterValue::Bool(b),
+                    Int64Param(n) => ParameterValue::Int(n),
+                    StringParam(s) => ParameterValue::String(s),
+                    DoubleParam(d) => ParameterValue::Double(d),
                     Uint64Param(_) => {
                         return Err(wrong("int64_param, bool_param, or string_param"));
                     }
@@ -106,12 +106,12 @@ pub fn text_id(text: String) -> Result<CorrelationId> {
 }
 
 /// A parameter on the gRPC wire.
-pub fn to_grpc(value: &Parameter) -> v2::InferParameter {
+pub fn to_grpc(value: &ParameterValue) -> v2::InferParameter {
     let choice = match value {
-        Parameter::Bool(b) => ParameterChoice::BoolParam(*b),
-        Parameter::Int(n) => ParameterChoice::Int64Param(*n),
-        Parameter::String(s) => ParameterChoice::StringParam(s.clone()),
-        Parameter::Double(d) => ParameterChoice::DoubleParam(*d),
+        ParameterValue::Bool(b) => ParameterChoice::BoolParam(*b),
+        ParameterValue::Int(n) => ParameterChoice::Int64Param(*n),
+        ParameterValue::String(s) => ParameterChoice::StringParam(s.clone()),
+        ParameterValue::Double(d) => ParameterChoice::DoubleParam(*d),
     };
     v2::InferParameter { parameter_choice: Some(choice) }
 }

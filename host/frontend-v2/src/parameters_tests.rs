@@ -35,7 +35,7 @@ fn invalid_parameters_are_refused() {
 
 #[test]
 fn parameters_are_read_by_type() {
-    let sequence = |id| Sequence { id, ..Default::default() };
+    let sequence = |id| RequestSequence { id, ..Default::default() };
     let with = |f: fn(&mut RequestParameters)| {
         let mut p = RequestParameters::default();
         f(&mut p);
@@ -61,7 +61,7 @@ fn parameters_are_read_by_type() {
         (
             "mine",
             DoubleParam(0.5),
-            with(|p| p.custom = vec![("mine".into(), Parameter::Double(0.5))]),
+            with(|p| p.custom = vec![("mine".into(), ParameterValue::Double(0.5))]),
         ),
     ] {
         assert_eq!(read(key, Some(value)), want, "{key}");

@@ -3,23 +3,23 @@
 use super::lookup::parse_version;
 use std::time::{Duration, SystemTime};
 use trtserver_base::clock::now_ns;
-use trtserver_base::state::Phase;
+use trtserver_base::state::ServerPhase;
 use trtserver_config::ControlMode;
-use trtserver_models::Unready;
-use trtserver_wire::context::{Context, v2_missing};
+use trtserver_models::UnreadyModel;
+use trtserver_wire::context::{FrontendContext, v2_missing};
 
 /// Why the server is not live; `None` if it is.
-pub fn not_live(ctx: &Context) -> Option<String> {
+pub fn not_live(ctx: &FrontendContext) -> Option<String> {
     if ctx.state.is_live() { None } else { phase(ctx) }
 }
 
 /// Why the load at start has not ended; `None` if it has.
-pub fn not_started(ctx: &Context) -> Option<String> {
+pub fn not_started(ctx: &FrontendContext) -> Option<String> {
     if ctx.state.is_started() { None } else { phase(ctx) }
 }
 
 /// Why the server is not ready; `None` if it is. Names the first model that it waits for.
-pub fn not_ready(ctx: &Context) -> Option<String> {
+pub fn not_ready(ctx: &FrontendContext) -> Option<String> {
     if let Some(reason) = phase(ctx) {
         return Some(reason);
     }
@@ -33,19 +33,19 @@ pub fn not_ready(ctx: &Context) -> Option<String> {
 }
 
 /// Why the server serves no requests in its phase.
-fn phase(ctx: &Context) -> Option<String> {
+fn phase(ctx: &FrontendContext) -> Option<String> {
     match ctx.state.phase() {
-        Phase::Ready => None,
-        Phase::Initializing => Some("the server loads its models".to_owned()),
-        Phase::Exiting => Some("the server is shutting down".to_owned()),
-        Phase::FailedToInitialize => {
+        ServerPhase::Ready => None,
+        ServerPhase::Initializing => Some("the server loads its models".to_owned()),
+        ServerPhase::Exiting => Some("the server is shutting down".to_owned()),
+        ServerPhase::FailedToInitialize => {
             Some(format!("the server failed to initialize: {}", ctx.state.failure()))
         }
     }
 }
 
 /// Why a version of a model does not serve; `None` if it does.
-pub fn model_not_ready(ctx: &Context, name: &str, version: &str) -> Option<String> {
+pub fn model_not_ready(ctx: &FrontendContext, name: &str, version: &str) -> Option<String> {
     let number = parse_version(version).ok()?;
     if ctx.models.is_ready(name, number) {
         return None;
@@ -60,7 +60,7 @@ pub fn model_not_ready(ctx: &Context, name: &str, version: &str) -> Option<Strin
             None => model.versions.values().next_back(),
         };
         if let Some(version) = version {
-            let (state, reason) = model.status_of(version);
+            let (state, reason) = model.version_status(version);
             return Some(with_state(&format!("version {}", version.number), state.name(), &reason));
         }
     }
@@ -68,7 +68,7 @@ pub fn model_not_ready(ctx: &Context, name: &str, version: &str) -> Option<Strin
 }
 
 /// All models that are not ready, whether the server requires them or not.
-pub fn unready_models(ctx: &Context) -> Vec<Unready> {
+pub fn unready_models(ctx: &FrontendContext) -> Vec<UnreadyModel> {
     let settings = &ctx.settings;
     let mut models = ctx.models.unready(settings.strict_readiness, &settings.ready_models);
     for model in models.iter_mut().filter(|model| model.state.is_none()) {
@@ -81,7 +81,7 @@ pub fn unready_models(ctx: &Context) -> Vec<Unready> {
     models
 }
 
-fn subject(model: &Unready) -> String {
+fn subject(model: &UnreadyModel) -> String {
     let name = match model.version {
         Some(version) => format!("model '{}' version {version}", model.model),
         None => format!("model '{}'", model.model),
@@ -100,7 +100,7 @@ fn with_state(subject: &str, state: &str, reason: &str) -> String {
 }
 
 /// A time of CLOCK_MONOTONIC as UTC (RFC 3339), and the milliseconds since then.
-pub fn since(ns: u64) -> (String, u64) {
+pub fn format_since(ns: u64) -> (String, u64) {
     let passed = Duration::from_nanos(now_ns().saturating_sub(ns));
     let time = SystemTime::now() - passed;
     (humantime::format_rfc3339_millis(time).to_string(), passed.as_millis() as u64)

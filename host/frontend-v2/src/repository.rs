@@ -6,12 +6,12 @@ use trtserver_base::error::{Error, Result};
 use trtserver_model_config::MAX_BYTES;
 use trtserver_models::Model;
 use trtserver_models::lifecycle::{
-    IndexEntry, LoadError, ModelControl, Overrides, check_model_name,
+    IndexEntry, LoadError, LoadOverrides, ModelControl, check_model_name,
 };
 use trtserver_proto::json::parse;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::repository_index_response::ModelIndex;
-use trtserver_wire::context::{Context, list};
+use trtserver_wire::context::{FrontendContext, list_repository};
 
 /// The load parameter that replaces the configuration file.
 pub const CONFIG: &str = "config";
@@ -21,13 +21,17 @@ pub const FILE: &str = "file:";
 pub const DEPENDENTS: &str = "unload_dependents";
 
 /// Every version of every model, or only those that are ready.
-pub async fn index(ctx: &Context, repository: &str, only_ready: bool) -> Result<Vec<ModelIndex>> {
+pub async fn repository_index(
+    ctx: &FrontendContext,
+    repository: &str,
+    only_ready: bool,
+) -> Result<Vec<ModelIndex>> {
     only_repository(repository)?;
-    Ok(list(ctx).await?.iter().flat_map(|listed| entries(listed, only_ready)).collect())
+    Ok(list_repository(ctx).await?.iter().flat_map(|listed| entries(listed, only_ready)).collect())
 }
 
 /// Checks that models may be loaded and unloaded, before anything else is checked.
-pub fn allowed(ctx: &Context, repository: &str) -> Result<Arc<ModelControl>> {
+pub fn expect_allowed(ctx: &FrontendContext, repository: &str) -> Result<Arc<ModelControl>> {
     only_repository(repository)?;
     ctx.control()
 }
@@ -48,7 +52,7 @@ impl LoadParameters {
     /// The path leaves the model's directory.
     pub fn add_file(&mut self, model: &str, key: &str, content: Bytes) -> Result<()> {
         let path = key.strip_prefix(FILE).unwrap_or(key);
-        if !Overrides::is_file_path(path) {
+        if !LoadOverrides::is_file_path(path) {
             return Err(Error::invalid(format!(
                 "load parameter '{key}' of model '{model}': expected file:VERSION/PATH with a path below the model's directory"
             )));
@@ -59,7 +63,7 @@ impl LoadParameters {
 }
 
 /// Loads a model.
-pub async fn load(
+pub async fn load_model(
     control: &Arc<ModelControl>,
     name: &str,
     parameters: LoadParameters,
@@ -85,12 +89,12 @@ pub async fn load(
     let config = config.map_err(|e| {
         Error::invalid(format!("Invalid config override: model '{name}', parameter 'config':{e}"))
     })?;
-    let overrides = Overrides { config, files };
+    let overrides = LoadOverrides { config, files };
     control.load(name, overrides).await.map_err(|e| not_loaded(name, e))
 }
 
 /// Unloads a model. An unknown model counts as unloaded.
-pub async fn unload(control: &Arc<ModelControl>, name: &str, dependents: bool) -> Result<()> {
+pub async fn unload_model(control: &Arc<ModelControl>, name: &str, dependents: bool) -> Result<()> {
     check_model_name(name)?;
     control.unload(name, dependents).await.map_err(|e| not_loaded(name, e))
 }
@@ -150,7 +154,7 @@ fn entries(listed: &IndexEntry, only_ready: bool) -> Vec<ModelIndex> {
 
 fn versions(model: &Model) -> impl Iterator<Item = ModelIndex> {
     model.versions.values().map(|version| {
-        let (state, reason) = model.status_of(version);
+        let (state, reason) = model.version_status(version);
         ModelIndex {
             name: model.name.to_string(),
             version: version.number.to_string(),

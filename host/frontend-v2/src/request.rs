@@ -1,22 +1,22 @@
 //! An inference request of v2 between the wire and the scheduler.
 
-use super::lookup::stopping;
+use super::lookup::stopping_error;
 use super::parameters::RequestParameters;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::state::Phase;
+use trtserver_base::state::ServerPhase;
 use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_request::StreamLimit;
 use trtserver_request::check;
 use trtserver_request::check::IdPrefix;
 use trtserver_request::memory::OutputMemory;
 use trtserver_request::{
-    InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Signature, Sink,
+    InferRequest, InputTensor, ModelSignature, RequestContext, RequestedOutput, Responder, Sink,
     UsedMemory,
 };
-use trtserver_wire::context::{Context, refusal};
+use trtserver_wire::context::{FrontendContext, failure_reason};
 use trtserver_wire::decode_workers::MAX_INLINE;
 
 /// A request as it was read, before its parts are checked against each other and the model.
@@ -41,7 +41,7 @@ impl UncheckedRequest {
     /// The model has no such output, or it was requested before in another way.
     pub fn request_output(
         &mut self,
-        signature: &Signature,
+        signature: &ModelSignature,
         name: &str,
         classes: u32,
         destination: Option<Arc<OutputMemory>>,
@@ -80,7 +80,7 @@ impl UncheckedRequest {
     /// a reference for cancellation, which does not keep the request alive.
     pub fn submit(
         self,
-        ctx: &Context,
+        ctx: &FrontendContext,
         found: &FoundVersion,
         received_ns: u64,
         sink: Sink,
@@ -91,7 +91,7 @@ impl UncheckedRequest {
 
     fn queue(
         mut self,
-        ctx: &Context,
+        ctx: &FrontendContext,
         served: &OpenVersion,
         received_ns: u64,
         sink: Sink,
@@ -99,13 +99,13 @@ impl UncheckedRequest {
         if !self.nested || served.for_begun_sequences {
             ctx.require_open(served, &self.parameters.sequence).map_err(|e| {
                 match ctx.state.phase() {
-                    Phase::Exiting => stopping(),
+                    ServerPhase::Exiting => stopping_error(),
                     _ => e,
                 }
             })?;
         }
         let signature = &served.signature;
-        let batch = check::inputs(signature, &self.id, &mut self.inputs)?;
+        let batch = check::check_inputs(signature, &self.id, &mut self.inputs)?;
         self.inputs.sort_by_key(|i| i.index);
         self.inputs.iter_mut().try_for_each(InputTensor::align)?;
         if self.outputs.is_empty() {
@@ -117,7 +117,7 @@ impl UncheckedRequest {
             received_ns,
             batch,
             wording: trtserver_request::context::ErrorWording::default(),
-            used_memory: UsedMemory::of(&self.inputs, &self.outputs),
+            used_memory: UsedMemory::from_tensors(&self.inputs, &self.outputs),
             outputs: self.outputs,
             waits: self.stream.is_some() && served.decoupled(),
             stream: self.stream,
@@ -141,8 +141,8 @@ impl UncheckedRequest {
 }
 
 /// Counts a request that was refused after its model was found.
-pub fn refused(served: &OpenVersion, received_ns: u64, error: Error) -> Error {
+pub fn count_refused(served: &OpenVersion, received_ns: u64, error: Error) -> Error {
     let ns = now_ns().saturating_sub(received_ns);
-    served.stats.failure(0, ns, refusal(&error), false);
+    served.stats.failure(0, ns, failure_reason(&error), false);
     error
 }

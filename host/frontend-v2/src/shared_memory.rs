@@ -4,19 +4,19 @@ use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_request::TensorData;
 use trtserver_request::memory::OutputMemory;
-use trtserver_request::shared_memory::Registry;
-use trtserver_wire::context::Context;
+use trtserver_request::shared_memory::RegionRegistry;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::regions::{SHARED_MEMORY_DISABLED, not_usable};
 use trtserver_wire::shared_memory::RegionSlice;
 
 /// The regions that requests may use; none unless the server allows client shared memory.
 #[derive(Clone, Copy)]
-pub struct Regions<'a>(Option<&'a Registry>);
+pub struct RequestRegions<'a>(Option<&'a RegionRegistry>);
 
-impl<'a> Regions<'a> {
+impl<'a> RequestRegions<'a> {
     pub const DISABLED: Self = Self(None);
 
-    pub fn of(ctx: &'a Context) -> Self {
+    pub fn from_context(ctx: &'a FrontendContext) -> Self {
         Self(ctx.settings.allow_client_shm.then_some(&ctx.shared_memory))
     }
 
@@ -28,7 +28,7 @@ impl<'a> Regions<'a> {
         slice.output(self.registry()?).map_err(|e| not_usable(&slice.region, e))
     }
 
-    fn registry(self) -> Result<&'a Registry> {
+    fn registry(self) -> Result<&'a RegionRegistry> {
         self.0.ok_or_else(|| Error::unsupported(SHARED_MEMORY_DISABLED))
     }
 }

@@ -3,28 +3,34 @@
 use super::lookup::parse_version;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::stats::{CLOSE_REASONS, Counters, ResponseCounters, Span, WarmupSpans};
-use trtserver_models::memory::{OwnerMemory, of_version};
-use trtserver_models::{LookupError, Model, Version};
+use trtserver_base::stats::{
+    CLOSE_REASONS, DurationSum, ResponseCounters, VersionCounters, WarmupSpans,
+};
+use trtserver_models::memory::{OwnerMemory, version_memory};
+use trtserver_models::{LookupError, Model, ModelVersion};
 use trtserver_proto::v2::{
     InferBatchStatistics, InferResponseStatistics, InferStatistics, MemoryUsage, ModelStatistics,
     StatisticDuration,
 };
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 /// The statistics of one version, of all READY versions of a model, or of all models for an empty name.
-pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStatistics>> {
+pub fn collect_statistics(
+    ctx: &FrontendContext,
+    name: &str,
+    version: &str,
+) -> Result<Vec<ModelStatistics>> {
     let number = parse_version(version)?;
     if name.is_empty() {
         let models = ctx.models.all();
-        return Ok(models.values().flat_map(|m| of_model(m, None)).collect());
+        return Ok(models.values().flat_map(|m| collect_model_statistics(m, None)).collect());
     }
     let model = match ctx.models.model(name) {
         Ok(model) if !model.ready_versions().is_empty() => model,
         Err(ambiguous @ LookupError::Ambiguous(..)) => return Err(ambiguous.error()),
         _ => return Err(Error::invalid(format!("requested model '{name}' is not available"))),
     };
-    let found = of_model(&model, number);
+    let found = collect_model_statistics(&model, number);
     if number.is_some() && found.is_empty() {
         return Err(Error::invalid(format!(
             "requested model version is not available for model '{name}'"
@@ -33,20 +39,26 @@ pub fn collect(ctx: &Context, name: &str, version: &str) -> Result<Vec<ModelStat
     Ok(found)
 }
 
-fn of_model(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
+fn collect_model_statistics(model: &Model, number: Option<i64>) -> Vec<ModelStatistics> {
     let versions = model
         .versions
         .values()
         .filter(|v| v.is_ready() && number.is_none_or(|number| v.number == number));
-    let message = |v: &Arc<Version>| {
+    let message = |v: &Arc<ModelVersion>| {
         let (counters, warmup) = (v.stats.snapshot(), v.stats.warmup());
-        let memory_usage = memory_usage(&of_version(&model.name, v.number, &v.isolated_memory()));
+        let memory_usage =
+            memory_usage(&version_memory(&model.name, v.number, &v.isolated_memory()));
         ModelStatistics { memory_usage, ..message(&model.name, v.number, &counters, &warmup) }
     };
     versions.map(message).collect()
 }
 
-fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) -> ModelStatistics {
+fn message(
+    name: &str,
+    version: i64,
+    counters: &VersionCounters,
+    warmup: &WarmupSpans,
+) -> ModelStatistics {
     let total = counters.total();
     let batches = counters.executions.iter().map(|(rows, e)| InferBatchStatistics {
         batch_size: u64::from(*rows),
@@ -65,7 +77,7 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
         inference_stats: Some(InferStatistics {
             success: duration(&total.success),
             // Requests refused before they were queued are failures in v1 only.
-            fail: duration(&Span {
+            fail: duration(&DurationSum {
                 count: total.failed.count.saturating_sub(counters.refused.count),
                 ns: total.failed.ns.saturating_sub(counters.refused.ns),
             }),
@@ -73,8 +85,8 @@ fn message(name: &str, version: i64, counters: &Counters, warmup: &WarmupSpans) 
             compute_input: duration(&total.compute_input),
             compute_infer: duration(&total.compute_infer),
             compute_output: duration(&total.compute_output),
-            cache_hit: duration(&Span::default()),
-            cache_miss: duration(&Span::default()),
+            cache_hit: duration(&DurationSum::default()),
+            cache_miss: duration(&DurationSum::default()),
         }),
         response_stats: counters.responses.iter().map(response).collect(),
         batch_stats: batches.collect(),
@@ -111,7 +123,7 @@ fn memory_usage(memory: &OwnerMemory) -> Vec<MemoryUsage> {
     sums.map(usage).collect()
 }
 
-fn duration(span: &Span) -> Option<StatisticDuration> {
+fn duration(span: &DurationSum) -> Option<StatisticDuration> {
     Some(StatisticDuration { count: span.count, ns: span.ns })
 }
 

@@ -1,16 +1,16 @@
 //! Unit tests of `statistics.rs`.
 
 use super::*;
-use trtserver_base::stats::{Execution, FailureReason, VersionStats};
+use trtserver_base::stats::{BatchExecution, FailureReason, VersionStats};
 
 #[test]
 fn compute_counts_agree() {
     let stats = VersionStats::new(1);
-    let execution = Execution::new(0, 2, 3, 100, &Default::default());
+    let execution = BatchExecution::new(0, 2, 3, 100, &Default::default());
     stats.success(1, 50, 60, 200, &execution);
     stats.success(2, 50, 60, 200, &execution);
     stats.failure(0, 9, FailureReason::Other, false);
-    stats.warmed_up([("s".into(), Span { count: 2, ns: 9 })].into());
+    stats.warmed_up([("s".into(), DurationSum { count: 2, ns: 9 })].into());
     let got = message("m", 3, &stats.snapshot(), &stats.warmup());
     assert_eq!(got.warmup_stats["s"], StatisticDuration { count: 2, ns: 9 });
     let all = got.inference_stats.unwrap();

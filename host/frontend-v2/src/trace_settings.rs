@@ -1,7 +1,7 @@
 //! Trace settings, which can be read but not changed at run time.
 
 use trtserver_base::error::{Error, Result};
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 /// Name and values of a trace setting; only the level is a list.
 pub type TraceSetting = (&'static str, &'static [&'static str]);
@@ -16,7 +16,7 @@ const TRACE: [TraceSetting; 6] = [
 ];
 
 /// The settings of a model, or of the server for an empty name. Tracing is not implemented.
-pub fn of(ctx: &Context, model: &str) -> Result<&'static [TraceSetting]> {
+pub fn read_trace_settings(ctx: &FrontendContext, model: &str) -> Result<&'static [TraceSetting]> {
     if !model.is_empty() && ctx.models.get(model).is_none() {
         return Err(Error::invalid(format!("Request for unknown model : {model}")));
     }

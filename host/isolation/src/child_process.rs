@@ -41,7 +41,7 @@ pub struct ChildProcess {
 }
 
 /// Starts a child. The system kills it when the calling thread ends.
-pub fn spawn(
+pub fn spawn_child(
     running: &RunningProcesses,
     label: &str,
     mut handshake: Handshake,
@@ -50,14 +50,14 @@ pub fn spawn(
     let failed = |what: &str, e: &dyn std::fmt::Display| {
         Error::internal(format!("{label}: no process could be started: {what}: {e}"))
     };
-    let (ours, theirs) = wire::pair()?;
+    let (ours, theirs) = wire::socket_pair()?;
     // A message may exceed the socket buffer; the sender must not block for ever.
     ours.set_write_timeout(write_timeout).map_err(|e| failed("connection", &e))?;
     let (read, write) = std::io::pipe().map_err(|e| failed("pipe", &e))?;
     // The running executable, even if its file was replaced.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("trtserver").args(["plugin-host", label]).stdin(OwnedFd::from(theirs));
-    let shared_objects = SharedObjects::of_next_child();
+    let shared_objects = SharedObjects::for_next_child();
     command.env(shared_objects::VARIABLE, shared_objects.prefix());
     command.stdout(write.try_clone().map_err(|e| failed("pipe", &e))?).stderr(write);
     // In a process group of its own: an interrupt from the terminal does not reach it, and the group can be killed.
@@ -72,7 +72,7 @@ pub fn spawn(
             return Err(failed("pidfd", &e));
         }
     };
-    let (control, receiver) = wire::split(ours);
+    let (control, receiver) = wire::split_socket(ours);
     let process = Process::new(label, pidfd, control);
     let (ended, output) = mpsc::channel();
     let mut started = ChildProcess {
@@ -90,15 +90,15 @@ pub fn spawn(
         drop(ended);
     })?;
     let process = Arc::clone(&started.process);
-    started.control = Some(
-        started.thread("control", move || control::listen(receiver, &process, write_timeout))?,
-    );
+    started.control = Some(started.thread("control", move || {
+        control::read_control_messages(receiver, &process, write_timeout)
+    })?);
     let mut running = running.0.lock();
     running.retain(|process| process.strong_count() > 0);
     running.push(Arc::downgrade(&started.process));
     // Under the lock: a change of the level is either in the handshake or sent after it.
     handshake.log_level = host_api::log_level_set();
-    started.process.notify(control_request::Kind::Handshake(handshake), &[]);
+    started.process.notify(control_request::RequestKind::Handshake(handshake), &[]);
     drop(running);
     Ok(started)
 }
@@ -109,7 +109,7 @@ impl RunningProcesses {
         for process in self.0.lock().iter() {
             if let Some(process) = process.upgrade() {
                 // Without blocking: a child that does not read must not delay the others.
-                process.try_notify(control_request::Kind::LogLevel(level));
+                process.try_notify(control_request::RequestKind::LogLevel(level));
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use super::exit_reason::KillReason;
 use super::messages::{
-    ControlMessage, LogRecord, MemoryReport, Metric, MetricValue, control_message,
+    ControlMessage, LogRecord, MemoryReport, MetricMessage, MetricValue, control_message,
 };
 use super::nested::NestedConnection;
 use super::process::Process;
-use super::wire::{Received, Receiver};
+use super::wire::{ReceiveOutcome, Receiver};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,24 +21,28 @@ use trtserver_plugin_host::host_api::scope;
 
 /// Reads until the connection ends. The metrics of the child and what it reported are removed then, its nested requests cancelled.
 /// `write_timeout`: of the connection for nested requests.
-pub fn listen(mut receiver: Receiver, process: &Arc<Process>, write_timeout: Option<Duration>) {
+pub fn read_control_messages(
+    mut receiver: Receiver,
+    process: &Arc<Process>,
+    write_timeout: Option<Duration>,
+) {
     let mut nested = None;
     let mut metrics = Metrics::default();
     let mut reports = Reports::new(&process.label);
     loop {
         match receiver.receive::<ControlMessage>() {
-            Ok(Received::Message(message)) => match message.kind {
-                Some(control_message::Kind::Response(response)) => process.resolve(response),
-                Some(control_message::Kind::Log(record)) => log(process, &record),
-                Some(control_message::Kind::Metric(metric)) => {
+            Ok(ReceiveOutcome::Message(message)) => match message.kind {
+                Some(control_message::MessageKind::Response(response)) => process.resolve(response),
+                Some(control_message::MessageKind::Log(record)) => log(process, &record),
+                Some(control_message::MessageKind::Metric(metric)) => {
                     let name = metric.name.clone();
                     if let Err(e) = metrics.create(metric) {
                         tracing::warn!(process = process.label, "metric '{name}' is ignored: {e}");
                     }
                 }
-                Some(control_message::Kind::Value(value)) => metrics.put(&value),
-                Some(control_message::Kind::Memory(report)) => reports.put(report),
-                Some(control_message::Kind::NestedConnection(_)) => {
+                Some(control_message::MessageKind::Value(value)) => metrics.put(&value),
+                Some(control_message::MessageKind::Memory(report)) => reports.put(report),
+                Some(control_message::MessageKind::NestedConnection(_)) => {
                     if let Some(socket) = receiver.file().filter(|_| nested.is_none()) {
                         match NestedConnection::open(socket, process, write_timeout) {
                             Ok(connection) => nested = Some(connection),
@@ -49,8 +53,8 @@ pub fn listen(mut receiver: Receiver, process: &Arc<Process>, write_timeout: Opt
                 }
                 None => {}
             },
-            Ok(Received::TimedOut) => {}
-            Ok(Received::Closed) => {
+            Ok(ReceiveOutcome::TimedOut) => {}
+            Ok(ReceiveOutcome::Closed) => {
                 process.fail_pending();
                 return process.connection_lost("closed its control connection");
             }
@@ -97,14 +101,14 @@ struct Metrics {
 }
 
 struct RemoteSeries {
-    metric: Arc<metric::Metric>,
+    metric: Arc<metric::BackendMetric>,
     kind: u32,
     /// The value received last.
     last: f64,
 }
 
 impl Metrics {
-    fn create(&mut self, metric: Metric) -> Result<()> {
+    fn create(&mut self, metric: MetricMessage) -> Result<()> {
         // Its series would count towards no limit.
         if self.by_number.contains_key(&metric.number) {
             return Err(Error::invalid(format!("number {} is in use", metric.number)));
@@ -189,14 +193,14 @@ impl Reports {
         let id = *self.ids.entry(report.scope).or_insert_with(scope::unique_id);
         let reporter = Reporter { label: report.label.into(), model: self.model.clone() };
         let memory = Memory { memory_type: report.memory_type, device_id: report.device_id };
-        reported_memory::report(id, &reporter, memory, report.bytes);
+        reported_memory::report_memory(id, &reporter, memory, report.bytes);
     }
 }
 
 impl Drop for Reports {
     fn drop(&mut self) {
         for id in self.ids.values() {
-            reported_memory::remove(*id);
+            reported_memory::remove_reports(*id);
         }
     }
 }

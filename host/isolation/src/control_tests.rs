@@ -2,8 +2,13 @@
 
 use super::*;
 
-fn metric(number: u64, name: &str) -> Metric {
-    Metric { number, kind: metric_kind::COUNTER, name: name.into(), ..Metric::default() }
+fn metric(number: u64, name: &str) -> MetricMessage {
+    MetricMessage {
+        number,
+        kind: metric_kind::COUNTER,
+        name: name.into(),
+        ..MetricMessage::default()
+    }
 }
 
 #[test]
@@ -13,13 +18,13 @@ fn number_of_a_series_is_not_used_twice() {
     let e = metrics.create(metric(1, "control_rs_second")).unwrap_err();
     assert!(e.message.contains("number 1 is in use"), "{e}");
     // It would count towards no limit.
-    let families = trtserver_plugin_host::host_api::metric::gather();
+    let families = trtserver_plugin_host::host_api::metric::gather_metrics();
     assert!(families.iter().all(|family| family.name() != "control_rs_second"));
 }
 
 #[test]
 fn additions_of_several_children_to_one_gauge_add_up() {
-    let gauge = Metric { kind: metric_kind::GAUGE, ..metric(1, "control_rs_gauge") };
+    let gauge = MetricMessage { kind: metric_kind::GAUGE, ..metric(1, "control_rs_gauge") };
     let (mut first, mut second) = (Metrics::default(), Metrics::default());
     first.create(gauge.clone()).unwrap();
     second.create(gauge).unwrap();

@@ -6,13 +6,13 @@ use std::path::Path;
 use trtserver_base::error::{Error, Result};
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_plugin_host::backend_facts::{BackendFacts, MIN_STACK};
-use trtserver_plugin_host::batch::views::tensor_flags_of;
+use trtserver_plugin_host::batch::views::tensor_flags;
 use trtserver_plugin_host::library::table;
-use trtserver_plugin_host::text::{PluginError, c_text, number_of};
+use trtserver_plugin_host::text::{PluginError, c_text, to_code_number};
 use trtserver_plugin_host::{InstanceFacts, ModelFacts, Patch, ProbeFacts};
-use trtserver_request::{Signature, TensorSpec};
+use trtserver_request::{ModelSignature, TensorSpec};
 
-pub fn model(facts: &ModelFacts<'_>) -> messages::ModelFacts {
+pub fn model_facts(facts: &ModelFacts<'_>) -> messages::ModelFacts {
     let signature = facts.signature;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     messages::ModelFacts {
@@ -36,13 +36,13 @@ fn tensor(spec: &TensorSpec) -> messages::TensorSpec {
         name: spec.name.to_string(),
         dtype: spec.dtype.number(),
         dims: spec.model_dims.clone(),
-        flags: tensor_flags_of(spec),
+        flags: tensor_flags(spec),
         caller_dims: if spec.dims == spec.model_dims { Vec::new() } else { spec.dims.clone() },
     }
 }
 
 /// States that are not declared as outputs.
-fn lone_states(signature: &Signature) -> impl Iterator<Item = messages::TensorSpec> {
+fn lone_states(signature: &ModelSignature) -> impl Iterator<Item = messages::TensorSpec> {
     let lone = signature.states.iter().filter(|s| signature.output(&s.output).is_none());
     lone.map(|state| messages::TensorSpec {
         name: state.output.to_string(),
@@ -53,15 +53,15 @@ fn lone_states(signature: &Signature) -> impl Iterator<Item = messages::TensorSp
     })
 }
 
-/// Positions of the states among the outputs of [`model`].
-pub fn state_positions(signature: &Signature) -> Vec<u32> {
+/// Positions of the states among the outputs of [`model_facts`].
+pub fn state_positions(signature: &ModelSignature) -> Vec<u32> {
     let mut lone = signature.outputs.len()..;
     let position = |output: &str| signature.output(output).or_else(|| lone.next());
     let outputs = signature.states.iter().map(|state| &*state.output);
     outputs.filter_map(position).map(|position| position as u32).collect()
 }
 
-pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
+pub fn instance_facts(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
     let secondary = facts.secondary_devices.iter();
     let secondary =
         secondary.map(|(kind, id)| messages::SecondaryDevice { kind: kind.clone(), id: *id });
@@ -79,7 +79,7 @@ pub fn instance(facts: &InstanceFacts<'_>) -> messages::InstanceFacts {
     }
 }
 
-pub fn probe(facts: &ProbeFacts<'_>) -> messages::ProbeFacts {
+pub fn probe_facts(facts: &ProbeFacts<'_>) -> messages::ProbeFacts {
     let entry = |(name, is_dir): &(String, bool)| messages::DirEntry {
         name: name.clone(),
         is_dir: *is_dir,
@@ -101,7 +101,7 @@ const MAX_STACK: u64 = (u32::MAX as u64) << 10;
 ///
 /// # Errors
 /// A value that no plugin could have in this process.
-pub fn backend(info: messages::BackendInfo) -> Result<BackendFacts> {
+pub fn to_backend_facts(info: messages::BackendInfo) -> Result<BackendFacts> {
     table::check_facts(&info.name, info.align).map_err(Error::invalid)?;
     if !(MIN_STACK as u64..=MAX_STACK).contains(&info.stack_bytes) {
         return Err(Error::invalid(format!(
@@ -135,22 +135,22 @@ pub fn backend(info: messages::BackendInfo) -> Result<BackendFacts> {
     })
 }
 
-pub fn patch(patch: messages::Patch) -> Patch {
+pub fn config_patch(patch: messages::PatchMessage) -> Patch {
     Patch { format: patch.format, data: patch.data }
 }
 
 /// Errors and log records are truncated to this many bytes.
 pub const MAX_TEXT: usize = 1 << 20;
 
-pub fn failure(error: &Error) -> messages::Failure {
+pub fn failure_message(error: &Error) -> messages::FailureMessage {
     let text = &error.message;
-    messages::Failure {
-        code: number_of(error.code),
+    messages::FailureMessage {
+        code: to_code_number(error.code),
         text: text[..text.floor_char_boundary(MAX_TEXT)].into(),
         model_broken: error.model_broken,
     }
 }
 
-pub fn error(failure: &messages::Failure) -> Error {
+pub fn failure_error(failure: &messages::FailureMessage) -> Error {
     PluginError { code: failure.code, flags: 0, text: c_text(&failure.text) }.to_error()
 }

@@ -3,9 +3,9 @@
 use super::facts;
 use super::messages::ExecuteBatch;
 use super::model::ProcessModel;
-use super::requests::{encode, move_to_arena, unshare_inputs};
+use super::requests::{encode_request, move_to_arena, unshare_inputs};
 use super::supervisor::InstanceSession;
-use super::work_connection::{Sent, WorkConnection};
+use super::work_connection::{SendOutcome, WorkConnection};
 use std::sync::{Arc, Weak};
 use trtserver_base::error::{Error, Result};
 use trtserver_plugin_host::InstanceFacts;
@@ -32,7 +32,7 @@ pub struct ProcessInstance {
 impl ProcessInstance {
     pub fn open(model: &Arc<ProcessModel>, facts: &InstanceFacts<'_>) -> Result<Self> {
         *model.shared.drain.lock() = facts.drain;
-        let session = InstanceSession::new(facts::instance(facts));
+        let session = InstanceSession::new(facts::instance_facts(facts));
         let (connection, generation) = model.shared.add(&session)?;
         let (model, batch) = (Arc::clone(model), ExecuteBatch::default());
         let (connection, gpu) = (Arc::downgrade(&connection), session.gpu());
@@ -97,13 +97,14 @@ impl ProcessInstance {
         self.batch.id = id;
         loop {
             let (shared, batch, gpu) = (&self.model.shared, &mut self.batch, self.gpu);
-            let encode =
-                |key, request: &_| encode(key, request, &shared.inputs, &shared.states, gpu);
+            let encode = |key, request: &_| {
+                encode_request(key, request, &shared.inputs, &shared.states, gpu)
+            };
             if let Some(connection) = self.connection.upgrade() {
                 let unshare = |batch: &_| unshare_inputs(batch, &shared.inputs);
                 match connection.send(batch, requests, gpu, may_wait, encode, unshare) {
-                    Ok(Sent::Delivered) => return,
-                    Ok(Sent::ChildGone | Sent::WouldWait) => {}
+                    Ok(SendOutcome::Delivered) => return,
+                    Ok(SendOutcome::ChildGone | SendOutcome::WouldWait) => {}
                     Err(e) => {
                         let e = Error::new(e.code, format!("{}: {e}", shared.subject));
                         return self.fail(requests, &e);
@@ -186,9 +187,10 @@ impl ProcessInstance {
         let lost = requests.iter().filter(|r| !r.sequence.start && r.context().is_counted());
         for request in lost {
             let signature = &request.context().signature;
-            let _ = request
-                .responder
-                .finish(Err(implicit_state::lost(&signature.model, &request.sequence.id)));
+            let _ = request.responder.finish(Err(implicit_state::lost_state_error(
+                &signature.model,
+                &request.sequence.id,
+            )));
         }
     }
 }

@@ -5,10 +5,10 @@ use crate::model::ProcessModel;
 use crate::one_shot;
 use std::sync::Arc;
 use trtserver_base::error::Result;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::backend_facts::{BackendFacts, OpenFacts};
-use trtserver_plugin_host::child_processes::{ChildProcesses, IsolatedModel, Settings};
-use trtserver_plugin_host::isolation_limits::Limits;
+use trtserver_plugin_host::child_processes::{BackendSettings, ChildProcesses, IsolatedModel};
+use trtserver_plugin_host::isolation_limits::IsolationLimits;
 use trtserver_plugin_host::{CancelFlag, ModelFacts, Patch, PluginFile, ProbeFacts};
 
 /// Starts child processes of this program, `trtserver plugin-host`.
@@ -25,44 +25,44 @@ impl ProcessLauncher {
 }
 
 impl ChildProcesses for ProcessLauncher {
-    fn describe_file(&self, file: &PluginFile, limits: Limits) -> Result<BackendFacts> {
-        one_shot::describe(&self.running, file, limits)
+    fn describe_file(&self, file: &PluginFile, limits: IsolationLimits) -> Result<BackendFacts> {
+        one_shot::describe_backend(&self.running, file, limits)
     }
 
     fn open_backend(
         &self,
         file: &PluginFile,
-        settings: &Settings,
-        limits: Limits,
+        settings: &BackendSettings,
+        limits: IsolationLimits,
         cancel: &CancelFlag,
     ) -> Result<OpenFacts> {
-        one_shot::open(&self.running, file, settings, limits, cancel)
+        one_shot::open_backend(&self.running, file, settings, limits, cancel)
     }
 
     fn complete_config(
         &self,
         file: &PluginFile,
-        settings: &Settings,
-        limits: Limits,
+        settings: &BackendSettings,
+        limits: IsolationLimits,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Option<Patch>> {
-        one_shot::complete(&self.running, file, settings, limits, facts, cancel)
+        one_shot::complete_config(&self.running, file, settings, limits, facts, cancel)
     }
 
     fn probe_model(
         &self,
         file: &PluginFile,
-        settings: &Settings,
-        limits: Limits,
+        settings: &BackendSettings,
+        limits: IsolationLimits,
         facts: &ProbeFacts<'_>,
     ) -> Result<Option<String>> {
-        one_shot::probe(&self.running, file, settings, limits, facts)
+        one_shot::probe_model(&self.running, file, settings, limits, facts)
     }
 
     fn open_model(
         &self,
-        backend: &Arc<Backend>,
+        backend: &Arc<PluginBackend>,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Arc<dyn IsolatedModel>> {

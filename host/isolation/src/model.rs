@@ -4,8 +4,8 @@ use super::child_process::RunningProcesses;
 use super::exit_reason::KillReason;
 use super::facts;
 use super::instance::ProcessInstance;
-use super::one_shot::handshake;
-use super::supervisor::{Shared, State, arena, supervise};
+use super::one_shot::child_handshake;
+use super::supervisor::{SupervisedModel, SupervisorState, create_arena, supervise_child};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use trtserver_base::arena::Arena;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::{Condvar, Mutex};
 use trtserver_plugin_host::InstanceFacts;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::child_processes::{IsolatedInstance, IsolatedModel};
 use trtserver_plugin_host::health::{Health, IsolatedState};
 use trtserver_plugin_host::{CancelFlag, ModelFacts};
@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A model version that runs in a child process, with the supervisor thread that restarts it.
 /// Dropping it closes the model and ends the child.
 pub struct ProcessModel {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SupervisedModel>,
     /// Alignment of inputs that the backend requires.
     pub align: usize,
     supervisor: Option<JoinHandle<()>>,
@@ -34,28 +34,28 @@ pub struct ProcessModel {
 impl ProcessModel {
     pub fn open(
         running: &Arc<RunningProcesses>,
-        backend: &Arc<Backend>,
+        backend: &Arc<PluginBackend>,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Arc<Self>> {
-        let message = facts::model(facts);
+        let message = facts::model_facts(facts);
         let sequences =
             matches!(facts.config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_)));
         let label = format!("model {}:{}", facts.name, facts.version);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SupervisedModel {
             subject: format!("model '{}' version {}", facts.name, facts.version),
             running: Arc::clone(running),
             backend: Arc::clone(backend),
-            handshake: handshake(&backend.file, &backend.settings),
+            handshake: child_handshake(&backend.file, &backend.settings),
             names: message.outputs.iter().map(|output| output.name.clone()).collect(),
             facts: message,
             states: facts::state_positions(facts.signature),
             keeps_sequences: sequences && facts.signature.states.is_empty(),
-            limits: backend.limits.of_model(facts.config)?,
+            limits: backend.limits.for_model(facts.config)?,
             cancel: cancel.clone(),
-            inputs: arena(&format!("{label} inputs"))?,
+            inputs: create_arena(&format!("{label} inputs"))?,
             failure: Arc::default(),
-            state: Mutex::new(State::new()),
+            state: Mutex::new(SupervisorState::new()),
             changed: Condvar::new(),
             drain: Mutex::new(GRACE),
             label,
@@ -65,7 +65,7 @@ impl ProcessModel {
         // The system kills the child when the thread that started it ends.
         let supervisor = std::thread::Builder::new()
             .name(format!("supervisor {}", shared.label))
-            .spawn(move || supervise(&of_thread, sender))
+            .spawn(move || supervise_child(&of_thread, sender))
             .map_err(|e| Error::internal(format!("{}: no thread: {e}", shared.subject)))?;
         let model =
             Arc::new(Self { align: backend.facts.align, supervisor: Some(supervisor), shared });

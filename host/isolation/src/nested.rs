@@ -8,10 +8,10 @@ mod convert;
 use super::exit_reason::KillReason;
 use super::facts;
 use super::messages::{
-    LoadModel, ModelStatus, NestedCall, NestedData, NestedReply, UnloadModel, nested_call,
+    LoadModel, ModelStatusMessage, NestedCall, NestedData, NestedReply, UnloadModel, nested_call,
 };
 use super::process::Process;
-use super::wire::{Received, Receiver, Sender, split};
+use super::wire::{ReceiveOutcome, Receiver, Sender, split_socket};
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -21,15 +21,17 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::Mutex;
-use trtserver_plugin_host::nested::{Cancel, Deliver, Delivery, server};
-use trtserver_request::{InferResponse, Unread};
+use trtserver_plugin_host::nested::{
+    CancelRequest, NestedDelivery, ResponseHandler, server_models,
+};
+use trtserver_request::{InferResponse, UnreadResponse};
 
 /// Limit of load and unload requests of one child that have not ended: each has a thread.
 const MAX_CHANGES: usize = 16;
 
 /// The connection of one child. Dropping it cancels the requests that came from it.
 pub struct NestedConnection {
-    link: Arc<Link>,
+    link: Arc<ChildLink>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -43,8 +45,8 @@ impl NestedConnection {
         let failed = |e| Error::unavailable(format!("{}: nested requests: {e}", process.label));
         let socket = UnixStream::from(socket);
         socket.set_write_timeout(write_timeout).map_err(failed)?;
-        let (sender, receiver) = split(socket);
-        let link = Arc::new(Link { process: Arc::clone(process), sender });
+        let (sender, receiver) = split_socket(socket);
+        let link = Arc::new(ChildLink { process: Arc::clone(process), sender });
         let of_thread = Arc::clone(&link);
         let thread = thread::Builder::new().name(format!("nested {}", process.label));
         let thread = thread.spawn(move || listen(receiver, &of_thread)).map_err(failed)?;
@@ -62,13 +64,13 @@ impl Drop for NestedConnection {
 }
 
 /// Serves the connection until it ends.
-fn listen(mut receiver: Receiver, link: &Arc<Link>) {
+fn listen(mut receiver: Receiver, link: &Arc<ChildLink>) {
     let calls = NestedCalls::new(link);
     loop {
         match receiver.receive() {
-            Ok(Received::Message(call)) => calls.call(call),
-            Ok(Received::TimedOut) => {}
-            Ok(Received::Closed) => {
+            Ok(ReceiveOutcome::Message(call)) => calls.call(call),
+            Ok(ReceiveOutcome::TimedOut) => {}
+            Ok(ReceiveOutcome::Closed) => {
                 return link.process.connection_lost("closed its connection for nested requests");
             }
             Err(e) => {
@@ -81,24 +83,24 @@ fn listen(mut receiver: Receiver, link: &Arc<Link>) {
 }
 
 /// The way to the child.
-struct Link {
+struct ChildLink {
     process: Arc<Process>,
     sender: Sender,
 }
 
 /// A reply: data of a response, or a status.
-type Outcome = Result<(Option<NestedData>, Option<ModelStatus>)>;
+type ReplyResult = Result<(Option<NestedData>, Option<ModelStatusMessage>)>;
 
-impl Link {
+impl ChildLink {
     /// Replies to a call that is not a request.
-    fn reply(&self, number: u64, outcome: Outcome) {
+    fn reply(&self, number: u64, outcome: ReplyResult) {
         self.send(outcome, NestedReply { number, last: true, version: -1, ..Default::default() });
     }
 
     /// Sends a reply, or why it cannot be sent.
-    fn send(&self, outcome: Outcome, reply: NestedReply) {
+    fn send(&self, outcome: ReplyResult, reply: NestedReply) {
         let failed = |e: &Error| NestedReply {
-            failure: Some(facts::failure(e)),
+            failure: Some(facts::failure_message(e)),
             last: true,
             counted: false,
             ..reply.clone()
@@ -122,29 +124,29 @@ impl Link {
 }
 
 /// Requests of the child that have not ended, by their numbers.
-type Open = Mutex<HashMap<u64, OpenRequest>>;
+type OpenRequests = Mutex<HashMap<u64, OpenRequest>>;
 
 #[derive(Default)]
 struct OpenRequest {
-    cancel: Option<Cancel>,
+    cancel: Option<CancelRequest>,
     /// Responses that its handler has not received.
-    unread: VecDeque<Unread>,
+    unread: VecDeque<UnreadResponse>,
 }
 
 /// Calls of one child. Dropping it cancels its requests and waits for their last responses.
 struct NestedCalls {
-    link: Arc<Link>,
-    delivery: Delivery,
-    open: Arc<Open>,
+    link: Arc<ChildLink>,
+    delivery: NestedDelivery,
+    open: Arc<OpenRequests>,
     /// Load and unload requests that have not ended.
     changes: Arc<AtomicUsize>,
 }
 
 impl NestedCalls {
-    fn new(link: &Arc<Link>) -> Self {
+    fn new(link: &Arc<ChildLink>) -> Self {
         Self {
             link: Arc::clone(link),
-            delivery: Delivery::default(),
+            delivery: NestedDelivery::default(),
             open: Arc::default(),
             changes: Arc::default(),
         }
@@ -153,8 +155,8 @@ impl NestedCalls {
     /// Does what the child asks, without waiting.
     fn call(&self, NestedCall { number, kind }: NestedCall) {
         match kind {
-            Some(nested_call::Kind::Infer(infer)) => self.infer(number, infer),
-            Some(nested_call::Kind::Cancel(_)) => {
+            Some(nested_call::CallKind::Infer(infer)) => self.infer(number, infer),
+            Some(nested_call::CallKind::Cancel(_)) => {
                 let open = self.open.lock();
                 let cancel = open.get(&number).and_then(|request| request.cancel.clone());
                 drop(open);
@@ -162,27 +164,28 @@ impl NestedCalls {
                     cancel();
                 }
             }
-            Some(nested_call::Kind::Received(_)) => {
+            Some(nested_call::CallKind::Received(_)) => {
                 let mut open = self.open.lock();
                 let unread = open.get_mut(&number).and_then(|request| request.unread.pop_front());
                 drop(open);
                 drop(unread);
             }
-            Some(nested_call::Kind::Status(query)) => {
-                let status = server().and_then(|server| server.status(&query.model, query.version));
-                let status = status.map(|status| ModelStatus {
+            Some(nested_call::CallKind::Status(query)) => {
+                let status =
+                    server_models().and_then(|server| server.status(&query.model, query.version));
+                let status = status.map(|status| ModelStatusMessage {
                     version: status.version,
                     ready: status.ready,
                     decoupled: status.decoupled,
                 });
                 self.link.reply(number, status.map(|status| (None, Some(status))));
             }
-            Some(nested_call::Kind::Load(LoadModel { model, config, files })) => {
+            Some(nested_call::CallKind::Load(LoadModel { model, config, files })) => {
                 let files = files.into_iter().map(|file| (file.key, file.content)).collect();
-                self.change(number, move || server()?.load(&model, config, files));
+                self.change(number, move || server_models()?.load(&model, config, files));
             }
-            Some(nested_call::Kind::Unload(UnloadModel { model, dependents })) => {
-                self.change(number, move || server()?.unload(&model, dependents));
+            Some(nested_call::CallKind::Unload(UnloadModel { model, dependents })) => {
+                self.change(number, move || server_models()?.unload(&model, dependents));
             }
             None => {
                 self.link.reply(number, Err(Error::unsupported("the nested call is unknown")));
@@ -194,9 +197,9 @@ impl NestedCalls {
         // Entered first: a response may come before `infer` returns.
         self.open.lock().insert(number, OpenRequest::default());
         let (link, open) = (Arc::clone(&self.link), Arc::clone(&self.open));
-        let handler = Arc::new(Forward { link, open, number });
-        let sent = convert::request(infer).and_then(|request| {
-            self.delivery.infer(&self.link.process.label, server()?, request, handler)
+        let handler = Arc::new(ResponseForwarder { link, open, number });
+        let sent = convert::nested_request(infer).and_then(|request| {
+            self.delivery.infer(&self.link.process.label, server_models()?, request, handler)
         });
         match sent {
             Ok(cancel) => {
@@ -238,19 +241,19 @@ impl NestedCalls {
 }
 
 /// Sends the responses of a request to the child.
-struct Forward {
-    link: Arc<Link>,
-    open: Arc<Open>,
+struct ResponseForwarder {
+    link: Arc<ChildLink>,
+    open: Arc<OpenRequests>,
     number: u64,
 }
 
-impl Deliver for Forward {
+impl ResponseHandler for ResponseForwarder {
     fn deliver(&self, version: i64, response: Result<Option<InferResponse>>, last: bool) {
         let mut counted = false;
         let data = response.and_then(|response| {
             let Some(mut response) = response else { return Ok(None) };
             let unread = response.unread.take();
-            let data = convert::data(response)?;
+            let data = convert::nested_data(response)?;
             if let Some(unread) = unread.filter(|_| !last)
                 && let Some(request) = self.open.lock().get_mut(&self.number)
             {

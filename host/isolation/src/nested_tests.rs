@@ -1,19 +1,19 @@
 //! Unit tests of `nested.rs`.
 
-use super::super::messages::{Empty, NamedTensor};
-use super::super::wire::{MAX_MESSAGE, pair};
+use super::super::messages::{EmptyMessage, NamedTensor};
+use super::super::wire::{MAX_MESSAGE, socket_pair};
 use super::*;
 use std::process::Command;
 use trtserver_request::unread::UnreadAccount;
 
 /// The host's way to a child, and the child's end.
-fn link() -> (Arc<Link>, Receiver) {
+fn link() -> (Arc<ChildLink>, Receiver) {
     let mut child = Command::new("true").spawn().unwrap();
     let (process, _) = Process::fake(&child);
     child.wait().unwrap();
-    let (ours, theirs) = pair().unwrap();
+    let (ours, theirs) = socket_pair().unwrap();
     ours.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
-    (Arc::new(Link { process, sender: split(ours).0 }), split(theirs).1)
+    (Arc::new(ChildLink { process, sender: split_socket(ours).0 }), split_socket(theirs).1)
 }
 
 fn data(bytes: usize) -> NestedData {
@@ -21,7 +21,7 @@ fn data(bytes: usize) -> NestedData {
     NestedData { outputs: vec![tensor], params: Vec::new() }
 }
 
-fn received(child: &mut Receiver) -> Received<NestedReply> {
+fn received(child: &mut Receiver) -> ReceiveOutcome<NestedReply> {
     child.receive().unwrap()
 }
 
@@ -30,9 +30,9 @@ fn response_too_long_for_a_message_fails_its_request() {
     let (link, mut child) = link();
     let reply = NestedReply { number: 3, version: 1, ..Default::default() };
     link.send(Ok((Some(data(MAX_MESSAGE)), None)), reply);
-    let Received::Message(reply) = received(&mut child) else { panic!("no reply") };
+    let ReceiveOutcome::Message(reply) = received(&mut child) else { panic!("no reply") };
     assert_eq!((reply.number, reply.last, reply.data), (3, true, None));
-    let failure = facts::error(&reply.failure.unwrap());
+    let failure = facts::failure_error(&reply.failure.unwrap());
     assert_eq!(failure.code, Code::InvalidArg);
     assert!(failure.message.contains("too long"), "{failure}");
 }
@@ -44,7 +44,7 @@ fn reply_that_was_sent_in_part_ends_the_connection() {
     // Nobody reads, so the write times out.
     link.send(Ok((Some(data(8 << 20)), None)), NestedReply::default());
     link.reply(2, Ok((None, None)));
-    assert_eq!(received(&mut child), Received::Closed);
+    assert_eq!(received(&mut child), ReceiveOutcome::Closed);
 }
 
 /// Counts what was released.
@@ -63,18 +63,18 @@ fn responses_count_until_their_handler_has_received_them() {
     let calls = NestedCalls::new(&link);
     calls.open.lock().insert(1, OpenRequest::default());
     let open = Arc::clone(&calls.open);
-    let forward = Forward { link: Arc::clone(&link), open, number: 1 };
+    let forward = ResponseForwarder { link: Arc::clone(&link), open, number: 1 };
     let account = Arc::new(Account::default());
     let mut deliver = |bytes: usize, last: bool| {
-        let unread = Unread::new(Arc::clone(&account) as _, bytes);
+        let unread = UnreadResponse::new(Arc::clone(&account) as _, bytes);
         let response = InferResponse { unread: Some(Box::new(unread)), ..Default::default() };
         forward.deliver(5, Ok(Some(response)), last);
-        let Received::Message(reply) = received(&mut child) else { panic!("no reply") };
+        let ReceiveOutcome::Message(reply) = received(&mut child) else { panic!("no reply") };
         assert_eq!((reply.version, reply.last), (5, last));
         reply.counted
     };
     let receive = || {
-        let kind = Some(nested_call::Kind::Received(Empty {}));
+        let kind = Some(nested_call::CallKind::Received(EmptyMessage {}));
         calls.call(NestedCall { number: 1, kind });
         account.0.load(Ordering::Relaxed)
     };
@@ -101,8 +101,8 @@ fn load_and_unload_requests_of_a_child_are_limited() {
             Ok(())
         });
     }
-    let refused = |received: Received<NestedReply>| match received {
-        Received::Message(NestedReply { number, failure, .. }) => (number, failure.is_some()),
+    let refused = |received: ReceiveOutcome<NestedReply>| match received {
+        ReceiveOutcome::Message(NestedReply { number, failure, .. }) => (number, failure.is_some()),
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(received(&mut child)), (MAX_CHANGES as u64, true));

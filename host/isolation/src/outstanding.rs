@@ -10,13 +10,13 @@ use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{InferRequest, Responder};
 
 /// Requests that were sent over one work connection and have no final response yet.
-pub struct OutstandingRequests(Mutex<State>);
+pub struct OutstandingRequests(Mutex<OutstandingState>);
 
-struct State {
+struct OutstandingState {
     by_key: HashMap<u64, InferRequest>,
     next_key: u64,
     /// Batches that the child may not have taken yet, in the order of sending.
-    ahead: VecDeque<Sent>,
+    ahead: VecDeque<SentBatch>,
     /// Nothing is sent any more.
     closed: bool,
     /// When the child last responded, or got a request while none was outstanding.
@@ -24,7 +24,7 @@ struct State {
 }
 
 /// A batch that was sent.
-struct Sent {
+struct SentBatch {
     id: u64,
     keys: Range<u64>,
     /// The child has taken it when its position has reached this.
@@ -32,13 +32,13 @@ struct Sent {
 }
 
 /// Batches by number that the child has not taken.
-pub type Untaken = Vec<(u64, Vec<InferRequest>)>;
+pub type UntakenBatches = Vec<(u64, Vec<InferRequest>)>;
 
 /// Requests that were added together: their responders and keys.
-pub type Added = SmallVec<[(Arc<Responder>, u64); 8]>;
+pub type AddedRequests = SmallVec<[(Arc<Responder>, u64); 8]>;
 
 /// The responder that a response is delivered to.
-pub struct Target {
+pub struct ResponseTarget {
     pub responder: Arc<Responder>,
     /// Keeps the inputs until the final response was passed on.
     _request: Option<InferRequest>,
@@ -46,7 +46,7 @@ pub struct Target {
 
 impl OutstandingRequests {
     pub fn new() -> Self {
-        Self(Mutex::new(State {
+        Self(Mutex::new(OutstandingState {
             by_key: HashMap::new(),
             next_key: 1,
             ahead: VecDeque::new(),
@@ -66,8 +66,8 @@ impl OutstandingRequests {
         &self,
         requests: &mut Vec<InferRequest>,
         mut encode: impl FnMut(u64, &InferRequest),
-    ) -> Option<Added> {
-        let mut added = Added::new();
+    ) -> Option<AddedRequests> {
+        let mut added = AddedRequests::new();
         let mut state = self.lock();
         if state.closed {
             return None;
@@ -87,21 +87,21 @@ impl OutstandingRequests {
     }
 
     /// Batch `id` of `added` requests was sent. The child has taken batches up to position `taken`.
-    pub fn sent(&self, id: u64, added: &Added, position: u64, taken: u64) {
+    pub fn sent(&self, id: u64, added: &AddedRequests, position: u64, taken: u64) {
         let Some((_, first)) = added.first() else { return };
         let mut state = self.lock();
         while state.ahead.front().is_some_and(|sent| sent.position <= taken) {
             state.ahead.pop_front();
         }
         let keys = *first..*first + added.len() as u64;
-        state.ahead.push_back(Sent { id, keys, position });
+        state.ahead.push_back(SentBatch { id, keys, position });
     }
 
     /// Removes the batches that the child, which has ended, has not taken: it has taken batches up to position `taken`. Of
     /// a child that was `late`, the request that it was late with stays, also if it has taken none.
-    pub fn untaken(&self, taken: u64, late: bool) -> Untaken {
+    pub fn untaken(&self, taken: u64, late: bool) -> UntakenBatches {
         let mut state = self.lock();
-        let State { by_key, ahead, .. } = &mut *state;
+        let OutstandingState { by_key, ahead, .. } = &mut *state;
         let untaken = ahead.drain(..).filter(|sent| sent.position > taken);
         let batches = untaken.map(|sent| {
             (sent.id, sent.keys.filter_map(|key| by_key.remove_entry(&key)).collect::<Vec<_>>())
@@ -118,7 +118,7 @@ impl OutstandingRequests {
     /// `unshare` returns the loans that `encode` has taken; those of a dead child are reset by others.
     pub fn take_back(
         &self,
-        added: &Added,
+        added: &AddedRequests,
         requests: &mut Vec<InferRequest>,
         unshare: impl FnOnce(),
     ) {
@@ -138,18 +138,18 @@ impl OutstandingRequests {
     }
 
     /// Finds the request of a response, and removes it if the response is the last; `None` if it is not outstanding.
-    pub fn target(&self, key: u64, last: bool) -> Option<Target> {
+    pub fn target(&self, key: u64, last: bool) -> Option<ResponseTarget> {
         let mut state = self.lock();
         state.last_activity = Instant::now();
         if last {
             let request = state.by_key.remove(&key)?;
-            return Some(Target {
+            return Some(ResponseTarget {
                 responder: Arc::clone(&request.responder),
                 _request: Some(request),
             });
         }
         let responder = Arc::clone(&state.by_key.get(&key)?.responder);
-        Some(Target { responder, _request: None })
+        Some(ResponseTarget { responder, _request: None })
     }
 
     /// Time left until the response deadline; `None` when it has passed.
@@ -189,7 +189,7 @@ impl OutstandingRequests {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutstandingState> {
         self.0.lock()
     }
 }

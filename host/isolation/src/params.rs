@@ -1,25 +1,25 @@
 //! Parameters of requests and responses as messages, the same in both directions.
 
-use super::messages::{Param, param};
-use trtserver_request::Parameter;
+use super::messages::{ParamMessage, param};
+use trtserver_request::ParameterValue;
 
-pub fn encode((key, value): (String, Parameter)) -> Param {
+pub fn encode_parameter((key, value): (String, ParameterValue)) -> ParamMessage {
     let value = match value {
-        Parameter::String(text) => param::Value::String(text),
-        Parameter::Int(number) => param::Value::Int(number),
-        Parameter::Bool(yes) => param::Value::Bool(yes),
-        Parameter::Double(number) => param::Value::Double(number),
+        ParameterValue::String(text) => param::ParamValue::String(text),
+        ParameterValue::Int(number) => param::ParamValue::Int(number),
+        ParameterValue::Bool(yes) => param::ParamValue::Bool(yes),
+        ParameterValue::Double(number) => param::ParamValue::Double(number),
     };
-    Param { key, value: Some(value) }
+    ParamMessage { key, value: Some(value) }
 }
 
 /// `None` = the message has no value.
-pub fn decode(param: Param) -> Option<(String, Parameter)> {
+pub fn decode_parameter(param: ParamMessage) -> Option<(String, ParameterValue)> {
     let value = match param.value? {
-        param::Value::String(text) => Parameter::String(text),
-        param::Value::Int(number) => Parameter::Int(number),
-        param::Value::Bool(yes) => Parameter::Bool(yes),
-        param::Value::Double(number) => Parameter::Double(number),
+        param::ParamValue::String(text) => ParameterValue::String(text),
+        param::ParamValue::Int(number) => ParameterValue::Int(number),
+        param::ParamValue::Bool(yes) => ParameterValue::Bool(yes),
+        param::ParamValue::Double(number) => ParameterValue::Double(number),
     };
     Some((param.key, value))
 }

@@ -1,8 +1,8 @@
 //! A child process, as all threads use it: control requests, killing, waiting for its end.
 
 use super::exit_reason::KillReason;
-use super::messages::{ControlRequest, ControlResponse, Empty, control_request};
-use super::stdio::Tail;
+use super::messages::{ControlRequest, ControlResponse, EmptyMessage, control_request};
+use super::stdio::StderrTail;
 use super::wire::Sender;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -30,7 +30,7 @@ pub struct Process {
     /// Requests without a response, by number; `None` once no response can arrive.
     pending: Mutex<Option<HashMap<u64, mpsc::Sender<ControlResponse>>>>,
     next_number: AtomicU64,
-    pub tail: Tail,
+    pub tail: StderrTail,
     /// Why the host killed it.
     kill_reason: Mutex<Option<KillReason>>,
     /// It has responded to a request successfully.
@@ -46,7 +46,7 @@ impl Process {
             control,
             pending: Mutex::new(Some(HashMap::new())),
             next_number: AtomicU64::new(1),
-            tail: Tail::default(),
+            tail: StderrTail::default(),
             kill_reason: Mutex::new(None),
             responded: AtomicBool::new(false),
         })
@@ -54,7 +54,7 @@ impl Process {
 
     /// Its memory; `None` once it has exited.
     pub fn memory(&self) -> Option<ProcessMemory> {
-        ProcessMemory::of(self.pid()?)
+        ProcessMemory::from_pid(self.pid()?)
     }
 
     /// Its load has ended: threads with the low priority of loads serve at `nice` from now on.
@@ -73,19 +73,19 @@ impl Process {
     }
 
     /// Sends a request without a response. Errors show at the next request that has one.
-    pub fn notify(&self, kind: control_request::Kind, files: &[BorrowedFd<'_>]) {
+    pub fn notify(&self, kind: control_request::RequestKind, files: &[BorrowedFd<'_>]) {
         let _ = self.control.send_with(&ControlRequest { number: 0, kind: Some(kind) }, files);
     }
 
     /// Sends without blocking; dropped if the child does not read.
-    pub fn try_notify(&self, kind: control_request::Kind) {
+    pub fn try_notify(&self, kind: control_request::RequestKind) {
         self.control.try_send(&ControlRequest { number: 0, kind: Some(kind) });
     }
 
     /// Sends a request whose response is awaited.
     pub fn request(
         &self,
-        kind: control_request::Kind,
+        kind: control_request::RequestKind,
         files: &[BorrowedFd<'_>],
     ) -> Result<PendingResponse<'_>, ProcessGone> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Process {
 
     /// Asks it to close and exit, and kills it when it does not in time.
     pub fn close(&self, limit: Duration) {
-        self.notify(control_request::Kind::Close(Empty {}), &[]);
+        self.notify(control_request::RequestKind::Close(EmptyMessage {}), &[]);
         if !self.wait_for_end(Some(limit)) {
             self.kill(KillReason::Closing);
         }
@@ -176,8 +176,8 @@ impl Process {
         use super::wire;
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
         let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
-        let (ours, theirs) = wire::pair().unwrap();
-        (Self::new("fake", pidfd, wire::split(ours).0), theirs)
+        let (ours, theirs) = wire::socket_pair().unwrap();
+        (Self::new("fake", pidfd, wire::split_socket(ours).0), theirs)
     }
 }
 

@@ -2,7 +2,7 @@
 //! handle, ahead of the first batch that uses it; after that, messages name it by number. The child closes it when the host has
 //! dropped it and its own requests have.
 
-use super::messages::{ExecuteBatch, Region};
+use super::messages::{ExecuteBatch, RegionMessage};
 use super::wire::MAX_FILES;
 use super::work_channel::WorkSender;
 use smallvec::SmallVec;
@@ -11,15 +11,15 @@ use std::sync::Weak;
 use trtserver_base::error::Result;
 use trtserver_base::sync::Mutex;
 use trtserver_request::InferRequest;
-use trtserver_request::memory::{Location, PlacedSlice};
+use trtserver_request::memory::{MemoryLocation, PlacedSlice};
 use trtserver_request::shared_region::{RegionObserver, RegionSource, SharedRegion};
 
 /// The regions of one work connection.
 #[derive(Default)]
-pub struct SentRegions(Mutex<State>);
+pub struct SentRegions(Mutex<SentRegionState>);
 
 #[derive(Default)]
-struct State {
+struct SentRegionState {
     /// Numbers of the regions that the child has.
     sent: HashSet<u64>,
     /// Numbers of the regions that the next message tells the child to close.
@@ -57,14 +57,19 @@ impl SentRegions {
             let (mut regions, mut files) = (Vec::new(), SmallVec::<[_; MAX_FILES]>::new());
             for (region, len) in part {
                 let (name, bytes) = (region.name.to_owned(), *len as u64);
-                let message = Region { number: region.number, name, bytes, ..Region::default() };
+                let message = RegionMessage {
+                    number: region.number,
+                    name,
+                    bytes,
+                    ..RegionMessage::default()
+                };
                 regions.push(match region.source {
                     RegionSource::File { file, offset, key } => {
                         files.push(file);
-                        Region { key: key.to_owned(), offset, ..message }
+                        RegionMessage { key: key.to_owned(), offset, ..message }
                     }
                     RegionSource::Cuda { handle } => {
-                        Region { cuda_handle: handle.to_vec(), ..message }
+                        RegionMessage { cuda_handle: handle.to_vec(), ..message }
                     }
                 });
             }
@@ -101,11 +106,11 @@ fn slices(request: &InferRequest) -> impl Iterator<Item = &PlacedSlice> {
 /// The region that `slice` is in, if the child opens it: a part of a file, or memory of its GPU `gpu`.
 fn region(slice: &PlacedSlice, gpu: Option<i32>) -> Option<SharedRegion<'_>> {
     let location = slice.location();
-    let opens = location.is_cpu_accessible() || gpu.map(Location::gpu) == Some(location);
+    let opens = location.is_cpu_accessible() || gpu.map(MemoryLocation::gpu) == Some(location);
     slice.memory().owner().shared_region().filter(|_| opens)
 }
 
 /// The number of the region that `slice` is in; `None` if the child does not open it.
-pub fn number(slice: &PlacedSlice, gpu: Option<i32>) -> Option<u64> {
+pub fn region_number(slice: &PlacedSlice, gpu: Option<i32>) -> Option<u64> {
     region(slice, gpu).map(|region| region.number)
 }

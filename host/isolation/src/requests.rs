@@ -1,14 +1,16 @@
 //! Encodes requests for a child process: metadata in the message, tensors in the arena.
 
-use super::messages::{Destination, ExecuteBatch, Input, Request, RequestStream};
+use super::messages::{
+    DestinationMessage, ExecuteBatch, InputMessage, RequestMessage, RequestStream,
+};
 use super::{params, regions};
 use std::sync::Arc;
 use trtserver_base::arena::Arena;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
-use trtserver_plugin_host::batch::views::request_flags_of;
+use trtserver_base::ledger::LedgerHolder;
+use trtserver_plugin_host::batch::views::request_flags;
 use trtserver_request::buffer::AlignedBuf;
-use trtserver_request::{CorrelationId, DType, InferRequest, Parameter, Signature};
+use trtserver_request::{CorrelationId, DType, InferRequest, ModelSignature, ParameterValue};
 
 /// Removes the child's references to the inputs of a batch that was not sent.
 pub fn unshare_inputs(batch: &ExecuteBatch, arena: &Arena) {
@@ -41,7 +43,7 @@ pub fn move_to_arena(
             false => spec.dtype != DType::String && !spec.shape_tensor,
         };
         if let Some(slice) = input.data.placed()
-            && regions::number(slice, gpu).is_some()
+            && regions::region_number(slice, gpu).is_some()
             && suits
         {
             continue;
@@ -52,12 +54,12 @@ pub fn move_to_arena(
             None => &input.data.to_cpu()?,
         };
         if data.is_empty()
-            || (data.as_ptr().addr().is_multiple_of(need) && arena.offset_of(data).is_some())
+            || (data.as_ptr().addr().is_multiple_of(need) && arena.find_offset(data).is_some())
         {
             continue;
         }
-        let copy = AlignedBuf::try_for_input(Some(arena), data.len(), Holder::Input);
-        let copy = copy.filter(|copy| arena.offset_of(copy.as_ref()).is_some());
+        let copy = AlignedBuf::try_for_input(Some(arena), data.len(), LedgerHolder::Input);
+        let copy = copy.filter(|copy| arena.find_offset(copy.as_ref()).is_some());
         let Some(mut copy) = copy else {
             return Err(Error::unavailable(format!(
                 "model '{}': shared-memory arena exhausted: {} bytes for input '{}' cannot be allocated while \
@@ -74,25 +76,25 @@ pub fn move_to_arena(
 }
 
 /// The message of a request whose inputs are in the arena; shares them with the child.
-pub fn encode(
+pub fn encode_request(
     key: u64,
     request: &InferRequest,
     arena: &Arena,
     states: &[u32],
     gpu: Option<i32>,
-) -> Request {
+) -> RequestMessage {
     let signature = &request.context().signature;
     let (sequence, sequence_text) = match &request.sequence.id {
         CorrelationId::None => (0, String::new()),
         CorrelationId::Number(n) => (*n, String::new()),
         CorrelationId::Text(text) => (0, text.clone()),
     };
-    Request {
+    RequestMessage {
         key,
         id: request.id.clone(),
         sequence,
         sequence_text,
-        flags: request_flags_of(request),
+        flags: request_flags(request),
         batch: request.context().batch,
         priority: request.priority,
         received_ns: request.context().received_ns,
@@ -102,7 +104,7 @@ pub fn encode(
         inputs: inputs(request, signature, arena, gpu),
         destinations: destinations(request, states, gpu),
         requested_outputs: requested_outputs(request, states),
-        params: request.parameters.iter().cloned().map(params::encode).collect(),
+        params: request.parameters.iter().cloned().map(params::encode_parameter).collect(),
         stream: request.context().stream.as_ref().map(|stream| RequestStream {
             number: stream.stream(),
             limit: stream.backlog().limit,
@@ -114,38 +116,54 @@ pub fn encode(
 
 fn inputs(
     request: &InferRequest,
-    signature: &Signature,
+    signature: &ModelSignature,
     arena: &Arena,
     gpu: Option<i32>,
-) -> Vec<Input> {
+) -> Vec<InputMessage> {
     let inputs = request.inputs.iter().map(|input| {
         let spec = signature.input_spec(input.index);
         let (index, shape) = (input.index as u32, signature.to_model(spec, &input.shape).to_vec());
         let bytes = input.data.len() as u64;
         if let Some(slice) = input.data.placed()
-            && let Some(region) = regions::number(slice, gpu)
+            && let Some(region) = regions::region_number(slice, gpu)
         {
-            return Input { index, shape, offset: slice.offset() as u64, bytes, slot: 0, region };
+            return InputMessage {
+                index,
+                shape,
+                offset: slice.offset() as u64,
+                bytes,
+                slot: 0,
+                region,
+            };
         }
         // An empty tensor is not shared.
         let data = input.data.readable().filter(|data| !data.is_empty());
         let shared = data.and_then(|data| arena.share(data));
         let offset = shared.map_or(0, |shared| shared.offset);
         let slot = shared.map_or(0, |shared| shared.slot);
-        Input { index, shape, offset, bytes, slot, region: 0 }
+        InputMessage { index, shape, offset, bytes, slot, region: 0 }
     });
     inputs.collect()
 }
 
 /// The destinations that the child writes itself. The host copies an output that is a state, too, because it keeps the state.
-fn destinations(request: &InferRequest, states: &[u32], gpu: Option<i32>) -> Vec<Destination> {
+fn destinations(
+    request: &InferRequest,
+    states: &[u32],
+    gpu: Option<i32>,
+) -> Vec<DestinationMessage> {
     let context = request.context();
     let outputs = context.outputs.iter().zip(0..);
     let outputs = outputs.filter(|(requested, _)| !states.contains(&(requested.index() as u32)));
     let destinations = outputs.filter_map(|(_, output)| {
         let slice = context.destination(output as usize)?.slice();
         let (offset, bytes) = (slice.offset() as u64, slice.len() as u64);
-        Some(Destination { output, region: regions::number(slice, gpu)?, offset, bytes })
+        Some(DestinationMessage {
+            output,
+            region: regions::region_number(slice, gpu)?,
+            offset,
+            bytes,
+        })
     });
     destinations.collect()
 }

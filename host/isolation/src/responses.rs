@@ -2,22 +2,23 @@
 
 use super::exit_reason::KillReason;
 use super::facts;
-use super::messages::{Output, Response};
+use super::messages::{OutputMessage, ResponseMessage};
 use super::outstanding::OutstandingRequests;
 use super::params;
 use super::process::Process;
 use super::spin::Spin;
-use super::wire::{Received, Receiver, Woken};
+use super::wire::{ReceiveOutcome, Receiver, WakeCause};
 use super::work_channel::{
-    MESSAGE, ON_SOCKET, corrupt, decode, receive_long, unannounced, unknown,
+    MESSAGE, ON_SOCKET, corrupt_ring_error, decode_message, receive_long,
+    unannounced_message_error, unknown_record_error,
 };
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use trtserver_base::arena::Reader;
-use trtserver_base::arena::ring::{Consumer, Corrupt};
+use trtserver_base::arena::ArenaReader;
+use trtserver_base::arena::ring::{RingConsumer, RingCorruption};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
@@ -29,9 +30,9 @@ const SPIN: Duration = Duration::from_micros(50);
 
 /// What a child sends over a work connection: read by a thread of its own, or by a thread that has sent a batch and polls.
 pub struct Responses {
-    state: Mutex<State>,
+    state: Mutex<ReaderState>,
     /// The arena of the outputs.
-    memory: Arc<Reader>,
+    memory: Arc<ArenaReader>,
     /// Output names by position in `messages::ModelFacts::outputs`.
     names: Arc<[String]>,
     /// Time that the child took for the last execution.
@@ -39,8 +40,8 @@ pub struct Responses {
 }
 
 /// Locked while responses are delivered, which keeps their order.
-struct State {
-    ring: Consumer,
+struct ReaderState {
+    ring: RingConsumer,
     buffer: Vec<u8>,
     /// The reader sleeps, or is about to.
     sleeping: bool,
@@ -48,16 +49,16 @@ struct State {
 }
 
 /// Why reading ends.
-enum End {
+enum ReadEnd {
     Violation(String),
     Closed,
     TimedOut,
 }
 
 impl Responses {
-    pub fn new(ring: Consumer, memory: &Arc<Reader>, names: &Arc<[String]>) -> Arc<Self> {
+    pub fn new(ring: RingConsumer, memory: &Arc<ArenaReader>, names: &Arc<[String]>) -> Arc<Self> {
         let spin = Spin::new(SPIN);
-        let state = State { ring, buffer: Vec::new(), sleeping: false, spin };
+        let state = ReaderState { ring, buffer: Vec::new(), sleeping: false, spin };
         let (memory, names) = (Arc::clone(memory), Arc::clone(names));
         let execution_ns = AtomicU64::new(0);
         Arc::new(Self { state: Mutex::new(state), memory, names, execution_ns })
@@ -74,7 +75,7 @@ impl Responses {
         let _on_panic = KillOnPanic(process);
         // Another thread reads.
         let Some(mut state) = self.state.try_lock() else { return };
-        let State { ring, buffer, sleeping, spin } = &mut *state;
+        let ReaderState { ring, buffer, sleeping, spin } = &mut *state;
         ring.awake();
         loop {
             match ring.peek() {
@@ -90,8 +91,8 @@ impl Responses {
                         return;
                     }
                 }
-                Ok(Some(_)) | Err(Corrupt) => {
-                    if let Err(End::Violation(what)) =
+                Ok(Some(_)) | Err(RingCorruption) => {
+                    if let Err(ReadEnd::Violation(what)) =
                         self.next(ring, buffer, None, outstanding, process)
                     {
                         return process.kill(KillReason::ProtocolViolation(what));
@@ -104,21 +105,21 @@ impl Responses {
     /// Delivers the next response in the ring; false if there is none.
     fn next(
         &self,
-        ring: &mut Consumer,
+        ring: &mut RingConsumer,
         buffer: &mut Vec<u8>,
         socket: Option<&mut Receiver>,
         outstanding: &OutstandingRequests,
         process: &Process,
-    ) -> Result<bool, End> {
+    ) -> Result<bool, ReadEnd> {
         let is_reader = socket.is_some();
-        let malformed = |e: Error| End::Violation(format!("sent a malformed response ({e})"));
-        let damaged = |e: Corrupt| malformed(corrupt(e));
+        let malformed = |e: Error| ReadEnd::Violation(format!("sent a malformed response ({e})"));
+        let damaged = |e: RingCorruption| malformed(corrupt_ring_error(e));
         let long = match (ring.peek().map_err(damaged)?, socket) {
             (Some(ON_SOCKET), Some(socket)) => match receive_long(socket).map_err(malformed)? {
-                Received::Message(response) => Some(response),
-                Received::Closed => return Err(End::Closed),
+                ReceiveOutcome::Message(response) => Some(response),
+                ReceiveOutcome::Closed => return Err(ReadEnd::Closed),
                 // Its record stays until the message is complete.
-                Received::TimedOut => return Err(End::TimedOut),
+                ReceiveOutcome::TimedOut => return Err(ReadEnd::TimedOut),
             },
             _ => None,
         };
@@ -126,10 +127,10 @@ impl Responses {
         let response = match (long, kind) {
             (Some(response), _) => response,
             (None, None) => return Ok(false),
-            (None, Some(MESSAGE)) => decode(buffer).map_err(malformed)?,
-            (None, Some(kind)) => return Err(malformed(unknown(kind))),
+            (None, Some(MESSAGE)) => decode_message(buffer).map_err(malformed)?,
+            (None, Some(kind)) => return Err(malformed(unknown_record_error(kind))),
         };
-        self.deliver(outstanding, process, response, is_reader).map_err(End::Violation)?;
+        self.deliver(outstanding, process, response, is_reader).map_err(ReadEnd::Violation)?;
         Ok(true)
     }
 
@@ -142,10 +143,10 @@ impl Responses {
         &self,
         outstanding: &OutstandingRequests,
         process: &Process,
-        response: Response,
+        response: ResponseMessage,
         is_reader: bool,
     ) -> Result<(), String> {
-        let Response { key, last, data, failure, times, execution_ns, part } = response;
+        let ResponseMessage { key, last, data, failure, times, execution_ns, part } = response;
         let last = last || failure.is_some();
         let (outputs, params) = data.map_or((None, Vec::new()), |d| (Some(d.outputs), d.params));
         // All outputs are read first, so that their references are released also after an error.
@@ -185,7 +186,7 @@ impl Responses {
         match (failure, outputs) {
             // The responder refuses a response after the final one, as for a local backend.
             (Some(failure), _) => {
-                drop(responder.finish(Err(facts::error(&failure))));
+                drop(responder.finish(Err(facts::failure_error(&failure))));
                 if failure.model_broken {
                     return Err(format!("reported that its model is broken ({})", failure.text));
                 }
@@ -193,7 +194,7 @@ impl Responses {
             (None, None) => drop(responder.finish(Ok(None))),
             (None, Some(outputs)) => {
                 let mut building = ResponseBuilder::new(Arc::clone(responder), None);
-                building.parameters.extend(params.into_iter().filter_map(params::decode));
+                building.parameters.extend(params.into_iter().filter_map(params::decode_parameter));
                 let mut fault = None;
                 for (output, data) in outputs.iter().zip(data) {
                     let name = self.name(output).unwrap_or_default();
@@ -213,11 +214,11 @@ impl Responses {
         Ok(())
     }
 
-    fn name(&self, output: &Output) -> Option<&str> {
+    fn name(&self, output: &OutputMessage) -> Option<&str> {
         self.names.get(output.index as usize).map(String::as_str)
     }
 
-    fn data(&self, output: &Output) -> Result<Bytes, String> {
+    fn data(&self, output: &OutputMessage) -> Result<Bytes, String> {
         if output.in_destination || (output.offset, output.bytes) == (0, 0) {
             return Ok(Bytes::new());
         }
@@ -251,8 +252,8 @@ impl ResponseReader {
         loop {
             let reason = match self.step(outstanding, process) {
                 Ok(()) => continue,
-                Err(End::Violation(what)) => KillReason::ProtocolViolation(what),
-                Err(End::TimedOut) => {
+                Err(ReadEnd::Violation(what)) => KillReason::ProtocolViolation(what),
+                Err(ReadEnd::TimedOut) => {
                     let Some(limit) = self.limit else { continue };
                     match outstanding.time_left(limit) {
                         Some(left) => {
@@ -263,19 +264,23 @@ impl ResponseReader {
                     }
                 }
                 // The instance was closed.
-                Err(End::Closed) if outstanding.is_closed() => return,
-                Err(End::Closed) => return process.connection_lost("closed a work connection"),
+                Err(ReadEnd::Closed) if outstanding.is_closed() => return,
+                Err(ReadEnd::Closed) => return process.connection_lost("closed a work connection"),
             };
             return process.kill(reason);
         }
     }
 
     /// Delivers what is in the ring, then sleeps once.
-    fn step(&mut self, outstanding: &OutstandingRequests, process: &Process) -> Result<(), End> {
-        let malformed = |e: Error| End::Violation(format!("sent a malformed response ({e})"));
+    fn step(
+        &mut self,
+        outstanding: &OutstandingRequests,
+        process: &Process,
+    ) -> Result<(), ReadEnd> {
+        let malformed = |e: Error| ReadEnd::Violation(format!("sent a malformed response ({e})"));
         let responses = &*self.responses;
         let mut state = responses.state.lock();
-        let State { ring, buffer, sleeping, .. } = &mut *state;
+        let ReaderState { ring, buffer, sleeping, .. } = &mut *state;
         while responses.next(ring, buffer, Some(&mut self.socket), outstanding, process)? {
             while self.socket.file().is_some() {}
         }
@@ -292,13 +297,15 @@ impl ResponseReader {
             // Responses that were sent before the end are delivered first.
             _ if !state.ring.is_empty() => Ok(()),
             // Another thread has delivered them. A child that only wakes this thread does not extend its deadline.
-            Received::Message(Woken::ByPeer) => {
+            ReceiveOutcome::Message(WakeCause::ByPeer) => {
                 let late = self.limit.is_some_and(|limit| outstanding.time_left(limit).is_none());
-                if late { Err(End::TimedOut) } else { Ok(()) }
+                if late { Err(ReadEnd::TimedOut) } else { Ok(()) }
             }
-            Received::Message(Woken::ByMessage) => Err(malformed(unannounced())),
-            Received::Closed => Err(End::Closed),
-            Received::TimedOut => Err(End::TimedOut),
+            ReceiveOutcome::Message(WakeCause::ByMessage) => {
+                Err(malformed(unannounced_message_error()))
+            }
+            ReceiveOutcome::Closed => Err(ReadEnd::Closed),
+            ReceiveOutcome::TimedOut => Err(ReadEnd::TimedOut),
         }
     }
 }

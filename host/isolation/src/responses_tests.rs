@@ -1,12 +1,13 @@
 //! The host against a child that sends arbitrary bytes: every request gets one final response.
 
 use super::messages::{
-    ExecuteBatch, Failure, Output, Param, Part, Request, Response, ResponseData, param,
+    BatchPart, ExecuteBatch, FailureMessage, OutputMessage, ParamMessage, RequestMessage,
+    ResponseData, ResponseMessage, param,
 };
 use super::testing::{KillReason, WorkRig, without_inputs};
-use super::wire::Received;
+use super::wire::ReceiveOutcome;
 use super::work_channel::{MESSAGE, ON_SOCKET};
-use super::work_connection::Sent;
+use super::work_connection::SendOutcome;
 use proptest::prelude::*;
 use std::io::Write;
 use std::sync::LazyLock;
@@ -34,11 +35,11 @@ impl Fixture {
     }
 
     /// A valid output of two floats.
-    fn output(&self) -> Output {
+    fn output(&self) -> OutputMessage {
         let shared = self.rig.share(8);
         let (index, dtype, shape) = (0, DType::Fp32.number(), vec![2]);
         let (offset, slot) = (shared.offset, shared.slot);
-        Output { index, dtype, shape, offset, bytes: 8, slot, in_destination: false }
+        OutputMessage { index, dtype, shape, offset, bytes: 8, slot, in_destination: false }
     }
 
     /// Reads everything that was sent, then the end of the connection.
@@ -54,9 +55,9 @@ fn outstanding(recorded: &mut Vec<RecordedResponses>) -> InferRequest {
     request
 }
 
-fn valid(key: u64, output: Output) -> Response {
+fn valid(key: u64, output: OutputMessage) -> ResponseMessage {
     let data = Some(ResponseData { outputs: vec![output], params: Vec::new() });
-    Response { key, last: true, data, ..Response::default() }
+    ResponseMessage { key, last: true, data, ..ResponseMessage::default() }
 }
 
 fn violation(reason: Option<KillReason>) -> String {
@@ -68,8 +69,8 @@ fn violation(reason: Option<KillReason>) -> String {
 
 #[test]
 fn protocol_violations_kill_the_child() {
-    let last = |key| Response { key, last: true, ..Response::default() };
-    type Change = fn(&mut Response);
+    let last = |key| ResponseMessage { key, last: true, ..ResponseMessage::default() };
+    type Change = fn(&mut ResponseMessage);
     let cases: &[(Change, &str)] = &[
         (|a| a.key = 7, "responded to request 7, which is not outstanding"),
         (|a| a.key = 0, "responded to request 0"),
@@ -98,7 +99,7 @@ fn protocol_violations_kill_the_child() {
 
 #[test]
 fn invalid_output_fails_only_its_request() {
-    type Change = fn(&mut Output);
+    type Change = fn(&mut OutputMessage);
     let cases: &[(Change, &str)] = &[
         (|o| o.shape = vec![-2], "has shape [-2]"),
         (|o| o.shape = vec![i64::MAX, 4], "has shape"),
@@ -124,9 +125,10 @@ fn invalid_output_fails_only_its_request() {
 #[test]
 fn failure_is_final_without_the_last_flag() {
     let fixture = Fixture::new();
-    let failure = Some(Failure { code: 1, text: "so".into(), ..Failure::default() });
+    let failure = Some(FailureMessage { code: 1, text: "so".into(), ..FailureMessage::default() });
     for key in [1, 2, 3] {
-        let response = Response { key, failure: failure.clone(), ..Response::default() };
+        let response =
+            ResponseMessage { key, failure: failure.clone(), ..ResponseMessage::default() };
         fixture.rig.child_end.0.send(&response).unwrap();
     }
     let fixture = fixture;
@@ -201,11 +203,12 @@ fn records_and_messages_on_the_socket_must_agree() {
 fn long_response_keeps_its_place() {
     let fixture = Fixture::new();
     let text = "x".repeat(100_000);
-    let failure = Some(Failure { code: 1, text, ..Failure::default() });
+    let failure = Some(FailureMessage { code: 1, text, ..FailureMessage::default() });
     let (sender, output) = (&fixture.rig.child_end.0, fixture.output());
     sender.send(&valid(1, output)).unwrap();
     std::thread::scope(|scope| {
-        let (rig, sent) = (&fixture.rig, Response { key: 2, failure, ..Response::default() });
+        let (rig, sent) =
+            (&fixture.rig, ResponseMessage { key: 2, failure, ..ResponseMessage::default() });
         scope.spawn(move || rig.child_end.0.send(&sent).unwrap());
     });
     fixture.rig.child_end.0.send(&valid(3, fixture.output())).unwrap();
@@ -224,13 +227,13 @@ fn untaken_batches_are_returned() {
         let mut requests = vec![outstanding(&mut fixture.recorded)];
         let connection = &fixture.rig.connection;
         let sent = connection.send(&mut batch, &mut requests, None, true, without_inputs, |_| ());
-        assert_eq!(sent.unwrap(), Sent::Delivered);
+        assert_eq!(sent.unwrap(), SendOutcome::Delivered);
         batch.id += 1;
     }
     // It takes the batch of the fixture, and the next.
     for _ in 0..2 {
         let taken = fixture.rig.child_end.1.receive::<ExecuteBatch>().unwrap();
-        assert!(matches!(taken, Received::Message(_)));
+        assert!(matches!(taken, ReceiveOutcome::Message(_)));
     }
     let untaken = fixture.rig.connection.untaken();
     let found: Vec<_> = untaken.iter().map(|(id, requests)| (*id, requests.len())).collect();
@@ -242,8 +245,11 @@ fn untaken_batches_are_returned() {
 fn oversized_batch_is_refused_and_not_sent() {
     let mut fixture = Fixture::new();
     let mut requests = vec![outstanding(&mut fixture.recorded)];
-    let long =
-        |key, _: &InferRequest| Request { key, id: "x".repeat(65 << 20), ..Request::default() };
+    let long = |key, _: &InferRequest| RequestMessage {
+        key,
+        id: "x".repeat(65 << 20),
+        ..RequestMessage::default()
+    };
     let batch = &mut ExecuteBatch::default();
     let connection = &fixture.rig.connection;
     let mut unshared = false;
@@ -251,20 +257,23 @@ fn oversized_batch_is_refused_and_not_sent() {
     let sent = connection.send(batch, &mut requests, None, true, long, unshare);
     assert_eq!((sent.unwrap_err().code, requests.len(), unshared), (Code::InvalidArg, 1, true));
     // Nor does a thread send it that must not wait for the child.
-    let long =
-        |key, _: &InferRequest| Request { key, id: "x".repeat(10_000), ..Request::default() };
+    let long = |key, _: &InferRequest| RequestMessage {
+        key,
+        id: "x".repeat(10_000),
+        ..RequestMessage::default()
+    };
     let sent = connection.send(batch, &mut requests, None, false, long, |_| ());
-    assert_eq!((sent.unwrap(), requests.len()), (Sent::WouldWait, 1));
+    assert_eq!((sent.unwrap(), requests.len()), (SendOutcome::WouldWait, 1));
     // The connection is still usable.
     let sent = connection.send(batch, &mut requests, None, false, without_inputs, |_| ());
-    assert_eq!(sent.unwrap(), Sent::Delivered);
+    assert_eq!(sent.unwrap(), SendOutcome::Delivered);
     fixture.rig.child_end.0.send(&valid(6, fixture.output())).unwrap();
     let (recorded, why) = fixture.finish();
     assert_eq!(why, None);
     assert!(recorded[3].lock()[0].0.is_ok());
 }
 
-static VALID: LazyLock<Output> = LazyLock::new(|| Fixture::new().output());
+static VALID: LazyLock<OutputMessage> = LazyLock::new(|| Fixture::new().output());
 
 /// A valid field, or any value.
 fn or_any<T: Clone + std::fmt::Debug + 'static>(
@@ -274,7 +283,7 @@ fn or_any<T: Clone + std::fmt::Debug + 'static>(
     prop_oneof![4 => Just(right), 1 => any].boxed()
 }
 
-fn output(right: &Output) -> impl Strategy<Value = Output> + use<> {
+fn output(right: &OutputMessage) -> impl Strategy<Value = OutputMessage> + use<> {
     let right = right.clone();
     let near = right.offset..right.offset + 4096;
     (
@@ -285,7 +294,7 @@ fn output(right: &Output) -> impl Strategy<Value = Output> + use<> {
         or_any(right.bytes, prop_oneof![any::<u64>(), 0..100u64]),
         or_any(right.slot, prop_oneof![any::<u32>(), 0..5u32]),
     )
-        .prop_map(|(index, dtype, shape, offset, bytes, slot)| Output {
+        .prop_map(|(index, dtype, shape, offset, bytes, slot)| OutputMessage {
             index,
             dtype,
             shape,
@@ -296,20 +305,20 @@ fn output(right: &Output) -> impl Strategy<Value = Output> + use<> {
         })
 }
 
-fn response(right: &Output) -> impl Strategy<Value = Response> + use<> {
+fn response(right: &OutputMessage) -> impl Strategy<Value = ResponseMessage> + use<> {
     let value = prop_oneof![
-        any::<i64>().prop_map(param::Value::Int),
-        any::<f64>().prop_map(param::Value::Double),
-        any::<String>().prop_map(param::Value::String),
+        any::<i64>().prop_map(param::ParamValue::Int),
+        any::<f64>().prop_map(param::ParamValue::Double),
+        any::<String>().prop_map(param::ParamValue::String),
     ];
-    let param =
-        (any::<String>(), prop::option::of(value)).prop_map(|(key, value)| Param { key, value });
+    let param = (any::<String>(), prop::option::of(value))
+        .prop_map(|(key, value)| ParamMessage { key, value });
     let response = (prop::collection::vec(output(right), 0..3), prop::collection::vec(param, 0..2))
         .prop_map(|(outputs, params)| ResponseData { outputs, params });
     let failure = (any::<u32>(), any::<String>(), any::<bool>())
-        .prop_map(|(code, text, model_broken)| Failure { code, text, model_broken });
+        .prop_map(|(code, text, model_broken)| FailureMessage { code, text, model_broken });
     let part = (any::<u32>(), any::<u32>(), any::<u64>())
-        .prop_map(|(first, rows, start_ns)| Part { first, rows, start_ns });
+        .prop_map(|(first, rows, start_ns)| BatchPart { first, rows, start_ns });
     (
         or_any(1, 0..6u64),
         any::<bool>(),
@@ -318,7 +327,7 @@ fn response(right: &Output) -> impl Strategy<Value = Response> + use<> {
         prop::collection::vec(any::<u64>(), 0..6),
         prop::option::weighted(0.3, part),
     )
-        .prop_map(|(key, last, data, failure, times, part)| Response {
+        .prop_map(|(key, last, data, failure, times, part)| ResponseMessage {
             key,
             last,
             data,

@@ -17,9 +17,9 @@ const CHARACTERS: usize = 300;
 
 /// The last lines that a child printed or logged as a warning or an error.
 #[derive(Default)]
-pub struct Tail(Mutex<VecDeque<String>>);
+pub struct StderrTail(Mutex<VecDeque<String>>);
 
-impl Tail {
+impl StderrTail {
     pub fn push(&self, line: &str) {
         let line = line.trim();
         // The frames of a crash report would displace what says more. They are in the log.

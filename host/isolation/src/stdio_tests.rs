@@ -10,7 +10,7 @@ fn splits_long_lines_and_replaces_invalid_utf8() {
     each_line(&bytes[..], |line| lines.push(line.to_owned()));
     let pieces = [&long[..MAX_LINE], "yyyyy"];
     assert_eq!(lines, ["one", "\u{fffd}\u{fffd}", pieces[0], pieces[1], "rest"]);
-    let tail = Tail::default();
+    let tail = StderrTail::default();
     assert_eq!(tail.text(), "");
     lines.iter().for_each(|line| tail.push(line));
     (0..LINES).for_each(|n| tail.push(&format!("{n}")));

@@ -14,9 +14,9 @@ mod shared;
 mod unload;
 
 pub use instance_session::InstanceSession;
-pub use shared::{Shared, State, arena};
+pub use shared::{SupervisedModel, SupervisorState, create_arena};
 
-use super::child_process::{ChildProcess, spawn};
+use super::child_process::{ChildProcess, spawn_child};
 use super::exit_reason::KillReason;
 use super::messages::{self, control_request};
 use shared::{LiveProcess, OpenError, Phase};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
-use trtserver_base::arena::Reader;
+use trtserver_base::arena::ArenaReader;
 use trtserver_base::error::{Error, Result};
 
 /// Pause before the second restart in a row without a successful response; doubled by each further one.
@@ -35,7 +35,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs on a thread of its own while the model is open. Sends once whether it opened.
-pub fn supervise(shared: &Shared, opened: Sender<Result<()>>) {
+pub fn supervise_child(shared: &SupervisedModel, opened: Sender<Result<()>>) {
     let mut opened = Some(opened);
     // Exits in a row without a successful response.
     let mut failures = 0u32;
@@ -74,11 +74,11 @@ pub fn supervise(shared: &Shared, opened: Sender<Result<()>>) {
     }
 }
 
-impl Shared {
+impl SupervisedModel {
     /// Starts a child and opens the model and its current instances there.
     fn start(&self, generation: u64) -> Result<(ChildProcess, Arc<LiveProcess>)> {
         self.inputs.unshare_all();
-        let outputs = arena(&format!("{} outputs", self.label))?;
+        let outputs = create_arena(&format!("{} outputs", self.label))?;
         let file = outputs.file().try_clone_to_owned().map_err(|e| {
             Error::internal(format!(
                 "{}: cannot duplicate a file for its process: {e}",
@@ -86,9 +86,9 @@ impl Shared {
             ))
         })?;
         drop(outputs);
-        let outputs = Reader::new(&file)?;
+        let outputs = ArenaReader::new(&file)?;
         let mut child =
-            spawn(&self.running, &self.label, self.handshake.clone(), self.limits.open)?;
+            spawn_child(&self.running, &self.label, self.handshake.clone(), self.limits.open)?;
         let process = Arc::clone(&child.process);
         let live = Arc::new(LiveProcess { process, outputs, generation });
         match self.open(&live, file.as_fd()) {
@@ -109,7 +109,7 @@ impl Shared {
     ) -> Result<(), OpenError> {
         self.warn_if_replaced(live)?;
         let files = [self.inputs.file(), outputs];
-        let open = control_request::Kind::OpenModel(self.facts.clone());
+        let open = control_request::RequestKind::OpenModel(self.facts.clone());
         self.wait(live.process.request(open, &files)?)?;
         let sessions = self.lock().sessions.clone();
         let requests = sessions.iter().map(|s| Ok((s, self.request_open(live, s.facts.clone())?)));
@@ -131,7 +131,8 @@ impl Shared {
             return Ok(());
         }
         let response = self.wait(
-            live.process.request(control_request::Kind::Describe(messages::Empty {}), &[])?,
+            live.process
+                .request(control_request::RequestKind::Describe(messages::EmptyMessage {}), &[])?,
         )?;
         let now = response.backend.map(|info| info.version).unwrap_or_default();
         tracing::warn!(

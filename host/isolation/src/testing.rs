@@ -1,13 +1,15 @@
 //! Test rig of an isolated model: the host's side of its connections, with the child's side in the hands of the test.
 
 pub use super::exit_reason::KillReason;
-use super::messages::{ControlResponse, Empty, ExecuteBatch, Request, control_request};
+use super::messages::{
+    ControlResponse, EmptyMessage, ExecuteBatch, RequestMessage, control_request,
+};
 use super::process::Process;
 use super::responses::{ResponseReader, Responses};
-use super::wire::{pair, split};
-use super::work_channel::{End, WorkReceiver, WorkSender, channel};
+use super::wire::{socket_pair, split_socket};
+use super::work_channel::{ChannelEnd, WorkReceiver, WorkSender, open_work_channel};
 pub use super::work_channel::{MESSAGE, ON_SOCKET};
-use super::work_connection::{Sent, WorkConnection};
+use super::work_connection::{SendOutcome, WorkConnection};
 use super::{control, facts};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -15,8 +17,8 @@ use std::process::{Child, Command};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 pub use trtserver_base::arena::ring::{Kind, MAX_RECORD};
-use trtserver_base::arena::ring::{Producer, Rings};
-use trtserver_base::arena::{Arena, Block, Reader, SharedRange};
+use trtserver_base::arena::ring::{RingPair, RingProducer};
+use trtserver_base::arena::{Arena, ArenaBlock, ArenaReader, SharedRange};
 use trtserver_base::error::{Error, Result};
 use trtserver_plugin_host::backend_facts::BackendFacts;
 use trtserver_request::InferRequest;
@@ -37,40 +39,40 @@ pub struct WorkRig {
     pub child_end: (WorkSender, WorkReceiver),
     /// The child's ends without framing.
     pub raw: UnixStream,
-    pub ring: Producer,
+    pub ring: RingProducer,
     /// The arena of the child.
     pub outputs: Arc<Arena>,
     /// A zeroed block in it, always at the same offset.
-    pub block: Block,
+    pub block: ArenaBlock,
 }
 
 /// A request as a message without tensors.
-pub fn without_inputs(key: u64, _: &InferRequest) -> Request {
-    Request { key, ..Request::default() }
+pub fn without_inputs(key: u64, _: &InferRequest) -> RequestMessage {
+    RequestMessage { key, ..RequestMessage::default() }
 }
 
 impl WorkRig {
     /// The requests get the keys 1, 2, 3 and so on. `names` are the outputs by position.
     pub fn new(names: &[&str], mut requests: Vec<InferRequest>, limit: Option<Duration>) -> Self {
         let (process, _) = Process::fake(&EXITED);
-        let (host_end, socket, file) = channel().unwrap();
+        let (host_end, socket, file) = open_work_channel().unwrap();
         let (sender, ring, receiver) = host_end.split(limit).unwrap();
         let outputs = Arena::new("test", 1 << 21).unwrap();
-        let memory = Reader::new(&outputs.file().try_clone_to_owned().unwrap()).unwrap();
+        let memory = ArenaReader::new(&outputs.file().try_clone_to_owned().unwrap()).unwrap();
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let responses = Responses::new(ring, &memory, &names);
         let reader = ResponseReader::new(&responses, receiver, limit).unwrap();
         let connection = WorkConnection::new(sender, Arc::clone(&process), 0, &responses);
         let block = outputs.alloc(64, true).unwrap();
         let raw = socket.try_clone().unwrap();
-        let ring = Rings::open(&file).unwrap().ends(false).0;
+        let ring = RingPair::open(&file).unwrap().ends(false).0;
         let (to_host, from_host, of_socket) =
-            End::other(socket, &file).unwrap().split(None).unwrap();
+            ChannelEnd::other(socket, &file).unwrap().split(None).unwrap();
         let child_end = (to_host, WorkReceiver::new(from_host, of_socket, Duration::ZERO));
         let batch = &mut ExecuteBatch::default();
         assert!(
             connection.send(batch, &mut requests, None, true, without_inputs, |_| ()).unwrap()
-                == Sent::Delivered
+                == SendOutcome::Delivered
         );
         Self { connection, reader, process, child_end, raw, ring, outputs, block }
     }
@@ -113,13 +115,13 @@ pub struct ControlOutcome {
 pub fn control(bytes: &[u8]) -> ControlOutcome {
     let (process, _peer) = Process::fake(&EXITED);
     let requests = [(); 2].map(|()| {
-        let describe = control_request::Kind::Describe(Empty {});
+        let describe = control_request::RequestKind::Describe(EmptyMessage {});
         process.request(describe, &[]).unwrap()
     });
-    let (host_end, mut child_end) = pair().unwrap();
+    let (host_end, mut child_end) = socket_pair().unwrap();
     child_end.write_all(&bytes[..bytes.len().min(MAX_BYTES)]).unwrap();
     drop(child_end);
-    control::listen(split(host_end).1, &process, None);
+    control::read_control_messages(split_socket(host_end).1, &process, None);
     let responses = requests.map(|request| request.wait(Some(Duration::ZERO), || None).ok());
     ControlOutcome { responses, killed: process.kill_reason(), tail: process.tail.text() }
 }
@@ -129,5 +131,5 @@ pub fn control(bytes: &[u8]) -> ControlOutcome {
 /// # Errors
 /// They are invalid.
 pub fn backend_facts(response: ControlResponse) -> Option<Result<BackendFacts>> {
-    response.backend.map(facts::backend)
+    response.backend.map(facts::to_backend_facts)
 }

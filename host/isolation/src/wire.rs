@@ -27,17 +27,17 @@ pub const MAX_FILES: usize = 4;
 const WAKE: [u8; 4] = [0; 4];
 
 /// A new connection: one socket for each process.
-pub fn pair() -> Result<(UnixStream, UnixStream)> {
-    UnixStream::pair().map_err(|e| failed("created", e))
+pub fn socket_pair() -> Result<(UnixStream, UnixStream)> {
+    UnixStream::pair().map_err(|e| connection_error("created", e))
 }
 
-fn failed(what: &str, e: impl std::fmt::Display) -> Error {
+fn connection_error(what: &str, e: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("the connection between two processes cannot be {what}: {e}"))
 }
 
 /// What [`Receiver::receive`] found.
 #[derive(Debug, PartialEq)]
-pub enum Received<M> {
+pub enum ReceiveOutcome<M> {
     Message(M),
     /// The peer closed the connection or died.
     Closed,
@@ -47,7 +47,7 @@ pub enum Received<M> {
 
 /// What [`Receiver::wait`] has waited for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Woken {
+pub enum WakeCause {
     ByPeer,
     /// The next [`Receiver::receive`] begins with a message.
     ByMessage,
@@ -71,7 +71,7 @@ pub struct Receiver {
 }
 
 /// Splits one end into its halves.
-pub fn split(socket: UnixStream) -> (Sender, Receiver) {
+pub fn split_socket(socket: UnixStream) -> (Sender, Receiver) {
     let socket = Arc::new(socket);
     let sender = Sender { socket: Arc::clone(&socket), scratch: Mutex::default() };
     let buffer = vec![0; 4 << 10];
@@ -103,7 +103,7 @@ impl Sender {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
-            return Err(failed("used", "too many files in one message"));
+            return Err(connection_error("used", "too many files in one message"));
         }
         let mut at = 0;
         while at < scratch.len() {
@@ -114,7 +114,7 @@ impl Sender {
                     ancillary.clear();
                 }
                 Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(failed("written", e)),
+                Err(e) => return Err(connection_error("written", e)),
             }
         }
         if scratch.capacity() > KEEP {
@@ -161,26 +161,26 @@ impl Receiver {
     /// `None` = no limit.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         self.timeout = timeout;
-        self.socket.set_read_timeout(timeout).map_err(|e| failed("used", e))
+        self.socket.set_read_timeout(timeout).map_err(|e| connection_error("used", e))
     }
 
     /// Waits for a wake-up, which is taken, or for the beginning of a message, which is not.
-    pub fn wait(&mut self) -> Result<Received<Woken>> {
+    pub fn wait(&mut self) -> Result<ReceiveOutcome<WakeCause>> {
         if let Some(end) = self.fill(4)? {
             return Ok(end);
         }
         if self.buffer[self.start..self.start + 4] != WAKE {
-            return Ok(Received::Message(Woken::ByMessage));
+            return Ok(ReceiveOutcome::Message(WakeCause::ByMessage));
         }
         self.start += 4;
-        Ok(Received::Message(Woken::ByPeer))
+        Ok(ReceiveOutcome::Message(WakeCause::ByPeer))
     }
 
     /// The next message.
     ///
     /// # Errors
     /// The bytes received are not a message.
-    pub fn receive<M: Message + Default>(&mut self) -> Result<Received<M>> {
+    pub fn receive<M: Message + Default>(&mut self) -> Result<ReceiveOutcome<M>> {
         if let Some(end) = self.fill(4)? {
             return Ok(end);
         }
@@ -188,7 +188,7 @@ impl Receiver {
         len.copy_from_slice(&self.buffer[self.start..self.start + 4]);
         let len = u32::from_ne_bytes(len) as usize;
         if len > MAX_MESSAGE {
-            return Err(failed(
+            return Err(connection_error(
                 "read",
                 format_args!("a message of {len} bytes exceeds the limit of {MAX_MESSAGE}"),
             ));
@@ -197,7 +197,8 @@ impl Receiver {
             return Ok(end);
         }
         let begin = self.start + 4;
-        let message = M::decode(&self.buffer[begin..begin + len]).map_err(|e| failed("read", e))?;
+        let message =
+            M::decode(&self.buffer[begin..begin + len]).map_err(|e| connection_error("read", e))?;
         self.start = begin + len;
         if self.buffer.len() > KEEP && self.end - self.start <= KEEP {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -205,7 +206,7 @@ impl Receiver {
             self.buffer.truncate(KEEP);
             self.buffer.shrink_to_fit();
         }
-        Ok(Received::Message(message))
+        Ok(ReceiveOutcome::Message(message))
     }
 
     /// The next file descriptor received, in the order of sending.
@@ -214,7 +215,7 @@ impl Receiver {
     }
 
     /// Receives until `need` bytes are buffered, or returns why not.
-    fn fill<M>(&mut self, need: usize) -> Result<Option<Received<M>>> {
+    fn fill<M>(&mut self, need: usize) -> Result<Option<ReceiveOutcome<M>>> {
         if self.end - self.start >= need {
             return Ok(None);
         }
@@ -239,7 +240,7 @@ impl Receiver {
                         }
                     }
                     if got.bytes == 0 {
-                        return Ok(Some(Received::Closed));
+                        return Ok(Some(ReceiveOutcome::Closed));
                     }
                     self.end += got.bytes;
                     // The timeout covers the whole message, so that sending byte by byte does not extend it.
@@ -247,14 +248,14 @@ impl Receiver {
                         && let Some(timeout) = self.timeout
                         && begun.get_or_insert_with(Instant::now).elapsed() >= timeout
                     {
-                        return Ok(Some(Received::TimedOut));
+                        return Ok(Some(ReceiveOutcome::TimedOut));
                     }
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 // The peer died with unread messages.
-                Err(rustix::io::Errno::CONNRESET) => return Ok(Some(Received::Closed)),
-                Err(rustix::io::Errno::AGAIN) => return Ok(Some(Received::TimedOut)),
-                Err(e) => return Err(failed("read", e)),
+                Err(rustix::io::Errno::CONNRESET) => return Ok(Some(ReceiveOutcome::Closed)),
+                Err(rustix::io::Errno::AGAIN) => return Ok(Some(ReceiveOutcome::TimedOut)),
+                Err(e) => return Err(connection_error("read", e)),
             }
         }
         Ok(None)

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 
 #[test]
 fn messages_and_files_arrive_in_order() {
-    let (a, b) = pair().unwrap();
-    let (sender, mut receiver) = (split(a).0, split(b).1);
+    let (a, b) = socket_pair().unwrap();
+    let (sender, mut receiver) = (split_socket(a).0, split_socket(b).1);
     let large = "x".repeat(300_000);
     let thread = std::thread::spawn(move || {
         let mut file = tempfile::tempfile().unwrap();
@@ -18,7 +18,7 @@ fn messages_and_files_arrive_in_order() {
         sender.send(&String::new()).unwrap();
     });
     let mut next = || match receiver.receive::<String>().unwrap() {
-        Received::Message(text) => text,
+        ReceiveOutcome::Message(text) => text,
         other => panic!("{other:?}"),
     };
     assert_eq!(next(), "one");
@@ -28,18 +28,18 @@ fn messages_and_files_arrive_in_order() {
     std::fs::File::from(receiver.file().unwrap()).read_to_string(&mut text).unwrap();
     assert_eq!((text.as_str(), receiver.file().is_none()), ("content", true));
     thread.join().unwrap();
-    assert_eq!(receiver.receive::<String>().unwrap(), Received::Closed);
+    assert_eq!(receiver.receive::<String>().unwrap(), ReceiveOutcome::Closed);
 }
 
 #[test]
 fn reports_timeouts_and_oversized_messages() {
-    let (mut a, b) = pair().unwrap();
-    let mut receiver = split(b).1;
+    let (mut a, b) = socket_pair().unwrap();
+    let mut receiver = split_socket(b).1;
     receiver.set_timeout(Some(Duration::from_millis(1))).unwrap();
-    assert_eq!(receiver.receive::<String>().unwrap(), Received::TimedOut);
+    assert_eq!(receiver.receive::<String>().unwrap(), ReceiveOutcome::TimedOut);
     a.write_all(&u32::MAX.to_ne_bytes()).unwrap();
     assert!(receiver.receive::<String>().unwrap_err().message.contains("4294967295"));
-    let (a, b) = pair().unwrap();
+    let (a, b) = socket_pair().unwrap();
     drop(b);
-    assert!(split(a).0.send(&"late".to_owned()).is_err());
+    assert!(split_socket(a).0.send(&"late".to_owned()).is_err());
 }

@@ -6,12 +6,16 @@
 //! ring.
 
 use super::spin::Spin;
-use super::wire::{MAX_MESSAGE, Received, Receiver, Sender, Woken, pair, split};
+use super::wire::{
+    MAX_MESSAGE, ReceiveOutcome, Receiver, Sender, WakeCause, socket_pair, split_socket,
+};
 use prost::Message;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use trtserver_base::arena::ring::{Closed, Consumer, Corrupt, Kind, MAX_RECORD, Producer, Rings};
+use trtserver_base::arena::ring::{
+    ClosedFlag, Kind, MAX_RECORD, RingConsumer, RingCorruption, RingPair, RingProducer,
+};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::{Mutex, MutexGuard};
 
@@ -24,49 +28,49 @@ pub const ON_SOCKET: Kind = 1;
 const LOOK: Duration = Duration::from_micros(100);
 
 /// One side of a channel.
-pub struct End {
+pub struct ChannelEnd {
     pub socket: UnixStream,
-    pub rings: Rings,
+    pub rings: RingPair,
     /// It made the rings.
     maker: bool,
 }
 
 /// A new channel: our end, and socket and rings for the other process.
-pub fn channel() -> Result<(End, UnixStream, OwnedFd)> {
-    let (ours, theirs) = pair()?;
-    let (rings, file) = Rings::new()?;
-    Ok((End { socket: ours, rings, maker: true }, theirs, file))
+pub fn open_work_channel() -> Result<(ChannelEnd, UnixStream, OwnedFd)> {
+    let (ours, theirs) = socket_pair()?;
+    let (rings, file) = RingPair::new()?;
+    Ok((ChannelEnd { socket: ours, rings, maker: true }, theirs, file))
 }
 
-impl End {
+impl ChannelEnd {
     /// The end of the other process.
     pub fn other(socket: UnixStream, file: &OwnedFd) -> Result<Self> {
-        Ok(Self { socket, rings: Rings::open(file)?, maker: false })
+        Ok(Self { socket, rings: RingPair::open(file)?, maker: false })
     }
 
     /// `timeout`: how long a sender waits for the peer to read, `None` = no limit.
-    pub fn split(self, timeout: Option<Duration>) -> Result<(WorkSender, Consumer, Receiver)> {
+    pub fn split(self, timeout: Option<Duration>) -> Result<(WorkSender, RingConsumer, Receiver)> {
         self.socket
             .set_write_timeout(timeout)
             .map_err(|e| Error::internal(format!("cannot set up a work connection: {e}")))?;
-        let (sender, receiver) = split(self.socket);
+        let (sender, receiver) = split_socket(self.socket);
         let closed = self.rings.closed();
         let (ring, consumer) = self.rings.ends(self.maker);
-        let sending = Mutex::new(Sending { ring, scratch: Vec::new() });
+        let sending = Mutex::new(SendRing { ring, scratch: Vec::new() });
         Ok((WorkSender { sending, closed, socket: sender, timeout }, consumer, receiver))
     }
 }
 
 /// The sending half. Any thread may send.
 pub struct WorkSender {
-    sending: Mutex<Sending>,
-    closed: Closed,
+    sending: Mutex<SendRing>,
+    closed: ClosedFlag,
     socket: Sender,
     timeout: Option<Duration>,
 }
 
-struct Sending {
-    ring: Producer,
+struct SendRing {
+    ring: RingProducer,
     scratch: Vec<u8>,
 }
 
@@ -86,13 +90,13 @@ impl WorkSender {
     pub fn send_now(&self, message: &impl Message) -> Result<Option<u64>> {
         // The holder of the lock may wait until the peer reads.
         let Some(mut sending) = self.sending.try_lock() else { return Ok(None) };
-        let Sending { ring, scratch } = &mut *sending;
+        let SendRing { ring, scratch } = &mut *sending;
         if message.encoded_len() > MAX_RECORD {
             return Ok(None);
         }
         scratch.clear();
         message.encode_raw(scratch);
-        let sent = ring.push(MESSAGE, scratch).map_err(corrupt)?;
+        let sent = ring.push(MESSAGE, scratch).map_err(corrupt_ring_error)?;
         self.wake(ring);
         Ok(sent.then(|| ring.position()))
     }
@@ -107,14 +111,14 @@ impl WorkSender {
             )));
         }
         let long = len > MAX_RECORD || !files.is_empty();
-        let Sending { ring, scratch } = &mut *sending;
+        let SendRing { ring, scratch } = &mut *sending;
         scratch.clear();
         if !long {
             message.encode_raw(scratch);
         }
         let kind = if long { ON_SOCKET } else { MESSAGE };
         let mut began = None;
-        while !ring.push(kind, scratch).map_err(corrupt)? {
+        while !ring.push(kind, scratch).map_err(corrupt_ring_error)? {
             self.wake(ring);
             let waited = began.get_or_insert_with(Instant::now).elapsed();
             if self.closed.is_set() || self.timeout.is_some_and(|limit| waited >= limit) {
@@ -131,7 +135,7 @@ impl WorkSender {
         Ok(position)
     }
 
-    fn wake(&self, ring: &Producer) {
+    fn wake(&self, ring: &RingProducer) {
         if ring.must_wake() {
             self.socket.wake();
         }
@@ -148,25 +152,25 @@ impl WorkSender {
         self.socket.shut_down();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sending> {
+    fn lock(&self) -> MutexGuard<'_, SendRing> {
         self.sending.lock()
     }
 }
 
-pub fn corrupt(_: Corrupt) -> Error {
+pub fn corrupt_ring_error(_: RingCorruption) -> Error {
     Error::unavailable("the other process has damaged the rings of their connection")
 }
 
 /// The receiving half of the child, used by one thread.
 pub struct WorkReceiver {
-    ring: Consumer,
+    ring: RingConsumer,
     pub socket: Receiver,
     buffer: Vec<u8>,
     spin: Spin,
 }
 
 impl WorkReceiver {
-    pub fn new(ring: Consumer, socket: Receiver, spin: Duration) -> Self {
+    pub fn new(ring: RingConsumer, socket: Receiver, spin: Duration) -> Self {
         Self { ring, socket, buffer: Vec::new(), spin: Spin::new(spin) }
     }
 
@@ -174,7 +178,7 @@ impl WorkReceiver {
     ///
     /// # Errors
     /// What was received is not a message.
-    pub fn receive<M: Message + Default>(&mut self) -> Result<Received<M>> {
+    pub fn receive<M: Message + Default>(&mut self) -> Result<ReceiveOutcome<M>> {
         self.receive_after(|| ())
     }
 
@@ -185,13 +189,13 @@ impl WorkReceiver {
     pub fn receive_after<M: Message + Default>(
         &mut self,
         before: impl Fn(),
-    ) -> Result<Received<M>> {
+    ) -> Result<ReceiveOutcome<M>> {
         loop {
             before();
-            match self.ring.pop(&mut self.buffer).map_err(corrupt)? {
-                Some(MESSAGE) => return decode(&self.buffer).map(Received::Message),
+            match self.ring.pop(&mut self.buffer).map_err(corrupt_ring_error)? {
+                Some(MESSAGE) => return decode_message(&self.buffer).map(ReceiveOutcome::Message),
                 Some(ON_SOCKET) => return receive_long(&mut self.socket),
-                Some(kind) => return Err(unknown(kind)),
+                Some(kind) => return Err(unknown_record_error(kind)),
                 None => {}
             }
             if self.spin.until(|| !self.ring.is_empty()) || !self.ring.prepare_sleep() {
@@ -202,36 +206,38 @@ impl WorkReceiver {
             match woken? {
                 // Records that were published before the end are taken first.
                 _ if !self.ring.is_empty() => {}
-                Received::Message(Woken::ByPeer) => {}
-                Received::Message(Woken::ByMessage) => return Err(unannounced()),
-                Received::Closed => return Ok(Received::Closed),
-                Received::TimedOut => return Ok(Received::TimedOut),
+                ReceiveOutcome::Message(WakeCause::ByPeer) => {}
+                ReceiveOutcome::Message(WakeCause::ByMessage) => {
+                    return Err(unannounced_message_error());
+                }
+                ReceiveOutcome::Closed => return Ok(ReceiveOutcome::Closed),
+                ReceiveOutcome::TimedOut => return Ok(ReceiveOutcome::TimedOut),
             }
         }
     }
 }
 
 /// The message on the socket that an [`ON_SOCKET`] record stands for.
-pub fn receive_long<M: Message + Default>(socket: &mut Receiver) -> Result<Received<M>> {
+pub fn receive_long<M: Message + Default>(socket: &mut Receiver) -> Result<ReceiveOutcome<M>> {
     loop {
         match socket.wait()? {
-            Received::Message(Woken::ByPeer) => {}
-            Received::Message(Woken::ByMessage) => return socket.receive(),
-            Received::Closed => return Ok(Received::Closed),
-            Received::TimedOut => return Ok(Received::TimedOut),
+            ReceiveOutcome::Message(WakeCause::ByPeer) => {}
+            ReceiveOutcome::Message(WakeCause::ByMessage) => return socket.receive(),
+            ReceiveOutcome::Closed => return Ok(ReceiveOutcome::Closed),
+            ReceiveOutcome::TimedOut => return Ok(ReceiveOutcome::TimedOut),
         }
     }
 }
 
-pub fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M> {
+pub fn decode_message<M: Message + Default>(bytes: &[u8]) -> Result<M> {
     M::decode(bytes).map_err(|e| Error::unavailable(format!("a message cannot be read: {e}")))
 }
 
-pub fn unknown(kind: Kind) -> Error {
+pub fn unknown_record_error(kind: Kind) -> Error {
     Error::unavailable(format!("a record of unknown kind {kind}"))
 }
 
 /// A message on the socket without a record.
-pub fn unannounced() -> Error {
+pub fn unannounced_message_error() -> Error {
     Error::unavailable("a message without its record")
 }

@@ -1,8 +1,8 @@
 //! The work connection of an instance, the host's end: sends batches and cancellations.
 
 use super::exit_reason::KillReason;
-use super::messages::{Cancel, ExecuteBatch, Request, control_request};
-use super::outstanding::{OutstandingRequests, Untaken};
+use super::messages::{CancelMessage, ExecuteBatch, RequestMessage, control_request};
+use super::outstanding::{OutstandingRequests, UntakenBatches};
 use super::process::Process;
 use super::regions::SentRegions;
 use super::responses::{ResponseReader, Responses};
@@ -26,7 +26,7 @@ pub struct WorkConnection {
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Sent {
+pub enum SendOutcome {
     Delivered,
     /// The child is gone or about to be killed; the requests are unchanged.
     ChildGone,
@@ -59,17 +59,19 @@ impl WorkConnection {
         requests: &mut Vec<InferRequest>,
         gpu: Option<i32>,
         may_wait: bool,
-        mut encode: impl FnMut(u64, &InferRequest) -> Request,
+        mut encode: impl FnMut(u64, &InferRequest) -> RequestMessage,
         unshare: impl FnOnce(&ExecuteBatch),
-    ) -> Result<Sent> {
+    ) -> Result<SendOutcome> {
         if let Err(e) = self.regions.send(requests, gpu, &self.sender, &self.me) {
             self.process.connection_lost(&format!("stopped reading requests ({e})"));
-            return Ok(Sent::ChildGone);
+            return Ok(SendOutcome::ChildGone);
         }
         batch.requests.clear();
         let messages = &mut batch.requests;
         let encode = |key, request: &_| messages.push(encode(key, request));
-        let Some(sent) = self.outstanding.add(requests, encode) else { return Ok(Sent::ChildGone) };
+        let Some(sent) = self.outstanding.add(requests, encode) else {
+            return Ok(SendOutcome::ChildGone);
+        };
         let position = match may_wait {
             true => self.sender.send(batch).map(Some),
             false => self.sender.send_now(batch),
@@ -77,7 +79,7 @@ impl WorkConnection {
         match position {
             Ok(None) => {
                 self.outstanding.take_back(&sent, requests, || unshare(batch));
-                return Ok(Sent::WouldWait);
+                return Ok(SendOutcome::WouldWait);
             }
             Ok(Some(position)) => {
                 self.outstanding.sent(batch.id, &sent, position, self.sender.taken());
@@ -90,7 +92,11 @@ impl WorkConnection {
                 }
                 // If it is alive, it has not read for the whole write timeout.
                 self.process.connection_lost(&format!("stopped reading requests ({e})"));
-                return Ok(if requests.is_empty() { Sent::Delivered } else { Sent::ChildGone });
+                return Ok(if requests.is_empty() {
+                    SendOutcome::Delivered
+                } else {
+                    SendOutcome::ChildGone
+                });
             }
         }
         for (responder, key) in sent {
@@ -98,7 +104,7 @@ impl WorkConnection {
                 self.cancelled(key);
             }
         }
-        Ok(Sent::Delivered)
+        Ok(SendOutcome::Delivered)
     }
 
     /// See [`Responses::poll`].
@@ -117,7 +123,7 @@ impl WorkConnection {
     }
 
     /// Removes the batches that the child, which has ended, has not begun.
-    pub fn untaken(&self) -> Untaken {
+    pub fn untaken(&self) -> UntakenBatches {
         let late = matches!(self.process.kill_reason(), Some(KillReason::ResponseTimeout(_)));
         self.outstanding.untaken(self.sender.taken(), late)
     }
@@ -139,8 +145,8 @@ impl CancelObserver for WorkConnection {
     /// Notifies the child of a cancelled request, if that does not block.
     fn cancelled(&self, key: u64) {
         if self.outstanding.contains(key) {
-            let cancel = Cancel { ordinal: self.ordinal, key };
-            self.process.try_notify(control_request::Kind::Cancel(cancel));
+            let cancel = CancelMessage { ordinal: self.ordinal, key };
+            self.process.try_notify(control_request::RequestKind::Cancel(cancel));
         }
     }
 }

@@ -1,18 +1,18 @@
 //! Metrics of the memory budget.
 
-use super::family::Family;
+use super::family::FamilyBuilder;
 use prometheus::proto::MetricFamily;
-use trtserver_base::budget::{Refusal, request_memory};
+use trtserver_base::budget::{RefusalReason, request_memory};
 
 /// Bytes in use, their peak and limit, and refused requests by reason.
-pub fn families() -> Vec<MetricFamily> {
+pub fn budget_families() -> Vec<MetricFamily> {
     let budget = request_memory();
-    let gauge = |name, help, bytes: usize| Family::single_gauge(name, help, bytes as f64);
-    let mut refusals = Family::counter(
+    let gauge = |name, help, bytes: usize| FamilyBuilder::single_gauge(name, help, bytes as f64);
+    let mut refusals = FamilyBuilder::counter(
         "trtserver_request_refusals_total",
         "Number of requests refused for lack of memory, for their size, or because too many calls were open",
     );
-    for reason in Refusal::ALL {
+    for reason in RefusalReason::ALL {
         let labels = vec![("reason".to_owned(), reason.name().to_owned())];
         refusals.put(&labels, budget.refusals(reason) as f64);
     }

@@ -1,22 +1,22 @@
 //! Use and memory of the machine's CPUs (`--allow-cpu-metrics`).
 
-use super::cached::Cached;
-use super::family::Family;
+use super::cached_reading::CachedReading;
+use super::family::FamilyBuilder;
 use prometheus::proto::MetricFamily;
 use std::time::Duration;
 use trtserver_base::sync::Mutex;
 
-pub struct Cpus {
-    families: Cached<Vec<MetricFamily>>,
+pub struct CpuMetrics {
+    families: CachedReading<Vec<MetricFamily>>,
     /// At the last reading.
     last: Mutex<CpuTimes>,
 }
 
-impl Cpus {
+impl CpuMetrics {
     /// Utilization is that of `interval`, first of the time since now.
     pub fn new(interval: Duration) -> Self {
         let now = CpuTimes::now().unwrap_or(CpuTimes { idle: 0, total: 0 });
-        Self { families: Cached::new(interval), last: Mutex::new(now) }
+        Self { families: CachedReading::new(interval), last: Mutex::new(now) }
     }
 
     pub fn families(&self) -> Vec<MetricFamily> {
@@ -28,12 +28,12 @@ impl Cpus {
         let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         if let Some((total, available)) = machine_memory(&memory) {
             let used = total.saturating_sub(available);
-            families.push(Family::single_gauge(
+            families.push(FamilyBuilder::single_gauge(
                 "nv_cpu_memory_total_bytes",
                 "CPU total memory (RAM), in bytes",
                 total as f64,
             ));
-            families.push(Family::single_gauge(
+            families.push(FamilyBuilder::single_gauge(
                 "nv_cpu_memory_used_bytes",
                 "CPU used memory (RAM), in bytes",
                 used as f64,
@@ -42,7 +42,7 @@ impl Cpus {
         if let Some(now) = CpuTimes::now() {
             let last = std::mem::replace(&mut *self.last.lock(), now);
             let help = "CPU utilization rate [0.0 - 1.0]";
-            families.push(Family::single_gauge(
+            families.push(FamilyBuilder::single_gauge(
                 "nv_cpu_utilization",
                 help,
                 now.utilization_since(last),

@@ -9,12 +9,12 @@ use prometheus::proto::{
 pub type Labels = Vec<(String, String)>;
 
 /// A family under construction.
-pub struct Family {
+pub struct FamilyBuilder {
     family: MetricFamily,
     kind: MetricType,
 }
 
-impl Family {
+impl FamilyBuilder {
     pub fn counter(name: &str, help: &str) -> Self {
         Self::new(name, help, MetricType::COUNTER)
     }
@@ -48,7 +48,7 @@ impl Family {
 
     /// Adds a series of a counter or gauge.
     pub fn put(&mut self, labels: &Labels, value: f64) {
-        let mut metric = labelled(labels);
+        let mut metric = labelled_metric(labels);
         if self.kind == MetricType::GAUGE {
             let mut gauge = Gauge::default();
             gauge.set_value(value);
@@ -75,7 +75,7 @@ impl Family {
         histogram.set_bucket(buckets.collect());
         histogram.set_sample_count(counts.iter().sum());
         histogram.set_sample_sum(sum);
-        let mut metric = labelled(labels);
+        let mut metric = labelled_metric(labels);
         metric.set_histogram(histogram);
         self.family.mut_metric().push(metric);
     }
@@ -97,7 +97,7 @@ impl Family {
         summary.set_quantile(quantiles.collect());
         summary.set_sample_count(count);
         summary.set_sample_sum(sum);
-        let mut metric = labelled(labels);
+        let mut metric = labelled_metric(labels);
         metric.set_summary(summary);
         self.family.mut_metric().push(metric);
     }
@@ -107,7 +107,7 @@ impl Family {
     }
 }
 
-fn labelled(labels: &Labels) -> Metric {
+fn labelled_metric(labels: &Labels) -> Metric {
     let mut pairs: Vec<LabelPair> = labels
         .iter()
         .map(|(name, value)| {

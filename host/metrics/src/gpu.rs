@@ -1,7 +1,7 @@
 //! GPU metrics through NVML, loaded at run time: of the GPUs that the CUDA driver shows to this process.
 
-use super::cached::Cached;
-use super::family::{Family, Labels};
+use super::cached_reading::CachedReading;
+use super::family::{FamilyBuilder, Labels};
 use nvml_wrapper::Nvml;
 use prometheus::proto::MetricFamily;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,13 +11,13 @@ use std::time::Duration;
 const MAX_FAILURES: u32 = 3;
 
 /// NVML with its devices. Values are read once per interval.
-pub struct Gpus {
+pub struct GpuMetrics {
     nvml: Nvml,
-    devices: Vec<Device>,
-    families: Cached<Vec<MetricFamily>>,
+    devices: Vec<NvmlDevice>,
+    families: CachedReading<Vec<MetricFamily>>,
 }
 
-struct Device {
+struct NvmlDevice {
     /// CUDA ordinal.
     ordinal: i32,
     uuid: String,
@@ -54,7 +54,7 @@ const QUANTITIES: [(&str, &str, bool, Read); 6] = [
     ),
 ];
 
-impl Gpus {
+impl GpuMetrics {
     /// Opens NVML for these GPUs: CUDA ordinals and UUIDs. NVML numbers all GPUs of the machine, in another order, so the
     /// UUID alone tells which is which. Without NVML there are no GPU metrics, which is logged once.
     pub fn open(interval: Duration, visible: Vec<(i32, String)>) -> Option<Self> {
@@ -78,7 +78,7 @@ impl Gpus {
             let name = device.name().unwrap_or_default();
             devices.push((
                 name,
-                Device { ordinal, uuid, energy_at_start_mj, failures: Default::default() },
+                NvmlDevice { ordinal, uuid, energy_at_start_mj, failures: Default::default() },
             ));
         }
         tracing::info!("found {} GPUs supporting NVML metrics", devices.len());
@@ -86,7 +86,7 @@ impl Gpus {
             tracing::info!("  GPU {}: {name}", device.ordinal);
         }
         let devices = devices.into_iter().map(|(_, device)| device).collect();
-        Some(Self { nvml, devices, families: Cached::new(interval) })
+        Some(Self { nvml, devices, families: CachedReading::new(interval) })
     }
 
     pub fn families(&self) -> Vec<MetricFamily> {
@@ -95,8 +95,11 @@ impl Gpus {
 
     fn read(&self) -> Vec<MetricFamily> {
         let read_one = |(i, (name, help, counter, read)): (usize, &(&str, &str, bool, Read))| {
-            let mut family =
-                if *counter { Family::counter(name, help) } else { Family::gauge(name, help) };
+            let mut family = if *counter {
+                FamilyBuilder::counter(name, help)
+            } else {
+                FamilyBuilder::gauge(name, help)
+            };
             for device in &self.devices {
                 let failures = &device.failures[i];
                 if failures.load(Ordering::Relaxed) >= MAX_FAILURES {

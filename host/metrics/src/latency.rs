@@ -1,12 +1,15 @@
 //! Latency histograms and summaries of model versions (`--metrics-config`).
 
-use super::family::{Family, Labels};
+use super::family::{FamilyBuilder, Labels};
 use prometheus::proto::MetricFamily;
 use trtserver_base::clock::now_ns;
-use trtserver_base::stats::{Counters, FIRST_RESPONSE, HISTOGRAMS, LatencySettings, Span};
+use trtserver_base::stats::{
+    DurationSum, FIRST_RESPONSE, HISTOGRAMS, LatencySettings, VersionCounters,
+};
 
-/// Name, help, and count and sum of a summary, in the order of [`trtserver_base::stats::Summaries`].
-type SummaryRow = (&'static str, &'static str, fn(&trtserver_base::stats::RequestCounters) -> Span);
+/// Name, help, and count and sum of a summary, in the order of [`trtserver_base::stats::LatencySummaries`].
+type SummaryRow =
+    (&'static str, &'static str, fn(&trtserver_base::stats::RequestCounters) -> DurationSum);
 
 const SUMMARIES: [SummaryRow; 5] = [
     (
@@ -39,20 +42,21 @@ const SUMMARIES: [SummaryRow; 5] = [
 /// The families under construction.
 pub struct LatencyFamilies<'a> {
     settings: &'a LatencySettings,
-    histograms: Vec<Family>,
-    summaries: Vec<Family>,
+    histograms: Vec<FamilyBuilder>,
+    summaries: Vec<FamilyBuilder>,
 }
 
 impl<'a> LatencyFamilies<'a> {
     pub fn new(settings: &'a LatencySettings) -> Self {
-        let histograms = HISTOGRAMS.iter().map(|kind| Family::histogram(kind.family, kind.help));
-        let summaries = SUMMARIES.iter().map(|(name, help, _)| Family::summary(name, help));
+        let histograms =
+            HISTOGRAMS.iter().map(|kind| FamilyBuilder::histogram(kind.family, kind.help));
+        let summaries = SUMMARIES.iter().map(|(name, help, _)| FamilyBuilder::summary(name, help));
         Self { settings, histograms: histograms.collect(), summaries: summaries.collect() }
     }
 
     /// Adds the series of one version, on one GPU or on the CPU. A histogram appears with the first request, that of first responses
     /// with the decoupled model.
-    pub fn put(&mut self, labels: &Labels, counters: &Counters, decoupled: bool) {
+    pub fn put(&mut self, labels: &Labels, counters: &VersionCounters, decoupled: bool) {
         if let Some(latencies) = &counters.latencies {
             let kinds = HISTOGRAMS.iter().zip(latencies.histograms());
             for (family, (kind, histogram)) in self.histograms.iter_mut().zip(kinds) {
@@ -72,7 +76,7 @@ impl<'a> LatencyFamilies<'a> {
             for (family, ((_, _, span), recent)) in self.summaries.iter_mut().zip(rows) {
                 let at = &self.settings.quantiles;
                 let values = recent.quantiles(now, at).into_iter().map(|ns| ns / 1000.0);
-                let Span { count, ns } = span(&total);
+                let DurationSum { count, ns } = span(&total);
                 let quantiles = at.iter().copied().zip(values);
                 family.put_quantiles(labels, quantiles, (count, (ns / 1000) as f64));
             }
@@ -80,6 +84,6 @@ impl<'a> LatencyFamilies<'a> {
     }
 
     pub fn done(self) -> impl Iterator<Item = MetricFamily> {
-        self.histograms.into_iter().chain(self.summaries).map(Family::done)
+        self.histograms.into_iter().chain(self.summaries).map(FamilyBuilder::done)
     }
 }

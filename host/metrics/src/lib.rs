@@ -4,23 +4,23 @@
 #![forbid(unsafe_code)]
 
 mod budget;
-mod cached;
+mod cached_reading;
 mod cpu;
 mod family;
 mod gpu;
 mod latency;
-mod load;
+mod load_families;
 mod memory;
 mod model;
 mod process;
 mod repository;
 mod text;
 
-pub use gpu::Gpus;
-pub use text::Format;
+pub use gpu::GpuMetrics;
+pub use text::MetricsFormat;
 
-use cached::Cached;
-use cpu::Cpus;
+use cached_reading::CachedReading;
+use cpu::CpuMetrics;
 use prometheus::proto::MetricFamily;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,53 +34,54 @@ use trtserver_plugin_host::host_api::metric;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What the page shows.
-pub struct Page {
+pub struct MetricsPage {
     models: Arc<ModelTable>,
-    gpus: Option<Gpus>,
-    cpus: Option<Cpus>,
+    gpus: Option<GpuMetrics>,
+    cpus: Option<CpuMetrics>,
     latency: LatencySettings,
-    process: Cached<Vec<MetricFamily>>,
+    process: CachedReading<Vec<MetricFamily>>,
     /// The allocator counts its blocks for some milliseconds when there are many.
-    heap: Cached<Option<HeapUsage>>,
+    heap: CachedReading<Option<HeapUsage>>,
     /// The files of the cache are listed for it.
-    cache: Cached<Option<CacheUsage>>,
+    cache: CachedReading<Option<CacheUsage>>,
 }
 
-impl Page {
+impl MetricsPage {
     /// `cpus`: with the machine's memory and CPUs, which are read once in `interval`.
     pub fn new(
         models: Arc<ModelTable>,
-        gpus: Option<Gpus>,
+        gpus: Option<GpuMetrics>,
         cpus: bool,
         interval: Duration,
         latency: LatencySettings,
     ) -> Self {
-        let cpus = cpus.then(|| Cpus::new(interval));
+        let cpus = cpus.then(|| CpuMetrics::new(interval));
         let (process, heap, cache) =
-            (Cached::new(SECOND), Cached::new(SECOND), Cached::new(SECOND));
+            (CachedReading::new(SECOND), CachedReading::new(SECOND), CachedReading::new(SECOND));
         Self { models, gpus, cpus, latency, process, heap, cache }
     }
 
     /// All metrics. Families without series are omitted.
-    pub fn text(&self, format: Format) -> String {
-        let mut families = model::families(&self.models, &self.latency);
-        families.extend(budget::families());
-        families.extend(memory::families(&self.models, self.heap.get(heap::usage)));
-        families.extend(self.process.get(process::read));
-        families.extend(repository::families(
+    pub fn text(&self, format: MetricsFormat) -> String {
+        let mut families = model::model_families(&self.models, &self.latency);
+        families.extend(budget::budget_families());
+        families
+            .extend(memory::memory_families(&self.models, self.heap.get(heap::read_heap_usage)));
+        families.extend(self.process.get(process::read_process_families));
+        families.extend(repository::repository_families(
             &self.models,
             self.cache.get(|| self.models.cache_usage()),
         ));
-        families.extend(self.cpus.iter().flat_map(Cpus::families));
-        families.extend(self.gpus.iter().flat_map(Gpus::families));
-        families.extend(metric::gather());
+        families.extend(self.cpus.iter().flat_map(CpuMetrics::families));
+        families.extend(self.gpus.iter().flat_map(GpuMetrics::families));
+        families.extend(metric::gather_metrics());
         families.retain(|f| !f.get_metric().is_empty());
-        text::encode(&families, format)
+        text::encode_families(&families, format)
     }
 }
 
 /// The values of the family `name` of backends, with the value that `label` has in their series.
-pub fn of_backends(name: &str, label: &str) -> Vec<(String, f64)> {
+pub fn backend_metric_values(name: &str, label: &str) -> Vec<(String, f64)> {
     metric::by_label(name, label)
 }
 

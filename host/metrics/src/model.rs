@@ -1,21 +1,21 @@
 //! Inference metrics per model version: those of docs/protocol/v1.md §10 and of docs/protocol/v2.md §5.1.
 
-use super::family::{Family, Labels};
+use super::family::{FamilyBuilder, Labels};
 use super::latency::LatencyFamilies;
-use super::load::LoadFamilies;
+use super::load_families::LoadFamilies;
 use prometheus::proto::MetricFamily;
 use std::collections::BTreeMap;
 use trtserver_base::stats::{
-    CLOSE_REASONS, Counters, FAILURE_REASONS, LOAD_RATIO_BOUNDS, LatencySettings, RequestCounters,
-    Span,
+    CLOSE_REASONS, DurationSum, FAILURE_REASONS, LOAD_RATIO_BOUNDS, LatencySettings,
+    RequestCounters, VersionCounters,
 };
-use trtserver_models::{Model, ModelTable, Version};
+use trtserver_models::{Model, ModelTable, ModelVersion};
 
 /// Name, help and value of a counter.
 type CounterRow = (&'static str, &'static str, CounterValue);
-type CounterValue = fn(&Counters, &RequestCounters) -> f64;
+type CounterValue = fn(&VersionCounters, &RequestCounters) -> f64;
 
-fn us(span: Span) -> f64 {
+fn span_us(span: DurationSum) -> f64 {
     (span.ns / 1000) as f64
 }
 
@@ -38,80 +38,83 @@ const COUNTERS: [CounterRow; 9] = [
     (
         "nv_inference_request_duration_us",
         "Cumulative inference request duration in microseconds (includes cached requests)",
-        |_, t| us(t.success),
+        |_, t| span_us(t.success),
     ),
     (
         "nv_inference_queue_duration_us",
         "Cumulative inference queuing duration in microseconds (includes cached requests)",
-        |_, t| us(t.queue),
+        |_, t| span_us(t.queue),
     ),
     (
         "nv_inference_compute_duration_us",
         "Cumulative duration of executions in microseconds",
-        |_, t| us(t.compute),
+        |_, t| span_us(t.compute),
     ),
     (
         "nv_inference_compute_input_duration_us",
         "Cumulative compute input duration in microseconds (does not include cached requests)",
-        |_, t| us(t.compute_input),
+        |_, t| span_us(t.compute_input),
     ),
     (
         "nv_inference_compute_infer_duration_us",
         "Cumulative compute inference duration in microseconds (does not include cached requests)",
-        |_, t| us(t.compute_infer),
+        |_, t| span_us(t.compute_infer),
     ),
     (
         "nv_inference_compute_output_duration_us",
         "Cumulative inference compute output duration in microseconds (does not include cached requests)",
-        |_, t| us(t.compute_output),
+        |_, t| span_us(t.compute_output),
     ),
 ];
 
 /// Families with one series per version that is loaded or should be, and per GPU of its instances; versions that were
 /// unloaded have none.
-pub fn families(models: &ModelTable, settings: &LatencySettings) -> Vec<MetricFamily> {
+pub fn model_families(models: &ModelTable, settings: &LatencySettings) -> Vec<MetricFamily> {
     // Without `counter_latencies` counters of durations are missing, as in Triton; the other counters go on.
     let shown = |(name, ..): &&CounterRow| settings.counters || !name.ends_with("_duration_us");
-    let (mut rows, values): (Vec<Family>, Vec<CounterValue>) = COUNTERS
+    let (mut rows, values): (Vec<FamilyBuilder>, Vec<CounterValue>) = COUNTERS
         .iter()
         .filter(shown)
-        .map(|(name, help, value)| (Family::counter(name, help), *value))
+        .map(|(name, help, value)| (FamilyBuilder::counter(name, help), *value))
         .unzip();
-    let mut failures = Family::counter(
+    let mut failures = FamilyBuilder::counter(
         "nv_inference_request_failure",
         "Number of failed inference requests, all batch sizes",
     );
-    let mut refused = Family::counter(
+    let mut refused = FamilyBuilder::counter(
         "trtserver_request_refused_total",
         "Number of requests refused before they were queued, e.g. for the shape of an input",
     );
-    let mut cancelled = Family::counter(
+    let mut cancelled = FamilyBuilder::counter(
         "trtserver_request_cancelled_total",
         "Number of requests cancelled by their client, while queued or while executing",
     );
-    let mut ratio = Family::histogram(
+    let mut ratio = FamilyBuilder::histogram(
         "nv_inference_load_ratio",
         "Duration of successful requests over the duration of their execution",
     );
-    let mut closed = Family::counter(
+    let mut closed = FamilyBuilder::counter(
         "trtserver_batch_closed_total",
         "Number of batches executed, by the reason why the batch was closed",
     );
-    let mut rows_of =
-        Family::histogram("trtserver_batch_rows", "Rows per executed batch, without null requests");
-    let mut warmup = Family::gauge(
+    let mut rows_of = FamilyBuilder::histogram(
+        "trtserver_batch_rows",
+        "Rows per executed batch, without null requests",
+    );
+    let mut warmup = FamilyBuilder::gauge(
         "trtserver_model_warmup_duration_us",
         "Total duration of a warm-up sample on the slowest instance in microseconds",
     );
-    let mut backends = Family::gauge(
+    let mut backends = FamilyBuilder::gauge(
         "trtserver_model_backend_info",
         "1 for each loaded model version, labelled with its backend",
     );
-    let mut load_failed = Family::gauge(
+    let mut load_failed = FamilyBuilder::gauge(
         "trtserver_model_load_failed",
         "1 for each model whose files could not be loaded as they are now, labelled with the reason",
     );
-    let mut load_times = Family::gauge("nv_model_load_duration_secs", "Model load time in seconds");
+    let mut load_times =
+        FamilyBuilder::gauge("nv_model_load_duration_secs", "Model load time in seconds");
     let (mut latencies, mut load) = (LatencyFamilies::new(settings), LoadFamilies::new());
     for model in models.all().values() {
         if let Some(reason) = model.load_failure() {
@@ -120,7 +123,7 @@ pub fn families(models: &ModelTable, settings: &LatencySettings) -> Vec<MetricFa
             load_failed.put(&labels, 1.0);
         }
         for version in model.versions.values().filter(|v| !v.is_fully_unloaded()) {
-            let labels = labels(model, version);
+            let labels = version_labels(model, version);
             let by_gpu = version.stats.by_gpu();
             let served = version.served();
             let decoupled = served.as_ref().is_some_and(|served| served.decoupled());
@@ -156,14 +159,14 @@ pub fn families(models: &ModelTable, settings: &LatencySettings) -> Vec<MetricFa
             for (sample, span) in version.stats.warmup() {
                 let mut labels = labels.clone();
                 labels.push(("sample".into(), sample.to_string()));
-                warmup.put(&labels, us(span));
+                warmup.put(&labels, span_us(span));
             }
             for (count, reason) in counters.batches_closed.iter().zip(CLOSE_REASONS) {
                 let mut labels = labels.clone();
                 labels.push(("reason".into(), reason.into()));
                 closed.put(&labels, *count as f64);
             }
-            let (counts, sum) = buckets(&counters.batch_rows);
+            let (counts, sum) = batch_buckets(&counters.batch_rows);
             rows_of.put_buckets(&labels, &BATCH_ROWS_BOUNDS, &counts, sum);
             if let Some(times) = version.load_times() {
                 load_times.put(&labels, times.total().as_secs_f64());
@@ -193,7 +196,7 @@ pub fn families(models: &ModelTable, settings: &LatencySettings) -> Vec<MetricFa
         load_failed,
         load_times,
     ]);
-    let rows = rows.into_iter().map(Family::done);
+    let rows = rows.into_iter().map(FamilyBuilder::done);
     rows.chain(latencies.done()).chain(load.done()).collect()
 }
 
@@ -201,7 +204,7 @@ pub fn families(models: &ModelTable, settings: &LatencySettings) -> Vec<MetricFa
 const BATCH_ROWS_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
 /// Batches per bucket (+Inf last), and the sum of their rows.
-fn buckets(batches: &BTreeMap<u32, u64>) -> ([u64; BATCH_ROWS_BOUNDS.len() + 1], f64) {
+fn batch_buckets(batches: &BTreeMap<u32, u64>) -> ([u64; BATCH_ROWS_BOUNDS.len() + 1], f64) {
     let mut counts = [0; BATCH_ROWS_BOUNDS.len() + 1];
     let mut sum = 0.0;
     for (&rows, &n) in batches {
@@ -212,7 +215,7 @@ fn buckets(batches: &BTreeMap<u32, u64>) -> ([u64; BATCH_ROWS_BOUNDS.len() + 1],
 }
 
 /// `model`, `version`, and a label for every tag of the configuration.
-fn labels(model: &Model, version: &Version) -> Labels {
+fn version_labels(model: &Model, version: &ModelVersion) -> Labels {
     let mut labels = vec![
         ("model".to_owned(), model.name.to_string()),
         ("version".to_owned(), version.number.to_string()),
@@ -221,14 +224,14 @@ fn labels(model: &Model, version: &Version) -> Labels {
         labels.push(("namespace".to_owned(), model.namespace().to_owned()));
     }
     if let Some(config) = &model.config {
-        labels.extend(tags(config.metric_tags.iter()));
+        labels.extend(tag_text(config.metric_tags.iter()));
     }
     labels
 }
 
 /// Labels `_<key>`, with characters that a label name cannot hold replaced by `_`. The first of several keys with the
 /// same name is used: one invalid or duplicate name would make the whole page unreadable.
-fn tags<'a>(tags: impl Iterator<Item = (&'a String, &'a String)>) -> Labels {
+fn tag_text<'a>(tags: impl Iterator<Item = (&'a String, &'a String)>) -> Labels {
     let mut labels = Labels::new();
     for (key, value) in tags {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };

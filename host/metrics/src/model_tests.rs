@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn batch_sizes_are_counted_per_bucket() {
-    let (counts, sum) = buckets(&[(1, 2), (2, 1), (3, 1), (256, 1), (257, 4)].into());
+    let (counts, sum) = batch_buckets(&[(1, 2), (2, 1), (3, 1), (256, 1), (257, 4)].into());
     assert_eq!(counts, [2, 1, 1, 0, 0, 0, 0, 0, 1, 4]);
     assert_eq!(sum, 2.0 + 2.0 + 3.0 + 256.0 + 4.0 * 257.0);
 }
@@ -15,5 +15,5 @@ fn tags_become_valid_unique_label_names() {
         .map(|(k, v)| (k.to_owned(), v.to_owned()));
     let want = [("_ok", "1"), ("_a_b", "2"), ("_9__", "4"), ("_", "5")]
         .map(|(k, v)| (k.to_owned(), v.to_owned()));
-    assert_eq!(tags(pairs.iter().map(|(k, v)| (k, v))), want);
+    assert_eq!(tag_text(pairs.iter().map(|(k, v)| (k, v))), want);
 }

@@ -1,16 +1,16 @@
 //! Metrics of the server's process, under the names that Prometheus' client libraries use.
 
-use super::family::{Family, Labels};
+use super::family::{FamilyBuilder, Labels};
 use prometheus::proto::MetricFamily;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
-pub fn read() -> Vec<MetricFamily> {
+pub fn read_process_families() -> Vec<MetricFamily> {
     let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let mut families = Vec::new();
     if let Some(stat) = ProcessStat::parse(&file("/proc/self/stat")) {
         let ticks = clock_ticks_per_second() as f64;
-        let mut cpu = Family::counter(
+        let mut cpu = FamilyBuilder::counter(
             "process_cpu_seconds_total",
             "Total user and system CPU time spent in seconds",
         );
@@ -29,10 +29,10 @@ pub fn read() -> Vec<MetricFamily> {
                 (stat.resident_pages * page_size() as u64) as f64,
             ),
         ];
-        let gauge = |(name, help, value)| Family::single_gauge(name, help, value);
+        let gauge = |(name, help, value)| FamilyBuilder::single_gauge(name, help, value);
         families.extend(gauges.map(gauge));
         if let Some(boot) = boot_time(&file("/proc/stat")) {
-            families.push(Family::single_gauge(
+            families.push(FamilyBuilder::single_gauge(
                 "process_start_time_seconds",
                 "Start time of the process since unix epoch in seconds",
                 boot as f64 + stat.start_ticks as f64 / ticks,
@@ -40,7 +40,7 @@ pub fn read() -> Vec<MetricFamily> {
         }
     }
     if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
-        families.push(Family::single_gauge(
+        families.push(FamilyBuilder::single_gauge(
             "process_open_fds",
             "Number of open file descriptors",
             // Without the descriptor of this listing.
@@ -48,7 +48,7 @@ pub fn read() -> Vec<MetricFamily> {
         ));
     }
     if let Some(max) = getrlimit(Resource::Nofile).current {
-        families.push(Family::single_gauge(
+        families.push(FamilyBuilder::single_gauge(
             "process_max_fds",
             "Maximum number of open file descriptors",
             max as f64,

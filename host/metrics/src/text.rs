@@ -8,12 +8,12 @@ use std::fmt::Write;
 
 /// A format of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum MetricsFormat {
     Text,
     OpenMetrics,
 }
 
-impl Format {
+impl MetricsFormat {
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; charset=utf-8",
@@ -22,35 +22,37 @@ impl Format {
     }
 }
 
-pub fn encode(families: &[MetricFamily], format: Format) -> String {
-    let mut page = Page { text: String::new(), format };
+pub fn encode_families(families: &[MetricFamily], format: MetricsFormat) -> String {
+    let mut page = TextPage { text: String::new(), format };
     families.iter().for_each(|family| page.family(family));
-    if format == Format::OpenMetrics {
+    if format == MetricsFormat::OpenMetrics {
         page.text.push_str("# EOF\n");
     }
     page.text
 }
 
-struct Page {
+struct TextPage {
     text: String,
-    format: Format,
+    format: MetricsFormat,
 }
 
-impl Page {
+impl TextPage {
     fn family(&mut self, family: &MetricFamily) {
         let (name, kind) = (family.name(), family.get_field_type());
         let (described, kind_name) = match (kind, self.format) {
-            (MetricType::COUNTER, Format::OpenMetrics) => match name.strip_suffix("_total") {
-                Some(base) => (base, "counter"),
-                None => (name, "unknown"),
-            },
-            (MetricType::COUNTER, Format::Text) => (name, "counter"),
+            (MetricType::COUNTER, MetricsFormat::OpenMetrics) => {
+                match name.strip_suffix("_total") {
+                    Some(base) => (base, "counter"),
+                    None => (name, "unknown"),
+                }
+            }
+            (MetricType::COUNTER, MetricsFormat::Text) => (name, "counter"),
             (MetricType::GAUGE, _) => (name, "gauge"),
             (MetricType::HISTOGRAM, _) => (name, "histogram"),
             (MetricType::SUMMARY, _) => (name, "summary"),
             (MetricType::UNTYPED, _) => return,
         };
-        let help = escaped(family.help(), self.format == Format::OpenMetrics);
+        let help = escape_text(family.help(), self.format == MetricsFormat::OpenMetrics);
         self.line(format_args!("# HELP {described} {help}"));
         self.line(format_args!("# TYPE {described} {kind_name}"));
         for metric in family.get_metric() {
@@ -102,7 +104,7 @@ impl Page {
         self.text.push_str(suffix);
         let mut separator = '{';
         let pairs =
-            metric.get_label().iter().map(|l: &LabelPair| (l.name(), escaped(l.value(), true)));
+            metric.get_label().iter().map(|l: &LabelPair| (l.name(), escape_text(l.value(), true)));
         let bound = bound.map(|(name, bound)| (name, self.bound(bound)));
         for (label, value) in pairs.chain(bound) {
             self.text.push(separator);
@@ -112,16 +114,16 @@ impl Page {
         if separator == ',' {
             self.text.push('}');
         }
-        self.line(format_args!(" {}", number(value)));
+        self.line(format_args!(" {}", format_number(value)));
     }
 
     /// The value of `le` or `quantile`. OpenMetrics wants whole numbers with a decimal.
     fn bound(&self, bound: f64) -> String {
         match self.format {
-            Format::OpenMetrics if bound.is_finite() && bound.fract() == 0.0 => {
+            MetricsFormat::OpenMetrics if bound.is_finite() && bound.fract() == 0.0 => {
                 format!("{bound}.0")
             }
-            _ => number(bound),
+            _ => format_number(bound),
         }
     }
 
@@ -136,7 +138,7 @@ impl Page {
     }
 }
 
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     match value {
         f64::INFINITY => "+Inf".to_owned(),
         f64::NEG_INFINITY => "-Inf".to_owned(),
@@ -145,7 +147,7 @@ fn number(value: f64) -> String {
 }
 
 /// Text of a label or a help line; only the former has its quotes escaped in the text format.
-fn escaped(text: &str, quotes: bool) -> String {
+fn escape_text(text: &str, quotes: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

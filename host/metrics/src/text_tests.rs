@@ -1,6 +1,6 @@
 //! Unit tests of `text.rs`.
 
-use super::super::family::{Family, Labels};
+use super::super::family::{FamilyBuilder, Labels};
 use super::*;
 
 fn labels(value: &str) -> Labels {
@@ -8,15 +8,15 @@ fn labels(value: &str) -> Labels {
 }
 
 fn families() -> Vec<MetricFamily> {
-    let mut old = Family::counter("nv_old", "a \"quoted\" \\ help");
+    let mut old = FamilyBuilder::counter("nv_old", "a \"quoted\" \\ help");
     old.put(&labels("x\"\\\n"), 3.0);
-    let mut new = Family::counter("new_total", "h");
+    let mut new = FamilyBuilder::counter("new_total", "h");
     new.put(&Labels::new(), 0.5);
-    let mut histogram = Family::histogram("h", "h");
+    let mut histogram = FamilyBuilder::histogram("h", "h");
     histogram.put_buckets(&labels("v"), &[0.25, 2.0], &[1, 0, 2], 7.5);
-    let mut summary = Family::summary("s", "h");
+    let mut summary = FamilyBuilder::summary("s", "h");
     summary.put_quantiles(&Labels::new(), [(0.5, f64::NAN), (1.0, 4.0)].into_iter(), (2, 6.0));
-    [old, new, histogram, summary].map(Family::done).into()
+    [old, new, histogram, summary].map(FamilyBuilder::done).into()
 }
 
 #[test]
@@ -41,7 +41,7 @@ s{quantile="1"} 4
 s_sum 6
 s_count 2
 "#;
-    assert_eq!(encode(&families(), Format::Text), expected);
+    assert_eq!(encode_families(&families(), MetricsFormat::Text), expected);
 }
 
 #[test]
@@ -67,5 +67,5 @@ s_sum 6
 s_count 2
 # EOF
 "#;
-    assert_eq!(encode(&families(), Format::OpenMetrics), expected);
+    assert_eq!(encode_families(&families(), MetricsFormat::OpenMetrics), expected);
 }

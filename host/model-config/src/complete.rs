@@ -7,11 +7,11 @@ use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
 use super::detect::{
-    Candidate, Detected, Probe, VersionListing, by_filename, candidates, detect, of_backend,
-    selected,
+    DetectionResult, FileProbe, PlatformCandidate, VersionListing, by_filename, detect_platform,
+    list_backend_candidates, list_candidates, select_candidates,
 };
-use super::platforms::{self, ENSEMBLE, Platforms};
-use super::{ConfigError, Part};
+use super::platforms::{self, ENSEMBLE, PlatformDirectory};
+use super::{ConfigError, ConfigPart};
 
 /// Completes `config` of the model in the directory `dir_name`. With `probe`, backends are asked about files.
 ///
@@ -20,12 +20,12 @@ use super::{ConfigError, Part};
 /// files; else the backend is the part of the model's name after the first dot. The platform stays empty for a backend
 /// that declares none. The model file is the platform's default file; if no version has it, the one that the backend
 /// recognises.
-pub fn complete(
+pub fn complete_config(
     config: &mut ModelConfig,
     dir_name: &str,
     versions: &[VersionListing],
-    platforms: &dyn Platforms,
-    probe: Option<&dyn Probe>,
+    platforms: &dyn PlatformDirectory,
+    probe: Option<&dyn FileProbe>,
 ) -> Result<(), ConfigError> {
     if config.name.is_empty() {
         config.name = dir_name.to_owned();
@@ -35,15 +35,19 @@ pub fn complete(
              model name",
             config.name
         ))
-        .about(Part::Field("name")));
+        .about(ConfigPart::Field("name")));
     }
     if config.platform == ENSEMBLE {
         return Ok(());
     }
-    config.platform = platforms::canonical(&config.platform, platforms).to_owned();
-    let completion =
-        Completion { versions, selected: selected(config, versions), platforms, probe };
-    let about = |field| move |e: ConfigError| e.about(Part::Field(field));
+    config.platform = platforms::canonical_platform(&config.platform, platforms).to_owned();
+    let completion = ConfigCompletion {
+        versions,
+        selected: select_candidates(config, versions),
+        platforms,
+        probe,
+    };
+    let about = |field| move |e: ConfigError| e.about(ConfigPart::Field(field));
     match (config.backend.is_empty(), config.platform.is_empty()) {
         (false, false) => check_pair(config, platforms).map_err(about("backend"))?,
         (true, false) => completion.backend(config).map_err(about("platform"))?,
@@ -56,7 +60,10 @@ pub fn complete(
     completion.file(config)
 }
 
-fn check_installed(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigError> {
+fn check_installed(
+    config: &ModelConfig,
+    platforms: &dyn PlatformDirectory,
+) -> Result<(), ConfigError> {
     match platforms.installed_backends().contains(&config.backend) {
         true => Ok(()),
         false => Err(platforms::not_installed(&config.backend, &config.name, platforms)),
@@ -64,10 +71,10 @@ fn check_installed(config: &ModelConfig, platforms: &dyn Platforms) -> Result<()
 }
 
 /// Platform and backend are given: the backend must be installed and serve the platform.
-fn check_pair(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), ConfigError> {
+fn check_pair(config: &ModelConfig, platforms: &dyn PlatformDirectory) -> Result<(), ConfigError> {
     check_installed(config, platforms)?;
-    let served = platforms.platforms_of(&config.backend);
-    let of_other = platforms.backend_of(&config.platform).is_some_and(|b| b != config.backend);
+    let served = platforms.list_platforms(&config.backend);
+    let of_other = platforms.find_backend(&config.platform).is_some_and(|b| b != config.backend);
     let not_served = !served.is_empty() && !served.contains(&config.platform);
     // Two backends may declare one platform; the configuration chooses between them by naming the backend.
     if not_served || (served.is_empty() && of_other) {
@@ -80,30 +87,35 @@ fn check_pair(config: &ModelConfig, platforms: &dyn Platforms) -> Result<(), Con
 }
 
 /// What a configuration is completed from.
-struct Completion<'a> {
+struct ConfigCompletion<'a> {
     versions: &'a [VersionListing],
     /// The versions that the version policy selects.
     selected: Vec<&'a VersionListing>,
-    platforms: &'a dyn Platforms,
-    probe: Option<&'a dyn Probe>,
+    platforms: &'a dyn PlatformDirectory,
+    probe: Option<&'a dyn FileProbe>,
 }
 
-impl Completion<'_> {
-    fn detect(&self, config: &ModelConfig, among: &[Candidate]) -> Result<Detected, ConfigError> {
-        detect(config, &self.selected, among, self.probe)
+impl ConfigCompletion<'_> {
+    fn detect(
+        &self,
+        config: &ModelConfig,
+        among: &[PlatformCandidate],
+    ) -> Result<DetectionResult, ConfigError> {
+        detect_platform(config, &self.selected, among, self.probe)
     }
 
     /// The platform is given. As in TRTIS, an unknown one is replaced by the detected one.
     fn backend(&self, config: &mut ModelConfig) -> Result<(), ConfigError> {
-        if let Some(backend) = self.platforms.backend_of(&config.platform) {
+        if let Some(backend) = self.platforms.find_backend(&config.platform) {
             config.backend = backend;
             return Ok(());
         }
-        let refused = platforms::undeclared(&config.platform, &config.name, self.platforms);
+        let refused =
+            platforms::undeclared_platform(&config.platform, &config.name, self.platforms);
         if self.probe.is_none() || platforms::is_well_known(&config.platform) {
             return Err(refused);
         }
-        let detected = self.detect(config, &candidates(self.platforms))?;
+        let detected = self.detect(config, &list_candidates(self.platforms))?;
         let Some((candidate, file)) = detected.found else {
             return Err(with_reasons(refused, &detected.reasons));
         };
@@ -113,13 +125,13 @@ impl Completion<'_> {
             config.platform,
             candidate.platform
         );
-        apply(config, candidate, file);
+        apply_candidate(config, candidate, file);
         Ok(())
     }
 
     /// The backend is given. The platform stays empty if it is ambiguous.
     fn platform(&self, config: &mut ModelConfig) -> Result<(), ConfigError> {
-        let served = of_backend(&config.backend, self.platforms);
+        let served = list_backend_candidates(&config.backend, self.platforms);
         if let [only] = served.as_slice() {
             config.platform = only.platform.clone();
         } else if let Some(named) = by_filename(&config.default_model_filename, &served) {
@@ -127,7 +139,7 @@ impl Completion<'_> {
         } else {
             let detected = self.detect(config, &served)?;
             if let Some((candidate, file)) = detected.found {
-                apply(config, candidate, file);
+                apply_candidate(config, candidate, file);
             } else if !detected.reasons.is_empty() {
                 return Err(with_reasons(
                     ConfigError::invalid(format!(
@@ -143,7 +155,7 @@ impl Completion<'_> {
 
     /// Neither is given.
     fn platform_and_backend(&self, config: &mut ModelConfig) -> Result<(), ConfigError> {
-        let candidates = candidates(self.platforms);
+        let candidates = list_candidates(self.platforms);
         if let Some(named) = by_filename(&config.default_model_filename, &candidates) {
             config.backend = named.backend.clone();
             config.platform = named.platform.clone();
@@ -151,7 +163,7 @@ impl Completion<'_> {
         }
         let detected = self.detect(config, &candidates)?;
         if let Some((candidate, file)) = detected.found {
-            apply(config, candidate, file);
+            apply_candidate(config, candidate, file);
             return Ok(());
         }
         let name = &config.name;
@@ -171,14 +183,14 @@ impl Completion<'_> {
             )));
         }
         let recognised = self.versions.iter().find_map(|version| {
-            platforms::recognised(&version.entries, self.platforms)
+            platforms::recognised_platform(&version.entries, self.platforms)
                 .map(|(file, backend)| (version.number, file, backend))
         });
         let hint = match recognised {
             Some((version, file, backend)) => format!(
                 " Version {version} holds '{file}', which needs the backend '{backend}', which is not \
                  installed; {}.",
-                platforms::installed(self.platforms)
+                platforms::installed_platforms_text(self.platforms)
             ),
             None => String::new(),
         };
@@ -204,7 +216,7 @@ impl Completion<'_> {
             .unwrap_or_default();
         let is_absent = self.selected.iter().all(|version| !version.has(&default_file));
         if self.probe.is_some() && is_absent && !config.platform.is_empty() {
-            let candidate = Candidate {
+            let candidate = PlatformCandidate {
                 backend: config.backend.clone(),
                 platform: config.platform.clone(),
                 default_file: default_file.clone(),
@@ -225,7 +237,7 @@ impl Completion<'_> {
     }
 }
 
-fn apply(config: &mut ModelConfig, candidate: Candidate, file: String) {
+fn apply_candidate(config: &mut ModelConfig, candidate: PlatformCandidate, file: String) {
     config.backend = candidate.backend;
     config.platform = candidate.platform;
     config.default_model_filename = file;

@@ -1,7 +1,7 @@
 //! Unit tests of `complete.rs`.
 
 use super::super::testing::{Installed, TwoRules, listing, parse};
-use super::super::{Fault, InstanceSupport, Machine, normalise};
+use super::super::{ConfigFault, InstanceSupport, MachineFacts, normalise_config};
 use super::*;
 
 const TWO: Installed = Installed(&[
@@ -16,14 +16,14 @@ const TWO: Installed = Installed(&[
 
 fn run(text: &str, dir: &str, files: &[&str]) -> Result<ModelConfig, ConfigError> {
     let mut config = parse(text);
-    complete(&mut config, dir, &[listing(1, files)], &TWO, None).map(|()| config)
+    complete_config(&mut config, dir, &[listing(1, files)], &TWO, None).map(|()| config)
 }
 
 /// As [`run`], with the backends asked about the files of all versions.
 fn run_probing(text: &str, versions: &[&[&str]]) -> Result<ModelConfig, ConfigError> {
     let versions: Vec<_> = (1..).zip(versions).map(|(number, v)| listing(number, v)).collect();
     let mut config = parse(text);
-    complete(&mut config, "m", &versions, &TWO, Some(&TwoRules)).map(|()| config)
+    complete_config(&mut config, "m", &versions, &TWO, Some(&TwoRules)).map(|()| config)
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn model_name_may_contain_the_backend() {
 
 #[test]
 fn incomplete_or_contradictory_configurations_are_refused() {
-    use Fault::{Invalid, Unsupported};
+    use ConfigFault::{Invalid, Unsupported};
     const THERE: &str = "installed backends: onnxruntime (onnxruntime_onnx), tensorflow \
                          (tensorflow_graphdef, tensorflow_savedmodel), identity, python; \
                          searched (--backend-dir): /backends";
@@ -164,7 +164,7 @@ fn incomplete_or_contradictory_configurations_are_refused() {
 #[test]
 fn error_says_that_no_backend_is_installed() {
     let mut config = parse("platform: 'custom'");
-    let error = complete(&mut config, "m", &[], &Installed(&[]), None).unwrap_err();
+    let error = complete_config(&mut config, "m", &[], &Installed(&[]), None).unwrap_err();
     assert_eq!(
         error.message,
         "unexpected platform type 'custom' for m: it needs the backend 'custom', which is not \
@@ -176,9 +176,9 @@ fn error_says_that_no_backend_is_installed() {
 fn complete_normalise_and_check_in_sequence() {
     let mut config = parse("max_batch_size: 8");
     let versions = [listing(1, &[]), listing(2, &["model.onnx"])];
-    complete(&mut config, "m", &versions, &TWO, None).unwrap();
+    complete_config(&mut config, "m", &versions, &TWO, None).unwrap();
     let support = InstanceSupport::every_kind();
-    normalise(&mut config, &Machine::default(), &support);
+    normalise_config(&mut config, &MachineFacts::default(), &support);
     let expected = "name: 'm' platform: 'onnxruntime_onnx' backend: 'onnxruntime' \
          default_model_filename: 'model.onnx' max_batch_size: 8 \
          version_policy { latest { num_versions: 1 } } \
@@ -186,7 +186,10 @@ fn complete_normalise_and_check_in_sequence() {
          output_pinned_memory { enable: true } } \
          instance_group { name: 'm' kind: KIND_CPU count: 1 }";
     assert_eq!(config, parse(expected));
-    assert_eq!(super::super::check(&config, &Machine::default(), &support, 1024), Ok(vec![]));
+    assert_eq!(
+        super::super::check_config(&config, &MachineFacts::default(), &support, 1024),
+        Ok(vec![])
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use trtserver_proto::v2::ModelConfig;
 
 use super::ConfigError;
-use super::platforms::{self, Platforms};
+use super::platforms::{self, PlatformDirectory};
 use crate::version_policy::select_versions;
 
 /// Files and directories of a version.
@@ -19,7 +19,7 @@ pub struct VersionListing {
 
 /// A platform of an installed backend. The platform is empty for a backend that declares none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct PlatformCandidate {
     pub backend: String,
     pub platform: String,
     /// Empty if there is none.
@@ -27,7 +27,7 @@ pub struct Candidate {
 }
 
 /// Asks backends about files (`trts.model_probe`).
-pub trait Probe {
+pub trait FileProbe {
     /// The entry of `version` that is a model of `candidate`; `None` if the backend leaves it to the default file.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ pub trait Probe {
     fn probe(
         &self,
         config: &ModelConfig,
-        candidate: &Candidate,
+        candidate: &PlatformCandidate,
         version: &VersionListing,
     ) -> Result<Option<String>, String>;
 }
@@ -64,29 +64,33 @@ impl VersionListing {
 
 /// What [`detect`] found, and why other candidates were passed over.
 #[derive(Debug, Default)]
-pub(super) struct Detected {
-    pub found: Option<(Candidate, String)>,
+pub(super) struct DetectionResult {
+    pub found: Option<(PlatformCandidate, String)>,
     /// A sentence about each version for which a backend gave reasons.
     pub reasons: Vec<String>,
 }
 
 /// All candidates of the installed backends, in the order in which they are tried.
-pub(super) fn candidates(platforms: &dyn Platforms) -> Vec<Candidate> {
+pub(super) fn list_candidates(platforms: &dyn PlatformDirectory) -> Vec<PlatformCandidate> {
     let backends = platforms.installed_backends().into_iter();
-    let mut all: Vec<_> = backends.flat_map(|backend| of_backend(&backend, platforms)).collect();
-    all.sort_by_key(|candidate| platforms::rank(&candidate.platform, &candidate.backend));
+    let mut all: Vec<_> =
+        backends.flat_map(|backend| list_backend_candidates(&backend, platforms)).collect();
+    all.sort_by_key(|candidate| platforms::platform_rank(&candidate.platform, &candidate.backend));
     all
 }
 
 /// The candidates of one backend: its platforms; if it declares none, the backend itself.
-pub(super) fn of_backend(backend: &str, platforms: &dyn Platforms) -> Vec<Candidate> {
-    let candidate = |platform: String, default_file: Option<String>| Candidate {
+pub(super) fn list_backend_candidates(
+    backend: &str,
+    platforms: &dyn PlatformDirectory,
+) -> Vec<PlatformCandidate> {
+    let candidate = |platform: String, default_file: Option<String>| PlatformCandidate {
         backend: backend.to_owned(),
         platform,
         default_file: default_file.unwrap_or_default(),
     };
-    let mut served = platforms.platforms_of(backend);
-    served.sort_by_key(|platform| platforms::rank(platform, backend));
+    let mut served = platforms.list_platforms(backend);
+    served.sort_by_key(|platform| platforms::platform_rank(platform, backend));
     if served.is_empty() {
         return vec![candidate(String::new(), platforms.default_file(backend))];
     }
@@ -100,7 +104,10 @@ pub(super) fn of_backend(backend: &str, platforms: &dyn Platforms) -> Vec<Candid
 }
 
 /// The candidate whose default file is `file`, else the only one whose default file has the same extension.
-pub(super) fn by_filename<'a>(file: &str, candidates: &'a [Candidate]) -> Option<&'a Candidate> {
+pub(super) fn by_filename<'a>(
+    file: &str,
+    candidates: &'a [PlatformCandidate],
+) -> Option<&'a PlatformCandidate> {
     if file.is_empty() {
         return None;
     }
@@ -117,7 +124,7 @@ pub(super) fn by_filename<'a>(file: &str, candidates: &'a [Candidate]) -> Option
 }
 
 /// The versions that the version policy selects.
-pub(super) fn selected<'a>(
+pub(super) fn select_candidates<'a>(
     config: &ModelConfig,
     versions: &'a [VersionListing],
 ) -> Vec<&'a VersionListing> {
@@ -132,18 +139,18 @@ pub(super) fn selected<'a>(
 ///
 /// # Errors
 /// The versions hold models of different platforms or names.
-pub(super) fn detect(
+pub(super) fn detect_platform(
     config: &ModelConfig,
     versions: &[&VersionListing],
-    candidates: &[Candidate],
-    probe: Option<&dyn Probe>,
-) -> Result<Detected, ConfigError> {
-    let mut detected = Detected::default();
+    candidates: &[PlatformCandidate],
+    probe: Option<&dyn FileProbe>,
+) -> Result<DetectionResult, ConfigError> {
+    let mut detected = DetectionResult::default();
     let mut first = None;
     for version in versions {
         let mut reasons = Vec::new();
         let mut matches = candidates.iter().filter_map(|candidate| {
-            match look(config, candidate, version, probe) {
+            match probe_versions(config, candidate, version, probe) {
                 Ok(file) => Some((candidate, file)),
                 Err(why) => {
                     let reason =
@@ -181,11 +188,11 @@ pub(super) fn detect(
 
 /// The model of `candidate` in `version`. The error says why it is absent, if there is more to say
 /// than that the default file is absent.
-fn look(
+fn probe_versions(
     config: &ModelConfig,
-    candidate: &Candidate,
+    candidate: &PlatformCandidate,
     version: &VersionListing,
-    probe: Option<&dyn Probe>,
+    probe: Option<&dyn FileProbe>,
 ) -> Result<String, Option<String>> {
     let found = match probe.filter(|_| !candidate.platform.is_empty()) {
         Some(probe) => probe.probe(config, candidate, version).map_err(Some)?,

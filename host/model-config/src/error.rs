@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Class of a configuration error; each has its code in the protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ConfigFault {
     /// The configuration is invalid.
     Invalid,
     /// Valid, but not supported by this server or its installed backends.
@@ -16,15 +16,15 @@ pub enum Fault {
 /// Why a model's configuration, or a file it names, is refused. The message is written for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    pub fault: Fault,
+    pub fault: ConfigFault,
     pub message: String,
     /// The part of the configuration that it is about, if that is known.
-    pub part: Part,
+    pub part: ConfigPart,
 }
 
 /// A part of a configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
+pub enum ConfigPart {
     #[default]
     Unknown,
     /// The field of this path, or a field below it.
@@ -35,35 +35,35 @@ pub enum Part {
 
 /// A setting that is accepted although it has no effect, or not the whole one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct ConfigWarning {
     /// Path of the field; empty if the warning is about something else than a field.
     pub field: String,
     pub message: String,
 }
 
 impl ConfigError {
-    fn new(fault: Fault, message: impl Into<String>) -> Self {
-        Self { fault, message: message.into(), part: Part::Unknown }
+    fn new(fault: ConfigFault, message: impl Into<String>) -> Self {
+        Self { fault, message: message.into(), part: ConfigPart::Unknown }
     }
 
     /// The same error about `part`, unless it is known to be about another.
-    pub fn about(mut self, part: Part) -> Self {
-        if self.part == Part::Unknown {
+    pub fn about(mut self, part: ConfigPart) -> Self {
+        if self.part == ConfigPart::Unknown {
             self.part = part;
         }
         self
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Fault::Invalid, message)
+        Self::new(ConfigFault::Invalid, message)
     }
 
     pub fn unsupported(message: impl Into<String>) -> Self {
-        Self::new(Fault::Unsupported, message)
+        Self::new(ConfigFault::Unsupported, message)
     }
 
     pub fn unreadable(message: impl Into<String>) -> Self {
-        Self::new(Fault::Unreadable, message)
+        Self::new(ConfigFault::Unreadable, message)
     }
 }
 
@@ -76,6 +76,6 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 /// Fails a check with `message`.
-pub(super) fn refuse<T>(message: impl Into<String>) -> Result<T, ConfigError> {
+pub(super) fn refuse_config<T>(message: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::invalid(message))
 }

@@ -7,11 +7,11 @@ use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::set_fields::set_fields;
 use trtserver_proto::v2::ModelConfig;
 
-use super::Warning;
+use super::ConfigWarning;
 use super::platforms::ENSEMBLE;
 
 /// What uses a field.
-enum Use {
+enum FieldUse {
     /// The server, for some models at least: scheduling, checks, metrics, metadata that clients read.
     Server,
     /// The backend. What it ignores is not known here.
@@ -26,38 +26,46 @@ enum Use {
     /// Nothing, if the function gives a reason.
     Unless(fn(&ModelConfig) -> Option<&'static str>),
 }
-use Use::{Backend, Declared, Nothing, Server, Unless, Unsupported};
+use FieldUse::{Backend, Declared, Nothing, Server, Unless, Unsupported};
 
 /// Fields of one message, or of several whose path is written out, that are used by the same.
-struct Row {
-    used_by: Use,
+struct FieldRow {
+    used_by: FieldUse,
     /// Path of the message; empty for the configuration itself.
     within: &'static str,
     fields: &'static [&'static str],
 }
 
-const fn row(used_by: Use, within: &'static str, fields: &'static [&'static str]) -> Row {
-    Row { used_by, within, fields }
+const fn field_row(
+    used_by: FieldUse,
+    within: &'static str,
+    fields: &'static [&'static str],
+) -> FieldRow {
+    FieldRow { used_by, within, fields }
 }
 
 const NO_FILE: &str = "an ensemble has no model file";
 
 /// A new field of the configuration needs an entry here: a test compares the table with the message type.
-const TABLE: &[Row] = &[
-    row(Server, "", &["name", "platform", "backend", "max_batch_size"]),
-    row(Server, "version_policy", &["latest.num_versions", "specific.versions"]),
-    row(Server, "input", &["name", "data_type", "format", "dims", "reshape.shape", "optional"]),
-    row(Server, "input", &["is_shape_tensor", "allow_ragged_batch"]),
-    row(Server, "output", &["name", "data_type", "dims", "label_filename", "reshape.shape"]),
-    row(Server, "output", &["is_shape_tensor"]),
-    row(Backend, "", &["input.is_non_linear_format_io", "output.is_non_linear_format_io"]),
-    row(Server, "instance_group", &["name", "count", "gpus", "kind"]),
-    row(
+const TABLE: &[FieldRow] = &[
+    field_row(Server, "", &["name", "platform", "backend", "max_batch_size"]),
+    field_row(Server, "version_policy", &["latest.num_versions", "specific.versions"]),
+    field_row(
+        Server,
+        "input",
+        &["name", "data_type", "format", "dims", "reshape.shape", "optional"],
+    ),
+    field_row(Server, "input", &["is_shape_tensor", "allow_ragged_batch"]),
+    field_row(Server, "output", &["name", "data_type", "dims", "label_filename", "reshape.shape"]),
+    field_row(Server, "output", &["is_shape_tensor"]),
+    field_row(Backend, "", &["input.is_non_linear_format_io", "output.is_non_linear_format_io"]),
+    field_row(Server, "instance_group", &["name", "count", "gpus", "kind"]),
+    field_row(
         Backend,
         "instance_group",
         &["profile", "secondary_devices.kind", "secondary_devices.device_id"],
     ),
-    row(
+    field_row(
         Unsupported,
         "instance_group",
         &[
@@ -69,10 +77,10 @@ const TABLE: &[Row] = &[
             "host_policy",
         ],
     ),
-    row(Unless(no_file), "", &["default_model_filename"]),
-    row(Unless(no_file), "cc_model_filenames", &["key", "value"]),
-    row(Server, "metric_tags", &["key", "value"]),
-    row(
+    field_row(Unless(no_file), "", &["default_model_filename"]),
+    field_row(Unless(no_file), "cc_model_filenames", &["key", "value"]),
+    field_row(Server, "metric_tags", &["key", "value"]),
+    field_row(
         Server,
         "dynamic_batching",
         &[
@@ -84,15 +92,15 @@ const TABLE: &[Row] = &[
             "priority_queue_policy.key",
         ],
     ),
-    row(Server, "dynamic_batching.default_queue_policy", QUEUE_POLICY),
-    row(Server, "dynamic_batching.priority_queue_policy.value", QUEUE_POLICY),
-    row(
+    field_row(Server, "dynamic_batching.default_queue_policy", QUEUE_POLICY),
+    field_row(Server, "dynamic_batching.priority_queue_policy.value", QUEUE_POLICY),
+    field_row(
         Declared(backend_flags::GRAPH_LEVELS, "it has no levels of graph optimization"),
         "optimization",
         &["graph.level"],
     ),
-    row(Server, "optimization", &["priority"]),
-    row(
+    field_row(Server, "optimization", &["priority"]),
+    field_row(
         Declared(backend_flags::CUDA_GRAPHS, "it does not execute CUDA graphs"),
         "optimization.cuda",
         &[
@@ -105,12 +113,12 @@ const TABLE: &[Row] = &[
             "graph_spec.graph_lower_bound.input.value.dim",
         ],
     ),
-    row(
+    field_row(
         Declared(0, "the host orders its work on the GPU"),
         "optimization.cuda",
         &["busy_wait_events", "output_copy_stream"],
     ),
-    row(
+    field_row(
         // Which of them they have, they say at load.
         Backend,
         "optimization.execution_accelerators",
@@ -123,34 +131,38 @@ const TABLE: &[Row] = &[
             "cpu_execution_accelerator.parameters.value",
         ],
     ),
-    row(
+    field_row(
         Server,
         "optimization",
         // `true` is what the server does anyway; `pinned_memory` warns of `false`.
         &["input_pinned_memory.enable", "output_pinned_memory.enable"],
     ),
-    row(
+    field_row(
         Nothing("inputs are gathered by copies, for any number of them"),
         "optimization",
         &["gather_kernel_buffer_threshold"],
     ),
-    row(
+    field_row(
         Nothing("the inputs of a batch are copied when the batch is complete"),
         "optimization",
         &["eager_batching"],
     ),
-    row(Server, "sequence_batching", &["max_sequence_idle_microseconds", "control_input.name"]),
-    row(
+    field_row(
+        Server,
+        "sequence_batching",
+        &["max_sequence_idle_microseconds", "control_input.name"],
+    ),
+    field_row(
         Server,
         "sequence_batching.control_input.control",
         &["kind", "int32_false_true", "fp32_false_true", "data_type", "bool_false_true"],
     ),
-    row(
+    field_row(
         Server,
         "sequence_batching.direct",
         &["max_queue_delay_microseconds", "minimum_slot_utilization"],
     ),
-    row(
+    field_row(
         Server,
         "sequence_batching.oldest",
         &[
@@ -160,7 +172,7 @@ const TABLE: &[Row] = &[
             "preserve_ordering",
         ],
     ),
-    row(
+    field_row(
         Server,
         "sequence_batching.state",
         &[
@@ -175,13 +187,17 @@ const TABLE: &[Row] = &[
             "initial_state.name",
         ],
     ),
-    row(
+    field_row(
         Nothing("the new state has memory of its own, so that a failed request keeps the old one"),
         "sequence_batching.state",
         &["use_same_buffer_for_input_output"],
     ),
-    row(Unsupported, "sequence_batching", &["state.use_growable_memory", "iterative_sequence"]),
-    row(
+    field_row(
+        Unsupported,
+        "sequence_batching",
+        &["state.use_growable_memory", "iterative_sequence"],
+    ),
+    field_row(
         Server,
         "ensemble_scheduling.step",
         &[
@@ -194,9 +210,9 @@ const TABLE: &[Row] = &[
             "model_namespace",
         ],
     ),
-    row(Server, "ensemble_scheduling", &["max_inflight_requests"]),
-    row(Backend, "parameters", &["key", "value.string_value"]),
-    row(
+    field_row(Server, "ensemble_scheduling", &["max_inflight_requests"]),
+    field_row(Backend, "parameters", &["key", "value.string_value"]),
+    field_row(
         Server,
         "model_warmup",
         &[
@@ -211,22 +227,22 @@ const TABLE: &[Row] = &[
             "inputs.value.input_data_file",
         ],
     ),
-    row(
+    field_row(
         Declared(backend_flags::OPERATION_LIBRARIES, "it loads no libraries of custom operations"),
         "model_operations",
         &["op_library_filename"],
     ),
-    row(Server, "model_transaction_policy", &["decoupled"]),
-    row(Server, "batch_input", &["kind", "target_name", "data_type", "source_input"]),
-    row(Server, "batch_output", &["kind", "target_name", "source_input"]),
-    row(
+    field_row(Server, "model_transaction_policy", &["decoupled"]),
+    field_row(Server, "batch_input", &["kind", "target_name", "data_type", "source_input"]),
+    field_row(Server, "batch_output", &["kind", "target_name", "source_input"]),
+    field_row(
         Unsupported,
         "model_repository_agents.agents",
         &["name", "parameters.key", "parameters.value"],
     ),
-    row(Unsupported, "", &["response_cache.enable"]),
-    row(Backend, "", &["runtime"]),
-    row(
+    field_row(Unsupported, "", &["response_cache.enable"]),
+    field_row(Backend, "", &["runtime"]),
+    field_row(
         Server,
         "model_metrics.metric_control",
         &["metric_identifier.family", "histogram_options.buckets"],
@@ -241,7 +257,7 @@ fn no_file(config: &ModelConfig) -> Option<&'static str> {
 }
 
 /// Warnings for fields that are set and have no effect for this model. `flags` are those of its backend; 0 = not known.
-pub fn without_effect(config: &ModelConfig, flags: u32) -> Vec<Warning> {
+pub fn without_effect(config: &ModelConfig, flags: u32) -> Vec<ConfigWarning> {
     let set = set_fields(config);
     let mut warnings = Vec::new();
     let mut warned = BTreeSet::new();
@@ -266,10 +282,10 @@ pub fn without_effect(config: &ModelConfig, flags: u32) -> Vec<Warning> {
                 }
             };
             // A warning names the field that holds a map or a list of messages, and names it once.
-            let field = shown(&path);
+            let field = shown_path(&path);
             if warned.insert(field.clone()) {
                 let message = format!("'{field}' has no effect: {reason}");
-                warnings.push(Warning { field, message });
+                warnings.push(ConfigWarning { field, message });
             }
         }
     }
@@ -279,7 +295,7 @@ pub fn without_effect(config: &ModelConfig, flags: u32) -> Vec<Warning> {
 
 /// The field of a message type that a user would look for: a map instead of its keys and values, `graph_spec` instead of its
 /// parts.
-fn shown(path: &str) -> String {
+fn shown_path(path: &str) -> String {
     let parts: Vec<&str> = path.split('.').collect();
     let end = parts.iter().position(|part| ["key", "value"].contains(part));
     let spec = parts.iter().position(|part| *part == "graph_spec").map(|at| at + 1);
@@ -287,7 +303,7 @@ fn shown(path: &str) -> String {
 }
 
 /// `enable: false`, which is the default of the field and thus in no list of fields that are set.
-fn pinned_memory(config: &ModelConfig) -> Vec<Warning> {
+fn pinned_memory(config: &ModelConfig) -> Vec<ConfigWarning> {
     let optimization = config.optimization.clone().unwrap_or_default();
     let sides = [
         ("input_pinned_memory", optimization.input_pinned_memory),
@@ -300,12 +316,12 @@ fn pinned_memory(config: &ModelConfig) -> Vec<Warning> {
             "'{field}' has no effect: instances on a GPU copy through pinned memory, within \
              --pinned-memory-pool-byte-size"
         );
-        Warning { field, message }
+        ConfigWarning { field, message }
     })
     .collect()
 }
 
-impl Row {
+impl FieldRow {
     fn path(&self, field: &str) -> String {
         if self.within.is_empty() { field.to_owned() } else { format!("{}.{field}", self.within) }
     }

@@ -1,18 +1,18 @@
 //! Platforms of the installed backends and the files that they recognise, for `model_config`.
 
-use crate::{Candidate, Platforms, Probe, VersionListing};
+use crate::{FileProbe, PlatformCandidate, PlatformDirectory, VersionListing};
 use std::path::PathBuf;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::discovery::backends::VERSION_PARAMETER;
 use trtserver_plugin_host::{Backends, ProbeFacts};
 use trtserver_proto::v2::ModelConfig;
 
-impl Platforms for Backends {
-    fn backend_of(&self, platform: &str) -> Option<String> {
+impl PlatformDirectory for Backends {
+    fn find_backend(&self, platform: &str) -> Option<String> {
         self.inventory().backend_for(platform, None).map(|b| b.facts.name.clone())
     }
 
-    fn platforms_of(&self, backend: &str) -> Vec<String> {
+    fn list_platforms(&self, backend: &str) -> Vec<String> {
         self.inventory().default_version(backend).map_or(Vec::new(), |i| {
             i.backend.facts.platforms.iter().map(|(platform, _)| platform.clone()).collect()
         })
@@ -48,16 +48,16 @@ impl Platforms for Backends {
 /// Installed backends and one whose library is in the model's directory.
 pub struct WithOwnBackend<'a> {
     pub installed: &'a Backends,
-    pub own: &'a Backend,
+    pub own: &'a PluginBackend,
 }
 
-impl Platforms for WithOwnBackend<'_> {
-    fn backend_of(&self, platform: &str) -> Option<String> {
-        self.installed.backend_of(platform)
+impl PlatformDirectory for WithOwnBackend<'_> {
+    fn find_backend(&self, platform: &str) -> Option<String> {
+        self.installed.find_backend(platform)
     }
 
-    fn platforms_of(&self, backend: &str) -> Vec<String> {
-        self.installed.platforms_of(backend)
+    fn list_platforms(&self, backend: &str) -> Vec<String> {
+        self.installed.list_platforms(backend)
     }
 
     fn default_file(&self, platform_or_backend: &str) -> Option<String> {
@@ -78,11 +78,11 @@ impl Platforms for WithOwnBackend<'_> {
     }
 }
 
-impl Probe for Backends {
+impl FileProbe for Backends {
     fn probe(
         &self,
         config: &ModelConfig,
-        candidate: &Candidate,
+        candidate: &PlatformCandidate,
         version: &VersionListing,
     ) -> Result<Option<String>, String> {
         let inventory = self.inventory();

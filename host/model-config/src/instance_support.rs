@@ -6,7 +6,7 @@ use trtserver_proto::v2::model_instance_group::Kind;
 
 /// An instance kind and count that a backend prefers; used where the configuration names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preference {
+pub struct InstancePreference {
     pub kind: Kind,
     /// Below 1: no preference.
     pub count: i32,
@@ -22,22 +22,22 @@ pub struct InstanceSupport {
     /// Bits of [`backend_flags`].
     pub flags: u32,
     /// Best first.
-    pub preferred: Vec<Preference>,
+    pub preferred: Vec<InstancePreference>,
 }
 
 impl InstanceSupport {
     /// Adds what the backend says once it is open on this machine.
     pub fn take(&mut self, open: &OpenFacts) {
         self.kinds &= open.instance_kinds;
-        self.preferred = preferences(&open.preferred);
+        self.preferred = read_preferences(&open.preferred);
     }
 
-    pub fn of(facts: &BackendFacts) -> Self {
+    pub fn from_facts(facts: &BackendFacts) -> Self {
         Self {
             backend: facts.name.clone(),
             kinds: facts.instance_kinds,
             flags: facts.flags,
-            preferred: preferences(&facts.preferred),
+            preferred: read_preferences(&facts.preferred),
         }
     }
 
@@ -69,10 +69,10 @@ impl InstanceSupport {
     }
 }
 
-fn preferences(preferred: &[(u32, u32)]) -> Vec<Preference> {
+fn read_preferences(preferred: &[(u32, u32)]) -> Vec<InstancePreference> {
     let preference = |(kind, count): &(u32, u32)| {
         let kind = Kind::try_from(i32::try_from(*kind).ok()?).ok()?;
-        Some(Preference { kind, count: i32::try_from(*count).unwrap_or(i32::MAX) })
+        Some(InstancePreference { kind, count: i32::try_from(*count).unwrap_or(i32::MAX) })
     };
     preferred.iter().filter_map(preference).collect()
 }

@@ -4,7 +4,7 @@ use trtserver_proto::v2::ModelConfig;
 
 /// A GPU, as placement sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Gpu {
+pub struct MachineGpu {
     /// CUDA ordinal, as in `gpus` of an instance group.
     pub id: i32,
     pub name: String,
@@ -12,7 +12,7 @@ pub struct Gpu {
     pub compute: (i32, i32),
 }
 
-impl Gpu {
+impl MachineGpu {
     /// `major.minor`, as `cc_model_filenames` spells it.
     pub fn compute_text(&self) -> String {
         format!("{}.{}", self.compute.0, self.compute.1)
@@ -26,17 +26,17 @@ impl Gpu {
 
 /// Facts about this machine that configurations are checked against.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Machine {
+pub struct MachineFacts {
     /// The usable GPUs, by ascending id.
-    gpus: Vec<Gpu>,
+    gpus: Vec<MachineGpu>,
     /// GPUs below `min_compute`, which are not used.
-    unsupported: Vec<Gpu>,
+    unsupported: Vec<MachineGpu>,
     /// `--min-supported-compute-capability`.
     min_compute: f64,
 }
 
-impl Machine {
-    pub fn new(mut found: Vec<Gpu>, min_compute: f64) -> Self {
+impl MachineFacts {
+    pub fn new(mut found: Vec<MachineGpu>, min_compute: f64) -> Self {
         found.sort_by_key(|gpu| gpu.id);
         let (gpus, unsupported) = found.into_iter().partition(|gpu| gpu.supports(min_compute));
         Self { gpus, unsupported, min_compute }
@@ -83,7 +83,7 @@ impl Machine {
         text
     }
 
-    fn gpu(&self, id: i32) -> Option<&Gpu> {
+    fn gpu(&self, id: i32) -> Option<&MachineGpu> {
         self.gpus.iter().find(|gpu| gpu.id == id)
     }
 

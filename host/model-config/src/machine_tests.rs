@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn model_file_follows_the_compute_capability_of_the_device() {
-    let machine = Machine::new(vec![gpu(0, (6, 1)), gpu(1, (7, 5)), gpu(2, (8, 0))], 0.0);
+    let machine = MachineFacts::new(vec![gpu(0, (6, 1)), gpu(1, (7, 5)), gpu(2, (8, 0))], 0.0);
     let config = parse(
         "default_model_filename: 'd' cc_model_filenames { key: '6.1' value: 'a' } \
          cc_model_filenames { key: '7.5' value: 'b' } cc_model_filenames { key: '9.0' value: 'c' }",
@@ -18,6 +18,6 @@ fn model_file_follows_the_compute_capability_of_the_device() {
 
 #[test]
 fn devices_are_described_with_their_compute_capability() {
-    let machine = Machine::new(vec![gpu(3, (7, 0))], 0.0);
+    let machine = MachineFacts::new(vec![gpu(3, (7, 0))], 0.0);
     assert_eq!([3, -1].map(|device| machine.describe(device)), ["GPU 3 (7.0)", "CPU"]);
 }

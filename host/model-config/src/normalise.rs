@@ -10,16 +10,20 @@ use trtserver_proto::v2::model_version_policy::{Latest, PolicyChoice};
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup, ModelVersionPolicy};
 
 use super::platforms::ENSEMBLE;
-use super::{InstanceSupport, Machine};
+use super::{InstanceSupport, MachineFacts};
 
 /// Default of `max_sequence_idle_microseconds`.
 const SEQUENCE_IDLE_MICROSECONDS: u64 = 1_000_000;
 
 /// Writes the defaults of `config` on `machine`. `support` is that of the model's backend; an ensemble needs none.
-pub fn normalise(config: &mut ModelConfig, machine: &Machine, support: &InstanceSupport) {
+pub fn normalise_config(
+    config: &mut ModelConfig,
+    machine: &MachineFacts,
+    support: &InstanceSupport,
+) {
     let policy = config.version_policy.get_or_insert_with(ModelVersionPolicy::default);
     policy.policy_choice.get_or_insert(PolicyChoice::Latest(Latest { num_versions: 1 }));
-    scheduling(config);
+    normalise_scheduling(config);
     if config.platform == ENSEMBLE {
         config.model_transaction_policy.get_or_insert_default();
         return;
@@ -28,10 +32,10 @@ pub fn normalise(config: &mut ModelConfig, machine: &Machine, support: &Instance
     let optimization = config.optimization.get_or_insert_default();
     optimization.input_pinned_memory.get_or_insert(pinned);
     optimization.output_pinned_memory.get_or_insert(pinned);
-    groups(config, machine, support);
+    normalise_groups(config, machine, support);
 }
 
-fn scheduling(config: &mut ModelConfig) {
+fn normalise_scheduling(config: &mut ModelConfig) {
     // Default preferred batch size: the maximum, as in v2. TRTIS 0.12 used 4 and 8, which never batched models with a
     // smaller maximum and limited batches of others to 8.
     let default_to_max = |sizes: &mut Vec<i32>| {
@@ -55,7 +59,7 @@ fn scheduling(config: &mut ModelConfig) {
     }
 }
 
-fn groups(config: &mut ModelConfig, machine: &Machine, support: &InstanceSupport) {
+fn normalise_groups(config: &mut ModelConfig, machine: &MachineFacts, support: &InstanceSupport) {
     if config.instance_group.is_empty() {
         let name = config.name.clone();
         config.instance_group.push(ModelInstanceGroup { name, ..Default::default() });
@@ -65,7 +69,7 @@ fn groups(config: &mut ModelConfig, machine: &Machine, support: &InstanceSupport
             group.name = format!("{}_{position}", config.name);
         }
         if group.kind() == Kind::Auto {
-            group.set_kind(kind(group, machine, support));
+            group.set_kind(choose_kind(group, machine, support));
         }
         if group.count == 0 {
             let mut preferred = support.preferred.iter();
@@ -79,11 +83,16 @@ fn groups(config: &mut ModelConfig, machine: &Machine, support: &InstanceSupport
 }
 
 /// Whether a group of KIND_AUTO gets KIND_GPU. A configuration without groups has one of them.
-pub fn chooses_gpu(config: &ModelConfig, machine: &Machine, support: &InstanceSupport) -> bool {
+pub fn chooses_gpu(
+    config: &ModelConfig,
+    machine: &MachineFacts,
+    support: &InstanceSupport,
+) -> bool {
     let none = [ModelInstanceGroup::default()];
     let groups = if config.instance_group.is_empty() { &none[..] } else { &config.instance_group };
     let mut auto = groups.iter().filter(|g| g.kind() == Kind::Auto && g.gpus.is_empty());
-    config.platform != ENSEMBLE && auto.any(|group| kind(group, machine, support) == Kind::Gpu)
+    config.platform != ENSEMBLE
+        && auto.any(|group| choose_kind(group, machine, support) == Kind::Gpu)
 }
 
 /// Resolves KIND_AUTO: the kinds that the backend prefers are tried first, then KIND_GPU, KIND_CPU, KIND_MODEL. The first that the
@@ -92,7 +101,11 @@ pub fn chooses_gpu(config: &ModelConfig, machine: &Machine, support: &InstanceSu
 /// GPUs that the configuration lists are never dropped. If one of them does not exist the kind becomes KIND_CPU, as in
 /// Triton; else it is KIND_GPU even for a backend without GPU instances. The checks refuse both, so that a model for which
 /// a GPU was asked does not silently run on the CPU.
-fn kind(group: &ModelInstanceGroup, machine: &Machine, support: &InstanceSupport) -> Kind {
+fn choose_kind(
+    group: &ModelInstanceGroup,
+    machine: &MachineFacts,
+    support: &InstanceSupport,
+) -> Kind {
     if !group.gpus.is_empty() {
         let all_exist = group.gpus.iter().all(|&id| machine.has_gpu(id));
         return if all_exist { Kind::Gpu } else { Kind::Cpu };

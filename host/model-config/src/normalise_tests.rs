@@ -1,15 +1,15 @@
 //! Unit tests of `normalise.rs`.
 
-use super::super::Preference;
+use super::super::InstancePreference;
 use super::super::testing::{machine, parse};
 use super::*;
 
-fn normalised(text: &str, gpus: i32, preferred: &[Preference]) -> ModelConfig {
+fn normalised(text: &str, gpus: i32, preferred: &[InstancePreference]) -> ModelConfig {
     let mut config = parse(text);
     config.name = "m".to_owned();
     let preferred = preferred.to_vec();
     let support = InstanceSupport { preferred, ..InstanceSupport::every_kind() };
-    normalise(&mut config, &machine(&(0..gpus).collect::<Vec<_>>()), &support);
+    normalise_config(&mut config, &machine(&(0..gpus).collect::<Vec<_>>()), &support);
     config
 }
 
@@ -73,11 +73,12 @@ fn scheduler_defaults() {
 
 #[test]
 fn instance_group_defaults() {
-    const CPU_2: Preference = Preference { kind: Kind::Cpu, count: 2 };
-    const GPU_3: Preference = Preference { kind: Kind::Gpu, count: 3 };
-    const MODEL: Preference = Preference { kind: Kind::Model, count: 0 };
-    const AUTO: Preference = Preference { kind: Kind::Auto, count: 0 };
-    type Row = (i32, &'static [Preference], &'static [&'static str], &'static [&'static str]);
+    const CPU_2: InstancePreference = InstancePreference { kind: Kind::Cpu, count: 2 };
+    const GPU_3: InstancePreference = InstancePreference { kind: Kind::Gpu, count: 3 };
+    const MODEL: InstancePreference = InstancePreference { kind: Kind::Model, count: 0 };
+    const AUTO: InstancePreference = InstancePreference { kind: Kind::Auto, count: 0 };
+    type Row =
+        (i32, &'static [InstancePreference], &'static [&'static str], &'static [&'static str]);
     let rows: &[Row] = &[
         // GPUs, preferences, given groups, expected groups.
         (0, &[], &[], &["name: 'm' count: 1 kind: KIND_CPU"]),
@@ -124,7 +125,7 @@ fn normalise_is_idempotent() {
     for text in ["", "max_batch_size: 4 dynamic_batching {} instance_group {}"] {
         let once = normalised(text, 2, &[]);
         let mut twice = once.clone();
-        normalise(&mut twice, &machine(&[0, 1]), &InstanceSupport::every_kind());
+        normalise_config(&mut twice, &machine(&[0, 1]), &InstanceSupport::every_kind());
         assert_eq!(once, twice);
     }
 }

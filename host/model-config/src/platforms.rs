@@ -9,11 +9,11 @@ use super::ConfigError;
 pub const ENSEMBLE: &str = "ensemble";
 
 /// Platforms of the installed backends, as they declare them.
-pub trait Platforms {
+pub trait PlatformDirectory {
     /// The backend that declares `platform`.
-    fn backend_of(&self, platform: &str) -> Option<String>;
+    fn find_backend(&self, platform: &str) -> Option<String>;
     /// The platforms that `backend` declares, in its order; empty if it declares none or is not installed.
-    fn platforms_of(&self, backend: &str) -> Vec<String>;
+    fn list_platforms(&self, backend: &str) -> Vec<String>;
     /// The model file of a platform, or of a backend by its name, if the configuration names none.
     fn default_file(&self, platform_or_backend: &str) -> Option<String>;
     /// Installed backends.
@@ -58,15 +58,18 @@ const ALIASES: &[(&str, &str)] =
     &[("tensorflow_saved_model", "tensorflow_savedmodel"), ("libtorch", "pytorch_libtorch")];
 
 /// The current spelling of `platform`, unless a backend declares the given one.
-pub(super) fn canonical<'a>(platform: &'a str, platforms: &dyn Platforms) -> &'a str {
-    if platforms.backend_of(platform).is_some() {
+pub(super) fn canonical_platform<'a>(
+    platform: &'a str,
+    platforms: &dyn PlatformDirectory,
+) -> &'a str {
+    if platforms.find_backend(platform).is_some() {
         return platform;
     }
     ALIASES.iter().find(|(old, _)| *old == platform).map_or(platform, |(_, new)| new)
 }
 
 /// Position of a platform, or of a backend without platforms, in the order of detection. Unknown ones are last.
-pub(super) fn rank(platform: &str, backend: &str) -> usize {
+pub(super) fn platform_rank(platform: &str, backend: &str) -> usize {
     let is_it = |known: &WellKnown| match platform {
         "" => known.platform.is_empty() && known.backend == backend,
         _ => known.platform == platform,
@@ -80,20 +83,28 @@ pub(super) fn is_well_known(platform: &str) -> bool {
 }
 
 /// The error for a platform that no installed backend declares.
-pub(super) fn undeclared(platform: &str, model: &str, platforms: &dyn Platforms) -> ConfigError {
+pub(super) fn undeclared_platform(
+    platform: &str,
+    model: &str,
+    platforms: &dyn PlatformDirectory,
+) -> ConfigError {
     let reason = match WELL_KNOWN.iter().find(|k| k.platform == platform) {
         Some(known) => format!("it needs the backend '{}', which is not installed", known.backend),
         None => "no installed backend serves it".to_owned(),
     };
-    let installed = installed(platforms);
+    let installed = installed_platforms_text(platforms);
     ConfigError::unsupported(format!(
         "unexpected platform type '{platform}' for {model}: {reason}; {installed}"
     ))
 }
 
 /// The error for a backend that is not installed.
-pub(super) fn not_installed(backend: &str, model: &str, platforms: &dyn Platforms) -> ConfigError {
-    let installed = installed(platforms);
+pub(super) fn not_installed(
+    backend: &str,
+    model: &str,
+    platforms: &dyn PlatformDirectory,
+) -> ConfigError {
+    let installed = installed_platforms_text(platforms);
     let reasons = platforms.unusable(backend);
     let reasons = match reasons.is_empty() {
         true => String::new(),
@@ -105,9 +116,9 @@ pub(super) fn not_installed(backend: &str, model: &str, platforms: &dyn Platform
 }
 
 /// The first entry that is the model file of a well-known backend that is not installed, and that backend.
-pub(super) fn recognised<'a>(
+pub(super) fn recognised_platform<'a>(
     entries: &'a [(String, bool)],
-    platforms: &dyn Platforms,
+    platforms: &dyn PlatformDirectory,
 ) -> Option<(&'a str, &'static str)> {
     let installed = platforms.installed_backends();
     let absent = |known: &&WellKnown| !installed.iter().any(|backend| backend == known.backend);
@@ -118,10 +129,10 @@ pub(super) fn recognised<'a>(
 }
 
 /// The installed backends and the searched directories, as the end of a sentence.
-pub(super) fn installed(platforms: &dyn Platforms) -> String {
+pub(super) fn installed_platforms_text(platforms: &dyn PlatformDirectory) -> String {
     let mut backends = Vec::new();
     for backend in platforms.installed_backends() {
-        let served = platforms.platforms_of(&backend);
+        let served = platforms.list_platforms(&backend);
         backends.push(match served.is_empty() {
             true => backend,
             false => format!("{backend} ({})", served.join(", ")),

@@ -7,7 +7,7 @@ use trtserver_proto::v2::ModelConfig;
 
 use trtserver_proto::text::{Places, TextError, parse_with_places};
 
-use super::{ConfigError, Part};
+use super::{ConfigError, ConfigPart};
 use trtserver_base::regular_file;
 
 /// Name of the configuration in a model's directory.
@@ -18,22 +18,25 @@ pub const FILE_NAME: &str = "config.pbtxt";
 pub const MAX_BYTES: u64 = 4 << 20;
 
 /// The configuration in `path`, or `None` where there is no such file.
-pub fn read(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
-    let read = text(path)?;
-    read.map(|text| trtserver_proto::text::parse(stripped(&text)).map_err(|e| located(path, &e)))
-        .transpose()
+pub fn read_model_config(path: &Path) -> Result<Option<ModelConfig>, ConfigError> {
+    let read = read_config_text(path)?;
+    read.map(|text| {
+        trtserver_proto::text::parse(strip_bom(&text)).map_err(|e| text_error(path, &e))
+    })
+    .transpose()
 }
 
 /// As [`read`], with the places of the fields in the file.
 pub fn read_with_places(path: &Path) -> Result<Option<(ModelConfig, Places)>, ConfigError> {
-    let read = text(path)?;
-    read.map(|text| parse_with_places(stripped(&text)).map_err(|e| located(path, &e))).transpose()
+    let read = read_config_text(path)?;
+    read.map(|text| parse_with_places(strip_bom(&text)).map_err(|e| text_error(path, &e)))
+        .transpose()
 }
 
-fn text(path: &Path) -> Result<Option<String>, ConfigError> {
+fn read_config_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let file = path.display();
     let unreadable = |e: std::io::Error| ConfigError::unreadable(format!("{file}: {e}"));
-    let bytes = match regular_file::read(path, MAX_BYTES) {
+    let bytes = match regular_file::read_regular_file(path, MAX_BYTES) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(unreadable(e)),
         Ok(Ok(bytes)) => bytes,
@@ -45,23 +48,23 @@ fn text(path: &Path) -> Result<Option<String>, ConfigError> {
     };
     String::from_utf8(bytes).map(Some).map_err(|e| {
         let valid = e.utf8_error().valid_up_to();
-        let (line, column) = position(&e.as_bytes()[..valid]);
-        located(path, &TextError { line, column, message: "not UTF-8 text".to_owned() })
+        let (line, column) = line_and_column(&e.as_bytes()[..valid]);
+        text_error(path, &TextError { line, column, message: "not UTF-8 text".to_owned() })
     })
 }
 
 /// Some editors write a byte order mark, which has no meaning in UTF-8.
-fn stripped(text: &str) -> &str {
+fn strip_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn located(path: &Path, e: &TextError) -> ConfigError {
+fn text_error(path: &Path, e: &TextError) -> ConfigError {
     let error = ConfigError::unreadable(format!("{}:{e}", path.display()));
-    error.about(Part::Position(e.line, e.column))
+    error.about(ConfigPart::Position(e.line, e.column))
 }
 
 /// Line and column, both from 1, of the byte after `before`.
-fn position(before: &[u8]) -> (usize, usize) {
+fn line_and_column(before: &[u8]) -> (usize, usize) {
     let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
     let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
     (line, before.len() - start + 1)

@@ -6,7 +6,7 @@ fn read_bytes(bytes: &[u8]) -> (String, Result<Option<ModelConfig>, ConfigError>
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     std::fs::write(&path, bytes).unwrap();
-    (path.display().to_string(), read(&path))
+    (path.display().to_string(), read_model_config(&path))
 }
 
 #[test]
@@ -20,8 +20,8 @@ fn file_is_parsed() {
 #[test]
 fn missing_file_is_no_error() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(read(&dir.path().join(FILE_NAME)), Ok(None));
-    assert!(read(dir.path()).is_err(), "a directory is");
+    assert_eq!(read_model_config(&dir.path().join(FILE_NAME)), Ok(None));
+    assert!(read_model_config(dir.path()).is_err(), "a directory is");
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn error_starts_with_file_line_and_column() {
     ] {
         let (path, result) = read_bytes(bytes);
         let error = result.unwrap_err();
-        assert_eq!(error.fault, super::super::Fault::Unreadable);
+        assert_eq!(error.fault, super::super::ConfigFault::Unreadable);
         assert!(error.message.starts_with(&format!("{path}{place}")), "{error}");
     }
 }

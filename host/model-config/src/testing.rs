@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use trtserver_proto::v2::ModelConfig;
 
 use super::{
-    Candidate, ConfigError, Gpu, InstanceSupport, Machine, Platforms, Probe, VersionListing,
+    ConfigError, FileProbe, InstanceSupport, MachineFacts, MachineGpu, PlatformCandidate,
+    PlatformDirectory, VersionListing,
 };
 
 pub fn parse(text: &str) -> ModelConfig {
@@ -13,28 +14,28 @@ pub fn parse(text: &str) -> ModelConfig {
 }
 
 /// Normalises and checks a configuration, given as text.
-pub fn checked(text: &str, machine: &Machine) -> Result<Vec<String>, ConfigError> {
+pub fn checked(text: &str, machine: &MachineFacts) -> Result<Vec<String>, ConfigError> {
     let mut config = parse(text);
     let support = InstanceSupport::every_kind();
-    super::normalise(&mut config, machine, &support);
-    let checked = super::check(&config, machine, &support, 1024);
+    super::normalise_config(&mut config, machine, &support);
+    let checked = super::check_config(&config, machine, &support, 1024);
     let warnings = checked.map_err(|refused| refused[0].clone())?;
     Ok(warnings.into_iter().map(|warning| warning.message).collect())
 }
 
 /// A machine with GPUs of these ids, all of compute capability 7.5.
-pub fn machine(gpus: &[i32]) -> Machine {
-    Machine::new(gpus.iter().map(|&id| gpu(id, (7, 5))).collect(), 0.0)
+pub fn machine(gpus: &[i32]) -> MachineFacts {
+    MachineFacts::new(gpus.iter().map(|&id| gpu(id, (7, 5))).collect(), 0.0)
 }
 
-pub fn gpu(id: i32, compute: (i32, i32)) -> Gpu {
-    Gpu { id, name: format!("G{id}"), compute }
+pub fn gpu(id: i32, compute: (i32, i32)) -> MachineGpu {
+    MachineGpu { id, name: format!("G{id}"), compute }
 }
 
 /// Each row: what is added to `base`, and the exact error, or "" for none.
 pub fn check_errors(base: &str, rows: &[(&str, &str)]) {
     for (added, expected) in rows {
-        let got = checked(&format!("{base} {added}"), &Machine::default());
+        let got = checked(&format!("{base} {added}"), &MachineFacts::default());
         let got = got.map(|_| String::new()).unwrap_or_else(|e| e.message);
         assert_eq!(&got, expected, "{added}");
     }
@@ -43,15 +44,15 @@ pub fn check_errors(base: &str, rows: &[(&str, &str)]) {
 /// Backends with their platforms and default files; a platform "" is the backend itself.
 pub struct Installed(pub &'static [(&'static str, &'static [(&'static str, &'static str)])]);
 
-impl Platforms for Installed {
-    fn backend_of(&self, platform: &str) -> Option<String> {
+impl PlatformDirectory for Installed {
+    fn find_backend(&self, platform: &str) -> Option<String> {
         let served = |list: &[(&str, &str)]| {
             !platform.is_empty() && list.iter().any(|(name, _)| *name == platform)
         };
         self.0.iter().find(|(_, list)| served(list)).map(|(backend, _)| (*backend).to_owned())
     }
 
-    fn platforms_of(&self, backend: &str) -> Vec<String> {
+    fn list_platforms(&self, backend: &str) -> Vec<String> {
         let list = self.0.iter().find(|(name, _)| *name == backend).map_or(&[][..], |(_, l)| l);
         list.iter().filter(|(p, _)| !p.is_empty()).map(|(p, _)| (*p).to_owned()).collect()
     }
@@ -86,11 +87,11 @@ pub fn listing(number: i64, entries: &[&str]) -> VersionListing {
 /// TensorFlow recognises one directory of any name, and `model.graphdef` alone; other backends recognise default files.
 pub struct TwoRules;
 
-impl Probe for TwoRules {
+impl FileProbe for TwoRules {
     fn probe(
         &self,
         _: &ModelConfig,
-        candidate: &Candidate,
+        candidate: &PlatformCandidate,
         version: &VersionListing,
     ) -> Result<Option<String>, String> {
         let (dirs, files): (Vec<_>, Vec<_>) =

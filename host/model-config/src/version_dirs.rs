@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use trtserver_base::disk::listing;
+use trtserver_base::disk::list_dir;
 use trtserver_base::error::Result;
 
 /// What an entry of a model's directory is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Entry {
+enum DirEntryKind {
     Version(i64),
     Other,
     /// Looks like a version but is not used; with a warning for the operator.
@@ -29,7 +29,7 @@ impl VersionDirs {
     /// # Errors
     /// The model's directory `dir` cannot be read.
     pub fn read(dir: &Path) -> Result<Self> {
-        let entries = listing(dir)?;
+        let entries = list_dir(dir)?;
         Ok(Self::among(entries.iter().map(|(name, is_dir)| (name.as_str(), *is_dir))))
     }
 
@@ -41,10 +41,10 @@ impl VersionDirs {
         entries.sort_unstable();
         let mut found = Self::default();
         for (name, is_dir) in entries {
-            match classify(name, is_dir) {
-                Entry::Other => {}
-                Entry::Ignored(warning) => found.warnings.push(warning),
-                Entry::Version(version) => match found.versions.get(&version) {
+            match classify_entry(name, is_dir) {
+                DirEntryKind::Other => {}
+                DirEntryKind::Ignored(warning) => found.warnings.push(warning),
+                DirEntryKind::Version(version) => match found.versions.get(&version) {
                     None => {
                         found.versions.insert(version, name.to_owned());
                     }
@@ -60,28 +60,28 @@ impl VersionDirs {
 
 /// Whether a directory of this name is a version of its model.
 pub fn is_version(name: &str) -> bool {
-    matches!(classify(name, true), Entry::Version(_))
+    matches!(classify_entry(name, true), DirEntryKind::Version(_))
 }
 
 /// A directory whose name starts with digits is the version of that number.
-fn classify(name: &str, is_dir: bool) -> Entry {
+fn classify_entry(name: &str, is_dir: bool) -> DirEntryKind {
     let digits = &name[..name.bytes().take_while(u8::is_ascii_digit).count()];
     if !is_dir || RESERVED.contains(&name) || name.is_empty() || name.starts_with('.') {
-        return Entry::Other;
+        return DirEntryKind::Other;
     }
     if digits.is_empty() {
-        return Entry::Ignored(format!(
+        return DirEntryKind::Ignored(format!(
             "ignore version directory '{name}' which fails to convert to integral number"
         ));
     }
     if name.len() > 1 && name.starts_with('0') {
-        return Entry::Ignored(format!(
+        return DirEntryKind::Ignored(format!(
             "ignore version directory '{name}' which contains leading zeros in its directory name"
         ));
     }
     match digits.parse() {
-        Ok(version) => Entry::Version(version),
-        Err(_) => Entry::Ignored(format!(
+        Ok(version) => DirEntryKind::Version(version),
+        Err(_) => DirEntryKind::Ignored(format!(
             "ignore version directory '{name}' whose number is out of range"
         )),
     }

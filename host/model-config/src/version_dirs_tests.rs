@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn leading_digits_make_a_directory_a_version() {
-    use Entry::{Other, Version};
+    use DirEntryKind::{Other, Version};
     for (name, entry) in [
         ("1", Version(1)),
         ("0", Version(0)),
@@ -17,8 +17,8 @@ fn leading_digits_make_a_directory_a_version() {
         (".git", Other),
         ("", Other),
     ] {
-        assert_eq!(classify(name, true), entry, "{name:?}");
-        assert_eq!(classify(name, false), Other, "{name:?} as a file");
+        assert_eq!(classify_entry(name, true), entry, "{name:?}");
+        assert_eq!(classify_entry(name, false), Other, "{name:?} as a file");
     }
     for (name, why) in [
         ("01", "ignore version directory '01' which contains leading zeros in its directory name"),
@@ -30,7 +30,7 @@ fn leading_digits_make_a_directory_a_version() {
             "ignore version directory '9223372036854775808' whose number is out of range",
         ),
     ] {
-        assert_eq!(classify(name, true), Entry::Ignored(why.to_owned()));
+        assert_eq!(classify_entry(name, true), DirEntryKind::Ignored(why.to_owned()));
     }
 }
 

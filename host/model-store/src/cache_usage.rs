@@ -14,5 +14,5 @@ pub struct CacheUsage {
 /// The cache of a server, which knows its use.
 pub trait CacheReport: Send + Sync {
     /// Lists the files; `None` if they cannot be listed.
-    fn usage(&self) -> Option<CacheUsage>;
+    fn cache_usage(&self) -> Option<CacheUsage>;
 }

@@ -11,12 +11,12 @@ use trtserver_model_config::version_dirs::is_version;
 
 /// Every path below a model's directory that counts, relative to it and sorted, with its stamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fingerprint(Vec<(PathBuf, Stamp)>);
+pub struct ModelFingerprint(Vec<(PathBuf, FileStamp)>);
 
 /// What shows that a file was changed or replaced. Directories all have the same stamp: files that do not count change the
 /// times of their directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     modified_ns: i128,
     size: u64,
     /// Another file was moved to the path, possibly an older one.
@@ -25,15 +25,15 @@ pub struct Stamp {
     mode: u32,
 }
 
-impl Stamp {
+impl FileStamp {
     /// The stamp of an object in an object store; `tag` changes with the content.
-    pub fn of_object(modified_ns: i128, size: u64, tag: &str) -> Self {
+    pub fn from_object(modified_ns: i128, size: u64, tag: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         tag.hash(&mut hasher);
         Self { modified_ns, size, inode: hasher.finish(), mode: 0 }
     }
 
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         match metadata.is_dir() {
             true => Self { mode: metadata.mode(), ..Self::default() },
             false => Self {
@@ -47,9 +47,9 @@ impl Stamp {
     }
 }
 
-impl Fingerprint {
+impl ModelFingerprint {
     /// The fingerprint of files, whose paths are relative to the model's directory.
-    pub fn new(files: impl Iterator<Item = (PathBuf, Stamp)>) -> Self {
+    pub fn new(files: impl Iterator<Item = (PathBuf, FileStamp)>) -> Self {
         let mut files: Vec<_> = files.collect();
         files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Self(files)
@@ -57,9 +57,11 @@ impl Fingerprint {
 
     /// # Errors
     /// The metadata of a file or the entries of a directory cannot be read.
-    pub fn of(dir: &Path) -> Result<Self> {
+    pub fn from_dir(dir: &Path) -> Result<Self> {
         let mut files = Vec::new();
-        walk(dir, |path, metadata, _| files.push((relative(path, dir), Stamp::of(metadata))))?;
+        walk_model_dir(dir, |path, metadata, _| {
+            files.push((relative_path(path, dir), FileStamp::from_metadata(metadata)))
+        })?;
         Ok(Self::new(files.into_iter()))
     }
 
@@ -70,14 +72,14 @@ impl Fingerprint {
 
     /// Whether the files outside of version directories are the same in both, except those for which `except` is true.
     pub fn has_same_shared_files(&self, other: &Self, except: impl Fn(&Path) -> bool) -> bool {
-        let shared = |(path, _): &&(PathBuf, Stamp)| {
+        let shared = |(path, _): &&(PathBuf, FileStamp)| {
             let first = path.components().next().and_then(|c| c.as_os_str().to_str());
             !first.is_some_and(is_version) && !except(path)
         };
         self.0.iter().filter(shared).eq(other.0.iter().filter(shared))
     }
 
-    fn below(&self, name: &str) -> impl Iterator<Item = &(PathBuf, Stamp)> {
+    fn below(&self, name: &str) -> impl Iterator<Item = &(PathBuf, FileStamp)> {
         self.0.iter().filter(move |(path, _)| path.starts_with(name))
     }
 }
@@ -87,14 +89,14 @@ impl Fingerprint {
 ///
 /// # Errors
 /// The metadata of a file or the entries of a directory cannot be read.
-pub fn walk(dir: &Path, mut visit: impl FnMut(&Path, &Metadata, bool)) -> Result<()> {
+pub fn walk_model_dir(dir: &Path, mut visit: impl FnMut(&Path, &Metadata, bool)) -> Result<()> {
     let mut visited = BTreeSet::new();
     let mut pending = vec![dir.to_owned()];
     while let Some(path) = pending.pop() {
         let own = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata,
             Err(e) if e.kind() == ErrorKind::NotFound && path != dir => continue,
-            Err(e) => return Err(named(&path, &e)),
+            Err(e) => return Err(named_error(&path, &e)),
         };
         let is_link = own.is_symlink();
         // A dangling link counts as a file.
@@ -103,10 +105,10 @@ pub fn walk(dir: &Path, mut visit: impl FnMut(&Path, &Metadata, bool)) -> Result
         if metadata.is_dir() && visited.insert((metadata.dev(), metadata.ino())) {
             let entries = match fs::read_dir(&path) {
                 Err(e) if e.kind() == ErrorKind::NotFound && path != dir => continue,
-                entries => entries.map_err(|e| named(&path, &e))?,
+                entries => entries.map_err(|e| named_error(&path, &e))?,
             };
             for entry in entries {
-                let entry = entry.map_err(|e| named(&path, &e))?;
+                let entry = entry.map_err(|e| named_error(&path, &e))?;
                 if !entry.file_name().to_str().is_some_and(is_ignored) {
                     pending.push(entry.path());
                 }
@@ -118,11 +120,11 @@ pub fn walk(dir: &Path, mut visit: impl FnMut(&Path, &Metadata, bool)) -> Result
 }
 
 /// `path` as seen from `dir`, below which it is.
-pub fn relative(path: &Path, dir: &Path) -> PathBuf {
+pub fn relative_path(path: &Path, dir: &Path) -> PathBuf {
     path.strip_prefix(dir).unwrap_or(path).to_owned()
 }
 
-fn named(path: &Path, e: &Error) -> Error {
+fn named_error(path: &Path, e: &Error) -> Error {
     Error::new(e.kind(), format!("'{}': {e}", path.display()))
 }
 

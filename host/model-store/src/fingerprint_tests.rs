@@ -9,20 +9,20 @@ fn fingerprint_changes_with_files_and_follows_links() {
     let path = dir.path();
     fs::create_dir(path.join("1")).unwrap();
     fs::write(path.join("1/model"), "abc").unwrap();
-    let first = Fingerprint::of(path).unwrap();
-    assert_eq!(Fingerprint::of(path).unwrap(), first);
+    let first = ModelFingerprint::from_dir(path).unwrap();
+    assert_eq!(ModelFingerprint::from_dir(path).unwrap(), first);
     fs::write(path.join("1/model"), "abcd").unwrap();
-    let second = Fingerprint::of(path).unwrap();
+    let second = ModelFingerprint::from_dir(path).unwrap();
     assert_ne!(second, first);
     // A cycle of links, and a dangling link.
     symlink("..", path.join("1/up")).unwrap();
     symlink("1", path.join("2")).unwrap();
     symlink("missing", path.join("dangling")).unwrap();
-    let third = Fingerprint::of(path).unwrap();
+    let third = ModelFingerprint::from_dir(path).unwrap();
     assert_ne!(third, second);
     fs::remove_file(path.join("dangling")).unwrap();
-    assert_ne!(Fingerprint::of(path).unwrap(), third);
-    assert!(Fingerprint::of(&path.join("none")).is_err());
+    assert_ne!(ModelFingerprint::from_dir(path).unwrap(), third);
+    assert!(ModelFingerprint::from_dir(&path.join("none")).is_err());
 }
 
 #[test]
@@ -34,14 +34,14 @@ fn parts_are_compared_apart() {
         fs::write(path.join(version).join("model"), "abc").unwrap();
     }
     fs::write(path.join("labels.txt"), "a").unwrap();
-    let first = Fingerprint::of(path).unwrap();
+    let first = ModelFingerprint::from_dir(path).unwrap();
     let none = |_: &Path| false;
     fs::write(path.join("1/model"), "abcd").unwrap();
-    let second = Fingerprint::of(path).unwrap();
+    let second = ModelFingerprint::from_dir(path).unwrap();
     assert!(!first.has_same_version(&second, "1") && first.has_same_version(&second, "12"));
     assert!(first.has_same_shared_files(&second, none));
     fs::write(path.join("labels.txt"), "ab").unwrap();
-    let third = Fingerprint::of(path).unwrap();
+    let third = ModelFingerprint::from_dir(path).unwrap();
     assert!(second.has_same_version(&third, "1") && !second.has_same_shared_files(&third, none));
     assert!(second.has_same_shared_files(&third, |path| path == Path::new("labels.txt")));
     // What does not count.
@@ -49,5 +49,5 @@ fn parts_are_compared_apart() {
         fs::write(path.join(name), "x").unwrap();
     }
     fs::create_dir(path.join("lost+found")).unwrap();
-    assert_eq!(Fingerprint::of(path).unwrap(), third);
+    assert_eq!(ModelFingerprint::from_dir(path).unwrap(), third);
 }

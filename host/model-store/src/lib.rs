@@ -23,7 +23,7 @@ mod source;
 
 pub use cache_usage::{CacheReport, CacheUsage};
 pub use local::LocalStore;
-pub use location::Location;
+pub use location::StoreLocation;
 pub use model_dir::{ModelDir, VersionFiles};
 #[cfg(feature = "object-stores")]
 use object::ObjectStoreOpener;
@@ -33,6 +33,6 @@ pub use object::check_store;
 use object_absent::ObjectStoreOpener;
 #[cfg(not(feature = "object-stores"))]
 pub use object_absent::check_store;
-pub use repositories::{Listing, Repositories};
+pub use repositories::{ModelListing, ModelRepositories};
 pub use settings::StoreSettings;
-pub use source::{ModelSource, Store};
+pub use source::{ModelSource, ModelStore};

@@ -1,11 +1,11 @@
 //! A model repository on local disk: its directories are used where they are.
 
-use super::{ModelDir, Store};
-use crate::fingerprint::Fingerprint;
+use super::{ModelDir, ModelStore};
+use crate::fingerprint::ModelFingerprint;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trtserver_base::cancel_flag::CancelFlag;
-use trtserver_base::disk::listing;
+use trtserver_base::disk::list_dir;
 use trtserver_base::error::{Error, Result};
 
 /// A directory with one directory per model.
@@ -28,7 +28,7 @@ impl LocalStore {
     }
 }
 
-impl Store for LocalStore {
+impl ModelStore for LocalStore {
     fn location(&self) -> &str {
         &self.location
     }
@@ -38,7 +38,7 @@ impl Store for LocalStore {
     }
 
     fn models(&self) -> Result<Vec<String>> {
-        let entries = listing(&self.root)?.into_iter();
+        let entries = list_dir(&self.root)?.into_iter();
         Ok(entries.filter(|(_, is_dir)| *is_dir).map(|(name, _)| name).collect())
     }
 
@@ -46,9 +46,10 @@ impl Store for LocalStore {
         Ok(self.root.join(model).is_dir())
     }
 
-    fn fingerprint(&self, model: &str) -> Result<Fingerprint> {
+    fn fingerprint(&self, model: &str) -> Result<ModelFingerprint> {
         let dir = self.root.join(model);
-        Fingerprint::of(&dir).map_err(|e| Error::internal(format!("'{}': {e}", dir.display())))
+        ModelFingerprint::from_dir(&dir)
+            .map_err(|e| Error::internal(format!("'{}': {e}", dir.display())))
     }
 
     fn materialise(&self, model: &str, _: &CancelFlag) -> Result<Arc<ModelDir>> {

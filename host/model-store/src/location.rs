@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 /// A value of `--model-repository`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum StoreLocation {
     Local(PathBuf),
     Object(ObjectUrl),
 }
 
 /// The services that have object stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Provider {
+pub enum StoreProvider {
     /// Google Cloud Storage.
     Gcs,
     /// Amazon S3 and services with its interface.
@@ -24,7 +24,7 @@ pub enum Provider {
 /// A directory in an object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectUrl {
-    pub provider: Provider,
+    pub provider: StoreProvider,
     /// `scheme://host[:port]` of a service other than the provider's own.
     pub endpoint: Option<String>,
     /// Azure's storage account; else empty.
@@ -36,7 +36,7 @@ pub struct ObjectUrl {
     text: String,
 }
 
-impl Location {
+impl StoreLocation {
     /// # Errors
     /// A URL of another scheme, or one without the parts it needs; for the user.
     pub fn parse(value: &Path) -> Result<Self, String> {
@@ -45,9 +45,9 @@ impl Location {
         };
         let text = value.display().to_string();
         let provider = match scheme {
-            "gs" => Provider::Gcs,
-            "s3" => Provider::S3,
-            "as" => Provider::Azure,
+            "gs" => StoreProvider::Gcs,
+            "s3" => StoreProvider::S3,
+            "as" => StoreProvider::Azure,
             _ => {
                 return Err(format!(
                     "model repository '{text}': unknown scheme '{scheme}'; expected a directory, gs://BUCKET/PATH, \
@@ -60,8 +60,8 @@ impl Location {
 }
 
 impl ObjectUrl {
-    fn parse(provider: Provider, rest: &str, text: &str) -> Result<Self, String> {
-        let (endpoint, path) = endpoint(rest);
+    fn parse(provider: StoreProvider, rest: &str, text: &str) -> Result<Self, String> {
+        let (endpoint, path) = split_endpoint(rest);
         if endpoint.as_deref().unwrap_or(path).split('/').any(|part| part.contains('@')) {
             return Err("a model repository's URL must not contain credentials: see \
                         TRITON_CLOUD_CREDENTIAL_PATH in docs/repository.md"
@@ -70,13 +70,13 @@ impl ObjectUrl {
         let mut parts = path.split('/').filter(|part| !part.is_empty());
         let missing = |what: &str| format!("model repository '{text}' names no {what}");
         let account = match provider {
-            Provider::Azure => {
+            StoreProvider::Azure => {
                 let account = parts.next().ok_or_else(|| missing("account"))?;
                 account.strip_suffix(".blob.core.windows.net").unwrap_or(account).to_owned()
             }
             _ => String::new(),
         };
-        let kind = if provider == Provider::Azure { "container" } else { "bucket" };
+        let kind = if provider == StoreProvider::Azure { "container" } else { "bucket" };
         let bucket = parts.next().ok_or_else(|| missing(kind))?.to_owned();
         let prefix = parts.collect::<Vec<_>>().join("/");
         if prefix.split('/').any(|part| matches!(part, "." | "..")) {
@@ -89,7 +89,7 @@ impl ObjectUrl {
     }
 
     /// The URL of an object whose key is `key`.
-    pub fn of_key(&self, key: &str) -> String {
+    pub fn object_url(&self, key: &str) -> String {
         let below = key.strip_prefix(&self.prefix).unwrap_or(key).trim_start_matches('/');
         format!("{}/{below}", self.text)
     }
@@ -116,7 +116,7 @@ impl fmt::Display for ObjectUrl {
 }
 
 /// Splits `https://HOST:PORT/PATH`, `http://HOST:PORT/PATH` and `HOST:PORT/PATH`, which means http, into endpoint and path.
-fn endpoint(rest: &str) -> (Option<String>, &str) {
+fn split_endpoint(rest: &str) -> (Option<String>, &str) {
     for scheme in ["https://", "http://"] {
         if let Some(rest) = rest.strip_prefix(scheme) {
             let (host, path) = rest.split_once('/').unwrap_or((rest, ""));

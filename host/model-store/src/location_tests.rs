@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn parse(text: &str) -> Result<Location, String> {
-    Location::parse(Path::new(text))
+fn parse(text: &str) -> Result<StoreLocation, String> {
+    StoreLocation::parse(Path::new(text))
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn urls_are_read_as_triton_writes_them() {
         ),
     ];
     for (text, endpoint, account, bucket, prefix) in cases {
-        let Ok(Location::Object(url)) = parse(text) else { panic!("{text}") };
+        let Ok(StoreLocation::Object(url)) = parse(text) else { panic!("{text}") };
         let found = (url.endpoint.as_deref(), &*url.account, &*url.bucket, &*url.prefix);
         assert_eq!(found, (endpoint, account, bucket, prefix), "{text}");
     }
@@ -36,7 +36,7 @@ fn urls_are_read_as_triton_writes_them() {
 #[test]
 fn paths_are_local() {
     for text in ["/models", "models", "./a:b", "s3:/x"] {
-        assert_eq!(parse(text), Ok(Location::Local(text.into())));
+        assert_eq!(parse(text), Ok(StoreLocation::Local(text.into())));
     }
 }
 
@@ -59,7 +59,7 @@ fn incomplete_urls_are_refused() {
 
 #[test]
 fn keys_and_urls_of_objects_are_below_the_prefix() {
-    let Ok(Location::Object(url)) = parse("s3://bucket/models/") else { panic!() };
+    let Ok(StoreLocation::Object(url)) = parse("s3://bucket/models/") else { panic!() };
     assert_eq!(url.key("m/1/model.onnx"), "models/m/1/model.onnx");
-    assert_eq!(url.of_key("models/m/1/model.onnx"), "s3://bucket/models/m/1/model.onnx");
+    assert_eq!(url.object_url("models/m/1/model.onnx"), "s3://bucket/models/m/1/model.onnx");
 }

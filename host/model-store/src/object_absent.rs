@@ -1,7 +1,7 @@
 //! In place of `object` in a server that is built without the feature `object-stores`.
 
 use super::location::ObjectUrl;
-use super::{CacheReport, Store, StoreSettings};
+use super::{CacheReport, ModelStore, StoreSettings};
 use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
@@ -18,7 +18,7 @@ impl<'a> ObjectStoreOpener<'a> {
 
     /// # Errors
     /// Always.
-    pub fn open_repository(&mut self, url: &ObjectUrl) -> Result<Arc<dyn Store>> {
+    pub fn open_repository(&mut self, url: &ObjectUrl) -> Result<Arc<dyn ModelStore>> {
         Err(Error::invalid(absent(url)))
     }
 

@@ -1,13 +1,13 @@
 //! Unit tests of `object_absent.rs`.
 
-use super::super::Location;
+use super::super::StoreLocation;
 use super::*;
 use std::path::Path;
 
 #[test]
 fn url_of_an_object_store_is_an_error_that_names_it() {
-    let location = Location::parse(Path::new("s3://bucket/models"));
-    let Ok(Location::Object(url)) = location else { panic!("{location:?}") };
+    let location = StoreLocation::parse(Path::new("s3://bucket/models"));
+    let Ok(StoreLocation::Object(url)) = location else { panic!("{location:?}") };
     let settings = StoreSettings::default();
     let mut opener = ObjectStoreOpener::new(&settings);
     let opened = opener.open_repository(&url).err();

@@ -1,7 +1,7 @@
 //! The model repositories of a server: which models there are, and in which repositories each is.
 
-use super::location::Location;
-use super::{CacheReport, LocalStore, ModelSource, ObjectStoreOpener, Store, StoreSettings};
+use super::location::StoreLocation;
+use super::{CacheReport, LocalStore, ModelSource, ModelStore, ObjectStoreOpener, StoreSettings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -11,8 +11,8 @@ use trtserver_model_config::model_id;
 
 /// The model repositories of a server, in the order given.
 #[derive(Clone)]
-pub struct Repositories {
-    stores: Vec<Arc<dyn Store>>,
+pub struct ModelRepositories {
+    stores: Vec<Arc<dyn ModelStore>>,
     /// Models of equal names in different repositories are different models.
     namespaces: bool,
     cache: Option<Weak<dyn CacheReport>>,
@@ -20,25 +20,25 @@ pub struct Repositories {
 
 /// Model directories of several repositories.
 #[derive(Default)]
-pub struct Listing {
+pub struct ModelListing {
     /// By id. Without namespaces a model in several repositories has several sources.
     pub models: BTreeMap<String, Vec<ModelSource>>,
     /// Errors of the repositories that cannot be listed.
     pub failures: Vec<Error>,
 }
 
-impl Repositories {
+impl ModelRepositories {
     /// Clients of object stores, their threads and their cache exist only if a location is in one.
     ///
     /// # Errors
     /// A local repository is not a directory, a URL is invalid, or there are no credentials for it.
     pub fn open(locations: &[PathBuf], settings: &StoreSettings, namespaces: bool) -> Result<Self> {
-        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+        let mut stores: Vec<Arc<dyn ModelStore>> = Vec::new();
         let mut object_stores = ObjectStoreOpener::new(settings);
         for location in locations {
-            stores.push(match Location::parse(location).map_err(Error::invalid)? {
-                Location::Local(path) => Arc::new(LocalStore::open(&path)?),
-                Location::Object(url) => object_stores.open_repository(&url)?,
+            stores.push(match StoreLocation::parse(location).map_err(Error::invalid)? {
+                StoreLocation::Local(path) => Arc::new(LocalStore::open(&path)?),
+                StoreLocation::Object(url) => object_stores.open_repository(&url)?,
             });
         }
         Ok(Self { stores, namespaces, cache: object_stores.cache() })
@@ -50,14 +50,14 @@ impl Repositories {
     }
 
     /// The repositories, in the order given.
-    pub fn stores(&self) -> &[Arc<dyn Store>] {
+    pub fn stores(&self) -> &[Arc<dyn ModelStore>] {
         &self.stores
     }
 
     /// The id of model `name` in `store`.
-    pub fn id(&self, store: &dyn Store, name: &str) -> String {
+    pub fn id(&self, store: &dyn ModelStore, name: &str) -> String {
         match self.namespaces {
-            true => model_id::join(store.location(), name),
+            true => model_id::join_model_id(store.location(), name),
             false => name.to_owned(),
         }
     }
@@ -74,14 +74,16 @@ impl Repositories {
     }
 
     /// The id of the model that a step of the ensemble `ensemble` names.
-    pub fn of_step(&self, ensemble: &str, step: &str) -> String {
+    pub fn resolve_step(&self, ensemble: &str, step: &str) -> String {
         let exists = |id: &str| self.only(id).is_ok();
-        model_id::of_step(ensemble, step, exists, |name| self.named(name).unwrap_or_default())
+        model_id::resolve_step_id(ensemble, step, exists, |name| {
+            self.named(name).unwrap_or_default()
+        })
     }
 
     /// All model directories.
-    pub fn list(&self) -> Listing {
-        let mut listing = Listing::default();
+    pub fn list(&self) -> ModelListing {
+        let mut listing = ModelListing::default();
         for store in &self.stores {
             match store.models() {
                 Ok(names) => {
@@ -103,8 +105,9 @@ impl Repositories {
     /// A repository cannot be listed, so that it is unknown whether it has one.
     pub fn find(&self, id: &str) -> Result<Vec<ModelSource>> {
         let mut found = Vec::new();
-        let (namespace, name) = if self.namespaces { model_id::split(id) } else { ("", id) };
-        let may_have = |store: &&Arc<dyn Store>| {
+        let (namespace, name) =
+            if self.namespaces { model_id::split_model_id(id) } else { ("", id) };
+        let may_have = |store: &&Arc<dyn ModelStore>| {
             (namespace.is_empty() || namespace == store.location())
                 && is_entry(name)
                 && !is_ignored(name)

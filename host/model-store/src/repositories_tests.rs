@@ -10,7 +10,8 @@ fn name_with_path_separator_has_no_directory() {
     let root = dir.path().join("root");
     fs::create_dir_all(root.join("m")).unwrap();
     let repositories =
-        Repositories::open(std::slice::from_ref(&root), &StoreSettings::default(), false).unwrap();
+        ModelRepositories::open(std::slice::from_ref(&root), &StoreSettings::default(), false)
+            .unwrap();
     let found = repositories.find("m").unwrap();
     assert_eq!(found[0].materialise(&CancelFlag::default()).unwrap().path(), root.join("m"));
     for name in ["", ".", "..", "../root", "m/", "m/..", "/tmp", "m\0", "a\\b"] {
@@ -25,7 +26,7 @@ fn repository_that_cannot_be_listed_hides_no_model_of_another() {
     fs::create_dir_all(one.join("m")).unwrap();
     fs::create_dir_all(two.join("m")).unwrap();
     let repositories =
-        Repositories::open(&[one.clone(), two], &StoreSettings::default(), false).unwrap();
+        ModelRepositories::open(&[one.clone(), two], &StoreSettings::default(), false).unwrap();
     assert_eq!(repositories.list().models["m"].len(), 2);
     fs::remove_dir_all(one).unwrap();
     let listing = repositories.list();

@@ -1,7 +1,7 @@
 //! What a store of model directories can do: list models, take a fingerprint, provide the files of a model.
 
 use super::ModelDir;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::ModelFingerprint;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Error, Result};
 
 /// One model repository. All calls may block, and are never made on network threads.
-pub trait Store: Send + Sync {
+pub trait ModelStore: Send + Sync {
     /// Path or URL for messages, without credentials.
     fn location(&self) -> &str;
 
@@ -34,13 +34,13 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// The files cannot be listed.
-    fn fingerprint(&self, model: &str) -> Result<Fingerprint>;
+    fn fingerprint(&self, model: &str) -> Result<ModelFingerprint>;
 
     /// What the files of all models look like now, in as few calls of the store as possible.
     ///
     /// # Errors
     /// The errors of `models` and `fingerprint`.
-    fn fingerprints(&self) -> Result<BTreeMap<String, Fingerprint>> {
+    fn fingerprints(&self) -> Result<BTreeMap<String, ModelFingerprint>> {
         let fingerprint = |name: String| Ok((name.clone(), self.fingerprint(&name)?));
         self.models()?.into_iter().map(fingerprint).collect()
     }
@@ -56,7 +56,7 @@ pub trait Store: Send + Sync {
 /// A model directory of one repository.
 #[derive(Clone)]
 pub struct ModelSource {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ModelStore>,
     pub name: String,
 }
 
@@ -75,12 +75,12 @@ impl ModelSource {
         }
     }
 
-    /// See [`Store::fingerprint`].
-    pub fn fingerprint(&self) -> Result<Fingerprint> {
+    /// See [`ModelStore::fingerprint`].
+    pub fn fingerprint(&self) -> Result<ModelFingerprint> {
         self.store.fingerprint(&self.name)
     }
 
-    /// See [`Store::materialise`].
+    /// See [`ModelStore::materialise`].
     pub fn materialise(&self, cancel: &CancelFlag) -> Result<Arc<ModelDir>> {
         self.store.materialise(&self.name, cancel)
     }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Weak};
 use trtserver_plugin_host::PluginFile;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::backend_facts::BackendFacts;
-use trtserver_plugin_host::model::Model;
+use trtserver_plugin_host::model::BackendModel;
 
 /// The backend of a loaded model version. Does not keep the backend open.
 pub struct BackendUse {
@@ -15,12 +15,12 @@ pub struct BackendUse {
     pub isolated: bool,
     /// An instance is on a GPU in this process, and takes inputs in its memory.
     pub on_gpu: bool,
-    pub(super) backend: Weak<Backend>,
+    pub(super) backend: Weak<PluginBackend>,
 }
 
 impl BackendUse {
     /// `has_gpu`: an instance is on a GPU.
-    pub fn of(model: &Model, has_gpu: bool) -> Self {
+    pub fn from_model(model: &BackendModel, has_gpu: bool) -> Self {
         let backend = &model.backend;
         let facts = BackendFacts { runtime: backend.runtime(), ..backend.facts.clone() };
         let (file, isolated) = (backend.file.clone(), model.is_isolated());
@@ -29,7 +29,7 @@ impl BackendUse {
     }
 
     /// Whether this is a use of `backend`.
-    pub fn is(&self, backend: &Arc<Backend>) -> bool {
+    pub fn is(&self, backend: &Arc<PluginBackend>) -> bool {
         std::ptr::eq(self.backend.as_ptr(), Arc::as_ptr(backend))
     }
 

@@ -4,7 +4,7 @@ use super::ModelTable;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use trtserver_model_store::{CacheReport, CacheUsage};
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::backend_facts::BackendFacts;
 use trtserver_plugin_host::{Backends, Isolation, PluginFile};
 
@@ -42,7 +42,7 @@ impl ModelTable {
 
     /// Use of the model cache; `None`: this server has no repository in an object store. Lists the files.
     pub fn cache_usage(&self) -> Option<CacheUsage> {
-        self.cache.get()?.upgrade()?.usage()
+        self.cache.get()?.upgrade()?.cache_usage()
     }
 
     /// Model versions that are open, or being closed.
@@ -64,7 +64,7 @@ impl ModelTable {
             };
             (listed.in_use, status)
         });
-        let mut usable: Vec<(Weak<Backend>, BackendStatus)> = listed.collect();
+        let mut usable: Vec<(Weak<PluginBackend>, BackendStatus)> = listed.collect();
         let mut models: Vec<_> = self.all().into_values().collect();
         models.sort_by(|a, b| a.name.cmp(&b.name));
         for version in models.iter().flat_map(|model| model.versions.values()) {

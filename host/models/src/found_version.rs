@@ -4,7 +4,7 @@
 use super::OpenVersion;
 use std::ops::Deref;
 use std::sync::Arc;
-use trtserver_request::Sequence;
+use trtserver_request::RequestSequence;
 
 /// The version that a request for inference found. Its signature is what the request is read by.
 #[derive(Clone)]
@@ -27,14 +27,14 @@ impl FoundVersion {
 
     /// The version that executes a request of this sequence, before its tensors are read: the replaced version on which the
     /// sequence began, if the request continues it, else the version that was found.
-    pub fn executing(&self, sequence: &Sequence) -> Arc<OpenVersion> {
+    pub fn executing(&self, sequence: &RequestSequence) -> Arc<OpenVersion> {
         let began = self.served.begun_on(sequence, self.exact);
         began.unwrap_or_else(|| Arc::clone(&self.served))
     }
 
     /// As [`FoundVersion::executing`] for a request whose tensors were read for the version that was found: a replaced version
     /// with other tensors cannot execute it.
-    pub fn executing_as_read(&self, sequence: &Sequence) -> Arc<OpenVersion> {
+    pub fn executing_as_read(&self, sequence: &RequestSequence) -> Arc<OpenVersion> {
         let began = self.served.begun_on(sequence, self.exact);
         let began = began.filter(|began| began.signature.has_same_tensors(&self.served.signature));
         began.unwrap_or_else(|| Arc::clone(&self.served))

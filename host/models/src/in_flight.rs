@@ -3,7 +3,7 @@
 use super::OpenVersion;
 use std::sync::{Arc, Weak};
 use trtserver_base::stats::VersionStats;
-use trtserver_scheduler::{Queue, Scheduler};
+use trtserver_scheduler::{RequestQueue, Scheduler};
 
 /// Counts the requests of a version without keeping it open.
 pub struct VersionInFlight {
@@ -11,11 +11,11 @@ pub struct VersionInFlight {
     pub version: i64,
     stats: Arc<VersionStats>,
     /// Dangling for an ensemble, whose requests wait in the queues of its steps.
-    queue: Weak<Queue>,
+    queue: Weak<RequestQueue>,
 }
 
 impl VersionInFlight {
-    pub(super) fn of(served: &OpenVersion) -> Self {
+    pub(super) fn from_version(served: &OpenVersion) -> Self {
         let queue = match &served.scheduler {
             Scheduler::Queue(queue) => Arc::downgrade(queue),
             Scheduler::Ensemble(_) => Weak::new(),

@@ -14,11 +14,11 @@ use trtserver_request::class_labels::{ClassLabels, count_lines};
 
 /// Labels by output. Outputs of the same file share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labels {
+pub struct OutputLabels {
     outputs: BTreeMap<String, Arc<ClassLabels>>,
 }
 
-impl Labels {
+impl OutputLabels {
     /// Reads the files of `outputs`, whose names are relative to the model's directory. `places` are those of its files.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Labels {
                             format!("unable to read label file '{path}' of output '{name}': {e}")
                         })
                     })?;
-                    Arc::new(lines(bytes, &path, memory)?)
+                    Arc::new(read_label_lines(bytes, &path, memory)?)
                 }
             };
             files.insert(file, Arc::clone(&lines));
@@ -67,7 +67,7 @@ impl Labels {
     }
 
     /// All labels of `output`, for lookups of many classes.
-    pub fn of(&self, output: &str) -> Option<&Arc<ClassLabels>> {
+    pub fn for_output(&self, output: &str) -> Option<&Arc<ClassLabels>> {
         self.outputs.get(output)
     }
 
@@ -77,7 +77,11 @@ impl Labels {
 }
 
 /// The labels in a file. Bytes that are not UTF-8 are replaced, because v1 messages carry labels as text.
-fn lines(bytes: Vec<u8>, path: &Path, memory: &mut LoadMemory) -> Result<ClassLabels, ConfigError> {
+fn read_label_lines(
+    bytes: Vec<u8>,
+    path: &Path,
+    memory: &mut LoadMemory,
+) -> Result<ClassLabels, ConfigError> {
     let what = || format!("label file '{}'", path.display());
     memory.take(count_lines(&bytes) as u64 * 4, || format!("the line index of {}", what()))?;
     let text = match String::from_utf8(bytes) {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn load(dir: &Path, outputs: &[ModelOutput]) -> Result<Labels, ConfigError> {
-    Labels::load(&FilePlaces::new(dir, []), outputs, &mut LoadMemory::new(1000))
+fn load(dir: &Path, outputs: &[ModelOutput]) -> Result<OutputLabels, ConfigError> {
+    OutputLabels::load(&FilePlaces::new(dir, []), outputs, &mut LoadMemory::new(1000))
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn labels_are_found_by_output() {
         assert_eq!(labels.get(name, 2), None);
     }
     assert_eq!(labels.get("D", 0), None);
-    assert!(Arc::ptr_eq(labels.of("A").unwrap(), labels.of("C").unwrap()));
+    assert!(Arc::ptr_eq(labels.for_output("A").unwrap(), labels.for_output("C").unwrap()));
     assert!(load(dir.path(), &[output("D", "")]).unwrap().is_empty());
 }
 

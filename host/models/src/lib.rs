@@ -10,7 +10,7 @@
 
 mod backend_use;
 pub mod backends;
-pub mod ending;
+pub mod ending_versions;
 pub mod ensemble;
 mod found_version;
 mod in_flight;
@@ -33,9 +33,9 @@ mod warmup;
 
 pub use found_version::FoundVersion;
 pub use in_flight::VersionInFlight;
-pub use lifecycle::{Version, VersionState};
+pub use lifecycle::{ModelVersion, VersionState};
 pub use model::Model;
-pub use open_instances::{OpenInstances, Opened};
+pub use open_instances::{OpenInstances, OpenResources};
 pub use open_version::OpenVersion;
-pub use readiness::Unready;
+pub use readiness::UnreadyModel;
 pub use table::{InputMemory, LookupError, ModelTable};

@@ -60,7 +60,7 @@ impl LoadMemory {
     /// # Errors
     /// The file cannot be read, is not a regular file, or is larger than the rest of the limit.
     pub fn read(&mut self, path: &Path, what: &str) -> Result<Vec<u8>, ReadError> {
-        match regular_file::read(path, self.left).map_err(ReadError::Io)? {
+        match regular_file::read_regular_file(path, self.left).map_err(ReadError::Io)? {
             Ok(bytes) => {
                 self.left = self.left.saturating_sub(bytes.len() as u64);
                 Ok(bytes)

@@ -1,18 +1,18 @@
 //! A model in the table: its effective configuration, its versions, and how it was loaded.
 
 use super::OpenVersion;
-use super::ending::EndingVersions;
+use super::ending_versions::EndingVersions;
 use super::ensemble::EnsembleBuilder;
-use super::lifecycle::{Version, VersionState};
-use crate::instance::priority::Priority;
+use super::lifecycle::{ModelVersion, VersionState};
+use crate::instance::priority::InstancePriority;
 use arc_swap::ArcSwapOption;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_base::clock::now_ns;
 use trtserver_base::sync::Mutex;
-use trtserver_model_config::model_id::split;
-use trtserver_model_store::fingerprint::Fingerprint;
+use trtserver_model_config::model_id::split_model_id;
+use trtserver_model_store::fingerprint::ModelFingerprint;
 use trtserver_proto::v2::ModelConfig;
 
 /// A model: its effective configuration and its versions.
@@ -25,7 +25,7 @@ pub struct Model {
     /// Why the model was refused; it then serves no version.
     pub refusal: Option<String>,
     /// Ascending. Includes versions that were served before and are no longer selected.
-    pub versions: BTreeMap<i64, Arc<Version>>,
+    pub versions: BTreeMap<i64, Arc<ModelVersion>>,
     /// The highest READY version: serves requests that name no version.
     pub(super) latest: ArcSwapOption<OpenVersion>,
     /// Held while `latest` is found and stored: versions become READY on several threads.
@@ -43,7 +43,7 @@ pub struct Model {
 #[derive(Default)]
 pub(super) struct LoadInfo {
     /// State of the directory when it was read; `None` when the files came with the load request.
-    pub fingerprint: Option<Fingerprint>,
+    pub fingerprint: Option<ModelFingerprint>,
     /// Set for an ensemble, which is reopened when the model of a step is reloaded.
     pub ensemble: Option<Arc<EnsembleBuilder>>,
     /// Loaded and not unloaded since.
@@ -61,7 +61,7 @@ impl Model {
         id: &str,
         config: Option<Arc<ModelConfig>>,
         refusal: Option<String>,
-        versions: BTreeMap<i64, Arc<Version>>,
+        versions: BTreeMap<i64, Arc<ModelVersion>>,
     ) -> Arc<Self> {
         Self::loaded_by(id, config, refusal, versions, Arc::default(), LoadInfo::default())
     }
@@ -69,7 +69,7 @@ impl Model {
     pub(super) fn prepared(
         id: &str,
         config: Arc<ModelConfig>,
-        versions: BTreeMap<i64, Arc<Version>>,
+        versions: BTreeMap<i64, Arc<ModelVersion>>,
         ending: Arc<EndingVersions>,
         load_info: LoadInfo,
     ) -> Arc<Self> {
@@ -80,11 +80,11 @@ impl Model {
         id: &str,
         config: Option<Arc<ModelConfig>>,
         refusal: Option<String>,
-        versions: BTreeMap<i64, Arc<Version>>,
+        versions: BTreeMap<i64, Arc<ModelVersion>>,
         ending: Arc<EndingVersions>,
         load_info: LoadInfo,
     ) -> Arc<Self> {
-        let (id, name, latest) = (id.into(), split(id).1.into(), ArcSwapOption::empty());
+        let (id, name, latest) = (id.into(), split_model_id(id).1.into(), ArcSwapOption::empty());
         let reload_failure = ArcSwapOption::empty();
         let created_ns = now_ns();
         let model = Self {
@@ -121,14 +121,15 @@ impl Model {
         Self::new(&self.id, self.config.clone(), None, self.unserved_versions())
     }
 
-    fn unserved_versions(&self) -> BTreeMap<i64, Arc<Version>> {
-        let copy = |(number, version): (&i64, &Arc<Version>)| (*number, version.unserved_copy());
+    fn unserved_versions(&self) -> BTreeMap<i64, Arc<ModelVersion>> {
+        let copy =
+            |(number, version): (&i64, &Arc<ModelVersion>)| (*number, version.unserved_copy());
         self.versions.iter().map(copy).collect()
     }
 
     /// Its repository with `--model-namespacing`, else empty.
     pub fn namespace(&self) -> &str {
-        split(&self.id).0
+        split_model_id(&self.id).0
     }
 
     /// Loaded and not unloaded since, though it may have failed.
@@ -136,8 +137,8 @@ impl Model {
         self.load_info.should_serve.load(Ordering::Relaxed)
     }
 
-    pub(super) fn priority(&self) -> Priority {
-        self.config.as_deref().map_or_else(Priority::default, Priority::of)
+    pub(super) fn priority(&self) -> InstancePriority {
+        self.config.as_deref().map_or_else(InstancePriority::default, InstancePriority::from_config)
     }
 
     /// At least one version is loaded.
@@ -160,7 +161,7 @@ impl Model {
         if let Some(reason) = self.reload_failure() {
             return Some(reason.to_string());
         }
-        let failed = |version: &Arc<Version>| {
+        let failed = |version: &Arc<ModelVersion>| {
             let (state, reason) = version.loaded_as();
             (state == VersionState::Unavailable && !version.is_unloaded()).then_some(reason)
         };
@@ -168,7 +169,7 @@ impl Model {
     }
 
     /// State of one of its versions, and the reason why it is not served or not reloaded.
-    pub fn status_of(&self, version: &Version) -> (VersionState, String) {
+    pub fn version_status(&self, version: &ModelVersion) -> (VersionState, String) {
         let (state, reason) = (*version.status()).clone();
         match self.reload_failure().filter(|_| state == VersionState::Ready) {
             Some(failure) => (state, format!("not reloaded: {failure}")),
@@ -187,19 +188,19 @@ impl Model {
     }
 
     /// LOADING to READY; for an ensemble that is reopened also READY or UNAVAILABLE to READY.
-    pub fn set_ready(&self, version: &Version, served: Arc<OpenVersion>) {
+    pub fn set_ready(&self, version: &ModelVersion, served: Arc<OpenVersion>) {
         version.set_ready(served);
         self.refresh_latest();
     }
 
     /// LOADING to UNAVAILABLE, with the reason of the failure.
-    pub fn set_unavailable(&self, version: &Version, reason: impl Into<String>) {
+    pub fn set_unavailable(&self, version: &ModelVersion, reason: impl Into<String>) {
         version.set_unavailable(reason.into());
         self.refresh_latest();
     }
 
     /// READY to UNLOADING. Requests in flight keep the open version; its last user completes the unload.
-    pub(super) fn set_unloading(&self, version: &Version) {
+    pub(super) fn set_unloading(&self, version: &ModelVersion) {
         version.set_unloading(&self.name);
         self.refresh_latest();
     }

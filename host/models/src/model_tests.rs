@@ -1,15 +1,15 @@
 //! Unit tests of `model.rs`.
 
 use super::Model;
-use crate::lifecycle::Version;
+use crate::lifecycle::ModelVersion;
 use crate::testing::served_by;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_base::stats::VersionStats;
-use trtserver_base::timer::Timer;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_proto::v2::ModelConfig;
-use trtserver_request::Signature;
-use trtserver_scheduler::{Queue, SchedulingPolicy};
+use trtserver_request::ModelSignature;
+use trtserver_scheduler::{RequestQueue, SchedulingPolicy};
 
 const ROUNDS: usize = 200;
 /// Versions between the two are never ready: the search for the latest one takes long enough for the other thread.
@@ -19,10 +19,10 @@ const LAST: i64 = 200;
 #[test]
 fn latest_version_is_the_highest_of_those_that_became_ready_at_once() {
     let config = Arc::new(ModelConfig { name: "m".into(), ..ModelConfig::default() });
-    let signature = Signature::new(&config, |_| None).unwrap_or_else(|e| panic!("{e}"));
+    let signature = ModelSignature::new(&config, |_| None).unwrap_or_else(|e| panic!("{e}"));
     let signature = Arc::new(signature);
     let new_model = |_| {
-        let version = |n| (n, Version::new(n, Arc::new(VersionStats::new(1))));
+        let version = |n| (n, ModelVersion::new(n, Arc::new(VersionStats::new(1))));
         let versions = (1..=LAST).map(version).collect();
         Model::new("m", Some(Arc::clone(&config)), None, versions)
     };
@@ -35,7 +35,8 @@ fn latest_version_is_the_highest_of_those_that_became_ready_at_once() {
                 for (round, model) in models.iter().enumerate() {
                     let version = &model.versions[&number];
                     let policy = SchedulingPolicy::Dynamic(Default::default());
-                    let queue = Queue::new(policy, signature, 1, false, Timer::leak());
+                    let queue =
+                        RequestQueue::new(policy, signature, 1, false, DeadlineTimer::leak());
                     let served = served_by(queue, config, signature, version, None);
                     // Both threads go on at the same time, which a wake-up would prevent.
                     arrived.fetch_add(1, Ordering::AcqRel);

@@ -6,31 +6,31 @@ use std::sync::{Arc, Weak};
 use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_model_store::ModelDir;
 use trtserver_plugin_host::TensorNames;
-use trtserver_plugin_host::model::Model;
+use trtserver_plugin_host::model::BackendModel;
 use trtserver_proto::v2::model_instance_group::Kind;
-use trtserver_request::Signature;
-use trtserver_scheduler::Queue;
+use trtserver_request::ModelSignature;
+use trtserver_scheduler::RequestQueue;
 
 /// The instances of an open version, and the means to open and close instances while it serves.
 /// Closes the queue when it is dropped: the instances execute what is queued, then close.
 pub struct OpenInstances {
-    pub(super) queue: Arc<Queue>,
-    pub(super) signature: Arc<Signature>,
+    pub(super) queue: Arc<RequestQueue>,
+    pub(super) signature: Arc<ModelSignature>,
     pub(super) names: Arc<TensorNames>,
-    opened: Opened,
+    opened: OpenResources,
     /// By number.
-    all: Mutex<Vec<OpenInstance>>,
+    all: Mutex<Vec<InstanceEntry>>,
 }
 
 /// What the backend has opened for a version. The instances keep it open.
 #[derive(Default)]
-pub struct Opened {
+pub struct OpenResources {
     /// Model files and the backend's models.
-    pub models: Vec<(String, Weak<Model>)>,
+    pub models: Vec<(String, Weak<BackendModel>)>,
     pub dir: Weak<ModelDir>,
 }
 
-struct OpenInstance {
+struct InstanceEntry {
     plan: InstancePlan,
     /// Dropped when its thread ends.
     thread: Weak<()>,
@@ -46,7 +46,11 @@ pub struct InstanceChange {
 }
 
 impl OpenInstances {
-    pub fn new(queue: &Arc<Queue>, signature: &Arc<Signature>, opened: Opened) -> Arc<Self> {
+    pub fn new(
+        queue: &Arc<RequestQueue>,
+        signature: &Arc<ModelSignature>,
+        opened: OpenResources,
+    ) -> Arc<Self> {
         let names = Arc::new(TensorNames::new(signature));
         let (queue, signature) = (Arc::clone(queue), Arc::clone(signature));
         Arc::new(Self { queue, signature, names, opened, all: Mutex::default() })
@@ -56,10 +60,10 @@ impl OpenInstances {
     /// dropped when the thread ends.
     pub(super) fn add(&self, plan: InstancePlan) -> (usize, Arc<()>) {
         let mut all = self.all();
-        let ended = |of: &OpenInstance| of.removed && of.thread.strong_count() == 0;
+        let ended = |of: &InstanceEntry| of.removed && of.thread.strong_count() == 0;
         let number = all.iter().position(ended).unwrap_or(all.len());
         let alive = Arc::new(());
-        let added = OpenInstance { plan, thread: Arc::downgrade(&alive), removed: false };
+        let added = InstanceEntry { plan, thread: Arc::downgrade(&alive), removed: false };
         match all.get_mut(number) {
             Some(place) => *place = added,
             None => all.push(added),
@@ -112,7 +116,7 @@ impl OpenInstances {
     }
 
     /// The backend's model of a file.
-    pub(super) fn model(&self, file: &str) -> Option<Arc<Model>> {
+    pub(super) fn model(&self, file: &str) -> Option<Arc<BackendModel>> {
         let (_, model) = self.opened.models.iter().find(|(of, _)| of == file)?;
         model.upgrade()
     }
@@ -121,7 +125,7 @@ impl OpenInstances {
         self.opened.dir.upgrade()
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<OpenInstance>> {
+    fn all(&self) -> MutexGuard<'_, Vec<InstanceEntry>> {
         self.all.lock()
     }
 }
@@ -133,13 +137,13 @@ impl Drop for OpenInstances {
 }
 
 /// A change of the instances of a serving version: the new instances are open. They are closed unless the change is completed.
-pub struct Resized {
+pub struct InstanceResize {
     pub(super) instances: Arc<OpenInstances>,
     pub(super) opened: Vec<usize>,
     pub(super) close: Vec<usize>,
 }
 
-impl Resized {
+impl InstanceResize {
     /// Closes the surplus instances.
     pub(super) fn complete(mut self) {
         self.opened.clear();
@@ -147,7 +151,7 @@ impl Resized {
     }
 }
 
-impl Drop for Resized {
+impl Drop for InstanceResize {
     fn drop(&mut self) {
         self.opened.iter().for_each(|number| self.instances.remove(*number));
     }

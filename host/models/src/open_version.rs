@@ -2,7 +2,7 @@
 
 use super::OpenInstances;
 use super::backend_use::BackendUse;
-use super::ending::EndingVersions;
+use super::ending_versions::EndingVersions;
 use super::lifecycle::UsageGuard;
 use std::sync::Arc;
 use trtserver_base::arena::Arena;
@@ -10,7 +10,7 @@ use trtserver_base::error::Result;
 use trtserver_base::stats::{FailureReason, VersionStats};
 use trtserver_plugin_host::request_metadata::check_metadata_size;
 use trtserver_proto::v2::ModelConfig;
-use trtserver_request::{InferRequest, Signature};
+use trtserver_request::{InferRequest, ModelSignature};
 use trtserver_scheduler::Scheduler;
 
 /// An open version of a model. The version is closed when the last reference is dropped, unless another value has its
@@ -21,7 +21,7 @@ pub struct OpenVersion {
     /// The version as v2 prints it.
     pub version_text: Arc<str>,
     pub config: Arc<ModelConfig>,
-    pub signature: Arc<Signature>,
+    pub signature: Arc<ModelSignature>,
     pub stats: Arc<VersionStats>,
     pub scheduler: Scheduler,
     /// The queue is closed with the last version that has it. `None` for ensembles.
@@ -60,7 +60,7 @@ impl OpenVersion {
     pub(super) fn with_config(
         &self,
         config: &Arc<ModelConfig>,
-        signature: Arc<Signature>,
+        signature: Arc<ModelSignature>,
         stats: &Arc<VersionStats>,
     ) -> Option<Arc<Self>> {
         let (config, stats) = (Arc::clone(config), Arc::clone(stats));

@@ -1,12 +1,12 @@
 //! Readiness of models: the rules of strict readiness and of `--ready-models`; models that are not ready, with reason and time.
 
-use super::{Model, ModelTable, Version, VersionState};
+use super::{Model, ModelTable, ModelVersion, VersionState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A model, or one of its versions, that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unready {
+pub struct UnreadyModel {
     pub model: String,
     /// `None`: the model as a whole.
     pub version: Option<i64>,
@@ -23,7 +23,7 @@ impl Model {
     /// Strict readiness: every version is READY, or was unloaded by request. A model whose configuration file is missing or
     /// cannot be read does not count.
     pub(super) fn is_strictly_ready(&self) -> bool {
-        let is_ready = |v: &Arc<Version>| v.is_ready() || v.is_unloaded_by_request();
+        let is_ready = |v: &Arc<ModelVersion>| v.is_ready() || v.is_unloaded_by_request();
         self.load_info.unreadable.load(Ordering::Relaxed)
             || self.refusal.is_none()
                 && !self.versions.is_empty()
@@ -44,8 +44,8 @@ impl Model {
     }
 
     /// Its versions that are not ready, or itself. Not empty for a model that is not ready by the rules above.
-    fn unready(&self, required: bool) -> Vec<Unready> {
-        let unready = |version, state, reason, since_ns| Unready {
+    fn unready(&self, required: bool) -> Vec<UnreadyModel> {
+        let unready = |version, state, reason, since_ns| UnreadyModel {
             model: self.name.to_string(),
             version,
             state: Some(state),
@@ -71,7 +71,7 @@ impl Model {
             self.versions.values().filter(|v| !v.is_ready() && !v.is_unloaded_by_request());
         let versions: Vec<_> = versions
             .map(|version| {
-                let (state, reason) = self.status_of(version);
+                let (state, reason) = self.version_status(version);
                 unready(Some(version.number), state, reason, version.since_ns())
             })
             .collect();
@@ -82,14 +82,14 @@ impl Model {
 impl ModelTable {
     /// All models that are not ready, by name. The server requires the models of `names`, all if it is empty; with `strict`
     /// false none.
-    pub fn unready(&self, strict: bool, names: &[String]) -> Vec<Unready> {
+    pub fn unready(&self, strict: bool, names: &[String]) -> Vec<UnreadyModel> {
         let mut all = self.all();
         let mut found = Vec::new();
         for name in names {
             match all.remove(name) {
                 Some(model) if model.is_ready_as_required() => {}
                 Some(model) => found.extend(model.unready(strict)),
-                None => found.push(Unready {
+                None => found.push(UnreadyModel {
                     model: name.clone(),
                     version: None,
                     state: None,

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use trtserver_base::arena::Arena;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::ledger::Owner;
+use trtserver_base::ledger::LedgerOwner;
 use trtserver_model_config::model_id;
 use trtserver_model_store::CacheReport;
 use trtserver_plugin_host::Backends;
@@ -19,7 +19,7 @@ use trtserver_plugin_host::Backends;
 /// Maps model names to their versions; look-ups take no lock.
 #[derive(Default)]
 pub struct ModelTable {
-    models: ArcSwap<Models>,
+    models: ArcSwap<TableModels>,
     /// The installed backends, for `/v2/backends`.
     pub(super) backends: ArcSwapOption<Backends>,
     pub loads: Arc<LoadsInProgress>,
@@ -28,13 +28,13 @@ pub struct ModelTable {
 }
 
 #[derive(Default)]
-struct Models {
+struct TableModels {
     by_id: HashMap<String, Arc<Model>>,
     /// Models whose id is not their name, with `--model-namespacing`.
     by_name: HashMap<String, Vec<Arc<Model>>>,
 }
 
-impl Models {
+impl TableModels {
     fn new(by_id: HashMap<String, Arc<Model>>) -> Self {
         let mut by_name: HashMap<String, Vec<Arc<Model>>> = HashMap::new();
         for model in by_id.values().filter(|model| model.id != model.name) {
@@ -70,7 +70,7 @@ pub struct InputMemory {
     /// Shared with the process of an isolated model; `None` for a local one.
     pub arena: Option<Arc<Arena>>,
     /// What the inputs are entered under in the ledger.
-    pub owner: Owner,
+    pub owner: LedgerOwner,
 }
 
 /// Why a lookup found nothing. `Display` is the text of v1.13 and of v2 (docs/protocol/v2.md §1.3).
@@ -137,7 +137,7 @@ impl ModelTable {
     }
 
     /// The id of the model that a step of the ensemble `ensemble` names.
-    pub(super) fn of_step(&self, ensemble: &str, step: &str) -> String {
+    pub(super) fn resolve_step(&self, ensemble: &str, step: &str) -> String {
         let models = self.models.load();
         let served = |model: &&Arc<Model>| model.should_serve();
         let exists = |id: &str| models.by_id.get(id).as_ref().is_some_and(served);
@@ -145,7 +145,7 @@ impl ModelTable {
             let all = models.by_name.get(name).into_iter().flatten().filter(served);
             all.map(|model| model.id.to_string()).collect()
         };
-        model_id::of_step(ensemble, step, exists, named)
+        model_id::resolve_step_id(ensemble, step, exists, named)
     }
 
     /// All models, by id.
@@ -238,7 +238,7 @@ impl ModelTable {
         let models = self.models.load();
         let versions = models.by_id.values().flat_map(|model| model.versions.values());
         let served = versions.filter_map(|version| version.served());
-        served.map(|served| VersionInFlight::of(&served)).collect()
+        served.map(|served| VersionInFlight::from_version(&served)).collect()
     }
 
     /// Takes every loaded version out of service. Requests in flight keep the versions that they use.
@@ -258,12 +258,12 @@ impl ModelTable {
         self.models.rcu(|models| {
             let mut by_id = models.by_id.clone();
             change(&mut by_id);
-            Models::new(by_id)
+            TableModels::new(by_id)
         });
     }
 
     /// Replaces the whole table.
     pub fn replace_all(&self, models: HashMap<String, Arc<Model>>) {
-        self.models.store(Arc::new(Models::new(models)));
+        self.models.store(Arc::new(TableModels::new(models)));
     }
 }

@@ -1,18 +1,18 @@
 //! For unit tests: versions that are served by a queue.
 
-use super::lifecycle::Version;
+use super::lifecycle::ModelVersion;
 use super::{OpenInstances, OpenVersion};
 use std::sync::Arc;
 use trtserver_proto::v2::ModelConfig;
-use trtserver_request::Signature;
-use trtserver_scheduler::{Queue, Scheduler};
+use trtserver_request::ModelSignature;
+use trtserver_scheduler::{RequestQueue, Scheduler};
 
 /// An open version whose requests go to `queue`.
 pub fn served_by(
-    queue: Arc<Queue>,
+    queue: Arc<RequestQueue>,
     config: &Arc<ModelConfig>,
-    signature: &Arc<Signature>,
-    version: &Version,
+    signature: &Arc<ModelSignature>,
+    version: &ModelVersion,
     instances: Option<Arc<OpenInstances>>,
 ) -> Arc<OpenVersion> {
     Arc::new(OpenVersion {

@@ -1,17 +1,17 @@
 //! One backend: its facts, its settings, and its entries as safe calls.
 
 use super::backend_facts::{BackendFacts, OpenFacts};
-use super::crash_report::{self, Subject};
-use super::descriptors::{ModelFacts, ModelHold, Texts};
+use super::crash_report::{self, CrashSubject};
+use super::descriptors::{CTexts, ModelFacts, ModelHold};
 use super::discovery::candidate::Candidate;
 use super::host_api::scope::{Patch, Scope};
 use super::isolation::{self, Isolation, IsolationSetting};
 use super::library::{self, table};
 use super::plugin_file::{Identity, PluginFile};
 use super::shared_objects;
-use super::text::{c_text, take, view};
+use super::text::{c_text, str_view, take_error};
 use crate::child_processes::ChildProcesses;
-use crate::isolation_limits::Limits;
+use crate::isolation_limits::IsolationLimits;
 use std::collections::BTreeMap;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicUsize;
@@ -29,7 +29,7 @@ use trtserver_proto::v2::ModelConfig;
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// One installed backend: its facts and settings, and its library once that is loaded.
-pub struct Backend {
+pub struct PluginBackend {
     pub facts: BackendFacts,
     pub file: PluginFile,
     /// Identity of the file when the facts were read.
@@ -41,23 +41,23 @@ pub struct Backend {
     /// Where the backend's models run, unless their configuration sets it.
     pub isolation: IsolationSetting,
     /// Deadlines of isolated models.
-    pub limits: Limits,
+    pub limits: IsolationLimits,
     /// `None` in a child process, which starts no others.
     child_processes: Option<Arc<dyn ChildProcesses>>,
-    opened: OnceLock<Result<Opened>>,
-    /// Shared by all `Backend`s of the library.
+    opened: OnceLock<Result<BackendHold>>,
+    /// Shared by all `PluginBackend`s of the library.
     lifecycle: Arc<Lifecycle>,
     /// What the open backend says of itself.
     open_facts: OnceLock<OpenFacts>,
     /// Description of the backend for crash reports.
-    pub(super) subject: Subject,
+    pub(super) subject: CrashSubject,
     /// Held while an instance opens, unless the backend allows parallel opening.
     pub(super) opening: Mutex<()>,
     /// Open models of all backends.
     pub(super) live_models: Arc<AtomicUsize>,
 }
 
-/// See [`Backend::lifecycle`].
+/// See [`PluginBackend::lifecycle`].
 #[derive(Default)]
 struct Lifecycle {
     /// Held while the backend opens or closes: it is closed before the same library is opened for the next model.
@@ -72,18 +72,18 @@ struct Lifecycle {
 type OpenFailure = (Option<u64>, Error);
 
 /// An open backend; closed when its last user drops it.
-pub(super) struct Opened {
+pub(super) struct BackendHold {
     pub table: &'static BackendTable,
     pub handle: *mut BackendHandle,
     scope: Arc<Scope>,
 }
 
 // SAFETY: the interface allows any loader thread to use an open backend.
-unsafe impl Send for Opened {}
+unsafe impl Send for BackendHold {}
 // SAFETY: the interface allows loader threads to use one open backend at the same time.
-unsafe impl Sync for Opened {}
+unsafe impl Sync for BackendHold {}
 
-impl Backend {
+impl PluginBackend {
     /// Reads the facts of the library; the backend itself opens with its first model. With the setting `isolation=process`
     /// the library is not loaded into this process; with `probe` a child process loads it first. `sibling` is another backend
     /// of the same adapter.
@@ -111,26 +111,26 @@ impl Backend {
             })?),
             None => None,
         };
-        let limits = Limits::take(&mut settings)
+        let limits = IsolationLimits::take(&mut settings)
             .map_err(|e| Error::invalid(format!("backend '{file}': {e}")))?;
         let conflict = match setting {
             Some(Isolation::Process) => None,
-            _ => library::conflicts::check(library).err(),
+            _ => library::conflicts::check_conflicts(library).err(),
         };
         let sibling = sibling.filter(|other| other.isolation.by_default() == Isolation::Process);
         let facts = match (setting, sibling) {
-            (Some(Isolation::Process), Some(sibling)) => sibling.facts.of_sibling(&candidate.name),
+            (Some(Isolation::Process), Some(sibling)) => sibling.facts.for_sibling(&candidate.name),
             (Some(Isolation::Process), None) => {
                 child_processes.describe_file(&candidate.file, limits)?
             }
             _ if probe || conflict.is_some() => {
                 child_processes.describe_file(&candidate.file, limits.at_most(PROBE_LIMIT))?
             }
-            _ => BackendFacts::of(library::open_same(library, &identity.library)?)
-                .of_file(&candidate.file),
+            _ => BackendFacts::from_table(library::open_same(library, &identity.library)?)
+                .for_file(&candidate.file),
         };
         if candidate.file.identity().ok().as_ref() != Some(&identity) {
-            return Err(library::refused(
+            return Err(library::refusal_error(
                 candidate.file.path(),
                 "it was changed while its facts were read; it is tried again",
             ));
@@ -153,7 +153,7 @@ impl Backend {
         backend.child_processes = Some(Arc::clone(child_processes));
         backend.live_models = Arc::clone(live_models);
         if let Some(why) = conflict {
-            let e = library::refused(&backend.file.library, why);
+            let e = library::refusal_error(&backend.file.library, why);
             tracing::error!("{e}; until then only isolated models can use it");
             backend.record(Isolation::None, None, Some(&e));
         }
@@ -167,7 +167,7 @@ impl Backend {
         identity: Identity,
         settings: BTreeMap<String, String>,
     ) -> Self {
-        let subject = Subject::new(format!(
+        let subject = CrashSubject::new(format!(
             "backend '{}' {} from {}",
             facts.name,
             facts.version,
@@ -181,7 +181,7 @@ impl Backend {
             table: OnceLock::new(),
             settings,
             isolation: IsolationSetting::new(None, Isolation::None),
-            limits: Limits::default(),
+            limits: IsolationLimits::default(),
             child_processes: None,
             opened: OnceLock::new(),
             lifecycle: Arc::default(),
@@ -232,7 +232,7 @@ impl Backend {
     /// # Errors
     /// It does not open.
     pub fn facts_when_open(&self, config: &ModelConfig, cancel: &CancelFlag) -> Result<OpenFacts> {
-        match isolation::of_model(config, self.isolation)? {
+        match isolation::choose_isolation(config, self.isolation)? {
             Isolation::None => self.opened().map(|_| self.open_facts()),
             Isolation::Process => self.facts_in_child(cancel),
         }
@@ -262,9 +262,9 @@ impl Backend {
     /// The file cannot be used.
     pub fn load_locally(file: PluginFile, mut settings: BTreeMap<String, String>) -> Result<Self> {
         settings.remove(isolation::KEY);
-        let identity = file.identity().map_err(|e| library::refused(file.path(), e))?;
+        let identity = file.identity().map_err(|e| library::refusal_error(file.path(), e))?;
         let table = library::open_same(&file.library, &identity.library)?;
-        let facts = BackendFacts::of(table).of_file(&file);
+        let facts = BackendFacts::from_table(table).for_file(&file);
         let backend = Self::local(facts, file, identity, settings);
         let _ = backend.table.set(Ok(table));
         Ok(backend)
@@ -288,7 +288,7 @@ impl Backend {
         self.table.get_or_init(open).clone()
     }
 
-    pub(super) fn opened(&self) -> Result<&Opened> {
+    pub(super) fn opened(&self) -> Result<&BackendHold> {
         let open = || {
             let opened = self.open();
             self.record(Isolation::None, None, opened.as_ref().err());
@@ -325,8 +325,8 @@ impl Backend {
         self.lifecycle.failures.lock()[isolation as usize].clone()
     }
 
-    fn open(&self) -> Result<Opened> {
-        let scope = Scope::of_backend(&self.facts.name);
+    fn open(&self) -> Result<BackendHold> {
+        let scope = Scope::for_backend(&self.facts.name);
         let name = c_text(&self.facts.name);
         let path = self.file.path();
         let dir = c_text(&path.parent().unwrap_or(path).to_string_lossy());
@@ -334,14 +334,14 @@ impl Backend {
         if self.is_adapted() {
             settings.insert(shared_objects::SETTING.to_owned(), shared_objects::own_prefix());
         }
-        let settings = Texts::new(&settings);
+        let settings = CTexts::new(&settings);
         let (table, mut handle) = (self.table()?, null_mut());
         let _one = self.lifecycle.one.lock();
         // SAFETY: all strings live through the call; the scope lives as long as the open backend.
         let error = unsafe {
             let params = settings.params();
             let n = params.len() as u32;
-            let (name, dir) = (view(&name), view(&dir));
+            let (name, dir) = (str_view(&name), str_view(&dir));
             let _entered = self.subject.enter(&crash_report::BACKEND_OPEN);
             (table.backend_open)(scope.handle(), name, dir, params.as_ptr(), n, &mut handle)
         };
@@ -351,19 +351,20 @@ impl Backend {
             // SAFETY: the backend is open; the backend info it returns lives until it is closed.
             unsafe { (table.backend_info)(handle) }
         };
-        if table::check_info(info).is_ok() {
+        // SAFETY: null or an info, by the interface.
+        if unsafe { table::check_info(info) }.is_ok() {
             // SAFETY: just checked.
-            let _ = self.open_facts.set(unsafe { OpenFacts::of(info) });
+            let _ = self.open_facts.set(unsafe { OpenFacts::from_info(info) });
         }
         let file = path.display();
         tracing::info!("opened backend '{}' {} from {file}", self.facts.name, self.facts.version);
-        Ok(Opened { table, handle, scope })
+        Ok(BackendHold { table, handle, scope })
     }
 
     /// Takes an error that an entry returned; an empty text is replaced by one that names the entry.
     pub(super) fn check(&self, error: *mut types::Error, entry: &str, subject: &str) -> Result<()> {
         // SAFETY: entries return null or an error made by the host.
-        unsafe { take(error) }.map_err(|e| {
+        unsafe { take_error(error) }.map_err(|e| {
             let e = e.to_error();
             if e.message.is_empty() {
                 let text = format!(
@@ -384,9 +385,9 @@ impl Backend {
         self: &Arc<Self>,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
-    ) -> Result<Completed> {
-        if isolation::of_model(facts.config, self.isolation)? == Isolation::Process {
-            let mut completed = Completed::none(self);
+    ) -> Result<CompletedConfig> {
+        if isolation::choose_isolation(facts.config, self.isolation)? == Isolation::Process {
+            let mut completed = CompletedConfig::none(self);
             completed.patch = self.child_processes()?.complete_config(
                 &self.file,
                 &self.settings,
@@ -399,13 +400,15 @@ impl Backend {
         self.complete_locally(facts)
     }
 
-    /// As [`Backend::complete`], always in this process.
+    /// As [`PluginBackend::complete`], always in this process.
     ///
     /// # Errors
     /// The backend returns an error.
-    pub fn complete_locally(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<Completed> {
-        let mut completed = Completed::none(self);
-        let Some(extension) = table::autocomplete(self.table()?) else { return Ok(completed) };
+    pub fn complete_locally(self: &Arc<Self>, facts: &ModelFacts<'_>) -> Result<CompletedConfig> {
+        let mut completed = CompletedConfig::none(self);
+        let Some(extension) = table::autocomplete_extension(self.table()?) else {
+            return Ok(completed);
+        };
         let opened = self.opened()?;
         let hold = ModelHold::new(facts, &self.settings, true);
         let entered = self.subject.enter(&crash_report::AUTOCOMPLETE);
@@ -421,21 +424,21 @@ impl Backend {
 }
 
 /// What a completion of a configuration returned. The state is freed when this is dropped.
-pub struct Completed {
+pub struct CompletedConfig {
     pub patch: Option<Patch>,
     /// The configuration had no batch size, and has the default now.
     pub adds_batch_size: bool,
     state: *mut u8,
     free: Option<unsafe extern "C" fn(*mut u8)>,
     /// Open until the state is freed.
-    backend: Arc<Backend>,
+    backend: Arc<PluginBackend>,
 }
 
 // SAFETY: the interface lets any loader thread open the model and free the state, one after the other.
-unsafe impl Send for Completed {}
+unsafe impl Send for CompletedConfig {}
 
-impl Completed {
-    fn none(backend: &Arc<Backend>) -> Self {
+impl CompletedConfig {
+    fn none(backend: &Arc<PluginBackend>) -> Self {
         let backend = Arc::clone(backend);
         Self { patch: None, adds_batch_size: false, state: null_mut(), free: None, backend }
     }
@@ -446,7 +449,7 @@ impl Completed {
     }
 }
 
-impl Drop for Completed {
+impl Drop for CompletedConfig {
     fn drop(&mut self) {
         if let Some(free) = self.free.filter(|_| !self.state.is_null()) {
             let _entered = self.backend.subject.enter(&crash_report::AUTOCOMPLETE);
@@ -456,7 +459,7 @@ impl Drop for Completed {
     }
 }
 
-impl Drop for Backend {
+impl Drop for PluginBackend {
     fn drop(&mut self) {
         if let Some(Ok(opened)) = self.opened.get() {
             opened.scope.nested.close();

@@ -1,7 +1,7 @@
 //! What a backend declares about itself, copied from its backend info.
 
-use super::plugin_file::{Adapted, PluginFile};
-use super::text::read;
+use super::plugin_file::{AdaptedLibrary, PluginFile};
+use super::text::read_text;
 use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
 use trtserver_plugin_api::abi::descriptors::{BackendInfo, backend_flags, instance_kind};
@@ -38,7 +38,7 @@ pub struct BackendFacts {
     pub align: usize,
     pub stack_bytes: usize,
     /// Kinds of instance that it opens: bit `1 << instance_kind::GPU` and so on. Of the library: see
-    /// [`Backend::facts_when_open`](super::backend::Backend::facts_when_open).
+    /// [`Backend::facts_when_open`](super::backend::PluginBackend::facts_when_open).
     pub instance_kinds: u32,
     /// (instance kind, count).
     pub preferred: Vec<(u32, u32)>,
@@ -56,7 +56,7 @@ pub struct OpenFacts {
 impl OpenFacts {
     /// # Safety
     /// The backend info is valid and was checked.
-    pub unsafe fn of(info: *const BackendInfo) -> Self {
+    pub unsafe fn from_info(info: *const BackendInfo) -> Self {
         // SAFETY: by the caller's promise.
         let BackendFacts { runtime, instance_kinds, preferred, .. } = unsafe { facts(info) };
         Self { runtime, instance_kinds, preferred }
@@ -65,15 +65,15 @@ impl OpenFacts {
 
 impl BackendFacts {
     /// The facts of a library whose backend is not open.
-    pub fn of(table: &BackendTable) -> Self {
+    pub fn from_table(table: &BackendTable) -> Self {
         // SAFETY: backend_info(null) gives a static info, checked when the library was opened.
         let facts = unsafe { facts((table.backend_info)(null_mut())) };
         Self { abi: (table.abi_major, table.abi_minor), ..facts }
     }
 
     /// The facts of the backend of `file`, from those of its library. An adapter has no name and no platforms for it.
-    pub fn of_file(mut self, file: &PluginFile) -> Self {
-        if let Some(Adapted { adapter, name, .. }) = &file.adapted {
+    pub fn for_file(mut self, file: &PluginFile) -> Self {
+        if let Some(AdaptedLibrary { adapter, name, .. }) = &file.adapted {
             self.version = format!("{adapter}-{}", self.version);
             (self.name, self.platforms) = (name.clone(), Vec::new());
         }
@@ -81,12 +81,12 @@ impl BackendFacts {
     }
 
     /// The facts of the backend `name` of the same adapter.
-    pub fn of_sibling(&self, name: &str) -> Self {
+    pub fn for_sibling(&self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self.clone() }
     }
 
     /// The most batches that an instance of this kind, of a model that is decoupled or not, may have accepted and not answered.
-    pub fn max_in_flight_of(&self, kind: Kind, decoupled: bool) -> usize {
+    pub fn max_in_flight_for(&self, kind: Kind, decoupled: bool) -> usize {
         if let Some(most) = self.decoupled_max_in_flight.filter(|_| decoupled) {
             return most;
         }
@@ -110,7 +110,7 @@ impl BackendFacts {
 }
 
 /// Kinds of instance by a backend info.
-pub fn kinds(info: &BackendInfo) -> u32 {
+pub fn instance_kinds(info: &BackendInfo) -> u32 {
     match info.instance_kinds {
         0 => 1 << instance_kind::CPU | 1 << instance_kind::MODEL,
         kinds => kinds,
@@ -129,7 +129,7 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
             if p.is_null() || n == 0 {
                 return Vec::new();
             }
-            std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect()
+            std::slice::from_raw_parts(p, n as usize).iter().map(|s| read_text(*s)).collect()
         };
         let names = list(info.platforms, info.n_platforms);
         let mut files = list(info.default_files, info.n_platforms);
@@ -141,10 +141,10 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
             groups.iter().map(|g| (g.kind, g.count)).collect()
         };
         BackendFacts {
-            name: read(info.name),
-            version: read(info.version),
+            name: read_text(info.name),
+            version: read_text(info.version),
             abi: (0, 0),
-            runtime: read(info.runtime),
+            runtime: read_text(info.runtime),
             platforms: names.into_iter().zip(files).collect(),
             default_file: None,
             flags: info.flags,
@@ -164,7 +164,7 @@ unsafe fn facts(info: *const BackendInfo) -> BackendFacts {
             } else {
                 (info.stack_kib as usize * 1024).max(MIN_STACK)
             },
-            instance_kinds: kinds(info),
+            instance_kinds: instance_kinds(info),
             preferred,
         }
     }

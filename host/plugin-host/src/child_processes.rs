@@ -1,11 +1,11 @@
 //! Child processes as a backend needs them: the interface between this crate and `trtserver-isolation`, which implements it.
 
 use crate::Patch;
-use crate::backend::Backend;
+use crate::backend::PluginBackend;
 use crate::backend_facts::{BackendFacts, OpenFacts};
 use crate::descriptors::{InstanceFacts, ModelFacts, ProbeFacts};
 use crate::health::Health;
-use crate::isolation_limits::Limits;
+use crate::isolation_limits::IsolationLimits;
 use crate::plugin_file::PluginFile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use trtserver_base::error::Result;
 use trtserver_request::InferRequest;
 
 /// Settings of a backend by name.
-pub type Settings = BTreeMap<String, String>;
+pub type BackendSettings = BTreeMap<String, String>;
 
 /// Runs backends and models in child processes.
 pub trait ChildProcesses: Send + Sync {
@@ -23,7 +23,7 @@ pub trait ChildProcesses: Send + Sync {
     ///
     /// # Errors
     /// The library cannot be loaded, or the child process ended; the text says how.
-    fn describe_file(&self, file: &PluginFile, limits: Limits) -> Result<BackendFacts>;
+    fn describe_file(&self, file: &PluginFile, limits: IsolationLimits) -> Result<BackendFacts>;
 
     /// Opens the backend once, in a child process that then ends.
     ///
@@ -32,8 +32,8 @@ pub trait ChildProcesses: Send + Sync {
     fn open_backend(
         &self,
         file: &PluginFile,
-        settings: &Settings,
-        limits: Limits,
+        settings: &BackendSettings,
+        limits: IsolationLimits,
         cancel: &CancelFlag,
     ) -> Result<OpenFacts>;
 
@@ -44,8 +44,8 @@ pub trait ChildProcesses: Send + Sync {
     fn complete_config(
         &self,
         file: &PluginFile,
-        settings: &Settings,
-        limits: Limits,
+        settings: &BackendSettings,
+        limits: IsolationLimits,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Option<Patch>>;
@@ -57,8 +57,8 @@ pub trait ChildProcesses: Send + Sync {
     fn probe_model(
         &self,
         file: &PluginFile,
-        settings: &Settings,
-        limits: Limits,
+        settings: &BackendSettings,
+        limits: IsolationLimits,
         facts: &ProbeFacts<'_>,
     ) -> Result<Option<String>>;
 
@@ -68,7 +68,7 @@ pub trait ChildProcesses: Send + Sync {
     /// The backend returns an error, or the child process ended.
     fn open_model(
         &self,
-        backend: &Arc<Backend>,
+        backend: &Arc<PluginBackend>,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Arc<dyn IsolatedModel>>;

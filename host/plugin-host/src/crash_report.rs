@@ -37,9 +37,9 @@ const MAX_FRAMES: usize = 64;
 const LIMIT: u32 = 5;
 
 /// What an entry of a backend is called for: a file, a backend, a model, an instance.
-pub struct Subject(Box<str>);
+pub struct CrashSubject(Box<str>);
 
-impl Subject {
+impl CrashSubject {
     /// `text` goes on after "in ENTRY of ".
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
@@ -47,10 +47,10 @@ impl Subject {
 
     /// Until the result is dropped this thread executes `entry` of this subject.
     #[inline]
-    pub fn enter(&self, entry: &'static Entry) -> Entered<'_> {
+    pub fn enter(&self, entry: &'static BackendEntry) -> EntryGuard<'_> {
         ENTRY.set(entry);
         SUBJECT.set(self);
-        Entered(PhantomData)
+        EntryGuard(PhantomData)
     }
 
     pub fn text(&self) -> &str {
@@ -59,34 +59,34 @@ impl Subject {
 }
 
 /// Name of an entry.
-pub struct Entry(pub &'static str);
+pub struct BackendEntry(pub &'static str);
 
-pub static LOAD: Entry = Entry("the initialisers");
-pub static BACKEND_INFO: Entry = Entry("backend_info");
-pub static BACKEND_OPEN: Entry = Entry("backend_open");
-pub static BACKEND_CLOSE: Entry = Entry("backend_close");
-pub static AUTOCOMPLETE: Entry = Entry("autocomplete");
-pub static MODEL_PROBE: Entry = Entry("model_probe");
-pub static MODEL_OPEN: Entry = Entry("model_open");
-pub static MODEL_CLOSE: Entry = Entry("model_close");
-pub static INSTANCE_OPEN: Entry = Entry("instance_open");
-pub static INSTANCE_CLOSE: Entry = Entry("instance_close");
-pub static EXECUTE: Entry = Entry("execute");
-pub static CANCEL: Entry = Entry("cancel");
+pub static LOAD: BackendEntry = BackendEntry("the initialisers");
+pub static BACKEND_INFO: BackendEntry = BackendEntry("backend_info");
+pub static BACKEND_OPEN: BackendEntry = BackendEntry("backend_open");
+pub static BACKEND_CLOSE: BackendEntry = BackendEntry("backend_close");
+pub static AUTOCOMPLETE: BackendEntry = BackendEntry("autocomplete");
+pub static MODEL_PROBE: BackendEntry = BackendEntry("model_probe");
+pub static MODEL_OPEN: BackendEntry = BackendEntry("model_open");
+pub static MODEL_CLOSE: BackendEntry = BackendEntry("model_close");
+pub static INSTANCE_OPEN: BackendEntry = BackendEntry("instance_open");
+pub static INSTANCE_CLOSE: BackendEntry = BackendEntry("instance_close");
+pub static EXECUTE: BackendEntry = BackendEntry("execute");
+pub static CANCEL: BackendEntry = BackendEntry("cancel");
 
 thread_local! {
     /// What this thread executes, null = nothing. Constant and without a destructor, so that a signal handler may read it
     /// at any time.
-    static SUBJECT: Cell<*const Subject> = const { Cell::new(null()) };
+    static SUBJECT: Cell<*const CrashSubject> = const { Cell::new(null()) };
     /// Set before `SUBJECT`.
-    static ENTRY: Cell<*const Entry> = const { Cell::new(null()) };
+    static ENTRY: Cell<*const BackendEntry> = const { Cell::new(null()) };
 }
 
-/// See [`Subject::enter`].
+/// See [`CrashSubject::enter`].
 /// Stays on its thread and does not outlive the subject.
-pub struct Entered<'a>(PhantomData<(&'a Subject, *const ())>);
+pub struct EntryGuard<'a>(PhantomData<(&'a CrashSubject, *const ())>);
 
-impl Drop for Entered<'_> {
+impl Drop for EntryGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         SUBJECT.set(null());
@@ -94,7 +94,7 @@ impl Drop for Entered<'_> {
 }
 
 /// Installs the signal handlers. Once, before the process starts threads.
-pub fn install() {
+pub fn install_handlers() {
     let mut frames = [null_mut(); 1];
     // SAFETY: the buffer has one element. The first call may load libgcc, which a signal handler must not do.
     unsafe { libc::backtrace(frames.as_mut_ptr(), 1) };
@@ -153,7 +153,7 @@ fn end(signal: c_int, by_fault: bool) {
 }
 
 fn write_call(signal: c_int, info: *mut siginfo_t) {
-    let mut line = Line::new();
+    let mut line = ReportLine::new();
     line.text(PREFIX);
     line.text(SIGNALS.iter().find(|(number, _)| *number == signal).map_or("signal", |(_, s)| s));
     // SAFETY: the kernel passes a valid info; a fault has an address.
@@ -203,7 +203,7 @@ fn write_frames(innermost: usize) {
     let first = frames.iter().position(|frame| *frame as usize == innermost).unwrap_or(0);
     for (number, frame) in frames[first..].iter().enumerate() {
         let address = *frame as usize;
-        let mut line = Line::new();
+        let mut line = ReportLine::new();
         line.text(FRAME_PREFIX);
         line.decimal(number);
         line.text(" ");
@@ -234,12 +234,12 @@ fn write_frames(innermost: usize) {
 }
 
 /// A line on the stack; what exceeds it is cut off.
-struct Line {
+struct ReportLine {
     bytes: [u8; 1024],
     n: usize,
 }
 
-impl Line {
+impl ReportLine {
     fn new() -> Self {
         Self { bytes: [0; 1024], n: 0 }
     }

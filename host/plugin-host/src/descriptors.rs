@@ -1,7 +1,7 @@
 //! Descriptors of models, instances and version directories for backends, in memory that stays valid until they are closed.
 
 use super::host_api::scope::Scope;
-use super::text::{bytes, c_text, view};
+use super::text::{bytes_view, c_text, str_view};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -9,14 +9,14 @@ use std::path::Path;
 use std::ptr::null;
 use std::sync::Arc;
 use std::time::Duration;
-use trtserver_device::Streams;
+use trtserver_device::InstanceStreams;
 use trtserver_plugin_api::abi::descriptors::{
     InstanceDesc, ModelDesc, SecondaryDevice, TensorDecl,
 };
 use trtserver_plugin_api::abi::extensions::{DirEntry, ProbeDesc};
 use trtserver_plugin_api::abi::types::{Param, Str, param, tensor_flags};
 use trtserver_proto::v2::ModelConfig;
-use trtserver_request::{Signature, TensorSpec};
+use trtserver_request::{ModelSignature, TensorSpec};
 
 /// Facts about a model version.
 pub struct ModelFacts<'a> {
@@ -27,7 +27,7 @@ pub struct ModelFacts<'a> {
     /// Model file in the version's directory.
     pub file: &'a str,
     pub config: &'a ModelConfig,
-    pub signature: &'a Signature,
+    pub signature: &'a ModelSignature,
     pub n_instances: u32,
     /// Threads per instance.
     pub threads: u32,
@@ -36,21 +36,21 @@ pub struct ModelFacts<'a> {
 }
 
 /// Keys and values in memory that backends can read.
-pub struct Texts {
+pub struct CTexts {
     pairs: Vec<(CString, CString)>,
     params: Vec<Param>,
 }
 
-impl Texts {
+impl CTexts {
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let pairs: Vec<_> = pairs.into_iter().map(|(k, v)| (c_text(k), c_text(v))).collect();
         let params = pairs
             .iter()
             .map(|(k, v)| Param {
-                key: view(k),
+                key: str_view(k),
                 kind: param::STRING,
                 pad: 0,
-                text: view(v),
+                text: str_view(v),
                 bits: 0,
             })
             .collect();
@@ -69,8 +69,8 @@ pub struct ModelHold {
     desc: Box<ModelDesc>,
     _texts: Vec<CString>,
     _config_pb: Vec<u8>,
-    _settings: Texts,
-    _params: Texts,
+    _settings: CTexts,
+    _params: CTexts,
     _decls: [Decls; 2],
 }
 
@@ -96,7 +96,7 @@ impl Decls {
             .iter()
             .enumerate()
             .map(|(i, s)| TensorDecl {
-                name: view(&names[i]),
+                name: str_view(&names[i]),
                 dtype: s.dtype.number(),
                 rank: s.dims.len() as u32,
                 dims: dims[2 * i].as_ptr(),
@@ -117,7 +117,7 @@ impl ModelHold {
         settings: &BTreeMap<String, String>,
         autocomplete: bool,
     ) -> Self {
-        let scope = Scope::of_model(facts.name, facts.version);
+        let scope = Scope::for_model(facts.name, facts.version);
         let texts: Vec<CString> = [
             facts.name,
             &facts.dir.to_string_lossy(),
@@ -129,26 +129,26 @@ impl ModelHold {
         .map(|t| c_text(t))
         .collect();
         let config_pb = facts.config.encode_to_vec();
-        let settings = Texts::new(settings);
+        let settings = CTexts::new(settings);
         let parameters: BTreeMap<String, String> = facts
             .config
             .parameters
             .iter()
             .map(|(k, v)| (k.clone(), v.string_value.clone()))
             .collect();
-        let params = Texts::new(&parameters);
+        let params = CTexts::new(&parameters);
         let decls = [Decls::new(&facts.signature.inputs), Decls::new(&facts.signature.outputs)];
         let graph = facts.config.optimization.as_ref().and_then(|o| o.graph.as_ref());
         let desc = Box::new(ModelDesc {
             size: std::mem::size_of::<ModelDesc>() as u64,
             scope: scope.handle(),
-            name: view(&texts[0]),
+            name: str_view(&texts[0]),
             version: facts.version,
-            dir: view(&texts[1]),
-            version_dir: view(&texts[2]),
-            file: view(&texts[3]),
-            config_pb: bytes(&config_pb),
-            config_json: view(&texts[4]),
+            dir: str_view(&texts[1]),
+            version_dir: str_view(&texts[2]),
+            file: str_view(&texts[3]),
+            config_pb: bytes_view(&config_pb),
+            config_json: str_view(&texts[4]),
             settings: settings.params().as_ptr(),
             n_settings: settings.params().len() as u32,
             autocomplete: u32::from(autocomplete),
@@ -198,7 +198,7 @@ pub struct InstanceFacts<'a> {
     /// Name of the host policy.
     pub host_policy: &'a str,
     /// Streams of a GPU instance; else empty.
-    pub streams: Streams,
+    pub streams: InstanceStreams,
     /// Nice value of the executing thread.
     pub nice: i32,
     /// Drain time: how long a closing instance may take.
@@ -218,7 +218,7 @@ pub struct InstanceHold {
 impl InstanceHold {
     /// `model` is the scope of the model.
     pub fn new(facts: &InstanceFacts<'_>, model: &Scope) -> Self {
-        let scope = Scope::of_instance(facts.name, model);
+        let scope = Scope::for_instance(facts.name, model);
         let kinds = facts.secondary_devices.iter().map(|(kind, _)| kind);
         let texts = facts.profiles.iter().chain(kinds).map(|text| c_text(text));
         // Host policies have no settings here: there is no flag for them.
@@ -226,16 +226,16 @@ impl InstanceHold {
         let own = [c_text(facts.name), c_text(&policy)];
         let texts: Box<[CString]> = own.into_iter().chain(texts).collect();
         let (profiles, kinds) = texts[2..].split_at(facts.profiles.len());
-        let profiles: Box<[Str]> = profiles.iter().map(view).collect();
+        let profiles: Box<[Str]> = profiles.iter().map(str_view).collect();
         let secondary: Box<[SecondaryDevice]> = (kinds.iter().zip(facts.secondary_devices))
-            .map(|(kind, (_, id))| SecondaryDevice { kind: view(kind), id: *id })
+            .map(|(kind, (_, id))| SecondaryDevice { kind: str_view(kind), id: *id })
             .collect();
         let [cu_context, cu_stream, cu_copy_in, cu_copy_out] = facts.streams.handles();
         let desc = Box::new(InstanceDesc {
             size: std::mem::size_of::<InstanceDesc>() as u64,
             scope: scope.handle(),
-            name: view(&texts[0]),
-            host_policy_json: view(&texts[1]),
+            name: str_view(&texts[0]),
+            host_policy_json: str_view(&texts[1]),
             kind: facts.kind,
             ordinal: facts.ordinal,
             device_id: facts.device,
@@ -293,18 +293,18 @@ impl ProbeHold {
             .iter()
             .zip(facts.entries)
             .map(|(name, (_, is_dir))| DirEntry {
-                name: view(name),
+                name: str_view(name),
                 is_dir: u32::from(*is_dir),
                 pad: 0,
             })
             .collect();
         let desc = ProbeDesc {
             size: std::mem::size_of::<ProbeDesc>() as u64,
-            name: view(&texts[0]),
+            name: str_view(&texts[0]),
             version: facts.version,
-            version_dir: view(&texts[1]),
-            platform: view(&texts[2]),
-            default_file: view(&texts[3]),
+            version_dir: str_view(&texts[1]),
+            platform: str_view(&texts[2]),
+            default_file: str_view(&texts[3]),
             entries: entries.as_ptr(),
             n_entries: entries.len() as u32,
             pad: 0,

@@ -1,7 +1,7 @@
 //! What the functions that backends call reach: the interface passes them no pointer to the host.
 
 use crate::batch::cancel_notifier::{ThreadStarter, start_starter};
-use crate::batch::frame::Idle;
+use crate::batch::frame::IdleFrames;
 use crate::batch::slot::Slots;
 use crate::host_api::metric::MetricFamilies;
 use crate::host_api::process::EndProcess;
@@ -43,6 +43,6 @@ pub(crate) struct HostState {
     /// Handles of requests point to slots, which are never freed.
     pub slots: Slots,
     /// Unused frames. Handles of batches point to frames, which are never freed.
-    pub frames: Mutex<Vec<Idle>>,
+    pub frames: Mutex<Vec<IdleFrames>>,
     pub cancel_starter: ThreadStarter,
 }

@@ -63,7 +63,7 @@ impl IsolationSetting {
 ///
 /// # Errors
 /// Its parameter has an unknown value, or undoes what the operator has set.
-pub fn of_model(config: &ModelConfig, setting: IsolationSetting) -> Result<Isolation> {
+pub fn choose_isolation(config: &ModelConfig, setting: IsolationSetting) -> Result<Isolation> {
     let Some(value) = config.parameters.get(KEY) else { return Ok(setting.by_default) };
     let asked = Isolation::parse(&value.string_value)
         .map_err(|e| Error::invalid(format!("model '{}': parameter '{KEY}' {e}", config.name)))?;

@@ -13,20 +13,20 @@ const OPEN: [&str; 2] = ["isolation-open-deadline-seconds", "isolation_open_dead
 
 /// `None` = no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct IsolationLimits {
     /// From a request to its first response, and between responses while requests are outstanding.
     pub response: Option<Duration>,
     /// For each step of opening: backend info, completion of the configuration, model, instance.
     pub open: Option<Duration>,
 }
 
-impl Default for Limits {
+impl Default for IsolationLimits {
     fn default() -> Self {
         Self { response: Some(Duration::from_secs(300)), open: Some(Duration::from_secs(600)) }
     }
 }
 
-impl Limits {
+impl IsolationLimits {
     /// Takes the host's own settings out of a backend's.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Limits {
                 key if key == OPEN[0] => &mut limits.open,
                 _ => return Err(format!("setting '{key}' is unknown")),
             };
-            *limit = parse(&value).map_err(|e| format!("setting '{key}' {e}"))?;
+            *limit = parse_seconds(&value).map_err(|e| format!("setting '{key}' {e}"))?;
         }
         Ok(limits)
     }
@@ -57,7 +57,7 @@ impl Limits {
     ///
     /// # Errors
     /// An invalid value or an unknown parameter of that prefix.
-    pub fn of_model(mut self, config: &ModelConfig) -> Result<Self> {
+    pub fn for_model(mut self, config: &ModelConfig) -> Result<Self> {
         let known = [isolation::KEY, RESPONSE[1], OPEN[1]];
         let mut ours = config.parameters.keys().filter(|key| key.starts_with(PREFIX));
         if let Some(key) = ours.find(|key| !known.contains(&key.as_str())) {
@@ -69,7 +69,7 @@ impl Limits {
         }
         for (key, limit) in [(RESPONSE[1], &mut self.response), (OPEN[1], &mut self.open)] {
             if let Some(value) = config.parameters.get(key) {
-                *limit = parse(&value.string_value).map_err(|e| {
+                *limit = parse_seconds(&value.string_value).map_err(|e| {
                     Error::invalid(format!("model '{}': parameter '{key}' {e}", config.name))
                 })?;
             }
@@ -78,7 +78,7 @@ impl Limits {
     }
 }
 
-fn parse(value: &str) -> Result<Option<Duration>, String> {
+fn parse_seconds(value: &str) -> Result<Option<Duration>, String> {
     let seconds = value.trim().parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
     match seconds {
         Some(limit) => Ok(Some(limit).filter(|limit| !limit.is_zero())),

@@ -8,15 +8,15 @@ fn reads_settings_and_model_parameters() {
         [("isolation-deadline-seconds", "0.5"), ("threads", "2")]
             .map(|(k, v)| (k.to_owned(), v.to_owned())),
     );
-    let limits = Limits::take(&mut settings).unwrap();
+    let limits = IsolationLimits::take(&mut settings).unwrap();
     assert_eq!(limits.response, Some(Duration::from_millis(500)));
-    assert_eq!(limits.open, Limits::default().open);
+    assert_eq!(limits.open, IsolationLimits::default().open);
     assert_eq!(settings.len(), 1);
     let mut config = ModelConfig { name: "m".into(), ..Default::default() };
     let mut set = |key: &str, value: &str| {
         let value = trtserver_proto::v2::ModelParameter { string_value: value.into() };
         config.parameters.insert(key.into(), value);
-        limits.of_model(&config)
+        limits.for_model(&config)
     };
     assert_eq!(set("isolation_deadline_seconds", "0").unwrap().response, None);
     let e = set("isolation_open_deadline_seconds", "-1").unwrap_err().message;
@@ -25,6 +25,6 @@ fn reads_settings_and_model_parameters() {
     assert!(e.contains("'isolation_dedline_seconds' is unknown"), "{e}");
     for key in ["isolation-deadline-seconds", "isolation-dedline"] {
         let mut settings = BTreeMap::from([(key.to_owned(), "soon".to_owned())]);
-        assert!(Limits::take(&mut settings).unwrap_err().contains(key));
+        assert!(IsolationLimits::take(&mut settings).unwrap_err().contains(key));
     }
 }

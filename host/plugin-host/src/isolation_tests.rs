@@ -26,7 +26,7 @@ fn a_model_only_tightens_what_the_operator_has_set() {
             let value = ModelParameter { string_value: asked.into() };
             config.parameters.insert(KEY.into(), value);
         }
-        let found = of_model(&config, IsolationSetting::new(set, otherwise));
+        let found = choose_isolation(&config, IsolationSetting::new(set, otherwise));
         assert_eq!(found.as_ref().ok(), want.as_ref(), "{set:?} {otherwise:?} {asked:?}");
         let text = found.err().map(|e| e.message).unwrap_or_default();
         assert!(want.is_some() || text.starts_with("model 'm': parameter 'isolation' "), "{text}");

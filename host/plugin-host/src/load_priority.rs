@@ -34,15 +34,15 @@ impl LowPriority {
     pub fn begin() -> Option<Self> {
         let after = nice();
         let low = is_restorable() && after < LOAD_NICE;
-        low.then(|| Self::of_this_thread(after))
+        low.then(|| Self::for_this_thread(after))
     }
 
     /// For a thread that a thread with low priority has started; `after`: its niceness when it serves. `None` for other threads.
     pub fn inherited(after: i32) -> Option<Self> {
-        is_low().then(|| Self::of_this_thread(after))
+        is_low().then(|| Self::for_this_thread(after))
     }
 
-    fn of_this_thread(after: i32) -> Self {
+    fn for_this_thread(after: i32) -> Self {
         PRIORITIES.loading.lock().insert(gettid().as_raw_nonzero().get());
         let _ = setpriority_process(None, LOAD_NICE);
         Self { after }
@@ -63,15 +63,15 @@ fn nice() -> i32 {
 /// Takes the low priority back from threads that a backend started during a load, which serve at `nice` from now on.
 pub fn restore_started(nice: i32) {
     let loading = PRIORITIES.loading.lock();
-    restore("self", nice, |id| !loading.contains(&id));
+    restore_niceness("self", nice, |id| !loading.contains(&id));
 }
 
 /// The load of the model in another process has ended: takes the low priority back from all of its threads.
 pub fn restore_process(pid: u32, nice: i32) {
-    restore(&pid.to_string(), nice, |_| true);
+    restore_niceness(&pid.to_string(), nice, |_| true);
 }
 
-fn restore(process: &str, nice: i32, serves: impl Fn(i32) -> bool) {
+fn restore_niceness(process: &str, nice: i32, serves: impl Fn(i32) -> bool) {
     if !is_restorable() {
         return;
     }

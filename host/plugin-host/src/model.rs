@@ -1,10 +1,10 @@
 //! An open model version and its instances, local or isolated.
 
-use super::backend::Backend;
+use super::backend::PluginBackend;
 use super::batch::cancel_notifier::CancelNotifier;
 use super::batch::frame::FrameHold;
 use super::batch::gpu::GpuInstance;
-use super::crash_report::{self, Subject};
+use super::crash_report::{self, CrashSubject};
 use super::descriptors::{InstanceFacts, InstanceHold, ModelFacts, ModelHold};
 use super::host_api::scope::Scope;
 use super::isolation::{self, Isolation};
@@ -22,27 +22,27 @@ use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::{InstanceHandle, ModelHandle};
 
 /// Counts a model among the live ones, which shutdown waits for, while it is open.
-struct Live(Arc<AtomicUsize>);
+struct LiveModel(Arc<AtomicUsize>);
 
-impl Live {
+impl LiveModel {
     fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(count))
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveModel {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// An open model version; closes with its last user.
-pub struct Model {
+pub struct BackendModel {
     placement: Placement,
-    pub backend: Arc<Backend>,
+    pub backend: Arc<PluginBackend>,
     /// Declared last: the backend, if this was its last model, is closed before shutdown may go on.
-    _live: Live,
+    _live: LiveModel,
 }
 
 /// Where a model runs.
@@ -50,7 +50,7 @@ enum Placement {
     Local {
         table: &'static BackendTable,
         handle: *mut ModelHandle,
-        subject: Subject,
+        subject: CrashSubject,
         health: Arc<Health>,
         hold: Box<ModelHold>,
     },
@@ -58,19 +58,19 @@ enum Placement {
 }
 
 // SAFETY: models are opened and closed on loader threads and shared by instance threads, by the interface.
-unsafe impl Send for Model {}
+unsafe impl Send for BackendModel {}
 // SAFETY: the interface lets all instance threads use one open model at the same time.
-unsafe impl Sync for Model {}
+unsafe impl Sync for BackendModel {}
 
-impl Model {
+impl BackendModel {
     /// Opens one version of a model, local or isolated. `cancel` breaks off the opening of an isolated one and of its
     /// instances.
     pub fn open(
-        backend: &Arc<Backend>,
+        backend: &Arc<PluginBackend>,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Arc<Self>> {
-        match isolation::of_model(facts.config, backend.isolation)? {
+        match isolation::choose_isolation(facts.config, backend.isolation)? {
             Isolation::Process => {
                 let remote = backend.child_processes()?.open_model(backend, facts, cancel)?;
                 Ok(Self::new(backend, Placement::Isolated(remote)))
@@ -79,9 +79,9 @@ impl Model {
         }
     }
 
-    /// As [`Model::open`], always in this process. A backend that reports its progress learns of `cancel`.
+    /// As [`BackendModel::open`], always in this process. A backend that reports its progress learns of `cancel`.
     pub fn open_locally(
-        backend: &Arc<Backend>,
+        backend: &Arc<PluginBackend>,
         facts: &ModelFacts<'_>,
         cancel: &CancelFlag,
     ) -> Result<Arc<Self>> {
@@ -89,14 +89,14 @@ impl Model {
         let hold = Box::new(ModelHold::new(facts, &backend.settings, false));
         hold.scope.belongs_to(cancel);
         let (table, mut handle) = (opened.table, null_mut());
-        let subject = Subject::new(format!(
+        let subject = CrashSubject::new(format!(
             "model '{}' version {}, {}",
             facts.name,
             facts.version,
             backend.subject.text()
         ));
         let entered = subject.enter(&crash_report::MODEL_OPEN);
-        // SAFETY: the descriptor lives until `model_close`, in the `Model`.
+        // SAFETY: the descriptor lives until `model_close`, in the `BackendModel`.
         let error = unsafe { (table.model_open)(opened.handle, hold.desc(), &mut handle) };
         drop(entered);
         backend.check(error, "model_open", facts.name)?;
@@ -104,8 +104,8 @@ impl Model {
         Ok(Self::new(backend, Placement::Local { table, handle, subject, health, hold }))
     }
 
-    fn new(backend: &Arc<Backend>, placement: Placement) -> Arc<Self> {
-        let live = Live::new(&backend.live_models);
+    fn new(backend: &Arc<PluginBackend>, placement: Placement) -> Arc<Self> {
+        let live = LiveModel::new(&backend.live_models);
         Arc::new(Self { placement, backend: Arc::clone(backend), _live: live })
     }
 
@@ -137,7 +137,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for BackendModel {
     fn drop(&mut self) {
         if let Placement::Local { table, handle, subject, hold, .. } = &self.placement {
             hold.scope.nested.close();
@@ -149,14 +149,14 @@ impl Drop for Model {
 }
 
 /// An open instance. It stays on the thread that opened it, unless it becomes [`AnyThread`].
-pub enum Instance {
+pub enum BackendInstance {
     Local(LocalInstance),
     Isolated(Box<dyn IsolatedInstance>),
 }
 
-impl Instance {
+impl BackendInstance {
     /// Opens an instance on this thread, or in the child process.
-    pub fn open(model: &Arc<Model>, facts: &InstanceFacts<'_>) -> Result<Self> {
+    pub fn open(model: &Arc<BackendModel>, facts: &InstanceFacts<'_>) -> Result<Self> {
         match &model.placement {
             Placement::Local { table, handle, subject, hold, .. } => {
                 let parent = (*handle, &*hold.scope);
@@ -170,7 +170,7 @@ impl Instance {
 }
 
 /// An instance of a backend that declares `ANY_THREAD`, or an isolated one.
-pub struct AnyThread(Instance);
+pub struct AnyThread(BackendInstance);
 
 // SAFETY: `ANY_THREAD` allows executing the instance on any thread, one at a time, which is all that `AnyThread` offers.
 // The interface requires closing on the opening thread: the owner of an `AnyThread` must drop it there. An isolated instance
@@ -179,27 +179,27 @@ unsafe impl Send for AnyThread {}
 
 impl AnyThread {
     /// Wraps an instance that any thread may execute; else returns it.
-    pub fn new(instance: Instance) -> std::result::Result<Self, Box<Instance>> {
+    pub fn new(instance: BackendInstance) -> std::result::Result<Self, Box<BackendInstance>> {
         match &instance {
-            Instance::Local(here)
+            BackendInstance::Local(here)
                 if here.model.backend.facts.flags & backend_flags::ANY_THREAD != 0 =>
             {
                 Ok(Self(instance))
             }
-            Instance::Isolated(_) => Ok(Self(instance)),
-            Instance::Local(_) => Err(Box::new(instance)),
+            BackendInstance::Isolated(_) => Ok(Self(instance)),
+            BackendInstance::Local(_) => Err(Box::new(instance)),
         }
     }
 
-    pub fn get_mut(&mut self) -> &mut Instance {
+    pub fn get_mut(&mut self) -> &mut BackendInstance {
         &mut self.0
     }
 
     /// The instance, if it is isolated: its methods with a shared reference may be called on any thread.
     pub fn isolated(&self) -> Option<&dyn IsolatedInstance> {
         match &self.0 {
-            Instance::Isolated(remote) => Some(&**remote),
-            Instance::Local(_) => None,
+            BackendInstance::Isolated(remote) => Some(&**remote),
+            BackendInstance::Local(_) => None,
         }
     }
 }
@@ -209,20 +209,20 @@ pub struct LocalInstance {
     table: &'static BackendTable,
     handle: *mut InstanceHandle,
     /// Description of the instance for crash reports.
-    subject: Arc<Subject>,
+    subject: Arc<CrashSubject>,
     /// If the backend has a `cancel` entry.
     cancel_notifier: Option<Arc<CancelNotifier>>,
-    model: Arc<Model>,
+    model: Arc<BackendModel>,
     gpu: Option<Arc<GpuInstance>>,
     hold: InstanceHold,
 }
 
 impl LocalInstance {
     fn open(
-        model: &Arc<Model>,
+        model: &Arc<BackendModel>,
         table: &'static BackendTable,
         (parent, scope): (*mut ModelHandle, &Scope),
-        of: &Subject,
+        of: &CrashSubject,
         facts: &InstanceFacts<'_>,
     ) -> Result<Self> {
         let backend = &model.backend;
@@ -231,14 +231,14 @@ impl LocalInstance {
         let hold = InstanceHold::new(facts, scope);
         let mut handle = null_mut();
         let text = format!("instance '{}' of {}", facts.name, of.text());
-        let subject = Arc::new(Subject::new(text));
+        let subject = Arc::new(CrashSubject::new(text));
         let entered = subject.enter(&crash_report::INSTANCE_OPEN);
         // SAFETY: the descriptor lives until `instance_close`, in the instance.
         let error = unsafe { (table.instance_open)(parent, hold.desc(), &mut handle) };
         drop(entered);
         backend.check(error, "instance_open", facts.name)?;
         let notifier = |cancel| CancelNotifier::new(cancel, handle, &subject);
-        let cancel_notifier = table::cancel(table).map(|e| notifier(e.cancel));
+        let cancel_notifier = table::cancel_extension(table).map(|e| notifier(e.cancel));
         let takes_inputs = backend.facts.takes_gpu_memory();
         let own_stream = backend.facts.flags & backend_flags::OWN_STREAM != 0;
         let gpu = |streams| GpuInstance::new(Arc::clone(streams), takes_inputs, own_stream);
@@ -264,7 +264,7 @@ impl LocalInstance {
         self.model.backend.check(error, "execute", "")
     }
 
-    pub fn backend(&self) -> &Backend {
+    pub fn backend(&self) -> &PluginBackend {
         &self.model.backend
     }
 }

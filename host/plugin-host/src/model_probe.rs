@@ -1,6 +1,6 @@
 //! Asks a backend whether a version directory holds a model of one of its platforms: the extension `trts.model_probe`.
 
-use super::backend::Backend;
+use super::backend::PluginBackend;
 use super::crash_report;
 use super::descriptors::{ProbeFacts, ProbeHold};
 use super::isolation::{self, Isolation};
@@ -9,17 +9,17 @@ use trtserver_base::error::{Error, Result};
 use trtserver_plugin_api::abi::extensions::NO_ENTRY;
 use trtserver_proto::v2::ModelConfig;
 
-impl Backend {
+impl PluginBackend {
     /// The name of the file or directory that is a model of the platform; `None` if the platform's default file decides.
     /// The backend is not opened for it. It is asked in a child process if the model of `config` would run in one.
     ///
     /// # Errors
     /// Why no entry is such a model.
     pub fn probe(&self, config: &ModelConfig, facts: &ProbeFacts<'_>) -> Result<Option<String>> {
-        if isolation::of_model(config, self.isolation)? == Isolation::None {
+        if isolation::choose_isolation(config, self.isolation)? == Isolation::None {
             return self.probe_locally(facts);
         }
-        let limits = self.limits.of_model(config)?;
+        let limits = self.limits.for_model(config)?;
         match self.child_processes()?.probe_model(&self.file, &self.settings, limits, facts)? {
             // The plugin controls its process.
             Some(name) if !facts.entries.iter().any(|(entry, _)| *entry == name) => {
@@ -29,7 +29,7 @@ impl Backend {
         }
     }
 
-    /// As [`Backend::probe`], always in this process.
+    /// As [`PluginBackend::probe`], always in this process.
     ///
     /// # Errors
     /// Why no entry is such a model.

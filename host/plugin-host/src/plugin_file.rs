@@ -3,19 +3,19 @@
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
-use trtserver_library_file::Stamp;
+use trtserver_library_file::FileStamp;
 
 /// The file that a backend is opened from: a plugin, or an adapter with the library that it opens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginFile {
     /// The plugin; of an adapted backend, the adapter.
     pub library: PathBuf,
-    pub adapted: Option<Adapted>,
+    pub adapted: Option<AdaptedLibrary>,
 }
 
 /// What an adapter is asked to open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Adapted {
+pub struct AdaptedLibrary {
     /// Name of the adapter.
     pub adapter: String,
     /// Name of the backend: passed to `backend_open`.
@@ -29,9 +29,9 @@ pub struct Adapted {
 /// Identity of the files of a backend: another name of the same plugin has the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    pub library: Stamp,
+    pub library: FileStamp,
     /// Name and file of an adapted backend: several may be links to one file.
-    adapted: Option<(String, Stamp)>,
+    adapted: Option<(String, FileStamp)>,
 }
 
 impl From<PathBuf> for PluginFile {
@@ -50,9 +50,9 @@ impl PluginFile {
     /// A file does not exist.
     pub fn identity(&self) -> io::Result<Identity> {
         let adapted = match &self.adapted {
-            Some(Adapted { name, file, .. }) => Some((name.clone(), Stamp::of(file)?)),
+            Some(AdaptedLibrary { name, file, .. }) => Some((name.clone(), FileStamp::read(file)?)),
             None => None,
         };
-        Ok(Identity { library: Stamp::of(&self.library)?, adapted })
+        Ok(Identity { library: FileStamp::read(&self.library)?, adapted })
     }
 }

@@ -1,7 +1,7 @@
 //! The limit on what a request to an isolated model holds beside its tensors.
 
 use trtserver_base::error::{Error, Result};
-use trtserver_request::{CorrelationId, InferRequest, Parameter};
+use trtserver_request::{CorrelationId, InferRequest, ParameterValue};
 
 /// Limit of id, sequence id and parameters of a request: all requests of a batch share one message.
 const MAX_METADATA: usize = 1 << 20;
@@ -17,7 +17,7 @@ pub fn check_metadata_size(request: &InferRequest) -> Result<()> {
     };
     let of_parameters = request.parameters.iter().map(|(key, value)| {
         // 32: the message overhead of a parameter.
-        let text = if let Parameter::String(text) = value { text.len() } else { 0 };
+        let text = if let ParameterValue::String(text) = value { text.len() } else { 0 };
         key.len() + text + 32
     });
     let size = request.id.len() + of_sequence + of_parameters.sum::<usize>();

@@ -26,10 +26,10 @@ const FOLDER: &str = "/dev/shm";
 const LOCK: &str = "lock";
 
 /// Process-wide: it is named by the process id, and `main` releases it, whatever is still open then.
-static OWNER: OnceLock<Owner> = OnceLock::new();
+static OWNER: OnceLock<ObjectOwner> = OnceLock::new();
 
 /// This process as the owner of objects.
-struct Owner {
+struct ObjectOwner {
     /// Begins the names of all its objects: `trtserver_PID_RANDOM_`.
     prefix: String,
     folder: PathBuf,
@@ -39,7 +39,7 @@ struct Owner {
     _lock: Option<OwnedFd>,
 }
 
-impl Owner {
+impl ObjectOwner {
     fn new(folder: &Path) -> Self {
         let random = RandomState::new().hash_one(std::process::id());
         let prefix = format!("trtserver_{}_{random:016x}_", std::process::id());
@@ -69,8 +69,8 @@ fn lock(folder: &Path, prefix: &str) -> std::io::Result<OwnedFd> {
     named.map(|()| file)
 }
 
-fn owner() -> &'static Owner {
-    OWNER.get_or_init(|| Owner::new(Path::new(FOLDER)))
+fn owner() -> &'static ObjectOwner {
+    OWNER.get_or_init(|| ObjectOwner::new(Path::new(FOLDER)))
 }
 
 /// The prefix for backends in this process.
@@ -80,14 +80,14 @@ pub fn own_prefix() -> String {
 }
 
 /// Before the process ends: removes its lock, and the objects that its backends have left behind.
-pub fn release() {
-    if let Some(Owner { prefix, folder, .. }) = OWNER.get() {
-        remove(folder, prefix);
+pub fn release_objects() {
+    if let Some(ObjectOwner { prefix, folder, .. }) = OWNER.get() {
+        remove_object(folder, prefix);
     }
 }
 
 /// Removes the objects of processes that have ended, and returns how many these are.
-pub fn sweep() -> usize {
+pub fn remove_leftovers() -> usize {
     sweep_in(Path::new(FOLDER))
 }
 
@@ -124,7 +124,7 @@ fn is_lock(name: &str) -> bool {
         && end == LOCK
 }
 
-fn remove(folder: &Path, prefix: &str) -> usize {
+fn remove_object(folder: &Path, prefix: &str) -> usize {
     remove_unless(folder, prefix, None)
 }
 
@@ -142,11 +142,11 @@ fn remove_unless(folder: &Path, prefix: &str, kept: Option<&str>) -> usize {
 pub struct SharedObjects(String);
 
 impl SharedObjects {
-    pub fn of_next_child() -> Self {
-        Self::of(owner())
+    pub fn for_next_child() -> Self {
+        Self::from_owner(owner())
     }
 
-    fn of(owner: &Owner) -> Self {
+    fn from_owner(owner: &ObjectOwner) -> Self {
         let child = owner.children.fetch_add(1, Ordering::Relaxed) + 1;
         Self(format!("{}{child}_", owner.prefix))
     }
@@ -157,7 +157,7 @@ impl SharedObjects {
 
     /// Removes the objects that the ended child left behind, and returns their number.
     pub fn remove(&self) -> usize {
-        remove(Path::new(FOLDER), &self.0)
+        remove_object(Path::new(FOLDER), &self.0)
     }
 }
 

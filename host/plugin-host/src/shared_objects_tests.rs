@@ -12,16 +12,16 @@ fn put(folder: &Path, name: impl AsRef<Path>) -> PathBuf {
 fn objects_of_one_child_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let owner = Owner::new(folder);
-    let (one, other) = (SharedObjects::of(&owner), SharedObjects::of(&owner));
+    let owner = ObjectOwner::new(folder);
+    let (one, other) = (SharedObjects::from_owner(&owner), SharedObjects::from_owner(&owner));
     let kept = [format!("{}a", other.prefix()), "trtserver".to_owned(), "another".to_owned()]
         .map(|name| put(folder, name));
     for end in ["a", "b"] {
         put(folder, format!("{}{end}", one.prefix()));
     }
-    assert_eq!(remove(folder, one.prefix()), 2);
-    assert_eq!(remove(folder, one.prefix()), 0);
-    assert_eq!(remove(&folder.join("none"), one.prefix()), 0);
+    assert_eq!(remove_object(folder, one.prefix()), 2);
+    assert_eq!(remove_object(folder, one.prefix()), 0);
+    assert_eq!(remove_object(&folder.join("none"), one.prefix()), 0);
     assert!(kept.iter().all(|file| file.exists()));
 }
 
@@ -29,8 +29,8 @@ fn objects_of_one_child_are_removed() {
 fn objects_without_a_live_owner_are_swept() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let (live, dead) = (Owner::new(folder), Owner::new(folder));
-    let of = |owner: &Owner, end: &str| put(folder, format!("{}{end}", owner.prefix));
+    let (live, dead) = (ObjectOwner::new(folder), ObjectOwner::new(folder));
+    let of = |owner: &ObjectOwner, end: &str| put(folder, format!("{}{end}", owner.prefix));
     let kept = [of(&live, "0_a"), of(&live, "7_b"), folder.join(format!("{}lock", live.prefix))];
     let other =
         ["trtserver_lock", "trtserver_1_lock", "trtserver_9_0123456789abcdef_0_a", "python"]

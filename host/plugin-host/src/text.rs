@@ -6,18 +6,18 @@ use trtserver_base::error::{Code, Error};
 use trtserver_plugin_api::abi::types::{self, Bytes, Str, code, error_flags};
 
 /// A view of NUL-terminated text that the host keeps alive.
-pub fn view(text: &CString) -> Str {
+pub fn str_view(text: &CString) -> Str {
     Str { p: text.as_ptr().cast(), n: text.as_bytes().len() as u64 }
 }
 
 pub const EMPTY: Str = Str { p: c"".as_ptr().cast(), n: 0 };
 
 /// A view of a literal.
-pub const fn literal(text: &'static std::ffi::CStr) -> Str {
+pub const fn literal_view(text: &'static std::ffi::CStr) -> Str {
     Str { p: text.as_ptr().cast(), n: text.to_bytes().len() as u64 }
 }
 
-pub fn bytes(data: &[u8]) -> Bytes {
+pub fn bytes_view(data: &[u8]) -> Bytes {
     Bytes { p: data.as_ptr(), n: data.len() as u64 }
 }
 
@@ -30,12 +30,12 @@ pub fn c_text(text: &str) -> CString {
 ///
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes for the duration of the call.
-pub unsafe fn read(s: Str) -> String {
+pub unsafe fn read_text(s: Str) -> String {
     // SAFETY: by the caller's promise.
     unsafe { read_borrowed(s) }.into_owned()
 }
 
-/// As [`read`], without a copy if the string is valid UTF-8.
+/// As [`read_text`], without a copy if the string is valid UTF-8.
 ///
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes for `'a`.
@@ -68,13 +68,13 @@ impl PluginError {
         }
         Error {
             model_broken: self.flags & error_flags::MODEL_BROKEN != 0,
-            ..Error::new(code_of(self.code), self.text.to_string_lossy())
+            ..Error::new(to_error_code(self.code), self.text.to_string_lossy())
         }
     }
 }
 
 /// The host's code for a code of the interface.
-pub fn code_of(number: u32) -> Code {
+pub fn to_error_code(number: u32) -> Code {
     match number {
         code::UNKNOWN => Code::Unknown,
         code::NOT_FOUND => Code::NotFound,
@@ -89,7 +89,7 @@ pub fn code_of(number: u32) -> Code {
 }
 
 /// The interface's code for a code of the host.
-pub fn number_of(code: Code) -> u32 {
+pub fn to_code_number(code: Code) -> u32 {
     match code {
         Code::Unknown => code::UNKNOWN,
         Code::Internal => code::INTERNAL,
@@ -104,15 +104,15 @@ pub fn number_of(code: Code) -> u32 {
 }
 
 /// An error for the backend to free.
-pub fn give(error: &Error) -> *mut types::Error {
-    PluginError::raw(number_of(error.code), 0, &error.message)
+pub fn give_error(error: &Error) -> *mut types::Error {
+    PluginError::raw(to_code_number(error.code), 0, &error.message)
 }
 
 /// Takes and frees an error that a backend returned; null is success.
 ///
 /// # Safety
 /// `error` is null or came from [`PluginError::raw`], and is not used after this.
-pub unsafe fn take(error: *mut types::Error) -> Result<(), Box<PluginError>> {
+pub unsafe fn take_error(error: *mut types::Error) -> Result<(), Box<PluginError>> {
     if error.is_null() {
         Ok(())
     } else {

@@ -1,14 +1,16 @@
 //! Host memory for tensors: 64-byte aligned buffers that become `Bytes` without a copy (zero-copy).
 
-use super::pages::Pages;
-use super::pool::{self, Pool};
+use super::pages::MappedPages;
+use super::pool::{self, BufferPool};
 use bytes::Bytes;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, LazyLock, OnceLock};
-use trtserver_base::arena::{Arena, Block};
-use trtserver_base::budget::{Exhausted, Reservation, model_memory, out_of_memory, request_memory};
+use trtserver_base::arena::{Arena, ArenaBlock};
+use trtserver_base::budget::{
+    BudgetExhaustion, MemoryReservation, model_memory, out_of_memory, request_memory,
+};
 use trtserver_base::error::Error;
 use trtserver_base::ledger::MemoryTag;
 use trtserver_base::reclaim;
@@ -20,14 +22,14 @@ pub const ALIGN: usize = 64;
 pub struct AlignedBuf {
     ptr: NonNull<u8>,
     len: usize,
-    origin: Origin,
+    origin: BufferOrigin,
 }
 
 /// Why a buffer was not allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocError {
     /// The memory budget cannot provide the bytes.
-    Budget(Exhausted),
+    Budget(BudgetExhaustion),
     /// The system has no memory for this many bytes.
     System(usize),
 }
@@ -43,21 +45,21 @@ impl AllocError {
 }
 
 /// Where the memory came from and is returned to.
-enum Origin {
+enum BufferOrigin {
     /// Length 0: no memory.
     Empty,
     /// The allocator; the layout includes padding for the alignment.
     Heap(NonNull<u8>, Layout, MemoryTag),
     /// The pool of large blocks.
-    Pool(Pages, Reservation),
+    Pool(MappedPages, MemoryReservation),
     /// Memory shared with another process.
-    Arena(#[allow(dead_code, reason = "returns the block when dropped")] Block),
+    Arena(#[allow(dead_code, reason = "returns the block when dropped")] ArenaBlock),
 }
 
 /// Process-wide: tensors are made and dropped everywhere, also in functions that backends call.
 pub(super) static BUFFERS: BufferMemory = BufferMemory {
     arena: OnceLock::new(),
-    pool: LazyLock::new(|| Arc::new(Pool::new(pool::bound()))),
+    pool: LazyLock::new(|| Arc::new(BufferPool::new(pool::pool_bound()))),
     mapped: AtomicUsize::new(0),
 };
 
@@ -66,7 +68,7 @@ pub(super) struct BufferMemory {
     /// Set in the child process of an isolated model: every buffer lies in this arena, so that the host can read it.
     arena: OnceLock<Arc<Arena>>,
     /// Large blocks.
-    pub pool: LazyLock<Arc<Pool>>,
+    pub pool: LazyLock<Arc<BufferPool>>,
     /// Bytes of all mappings, written or not.
     pub mapped: AtomicUsize,
 }
@@ -91,11 +93,11 @@ impl AlignedBuf {
     /// `None` if out of memory.
     pub fn try_new(len: usize, tag: impl Into<MemoryTag>) -> Option<Self> {
         let tag = tag.into();
-        Self::allocate(BUFFERS.arena.get(), len, true, tag, |len| Self::of_model(len, tag))
+        Self::allocate(BUFFERS.arena.get(), len, true, tag, |len| Self::reserve_for_model(len, tag))
     }
 
     /// Enters a block that no request pays for.
-    fn of_model(len: usize, tag: MemoryTag) -> Reservation {
+    fn reserve_for_model(len: usize, tag: MemoryTag) -> MemoryReservation {
         let mut reservation = model_memory().empty(tag);
         let entered = reservation.try_grow(len);
         debug_assert!(entered.is_ok(), "this budget has no limit");
@@ -136,14 +138,14 @@ impl AlignedBuf {
     }
 
     /// A copy of `parts`, one after another. Aborts if out of memory: only for data that no client chooses.
-    pub fn copy_of(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
+    pub fn copy_parts(parts: &[&[u8]], tag: impl Into<MemoryTag>) -> Self {
         let tag = tag.into();
-        sum(parts)
+        sum_lengths(parts)
             .and_then(|len| {
-                let paid = |len| Self::of_model(len, tag);
+                let paid = |len| Self::reserve_for_model(len, tag);
                 Self::allocate(BUFFERS.arena.get(), len, false, tag, paid)
             })
-            .unwrap_or_else(|| handle_alloc_error(Layout::new::<Aligned>()))
+            .unwrap_or_else(|| handle_alloc_error(Layout::new::<AlignedBase>()))
             .filled(parts)
     }
 
@@ -156,7 +158,7 @@ impl AlignedBuf {
         parts: &[&[u8]],
         tag: impl Into<MemoryTag>,
     ) -> Result<Self, AllocError> {
-        let len = sum(parts).ok_or(AllocError::System(usize::MAX))?;
+        let len = sum_lengths(parts).ok_or(AllocError::System(usize::MAX))?;
         let block = match arena.and_then(|arena| Self::shared(arena, len)) {
             Some(block) => block,
             None => Self::charged(BUFFERS.arena.get(), len, false, tag)?,
@@ -165,18 +167,18 @@ impl AlignedBuf {
     }
 
     /// What pays for the buffer: `None` if it is small, or lies in an arena, whose size is limited.
-    pub fn reservation(&mut self) -> Option<&mut Reservation> {
+    pub fn reservation(&mut self) -> Option<&mut MemoryReservation> {
         match &mut self.origin {
-            Origin::Pool(_, reservation) => Some(reservation),
-            Origin::Empty | Origin::Heap(..) | Origin::Arena(_) => None,
+            BufferOrigin::Pool(_, reservation) => Some(reservation),
+            BufferOrigin::Empty | BufferOrigin::Heap(..) | BufferOrigin::Arena(_) => None,
         }
     }
 
     /// Changes the length of a block of the pool to `len` bytes, without a copy; what is added may hold data of other requests.
     /// False if the block is not of the pool (shorter than [`pool::MIN_SIZE`]), or the system has no memory.
     pub fn resize(&mut self, len: usize) -> bool {
-        let Origin::Pool(pages, _) = &mut self.origin else { return false };
-        if len < pool::MIN_SIZE || !pool::resize(pages, len) {
+        let BufferOrigin::Pool(pages, _) = &mut self.origin else { return false };
+        if len < pool::MIN_SIZE || !pool::resize_pages(pages, len) {
             return false;
         }
         pages.claim(len, false);
@@ -192,8 +194,10 @@ impl AlignedBuf {
 
     /// Frees the block without keeping it in the pool, for memory that no further request is expected to need soon.
     pub fn discard(mut self) {
-        if let Origin::Pool(pages, paid) = std::mem::replace(&mut self.origin, Origin::Empty) {
-            reclaim::later((pages, paid));
+        if let BufferOrigin::Pool(pages, paid) =
+            std::mem::replace(&mut self.origin, BufferOrigin::Empty)
+        {
+            reclaim::reclaim_later((pages, paid));
         }
     }
 
@@ -237,20 +241,20 @@ impl AlignedBuf {
         len: usize,
         zeroed: bool,
         tag: MemoryTag,
-        reservation: impl FnOnce(usize) -> Reservation,
+        reservation: impl FnOnce(usize) -> MemoryReservation,
     ) -> Option<Self> {
         if len == 0 {
-            let ptr = NonNull::<Aligned>::dangling().cast();
-            return Some(Self { ptr, len, origin: Origin::Empty });
+            let ptr = NonNull::<AlignedBase>::dangling().cast();
+            return Some(Self { ptr, len, origin: BufferOrigin::Empty });
         }
         if let Some(arena) = arena {
             let block = arena.alloc(len, zeroed)?;
-            return Some(Self { ptr: block.ptr(), len, origin: Origin::Arena(block) });
+            return Some(Self { ptr: block.ptr(), len, origin: BufferOrigin::Arena(block) });
         }
         if len >= pool::MIN_SIZE {
-            let mut pages = pool::take(len)?;
+            let mut pages = pool::take_pages(len)?;
             pages.claim(len, zeroed);
-            let (ptr, origin) = (pages.ptr(), Origin::Pool(pages, reservation(len)));
+            let (ptr, origin) = (pages.ptr(), BufferOrigin::Pool(pages, reservation(len)));
             return Some(Self { ptr, len, origin });
         }
         let layout = Layout::array::<u8>(len.checked_add(ALIGN - 1)?).ok()?;
@@ -263,7 +267,7 @@ impl AlignedBuf {
         if !tag.holder.is_request() {
             tag.add_small(len);
         }
-        Some(Self { ptr, len, origin: Origin::Heap(base, layout, tag) })
+        Some(Self { ptr, len, origin: BufferOrigin::Heap(base, layout, tag) })
     }
 
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
@@ -300,28 +304,28 @@ impl AsMut<[u8]> for AlignedBuf {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.origin, Origin::Empty) {
-            Origin::Heap(base, layout, tag) => {
+        match std::mem::replace(&mut self.origin, BufferOrigin::Empty) {
+            BufferOrigin::Heap(base, layout, tag) => {
                 if !tag.holder.is_request() {
                     tag.remove_small(self.len);
                 }
                 // SAFETY: the block came from the allocator with this very layout.
                 unsafe { dealloc(base.as_ptr(), layout) }
             }
-            Origin::Pool(pages, reservation) => pool::put(pages, reservation),
-            Origin::Empty | Origin::Arena(_) => {}
+            BufferOrigin::Pool(pages, reservation) => pool::return_pages(pages, reservation),
+            BufferOrigin::Empty | BufferOrigin::Arena(_) => {}
         }
     }
 }
 
 /// Bytes of all parts; `None` beyond the address space, since parts may overlap.
-fn sum(parts: &[&[u8]]) -> Option<usize> {
+fn sum_lengths(parts: &[&[u8]]) -> Option<usize> {
     parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len()))
 }
 
 /// Gives dangling pointers of empty buffers the alignment.
 #[repr(align(64))]
-struct Aligned;
+struct AlignedBase;
 
 #[cfg(test)]
 #[path = "buffer_tests.rs"]

@@ -3,7 +3,7 @@
 //! These are the core checks of docs/protocol/v2.md §4.3, with v2's messages. The v1 frontends run their own checks first
 //! (docs/protocol/v1.md §3.6), because their texts and order differ.
 
-use super::signature::{Signature, TensorSpec, dims_match};
+use super::signature::{ModelSignature, TensorSpec, dims_match};
 use super::strings::{self, StringFault};
 use super::tensor::{InputTensor, RequestedOutput, Shape, ShapeText, element_count};
 use smallvec::SmallVec;
@@ -39,10 +39,14 @@ impl fmt::Display for IdPrefix<'_> {
 ///
 /// `inputs` must already name declared tensors (others: [`unknown_input`]); they may come in any order. Strings and shape tensors in
 /// client shared memory are copied before they are checked; strings in GPU memory are checked by the instance ([`strings`]).
-pub fn inputs(signature: &Signature, id: &str, inputs: &mut [InputTensor]) -> Result<u32> {
+pub fn check_inputs(
+    signature: &ModelSignature,
+    id: &str,
+    inputs: &mut [InputTensor],
+) -> Result<u32> {
     let id = IdPrefix::new(id);
     let m = &signature.model;
-    count(signature, &id, inputs)?;
+    check_input_count(signature, &id, inputs)?;
     let mut batch: Option<i64> = None;
     for input in inputs.iter() {
         let spec = &signature.inputs[input.index];
@@ -83,14 +87,14 @@ pub fn inputs(signature: &Signature, id: &str, inputs: &mut [InputTensor]) -> Re
     }
     for input in inputs {
         let spec = &signature.inputs[input.index];
-        shape(signature, &id, spec, input)?;
-        data(signature, &id, spec, input)?;
+        check_shape(signature, &id, spec, input)?;
+        check_data(signature, &id, spec, input)?;
     }
     Ok(rows as u32)
 }
 
 /// Position of a declared output.
-pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
+pub fn find_output(signature: &ModelSignature, name: &str) -> Result<usize> {
     signature.output(name).ok_or_else(|| {
         Error::invalid(format!(
             "unexpected inference output '{name}' for model '{}'",
@@ -100,11 +104,15 @@ pub fn find_output(signature: &Signature, name: &str) -> Result<usize> {
 }
 
 /// All outputs in configuration order: the default if a request names none.
-pub fn all_outputs(signature: &Signature) -> SmallVec<[RequestedOutput; 2]> {
+pub fn all_outputs(signature: &ModelSignature) -> SmallVec<[RequestedOutput; 2]> {
     (0..signature.outputs.len()).map(|index| RequestedOutput::new(index, 0)).collect()
 }
 
-fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Result<()> {
+fn check_input_count(
+    signature: &ModelSignature,
+    id: &IdPrefix<'_>,
+    inputs: &[InputTensor],
+) -> Result<()> {
     for (i, input) in inputs.iter().enumerate() {
         if inputs[..i].iter().any(|other| other.index == input.index) {
             let name = &signature.inputs[input.index].name;
@@ -127,7 +135,7 @@ fn count(signature: &Signature, id: &IdPrefix<'_>, inputs: &[InputTensor]) -> Re
 }
 
 /// The error for an undeclared input. A wrong number of inputs takes precedence.
-pub fn unknown_input(signature: &Signature, id: &str, name: &str, given: &[String]) -> Error {
+pub fn unknown_input(signature: &ModelSignature, id: &str, name: &str, given: &[String]) -> Error {
     let required = signature.inputs.iter().filter(|spec| !spec.optional);
     if (required.clone().count()..=signature.inputs.len()).contains(&given.len()) {
         return Error::invalid(format!(
@@ -140,7 +148,12 @@ pub fn unknown_input(signature: &Signature, id: &str, name: &str, given: &[Strin
     wrong_count(signature, &IdPrefix::new(id), &given, &missing.collect::<Vec<_>>())
 }
 
-fn wrong_count(signature: &Signature, id: &IdPrefix<'_>, got: &[&str], missing: &[&str]) -> Error {
+fn wrong_count(
+    signature: &ModelSignature,
+    id: &IdPrefix<'_>,
+    got: &[&str],
+    missing: &[&str],
+) -> Error {
     let m = &signature.model;
     let required = signature.inputs.iter().filter(|s| !s.optional).count();
     let all = signature.inputs.len();
@@ -157,17 +170,17 @@ fn wrong_count(signature: &Signature, id: &IdPrefix<'_>, got: &[&str], missing: 
     Error::invalid(format!(
         "{id}{expected} for model '{m}'. Got input(s) [{}], but missing required input(s) {open}{}]. \
          Please provide all required input(s).",
-        quoted(got),
-        quoted(missing)
+        quote_names(got),
+        quote_names(missing)
     ))
 }
 
-fn quoted(names: &[&str]) -> String {
+fn quote_names(names: &[&str]) -> String {
     names.iter().map(|n| format!("'{n}'")).collect::<Vec<_>>().join(",")
 }
 
-fn shape(
-    signature: &Signature,
+fn check_shape(
+    signature: &ModelSignature,
     id: &IdPrefix<'_>,
     spec: &TensorSpec,
     input: &InputTensor,
@@ -196,8 +209,8 @@ fn shape(
     )))
 }
 
-fn data(
-    signature: &Signature,
+fn check_data(
+    signature: &ModelSignature,
     id: &IdPrefix<'_>,
     spec: &TensorSpec,
     input: &mut InputTensor,
@@ -246,19 +259,24 @@ fn data(
 }
 
 /// Checks a string tensor that is in CPU memory now and was not when the request was checked.
-pub fn strings(signature: &Signature, id: &str, input: &InputTensor, bytes: &[u8]) -> Result<()> {
+pub fn check_string_input(
+    signature: &ModelSignature,
+    id: &str,
+    input: &InputTensor,
+    bytes: &[u8],
+) -> Result<()> {
     let elements = element_count(&input.shape).unwrap_or(0);
     string_data(signature, &IdPrefix::new(id), signature.input_spec(input.index), bytes, elements)
 }
 
 fn string_data(
-    signature: &Signature,
+    signature: &ModelSignature,
     id: &IdPrefix<'_>,
     spec: &TensorSpec,
     bytes: &[u8],
     elements: usize,
 ) -> Result<()> {
-    let fault = match strings::check(bytes, elements) {
+    let fault = match strings::check_strings(bytes, elements) {
         Ok(end) if end == bytes.len() => return Ok(()),
         Ok(end) => StringFault::NoLength { available: bytes.len() - end },
         Err(fault) => fault,
@@ -267,7 +285,7 @@ fn string_data(
 }
 
 fn string_fault(
-    signature: &Signature,
+    signature: &ModelSignature,
     id: &IdPrefix<'_>,
     spec: &TensorSpec,
     elements: usize,

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::DType;
-use crate::memory::{Location, PlacedSlice};
+use crate::memory::{MemoryLocation, PlacedSlice};
 use crate::testing::placed;
 
-fn signature(max_batch_size: u32) -> Signature {
+fn signature(max_batch_size: u32) -> ModelSignature {
     let spec = |name: &str, dtype, dims: &[i64]| TensorSpec::new(name, dtype, dims);
-    Signature {
+    ModelSignature {
         model: "m".into(),
         max_batch_size,
         inputs: vec![spec("A", DType::Fp32, &[2]), spec("S", DType::String, &[-1])],
@@ -123,7 +123,7 @@ fn each_check_has_its_message() {
         ),
     ];
     for (max_batch_size, mut given, want) in cases {
-        let got = inputs(&signature(max_batch_size), "", &mut given);
+        let got = check_inputs(&signature(max_batch_size), "", &mut given);
         assert_eq!(got.map_err(|e| e.message), want.map_err(String::from));
     }
 }
@@ -137,18 +137,18 @@ fn strings_in_shared_memory_are_copied_before_their_check() {
         (given[0].data, given[1].data) = (range(5, 8), range(0, 5));
         (memory, given)
     };
-    let (memory, mut given) = place(Location::CPU);
-    inputs(&signature(0), "", &mut given).unwrap();
+    let (memory, mut given) = place(MemoryLocation::CPU);
+    check_inputs(&signature(0), "", &mut given).unwrap();
     assert!(given[0].data.placed().is_some(), "numbers are read in place");
     assert_eq!(given[1].data.cpu().unwrap(), &b"\x01\0\0\0x"[..]);
     PlacedSlice::new(&memory, 0, 4).unwrap().write(&[&[200; 4]]).unwrap();
     assert_eq!(given[1].data.cpu().unwrap(), &b"\x01\0\0\0x"[..], "the client writes meanwhile");
     // Only the instance's thread may wait for a copy from the device.
-    let (_memory, mut given) = place(Location::gpu(0));
-    inputs(&signature(0), "", &mut given).unwrap();
-    assert_eq!(given[1].data.location(), Location::gpu(0));
-    strings(&signature(0), "", &given[1], &given[1].data.to_cpu().unwrap()).unwrap();
-    assert!(strings(&signature(0), "", &given[1], &[1, 0, 0, 0]).is_err());
+    let (_memory, mut given) = place(MemoryLocation::gpu(0));
+    check_inputs(&signature(0), "", &mut given).unwrap();
+    assert_eq!(given[1].data.location(), MemoryLocation::gpu(0));
+    check_string_input(&signature(0), "", &given[1], &given[1].data.to_cpu().unwrap()).unwrap();
+    assert!(check_string_input(&signature(0), "", &given[1], &[1, 0, 0, 0]).is_err());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::tensor::OutputTensor;
 
 /// One class.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Class {
+pub struct TopClass {
     /// Within the batch item.
     pub index: usize,
     pub value: f64,
@@ -14,14 +14,18 @@ pub struct Class {
 }
 
 /// True for types that can be ranked: integers, FP32 and FP64 (docs/protocol/v1.md §5.5, v2 §2.11).
-pub fn supported(dtype: DType) -> bool {
+pub fn supports_classes(dtype: DType) -> bool {
     !matches!(dtype, DType::Bool | DType::Fp16 | DType::Bf16 | DType::String)
 }
 
 /// The `min(k, elements)` largest elements of each of `batch` items, in descending order, ties by index. `None` if the
 /// type cannot be ranked, or the CPU cannot access the tensor.
-pub fn top(output: &OutputTensor, batch: usize, k: usize) -> Option<Vec<Vec<Class>>> {
-    if !supported(output.dtype) {
+pub fn find_top_classes(
+    output: &OutputTensor,
+    batch: usize,
+    k: usize,
+) -> Option<Vec<Vec<TopClass>>> {
+    if !supports_classes(output.dtype) {
         return None;
     }
     let size = output.dtype.size()?;
@@ -31,23 +35,23 @@ pub fn top(output: &OutputTensor, batch: usize, k: usize) -> Option<Vec<Vec<Clas
     let items = (0..batch)
         .map(|item| {
             let bytes = &data[item * per_item * size..(item + 1) * per_item * size];
-            rank(output.dtype, bytes, size, k)
+            rank_classes(output.dtype, bytes, size, k)
         })
         .collect();
     Some(items)
 }
 
-fn rank(dtype: DType, bytes: &[u8], size: usize, k: usize) -> Vec<Class> {
-    let mut classes: Vec<Class> = bytes
+fn rank_classes(dtype: DType, bytes: &[u8], size: usize, k: usize) -> Vec<TopClass> {
+    let mut classes: Vec<TopClass> = bytes
         .chunks_exact(size)
         .enumerate()
         .map(|(index, element)| {
-            let (value, integer) = number(dtype, element);
-            Class { index, value, integer }
+            let (value, integer) = read_number(dtype, element);
+            TopClass { index, value, integer }
         })
         .collect();
     // NaN sorts last, so it never displaces a score.
-    let order = |a: &Class, b: &Class| {
+    let order = |a: &TopClass, b: &TopClass| {
         let by_value = match (a.integer, b.integer) {
             (Some(x), Some(y)) => y.cmp(&x),
             _ => b
@@ -69,7 +73,7 @@ fn rank(dtype: DType, bytes: &[u8], size: usize, k: usize) -> Vec<Class> {
     classes
 }
 
-fn number(dtype: DType, e: &[u8]) -> (f64, Option<i128>) {
+fn read_number(dtype: DType, e: &[u8]) -> (f64, Option<i128>) {
     macro_rules! int {
         ($t:ty) => {
             <$t>::from_le_bytes(e.try_into().unwrap_or_default()) as i128

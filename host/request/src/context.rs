@@ -1,8 +1,8 @@
 //! Request context: what is known when a request is built. Immutable, so backends and schedulers read it without a lock.
 
 use super::buffer::ALIGN;
-use super::memory::{Location, OutputMemory, PlacedSlice};
-use super::signature::Signature;
+use super::memory::{MemoryLocation, OutputMemory, PlacedSlice};
+use super::signature::ModelSignature;
 use super::tensor::RequestedOutput;
 use super::tensor_data::TensorData;
 use super::unread::StreamLimit;
@@ -13,7 +13,7 @@ use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::VersionStats;
 
 pub struct RequestContext {
-    pub signature: Arc<Signature>,
+    pub signature: Arc<ModelSignature>,
     /// `None` for requests that the host makes itself (null requests, warm-up, the child's side of an isolated model):
     /// they are not counted.
     pub stats: Option<Arc<VersionStats>>,
@@ -98,7 +98,7 @@ impl RequestContext {
         &self,
         position: usize,
         len: usize,
-        gpu: Option<Location>,
+        gpu: Option<MemoryLocation>,
     ) -> Option<PlacedSlice> {
         let slice = self.destination(position)?.direct(len, ALIGN, gpu)?;
         self.used_memory.as_ref().is_some_and(|used| used.is_exclusive(&slice)).then_some(slice)

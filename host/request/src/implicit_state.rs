@@ -1,7 +1,7 @@
 //! Implicit state: tensors that the host keeps between the requests of a sequence (docs/protocol/v2.md §4.11).
 
 use super::sequence::CorrelationId;
-use super::signature::Signature;
+use super::signature::ModelSignature;
 use super::state_spec::StateTensor;
 use super::tensor::InputTensor;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use trtserver_base::error::Error;
 use trtserver_base::sync::{Mutex, MutexGuard};
 
 /// The error for a request of a sequence whose state was lost with its process.
-pub fn lost(model: &str, sequence: &CorrelationId) -> Error {
+pub fn lost_state_error(model: &str, sequence: &CorrelationId) -> Error {
     Error::unavailable(format!(
         "sequence {sequence} of model '{model}' cannot continue: its state was lost when the model's process ended; \
          start a new sequence"
@@ -27,7 +27,7 @@ impl ImplicitState {
     }
 
     /// Appends the state inputs of the next request.
-    pub fn inputs(&self, signature: &Signature, inputs: &mut impl Extend<InputTensor>) {
+    pub fn inputs(&self, signature: &ModelSignature, inputs: &mut impl Extend<InputTensor>) {
         let values = self.lock();
         inputs.extend(signature.states.iter().enumerate().map(|(i, spec)| {
             let value = values.get(i).and_then(Option::as_ref).unwrap_or(&spec.initial);

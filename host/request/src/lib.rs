@@ -47,13 +47,13 @@ pub use context::RequestContext;
 pub use dtype::DType;
 pub use implicit_state::ImplicitState;
 pub use responder::Responder;
-pub use response::{InferResponse, Parameter};
-pub use sequence::{CorrelationId, Sequence};
-pub use signature::{Role, Signature, TensorSpec};
+pub use response::{InferResponse, ParameterValue};
+pub use sequence::{CorrelationId, RequestSequence};
+pub use signature::{InputRole, ModelSignature, TensorSpec};
 pub use sink::{DiscardResponses, ResponseSink, SharedSink, SingleResponse, Sink};
 pub use tensor::{InputTensor, OutputTensor, RequestedOutput, Shape, ShapeText};
 pub use tensor_data::TensorData;
-pub use unread::{StreamLimit, Unread};
+pub use unread::{StreamLimit, UnreadResponse};
 pub use used_memory::UsedMemory;
 
 use smallvec::SmallVec;
@@ -65,13 +65,13 @@ pub struct InferRequest {
     pub id: String,
     /// In configuration order; optional inputs may be missing.
     pub inputs: SmallVec<[InputTensor; 2]>,
-    pub sequence: Sequence,
+    pub sequence: RequestSequence,
     /// 0 = the model's default, 1 = the highest.
     pub priority: u64,
     /// Queue timeout in microseconds requested by the client; 0 = the model's default.
     pub timeout_us: u64,
     /// Parameters for the model.
-    pub parameters: Vec<(String, Parameter)>,
+    pub parameters: Vec<(String, ParameterValue)>,
     /// When the client stops waiting; 0 = never. Nanoseconds of [`trtserver_base::clock::now_ns`].
     pub deadline_ns: u64,
     /// The client accepts several responses.
@@ -87,7 +87,7 @@ impl InferRequest {
         Self {
             id: String::new(),
             inputs,
-            sequence: Sequence::default(),
+            sequence: RequestSequence::default(),
             priority: 0,
             timeout_us: 0,
             parameters: Vec::new(),

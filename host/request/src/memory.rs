@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 
 /// Type of memory. Client shared memory in the host's address space is `Cpu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,13 +21,13 @@ pub enum MemoryType {
 
 /// Memory location: type of memory, and the device that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Location {
+pub struct MemoryLocation {
     pub memory_type: MemoryType,
     /// Device ordinal of GPU memory, 0 otherwise.
     pub device_id: i32,
 }
 
-impl Location {
+impl MemoryLocation {
     pub const CPU: Self = Self { memory_type: MemoryType::Cpu, device_id: 0 };
     pub const PINNED: Self = Self { memory_type: MemoryType::Pinned, device_id: 0 };
 
@@ -41,7 +41,7 @@ impl Location {
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for MemoryLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.memory_type {
             MemoryType::Cpu => f.write_str("CPU memory"),
@@ -99,7 +99,7 @@ pub trait MemoryOwner: Send + Sync {
 pub struct PlacedMemory {
     ptr: *mut u8,
     len: usize,
-    location: Location,
+    location: MemoryLocation,
     shared: bool,
     owner: Arc<dyn MemoryOwner>,
 }
@@ -119,7 +119,7 @@ impl PlacedMemory {
     pub unsafe fn new(
         ptr: *mut u8,
         len: usize,
-        location: Location,
+        location: MemoryLocation,
         shared: bool,
         owner: Arc<dyn MemoryOwner>,
     ) -> Arc<Self> {
@@ -134,7 +134,7 @@ impl PlacedMemory {
         self.len == 0
     }
 
-    pub fn location(&self) -> Location {
+    pub fn location(&self) -> MemoryLocation {
         self.location
     }
 
@@ -196,7 +196,7 @@ impl PlacedSlice {
         self.len == 0
     }
 
-    pub fn location(&self) -> Location {
+    pub fn location(&self) -> MemoryLocation {
         self.memory.location
     }
 
@@ -245,14 +245,14 @@ impl PlacedSlice {
     pub fn to_cpu(&self) -> Result<Bytes> {
         let out_of_memory = |e: super::buffer::AllocError| e.refuse("the copy of a tensor");
         match self.readable() {
-            Some(_) if !self.memory.shared => Ok(Bytes::from_owner(Readable(self.clone()))),
+            Some(_) if !self.memory.shared => Ok(Bytes::from_owner(ReadableSlice(self.clone()))),
             Some(bytes) => {
-                let copy = AlignedBuf::try_copy(None, &[bytes], Holder::Input);
+                let copy = AlignedBuf::try_copy(None, &[bytes], LedgerHolder::Input);
                 let copy = copy.map_err(out_of_memory)?;
                 self.memory.fault().map_or_else(|| Ok(copy.into_bytes()), Err)
             }
             None => {
-                let copy = AlignedBuf::unwritten(self.len, Holder::Input);
+                let copy = AlignedBuf::unwritten(self.len, LedgerHolder::Input);
                 let mut copy = copy.map_err(out_of_memory)?;
                 self.memory.owner.read(self.offset, copy.as_mut())?;
                 Ok(copy.into_bytes())
@@ -315,9 +315,9 @@ impl PartialEq for PlacedSlice {
 impl Eq for PlacedSlice {}
 
 /// A slice that the CPU can access and no other process changes, as owner of `Bytes`.
-struct Readable(PlacedSlice);
+struct ReadableSlice(PlacedSlice);
 
-impl AsRef<[u8]> for Readable {
+impl AsRef<[u8]> for ReadableSlice {
     fn as_ref(&self) -> &[u8] {
         self.0.readable().unwrap_or_default()
     }
@@ -337,7 +337,7 @@ impl OutputMemory {
     }
 
     /// The same for a step of an ensemble: `name` is the ensemble's name of the output.
-    pub fn of_step(&self, name: &Arc<str>) -> Self {
+    pub fn named_for_step(&self, name: &Arc<str>) -> Self {
         Self { slice: self.slice.clone(), name: Some(Arc::clone(name)) }
     }
 
@@ -347,7 +347,12 @@ impl OutputMemory {
 
     /// The memory for an output of `len` bytes, if a backend can write it directly: the output fits, the memory is aligned to `align`
     /// bytes, and on `gpu`, or without one the CPU can access it. It is not zeroed: it holds data of the client only.
-    pub fn direct(&self, len: usize, align: usize, gpu: Option<Location>) -> Option<PlacedSlice> {
+    pub fn direct(
+        &self,
+        len: usize,
+        align: usize,
+        gpu: Option<MemoryLocation>,
+    ) -> Option<PlacedSlice> {
         let location = self.slice.location();
         let suits = len <= self.slice.len
             && gpu.map_or(location.is_cpu_accessible(), |gpu| gpu == location)

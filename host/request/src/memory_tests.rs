@@ -5,7 +5,7 @@ use crate::testing::{TestMemory, placed};
 
 #[test]
 fn slice_outside_memory_is_refused() {
-    let memory = placed(&[0; 10], Location::CPU, true);
+    let memory = placed(&[0; 10], MemoryLocation::CPU, true);
     for (offset, len, inside) in [
         (0, 10, true),
         (10, 0, true),
@@ -22,10 +22,10 @@ fn slice_outside_memory_is_refused() {
 #[test]
 fn to_cpu_copies_shared_and_device_memory_only() {
     for (location, shared, copied) in [
-        (Location::CPU, false, false),
-        (Location::PINNED, false, false),
-        (Location::CPU, true, true),
-        (Location::gpu(1), false, true),
+        (MemoryLocation::CPU, false, false),
+        (MemoryLocation::PINNED, false, false),
+        (MemoryLocation::CPU, true, true),
+        (MemoryLocation::gpu(1), false, true),
     ] {
         let memory = placed(b"0123456789", location, shared);
         let slice = PlacedSlice::new(&memory, 2, 5).unwrap().slice(1..4);
@@ -41,7 +41,7 @@ fn to_cpu_copies_shared_and_device_memory_only() {
 
 #[test]
 fn write_fills_slice_from_parts() {
-    for location in [Location::CPU, Location::gpu(0)] {
+    for location in [MemoryLocation::CPU, MemoryLocation::gpu(0)] {
         let memory = placed(&[0; 8], location, true);
         let slice = PlacedSlice::new(&memory, 1, 6).unwrap();
         slice.write(&[b"ab", b"", b"cde"]).unwrap();
@@ -53,7 +53,7 @@ fn write_fills_slice_from_parts() {
 #[test]
 fn copy_of_faulty_memory_is_an_error() {
     let owner = TestMemory::new(b"abcd");
-    let memory = owner.place(Location::CPU, true);
+    let memory = owner.place(MemoryLocation::CPU, true);
     let slice = PlacedSlice::new(&memory, 0, 4).unwrap();
     assert_eq!(slice.to_cpu().unwrap(), "abcd");
     owner.fail("region 'r' was truncated");
@@ -62,7 +62,7 @@ fn copy_of_faulty_memory_is_an_error() {
 
 #[test]
 fn destination_gives_its_beginning_or_names_both_sizes() {
-    let memory = placed(&[0; 10], Location::CPU, true);
+    let memory = placed(&[0; 10], MemoryLocation::CPU, true);
     let destination = OutputMemory::new(PlacedSlice::new(&memory, 4, 6).unwrap());
     for len in [0, 5, 6] {
         let slice = destination.take("O", len).unwrap();

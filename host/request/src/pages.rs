@@ -11,7 +11,7 @@ const HUGE_PAGE: usize = 2 << 20;
 const FREE_STEP: usize = 4 << 20;
 
 /// One mapping, and how much of it was written.
-pub struct Pages {
+pub struct MappedPages {
     base: NonNull<u8>,
     len: usize,
     /// Bytes from the start that may not be zero.
@@ -19,11 +19,11 @@ pub struct Pages {
 }
 
 // SAFETY: a mapping is owned memory, like a `Vec<u8>`.
-unsafe impl Send for Pages {}
+unsafe impl Send for MappedPages {}
 // SAFETY: shared access gives the address only.
-unsafe impl Sync for Pages {}
+unsafe impl Sync for MappedPages {}
 
-impl Pages {
+impl MappedPages {
     /// Maps `len` bytes (not 0); `None` if the kernel refuses. Takes no physical memory until written.
     pub fn map(len: usize) -> Option<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -80,7 +80,7 @@ impl Pages {
     }
 }
 
-impl Drop for Pages {
+impl Drop for MappedPages {
     fn drop(&mut self) {
         BUFFERS.mapped.fetch_sub(self.len, Ordering::Relaxed);
         for at in (0..self.dirty).step_by(FREE_STEP).filter(|_| self.dirty > FREE_STEP) {

@@ -6,12 +6,12 @@
 //! thread. An allocation that fails is retried after all free blocks were unmapped.
 
 use super::buffer::BUFFERS;
-use super::pages::Pages;
+use super::pages::MappedPages;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use trtserver_base::budget;
-use trtserver_base::budget::Reservation;
+use trtserver_base::budget::MemoryReservation;
 use trtserver_base::clock::now_ns;
 use trtserver_base::heap;
 use trtserver_base::reclaim;
@@ -31,13 +31,13 @@ const MAX_BOUND: usize = 256 << 20;
 const MAX_IDLE_NS: u64 = 2_000_000_000;
 
 /// Resizes a block for `len` bytes, without a copy. False if the kernel refuses.
-pub fn resize(pages: &mut Pages, len: usize) -> bool {
-    let size = class_of(len).map_or(len, size_of_class);
+pub fn resize_pages(pages: &mut MappedPages, len: usize) -> bool {
+    let size = find_size_class(len).map_or(len, size_of_class);
     size == pages.size() || pages.resize(size)
 }
 
 /// The size class of blocks for `len` bytes; `None` above [`MAX_SIZE`].
-fn class_of(len: usize) -> Option<usize> {
+fn find_size_class(len: usize) -> Option<usize> {
     let len = len.max(MIN_SIZE);
     if len > MAX_SIZE {
         return None;
@@ -53,7 +53,7 @@ fn size_of_class(class: usize) -> usize {
 }
 
 /// Free blocks of large tensors, reused by size class up to a bound in bytes.
-pub struct Pool {
+pub struct BufferPool {
     free: Mutex<FreeBlocks>,
     bound: usize,
 }
@@ -62,16 +62,16 @@ struct FreeBlocks {
     /// By class. The block used last is at the back and taken first, because it may still be in the CPU caches.
     classes: Vec<VecDeque<FreeBlock>>,
     bytes: usize,
-    /// A call of [`Pool::trim`] is scheduled.
+    /// A call of [`BufferPool::trim`] is scheduled.
     trim_scheduled: bool,
 }
 
 struct FreeBlock {
-    pages: Pages,
+    pages: MappedPages,
     since_ns: u64,
 }
 
-impl Pool {
+impl BufferPool {
     /// Keeps at most `bound` free bytes, and at most half of that in one class.
     pub fn new(bound: usize) -> Self {
         let classes = (0..CLASSES).map(|_| VecDeque::new()).collect();
@@ -79,23 +79,23 @@ impl Pool {
     }
 
     /// A block of at least `len` bytes, with its last user's data; `None` if out of memory.
-    pub fn take(&self, len: usize) -> Option<Pages> {
-        let class = class_of(len);
+    pub fn take(&self, len: usize) -> Option<MappedPages> {
+        let class = find_size_class(len);
         if let Some(pages) = class.and_then(|class| self.lock().pop(class)) {
             return Some(pages);
         }
         let size = class.map_or(len, size_of_class);
-        Pages::map(size).or_else(|| {
+        MappedPages::map(size).or_else(|| {
             drop(self.trim(u64::MAX));
-            Pages::map(size)
+            MappedPages::map(size)
         })
     }
 
-    /// Returns a block, and what paid for it, to the pool. If no call of [`Pool::trim`] is scheduled, returns the time to call it.
-    pub fn put(&self, pages: Pages, paid: Reservation, now_ns: u64) -> Option<u64> {
+    /// Returns a block, and what paid for it, to the pool. If no call of [`BufferPool::trim`] is scheduled, returns the time to call it.
+    pub fn put(&self, pages: MappedPages, paid: MemoryReservation, now_ns: u64) -> Option<u64> {
         let size = pages.size();
-        let Some(class) = class_of(size).filter(|_| size <= self.bound / 2) else {
-            reclaim::later((pages, paid));
+        let Some(class) = find_size_class(size).filter(|_| size <= self.bound / 2) else {
+            reclaim::reclaim_later((pages, paid));
             return None;
         };
         let mut evicted = Vec::new();
@@ -115,14 +115,14 @@ impl Pool {
         let scheduled = std::mem::replace(&mut free.trim_scheduled, true);
         drop(free);
         if !evicted.is_empty() {
-            reclaim::later((evicted, paid));
+            reclaim::reclaim_later((evicted, paid));
         }
         (!scheduled).then_some(now_ns.saturating_add(MAX_IDLE_NS))
     }
 
     /// Takes out the blocks that were not taken for [`MAX_IDLE_NS`], and returns the time of the next call if any are left.
     /// Dropping the blocks unmaps them.
-    pub fn trim(&self, now_ns: u64) -> (Vec<Pages>, Option<u64>) {
+    pub fn trim(&self, now_ns: u64) -> (Vec<MappedPages>, Option<u64>) {
         let mut evicted = Vec::new();
         let mut free = self.lock();
         let mut next = None;
@@ -146,14 +146,14 @@ impl Pool {
 }
 
 impl FreeBlocks {
-    fn pop(&mut self, class: usize) -> Option<Pages> {
+    fn pop(&mut self, class: usize) -> Option<MappedPages> {
         let block = self.classes[class].pop_back()?;
         self.bytes -= block.pages.size();
         Some(block.pages)
     }
 
     /// Takes out the block of a class that was unused for longest.
-    fn evict(&mut self, class: usize) -> Option<Pages> {
+    fn evict(&mut self, class: usize) -> Option<MappedPages> {
         let block = self.classes[class].pop_front()?;
         self.bytes -= block.pages.size();
         Some(block.pages)
@@ -172,7 +172,7 @@ pub struct PoolUsage {
 }
 
 /// The use of the pool of this process.
-pub fn usage() -> PoolUsage {
+pub fn read_pool_usage() -> PoolUsage {
     let free = BUFFERS.pool.lock().bytes;
     // A block that is mapped or taken in between must not make the free bytes exceed the mapped ones.
     let mapped = BUFFERS.mapped.load(Ordering::Relaxed).max(free);
@@ -180,26 +180,26 @@ pub fn usage() -> PoolUsage {
     PoolUsage { mapped, free, bound }
 }
 
-/// As [`Pool::take`], from the pool of this process.
-pub fn take(len: usize) -> Option<Pages> {
+/// As [`BufferPool::take`], from the pool of this process.
+pub fn take_pages(len: usize) -> Option<MappedPages> {
     BUFFERS.pool.take(len)
 }
 
-/// As [`Pool::put`], into the pool of this process.
-pub fn put(pages: Pages, paid: Reservation) {
+/// As [`BufferPool::put`], into the pool of this process.
+pub fn return_pages(pages: MappedPages, paid: MemoryReservation) {
     if let Some(at_ns) = BUFFERS.pool.put(pages, paid, now_ns()) {
         schedule_trim(at_ns);
     }
 }
 
-impl DeadlineCallback for Pool {
+impl DeadlineCallback for BufferPool {
     fn on_deadline(&self) {
         let (idle, next) = self.trim(now_ns());
         if !idle.is_empty() {
             // Large tensors have left: what the allocator keeps of the messages around them goes back as well.
             heap::trim_soon();
         }
-        reclaim::later(idle);
+        reclaim::reclaim_later(idle);
         if let Some(at_ns) = next {
             schedule_trim(at_ns);
         }
@@ -207,13 +207,13 @@ impl DeadlineCallback for Pool {
 }
 
 fn schedule_trim(at_ns: u64) {
-    upkeep::schedule(at_ns, Arc::downgrade(&BUFFERS.pool) as _);
+    upkeep::schedule_callback(at_ns, Arc::downgrade(&BUFFERS.pool) as _);
 }
 
 /// An eighth of the memory that this process may use, or of the memory budget, which free blocks are not part of; at most
 /// [`MAX_BOUND`].
-pub fn bound() -> usize {
-    let available = usize::try_from(budget::available()).unwrap_or(usize::MAX);
+pub fn pool_bound() -> usize {
+    let available = usize::try_from(budget::available_memory()).unwrap_or(usize::MAX);
     (available.min(budget::request_memory().limit()) / 8).min(MAX_BOUND)
 }
 

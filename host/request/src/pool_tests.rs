@@ -5,24 +5,28 @@ use super::*;
 const S: u64 = 1_000_000_000;
 const MIB: usize = 1 << 20;
 
-fn free_bytes(pool: &Pool) -> usize {
+fn free_bytes(pool: &BufferPool) -> usize {
     pool.lock().bytes
 }
 
-fn put(pool: &Pool, block: Pages, now_ns: u64) -> Option<u64> {
-    pool.put(block, budget::request_memory().empty(trtserver_base::ledger::Holder::Input), now_ns)
+fn put(pool: &BufferPool, block: MappedPages, now_ns: u64) -> Option<u64> {
+    pool.put(
+        block,
+        budget::request_memory().empty(trtserver_base::ledger::LedgerHolder::Input),
+        now_ns,
+    )
 }
 
 #[test]
 fn resized_block_keeps_its_bytes_and_belongs_to_its_new_class() {
-    let pool = Pool::new(64 * MIB);
+    let pool = BufferPool::new(64 * MIB);
     let mut block = pool.take(MIB).unwrap();
     // SAFETY: the test owns the block, which is longer than that.
     unsafe { block.ptr().cast::<[u8; 3]>().write([1, 2, 3]) };
     for (len, size) in
         [(9 * MIB + 1, 10 * MIB), (2 * MIB, 2 * MIB), (200 * MIB, 200 * MIB), (MIB, MIB)]
     {
-        assert!(resize(&mut block, len));
+        assert!(resize_pages(&mut block, len));
         assert_eq!(block.size(), size, "{len}");
         // SAFETY: the test owns the block, whose first bytes were written and moved along when it
         // was resized.
@@ -47,19 +51,19 @@ fn size_classes_waste_at_most_a_fifth() {
         (MAX_SIZE + 1, None),
         (usize::MAX, None),
     ] {
-        assert_eq!(class_of(len).map(size_of_class), want, "{len}");
+        assert_eq!(find_size_class(len).map(size_of_class), want, "{len}");
     }
     for class in 0..CLASSES {
         let size = size_of_class(class);
-        assert_eq!(class_of(size), Some(class));
+        assert_eq!(find_size_class(size), Some(class));
         assert!(class + 1 == CLASSES || size_of_class(class + 1) * 4 <= size * 5);
     }
-    assert_eq!(class_of(MAX_SIZE), Some(CLASSES - 1));
+    assert_eq!(find_size_class(MAX_SIZE), Some(CLASSES - 1));
 }
 
 #[test]
 fn block_is_reused_for_its_size_class_only() {
-    let pool = Pool::new(64 * MIB);
+    let pool = BufferPool::new(64 * MIB);
     let mut first = pool.take(MIB).unwrap();
     first.claim(3, false);
     // SAFETY: the test owns the block, which is longer than that.
@@ -91,8 +95,8 @@ fn free_bytes_stay_within_bound() {
         (0, &[1], &[]),
     ];
     for (bound, lens, want) in table {
-        let pool = Pool::new(bound * MIB);
-        let blocks: Vec<Pages> = lens.iter().map(|n| pool.take(n * MIB).unwrap()).collect();
+        let pool = BufferPool::new(bound * MIB);
+        let blocks: Vec<MappedPages> = lens.iter().map(|n| pool.take(n * MIB).unwrap()).collect();
         for (block, now) in blocks.into_iter().zip(0..) {
             put(&pool, block, now);
         }
@@ -105,8 +109,8 @@ fn free_bytes_stay_within_bound() {
 
 #[test]
 fn trim_unmaps_idle_blocks() {
-    let pool = Pool::new(64 * MIB);
-    let blocks: Vec<Pages> = [1, 1, 2].iter().map(|n| pool.take(n * MIB).unwrap()).collect();
+    let pool = BufferPool::new(64 * MIB);
+    let blocks: Vec<MappedPages> = [1, 1, 2].iter().map(|n| pool.take(n * MIB).unwrap()).collect();
     let due: Vec<Option<u64>> =
         blocks.into_iter().zip(0..).map(|(block, s)| put(&pool, block, s * S)).collect();
     assert_eq!(due, [Some(2 * S), None, None], "trim is scheduled once");
@@ -126,7 +130,7 @@ fn trim_unmaps_idle_blocks() {
 
 #[test]
 fn failed_allocation_unmaps_free_blocks() {
-    let pool = Pool::new(64 * MIB);
+    let pool = BufferPool::new(64 * MIB);
     let block = pool.take(MIB).unwrap();
     put(&pool, block, 0);
     assert!(pool.take(usize::MAX / 2).is_none());

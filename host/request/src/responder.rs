@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::request_id::RequestId;
-use trtserver_base::stats::{Execution, FailureReason};
+use trtserver_base::stats::{BatchExecution, FailureReason};
 
 /// The response side of one request: sends its responses and finishes it exactly once.
 pub struct Responder {
@@ -26,7 +26,7 @@ pub struct Responder {
     /// When the request entered its queue; 0 = not yet.
     queued_ns: AtomicU64,
     /// The batch that it is part of.
-    execution: OnceLock<Arc<Execution>>,
+    execution: OnceLock<Arc<BatchExecution>>,
     /// The implicit state of its sequence.
     implicit_state: OnceLock<ImplicitState>,
     /// Request id for log lines.
@@ -56,19 +56,19 @@ impl Responder {
     }
 
     /// The request is executed as part of `execution`. Set once.
-    pub fn executed_in(&self, execution: Arc<Execution>) {
+    pub fn executed_in(&self, execution: Arc<BatchExecution>) {
         let first = self.execution.set(execution).is_ok();
         debug_assert!(first, "a request is executed once");
     }
 
     /// The batch, in which the request is outstanding.
-    pub fn execution(&self) -> Option<&Arc<Execution>> {
+    pub fn execution(&self) -> Option<&Arc<BatchExecution>> {
         self.execution.get()
     }
 
-    /// The backend executes the request with `part`, which is [`Execution::part`] of its batch at position `first`.
+    /// The backend executes the request with `part`, which is [`BatchExecution::part`] of its batch at position `first`.
     /// No effect if the request is in a part already.
-    pub fn executed_in_part(&self, first: u32, part: &Arc<Execution>) {
+    pub fn executed_in_part(&self, first: u32, part: &Arc<BatchExecution>) {
         if self.channel.begin_part(first) {
             self.channel.wrap(|mut sink| {
                 sink.executed_in_part(first, part);
@@ -82,7 +82,7 @@ impl Responder {
     }
 
     /// What the statistics count: the part of the batch, if there are parts, else the batch.
-    pub fn counted_execution(&self) -> Option<Cow<'_, Arc<Execution>>> {
+    pub fn counted_execution(&self) -> Option<Cow<'_, Arc<BatchExecution>>> {
         let execution = self.execution.get()?;
         let part = self.channel.part().and_then(|first| execution.part_at(first));
         Some(part.map_or(Cow::Borrowed(execution), Cow::Owned))

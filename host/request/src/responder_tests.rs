@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ResponseSink;
-use crate::memory::Location;
+use crate::memory::MemoryLocation;
 use crate::testing::{TestMemory, aligned_slice, request, request_with, signature};
 use crate::{DType, InputTensor, UsedMemory};
 use std::sync::Weak;
@@ -76,7 +76,7 @@ fn stream_ends_with_final_response() {
 fn fault_of_placed_memory_replaces_responses() {
     for (fails, last) in [(false, true), (true, true), (true, false)] {
         let owner = TestMemory::new(&[0; 128]);
-        let memory = owner.place(Location::CPU, true);
+        let memory = owner.place(MemoryLocation::CPU, true);
         let data = aligned_slice(&memory, 0, 8).into();
         let input = InputTensor { index: 0, dtype: DType::Fp32, shape: [2][..].into(), data };
         let (ordinary, stats, _) = request("");
@@ -89,9 +89,9 @@ fn fault_of_placed_memory_replaces_responses() {
             stream: None,
             waits: false,
             wording: crate::context::ErrorWording::default(),
-            used_memory: UsedMemory::of(std::slice::from_ref(&input), &[]),
+            used_memory: UsedMemory::from_tensors(std::slice::from_ref(&input), &[]),
         };
-        assert!(UsedMemory::of(&ordinary.inputs, &ordinary.context().outputs).is_none());
+        assert!(UsedMemory::from_tensors(&ordinary.inputs, &ordinary.context().outputs).is_none());
         let (request, responses) = request_with(context, "", [input]);
         if fails {
             owner.fail("region 'r' was truncated");

@@ -1,12 +1,12 @@
 //! One response to a request, and the parameters of requests and responses.
 
 use super::tensor::OutputTensor;
-use super::unread::Unread;
+use super::unread::UnreadResponse;
 use smallvec::SmallVec;
 
 /// A value of a request or response parameter.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Parameter {
+pub enum ParameterValue {
     String(String),
     Int(i64),
     Bool(bool),
@@ -17,9 +17,9 @@ pub enum Parameter {
 #[derive(Debug, Default)]
 pub struct InferResponse {
     pub outputs: SmallVec<[OutputTensor; 2]>,
-    pub parameters: Vec<(String, Parameter)>,
+    pub parameters: Vec<(String, ParameterValue)>,
     /// Counts the response as unread, if it was counted already.
-    pub unread: Option<Box<Unread>>,
+    pub unread: Option<Box<UnreadResponse>>,
 }
 
 impl InferResponse {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trtserver_base::error::{Error, Result};
-use trtserver_base::stats::Execution;
+use trtserver_base::stats::BatchExecution;
 use trtserver_base::sync::{Mutex, MutexGuard};
 
 /// The request is not in a part of its batch.
@@ -21,10 +21,10 @@ pub struct ResponseChannel {
     /// Position of the first request of the part of the batch that the request is executed in, or `NO_PART`. It stands here because it
     /// fits in the padding after the flags: a field of the responder would enlarge every request.
     part: AtomicU32,
-    state: Mutex<State>,
+    state: Mutex<ChannelState>,
 }
 
-struct State {
+struct ChannelState {
     /// Taken out while a response passes through it, and after the final one.
     sink: Option<Sink>,
     pending: VecDeque<PendingResponse>,
@@ -38,7 +38,7 @@ struct PendingResponse {
 }
 
 /// Counts the request as finished in its execution, also when the sink panics.
-struct ExecutionGuard(Arc<Execution>);
+struct ExecutionGuard(Arc<BatchExecution>);
 
 impl Drop for ExecutionGuard {
     fn drop(&mut self) {
@@ -48,7 +48,7 @@ impl Drop for ExecutionGuard {
 
 impl ResponseChannel {
     pub fn new(sink: Sink) -> Self {
-        let state = Mutex::new(State { sink: Some(sink), pending: VecDeque::new() });
+        let state = Mutex::new(ChannelState { sink: Some(sink), pending: VecDeque::new() });
         let [finished, delivering] = [false; 2].map(AtomicBool::new);
         Self { finished, delivering, part: AtomicU32::new(NO_PART), state }
     }
@@ -96,7 +96,7 @@ impl ResponseChannel {
     pub fn send_final(
         &self,
         result: Result<Option<InferResponse>>,
-        execution: Option<Arc<Execution>>,
+        execution: Option<Arc<BatchExecution>>,
     ) {
         let execution = execution.map(ExecutionGuard);
         self.deliver(self.state.lock(), PendingResponse { result, last: true, execution });
@@ -104,7 +104,7 @@ impl ResponseChannel {
 
     /// Delivers `response` after everything sent before it. The sink is called without the lock: what it drops may be
     /// memory of a backend, which is notified.
-    fn deliver<'a>(&'a self, mut state: MutexGuard<'a, State>, response: PendingResponse) {
+    fn deliver<'a>(&'a self, mut state: MutexGuard<'a, ChannelState>, response: PendingResponse) {
         if self.delivering.load(Ordering::Relaxed) {
             state.pending.push_back(response);
             return;

@@ -24,7 +24,7 @@ impl fmt::Display for CorrelationId {
 
 /// Sequence fields of a request; models without sequence batching ignore them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Sequence {
+pub struct RequestSequence {
     pub id: CorrelationId,
     pub start: bool,
     pub end: bool,

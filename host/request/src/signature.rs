@@ -7,7 +7,7 @@ use super::state_spec::StateSpec;
 use super::tensor::{Shape, ShapeText};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Owner;
+use trtserver_base::ledger::LedgerOwner;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
 
 /// One declared tensor.
@@ -28,14 +28,14 @@ pub struct TensorSpec {
     pub cut_like: Option<usize>,
     /// Outputs have a role, and are optional, only in the child process of an isolated model: there states are outputs,
     /// too, and the host checks for missing outputs.
-    pub role: Role,
+    pub role: InputRole,
     /// Class labels of an output.
     pub labels: Option<Arc<ClassLabels>>,
 }
 
 /// Source of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
+pub enum InputRole {
     /// The client.
     #[default]
     Declared,
@@ -59,7 +59,7 @@ impl TensorSpec {
             shape_tensor: false,
             ragged: false,
             cut_like: None,
-            role: Role::Declared,
+            role: InputRole::Declared,
             labels: None,
         }
     }
@@ -67,7 +67,7 @@ impl TensorSpec {
 
 /// All tensors of one model.
 #[derive(Clone, Debug, Default)]
-pub struct Signature {
+pub struct ModelSignature {
     pub model: Arc<str>,
     /// 0 = the model has no batch dimension.
     pub max_batch_size: u32,
@@ -85,10 +85,10 @@ pub struct Signature {
     /// Implicit states.
     pub states: Vec<StateSpec>,
     /// What its tensors are entered under in the ledger.
-    pub owner: Owner,
+    pub owner: LedgerOwner,
 }
 
-impl Signature {
+impl ModelSignature {
     /// From a checked configuration. `labels` returns the labels of an output by name, if any.
     pub fn new(
         config: &ModelConfig,
@@ -128,7 +128,7 @@ impl Signature {
             batch_inputs: Vec::new(),
             free_outputs: false,
             states: Vec::new(),
-            owner: Owner::default(),
+            owner: LedgerOwner::default(),
         };
         signature.cut_outputs(config);
         Ok(signature)
@@ -146,11 +146,11 @@ impl Signature {
 
     /// The requests of a batch are executed together or not at all, because batch inputs describe all of them.
     pub fn keeps_batches(&self) -> bool {
-        self.hidden.iter().any(|input| input.role == Role::Batch)
+        self.hidden.iter().any(|input| input.role == InputRole::Batch)
     }
 
     /// The signature of one version: a copy whose tensors are entered under `owner`.
-    pub fn of_version(&self, owner: Owner) -> Arc<Self> {
+    pub fn with_owner(&self, owner: LedgerOwner) -> Arc<Self> {
         Arc::new(Self { owner, ..self.clone() })
     }
 
@@ -220,7 +220,7 @@ impl Signature {
     /// Whether an output is free: it may have another data type than configured, and be left out. An implicit state is
     /// an input of the model as well, and never free.
     pub fn is_free(&self, spec: &TensorSpec) -> bool {
-        self.free_outputs && spec.role == Role::Declared && self.state(&spec.name).is_none()
+        self.free_outputs && spec.role == InputRole::Declared && self.state(&spec.name).is_none()
     }
 
     /// Whether a free output may also have another shape. One that the configuration reshapes has no other shape for clients.

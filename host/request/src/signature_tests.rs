@@ -2,10 +2,10 @@
 
 use super::*;
 
-fn signature(dims: &[i64], model_dims: &[i64], max_batch_size: u32) -> Signature {
+fn signature(dims: &[i64], model_dims: &[i64], max_batch_size: u32) -> ModelSignature {
     let spec =
         TensorSpec { model_dims: model_dims.to_vec(), ..TensorSpec::new("T", DType::Fp32, dims) };
-    Signature {
+    ModelSignature {
         model: "m".into(),
         max_batch_size,
         inputs: vec![spec.clone()],

@@ -3,7 +3,7 @@
 use super::response::InferResponse;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::stats::Execution;
+use trtserver_base::stats::BatchExecution;
 
 /// Takes the responses of one request. Must hand over and return: never block, never call back into the request's
 /// [`super::Responder`]. Handing over may mean pushing a request into another queue, as ensembles do.
@@ -12,7 +12,7 @@ pub trait ResponseSink: Send {
     fn send(&mut self, response: Result<Option<InferResponse>>, last: bool);
 
     /// The request is executed with a part of its batch, which begins with the request at position `first`.
-    fn executed_in_part(&mut self, _first: u32, _part: &Arc<Execution>) {}
+    fn executed_in_part(&mut self, _first: u32, _part: &Arc<BatchExecution>) {}
 }
 
 /// A sink that the receiving end owns, too: one allocation for both.
@@ -52,7 +52,7 @@ impl Sink {
     }
 
     /// See [`ResponseSink::executed_in_part`].
-    pub fn executed_in_part(&mut self, first: u32, part: &Arc<Execution>) {
+    pub fn executed_in_part(&mut self, first: u32, part: &Arc<BatchExecution>) {
         if let Self::Own(sink) = self {
             sink.executed_in_part(first, part);
         }

@@ -15,7 +15,7 @@ pub enum StringFault {
 
 /// Checks that `data` holds `expected` elements, and returns the offset of their end. One to three stray bytes after
 /// them are ignored, as in base (docs/protocol/v1.md §5.4).
-pub fn check(data: &[u8], expected: usize) -> Result<usize, StringFault> {
+pub fn check_strings(data: &[u8], expected: usize) -> Result<usize, StringFault> {
     let mut rest = data;
     let mut found = 0;
     while found < expected {
@@ -40,7 +40,7 @@ pub fn check(data: &[u8], expected: usize) -> Result<usize, StringFault> {
 
 /// The elements of a tensor. Stops at the first malformed one; a tensor that passed [`check`] has
 /// none.
-pub fn elements(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn string_elements(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = data;
     std::iter::from_fn(move || {
         let (head, tail) = rest.split_first_chunk::<4>()?;
@@ -52,7 +52,7 @@ pub fn elements(data: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Appends one serialized element, which must be shorter than 4 GiB.
-pub fn push(out: &mut Vec<u8>, element: &[u8]) {
+pub fn push_string(out: &mut Vec<u8>, element: &[u8]) {
     out.extend_from_slice(&(element.len() as u32).to_le_bytes());
     out.extend_from_slice(element);
 }

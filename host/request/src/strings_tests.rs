@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn malformed_strings_are_classified() {
     let mut two = Vec::new();
-    push(&mut two, b"ab");
-    push(&mut two, b"");
+    push_string(&mut two, b"ab");
+    push_string(&mut two, b"");
     let stray = [&two[..], &[1, 2, 3]].concat();
     let cases: &[(&[u8], usize, Result<usize, StringFault>)] = &[
         (&two, 2, Ok(10)),
@@ -20,7 +20,7 @@ fn malformed_strings_are_classified() {
         (&[255, 255, 255, 255, 0], 1, Err(StringFault::Short { length: 4294967295, available: 1 })),
     ];
     for (data, expected, want) in cases {
-        assert_eq!(check(data, *expected), *want, "{data:?}");
+        assert_eq!(check_strings(data, *expected), *want, "{data:?}");
     }
-    assert_eq!(elements(&two).collect::<Vec<_>>(), [b"ab".as_slice(), b""]);
+    assert_eq!(string_elements(&two).collect::<Vec<_>>(), [b"ab".as_slice(), b""]);
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use trtserver_base::budget::SMALL;
 use trtserver_base::error::Result;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 
 /// Dimensions, batch first when the model batches. Inline capacity is four: requests are moved often, and few tensors have more.
 pub type Shape = SmallVec<[i64; 4]>;
@@ -78,7 +78,7 @@ impl InputTensor {
         }
         if !self.is_aligned(align) || uses_arena() {
             let data = self.data.readable().unwrap_or_default();
-            let copy = AlignedBuf::try_copy(None, &[data], Holder::Input);
+            let copy = AlignedBuf::try_copy(None, &[data], LedgerHolder::Input);
             self.data = copy.map_err(|e| e.refuse("a misaligned tensor"))?.into_bytes().into();
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Tensor data: bytes in CPU memory of the host, or a range of placed memory (shared memory, pinned memory, GPU memory).
 
-use super::memory::{Location, OutputMemory, PlacedSlice};
+use super::memory::{MemoryLocation, OutputMemory, PlacedSlice};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ impl TensorData {
         self.len() == 0
     }
 
-    pub fn location(&self) -> Location {
+    pub fn location(&self) -> MemoryLocation {
         match self {
-            Self::Cpu(_) => Location::CPU,
+            Self::Cpu(_) => MemoryLocation::CPU,
             Self::Placed(slice) => slice.location(),
         }
     }

@@ -24,8 +24,8 @@ fn whole(memory: &Arc<PlacedMemory>) -> TensorData {
 #[test]
 fn data_is_found_where_it_lies() {
     let cpu = TensorData::from(b"abc".to_vec());
-    let shared = whole(&placed(b"abc", Location::CPU, true));
-    let gpu = whole(&placed(b"abc", Location::gpu(2), false));
+    let shared = whole(&placed(b"abc", MemoryLocation::CPU, true));
+    let gpu = whole(&placed(b"abc", MemoryLocation::gpu(2), false));
     assert_eq!(cpu.cpu().unwrap(), "abc");
     assert_eq!((shared.cpu(), gpu.cpu()), (None, None));
     let readable = [&cpu, &shared, &gpu].map(|data| data.readable().map(<[u8]>::to_vec));
@@ -36,14 +36,14 @@ fn data_is_found_where_it_lies() {
         assert_eq!(data.slice(1..3).to_cpu().unwrap(), "bc");
         assert_eq!(data.slice(1..3).as_ptr().addr(), data.as_ptr().addr() + 1);
     }
-    assert_eq!(gpu.location(), Location::gpu(2));
+    assert_eq!(gpu.location(), MemoryLocation::gpu(2));
     // A response has nothing to send for tensors in placed memory.
     assert_eq!([&cpu, &shared, &gpu].map(|data| data.payload().len()), [3, 0, 0]);
 }
 
 #[test]
 fn placed_data_equals_data_of_the_same_range_only() {
-    let memory = placed(b"abab", Location::CPU, true);
+    let memory = placed(b"abab", MemoryLocation::CPU, true);
     let range = |range| whole(&memory).slice(range);
     assert_eq!(range(0..2), range(0..2));
     assert_ne!(range(0..2), range(2..4));

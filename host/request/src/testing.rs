@@ -1,8 +1,8 @@
 //! Requests for unit tests: a signature with one input and one output, a sink that records responses, placed memory.
 
 use super::buffer::ALIGN;
-use super::memory::{Location, MemoryOwner, PlacedMemory, PlacedSlice};
-use super::signature::{Signature, TensorSpec};
+use super::memory::{MemoryLocation, MemoryOwner, PlacedMemory, PlacedSlice};
+use super::signature::{ModelSignature, TensorSpec};
 use super::tensor::{InputTensor, RequestedOutput};
 use super::{DType, InferRequest, InferResponse, RequestContext, Responder, ResponseSink};
 use bytes::Bytes;
@@ -24,11 +24,11 @@ impl ResponseSink for RecordingSink {
 }
 
 /// FP32 `I` and `O` of `dims`.
-pub fn signature(dims: &[i64], max_batch_size: u32) -> Arc<Signature> {
+pub fn signature(dims: &[i64], max_batch_size: u32) -> Arc<ModelSignature> {
     let spec = |name: &str| TensorSpec::new(name, DType::Fp32, dims);
     let (inputs, outputs) = (vec![spec("I")], vec![spec("O")]);
     let model = "m".into();
-    Arc::new(Signature { model, max_batch_size, inputs, outputs, ..Default::default() })
+    Arc::new(ModelSignature { model, max_batch_size, inputs, outputs, ..Default::default() })
 }
 
 /// A request of two floats, its statistics, and its responses.
@@ -38,7 +38,7 @@ pub fn request(id: &str) -> (InferRequest, Arc<VersionStats>, RecordedResponses)
 
 /// As [`request`] for a model of this signature, with this many rows.
 pub fn request_for(
-    signature: &Arc<Signature>,
+    signature: &Arc<ModelSignature>,
     id: &str,
     rows: u32,
 ) -> (InferRequest, Arc<VersionStats>, RecordedResponses) {
@@ -84,7 +84,7 @@ impl TestMemory {
         Arc::new(Self { bytes: Mutex::new(bytes.into()), fault: Mutex::default() })
     }
 
-    pub fn place(self: &Arc<Self>, location: Location, shared: bool) -> Arc<PlacedMemory> {
+    pub fn place(self: &Arc<Self>, location: MemoryLocation, shared: bool) -> Arc<PlacedMemory> {
         let (ptr, len) = {
             let mut bytes = self.bytes.lock();
             (bytes.as_mut_ptr(), bytes.len())
@@ -125,6 +125,6 @@ pub fn aligned_slice(memory: &Arc<PlacedMemory>, at: usize, len: usize) -> Place
 }
 
 /// Placed memory with these bytes.
-pub fn placed(bytes: &[u8], location: Location, shared: bool) -> Arc<PlacedMemory> {
+pub fn placed(bytes: &[u8], location: MemoryLocation, shared: bool) -> Arc<PlacedMemory> {
     TestMemory::new(bytes).place(location, shared)
 }

@@ -9,7 +9,7 @@ use trtserver_base::error::Result;
 
 /// Counts responses that a client has not read.
 pub trait UnreadAccount: Send + Sync {
-    /// A response of `bytes` was read or discarded. `delivered`: see [`Unread::set_delivered`].
+    /// A response of `bytes` was read or discarded. `delivered`: see [`UnreadResponse::set_delivered`].
     fn release(&self, bytes: usize, delivered: bool);
 
     /// A counted response reached the frontend.
@@ -20,13 +20,13 @@ pub trait UnreadAccount: Send + Sync {
 pub const RESPONSE_OVERHEAD: usize = 512;
 
 /// One counted response; released when dropped.
-pub struct Unread {
+pub struct UnreadResponse {
     account: Arc<dyn UnreadAccount>,
     bytes: usize,
     delivered: bool,
 }
 
-impl Unread {
+impl UnreadResponse {
     /// The caller has counted `bytes` in `account`.
     pub fn new(account: Arc<dyn UnreadAccount>, bytes: usize) -> Self {
         Self { account, bytes, delivered: false }
@@ -40,13 +40,13 @@ impl Unread {
     }
 }
 
-impl Drop for Unread {
+impl Drop for UnreadResponse {
     fn drop(&mut self) {
         self.account.release(self.bytes, self.delivered);
     }
 }
 
-impl std::fmt::Debug for Unread {
+impl std::fmt::Debug for UnreadResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Unread").field(&self.bytes).finish()
     }
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Unread {
 
 /// What is unread of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backlog {
+pub struct UnreadBacklog {
     pub bytes: u64,
     pub responses: u64,
     /// A further response waits while `bytes` is at least this.
@@ -69,9 +69,14 @@ pub trait StreamLimit: Send + Sync {
     /// # Errors
     /// RESOURCE_EXHAUSTED when the limit is reached and `wait` is false, or the client reads nothing for a long time; CANCELLED
     /// once `cancel` is set or the stream has ended.
-    fn admit(self: Arc<Self>, bytes: usize, wait: bool, cancel: &CancelToken) -> Result<Unread>;
+    fn admit(
+        self: Arc<Self>,
+        bytes: usize,
+        wait: bool,
+        cancel: &CancelToken,
+    ) -> Result<UnreadResponse>;
 
-    fn backlog(&self) -> Backlog;
+    fn backlog(&self) -> UnreadBacklog;
 
     /// Identifies the stream in this process and in those of isolated models; never 0.
     fn stream(&self) -> u64;
@@ -81,7 +86,7 @@ pub trait StreamLimit: Send + Sync {
 
     /// The limit is reached.
     fn is_full(&self) -> bool {
-        let Backlog { bytes, limit, .. } = self.backlog();
+        let UnreadBacklog { bytes, limit, .. } = self.backlog();
         bytes >= limit
     }
 }

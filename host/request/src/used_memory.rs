@@ -16,7 +16,7 @@ pub struct UsedMemory {
 
 impl UsedMemory {
     /// `None` for an ordinary request, whose tensors are in memory of the host.
-    pub fn of(inputs: &[InputTensor], outputs: &[RequestedOutput]) -> Option<Arc<Self>> {
+    pub fn from_tensors(inputs: &[InputTensor], outputs: &[RequestedOutput]) -> Option<Arc<Self>> {
         let inputs = inputs.iter().filter_map(|input| input.data.placed());
         let outputs = outputs.iter().filter_map(|output| output.destination.as_deref());
         let mut slices = inputs.chain(outputs.map(|destination| destination.slice())).peekable();

@@ -1,23 +1,23 @@
 //! Assembles a batch from the entries that the batcher chose: adds sequence controls, implicit states, null requests and batch inputs.
 
 use super::batch_inputs;
-use super::batcher::{BatchEntry, Batchable};
+use super::batcher::{BatchEntry, BatchableRequest};
 use super::null_errors;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_base::sync::Mutex;
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::tensor::element_count;
 use trtserver_request::{
     CorrelationId, DType, DiscardResponses, ImplicitState, InferRequest, InputTensor,
-    RequestContext, RequestedOutput, Responder, Sequence, Shape, Signature, TensorData,
+    ModelSignature, RequestContext, RequestSequence, RequestedOutput, Responder, Shape, TensorData,
 };
 
-impl Batchable for InferRequest {
+impl BatchableRequest for InferRequest {
     type Memory = ImplicitState;
 
     fn rows(&self) -> u32 {
@@ -32,7 +32,7 @@ impl Batchable for InferRequest {
         self.timeout_us
     }
 
-    fn sequence(&self) -> &Sequence {
+    fn sequence(&self) -> &RequestSequence {
         &self.sequence
     }
 
@@ -56,7 +56,7 @@ impl Batchable for InferRequest {
 
 /// A control with a false and a true value.
 #[derive(Clone, Debug)]
-pub struct Flag {
+pub struct FlagControl {
     /// Index of the hidden input.
     pub input: usize,
     pub dtype: DType,
@@ -66,7 +66,7 @@ pub struct Flag {
 
 /// The correlation id as a control.
 #[derive(Clone, Debug)]
-pub struct Corrid {
+pub struct CorrelationControl {
     pub input: usize,
     pub name: Arc<str>,
     pub dtype: DType,
@@ -74,24 +74,24 @@ pub struct Corrid {
 
 /// Control tensors of a sequence model.
 #[derive(Clone, Debug, Default)]
-pub struct Controls {
-    pub start: Option<Flag>,
-    pub end: Option<Flag>,
-    pub ready: Option<Flag>,
-    pub corrid: Option<Corrid>,
+pub struct SequenceControls {
+    pub start: Option<FlagControl>,
+    pub end: Option<FlagControl>,
+    pub ready: Option<FlagControl>,
+    pub corrid: Option<CorrelationControl>,
 }
 
 /// Turns the entries that a batcher chose into the requests of a batch.
 pub struct BatchAssembler {
-    signature: Arc<Signature>,
+    signature: Arc<ModelSignature>,
     /// `None`: the model has no sequences.
-    controls: Option<Controls>,
+    controls: Option<SequenceControls>,
     /// Input data of null requests, as large as the largest one so far.
     zeros: Mutex<Bytes>,
 }
 
 impl BatchAssembler {
-    pub fn new(signature: Arc<Signature>, controls: Option<Controls>) -> Self {
+    pub fn new(signature: Arc<ModelSignature>, controls: Option<SequenceControls>) -> Self {
         Self { signature, controls, zeros: Mutex::default() }
     }
 
@@ -126,7 +126,7 @@ impl BatchAssembler {
     ) {
         self.move_entries(entries, requests);
         if !self.signature.batch_inputs.is_empty() {
-            batch_inputs::add(&self.signature, requests);
+            batch_inputs::add_batch_inputs(&self.signature, requests);
         }
     }
 
@@ -158,13 +158,13 @@ impl BatchAssembler {
             }
         }
         if nulls {
-            null_errors::share(requests, |request| !request.context().is_counted());
+            null_errors::share_null_errors(requests, |request| !request.context().is_counted());
         }
     }
 
     /// Adds controls and states to a request of a sequence.
-    fn complete(&self, controls: &Controls, request: &mut InferRequest) {
-        let Sequence { id, start, end } = &request.sequence;
+    fn complete(&self, controls: &SequenceControls, request: &mut InferRequest) {
+        let RequestSequence { id, start, end } = &request.sequence;
         let id = id.clone();
         let flags = [(&controls.start, *start), (&controls.end, *end), (&controls.ready, true)];
         self.add_controls(controls, &id, flags, &mut request.inputs);
@@ -180,9 +180,9 @@ impl BatchAssembler {
 
     fn add_controls(
         &self,
-        controls: &Controls,
+        controls: &SequenceControls,
         id: &CorrelationId,
-        flags: [(&Option<Flag>, bool); 3],
+        flags: [(&Option<FlagControl>, bool); 3],
         inputs: &mut impl Extend<InputTensor>,
     ) {
         let shape: Shape =
@@ -199,7 +199,7 @@ impl BatchAssembler {
     }
 
     /// The template of null requests beside `like`: same shapes, all data zero.
-    fn null_template(&self, controls: &Controls, like: &InferRequest) -> NullTemplate {
+    fn null_template(&self, controls: &SequenceControls, like: &InferRequest) -> NullTemplate {
         let zero = |input: &InputTensor| {
             // An empty string is four bytes of length.
             let size = input.dtype.size().unwrap_or(4);
@@ -221,8 +221,8 @@ impl BatchAssembler {
     fn zeros(&self, bytes: usize) -> Option<Bytes> {
         let mut zeros = self.zeros.lock();
         if zeros.len() < bytes {
-            *zeros =
-                AlignedBuf::try_new(bytes, self.signature.owner.tag(Holder::Control))?.into_bytes();
+            *zeros = AlignedBuf::try_new(bytes, self.signature.owner.tag(LedgerHolder::Control))?
+                .into_bytes();
         }
         Some(zeros.slice(..bytes))
     }
@@ -236,7 +236,7 @@ struct NullTemplate {
 }
 
 impl NullTemplate {
-    fn request(&self, signature: &Arc<Signature>) -> InferRequest {
+    fn request(&self, signature: &Arc<ModelSignature>) -> InferRequest {
         let now = now_ns();
         let context = RequestContext {
             signature: Arc::clone(signature),
@@ -260,10 +260,13 @@ fn correlation_element(id: &CorrelationId, dtype: DType) -> Bytes {
     if dtype == DType::String {
         let text = if let CorrelationId::Text(text) = id { text.as_str() } else { "" };
         let length = text.len() as u32;
-        return AlignedBuf::copy_of(&[&length.to_le_bytes(), text.as_bytes()], Holder::Control)
-            .into_bytes();
+        return AlignedBuf::copy_parts(
+            &[&length.to_le_bytes(), text.as_bytes()],
+            LedgerHolder::Control,
+        )
+        .into_bytes();
     }
     let number = if let CorrelationId::Number(n) = id { *n } else { 0 };
     let size = dtype.size().unwrap_or(8).min(8);
-    AlignedBuf::copy_of(&[&number.to_le_bytes()[..size]], Holder::Control).into_bytes()
+    AlignedBuf::copy_parts(&[&number.to_le_bytes()[..size]], LedgerHolder::Control).into_bytes()
 }

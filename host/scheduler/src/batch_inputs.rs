@@ -5,18 +5,18 @@
 
 use bytes::Bytes;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::tensor::element_count;
 use trtserver_request::{
-    BatchInput, BatchInputKind, DType, InferRequest, InputTensor, Shape, Signature,
+    BatchInput, BatchInputKind, DType, InferRequest, InputTensor, ModelSignature, Shape,
 };
 
 /// The part of one request: its shape, and the values.
 type Part = (Shape, Vec<i64>);
 
 /// Adds the batch inputs of the model to the requests of a batch. Without memory for them the requests fail.
-pub fn add(signature: &Signature, requests: &mut Vec<InferRequest>) {
+pub fn add_batch_inputs(signature: &ModelSignature, requests: &mut Vec<InferRequest>) {
     for batch_input in &signature.batch_inputs {
         if let Err(e) = add_one(signature, batch_input, requests) {
             for request in requests.drain(..) {
@@ -27,7 +27,7 @@ pub fn add(signature: &Signature, requests: &mut Vec<InferRequest>) {
 }
 
 fn add_one(
-    signature: &Signature,
+    signature: &ModelSignature,
     batch_input: &BatchInput,
     requests: &mut [InferRequest],
 ) -> Result<()> {
@@ -40,9 +40,9 @@ fn add_one(
             input.map_or_else(Shape::default, |input| signature.to_model(spec, &input.shape))
         })
         .collect();
-    let parts = parts(*kind, signature.batching(), &shapes);
+    let parts = batch_input_parts(*kind, signature.batching(), &shapes);
     let sizes: Vec<usize> = parts.iter().map(|(_, values)| values.len() * 4).collect();
-    let block = block(signature, *dtype, &parts)?;
+    let block = batch_input_block(signature, *dtype, &parts)?;
     let mut at = 0;
     for ((request, (shape, _)), size) in requests.iter_mut().zip(parts).zip(sizes) {
         let data = block.slice(at..at + size);
@@ -56,7 +56,7 @@ fn add_one(
 }
 
 /// The parts of requests whose source inputs have these shapes, as the model sees them.
-fn parts(kind: BatchInputKind, batching: bool, shapes: &[Shape]) -> Vec<Part> {
+fn batch_input_parts(kind: BatchInputKind, batching: bool, shapes: &[Shape]) -> Vec<Part> {
     let count = |shape: &Shape| element_count(shape).unwrap_or(0) as i64;
     let most = shapes.iter().map(count).max().unwrap_or(0);
     let mut sum = 0;
@@ -88,9 +88,9 @@ fn parts(kind: BatchInputKind, batching: bool, shapes: &[Shape]) -> Vec<Part> {
 }
 
 /// The values of all parts, one after another.
-fn block(signature: &Signature, dtype: DType, parts: &[Part]) -> Result<Bytes> {
+fn batch_input_block(signature: &ModelSignature, dtype: DType, parts: &[Part]) -> Result<Bytes> {
     let values = || parts.iter().flat_map(|(_, values)| values);
-    let tag = signature.owner.tag(Holder::Control);
+    let tag = signature.owner.tag(LedgerHolder::Control);
     let Some(mut block) = AlignedBuf::try_new(values().count() * 4, tag) else {
         return Err(Error::unavailable(format!(
             "model '{}': no memory for a batch input",

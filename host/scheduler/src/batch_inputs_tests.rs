@@ -5,7 +5,7 @@ use super::*;
 /// Shape and values of the whole tensor for requests of these shapes.
 fn whole(kind: BatchInputKind, shapes: &[&[i64]]) -> (Vec<Vec<i64>>, Vec<i64>) {
     let shapes: Vec<Shape> = shapes.iter().map(|shape| (*shape).into()).collect();
-    let parts = parts(kind, true, &shapes);
+    let parts = batch_input_parts(kind, true, &shapes);
     let values = parts.iter().flat_map(|(_, values)| values.clone()).collect();
     (parts.into_iter().map(|(shape, _)| shape.to_vec()).collect(), values)
 }

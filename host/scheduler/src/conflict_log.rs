@@ -24,7 +24,7 @@ impl ConflictLog {
 }
 
 /// Logs a conflict that was admitted.
-pub fn warn(model: &str, sequence: &CorrelationId, suppressed: u64) {
+pub fn warn_conflict(model: &str, sequence: &CorrelationId, suppressed: u64) {
     let more = match suppressed {
         0 => String::new(),
         n => format!(" {n} more such conflicts of this model were not logged."),

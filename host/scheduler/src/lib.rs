@@ -22,17 +22,17 @@ mod queue;
 mod refusal_errors;
 mod response_order;
 
-pub use assembler::{Controls, Corrid, Flag};
+pub use assembler::{CorrelationControl, FlagControl, SequenceControls};
 pub use ensemble::Ensemble;
-pub use queue::{Batch, Queue, SchedulingPolicy};
+pub use queue::{RequestBatch, RequestQueue, SchedulingPolicy};
 
 use std::sync::Arc;
-use trtserver_request::{InferRequest, Sequence};
+use trtserver_request::{InferRequest, RequestSequence};
 
 /// What a model version does with its requests.
 pub enum Scheduler {
     /// Queues them for the instances of the version.
-    Queue(Arc<Queue>),
+    Queue(Arc<RequestQueue>),
     /// Executes them step by step in other models.
     Ensemble(Ensemble),
 }
@@ -64,7 +64,7 @@ impl Scheduler {
     }
 
     /// Whether `sequence` has begun and not ended.
-    pub fn has_sequence(&self, sequence: &Sequence) -> bool {
+    pub fn has_sequence(&self, sequence: &RequestSequence) -> bool {
         match self {
             Scheduler::Queue(queue) => queue.has_sequence(sequence),
             Scheduler::Ensemble(ensemble) => ensemble.has_sequence(sequence),

@@ -20,7 +20,7 @@ struct SharedBatch {
 }
 
 /// Makes `requests` fail with the first error of a null request. `null` marks the null requests.
-pub fn share(requests: &[InferRequest], null: impl Fn(&InferRequest) -> bool) {
+pub fn share_null_errors(requests: &[InferRequest], null: impl Fn(&InferRequest) -> bool) {
     let batch = SharedBatch { pending: 0, held: Vec::new(), error: None };
     let batch = Arc::new(Mutex::new(batch));
     for request in requests {

@@ -10,7 +10,7 @@ fn error_of_a_null_request_fails_the_batch() {
         let (null, _, _) = request("null");
         let (b, _, responses_b) = request("b");
         let batch = [a, null, b];
-        share(&batch, |r| r.id == "null");
+        share_null_errors(&batch, |r| r.id == "null");
         batch[0].responder.finish(Ok(None)).unwrap();
         batch[2].responder.finish(Ok(None)).unwrap();
         assert!(responses_a.lock().is_empty());

@@ -1,31 +1,31 @@
 //! Errors of requests that leave the queue without being executed.
 
-use super::batcher::Refusal;
+use super::batcher::QueueRefusal;
 use trtserver_base::error::{Code, Error};
 use trtserver_base::stats::FailureReason;
 use trtserver_request::InferRequest;
 use trtserver_request::context::ErrorWording;
-use trtserver_request::implicit_state::lost;
+use trtserver_request::implicit_state::lost_state_error;
 
 /// The texts of docs/protocol/v2.md §4.7–4.9, or those of v1 for its clients.
-pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, FailureReason) {
+pub fn refusal_error(refusal: QueueRefusal, request: &InferRequest) -> (Error, FailureReason) {
     let m = &request.context().signature.model;
     let id = request.error_prefix();
     match refusal {
-        Refusal::QueueFull => {
+        QueueRefusal::QueueFull => {
             (Error::unavailable(format!("{id}Exceeds maximum queue size")), FailureReason::Rejected)
         }
-        Refusal::TimedOut => {
+        QueueRefusal::TimedOut => {
             (Error::unavailable(format!("{id}Request timeout expired")), FailureReason::Rejected)
         }
-        Refusal::SequenceTimedOut => (
+        QueueRefusal::SequenceTimedOut => (
             Error::unavailable("timeout of the corresponding sequence has been expired"),
             FailureReason::Rejected,
         ),
-        Refusal::Cancelled => {
+        QueueRefusal::Cancelled => {
             (Error::new(Code::Cancelled, "request was cancelled"), FailureReason::Canceled)
         }
-        Refusal::SequenceCancelled => (
+        QueueRefusal::SequenceCancelled => (
             Error::new(
                 Code::Cancelled,
                 format!(
@@ -35,15 +35,17 @@ pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, Failur
             ),
             FailureReason::Canceled,
         ),
-        Refusal::SequenceLost => (lost(m, &request.sequence.id), FailureReason::Other),
-        Refusal::NotOneRow => (
+        QueueRefusal::SequenceLost => {
+            (lost_state_error(m, &request.sequence.id), FailureReason::Other)
+        }
+        QueueRefusal::NotOneRow => (
             Error::invalid(format!(
                 "inference request to model '{m}' must specify batch-size 1 due to requirements of \
                  sequence batcher"
             )),
             FailureReason::Refused,
         ),
-        Refusal::NoCorrelationId => (
+        QueueRefusal::NoCorrelationId => (
             Error::invalid(format!(
                 "inference request to model '{m}' must specify a {} correlation ID",
                 match request.context().wording {
@@ -53,7 +55,7 @@ pub fn refusal_error(refusal: Refusal, request: &InferRequest) -> (Error, Failur
             )),
             FailureReason::Refused,
         ),
-        Refusal::NoStart => (
+        QueueRefusal::NoStart => (
             Error::invalid(format!(
                 "inference request for sequence {} to model '{m}' must specify the START flag on the \
                  first request of the sequence",

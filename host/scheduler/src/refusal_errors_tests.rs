@@ -23,20 +23,20 @@ fn request(id: &str, wording: ErrorWording) -> InferRequest {
 fn clients_of_v1_get_its_texts() {
     use ErrorWording::{V1, V2};
     for (id, wording, refusal, text) in [
-        ("7", V1, Refusal::TimedOut, "Request timeout expired"),
-        ("7", V2, Refusal::TimedOut, "[request id: 7] Request timeout expired"),
-        ("", V1, Refusal::QueueFull, "Exceeds maximum queue size"),
-        ("", V2, Refusal::QueueFull, "[request id: <id_unknown>] Exceeds maximum queue size"),
+        ("7", V1, QueueRefusal::TimedOut, "Request timeout expired"),
+        ("7", V2, QueueRefusal::TimedOut, "[request id: 7] Request timeout expired"),
+        ("", V1, QueueRefusal::QueueFull, "Exceeds maximum queue size"),
+        ("", V2, QueueRefusal::QueueFull, "[request id: <id_unknown>] Exceeds maximum queue size"),
         (
             "",
             V1,
-            Refusal::NoCorrelationId,
+            QueueRefusal::NoCorrelationId,
             "inference request to model 'm' must specify a non-zero correlation ID",
         ),
         (
             "",
             V2,
-            Refusal::NoCorrelationId,
+            QueueRefusal::NoCorrelationId,
             "inference request to model 'm' must specify a non-zero or non-empty correlation ID",
         ),
     ] {

@@ -9,11 +9,11 @@ use trtserver_request::{InferResponse, ResponseSink, Sink};
 /// The requests of a model without final response in order of arrival, and the responses held back for them.
 #[derive(Default)]
 pub struct ResponseOrder {
-    state: Mutex<State>,
+    state: Mutex<OrderState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OrderState {
     /// Number of the request at the front.
     first: u64,
     requests: VecDeque<PendingRequest>,
@@ -71,7 +71,7 @@ impl ResponseOrder {
         state.delivering = false;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OrderState> {
         self.state.lock()
     }
 }

@@ -30,7 +30,7 @@ impl ListenerConnections {
             http2_age_grace: settings.grpc_max_age_grace,
         };
         let max = match settings.max {
-            MaxConnections::Derived => descriptor_limit::connections(),
+            MaxConnections::Derived => descriptor_limit::max_connections(),
             MaxConnections::Unlimited => usize::MAX,
             MaxConnections::Limited(max) => max,
         };

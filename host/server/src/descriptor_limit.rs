@@ -8,9 +8,9 @@ const RESERVE: std::ops::RangeInclusive<u64> = 44..=4096;
 const MAX_RESERVED: u64 = 64;
 
 /// Connections that the limit of open files leaves place for.
-pub fn connections() -> usize {
+pub fn max_connections() -> usize {
     let Some(files) = getrlimit(Resource::Nofile).current else { return usize::MAX };
-    usize::try_from(files.saturating_sub(reserve(files)).max(files / 4))
+    usize::try_from(files.saturating_sub(reserved_descriptors(files)).max(files / 4))
         .unwrap_or(usize::MAX)
         .max(1)
 }
@@ -18,10 +18,10 @@ pub fn connections() -> usize {
 /// Connections that the reserve leaves place for, on each of the listeners for health and metrics.
 pub fn reserved_connections() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (reserve(files) / 6).min(MAX_RESERVED) as usize
+    (reserved_descriptors(files) / 6).min(MAX_RESERVED) as usize
 }
 
-fn reserve(files: u64) -> u64 {
+fn reserved_descriptors(files: u64) -> u64 {
     (files / 4).clamp(*RESERVE.start(), *RESERVE.end())
 }
 

@@ -9,8 +9,8 @@
 
 use super::Server;
 use std::time::{Duration, Instant};
-use trtserver_base::state::Phase;
-use trtserver_config::Program;
+use trtserver_base::state::ServerPhase;
+use trtserver_config::ProgramName;
 use trtserver_device::open_streams;
 use trtserver_models::VersionInFlight;
 
@@ -25,15 +25,15 @@ impl Server {
     /// grace period.
     pub(super) async fn drain(self) -> u8 {
         let state = &self.context.state;
-        state.set_phase(Phase::Exiting);
+        state.set_phase(ServerPhase::Exiting);
         // No load begins from here on; loads in progress are waited for.
         let control = self.context.control.swap(None);
         if let Some(control) = &control {
             control.stop();
         }
         let what = match self.context.settings.program {
-            Program::Tritonserver => "requests",
-            Program::InferenceServer | Program::Trtserver => "inferences",
+            ProgramName::Tritonserver => "requests",
+            ProgramName::InferenceServer | ProgramName::Trtserver => "inferences",
         };
         tracing::info!("Waiting for in-flight {what} to complete.");
         let by_version = self.context.models.in_flight();

@@ -1,21 +1,21 @@
-//! What the parts of one server share below its `Context`: made at the start and passed down. The statics of the process
+//! What the parts of one server share below its `FrontendContext`: made at the start and passed down. The statics of the process
 //! are listed on the crate page.
 
 use std::sync::Arc;
 use trtserver_base::budget::OpenCallLimit;
-use trtserver_base::heap::Heap;
-use trtserver_base::timer::Timer;
+use trtserver_base::heap::HeapTrimmer;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_base::upkeep;
-use trtserver_config::Settings;
+use trtserver_config::ServerSettings;
 use trtserver_isolation::ProcessLauncher;
 use trtserver_wire::decode_workers;
 
 /// Shared by the parts of one server.
 pub struct Host {
     /// Calls queues and the memory pools at deadlines.
-    pub timer: &'static Timer,
+    pub timer: &'static DeadlineTimer,
     /// Network threads trim it before they sleep.
-    pub heap: Arc<Heap>,
+    pub heap: Arc<HeapTrimmer>,
     /// Open gRPC calls of all connections.
     pub open_calls: &'static OpenCallLimit,
     /// Starts the processes of isolated models.
@@ -27,11 +27,14 @@ impl Host {
     ///
     /// # Errors
     /// A thread does not start; the text says which.
-    pub fn start(settings: &Settings, launcher: Arc<ProcessLauncher>) -> Result<Self, String> {
-        decode_workers::start(settings.decode_thread_count)
+    pub fn start(
+        settings: &ServerSettings,
+        launcher: Arc<ProcessLauncher>,
+    ) -> Result<Self, String> {
+        decode_workers::start_workers(settings.decode_thread_count)
             .map_err(|e| format!("cannot start the decode workers: {e}"))?;
-        let timer = Timer::leak();
-        let upkeep = upkeep::start(timer)
+        let timer = DeadlineTimer::leak();
+        let upkeep = upkeep::start_upkeep(timer)
             .map_err(|e| format!("cannot start the thread that frees memory: {e}"))?;
         let max_calls = settings.connections.max_open_calls.unwrap_or(usize::MAX);
         let (heap, open_calls) = (Arc::clone(&upkeep.heap), OpenCallLimit::leak(max_calls));

@@ -3,7 +3,7 @@
 //!
 //! # Process-wide state
 //!
-//! [`Host`] and the `Context` of the frontends hold what one server shares; it is passed down, and a
+//! [`Host`] and the `FrontendContext` of the frontends hold what one server shares; it is passed down, and a
 //! unit test makes its own. These statics remain:
 //!
 //! | static | in `host` | why it is process-wide |
@@ -45,13 +45,13 @@ pub mod router;
 mod signals;
 mod start_lines;
 
-pub use load::{default_adapter_dirs, default_backend_dirs, loader, repositories};
+pub use load::{create_loader, default_adapter_dirs, default_backend_dirs, open_repositories};
 
 use connections::ListenerConnections;
 use descriptor_limit::raise_descriptor_limit;
 pub use host::Host;
-use listeners::{Listener, Opened, print_line};
-use load::load;
+use listeners::{Listener, OpenListeners, print_line};
+use load::load_at_startup;
 use memory_limit::set_memory_limit;
 use nested::NestedModels;
 use signals::Signals;
@@ -62,22 +62,22 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::heap;
-use trtserver_base::state::{Phase, ServerState};
+use trtserver_base::state::{ServerPhase, ServerState};
 use trtserver_config::log::LogControl;
-use trtserver_config::{ControlMode, Settings};
-use trtserver_device::{DeviceSettings, Driver};
+use trtserver_config::{ControlMode, ServerSettings};
+use trtserver_device::{DeviceSettings, GpuDriver};
 use trtserver_isolation::ProcessLauncher;
-use trtserver_metrics::{Gpus, Page};
+use trtserver_metrics::{GpuMetrics, MetricsPage};
 use trtserver_models::ModelTable;
 use trtserver_models::lifecycle::StartupReport;
 use trtserver_plugin_host::{DEFAULT_STACK, serve_nested, shared_objects};
-use trtserver_wire::bind::{Bound, SocketFile};
-use trtserver_wire::context::{Context, EndpointStats};
+use trtserver_wire::bind::{BoundListener, SocketFile};
+use trtserver_wire::context::{EndpointStats, FrontendContext};
 use trtserver_wire::threads;
 
 /// Runs the server until a signal stops it. Returns the exit status of the process.
-pub fn run(settings: Settings, log: LogControl, launcher: Arc<ProcessLauncher>) -> u8 {
-    heap::configure();
+pub fn run_server(settings: ServerSettings, log: LogControl, launcher: Arc<ProcessLauncher>) -> u8 {
+    heap::configure_heap();
     raise_descriptor_limit();
     let host = match Host::start(&settings, launcher) {
         Ok(host) => host,
@@ -86,7 +86,7 @@ pub fn run(settings: Settings, log: LogControl, launcher: Arc<ProcessLauncher>) 
             return 1;
         }
     };
-    let runtimes = threads::runtime(DEFAULT_STACK)
+    let runtimes = threads::create_runtime(DEFAULT_STACK)
         .and_then(|runtime| Ok((runtime, threads::health_runtime()?)));
     let (runtime, health) = match runtimes {
         Ok(runtimes) => runtimes,
@@ -109,8 +109,8 @@ pub fn run(settings: Settings, log: LogControl, launcher: Arc<ProcessLauncher>) 
 }
 
 /// Must be called before GPUs are looked for.
-pub fn configure_devices(settings: &Settings) {
-    trtserver_device::configure(DeviceSettings {
+pub fn configure_devices(settings: &ServerSettings) {
+    trtserver_device::configure_devices(DeviceSettings {
         disabled: settings.cpu_only,
         pinned_pool: settings.pinned_pool,
         pools: settings.gpu_pools.clone(),
@@ -120,7 +120,7 @@ pub fn configure_devices(settings: &Settings) {
 /// A server whose listeners are open.
 struct Server {
     host: Arc<Host>,
-    context: Arc<Context>,
+    context: Arc<FrontendContext>,
     connections: ListenerConnections,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
@@ -132,19 +132,19 @@ impl Server {
     /// Opens the listeners and serves them, those for health and metrics on a runtime of their own. Models are loaded later.
     fn start(
         host: Host,
-        settings: Settings,
+        settings: ServerSettings,
         log: LogControl,
         (runtime, health_runtime): (&Runtime, &Runtime),
     ) -> Result<Self> {
-        start_lines::initializing(&settings);
-        let removed = shared_objects::sweep();
+        start_lines::log_initializing(&settings);
+        let removed = shared_objects::remove_leftovers();
         if removed > 0 {
             tracing::info!("removed {removed} shared-memory objects of servers that were killed");
         }
         set_memory_limit(&settings);
         configure_devices(&settings);
         let settings = Arc::new(settings);
-        let context = Arc::new(Context {
+        let context = Arc::new(FrontendContext {
             settings: Arc::clone(&settings),
             models: Arc::new(ModelTable::default()),
             state: Arc::new(ServerState::new()),
@@ -168,10 +168,10 @@ impl Server {
             socket_files,
         };
 
-        let opened = Opened::new(&settings)?;
+        let opened = OpenListeners::new(&settings)?;
         opened.announce();
-        start_lines::listening(&settings, &opened.ports());
-        let mut spawn = |sockets: Vec<Bound>, name: &str, listener: Listener| {
+        start_lines::log_listening(&settings, &opened.ports());
+        let mut spawn = |sockets: Vec<BoundListener>, name: &str, listener: Listener| {
             let (runtime, connections) = match &listener {
                 Listener::Http | Listener::Grpc => (runtime, &server.connections.requests),
                 Listener::Health => (health_runtime, &server.connections.health),
@@ -190,14 +190,14 @@ impl Server {
             }
         };
         if !opened.metrics.is_empty() {
-            let devices = Driver::get().ok().filter(|_| settings.allow_gpu_metrics);
+            let devices = GpuDriver::get().ok().filter(|_| settings.allow_gpu_metrics);
             let gpus = devices.and_then(|driver| {
                 let uuids = driver.devices().iter().map(|gpu| (gpu.ordinal, gpu.uuid_text()));
-                Gpus::open(settings.metrics_interval / 2, uuids.collect())
+                GpuMetrics::open(settings.metrics_interval / 2, uuids.collect())
             });
             let models = Arc::clone(&context.models);
             let interval = settings.metrics_interval / 2;
-            let page = Page::new(
+            let page = MetricsPage::new(
                 models,
                 gpus,
                 settings.allow_cpu_metrics,
@@ -222,7 +222,7 @@ impl Server {
             }
         };
         let (context, host) = (Arc::clone(&self.context), Arc::clone(&self.host));
-        let loading = tokio::task::spawn_blocking(move || load(&context, &host));
+        let loading = tokio::task::spawn_blocking(move || load_at_startup(&context, &host));
         let report = tokio::select! {
             report = loading => report.unwrap_or_else(|e| Err(Error::internal(format!("loading failed: {e}")))),
             number = signals.end() => {
@@ -276,11 +276,11 @@ impl Server {
                 if !report.failures.is_empty() {
                     tracing::error!("failed to load all models: {}", report.failures.join("; "));
                     if exit_on_error {
-                        self.context.state.set_phase(Phase::FailedToInitialize);
+                        self.context.state.set_phase(ServerPhase::FailedToInitialize);
                         return false;
                     }
                 }
-                self.context.state.set_phase(Phase::Ready);
+                self.context.state.set_phase(ServerPhase::Ready);
                 tracing::info!("ready: {} model versions loaded", report.loaded);
                 print_line("ready");
                 true

@@ -6,12 +6,12 @@ use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::watch;
 use trtserver_base::error::Result;
-use trtserver_config::Settings;
-use trtserver_metrics::Page;
-use trtserver_wire::bind::{Bound, Sockets};
+use trtserver_config::ServerSettings;
+use trtserver_metrics::MetricsPage;
+use trtserver_wire::bind::{BoundListener, Sockets};
 use trtserver_wire::connections::Connections;
-use trtserver_wire::context::Context;
-use trtserver_wire::listener::{ConnectionLimits, Ping, Protocol, serve};
+use trtserver_wire::context::FrontendContext;
+use trtserver_wire::listener::{ConnectionLimits, Ping, Protocol, serve_connections};
 
 /// What is served on a socket.
 #[derive(Clone)]
@@ -19,15 +19,15 @@ pub enum Listener {
     Http,
     Health,
     Grpc,
-    Metrics(Arc<Page>),
+    Metrics(Arc<MetricsPage>),
 }
 
 impl Listener {
     /// Serves until `stop` turns true. `connections` are those of this listener, and of others that share their limit.
     pub async fn serve(
         self,
-        bound: Bound,
-        context: Arc<Context>,
+        bound: BoundListener,
+        context: Arc<FrontendContext>,
         connections: Arc<Connections>,
         stop: watch::Receiver<bool>,
     ) {
@@ -41,17 +41,41 @@ impl Listener {
         let (http1, http2) = (Protocol::Http1, Protocol::Http2 { ping });
         let served = match self {
             Self::Http => {
-                let http = move |request, at| router::http(Arc::clone(&context), request, at);
-                serve(bound, http1, http, connections, limits, stop).await
+                let http = move |request, at| router::route_http(Arc::clone(&context), request, at);
+                serve_connections(bound, http1, http, connections, limits, stop).await
             }
             Self::Health => {
-                serve(bound, http1, router::health(context), connections, limits, stop).await
+                serve_connections(
+                    bound,
+                    http1,
+                    router::route_health(context),
+                    connections,
+                    limits,
+                    stop,
+                )
+                .await
             }
             Self::Grpc => {
-                serve(bound, http2, router::grpc(context), connections, limits, stop).await
+                serve_connections(
+                    bound,
+                    http2,
+                    router::route_grpc(context),
+                    connections,
+                    limits,
+                    stop,
+                )
+                .await
             }
             Self::Metrics(page) => {
-                serve(bound, http1, router::metrics(page), connections, limits, stop).await
+                serve_connections(
+                    bound,
+                    http1,
+                    router::route_metrics(page),
+                    connections,
+                    limits,
+                    stop,
+                )
+                .await
             }
         };
         if let Err(e) = served {
@@ -61,19 +85,19 @@ impl Listener {
 }
 
 /// The open sockets of the server; empty for listeners that are disabled.
-pub struct Opened {
-    pub http: Vec<Bound>,
-    pub grpc: Vec<Bound>,
-    pub metrics: Vec<Bound>,
-    pub health: Vec<Bound>,
+pub struct OpenListeners {
+    pub http: Vec<BoundListener>,
+    pub grpc: Vec<BoundListener>,
+    pub metrics: Vec<BoundListener>,
+    pub health: Vec<BoundListener>,
 }
 
-impl Opened {
+impl OpenListeners {
     /// Opens all sockets before one is served, so that an address in use is reported before any request is accepted.
     ///
     /// # Errors
     /// Names the address that cannot be opened.
-    pub fn new(s: &Settings) -> Result<Self> {
+    pub fn new(s: &ServerSettings) -> Result<Self> {
         let open = |on: bool, what, addresses, port, reuse_port| match on {
             true => Sockets { what, addresses, port, reuse_port }.bind(),
             false => Ok(Vec::new()),
@@ -91,7 +115,7 @@ impl Opened {
 
     /// The first port of each listener; `None` without one, such as on Unix sockets only.
     pub fn ports(&self) -> Ports {
-        let first = |sockets: &[Bound]| sockets.iter().find_map(|bound| bound.port);
+        let first = |sockets: &[BoundListener]| sockets.iter().find_map(|bound| bound.port);
         Ports { http: first(&self.http), grpc: first(&self.grpc), metrics: first(&self.metrics) }
     }
 

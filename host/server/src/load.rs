@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::timer::Timer;
-use trtserver_config::{ControlMode, Settings, platform_config};
-use trtserver_device::{Device, Driver};
+use trtserver_base::timer::DeadlineTimer;
+use trtserver_config::{ControlMode, ServerSettings, platform_config};
+use trtserver_device::{GpuDevice, GpuDriver};
 use trtserver_isolation::ProcessLauncher;
-use trtserver_model_config::{Gpu, Machine};
+use trtserver_model_config::{MachineFacts, MachineGpu};
 use trtserver_model_files::ROOTS_SETTING;
-use trtserver_model_store::{Location, Repositories, StoreSettings};
-use trtserver_models::lifecycle::{Loader, ModelControl, StartupReport};
+use trtserver_model_store::{ModelRepositories, StoreLocation, StoreSettings};
+use trtserver_models::lifecycle::{ModelControl, ModelLoader, StartupReport};
 use trtserver_models::load_limits::{LoadLimits, instance_limit};
-use trtserver_models::poll::Poller;
+use trtserver_models::poll::RepositoryPoller;
 use trtserver_plugin_host::{AdapterOptions, Backends};
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 /// Finds the backends and loads the models of the start.
-pub fn load(context: &Context, host: &Host) -> Result<StartupReport> {
+pub fn load_at_startup(context: &FrontendContext, host: &Host) -> Result<StartupReport> {
     let settings = &context.settings;
-    let repositories = repositories(settings)?;
-    let loader = loader(settings, host.timer, &host.launcher)?;
+    let repositories = open_repositories(settings)?;
+    let loader = create_loader(settings, host.timer, &host.launcher)?;
     context.models.set_cache(repositories.cache());
     context.models.set_backends(Arc::clone(&loader.backends));
     match settings.control_mode {
@@ -33,8 +33,8 @@ pub fn load(context: &Context, host: &Host) -> Result<StartupReport> {
             let control = Arc::new(control);
             let (interval, settle) = (settings.poll_interval, settings.settle_time);
             let unusable = |e: std::io::Error| Error::internal(format!("cannot poll: {e}"));
-            let poller =
-                Poller::new(&control, &repositories, interval, settle).map_err(unusable)?;
+            let poller = RepositoryPoller::new(&control, &repositories, interval, settle)
+                .map_err(unusable)?;
             let report = control.load_at_start(&["*".to_owned()]);
             context.control.store(Some(control));
             let failed = context.models.all().into_iter().filter(|(_, model)| !model.is_loaded());
@@ -57,32 +57,31 @@ pub fn load(context: &Context, host: &Host) -> Result<StartupReport> {
 ///
 /// # Errors
 /// A directory does not exist, a URL is invalid, or there are no credentials for it.
-pub fn repositories(settings: &Settings) -> Result<Repositories> {
+pub fn open_repositories(settings: &ServerSettings) -> Result<ModelRepositories> {
     let stores = StoreSettings {
         cache_dir: settings.model_cache_dir.clone(),
         cache_size: settings.model_cache_size,
         timeout: settings.store_timeout,
     };
-    Repositories::open(&settings.model_repositories, &stores, settings.model_namespacing)
+    ModelRepositories::open(&settings.model_repositories, &stores, settings.model_namespacing)
 }
 
 /// What models are loaded with: the installed backends, the GPUs of this machine, limits.
 ///
 /// # Errors
 /// A backend directory cannot be read, or its contents contradict each other.
-pub fn loader(
-    settings: &Settings,
-    timer: &'static Timer,
+pub fn create_loader(
+    settings: &ServerSettings,
+    timer: &'static DeadlineTimer,
     launcher: &Arc<ProcessLauncher>,
-) -> Result<Loader> {
+) -> Result<ModelLoader> {
     let dirs = match settings.backend_dirs.as_slice() {
         [] => default_backend_dirs(),
         dirs => dirs.to_vec(),
     };
     let mut backend_config = match &settings.platform_config_file {
-        Some(file) => {
-            platform_config::read(file, settings.strict_model_config).map_err(Error::invalid)?
-        }
+        Some(file) => platform_config::read_platform_config(file, settings.strict_model_config)
+            .map_err(Error::invalid)?,
         None => BTreeMap::new(),
     };
     for (backend, more) in &settings.backend_config {
@@ -106,7 +105,7 @@ pub fn loader(
     }
     let machine = Arc::new(machine(settings));
     machine.log();
-    Ok(Loader {
+    Ok(ModelLoader {
         backends,
         machine,
         strict: settings.strict_model_config,
@@ -136,13 +135,14 @@ pub fn loader(
 ///
 /// # Errors
 /// One of the latter cannot be resolved.
-fn link_roots(settings: &Settings) -> Result<Vec<PathBuf>> {
-    let local = settings.model_repositories.iter().filter_map(|location| {
-        match Location::parse(location).ok()? {
-            Location::Local(path) => path.canonicalize().ok(),
-            Location::Object(_) => None,
-        }
-    });
+fn link_roots(settings: &ServerSettings) -> Result<Vec<PathBuf>> {
+    let local =
+        settings.model_repositories.iter().filter_map(|location| {
+            match StoreLocation::parse(location).ok()? {
+                StoreLocation::Local(path) => path.canonicalize().ok(),
+                StoreLocation::Object(_) => None,
+            }
+        });
     let named = settings.model_link_dirs.iter().map(|dir| {
         let unusable = |why| Error::invalid(format!("--model-link-dir={}: {why}", dir.display()));
         let root = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
@@ -165,18 +165,18 @@ fn link_roots(settings: &Settings) -> Result<Vec<PathBuf>> {
 }
 
 /// The GPUs that instances may be placed on.
-fn machine(settings: &Settings) -> Machine {
-    let gpus = find_gpus().iter().map(|gpu| Gpu {
+fn machine(settings: &ServerSettings) -> MachineFacts {
+    let gpus = find_gpus().iter().map(|gpu| MachineGpu {
         id: gpu.ordinal,
         name: gpu.name.clone(),
         compute: gpu.compute_capability,
     });
-    Machine::new(gpus.collect(), settings.min_compute_capability)
+    MachineFacts::new(gpus.collect(), settings.min_compute_capability)
 }
 
 /// The GPUs of this process, which are logged.
-fn find_gpus() -> &'static [Device] {
-    match Driver::get() {
+fn find_gpus() -> &'static [GpuDevice] {
+    match GpuDriver::get() {
         Ok(driver) => {
             for gpu in driver.devices() {
                 tracing::info!(
@@ -199,7 +199,7 @@ fn find_gpus() -> &'static [Device] {
 }
 
 /// Settings of adapted backends that follow from those of the server.
-fn adapter_settings(settings: &Settings) -> BTreeMap<String, String> {
+fn adapter_settings(settings: &ServerSettings) -> BTreeMap<String, String> {
     let text = |key: &str, value: String| (key.to_owned(), value);
     BTreeMap::from([
         text("auto-complete-config", (!settings.strict_model_config).to_string()),

@@ -7,14 +7,14 @@ use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValu
 use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
-use trtserver_metrics::{Format, Page};
+use trtserver_metrics::{MetricsFormat, MetricsPage};
 use trtserver_wire::compression::Coding;
-use trtserver_wire::http::accept::{accepted_coding, items};
+use trtserver_wire::http::accept::{accept_items, accepted_coding};
 use trtserver_wire::http::body::ResponseBody;
 
 /// Gathers the page on a thread of its own: NVML and the allocator may take milliseconds.
-pub fn respond(
-    page: Arc<Page>,
+pub fn metrics_response(
+    page: Arc<MetricsPage>,
     headers: &HeaderMap,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + use<> {
     let format = accepted_format(headers);
@@ -41,10 +41,10 @@ pub fn respond(
 }
 
 /// OpenMetrics for clients that name it with at least the weight of the text format, as Prometheus does.
-fn accepted_format(headers: &HeaderMap) -> Format {
+fn accepted_format(headers: &HeaderMap) -> MetricsFormat {
     let known = |version: Option<&str>| version.is_none_or(|v| matches!(v, "1.0.0" | "0.0.1"));
     let (mut text, mut open_metrics) = (0.0, 0.0);
-    for item in items(headers, ACCEPT) {
+    for item in accept_items(headers, ACCEPT) {
         if item.name.eq_ignore_ascii_case("text/plain") {
             text = item.weight.max(text);
         } else if item.name.eq_ignore_ascii_case("application/openmetrics-text")
@@ -53,7 +53,11 @@ fn accepted_format(headers: &HeaderMap) -> Format {
             open_metrics = item.weight.max(open_metrics);
         }
     }
-    if open_metrics > 0.0 && open_metrics >= text { Format::OpenMetrics } else { Format::Text }
+    if open_metrics > 0.0 && open_metrics >= text {
+        MetricsFormat::OpenMetrics
+    } else {
+        MetricsFormat::Text
+    }
 }
 
 fn compressed(text: &[u8]) -> Option<Vec<u8>> {

@@ -7,28 +7,30 @@ use std::thread;
 use tokio::runtime::Handle;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::state::{InFlightGuard, Phase};
+use trtserver_base::state::{InFlightGuard, ServerPhase};
 use trtserver_frontend_v2::repository;
 use trtserver_frontend_v2::repository::LoadParameters;
-use trtserver_frontend_v2::{RequestParameters, UncheckedRequest, refused};
+use trtserver_frontend_v2::{RequestParameters, UncheckedRequest, count_refused};
 use trtserver_models::OpenVersion;
-use trtserver_plugin_host::nested::{MakeSink, ModelStatus, NestedRequest, Queued, ServerModels};
+use trtserver_plugin_host::nested::{
+    MakeSink, ModelStatus, NestedRequest, QueuedRequest, ServerModels,
+};
 use trtserver_request::{InputTensor, check};
-use trtserver_wire::context::{Context, v2_missing};
+use trtserver_wire::context::{FrontendContext, v2_missing};
 
 /// The models of this server, for the nested requests of its backends.
 pub struct NestedModels {
     /// Backends outlive the server's parts at its end.
-    context: Weak<Context>,
+    context: Weak<FrontendContext>,
     runtime: Handle,
 }
 
 impl NestedModels {
-    pub fn new(context: &Arc<Context>, runtime: &Handle) -> Self {
+    pub fn new(context: &Arc<FrontendContext>, runtime: &Handle) -> Self {
         Self { context: Arc::downgrade(context), runtime: runtime.clone() }
     }
 
-    fn context(&self) -> Result<Arc<Context>> {
+    fn context(&self) -> Result<Arc<FrontendContext>> {
         self.context.upgrade().ok_or_else(not_ready)
     }
 
@@ -45,11 +47,11 @@ impl NestedModels {
 }
 
 impl ServerModels for NestedModels {
-    fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<Queued> {
+    fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<QueuedRequest> {
         let (ctx, received_ns) = (self.context()?, now_ns());
         let in_flight = ctx.state.begin_request();
         // A draining server completes its requests, and so what they send.
-        if !matches!(ctx.state.phase(), Phase::Ready | Phase::Exiting) {
+        if !matches!(ctx.state.phase(), ServerPhase::Ready | ServerPhase::Exiting) {
             return Err(not_ready());
         }
         let found = ctx.models.find_for_inference(&request.model, request.version);
@@ -60,16 +62,18 @@ impl ServerModels for NestedModels {
             let unchecked = UncheckedRequest { stream: end.stream, ..unchecked };
             unchecked.submit(&ctx, &found, received_ns, end.sink)
         });
-        let (responder, served) = submitted.map_err(|e| refused(&found, received_ns, e))?;
+        let (responder, served) = submitted.map_err(|e| count_refused(&found, received_ns, e))?;
         end.version.set(served.version);
-        let hold: Box<dyn Any + Send> =
-            Box::new(Hold { parts: Some((served, in_flight)), runtime: self.runtime.clone() });
+        let hold: Box<dyn Any + Send> = Box::new(RequestHold {
+            parts: Some((served, in_flight)),
+            runtime: self.runtime.clone(),
+        });
         let cancel = Arc::new(move || {
             if let Some(responder) = responder.upgrade() {
                 responder.cancel_token.cancel();
             }
         });
-        Ok(Queued { cancel, hold })
+        Ok(QueuedRequest { cancel, hold })
     }
 
     fn status(&self, model: &str, version: Option<i64>) -> Result<ModelStatus> {
@@ -87,19 +91,19 @@ impl ServerModels for NestedModels {
     }
 
     fn load(&self, model: &str, config: Option<String>, files: Vec<(String, Bytes)>) -> Result<()> {
-        let control = repository::allowed(&*self.context()?, "")?;
+        let control = repository::expect_allowed(&*self.context()?, "")?;
         let mut parameters = LoadParameters { config, files: Vec::new() };
         for (key, content) in files {
             parameters.add_file(model, &key, content)?;
         }
         let model = model.to_owned();
-        self.wait(async move { repository::load(&control, &model, parameters).await })
+        self.wait(async move { repository::load_model(&control, &model, parameters).await })
     }
 
     fn unload(&self, model: &str, dependents: bool) -> Result<()> {
-        let control = repository::allowed(&*self.context()?, "")?;
+        let control = repository::expect_allowed(&*self.context()?, "")?;
         let model = model.to_owned();
-        self.wait(async move { repository::unload(&control, &model, dependents).await })
+        self.wait(async move { repository::unload_model(&control, &model, dependents).await })
     }
 }
 
@@ -139,12 +143,12 @@ fn not_ready() -> Error {
 }
 
 /// Keeps the model open until the last response was delivered.
-struct Hold {
+struct RequestHold {
     parts: Option<(Arc<OpenVersion>, InFlightGuard)>,
     runtime: Handle,
 }
 
-impl Drop for Hold {
+impl Drop for RequestHold {
     /// On a network thread: the last user of a model closes it, which would wait for this thread if it is the model's.
     fn drop(&mut self) {
         let parts = self.parts.take();

@@ -13,9 +13,9 @@ use tower::Service;
 use trtserver_base::heap;
 use trtserver_frontend_v1 as v1;
 use trtserver_frontend_v2 as v2;
-use trtserver_metrics::{Format, Page};
+use trtserver_metrics::{MetricsFormat, MetricsPage};
 use trtserver_wire::access::{self, AccessRefusal, Caller, Protocol};
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::disconnect::RequestBody;
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::call_kind::CallKind;
@@ -30,8 +30,8 @@ use trtserver_wire::{grpc, status_code};
 type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
 /// `/v2…` and `/api…` on the HTTP port, and paths like a health endpoint of v1.
-pub async fn http(
-    context: Arc<Context>,
+pub async fn route_http(
+    context: Arc<FrontendContext>,
     request: Request<RequestBody>,
     received_ns: u64,
 ) -> Response<ResponseBody> {
@@ -41,12 +41,12 @@ pub async fn http(
     if path.starts_with("/v2") {
         let groups = || v2::http::groups(request.method(), path);
         let mut response = match access::check(&context.settings, Protocol::Http, &caller, groups) {
-            Ok(()) => v2::http::handle(&context, request, received_ns).await,
+            Ok(()) => v2::http::handle_request(&context, request, received_ns).await,
             Err(refusal) => Box::pin(v2::http::refuse(&refusal, request.into_body())).await,
         };
         match response.body_mut().count(&unread) {
             Ok(()) => response,
-            Err(error) => v2::http::failure(&error),
+            Err(error) => v2::http::error_response(&error),
         }
     } else if path.starts_with("/api")
         || path.ends_with("/health/live")
@@ -55,14 +55,14 @@ pub async fn http(
         // TRTIS answers any other path with 400 too; under `/v2`, Triton with 404.
         let groups = || v1::http::groups(path);
         let mut response = match access::check(&context.settings, Protocol::Http, &caller, groups) {
-            Ok(()) => Box::pin(v1::http::handle(&context, request, received_ns)).await,
+            Ok(()) => Box::pin(v1::http::handle_request(&context, request, received_ns)).await,
             Err(refusal) => {
                 Box::pin(v1::http::refuse(&context, &refusal, request.into_body())).await
             }
         };
         match response.body_mut().count(&unread) {
             Ok(()) => response,
-            Err(error) => v1::http::failure(&context, &error),
+            Err(error) => v1::http::error_response(&context, &error),
         }
     } else {
         not_found()
@@ -70,24 +70,24 @@ pub async fn http(
 }
 
 /// Only the health endpoints of both generations and the health report, on the additional listener for health.
-pub fn health(
-    context: Arc<Context>,
+pub fn route_health(
+    context: Arc<FrontendContext>,
 ) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
     move |request, received_ns| {
         let path = request.uri().path();
         let served = ["/v2/health/", "/v2/trtserver/health", "/api/health"];
         if served.iter().any(|prefix| path.starts_with(prefix)) {
-            return Box::pin(http(Arc::clone(&context), request, received_ns));
+            return Box::pin(route_http(Arc::clone(&context), request, received_ns));
         }
         Box::pin(async { not_found() })
     }
 }
 
 /// The gRPC services of both generations. Inference bypasses tonic.
-pub fn grpc(context: Arc<Context>) -> GrpcRouter {
-    let (inference, health) = v2::grpc::services(Arc::clone(&context));
+pub fn route_grpc(context: Arc<FrontendContext>) -> GrpcRouter {
+    let (inference, health) = v2::grpc::grpc_services(Arc::clone(&context));
     let mut builder = Routes::builder();
-    builder.add_service(v1::grpc::service(Arc::clone(&context)));
+    builder.add_service(v1::grpc::grpc_service(Arc::clone(&context)));
     builder.add_service(inference);
     builder.add_service(health);
     if let Err(e) = reflection::add_services(&mut builder) {
@@ -100,13 +100,13 @@ pub fn grpc(context: Arc<Context>) -> GrpcRouter {
 pin_project_lite::pin_project! {
     /// The future of a call. All but v2's ModelInfer are boxed, so that its future does not grow to their size.
     #[project = RoutedProjection]
-    enum Routed<F> {
+    enum RoutedCall<F> {
         ModelInfer { #[pin] response: F },
         Boxed { response: Pin<Box<dyn Future<Output = Response<GrpcBody>> + Send>> },
     }
 }
 
-impl<F: Future<Output = Response<GrpcBody>>> Future for Routed<F> {
+impl<F: Future<Output = Response<GrpcBody>>> Future for RoutedCall<F> {
     type Output = Response<GrpcBody>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Response<GrpcBody>> {
@@ -120,9 +120,9 @@ impl<F: Future<Output = Response<GrpcBody>>> Future for Routed<F> {
 pin_project_lite::pin_project! {
     /// A call whose response is counted as unread on its connection. An inference call begins only while less than half of the
     /// connection's limit is unread.
-    struct Counted<F> {
+    struct CountedCall<F> {
         #[pin]
-        call: Routed<F>,
+        call: RoutedCall<F>,
         unread: Arc<ConnectionUnread>,
         // It has not begun.
         waits: bool,
@@ -130,7 +130,7 @@ pin_project_lite::pin_project! {
     }
 }
 
-impl<F: Future<Output = Response<GrpcBody>>> Future for Counted<F> {
+impl<F: Future<Output = Response<GrpcBody>>> Future for CountedCall<F> {
     type Output = Response<GrpcBody>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Response<GrpcBody>> {
@@ -145,7 +145,7 @@ impl<F: Future<Output = Response<GrpcBody>>> Future for Counted<F> {
         let mut response = ready!(this.call.poll(cx));
         Poll::Ready(match response.body_mut().count(this.unread) {
             Ok(()) => response,
-            Err(error) => grpc::unary::refuse(&status_code::status(error)),
+            Err(error) => grpc::unary::refuse_call(&status_code::to_grpc_status(error)),
         })
     }
 }
@@ -159,10 +159,10 @@ fn small<F>(call: F) -> F {
     call
 }
 
-/// See [`grpc`].
+/// See [`route_grpc`].
 #[derive(Clone)]
 pub struct GrpcRouter {
-    context: Arc<Context>,
+    context: Arc<FrontendContext>,
     routes: Routes,
     /// `None` without a hook, which is the rule.
     hooks: Option<Arc<DelayHooks>>,
@@ -185,11 +185,11 @@ impl GrpcRouter {
         kind: CallKind,
         request: Request<RequestBody>,
         received_ns: u64,
-    ) -> (bool, Routed<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
+    ) -> (bool, RoutedCall<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
         let delays = self.hooks.as_ref().and_then(|hooks| hooks.delays(kind.is_inference()));
         let (waits, call) = self.route(kind, request, received_ns);
         let Some(delays) = delays else { return (waits, call) };
-        (waits, Routed::Boxed { response: Box::pin(delays.around(Box::pin(call))) })
+        (waits, RoutedCall::Boxed { response: Box::pin(delays.around(Box::pin(call))) })
     }
 
     /// The call, and whether it waits while the connection has too many unread responses.
@@ -198,31 +198,31 @@ impl GrpcRouter {
         kind: CallKind,
         mut request: Request<RequestBody>,
         received_ns: u64,
-    ) -> (bool, Routed<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
+    ) -> (bool, RoutedCall<impl Future<Output = Response<GrpcBody>> + Send + use<>>) {
         let unread = Arc::clone(request.body().unread());
         match kind {
             CallKind::InferV2 => {
-                let response = v2::grpc::infer(&self.context, request, received_ns);
-                (true, Routed::ModelInfer { response })
+                let response = v2::grpc::serve_infer(&self.context, request, received_ns);
+                (true, RoutedCall::ModelInfer { response })
             }
             CallKind::InferV1 => {
-                let response = v1::grpc::infer(&self.context, request, received_ns);
-                (true, Routed::Boxed { response: Box::pin(response) })
+                let response = v1::grpc::serve_infer(&self.context, request, received_ns);
+                (true, RoutedCall::Boxed { response: Box::pin(response) })
             }
             CallKind::StreamV1 => {
                 request.body_mut().allow_pauses();
-                let response = v1::grpc::stream(&self.context, request, unread);
-                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+                let response = v1::grpc::serve_stream_infer(&self.context, request, unread);
+                (false, RoutedCall::Boxed { response: Box::pin(std::future::ready(response)) })
             }
             CallKind::Stream2018 => {
                 request.body_mut().allow_pauses();
                 let response = v1::grpc::infer_stream(&self.context, request, Arc::clone(&unread));
-                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+                (false, RoutedCall::Boxed { response: Box::pin(std::future::ready(response)) })
             }
             CallKind::StreamV2 => {
                 request.body_mut().allow_pauses();
-                let response = v2::grpc::stream(&self.context, request, unread);
-                (false, Routed::Boxed { response: Box::pin(std::future::ready(response)) })
+                let response = v2::grpc::serve_stream_infer(&self.context, request, unread);
+                (false, RoutedCall::Boxed { response: Box::pin(std::future::ready(response)) })
             }
             CallKind::Other => {
                 // The requests of reflection are a stream.
@@ -237,7 +237,7 @@ impl GrpcRouter {
                     let served = if call.is_ok() && !reflection {
                         match unary::receive_control(request).await {
                             Ok(request) => routes.call(request).await,
-                            Err(status) => return unary::refuse(&status),
+                            Err(status) => return unary::refuse_call(&status),
                         }
                     } else {
                         routes.call(request).await
@@ -247,7 +247,7 @@ impl GrpcRouter {
                         Err(never) => match never {},
                     }
                 };
-                (false, Routed::Boxed { response: Box::pin(response) })
+                (false, RoutedCall::Boxed { response: Box::pin(response) })
             }
         }
     }
@@ -269,22 +269,24 @@ impl Handler for GrpcRouter {
             Err(error) => {
                 // The heads of all calls of one read were held until here.
                 heap::trim_soon();
-                Some(status_code::status(error))
+                Some(status_code::to_grpc_status(error))
             }
         };
         let (waits, call) = match refused {
             None => self.route_delayed(kind, request, received_ns),
             Some(status) => {
-                let refused = unary::refuse(&status);
-                (false, Routed::Boxed { response: Box::pin(std::future::ready(refused)) })
+                let refused = unary::refuse_call(&status);
+                (false, RoutedCall::Boxed { response: Box::pin(std::future::ready(refused)) })
             }
         };
-        small(Counted { call, unread, waits, below_half: None })
+        small(CountedCall { call, unread, waits, below_half: None })
     }
 }
 
 /// The metrics page; any other path is an empty page (docs/protocol/v2.md §5).
-pub fn metrics(page: Arc<Page>) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
+pub fn route_metrics(
+    page: Arc<MetricsPage>,
+) -> impl Fn(Request<RequestBody>, u64) -> ResponseFuture + Clone {
     move |request, _| {
         let page = Arc::clone(&page);
         Box::pin(async move {
@@ -296,9 +298,9 @@ pub fn metrics(page: Arc<Page>) -> impl Fn(Request<RequestBody>, u64) -> Respons
             }
             match request.uri().path() {
                 "/metrics" | "/metrics/" => {
-                    metrics_endpoint::respond(page, request.headers()).await
+                    metrics_endpoint::metrics_response(page, request.headers()).await
                 }
-                _ => plain(StatusCode::OK, Format::Text.content_type(), String::new()),
+                _ => plain(StatusCode::OK, MetricsFormat::Text.content_type(), String::new()),
             }
         })
     }

@@ -32,7 +32,7 @@ impl Signals {
                 _ = self.interrupt.recv() => return 2,
                 _ = self.terminate.recv() => return 15,
                 _ = self.quit.recv() => return 3,
-                _ = self.hangup.recv() => match self.log.reopen() {
+                _ = self.hangup.recv() => match self.log.reopen_log() {
                     Ok(true) => tracing::info!("log file re-opened"),
                     Ok(false) => tracing::info!("SIGHUP ignored: there is no log file to re-open"),
                     Err(e) => tracing::error!("{e}; the log goes on in the old file"),

@@ -1,6 +1,6 @@
 //! Start lines of TRTIS in the log (docs/protocol/v1.md §1.3, §1.5), which scripts wait for.
 
-use trtserver_config::{Program, Settings};
+use trtserver_config::{ProgramName, ServerSettings};
 
 /// Ports that are served.
 pub struct Ports {
@@ -10,24 +10,24 @@ pub struct Ports {
 }
 
 /// Logs the first line of the release whose program name was used.
-pub fn initializing(settings: &Settings) {
+pub fn log_initializing(settings: &ServerSettings) {
     let name = match settings.program {
-        Program::InferenceServer | Program::Trtserver => "TensorRT",
-        Program::Tritonserver => "Triton",
+        ProgramName::InferenceServer | ProgramName::Trtserver => "TensorRT",
+        ProgramName::Tritonserver => "Triton",
     };
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!("Initializing {name} Inference Server (trtserver {version})");
 }
 
 /// Logs what is served, with the texts of 18.04 or of 0.12. Triton's lines are logged by the listeners.
-pub fn listening(settings: &Settings, ports: &Ports) {
-    if settings.era_a || settings.program == Program::InferenceServer {
+pub fn log_listening(settings: &ServerSettings, ports: &Ports) {
+    if settings.emulate_18_04 || settings.program == ProgramName::InferenceServer {
         if let Some(port) = ports.http {
             tracing::info!("Starting server listening on :{port}");
         }
         return;
     }
-    if settings.program == Program::Tritonserver {
+    if settings.program == ProgramName::Tritonserver {
         return;
     }
     if let Some(port) = ports.metrics {

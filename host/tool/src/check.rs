@@ -17,7 +17,7 @@ mod verdict;
 
 use super::{list, subprocess};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use findings::{Line, Task};
+use findings::{FindingLine, Task};
 use promise::PROMISES;
 use report::Report;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub fn command() -> Command {
+pub fn check_command() -> Command {
     let long = "Checks one backend against the promises of the plugin interface, and prints each as kept, broken or \
                 untested or not applicable, with the reason. The backend runs in a child process; a crash or a hang is \
                 a finding, and the check continues.\n\nWithout --model the check uses models of its own, which have no \
@@ -82,9 +82,9 @@ pub fn command() -> Command {
         .arg(Arg::new("task").long("task").hide(true))
 }
 
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
+pub fn run_check(matches: &ArgMatches) -> Result<ExitCode, String> {
     if let Some(task) = matches.get_one::<String>("task") {
-        return child::run(task);
+        return child::run_scenarios(task);
     }
     let file = matches.get_one::<PathBuf>("file").cloned().unwrap_or_default();
     let file = check_file(&file)?;
@@ -94,7 +94,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     }
     let model = matches.get_one::<PathBuf>("model").cloned();
     if let Some(dir) = &model {
-        model::read(dir)?;
+        model::read_model(dir)?;
     }
     let scratch = tempfile::tempdir().map_err(|e| format!("no temporary directory: {e}"))?;
     std::fs::create_dir_all(scratch.path().join("check/1"))
@@ -133,7 +133,7 @@ fn check_file(file: &Path) -> Result<PathBuf, String> {
             "'{shown}' is a directory: expected a library (trtserver plugin list --backend-dir '{shown}' lists them)"
         ));
     }
-    trtserver_library_file::check(file).map_err(|fault| format!("'{shown}': {fault}"))?;
+    trtserver_library_file::check_library(file).map_err(|fault| format!("'{shown}': {fault}"))?;
     // The loader searches for names without a directory.
     std::path::absolute(file).map_err(|e| format!("'{shown}': {e}"))
 }
@@ -142,7 +142,7 @@ fn check_file(file: &Path) -> Result<PathBuf, String> {
 fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), String> {
     let limit = Duration::from_secs_f64(task.limit);
     if let Some(only) = only {
-        let standing = promise::find(only).is_some_and(|p| p.standing);
+        let standing = promise::find_promise(only).is_some_and(|p| p.standing);
         let needed = scenarios::with_needs(only);
         if !standing {
             let all = scenarios::SCENARIOS.iter().map(|s| s.id.to_owned());
@@ -153,22 +153,22 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
         let task_json = serde_json::to_string(&task).map_err(|e| e.to_string())?;
         let args = ["plugin", "check", "--task", &task_json].map(Into::into);
         let (mut now, mut case, mut done) = (None, None, false);
-        let ended = subprocess::run(&args, limit, |value| {
-            let Ok(line) = serde_json::from_value::<Line>(value) else { return false };
+        let ended = subprocess::run_child(&args, limit, |value| {
+            let Ok(line) = serde_json::from_value::<FindingLine>(value) else { return false };
             match &line {
-                Line::Begin { id } => {
+                FindingLine::Begin { id } => {
                     (now, case) = (Some(id.clone()), None);
                     task.skip.insert(id.clone());
                     return true;
                 }
-                Line::At { id } => now = Some(id.clone()),
-                Line::Case { text } => case = Some(text.clone()),
-                Line::Done => done = true,
+                FindingLine::At { id } => now = Some(id.clone()),
+                FindingLine::Case { text } => case = Some(text.clone()),
+                FindingLine::Done => done = true,
                 line => report.add(line),
             }
             false
         })?;
-        if done && ended.end == subprocess::End::Exit(0) {
+        if done && ended.end == subprocess::ExitCause::Exit(0) {
             task.failed.clear();
             break;
         }
@@ -181,7 +181,7 @@ fn check(mut task: Task, only: Option<&str>, report: &mut Report) -> Result<(), 
         let stop = !task.failed.insert(id.clone()) || done || id == "file.entry_symbol";
         task.skip.insert(id.clone());
         let with = case.map_or_else(String::new, |case| format!("with {case}, "));
-        report.add(&Line::Broken { id, why: format!("{with}it {}", ended.describe()) });
+        report.add(&FindingLine::Broken { id, why: format!("{with}it {}", ended.describe()) });
         // Scenarios that need a failed one are skipped by the next child.
         task.failed.extend(report.not_kept());
         task.skip.insert("file.entry_symbol".to_owned());

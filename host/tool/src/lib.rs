@@ -8,7 +8,7 @@ mod repository;
 pub mod store;
 mod subprocess;
 
-pub use repository::check as check_repository;
+pub use repository::check_repositories as check_repository;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgMatches, Command};
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Runs `trtserver plugin` with these arguments. Exit status: 0 = success, 1 = a problem was found, 2 = wrong usage.
-pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn run_tool(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command = Command::new("trtserver plugin")
         .about("Lists backends, checks them, and creates new ones. No server is needed.")
         .after_help(
@@ -25,22 +25,22 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
              2 = wrong usage.",
         )
         .subcommand_required(true)
-        .subcommands([list::command(), check::command(), new::command()]);
-    let matches = match parse(command, args) {
+        .subcommands([list::list_command(), check::check_command(), new::new_command()]);
+    let matches = match parse_arguments(command, args) {
         Ok(matches) => matches,
         Err(code) => return code,
     };
     let result = match matches.subcommand() {
-        Some(("list", matches)) => list::run(matches),
-        Some(("check", matches)) => check::run(matches),
-        Some(("new", matches)) => new::run(matches),
+        Some(("list", matches)) => list::run_list(matches),
+        Some(("check", matches)) => check::run_check(matches),
+        Some(("new", matches)) => new::run_new(matches),
         _ => return ExitCode::from(2),
     };
     finish(result, 1)
 }
 
 /// Parses the arguments of `command`. Help and errors are printed; then the result is the exit status.
-fn parse(
+fn parse_arguments(
     mut command: Command,
     args: impl Iterator<Item = OsString>,
 ) -> Result<ArgMatches, ExitCode> {

@@ -6,7 +6,7 @@ mod libraries;
 mod show;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use entry::Entry;
+use entry::ListEntry;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use trtserver_config::backend_settings;
-use trtserver_library_file::Linked;
+use trtserver_library_file::LinkedLibrary;
 use trtserver_plugin_host::Isolation;
 use trtserver_plugin_host::discovery::candidate::Candidate;
 use trtserver_plugin_host::discovery::{directories, manifest, version};
@@ -25,7 +25,7 @@ use trtserver_server::{default_adapter_dirs, default_backend_dirs};
 /// Time limit for loading, opening and closing a backend.
 const LIMIT: Duration = Duration::from_secs(20);
 
-pub fn command() -> Command {
+pub fn list_command() -> Command {
     let long = "Lists the backends in directories with name, version, interface version, framework, platforms and \
                 isolation. For a file that cannot be used it prints the reason, with all missing shared libraries. \
                 Each file is loaded and opened in a child process.\n\nExit status: 0 = all can be used, 1 = a file \
@@ -61,9 +61,9 @@ pub(super) fn json_flag() -> Arg {
     Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints one JSON document")
 }
 
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
+pub fn run_list(matches: &ArgMatches) -> Result<ExitCode, String> {
     if let Some(task) = matches.get_one::<String>("describe") {
-        return describe::child(task);
+        return describe::describe_in_child(task);
     }
     let typed = matches.get_many("backend-dir").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = typed.cloned().collect();
@@ -73,7 +73,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
     let typed = matches.get_many::<String>("backend-config").unwrap_or_default();
     let settings = backend_settings(typed.map(String::as_str))?;
     let (mut entries, mut errors) = (Vec::new(), Vec::new());
-    let listing = directories::scan(&dirs, &default_adapter_dirs());
+    let listing = directories::scan_directories(&dirs, &default_adapter_dirs());
     for candidate in listing.candidates {
         entries.push(entry(candidate, &settings)?);
     }
@@ -83,18 +83,18 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
             continue;
         }
         let listed = entry(candidate, &settings)?;
-        entries.push(Entry { usable: false, problem: Some(e.message), ..listed });
+        entries.push(ListEntry { usable: false, problem: Some(e.message), ..listed });
     }
     for (candidate, e) in listing.unopenable {
-        entries.push(Entry::unopenable(candidate, e));
+        entries.push(ListEntry::unopenable(candidate, e));
     }
     errors.extend(listing.unreadable.into_iter().map(|(_, e)| e.message));
     mark_conflicts(&mut entries);
     mark_mixing(&mut entries);
     let text = if matches.get_flag("json") {
-        show::json(&dirs, &entries, &errors)?
+        show::json_list(&dirs, &entries, &errors)?
     } else {
-        show::table(&dirs, &entries, &errors)
+        show::table_list(&dirs, &entries, &errors)
     };
     let _ = std::io::stdout().write_all(text.as_bytes());
     let good = errors.is_empty() && entries.iter().all(|e| e.usable);
@@ -104,16 +104,16 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
 fn entry(
     candidate: Candidate,
     settings: &BTreeMap<String, BTreeMap<String, String>>,
-) -> Result<Entry, String> {
+) -> Result<ListEntry, String> {
     let mut chosen = candidate.settings;
     chosen.extend(settings.get("").cloned().unwrap_or_default());
     chosen.extend(settings.get(&candidate.name).cloned().unwrap_or_default());
     let configured = chosen.remove(KEY);
     let (plugin, warnings) = (candidate.file, candidate.warnings);
     // The adapter finds the libraries that its own backends need.
-    let mut missing_libraries = libraries::missing(&plugin.library);
-    let (facts, mut problem) = describe::describe(&plugin, &chosen, LIMIT)?;
-    if let Err(fault) = trtserver_library_file::check(&plugin.library) {
+    let mut missing_libraries = libraries::missing_libraries(&plugin.library);
+    let (facts, mut problem) = describe::describe_plugin(&plugin, &chosen, LIMIT)?;
+    if let Err(fault) = trtserver_library_file::check_library(&plugin.library) {
         // The libraries that a file for another machine needs are not expected here.
         missing_libraries.clear();
         problem = Some(fault.to_string());
@@ -131,7 +131,7 @@ fn entry(
     let usable = problem.is_none();
     let file = plugin.path().to_owned();
     let adapter = plugin.adapted.map(|adapted| adapted.adapter);
-    Ok(Entry {
+    Ok(ListEntry {
         file,
         adapter,
         name,
@@ -146,11 +146,11 @@ fn entry(
 
 /// Finds files that are the same version of a backend, or claim one platform under different names: a server refuses
 /// to start with them.
-fn mark_conflicts(entries: &mut [Entry]) {
+fn mark_conflicts(entries: &mut [ListEntry]) {
     for at in 1..entries.len() {
         let (before, rest) = entries.split_at_mut(at);
         let Some(entry) = rest.first_mut().filter(|e| e.usable) else { continue };
-        let is_twin = |b: &&Entry| {
+        let is_twin = |b: &&ListEntry| {
             let same = b.name == entry.name && b.facts.version == entry.facts.version;
             same && file_id(&b.file) != file_id(&entry.file)
         };
@@ -171,22 +171,22 @@ fn mark_conflicts(entries: &mut [Entry]) {
 
 /// Finds files that the server does not load beside another one, because they would share variables or libraries with
 /// it. Of two versions it prefers the newer.
-fn mark_mixing(entries: &mut [Entry]) {
+fn mark_mixing(entries: &mut [ListEntry]) {
     let mut order: Vec<_> = entries
         .iter_mut()
         .filter(|e| e.usable && e.isolation.as_deref() != Some("process"))
         .collect();
     order.sort_by(|a, b| {
-        let version = |of: &Entry| of.facts.version.clone().unwrap_or_default();
-        a.name.cmp(&b.name).then_with(|| version::compare(&version(b), &version(a)))
+        let version = |of: &ListEntry| of.facts.version.clone().unwrap_or_default();
+        a.name.cmp(&b.name).then_with(|| version::compare_versions(&version(b), &version(a)))
     });
-    let mut loaded: Vec<Linked> = Vec::new();
+    let mut loaded: Vec<LinkedLibrary> = Vec::new();
     for entry in order {
-        let Ok(linked) = Linked::of(&entry.file) else { continue };
+        let Ok(linked) = LinkedLibrary::read(&entry.file) else { continue };
         match loaded.iter().find_map(|loaded| linked.conflict(loaded)) {
             Some(conflict) => {
                 entry.usable = false;
-                entry.problem = Some(conflicts::text(&conflict));
+                entry.problem = Some(conflicts::conflict_text(&conflict));
             }
             None => loaded.push(linked),
         }

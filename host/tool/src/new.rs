@@ -65,7 +65,7 @@ const README: &str = include_str!("templates/README.md");
 const CONFIG: &str =
     include_str!("../../../examples/backends/c-addsub/models/c_addsub/config.pbtxt");
 
-pub fn command() -> Command {
+pub fn new_command() -> Command {
     Command::new("new")
         .about("Creates a new backend from a template: source, build, a model and a request")
         .after_help(
@@ -95,14 +95,14 @@ pub fn command() -> Command {
 
 /// # Errors
 /// The name is invalid, the folder is in use or cannot be written, or `--plugin-api` names no crate.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
+pub fn run_new(matches: &ArgMatches) -> Result<ExitCode, String> {
     let text = |id: &str| matches.get_one::<String>(id).map(String::as_str);
     let name = text("NAME").unwrap_or_default();
     let language = text("lang").unwrap_or_default();
     check_name(name)?;
     let plugin_api = text("plugin-api");
     let files = match language {
-        "rust" => rust(name, &Source::find(plugin_api)?)?,
+        "rust" => rust(name, &InterfaceSource::find(plugin_api)?)?,
         _ if plugin_api.is_some() => {
             return Err(format!(
                 "trtserver plugin new: --plugin-api is for Rust; a project in {language} contains the headers"
@@ -191,13 +191,13 @@ fn cpp(name: &str) -> Vec<File> {
     files
 }
 
-fn rust(name: &str, source: &Source) -> Result<Vec<File>, String> {
+fn rust(name: &str, source: &InterfaceSource) -> Result<Vec<File>, String> {
     let mut rows = vec![
         ("src/lib.rs", "the backend"),
         ("src/tests.rs", "its tests, without a server"),
         ("Cargo.toml", "the package, with its dependency on the interface"),
     ];
-    if *source == Source::Vendored {
+    if *source == InterfaceSource::Vendored {
         rows.push(("vendor/", "the interface, and a host for tests"));
     }
     let mut files = project(name, include_str!("templates/rust.mk"), &rows);
@@ -214,16 +214,16 @@ fn rust(name: &str, source: &Source) -> Result<Vec<File>, String> {
         .replace("{ path = \"../../../plugin-api\" }", &source.dependency("")?)
         .replace("{ path = \"../../../plugin-api/testkit\" }", &source.dependency("testkit")?);
     take("Cargo.toml", &manifest);
-    if *source == Source::Vendored {
+    if *source == InterfaceSource::Vendored {
         let under = |(path, text): File| (format!("{VENDOR}/{path}"), text);
-        files.extend(interface::files()?.into_iter().map(under));
+        files.extend(interface::interface_files()?.into_iter().map(under));
     }
     Ok(files)
 }
 
 /// Where a project finds the interface's crates.
 #[derive(Debug, PartialEq)]
-enum Source {
+enum InterfaceSource {
     /// A copy in the project.
     Vendored,
     /// URL of the server's git repository.
@@ -232,7 +232,7 @@ enum Source {
     Folder(PathBuf),
 }
 
-impl Source {
+impl InterfaceSource {
     fn find(given: Option<&str>) -> Result<Self, String> {
         if let Some(url) = given.filter(|given| is_url(given)) {
             return Ok(Self::Git(url.to_owned()));

@@ -39,18 +39,18 @@ fn every_header_is_embedded() {
 #[test]
 fn dependencies() {
     let url = "https://example.com/server.git";
-    let by_url = Source::find(Some(url)).unwrap();
+    let by_url = InterfaceSource::find(Some(url)).unwrap();
     assert_eq!(by_url.dependency("testkit"), Ok(format!("{{ git = \"{url}\" }}")));
     let checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let by_checkout = Source::find(Some(checkout)).unwrap();
+    let by_checkout = InterfaceSource::find(Some(checkout)).unwrap();
     for (subfolder, end) in [("", "plugin-api\" }"), ("testkit", "plugin-api/testkit\" }")] {
         let dependency = by_checkout.dependency(subfolder).unwrap();
         assert!(dependency.ends_with(end), "{dependency}");
     }
-    assert_eq!(Source::find(Some(&format!("{checkout}/plugin-api"))), Ok(by_checkout));
-    assert!(Source::find(Some("/nowhere")).unwrap_err().contains("/nowhere"));
+    assert_eq!(InterfaceSource::find(Some(&format!("{checkout}/plugin-api"))), Ok(by_checkout));
+    assert!(InterfaceSource::find(Some("/nowhere")).unwrap_err().contains("/nowhere"));
     assert_eq!(quoted("a\"b"), "'a\"b'");
-    let vendored = rust("n", &Source::Vendored).unwrap();
+    let vendored = rust("n", &InterfaceSource::Vendored).unwrap();
     let own = vendored.into_iter().filter(|(path, _)| !path.starts_with(VENDOR)).collect();
     for files in [c("n"), cpp("n"), rust("n", &by_url).unwrap(), own] {
         let left = files.iter().find(|(path, text)| {
@@ -78,7 +78,7 @@ fn listed(folder: &Path) -> Vec<String> {
 #[test]
 fn crates_of_the_interface_are_contained_and_need_no_workspace() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin-api");
-    let files = interface::files().unwrap();
+    let files = interface::interface_files().unwrap();
     let text = |path: &str| {
         let found = files.iter().find(|(p, _)| p == path);
         &found.unwrap_or_else(|| panic!("{path} is missing")).1

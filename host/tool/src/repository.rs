@@ -3,15 +3,15 @@
 mod report;
 
 use super::list::json_flag;
-use super::{finish, parse};
+use super::{finish, parse_arguments};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
-use trtserver_base::timer::Timer;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_config::cli;
 use trtserver_config::cli::catalogue;
-use trtserver_models::lifecycle::Severity;
+use trtserver_models::lifecycle::FindingSeverity;
 
 /// Flags of the server that decide how models load.
 const FLAGS: &[&str] = &[
@@ -55,32 +55,40 @@ fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Also opens and warms up each version that would be served, in this process"),
         )
-        .args(FLAGS.iter().filter_map(|name| catalogue::find(name)).map(cli::arg))
+        .args(FLAGS.iter().filter_map(|name| catalogue::find_flag(name)).map(cli::build_arg))
 }
 
 /// Runs `trtserver check` with these arguments. Exit status: 0 = nothing was found, 1 = errors, 2 = wrong usage, 3 = warnings
 /// only.
-pub fn check(args: impl Iterator<Item = OsString>) -> ExitCode {
-    match parse(command(), args) {
-        Ok(matches) => finish(run(&matches), 2),
+pub fn check_repositories(args: impl Iterator<Item = OsString>) -> ExitCode {
+    match parse_arguments(command(), args) {
+        Ok(matches) => finish(run_check(&matches), 2),
         Err(code) => code,
     }
 }
 
-fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
+fn run_check(matches: &ArgMatches) -> Result<ExitCode, String> {
     let env = |name: &str| std::env::var(name).ok();
     let start =
         trtserver_config::from_args(server_arguments(matches), &env, "").map_err(|e| e.stderr)?;
     let settings = start.settings;
     trtserver_server::configure_devices(&settings);
-    let repositories = trtserver_server::repositories(&settings).map_err(|e| e.message)?;
-    let loader = trtserver_server::loader(&settings, Timer::leak(), &std::sync::Arc::default())
-        .map_err(|e| e.message)?;
+    let repositories = trtserver_server::open_repositories(&settings).map_err(|e| e.message)?;
+    let loader = trtserver_server::create_loader(
+        &settings,
+        DeadlineTimer::leak(),
+        &std::sync::Arc::default(),
+    )
+    .map_err(|e| e.message)?;
     let found = loader.check_all(&repositories, matches.get_flag("open"));
     let found = found.map_err(|e| e.message)?;
-    let text = if matches.get_flag("json") { report::json(&found)? } else { report::text(&found) };
+    let text = if matches.get_flag("json") {
+        report::findings_json(&found)?
+    } else {
+        report::findings_text(&found)
+    };
     let _ = std::io::stdout().write_all(text.as_bytes());
-    let code = match (found.count(Severity::Error), found.count(Severity::Warning)) {
+    let code = match (found.count(FindingSeverity::Error), found.count(FindingSeverity::Warning)) {
         (0, 0) => 0,
         (0, _) => 3,
         _ => 1,

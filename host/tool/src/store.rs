@@ -1,15 +1,15 @@
 //! `trtserver store check URL`: why a model repository in an object store can or cannot be read, without a server.
 
-use super::{finish, parse};
+use super::{finish, parse_arguments};
 use clap::{Arg, Command, value_parser};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use trtserver_model_store::{Location, check_store};
+use trtserver_model_store::{StoreLocation, check_store};
 
 /// Runs `trtserver store` with these arguments. Exit status: 0 = the repository can be read, 1 = it cannot, 2 = wrong usage.
-pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn run_store_check(args: impl Iterator<Item = OsString>) -> ExitCode {
     let check = Command::new("check")
         .about("Prints each source of credentials that is tried, and makes the calls that a load makes")
         .arg(
@@ -32,7 +32,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         .after_help("Exit status: 0 = the repository can be read, 1 = it cannot, 2 = wrong usage.")
         .subcommand_required(true)
         .subcommand(check);
-    let matches = match parse(command, args) {
+    let matches = match parse_arguments(command, args) {
         Ok(matches) => matches,
         Err(code) => return code,
     };
@@ -44,9 +44,9 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn check_url(url: &Path, timeout: Duration) -> Result<bool, String> {
-    let url = match Location::parse(url)? {
-        Location::Object(url) => url,
-        Location::Local(path) => {
+    let url = match StoreLocation::parse(url)? {
+        StoreLocation::Object(url) => url,
+        StoreLocation::Local(path) => {
             return Err(format!("'{}' is not the URL of an object store", path.display()));
         }
     };

@@ -58,7 +58,7 @@ impl ReportPipe {
 
 /// How a child ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ExitCause {
     Exit(i32),
     Signal(i32),
     /// Killed after this time limit.
@@ -66,18 +66,20 @@ pub enum End {
 }
 
 /// The end of a child, and the last lines of its standard error.
-pub struct Ended {
-    pub end: End,
+pub struct ChildEnd {
+    pub end: ExitCause,
     pub last_lines: Vec<String>,
 }
 
-impl Ended {
+impl ChildEnd {
     /// Continues a sentence after "the backend".
     pub fn describe(&self) -> String {
         let mut text = match &self.end {
-            End::Exit(code) => format!("ended the process with exit status {code}"),
-            End::Signal(number) => format!("crashed with {}", signal_name(*number)),
-            End::TimedOut(limit) => format!("did not return within {} s", limit.as_secs_f64()),
+            ExitCause::Exit(code) => format!("ended the process with exit status {code}"),
+            ExitCause::Signal(number) => format!("crashed with {}", signal_name(*number)),
+            ExitCause::TimedOut(limit) => {
+                format!("did not return within {} s", limit.as_secs_f64())
+            }
         };
         if !self.last_lines.is_empty() {
             text += &format!("; last output: {}", self.last_lines.join(" | "));
@@ -105,11 +107,11 @@ fn signal_name(number: i32) -> String {
 ///
 /// # Errors
 /// The child cannot be started.
-pub fn run(
+pub fn run_child(
     args: &[OsString],
     limit: Duration,
     mut on_line: impl FnMut(Value) -> bool,
-) -> Result<Ended, String> {
+) -> Result<ChildEnd, String> {
     let fail = |e: io::Error| format!("cannot start a child process: {e}");
     let exe = std::env::current_exe().map_err(fail)?;
     let mut command = Command::new(exe);
@@ -163,12 +165,12 @@ pub fn run(
     }
     let status = child.wait().map_err(fail)?;
     let end = match (late, status.code(), status.signal()) {
-        (true, ..) => End::TimedOut(limit),
-        (_, Some(code), _) => End::Exit(code),
-        (_, None, signal) => End::Signal(signal.unwrap_or(0)),
+        (true, ..) => ExitCause::TimedOut(limit),
+        (_, Some(code), _) => ExitCause::Exit(code),
+        (_, None, signal) => ExitCause::Signal(signal.unwrap_or(0)),
     };
     let last_lines = tail.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
-    Ok(Ended { end, last_lines })
+    Ok(ChildEnd { end, last_lines })
 }
 
 /// Reads to the end and keeps the last lines behind the last [`MARK`], truncated.

@@ -6,7 +6,7 @@
 
 use http::HeaderMap;
 use subtle::ConstantTimeEq;
-use trtserver_config::{ApiGroup, Restrictions, Settings};
+use trtserver_config::{ApiGroup, ApiRestrictions, ServerSettings};
 
 /// The protocol that a request came by. Each has restrictions of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum AccessRefusal<'s> {
 /// # Errors
 /// The request is to be refused.
 pub fn check<'s>(
-    settings: &'s Settings,
+    settings: &'s ServerSettings,
     protocol: Protocol,
     caller: &Caller<'_>,
     groups: impl FnOnce() -> &'static [ApiGroup],
@@ -52,15 +52,16 @@ pub fn check<'s>(
 
 /// The header that a request for an endpoint of `groups` lacks, if any.
 fn missing_header<'r>(
-    restrictions: &'r Restrictions,
+    restrictions: &'r ApiRestrictions,
     groups: &[ApiGroup],
     headers: &HeaderMap,
 ) -> Option<&'r str> {
-    let missing = groups.iter().filter_map(|group| restrictions.of(*group)).find(|restriction| {
-        // Names of headers ignore case. Equal in constant time: the time must not tell how much of a value is right.
-        let sent = headers.get(&restriction.header);
-        !sent.is_some_and(|sent| sent.as_bytes().ct_eq(restriction.value()).into())
-    });
+    let missing =
+        groups.iter().filter_map(|group| restrictions.for_group(*group)).find(|restriction| {
+            // Names of headers ignore case. Equal in constant time: the time must not tell how much of a value is right.
+            let sent = headers.get(&restriction.header);
+            !sent.is_some_and(|sent| sent.as_bytes().ct_eq(restriction.value()).into())
+        });
     missing.map(|restriction| restriction.header.as_str())
 }
 

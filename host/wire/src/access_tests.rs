@@ -22,7 +22,7 @@ fn every_rpc_has_its_group() {
 #[test]
 fn header_must_have_the_value() {
     let values = ["inference,health:Key=secret".to_owned(), "trace:other=x".to_owned()];
-    let restrictions = Restrictions::parse("http-restricted-api", "api", "", &values).unwrap();
+    let restrictions = ApiRestrictions::parse("http-restricted-api", "api", "", &values).unwrap();
     let restrictions = restrictions.unwrap();
     let mut headers = HeaderMap::new();
     let missing = |groups: &[ApiGroup], headers: &HeaderMap| {

@@ -1,6 +1,6 @@
 //! Opens the sockets of listeners, on TCP and Unix sockets.
 
-use super::socket::Listener;
+use super::socket::SocketListener;
 pub use super::unix_socket::SocketFile;
 
 use super::unix_socket;
@@ -17,7 +17,7 @@ use trtserver_config::ListenAddress;
 const BACKLOG: i32 = 1024;
 
 /// A listening socket that is not served yet: connections wait in its backlog.
-pub struct Bound {
+pub struct BoundListener {
     socket: BoundSocket,
     /// `HOST:PORT` or `unix:PATH`.
     pub address: String,
@@ -32,12 +32,12 @@ enum BoundSocket {
     Unix(std::os::unix::net::UnixListener),
 }
 
-impl Bound {
+impl BoundListener {
     /// Must be called inside the runtime that serves it.
-    pub(super) fn into_listener(self) -> io::Result<Listener> {
+    pub(super) fn into_listener(self) -> io::Result<SocketListener> {
         Ok(match self.socket {
-            BoundSocket::Tcp(socket) => Listener::Tcp(TcpListener::from_std(socket)?),
-            BoundSocket::Unix(socket) => Listener::Unix(UnixListener::from_std(socket)?),
+            BoundSocket::Tcp(socket) => SocketListener::Tcp(TcpListener::from_std(socket)?),
+            BoundSocket::Unix(socket) => SocketListener::Unix(UnixListener::from_std(socket)?),
         })
     }
 }
@@ -58,7 +58,7 @@ impl Sockets<'_> {
     ///
     /// # Errors
     /// Names the address and the system's reason.
-    pub fn bind(&self) -> Result<Vec<Bound>> {
+    pub fn bind(&self) -> Result<Vec<BoundListener>> {
         let hosts = self.addresses.iter().filter_map(|address| match address {
             ListenAddress::Host(host) => Some(self.resolve(host)),
             ListenAddress::Unix(_) => None,
@@ -82,8 +82,8 @@ impl Sockets<'_> {
     }
 
     /// `has_ipv4`: the listener has an IPv4 address, too. The IPv6 wildcard then leaves IPv4 to that; alone it takes both.
-    fn tcp(&self, address: SocketAddr, has_ipv4: bool) -> Result<Bound> {
-        let open = || -> io::Result<Bound> {
+    fn tcp(&self, address: SocketAddr, has_ipv4: bool) -> Result<BoundListener> {
+        let open = || -> io::Result<BoundListener> {
             let domain = Domain::for_address(address);
             let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
             socket.set_reuse_address(true)?;
@@ -99,17 +99,17 @@ impl Sockets<'_> {
             let listener: std::net::TcpListener = socket.into();
             let local = listener.local_addr()?;
             let (address, port) = (local.to_string(), Some(local.port()));
-            Ok(Bound { socket: BoundSocket::Tcp(listener), address, port, file: None })
+            Ok(BoundListener { socket: BoundSocket::Tcp(listener), address, port, file: None })
         };
         open().map_err(|e| self.failure(&address.to_string(), &e))
     }
 
-    fn unix(&self, path: &Path) -> Result<Bound> {
+    fn unix(&self, path: &Path) -> Result<BoundListener> {
         let address = format!("unix:{}", path.display());
-        match unix_socket::listen(path, BACKLOG) {
+        match unix_socket::listen_unix(path, BACKLOG) {
             Ok((socket, file)) => {
                 let socket = BoundSocket::Unix(socket);
-                Ok(Bound { socket, address, port: None, file: Some(file) })
+                Ok(BoundListener { socket, address, port: None, file: Some(file) })
             }
             Err(e) => Err(self.failure(&address, &e)),
         }

@@ -13,7 +13,7 @@ pub type ChunkList = SmallVec<[Chunk; 2]>;
 
 /// Contiguous bytes of a body.
 pub struct Chunk {
-    data: Data,
+    data: ChunkBytes,
     /// Where the bytes that are left are counted as unread.
     unread: Option<Arc<ConnectionUnread>>,
 }
@@ -24,7 +24,7 @@ impl std::fmt::Debug for Chunk {
     }
 }
 
-enum Data {
+enum ChunkBytes {
     Shared(Bytes),
     /// Has one owner: `Bytes` would allocate a reference count.
     Owned(Cursor<Vec<u8>>),
@@ -39,35 +39,35 @@ impl Chunk {
 
 impl From<Bytes> for Chunk {
     fn from(bytes: Bytes) -> Self {
-        Self { data: Data::Shared(bytes), unread: None }
+        Self { data: ChunkBytes::Shared(bytes), unread: None }
     }
 }
 
 impl From<Vec<u8>> for Chunk {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { data: Data::Owned(Cursor::new(bytes)), unread: None }
+        Self { data: ChunkBytes::Owned(Cursor::new(bytes)), unread: None }
     }
 }
 
 impl Buf for Chunk {
     fn remaining(&self) -> usize {
         match &self.data {
-            Data::Shared(bytes) => bytes.remaining(),
-            Data::Owned(bytes) => bytes.remaining(),
+            ChunkBytes::Shared(bytes) => bytes.remaining(),
+            ChunkBytes::Owned(bytes) => bytes.remaining(),
         }
     }
 
     fn chunk(&self) -> &[u8] {
         match &self.data {
-            Data::Shared(bytes) => bytes.chunk(),
-            Data::Owned(bytes) => bytes.chunk(),
+            ChunkBytes::Shared(bytes) => bytes.chunk(),
+            ChunkBytes::Owned(bytes) => bytes.chunk(),
         }
     }
 
     fn advance(&mut self, count: usize) {
         match &mut self.data {
-            Data::Shared(bytes) => bytes.advance(count),
-            Data::Owned(bytes) => bytes.advance(count),
+            ChunkBytes::Shared(bytes) => bytes.advance(count),
+            ChunkBytes::Owned(bytes) => bytes.advance(count),
         }
         if let Some(unread) = &self.unread {
             unread.release(count);
@@ -87,7 +87,7 @@ impl Drop for Chunk {
 ///
 /// # Errors
 /// The client reads too little; see [`ConnectionUnread::count`].
-pub fn count(chunks: &mut [Chunk], unread: &Arc<ConnectionUnread>) -> Result<()> {
+pub fn count_unread(chunks: &mut [Chunk], unread: &Arc<ConnectionUnread>) -> Result<()> {
     let large = |chunk: &&mut Chunk| chunk.remaining() >= MIN_COUNTED;
     let bytes: usize = chunks.iter_mut().filter(large).map(|chunk| chunk.remaining()).sum();
     if bytes > 0 {
@@ -103,7 +103,7 @@ const MAX_COPIED: usize = 4 << 10;
 const MAX_SHARED: usize = 16 << 10;
 
 /// How many bytes of a piece of `len` bytes are copied.
-pub fn copied(len: usize) -> usize {
+pub fn copied_bytes(len: usize) -> usize {
     if len <= MAX_COPIED { len } else { 0 }
 }
 

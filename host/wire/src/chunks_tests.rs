@@ -30,9 +30,9 @@ async fn small_pieces_are_copied_large_ones_are_not() {
 fn large_chunks_are_unread_until_they_are_sent_or_dropped() {
     let unread = ConnectionUnread::new(limits(0, 20_000));
     let mut chunks = [vec![0; 100], vec![0; 8_000], vec![0; 9_000]].map(Chunk::from);
-    count(&mut chunks, &unread).unwrap();
+    count_unread(&mut chunks, &unread).unwrap();
     assert_eq!(unread.bytes(), 17_000);
-    assert!(count(&mut [Chunk::from(vec![0; 5_000])], &unread).is_err());
+    assert!(count_unread(&mut [Chunk::from(vec![0; 5_000])], &unread).is_err());
     chunks[1].advance(1_000);
     assert_eq!(unread.bytes(), 16_000);
     drop(chunks);

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::read::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use std::io::{self, Read};
 use trtserver_base::budget;
-use trtserver_base::budget::{Exhausted, Reservation, request_memory};
+use trtserver_base::budget::{BudgetExhaustion, MemoryReservation, request_memory};
 use trtserver_base::error::Error;
 use trtserver_base::ledger::MemoryTag;
 use trtserver_request::buffer::AlignedBuf;
@@ -35,7 +35,7 @@ pub enum CodingError {
     /// The input is malformed.
     Malformed(io::Error),
     /// The memory budget cannot provide the output's bytes.
-    Exhausted(Exhausted),
+    Exhausted(BudgetExhaustion),
     /// The system has no memory for this many bytes.
     OutOfMemory(usize),
     Failed(Error),
@@ -78,7 +78,7 @@ impl Coding {
             Coding::Gzip => Box::new(MultiGzDecoder::new(data)),
             Coding::Deflate => Box::new(ZlibDecoder::new(data)),
         };
-        Output::new(output, limit, tag).read(len <= MAX_INLINE).await
+        CoderOutput::new(output, limit, tag).read(len <= MAX_INLINE).await
     }
 
     /// Compresses `len` bytes of `data`. The output is entered under `tag`.
@@ -104,44 +104,46 @@ impl Coding {
             Coding::Deflate => Box::new(ZlibEncoder::new(data, level)),
         };
         let inline = len <= MAX_INLINE as u64;
-        Output::new(output, usize::MAX - 1, tag).read(inline).await
+        CoderOutput::new(output, usize::MAX - 1, tag).read(inline).await
     }
 }
 
 /// What a coder has produced so far, and the memory that pays for it.
-struct Output {
+struct CoderOutput {
     coder: Box<dyn Read + Send>,
-    data: Data,
+    data: CoderBuffer,
     /// Bytes of `data` that were produced.
     len: usize,
     limit: usize,
-    reservation: Reservation,
+    reservation: MemoryReservation,
 }
 
 /// What was produced of refused output is unmapped: the pool would keep as much as was refused.
-impl Drop for Output {
+impl Drop for CoderOutput {
     fn drop(&mut self) {
-        if let Data::Block(block) = std::mem::replace(&mut self.data, Data::Heap(Vec::new())) {
+        if let CoderBuffer::Block(block) =
+            std::mem::replace(&mut self.data, CoderBuffer::Heap(Vec::new()))
+        {
             block.discard();
         }
     }
 }
 
-enum Data {
+enum CoderBuffer {
     Heap(Vec<u8>),
     Block(AlignedBuf),
 }
 
-enum Progress {
+enum CoderProgress {
     Complete(Bytes),
     /// `data` is full.
     Full,
 }
 
-impl Output {
+impl CoderOutput {
     fn new(coder: Box<dyn Read + Send>, limit: usize, tag: MemoryTag) -> Self {
         let reservation = request_memory().empty(tag);
-        Self { coder, data: Data::Heap(Vec::new()), len: 0, limit, reservation }
+        Self { coder, data: CoderBuffer::Heap(Vec::new()), len: 0, limit, reservation }
     }
 
     /// Reads all output. The first [`MAX_INLINE`] bytes are produced on this thread if `inline`, everything else on decode
@@ -164,7 +166,7 @@ impl Output {
             });
             let (output, stepped) = step.await.map_err(CodingError::Failed)?;
             self = output;
-            if let Progress::Complete(bytes) = stepped? {
+            if let CoderProgress::Complete(bytes) = stepped? {
                 return Ok(bytes);
             }
         }
@@ -183,19 +185,19 @@ impl Output {
     }
 
     /// Produces `more` bytes of output, or all that is left.
-    fn fill(&mut self, more: usize) -> Result<Progress, CodingError> {
+    fn fill(&mut self, more: usize) -> Result<CoderProgress, CodingError> {
         let end = self.len + more;
         let data =
             self.data.grow(end, self.reservation.tag()).ok_or(CodingError::OutOfMemory(end))?;
         while self.len < end {
             match self.coder.read(&mut data[self.len..end]) {
-                Ok(0) => return self.complete().map(Progress::Complete),
+                Ok(0) => return self.complete().map(CoderProgress::Complete),
                 Ok(read) => self.len += read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(CodingError::Malformed(e)),
             }
         }
-        Ok(Progress::Full)
+        Ok(CoderProgress::Full)
     }
 
     /// The output, all of which was produced.
@@ -206,13 +208,13 @@ impl Output {
         }
         let mut reservation = self.reservation.split(usize::MAX);
         reservation.shrink_to(len);
-        Ok(match std::mem::replace(&mut self.data, Data::Heap(Vec::new())) {
-            Data::Heap(mut data) => {
+        Ok(match std::mem::replace(&mut self.data, CoderBuffer::Heap(Vec::new())) {
+            CoderBuffer::Heap(mut data) => {
                 data.truncate(len);
                 data.shrink_to_fit();
-                budget::charged(data, reservation)
+                budget::charge_bytes(data, reservation)
             }
-            Data::Block(mut block) => {
+            CoderBuffer::Block(mut block) => {
                 block.resize(len);
                 if let Some(paid) = block.reservation() {
                     paid.merge(reservation);
@@ -223,7 +225,7 @@ impl Output {
     }
 }
 
-impl Data {
+impl CoderBuffer {
     /// Grows to at least `len` bytes and keeps the present ones; `None` if out of memory.
     fn grow(&mut self, len: usize, tag: MemoryTag) -> Option<&mut [u8]> {
         if let Self::Heap(data) = self {

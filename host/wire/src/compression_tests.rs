@@ -2,7 +2,7 @@
 
 use super::*;
 use std::io::Cursor;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 
 async fn round_trip(coding: Coding, data: &[u8], limit: usize) -> Result<Bytes, CodingError> {
     let packed = coding
@@ -47,8 +47,9 @@ async fn output_of_some_megabytes_is_not_in_the_heap() {
 fn expansion_is_drawn_from_the_budget_before_it_is_produced() {
     let budget: &'static budget::MemoryBudget =
         Box::leak(Box::new(budget::MemoryBudget::new(1 << 20)));
-    let mut output = Output::new(Box::new(io::repeat(1)), 1 << 30, Holder::Decode.into());
-    output.reservation = budget.empty(Holder::Decode);
+    let mut output =
+        CoderOutput::new(Box::new(io::repeat(1)), 1 << 30, LedgerHolder::Decode.into());
+    output.reservation = budget.empty(LedgerHolder::Decode);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let got = runtime.block_on(output.read(true));
     assert!(matches!(got, Err(CodingError::Exhausted(_))));

@@ -4,24 +4,24 @@ use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::error::{Code, Error};
-use trtserver_base::state::{Phase, ServerState};
-use trtserver_base::stats::{FailureReason, Span};
+use trtserver_base::state::{ServerPhase, ServerState};
+use trtserver_base::stats::{DurationSum, FailureReason};
 use trtserver_base::sync::Mutex;
 use trtserver_config::log::LogControl;
-use trtserver_config::{ControlMode, Settings};
+use trtserver_config::{ControlMode, ServerSettings};
 use trtserver_models::lifecycle::{IndexEntry, ModelControl};
 use trtserver_models::{LookupError, ModelTable, OpenVersion};
-use trtserver_request::Sequence;
-use trtserver_request::shared_memory::Registry;
+use trtserver_request::RequestSequence;
+use trtserver_request::shared_memory::RegionRegistry;
 
 /// Shared by all connections, as an `Arc`.
-pub struct Context {
-    pub settings: Arc<Settings>,
+pub struct FrontendContext {
+    pub settings: Arc<ServerSettings>,
     pub models: Arc<ModelTable>,
     pub state: Arc<ServerState>,
     pub endpoints: EndpointStats,
     /// Shared memory that clients registered.
-    pub shared_memory: Arc<Registry>,
+    pub shared_memory: Arc<RegionRegistry>,
     /// Loading and unloading on request, where the mode allows it. `None` until the first models are loaded.
     pub control: ArcSwapOption<ModelControl>,
     pub log: LogControl,
@@ -42,19 +42,19 @@ pub struct EndpointStats {
 
 /// The counter of one endpoint. Its requests are rare enough for a lock.
 #[derive(Default)]
-pub struct EndpointSpan(Mutex<Span>);
+pub struct EndpointSpan(Mutex<DurationSum>);
 
 impl EndpointSpan {
     pub fn add(&self, ns: u64) {
         self.0.lock().add(ns);
     }
 
-    pub fn get(&self) -> Span {
+    pub fn get(&self) -> DurationSum {
         *self.0.lock()
     }
 }
 
-impl Context {
+impl FrontendContext {
     /// A number that no stream of this server had before.
     pub fn next_stream_number(&self) -> u64 {
         self.stream_numbers.fetch_add(1, Ordering::Relaxed) + 1
@@ -62,7 +62,7 @@ impl Context {
 
     /// Readiness as both generations report it (docs/protocol/v1.md §3.3, v2 §1.6).
     pub fn is_ready(&self) -> bool {
-        self.state.phase() == Phase::Ready
+        self.state.phase() == ServerPhase::Ready
             && (!self.settings.strict_readiness
                 || self.models.all_ready(&self.settings.ready_models))
     }
@@ -81,7 +81,7 @@ impl Context {
 
     /// Refuses requests to models unless the server is in the READY phase.
     pub fn require_ready(&self) -> Result<(), Error> {
-        if self.state.phase() == Phase::Ready {
+        if self.state.phase() == ServerPhase::Ready {
             Ok(())
         } else {
             Err(Error::unavailable("Server not ready"))
@@ -89,9 +89,13 @@ impl Context {
     }
 
     /// The same for inference by `served`: while the server drains, sequences that have begun may continue (docs/protocol/v2.md §4.1).
-    pub fn require_open(&self, served: &OpenVersion, sequence: &Sequence) -> Result<(), Error> {
+    pub fn require_open(
+        &self,
+        served: &OpenVersion,
+        sequence: &RequestSequence,
+    ) -> Result<(), Error> {
         match self.state.phase() {
-            Phase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
+            ServerPhase::Exiting if served.scheduler.has_sequence(sequence) => Ok(()),
             _ => self.require_ready(),
         }?;
         served.require_selected(sequence).map_err(|missing| missing.error())
@@ -99,7 +103,7 @@ impl Context {
 
     /// Refuses health and status requests while the server drains.
     pub fn refuse_when_exiting(&self) -> Result<(), Error> {
-        if self.state.phase() == Phase::Exiting {
+        if self.state.phase() == ServerPhase::Exiting {
             Err(Error::unavailable("Server exiting"))
         } else {
             Ok(())
@@ -112,7 +116,7 @@ impl Context {
 ///
 /// # Errors
 /// A repository cannot be read.
-pub async fn list(ctx: &Context) -> Result<Vec<IndexEntry>, Error> {
+pub async fn list_repository(ctx: &FrontendContext) -> Result<Vec<IndexEntry>, Error> {
     let explicit = ctx.settings.control_mode == ControlMode::Explicit;
     let Some(control) = ctx.control.load_full().filter(|_| explicit) else {
         let of = |(id, model)| IndexEntry { id, ambiguous: false, model: Some(model) };
@@ -130,7 +134,7 @@ pub fn no_explicit_control() -> Error {
 }
 
 /// The failure reason of a request that was refused before it was queued. Its client may have disconnected while sending it.
-pub fn refusal(error: &Error) -> FailureReason {
+pub fn failure_reason(error: &Error) -> FailureReason {
     match error.code {
         Code::Cancelled => FailureReason::Canceled,
         _ => FailureReason::Refused,

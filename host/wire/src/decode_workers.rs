@@ -24,36 +24,36 @@ const INLINE_PER_MS: u64 = 64 << 10;
 const NICE: i32 = 10;
 
 /// A result, or the work that leads to it.
-pub enum OrDeferred<T> {
+pub enum ReadyOrDeferred<T> {
     Ready(T),
     /// Work that goes on on a worker. Its future is boxed, and made by functions that are not `async`: the future of an
     /// ordinary request, which is moved several times, has no space for it.
     Deferred(Pin<Box<dyn Future<Output = T> + Send>>),
 }
 
-impl<T> OrDeferred<T> {
+impl<T> ReadyOrDeferred<T> {
     pub fn defer(work: impl Future<Output = T> + Send + 'static) -> Self {
         Self::Deferred(Box::pin(work))
     }
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type DecodeJob = Box<dyn FnOnce() + Send>;
 
 /// The queue of jobs that the decode workers take from.
-struct Workers {
-    jobs: Mutex<VecDeque<Job>>,
+struct DecodeWorkers {
+    jobs: Mutex<VecDeque<DecodeJob>>,
     not_empty: Condvar,
 }
 
 /// Process-wide: futures of requests, which are moved several times, have no space for a reference.
-static WORKERS: OnceLock<&'static Workers> = OnceLock::new();
+static WORKERS: OnceLock<&'static DecodeWorkers> = OnceLock::new();
 
 /// Starts the workers of this process; if `count` is not given, one per processor less one, which is left to the network threads.
 ///
 /// # Errors
 /// The system starts no threads.
-pub fn start(count: Option<usize>) -> std::io::Result<()> {
-    let workers: &'static Workers = Box::leak(Box::new(Workers {
+pub fn start_workers(count: Option<usize>) -> std::io::Result<()> {
+    let workers: &'static DecodeWorkers = Box::leak(Box::new(DecodeWorkers {
         jobs: Mutex::new(VecDeque::new()),
         not_empty: Condvar::new(),
     }));
@@ -71,10 +71,12 @@ pub fn start(count: Option<usize>) -> std::io::Result<()> {
 ///
 /// # Errors
 /// `work` panicked, or there are no workers.
-pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub async fn run_on_worker<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     #[cfg(any(test, feature = "testing"))]
     if WORKERS.get().is_none() {
-        let _ = start(Some(2));
+        let _ = start_workers(Some(2));
     }
     let failed = || Error::internal("decoding failed: the worker thread panicked");
     let (done, result) = oneshot::channel();
@@ -87,15 +89,15 @@ pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     result.await.map_err(|_| failed())
 }
 
-/// As [`run`], but runs `work` on this thread unless it is `heavy`.
+/// As [`run_on_worker`], but runs `work` on this thread unless it is `heavy`.
 ///
 /// # Errors
-/// The errors of [`run`].
+/// The errors of [`run_on_worker`].
 pub async fn run_if<T: Send + 'static>(
     heavy: bool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
-    if heavy { run(work).await } else { Ok(work()) }
+    if heavy { run_on_worker(work).await } else { Ok(work()) }
 }
 
 /// What a network thread has decompressed, paid off with time.
@@ -128,8 +130,8 @@ pub fn spent_inline(bytes: usize) {
     INLINE_DEBT.set(InlineDebt { bytes: debt.bytes.saturating_add(bytes as u64), ..debt });
 }
 
-impl Workers {
-    fn submit(&self, job: Job) {
+impl DecodeWorkers {
+    fn submit(&self, job: DecodeJob) {
         self.jobs.lock().push_back(job);
         self.not_empty.notify_one();
     }

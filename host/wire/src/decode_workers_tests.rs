@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[tokio::test]
 async fn work_runs_on_a_worker_unless_it_is_light() {
     let name = || thread::current().name().map(str::to_owned);
-    assert_eq!(run(name).await, Ok(Some("decode".to_owned())));
+    assert_eq!(run_on_worker(name).await, Ok(Some("decode".to_owned())));
     assert_eq!(run_if(true, name).await, Ok(Some("decode".to_owned())));
     assert_eq!(run_if(false, name).await, Ok(name()));
 }
 
 #[tokio::test]
 async fn panic_fails_only_its_own_job() {
-    assert!(run(|| panic!("a job that panics")).await.is_err());
-    assert_eq!(run(|| 5).await, Ok(5));
+    assert!(run_on_worker(|| panic!("a job that panics")).await.is_err());
+    assert_eq!(run_on_worker(|| 5).await, Ok(5));
 }
 
 #[tokio::test]
@@ -24,13 +24,13 @@ async fn cancelled_job_is_not_run() {
     let gates: Vec<_> = (0..2)
         .map(|_| {
             let (open, gate) = std::sync::mpsc::channel::<()>();
-            (open, tokio::spawn(run(move || gate.recv().is_ok())))
+            (open, tokio::spawn(run_on_worker(move || gate.recv().is_ok())))
         })
         .collect();
     let ran = Arc::new(AtomicBool::new(false));
     let cancelled = {
         let ran = Arc::clone(&ran);
-        tokio::spawn(run(move || ran.store(true, Ordering::Relaxed)))
+        tokio::spawn(run_on_worker(move || ran.store(true, Ordering::Relaxed)))
     };
     tokio::task::yield_now().await;
     cancelled.abort();
@@ -40,7 +40,7 @@ async fn cancelled_job_is_not_run() {
         let _ = open.send(());
         assert_eq!(gate.await.unwrap(), Ok(true));
     }
-    assert_eq!(run(|| ()).await, Ok(()));
+    assert_eq!(run_on_worker(|| ()).await, Ok(()));
     assert!(!ran.load(Ordering::Relaxed));
 }
 

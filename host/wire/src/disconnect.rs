@@ -2,7 +2,7 @@
 //!
 //! hyper is configured to not read the socket while a request is executed: to see the end of file it would allocate a
 //! buffer for the next request before the current one has released its own, and bytes of pipelined requests would hide the
-//! end. Instead, [`Connection`] polls the socket from when a request has arrived completely until its response is ready.
+//! end. Instead, [`WatchedConnection`] polls the socket from when a request has arrived completely until its response is ready.
 //!
 //! An end of file alone may also be a client that has closed its sending side only and reads the response (promises 3.10 and
 //! 3.17 of SPECIFICATION.md), and one that has closed its socket has to free its place in the queue at once (3.7). TCP shows the
@@ -14,7 +14,7 @@
 //! End of file and probe are read from and written to the stream as other bytes are, so the stream may be an encrypted one.
 
 use super::connections::{BodyProgress, CallClass, ConnectionState, HeadMemory};
-use super::socket::Stream;
+use super::socket::SocketStream;
 use super::unread::ConnectionUnread;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -45,8 +45,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The stream that hyper reads and writes.
-pub struct Connection {
-    stream: Stream,
+pub struct WatchedConnection {
+    stream: SocketStream,
     watch: DisconnectWatch,
     /// Bytes that arrived while a request was executed.
     buffered: Vec<u8>,
@@ -65,9 +65,9 @@ struct HalfClosed {
 
 /// Detects that the client disconnects while a request is executed. Only the connection's task uses it.
 #[derive(Clone)]
-pub struct DisconnectWatch(Arc<Watched>);
+pub struct DisconnectWatch(Arc<WatchState>);
 
-struct Watched {
+struct WatchState {
     state: Arc<ConnectionState>,
     /// The client disconnected while a request was executed.
     disconnected: AtomicBool,
@@ -78,7 +78,7 @@ struct Watched {
 impl DisconnectWatch {
     pub fn new(state: &Arc<ConnectionState>) -> Self {
         let (disconnected, is_http10) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self(Arc::new(Watched { state: Arc::clone(state), disconnected, is_http10 }))
+        Self(Arc::new(WatchState { state: Arc::clone(state), disconnected, is_http10 }))
     }
 
     /// Drives the connection until it ends, or the client has disconnected: `None`.
@@ -119,8 +119,8 @@ impl DisconnectWatch {
     }
 }
 
-impl Connection {
-    pub fn new(stream: Stream, watch: DisconnectWatch) -> Self {
+impl WatchedConnection {
+    pub fn new(stream: SocketStream, watch: DisconnectWatch) -> Self {
         let (buffered, head) = (Vec::new(), HeadMemory::default());
         Self { stream, watch, buffered, consumed: 0, half_closed: None, head }
     }
@@ -185,7 +185,7 @@ impl Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for WatchedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -212,7 +212,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for WatchedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

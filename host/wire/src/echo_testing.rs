@@ -1,13 +1,13 @@
 //! A v2 server for tests.
 
-use crate::context::Context;
+use crate::context::FrontendContext;
 use crate::testing;
 use std::sync::Arc;
 use trtserver_base::error::Error;
 use trtserver_models::Model;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelTransactionPolicy};
 use trtserver_request::{
-    InferRequest, InferResponse, OutputTensor, Parameter, Responder, Signature,
+    InferRequest, InferResponse, ModelSignature, OutputTensor, ParameterValue, Responder,
 };
 
 /// The models have inputs and outputs `FP` (FP32) and `TEXT` (BYTES), both of variable length:
@@ -15,12 +15,12 @@ use trtserver_request::{
 /// - `twice`: the same, with two responses; `stream`: the same, decoupled
 /// - `silent`: ends without a response; `none`: the same, decoupled
 /// - `broken`: fails; `stuck`: waits until it is cancelled
-pub fn context() -> Arc<Context> {
+pub fn context() -> Arc<FrontendContext> {
     context_with("")
 }
 
 /// The same with further flags.
-pub fn context_with(flags: &str) -> Arc<Context> {
+pub fn context_with(flags: &str) -> Arc<FrontendContext> {
     let args = ["trtserver", "--model-repository", "/nowhere", "--http-max-input-size", "100000"];
     let args = args.into_iter().chain(flags.split_whitespace()).map(Into::into);
     let start = trtserver_config::from_args(args, &|_| None, "1").ok().unwrap();
@@ -59,7 +59,7 @@ fn model(name: &'static str, decoupled: bool) -> Arc<Model> {
         model_transaction_policy: decoupled.then_some(ModelTransactionPolicy { decoupled }),
         ..Default::default()
     };
-    let signature = Signature::new(&config, |_| None).unwrap();
+    let signature = ModelSignature::new(&config, |_| None).unwrap();
     testing::model(config, signature, &[1, 3], move |request| {
         execute(name, request, &request.responder)
     })
@@ -95,6 +95,6 @@ fn echo(request: &InferRequest, responder: &Responder) -> InferResponse {
             data: input.data.clone(),
         })
     });
-    let parameters: Vec<(String, Parameter)> = request.parameters.clone();
+    let parameters: Vec<(String, ParameterValue)> = request.parameters.clone();
     InferResponse { outputs: outputs.collect(), parameters, unread: None }
 }

@@ -1,12 +1,12 @@
 //! Listeners: accept connections, each of which is a task, and shut down gracefully. `bind` opens their sockets.
 
-use super::bind::Bound;
-use super::connections::{Connections, CountStreams, Guarded, PrefaceWatch, Wire};
+use super::bind::BoundListener;
+use super::connections::{Connections, CountStreams, GuardedConnection, PrefaceWatch, Wire};
 use super::disconnect::{self, DisconnectWatch, RequestBody};
 use super::grpc::first_poll::{self, NewStreams};
 use super::http::body::BoxError;
 use super::request_id::TracedRequest;
-use super::socket::Stream;
+use super::socket::SocketStream;
 use super::task::Task;
 use super::unread::ConnectionUnread;
 use bytes::Buf;
@@ -141,8 +141,8 @@ impl<F: Future<Output = Response<B>>, B> Future for InfallibleResponse<F> {
 }
 
 /// Serves a listener until `stop` turns true, then lets connections complete their requests within the grace period.
-pub async fn serve(
-    bound: Bound,
+pub async fn serve_connections(
+    bound: BoundListener,
     protocol: Protocol,
     handler: impl Handler,
     connections: Arc<Connections>,
@@ -180,7 +180,7 @@ pub async fn serve(
 }
 
 fn connection(
-    stream: Stream,
+    stream: SocketStream,
     protocol: Protocol,
     handler: impl Handler,
     connections: &Arc<Connections>,
@@ -204,10 +204,10 @@ fn connection(
                 let response = handler.handle(request.map(body), now_ns());
                 InfallibleResponse { response, watch: Some(seen), traced }
             });
-            let io = TokioIo::new(disconnect::Connection::new(stream, watch.clone()));
+            let io = TokioIo::new(disconnect::WatchedConnection::new(stream, watch.clone()));
             // `half_close`: hyper must not detect disconnects, `DisconnectWatch` does.
             let connection = http1::Builder::new().half_close(true).serve_connection(io, service);
-            let connection = Guarded::new(connection, entry);
+            let connection = GuardedConnection::new(connection, entry);
             Task::spawn(async move {
                 match watch.serve(connection).await {
                     Some(Some(Ok(()))) => {}
@@ -246,8 +246,8 @@ fn connection(
                 .max_header_list_size(MAX_HEADER_LIST)
                 .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
                 .serve_connection(TokioIo::new(io), service);
-            let connection = Box::pin(Guarded::new(connection, entry));
-            let connection = first_poll::Connection::new(connection, new_streams);
+            let connection = Box::pin(GuardedConnection::new(connection, entry));
+            let connection = first_poll::FirstPollConnection::new(connection, new_streams);
             Task::spawn(async move {
                 match connection.await {
                     Some(Ok(())) => {}
@@ -262,7 +262,7 @@ fn connection(
 
 /// Logs the arrival of a request. Returns its id, if it has one.
 fn trace(request: &Request<Incoming>) -> Option<Box<TracedRequest>> {
-    let traced = TracedRequest::of(request.headers());
+    let traced = TracedRequest::from_headers(request.headers());
     if tracing::enabled!(tracing::Level::TRACE) {
         let _entered = traced.as_ref().map(|traced| traced.enter());
         tracing::trace!("request: {} {}", request.method(), request.uri().path());

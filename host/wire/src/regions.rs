@@ -1,14 +1,14 @@
 //! The shared-memory endpoints of v2: registering, unregistering, status (docs/protocol/v2.md §2.16).
 
-use crate::context::Context;
+use crate::context::FrontendContext;
 use crate::shared_memory::CudaMemory;
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_device::Driver;
+use trtserver_device::GpuDriver;
 use trtserver_proto::v2::cuda_shared_memory_status_response::RegionStatus as CudaStatus;
 use trtserver_proto::v2::system_shared_memory_status_response::RegionStatus as SystemStatus;
 use trtserver_request::shared_memory::{
-    CudaRegion, HANDLE_BYTES, Kind, OpenError, RegisterError, UseError,
+    CudaRegion, HANDLE_BYTES, OpenError, RegionKind, RegisterError, UseError,
 };
 
 /// The error for every use of client shared memory on a server that does not allow it.
@@ -16,7 +16,7 @@ pub const SHARED_MEMORY_DISABLED: &str = "Client shared memory is disabled. Star
                                           '--allow-client-shm=true' to enable.";
 
 /// Refuses registering, unregistering and use in requests unless the server was started with `--allow-client-shm`.
-pub fn require_allowed(ctx: &Context) -> Result<()> {
+pub fn require_allowed(ctx: &FrontendContext) -> Result<()> {
     match ctx.settings.allow_client_shm {
         true => Ok(()),
         false => Err(Error::unsupported(SHARED_MEMORY_DISABLED)),
@@ -25,7 +25,7 @@ pub fn require_allowed(ctx: &Context) -> Result<()> {
 
 /// Registers `byte_size` bytes at `offset` of the shared-memory object `key`.
 pub fn register_system(
-    ctx: &Context,
+    ctx: &FrontendContext,
     name: &str,
     key: &str,
     offset: u64,
@@ -37,7 +37,11 @@ pub fn register_system(
 }
 
 /// Registers GPU memory of the client.
-pub async fn register_cuda(ctx: &Context, name: &str, memory: CudaMemory<'_>) -> Result<()> {
+pub async fn register_cuda(
+    ctx: &FrontendContext,
+    name: &str,
+    memory: CudaMemory<'_>,
+) -> Result<()> {
     require_allowed(ctx)?;
     open_cuda(ctx, name, memory).await?.map_err(|e| match e {
         RegisterError::Exists => exists(name),
@@ -46,11 +50,11 @@ pub async fn register_cuda(ctx: &Context, name: &str, memory: CudaMemory<'_>) ->
 }
 
 /// The GPUs of this machine, unless the environment forbids their use.
-pub fn gpus(ctx: &Context) -> Option<&'static Driver> {
+pub fn gpu_driver(ctx: &FrontendContext) -> Option<&'static GpuDriver> {
     if ctx.settings.cpu_only {
         return None;
     }
-    Driver::get().ok()
+    GpuDriver::get().ok()
 }
 
 /// Registers GPU memory for either generation. On a thread of its own: the first region of a GPU creates its context.
@@ -58,11 +62,11 @@ pub fn gpus(ctx: &Context) -> Option<&'static Driver> {
 /// # Errors
 /// The errors that both generations have in common. The inner error is that of the registry.
 pub async fn open_cuda(
-    ctx: &Context,
+    ctx: &FrontendContext,
     name: &str,
     memory: CudaMemory<'_>,
 ) -> Result<std::result::Result<(), RegisterError>> {
-    let driver = gpus(ctx).ok_or_else(|| no_gpu(name))?;
+    let driver = gpu_driver(ctx).ok_or_else(|| no_gpu(name))?;
     let handle: [u8; HANDLE_BYTES] = memory.handle.try_into().map_err(|_| {
         Error::invalid(format!(
             "unexpected size for CUDA shared-memory handle, expecting {HANDLE_BYTES} bytes"
@@ -99,7 +103,7 @@ pub fn cuda_not_opened(name: &str, error: RegisterError) -> Error {
 }
 
 /// Unregisters a region, or all of the kind if the name is empty. Unknown regions count as unregistered.
-pub fn unregister(ctx: &Context, kind: Kind, name: &str) -> Result<()> {
+pub fn unregister_regions(ctx: &FrontendContext, kind: RegionKind, name: &str) -> Result<()> {
     require_allowed(ctx)?;
     match name {
         "" => ctx.shared_memory.unregister_all(Some(kind)),
@@ -109,7 +113,7 @@ pub fn unregister(ctx: &Context, kind: Kind, name: &str) -> Result<()> {
 }
 
 /// A system region, or all if the name is empty.
-pub fn system_status(ctx: &Context, name: &str) -> Result<Vec<SystemStatus>> {
+pub fn system_status(ctx: &FrontendContext, name: &str) -> Result<Vec<SystemStatus>> {
     let regions = match name {
         "" => ctx.shared_memory.system_regions(),
         _ => vec![ctx.shared_memory.system_region(name).map_err(|e| match e {
@@ -117,7 +121,7 @@ pub fn system_status(ctx: &Context, name: &str) -> Result<Vec<SystemStatus>> {
             e => not_usable(name, e),
         })?],
     };
-    let status = |region: &trtserver_request::shared_memory::Region| SystemStatus {
+    let status = |region: &trtserver_request::shared_memory::SystemRegion| SystemStatus {
         name: region.name().to_owned(),
         key: region.key().to_owned(),
         offset: region.offset(),
@@ -127,7 +131,7 @@ pub fn system_status(ctx: &Context, name: &str) -> Result<Vec<SystemStatus>> {
 }
 
 /// A CUDA region, or all if the name is empty.
-pub fn cuda_status(ctx: &Context, name: &str) -> Result<Vec<CudaStatus>> {
+pub fn cuda_status(ctx: &FrontendContext, name: &str) -> Result<Vec<CudaStatus>> {
     let regions = match name {
         "" => ctx.shared_memory.cuda_regions(),
         _ => vec![ctx.shared_memory.cuda_region(name).map_err(|e| match e {
@@ -194,8 +198,8 @@ pub fn not_usable(name: &str, error: UseError) -> Error {
         }
         UseError::OtherKind(kind) => {
             let (is, not) = match kind {
-                Kind::Cuda => ("CUDA", "system"),
-                Kind::System => ("system", "CUDA"),
+                RegionKind::Cuda => ("CUDA", "system"),
+                RegionKind::System => ("system", "CUDA"),
             };
             Error::not_found(format!(
                 "The region named '{name}' is registered as {is} shared memory, not {not} shared memory"

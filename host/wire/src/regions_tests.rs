@@ -14,9 +14,9 @@ async fn without_the_flag_only_the_status_works() {
     ));
     assert_eq!(register_system(&ctx, "r", "/k", 0, 1), disabled);
     assert_eq!(register_cuda(&ctx, "r", MEMORY).await, disabled);
-    for kind in [Kind::System, Kind::Cuda] {
-        assert_eq!(unregister(&ctx, kind, "r"), disabled);
-        assert_eq!(unregister(&ctx, kind, ""), disabled);
+    for kind in [RegionKind::System, RegionKind::Cuda] {
+        assert_eq!(unregister_regions(&ctx, kind, "r"), disabled);
+        assert_eq!(unregister_regions(&ctx, kind, ""), disabled);
     }
     assert_eq!(system_status(&ctx, ""), Ok(vec![]));
     assert_eq!(cuda_status(&ctx, ""), Ok(vec![]));
@@ -119,11 +119,11 @@ fn status_of_one_and_of_all_regions() {
     let text = "The region named 'a' is registered as system shared memory, not CUDA shared memory";
     assert_eq!(cuda_status(&ctx, "a"), Err(Error::not_found(text)));
     for name in ["c", "a", "a"] {
-        assert_eq!(unregister(&ctx, Kind::System, name), Ok(()));
+        assert_eq!(unregister_regions(&ctx, RegionKind::System, name), Ok(()));
     }
-    assert_eq!(unregister(&ctx, Kind::Cuda, ""), Ok(()));
+    assert_eq!(unregister_regions(&ctx, RegionKind::Cuda, ""), Ok(()));
     assert_eq!(names(""), Ok(vec!["b".to_owned()]));
-    assert_eq!(unregister(&ctx, Kind::System, ""), Ok(()));
+    assert_eq!(unregister_regions(&ctx, RegionKind::System, ""), Ok(()));
     assert_eq!(names(""), Ok(vec![]));
 }
 
@@ -138,7 +138,7 @@ fn uses_outside_of_a_region_have_the_texts_of_triton() {
             Error::invalid("Invalid offset + byte size for shared memory region: 'r'"),
         ),
         (
-            UseError::OtherKind(Kind::Cuda),
+            UseError::OtherKind(RegionKind::Cuda),
             Error::not_found(
                 "The region named 'r' is registered as CUDA shared memory, not system shared memory",
             ),

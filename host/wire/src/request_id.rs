@@ -2,7 +2,7 @@
 //! written while the request is served contain it.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use trtserver_base::request_id::{Entered, RequestId};
+use trtserver_base::request_id::{RequestId, RequestIdScope};
 
 const NAME: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -11,12 +11,12 @@ pub struct TracedRequest {
     header: HeaderValue,
     logged: RequestId,
     /// Set while the request is dropped.
-    entered: Option<Entered>,
+    entered: Option<RequestIdScope>,
 }
 
 impl TracedRequest {
     /// Boxed, because most requests have none.
-    pub fn of(headers: &HeaderMap) -> Option<Box<Self>> {
+    pub fn from_headers(headers: &HeaderMap) -> Option<Box<Self>> {
         // Fewer instructions than a look-up, which computes a hash.
         if !headers.keys().any(|name| name.as_str().len() == NAME.as_str().len() && name == NAME) {
             return None;
@@ -27,7 +27,7 @@ impl TracedRequest {
     }
 
     /// Lines of this thread contain the id until the result is dropped.
-    pub fn enter(&self) -> Entered {
+    pub fn enter(&self) -> RequestIdScope {
         self.logged.enter()
     }
 

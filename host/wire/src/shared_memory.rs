@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use trtserver_request::TensorData;
 use trtserver_request::memory::OutputMemory;
-use trtserver_request::shared_memory::{Registry, UseError};
+use trtserver_request::shared_memory::{RegionRegistry, UseError};
 
 /// Part of a registered region. Its bounds are not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub struct CudaMemory<'a> {
 
 impl RegionSlice {
     /// The tensor in the slice, which is not copied.
-    pub fn input(&self, regions: &Registry) -> Result<TensorData, UseError> {
+    pub fn input(&self, regions: &RegionRegistry) -> Result<TensorData, UseError> {
         regions.input(&self.region, self.offset, self.byte_size)
     }
 
     /// The slice as destination of an output. It may overlap inputs and other destinations: the client gets what was written last.
-    pub fn output(&self, regions: &Registry) -> Result<Arc<OutputMemory>, UseError> {
+    pub fn output(&self, regions: &RegionRegistry) -> Result<Arc<OutputMemory>, UseError> {
         regions.output(&self.region, self.offset, self.byte_size).map(Arc::new)
     }
 }

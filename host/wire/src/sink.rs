@@ -4,7 +4,7 @@
 //! never be reported.
 
 use super::task;
-use super::unread::{ConnectionUnread, StreamUnread, size_of};
+use super::unread::{ConnectionUnread, StreamUnread, response_size};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{InferResponse, Responder, ResponseSink, SharedSink, SingleResponse, Sink};
 
 /// A sink for exactly one response, and its receiver. `handler` names the endpoint in the log line of a cancellation.
-pub fn unary(handler: &'static &'static str) -> (Sink, UnaryReceiver) {
+pub fn unary_sink(handler: &'static &'static str) -> (Sink, UnaryReceiver) {
     new_unary(None, handler)
 }
 
@@ -82,7 +82,7 @@ fn advance(mut stage: MutexGuard<'_, Stage>, to: Stage) {
     let before = std::mem::replace(&mut *stage, to);
     drop(stage);
     if let Stage::Empty(_, Some(waker)) = before {
-        task::complete(bytes, || waker.wake());
+        task::complete_inline(bytes, || waker.wake());
     }
 }
 
@@ -94,7 +94,7 @@ impl SharedSink for Unary {
         {
             if let Some(unread) = &self.unread {
                 response = response.and_then(|response| {
-                    let counted = unread.count_response(size_of(&response))?;
+                    let counted = unread.count_response(response_size(&response))?;
                     Ok(InferResponse { unread: Some(Box::new(counted)), ..response })
                 });
             }
@@ -110,12 +110,12 @@ impl SharedSink for Unary {
     }
 }
 
-/// The receiver of a [`unary`] sink.
+/// The receiver of a [`unary_sink`] sink.
 pub struct UnaryReceiver(Arc<Unary>);
 
 impl UnaryReceiver {
     /// The response to the request of `responder`, which was given the sink.
-    pub fn response_of(self, responder: Weak<Responder>) -> PendingResponse {
+    pub fn await_response(self, responder: Weak<Responder>) -> PendingResponse {
         PendingResponse { unary: self.0, guard: CancelGuard::new(responder) }
     }
 }
@@ -160,7 +160,7 @@ pub struct StreamItem {
 
 /// A sink that sends every response with the number `request` to `channel`, which requests may share. The channel has no bound
 /// of its own: `unread` limits what is in it.
-pub fn channel(
+pub fn stream_sink(
     request: u64,
     channel: mpsc::UnboundedSender<StreamItem>,
     unread: Arc<StreamUnread>,
@@ -180,7 +180,7 @@ impl ChannelSink {
     fn count(&self, mut response: InferResponse) -> Result<InferResponse> {
         let mut unread = match response.unread.take() {
             Some(unread) => unread,
-            None => Box::new(self.unread.count_response(size_of(&response))?),
+            None => Box::new(self.unread.count_response(response_size(&response))?),
         };
         unread.set_delivered();
         response.unread = Some(unread);
@@ -199,7 +199,7 @@ impl ResponseSink for ChannelSink {
         let last = last || response.is_err();
         let bytes = response.iter().flatten().map(InferResponse::byte_size).sum();
         let item = StreamItem { request: self.request, response, last };
-        task::complete(bytes, || drop(self.channel.send(item)));
+        task::complete_inline(bytes, || drop(self.channel.send(item)));
     }
 }
 
@@ -212,7 +212,7 @@ impl CancelGuard {
     }
 
     /// A guard for a responder with another owner.
-    pub fn of(responder: &Arc<Responder>) -> Self {
+    pub fn for_responder(responder: &Arc<Responder>) -> Self {
         Self::new(Arc::downgrade(responder))
     }
 

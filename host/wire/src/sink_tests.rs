@@ -33,7 +33,7 @@ async fn unary_sink_passes_exactly_one_response() {
         ),
     ];
     for (responses, ended, want) in table {
-        let (sink, receiver) = unary(&"test");
+        let (sink, receiver) = unary_sink(&"test");
         let responder = responder(sink);
         let weak = Arc::downgrade(&responder);
         for _ in 0..responses {
@@ -43,16 +43,16 @@ async fn unary_sink_passes_exactly_one_response() {
             responder.finish(Ok(None)).unwrap();
         }
         drop(responder);
-        let got = receiver.response_of(weak).await;
+        let got = receiver.await_response(weak).await;
         assert_eq!(got.map(|_| ()).map_err(|e| e.message), want.map_err(str::to_owned));
     }
 }
 
 #[tokio::test]
 async fn client_disconnect_cancels_the_request() {
-    let (sink, receiver) = unary(&"test");
+    let (sink, receiver) = unary_sink(&"test");
     let responder = responder(sink);
-    let mut response = receiver.response_of(Arc::downgrade(&responder));
+    let mut response = receiver.await_response(Arc::downgrade(&responder));
     let first = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut response).poll(cx)));
     assert!(first.await.is_pending());
     drop(response);

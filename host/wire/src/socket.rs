@@ -12,27 +12,27 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 const KEEPALIVE_PROBES: u32 = 3;
 
 /// A listening socket.
-pub enum Listener {
+pub enum SocketListener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-impl Listener {
-    pub async fn accept(&self) -> io::Result<Stream> {
+impl SocketListener {
+    pub async fn accept(&self) -> io::Result<SocketStream> {
         Ok(match self {
-            Self::Tcp(listener) => Stream::Tcp(listener.accept().await?.0),
-            Self::Unix(listener) => Stream::Unix(listener.accept().await?.0),
+            Self::Tcp(listener) => SocketStream::Tcp(listener.accept().await?.0),
+            Self::Unix(listener) => SocketStream::Unix(listener.accept().await?.0),
         })
     }
 }
 
 /// The socket of a connection.
-pub enum Stream {
+pub enum SocketStream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
+impl SocketStream {
     /// Options of a new connection. `keepalive`: interval of the probes with which the system notices a peer that has
     /// vanished without closing its connection; on a Unix socket the system notices that anyway.
     pub fn configure(&self, keepalive: Option<Duration>) {
@@ -59,13 +59,13 @@ impl Stream {
 macro_rules! inner {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self.get_mut() {
-            Stream::Tcp($stream) => $call,
-            Stream::Unix($stream) => $call,
+            SocketStream::Tcp($stream) => $call,
+            SocketStream::Unix($stream) => $call,
         }
     };
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for SocketStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -75,7 +75,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for SocketStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -4,18 +4,18 @@ use http::StatusCode;
 use trtserver_base::error::{Code, Error};
 
 /// HTTP status of a v2 error.
-pub fn http(code: Code) -> StatusCode {
+pub fn to_http_status(code: Code) -> StatusCode {
     row(code).1
 }
 
 /// gRPC status of a v2 error.
-pub fn grpc(code: Code) -> tonic::Code {
+pub fn to_grpc_code(code: Code) -> tonic::Code {
     row(code).0
 }
 
 /// A v2 error as tonic carries it.
-pub fn status(error: Error) -> tonic::Status {
-    tonic::Status::new(grpc(error.code), error.message)
+pub fn to_grpc_status(error: Error) -> tonic::Status {
+    tonic::Status::new(to_grpc_code(error.code), error.message)
 }
 
 fn row(code: Code) -> (tonic::Code, StatusCode) {

@@ -15,6 +15,9 @@ fn status_numbers() {
         (Code::Cancelled, 1, 400),
         (Code::ResourceExhausted, 8, 429),
     ] {
-        assert_eq!((grpc(code) as i32, http(code).as_u16()), (want_grpc, want_http));
+        assert_eq!(
+            (to_grpc_code(code) as i32, to_http_status(code).as_u16()),
+            (want_grpc, want_http)
+        );
     }
 }

@@ -119,7 +119,7 @@ impl Task {
         if self.spawned.load(SeqCst) || self.spawned.swap(true, SeqCst) {
             return self.wake_in_runtime();
         }
-        let task = Driver(Arc::clone(self));
+        let task = TaskDriver(Arc::clone(self));
         self.runtime.spawn(poll_fn(move |cx| task.poll(cx)));
     }
 
@@ -158,9 +158,9 @@ impl Wake for Task {
 }
 
 /// The part of a [`Task`] that belongs to the runtime, which drops it when it shuts down.
-struct Driver(Arc<Task>);
+struct TaskDriver(Arc<Task>);
 
-impl Driver {
+impl TaskDriver {
     fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         let mut known = self.0.in_runtime.lock();
         if !known.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
@@ -172,7 +172,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for TaskDriver {
     fn drop(&mut self) {
         self.0.state.store(ENDED, SeqCst);
         let future = self.0.future.lock().take();
@@ -187,7 +187,7 @@ thread_local! {
 
 /// Calls `wake`, which wakes the task of a call because a response of this many bytes is there. If this thread has the right to
 /// inline completion it polls that task, and what it wakes in turn. To be called without locks.
-pub fn complete(bytes: usize, wake: impl FnOnce()) {
+pub fn complete_inline(bytes: usize, wake: impl FnOnce()) {
     if bytes > INLINE_BYTES || !InlineCompletion::take() {
         return wake();
     }

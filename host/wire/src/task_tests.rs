@@ -35,10 +35,10 @@ fn a_thread_with_the_right_polls_the_task_once() {
     let (thread, waker) = polls.recv_timeout(TIMEOUT).unwrap();
     assert_ne!(thread, here);
     let granted = InlineCompletion::grant();
-    complete(0, || waker.wake_by_ref());
+    complete_inline(0, || waker.wake_by_ref());
     assert_eq!(polls.try_recv().unwrap().0, here);
     // The right is used up.
-    complete(0, || waker.wake_by_ref());
+    complete_inline(0, || waker.wake_by_ref());
     assert_ne!(polls.recv_timeout(TIMEOUT).unwrap().0, here);
     drop(granted);
     assert!(!InlineCompletion::take());
@@ -51,10 +51,10 @@ fn tasks_are_left_to_the_runtime_without_the_right_and_for_large_responses() {
     runtime.block_on(async { Task::spawn(counts(2, sender)) });
     let here = std::thread::current().id();
     let (_, waker) = polls.recv_timeout(TIMEOUT).unwrap();
-    complete(0, || waker.wake_by_ref());
+    complete_inline(0, || waker.wake_by_ref());
     assert_ne!(polls.recv_timeout(TIMEOUT).unwrap().0, here);
     let _granted = InlineCompletion::grant();
-    complete(INLINE_BYTES + 1, || waker.wake_by_ref());
+    complete_inline(INLINE_BYTES + 1, || waker.wake_by_ref());
     assert_ne!(polls.recv_timeout(TIMEOUT).unwrap().0, here);
     // A large response does not use up the right.
     assert!(InlineCompletion::take());
@@ -81,7 +81,7 @@ fn a_task_that_is_woken_by_the_polled_one_is_polled_too() {
     });
     let (_, waker) = call.recv_timeout(TIMEOUT).unwrap();
     let _granted = InlineCompletion::grant();
-    complete(0, || waker.wake());
+    complete_inline(0, || waker.wake());
     assert_eq!(call.try_recv().unwrap().0, here);
     assert_eq!(connection.try_recv().unwrap().0, here);
 }
@@ -117,8 +117,8 @@ fn a_panic_ends_the_task_only() {
     });
     let (_, waker) = polls.recv_timeout(TIMEOUT).unwrap();
     let _granted = InlineCompletion::grant();
-    complete(0, || waker.wake_by_ref());
-    complete(0, || waker.wake_by_ref());
+    complete_inline(0, || waker.wake_by_ref());
+    complete_inline(0, || waker.wake_by_ref());
     assert_eq!(polls.iter().count(), 1, "the future was dropped");
 }
 
@@ -156,7 +156,7 @@ fn no_wake_is_lost_between_threads() {
             std::thread::spawn(move || {
                 for _ in 0..MESSAGES {
                     let _granted = (thread > 0).then(InlineCompletion::grant);
-                    complete(0, || sender.send(()).unwrap());
+                    complete_inline(0, || sender.send(()).unwrap());
                 }
             })
         })

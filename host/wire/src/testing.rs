@@ -1,32 +1,32 @@
 //! A server for tests, without plugins or files: models whose versions execute requests on threads.
 
-use crate::context::Context;
+use crate::context::FrontendContext;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
-use trtserver_base::state::{Phase, ServerState};
-use trtserver_base::stats::{Execution, VersionStats};
-use trtserver_base::timer::Timer;
-use trtserver_config::Settings;
+use trtserver_base::state::{ServerPhase, ServerState};
+use trtserver_base::stats::{BatchExecution, VersionStats};
+use trtserver_base::timer::DeadlineTimer;
+use trtserver_config::ServerSettings;
 use trtserver_config::log::LogControl;
 use trtserver_models::testing::served_by;
-use trtserver_models::{Model, ModelTable, OpenInstances, Opened, Version};
+use trtserver_models::{Model, ModelTable, ModelVersion, OpenInstances, OpenResources};
 use trtserver_proto::v2::ModelConfig;
-use trtserver_request::{InferRequest, Signature};
-use trtserver_scheduler::{Batch, Queue, SchedulingPolicy};
+use trtserver_request::{InferRequest, ModelSignature};
+use trtserver_scheduler::{RequestBatch, RequestQueue, SchedulingPolicy};
 
 /// A server with these models that is READY. The threads of its models live as long as the test process.
 pub fn context(
-    mut settings: Settings,
+    mut settings: ServerSettings,
     models: impl IntoIterator<Item = Arc<Model>>,
-) -> Arc<Context> {
+) -> Arc<FrontendContext> {
     // Whatever the machine has.
     settings.cpu_only = true;
     let table = ModelTable::default();
     table.replace_all(models.into_iter().map(|model| (model.name.to_string(), model)).collect());
     let state = ServerState::new();
-    state.set_phase(Phase::Ready);
+    state.set_phase(ServerPhase::Ready);
     let log = LogControl::new(&settings.log);
-    Arc::new(Context {
+    Arc::new(FrontendContext {
         settings: Arc::new(settings),
         models: Arc::new(table),
         state: Arc::new(state),
@@ -41,23 +41,23 @@ pub fn context(
 /// A model with these versions. Each has one thread, which passes its requests to `execute` one at a time.
 pub fn model(
     config: ModelConfig,
-    signature: Signature,
+    signature: ModelSignature,
     versions: &[i64],
     execute: impl Fn(&InferRequest) + Clone + Send + 'static,
 ) -> Arc<Model> {
     let (config, signature) = (Arc::new(config), Arc::new(signature));
-    let version = |n: &i64| (*n, Version::new(*n, Arc::new(VersionStats::new(1))));
+    let version = |n: &i64| (*n, ModelVersion::new(*n, Arc::new(VersionStats::new(1))));
     let versions = versions.iter().map(version).collect();
     let model = Model::new(&config.name, Some(Arc::clone(&config)), None, versions);
     for version in model.versions.values() {
-        let queue = Queue::new(
+        let queue = RequestQueue::new(
             SchedulingPolicy::Dynamic(Default::default()),
             &signature,
             1,
             false,
-            Timer::leak(),
+            DeadlineTimer::leak(),
         );
-        let instances = OpenInstances::new(&queue, &signature, Opened::default());
+        let instances = OpenInstances::new(&queue, &signature, OpenResources::default());
         let queued = Arc::clone(&queue);
         let open = served_by(queued, &config, &signature, version, Some(instances));
         model.set_ready(version, open);
@@ -67,12 +67,12 @@ pub fn model(
     model
 }
 
-fn run(queue: &Queue, execute: impl Fn(&InferRequest)) {
-    let mut batch = Batch::default();
+fn run(queue: &RequestQueue, execute: impl Fn(&InferRequest)) {
+    let mut batch = RequestBatch::default();
     while queue.take(0, &mut batch) {
         for request in batch.requests.drain(..) {
             let rows = request.context().batch;
-            let execution = Execution::new(0, 1, rows, now_ns(), &Default::default());
+            let execution = BatchExecution::new(0, 1, rows, now_ns(), &Default::default());
             request.responder.executed_in(Arc::new(execution));
             execute(&request);
         }

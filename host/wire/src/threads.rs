@@ -6,7 +6,7 @@ use super::yields;
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::{Builder, Handle, Runtime};
-use trtserver_scheduler::inline::Permits;
+use trtserver_scheduler::inline::InlinePermits;
 
 /// A runtime with one thread for the health and metrics listeners.
 ///
@@ -21,14 +21,14 @@ pub fn health_runtime() -> Result<Runtime> {
 ///
 /// # Errors
 /// The system starts no threads.
-pub fn runtime(stack: usize) -> Result<Runtime> {
+pub fn create_runtime(stack: usize) -> Result<Runtime> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = processors.max(2);
     let runtime: Arc<OnceLock<Handle>> = Arc::default();
     let handle = Arc::clone(&runtime);
     let first_polls = Arc::new(FirstPolls::default());
     let registered = Arc::clone(&first_polls);
-    let permits = Permits::new(threads, move || {
+    let permits = InlinePermits::new(threads, move || {
         if let Some(handle) = handle.get() {
             first_polls.rescue(handle);
             // An empty task wakes a sleeping thread, which then polls the sockets in place of the one that is held up.

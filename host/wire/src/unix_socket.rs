@@ -39,7 +39,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
 ///
 /// # Errors
 /// The system's reason; a socket in use, or another file, is at `path`.
-pub fn listen(path: &Path, backlog: i32) -> Result<(UnixListener, SocketFile)> {
+pub fn listen_unix(path: &Path, backlog: i32) -> Result<(UnixListener, SocketFile)> {
     // Of two servers that start at the same time, both could find a stale file; the slower one would then remove the new
     // socket of the other.
     let _locked = lock_folder(path)?;

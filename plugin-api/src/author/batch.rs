@@ -2,7 +2,7 @@
 
 use super::device::Event;
 use super::error::Error;
-use super::host::{Host, slice_of};
+use super::host::{Host, as_slice};
 use super::request::Request;
 use super::responder::RequestState;
 use crate::abi;
@@ -95,13 +95,13 @@ impl<'a> Batch<'a> {
 ///
 /// # Safety
 /// `raw` is a batch that the host has just passed to `execute`.
-pub(crate) unsafe fn run(
+pub(crate) unsafe fn run_batch(
     host: Host,
     raw: *mut abi::request::Batch,
     work: impl FnOnce(&Batch<'_>) -> Result<(), Error>,
 ) {
     // SAFETY: the host's batch and its array are valid during `execute`.
-    let requests = unsafe { slice_of((*raw).requests, (*raw).n_requests.into()) };
+    let requests = unsafe { as_slice((*raw).requests, (*raw).n_requests.into()) };
     let (few, many): ([RequestState; 32], Vec<RequestState>);
     let states = if requests.len() <= 32 {
         few = Default::default();

@@ -1,7 +1,7 @@
 //! What `open` receives: views of the host's descriptors, borrowed for the call; copy what you store.
 
 use super::dtype::Dtype;
-use super::host::{Host, blob_of, slice_of, text_of};
+use super::host::{Host, as_blob, as_slice, as_text};
 use super::scope::Scope;
 use super::value::{Params, Value};
 use crate::abi;
@@ -32,9 +32,9 @@ impl BackendContext {
         // SAFETY: by the caller's promise; accessors return nothing that outlives the context.
         unsafe {
             BackendContext {
-                name: text_of(name).to_owned(),
-                dir: text_of(dir).to_owned(),
-                settings: slice_of(settings, n_settings.into()),
+                name: as_text(name).to_owned(),
+                dir: as_text(dir).to_owned(),
+                settings: as_slice(settings, n_settings.into()),
                 scope,
             }
         }
@@ -73,7 +73,7 @@ impl BackendContext {
     /// Version of the host.
     pub fn host_version(&self) -> &str {
         // SAFETY: a host table is valid for the life of the process.
-        Host::get().map_or("", |host| unsafe { text_of(host.version) })
+        Host::get().map_or("", |host| unsafe { as_text(host.version) })
     }
 
     /// Log, progress and metrics of the backend.
@@ -127,13 +127,13 @@ impl ModelContext {
     /// The effective `ModelConfig`, serialized.
     pub fn config_pb(&self) -> &[u8] {
         // SAFETY: the descriptor is valid as long as `self`.
-        unsafe { blob_of(self.raw.config_pb) }
+        unsafe { as_blob(self.raw.config_pb) }
     }
 
     /// Server-wide settings of this backend.
     pub fn settings(&self) -> Params<'_> {
         // SAFETY: the descriptor is valid as long as `self`.
-        unsafe { Params::new(slice_of(self.raw.settings, self.raw.n_settings.into())) }
+        unsafe { Params::new(as_slice(self.raw.settings, self.raw.n_settings.into())) }
     }
 
     pub fn setting(&self, key: &str) -> Option<&str> {
@@ -143,7 +143,7 @@ impl ModelContext {
     /// The model's own parameters: `parameters { key: … }` of its configuration.
     pub fn parameters(&self) -> Params<'_> {
         // SAFETY: the descriptor is valid as long as `self`.
-        unsafe { Params::new(slice_of(self.raw.params, self.raw.n_params.into())) }
+        unsafe { Params::new(as_slice(self.raw.params, self.raw.n_params.into())) }
     }
 
     pub fn parameter(&self, key: &str) -> Option<&str> {
@@ -203,7 +203,7 @@ impl ModelContext {
 
     fn text(&self, text: Str) -> &str {
         // SAFETY: the descriptor and its texts are valid as long as `self`.
-        unsafe { text_of(text) }
+        unsafe { as_text(text) }
     }
 
     fn tensors(
@@ -212,7 +212,7 @@ impl ModelContext {
         n: u32,
     ) -> impl ExactSizeIterator<Item = TensorDecl<'_>> {
         // SAFETY: the descriptor is valid as long as `self`.
-        let all: &[abi::descriptors::TensorDecl] = unsafe { slice_of(p, n.into()) };
+        let all: &[abi::descriptors::TensorDecl] = unsafe { as_slice(p, n.into()) };
         all.iter().map(|raw| TensorDecl { raw, of: PhantomData })
     }
 }
@@ -227,7 +227,7 @@ pub struct TensorDecl<'a> {
 impl<'a> TensorDecl<'a> {
     pub fn name(self) -> &'a str {
         // SAFETY: part of a descriptor that is valid for `'a`.
-        unsafe { text_of(self.raw.name) }
+        unsafe { as_text(self.raw.name) }
     }
 
     pub fn dtype(self) -> Dtype {
@@ -237,13 +237,13 @@ impl<'a> TensorDecl<'a> {
     /// Shape for clients, without the batch dimension; -1 = variable.
     pub fn dims(self) -> &'a [i64] {
         // SAFETY: part of a descriptor that is valid for `'a`.
-        unsafe { slice_of(self.raw.dims, self.raw.rank.into()) }
+        unsafe { as_slice(self.raw.dims, self.raw.rank.into()) }
     }
 
     /// Shape for the model: differs from `dims` where the configuration reshapes.
     pub fn model_dims(self) -> &'a [i64] {
         // SAFETY: part of a descriptor that is valid for `'a`.
-        unsafe { slice_of(self.raw.model_dims, self.raw.model_rank.into()) }
+        unsafe { as_slice(self.raw.model_dims, self.raw.model_rank.into()) }
     }
 
     /// Requests may omit this input.
@@ -287,12 +287,12 @@ impl InstanceContext {
 
     pub fn name(&self) -> &str {
         // SAFETY: the descriptor is valid as long as `self`.
-        unsafe { text_of(self.raw.name) }
+        unsafe { as_text(self.raw.name) }
     }
 
     pub fn host_policy_json(&self) -> &str {
         // SAFETY: the descriptor is valid as long as `self`.
-        unsafe { text_of(self.raw.host_policy_json) }
+        unsafe { as_text(self.raw.host_policy_json) }
     }
 
     pub fn kind(&self) -> Kind {
@@ -325,7 +325,7 @@ impl InstanceContext {
     /// Cores to which the instance's thread is pinned; empty = any.
     pub fn cpus(&self) -> &[u32] {
         // SAFETY: the descriptor is valid as long as `self`.
-        unsafe { slice_of(self.raw.cpus, self.raw.n_cpus.into()) }
+        unsafe { as_slice(self.raw.cpus, self.raw.n_cpus.into()) }
     }
 
     /// Threads that the framework may use for this instance, at least 1.
@@ -349,18 +349,18 @@ impl InstanceContext {
 
     pub fn profiles(&self) -> impl ExactSizeIterator<Item = &str> {
         // SAFETY: the descriptor is valid as long as `self`.
-        let all: &[Str] = unsafe { slice_of(self.raw.profiles, self.raw.n_profiles.into()) };
+        let all: &[Str] = unsafe { as_slice(self.raw.profiles, self.raw.n_profiles.into()) };
         // SAFETY: the host keeps the texts of the descriptor valid as long as the descriptor.
-        all.iter().map(|text| unsafe { text_of(*text) })
+        all.iter().map(|text| unsafe { as_text(*text) })
     }
 
     /// Kind and number of each further device of the instance.
     pub fn secondary_devices(&self) -> impl ExactSizeIterator<Item = (&str, i64)> {
         // SAFETY: the descriptor is valid as long as `self`.
         let all: &[SecondaryDevice] =
-            unsafe { slice_of(self.raw.secondary, self.raw.n_secondary.into()) };
+            unsafe { as_slice(self.raw.secondary, self.raw.n_secondary.into()) };
         // SAFETY: the host keeps the texts of the descriptor valid as long as the descriptor.
-        all.iter().map(|device| (unsafe { text_of(device.kind) }, device.id))
+        all.iter().map(|device| (unsafe { as_text(device.kind) }, device.id))
     }
 
     /// Log, progress and metrics of the instance.

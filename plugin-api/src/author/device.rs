@@ -3,7 +3,7 @@
 use super::context::InstanceContext;
 use super::error::Error;
 use super::host::{Host, with_str};
-use super::response::buf;
+use super::response::cpu_buffer;
 use super::scope::Scope;
 use crate::abi;
 use crate::abi::extensions::{self, DeviceExtension, MemoryExtension, device_verdict};
@@ -231,7 +231,7 @@ impl Scope {
         stream: Option<Stream>,
     ) -> Result<HostMemory, Error> {
         let stream = stream.map_or(ptr::null_mut(), Stream::as_raw);
-        let mut block = buf(ptr::null_mut(), 0);
+        let mut block = cpu_buffer(ptr::null_mut(), 0);
         let made = self.with(|host, scope| {
             let extension = host.memory().ok_or_else(no_memory)?;
             let (bytes, align, out) = (bytes as u64, align as u64, &raw mut block);

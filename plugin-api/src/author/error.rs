@@ -1,6 +1,6 @@
 //! Errors for Rust authors, and their conversion to and from errors of the host.
 
-use super::host::{Host, text_of, with_str};
+use super::host::{Host, as_text, with_str};
 use crate::abi;
 use crate::abi::types::{code, error_flags};
 use std::fmt;
@@ -139,7 +139,7 @@ impl Error {
         }
         // SAFETY: the error is valid until `error_free`.
         unsafe {
-            let error = Error::of(host, raw);
+            let error = Error::from_host(host, raw);
             (host.error_free)(raw);
             Err(error)
         }
@@ -149,9 +149,9 @@ impl Error {
     ///
     /// # Safety
     /// `raw` is an error that is valid during the call.
-    pub(crate) unsafe fn of(host: Host, raw: *const abi::types::Error) -> Error {
+    pub(crate) unsafe fn from_host(host: Host, raw: *const abi::types::Error) -> Error {
         // SAFETY: by the caller's promise.
-        let (code, text) = unsafe { ((host.error_code)(raw), text_of((host.error_text)(raw))) };
+        let (code, text) = unsafe { ((host.error_code)(raw), as_text((host.error_text)(raw))) };
         Error { code: Code::from_abi(code), flags: 0, text: text.to_owned() }
     }
 }

@@ -1,11 +1,11 @@
 //! The entries of a backend, each wrapped so that no panic leaves it, and the macro that exports them.
 
-use super::batch::run;
+use super::batch::run_batch;
 use super::context::{
     BackendContext, Completion, ConfigPatch, InstanceContext, ModelContext, State,
 };
 use super::error::Error;
-use super::host::{Host, bytes_of};
+use super::host::{Host, as_bytes};
 use super::info::OwnedBackendInfo;
 use super::probe::ModelProbe;
 use super::request::RequestKey;
@@ -51,7 +51,10 @@ type ModelOf<B> = <B as Backend>::Model;
 type InstanceOf<B> = <ModelOf<B> as Model>::Instance;
 
 /// Runs code of the author; a panic becomes an error.
-fn guard<B: Backend, R>(entry: &str, f: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+fn guard_entry<B: Backend, R>(
+    entry: &str,
+    f: impl FnOnce() -> Result<R, Error>,
+) -> Result<R, Error> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
         let text = text_of_panic(payload);
         let name = B::INFO.name;
@@ -78,7 +81,7 @@ fn text_of_panic(payload: Box<dyn Any + Send>) -> String {
 ///
 /// # Safety
 /// `out` can be written.
-unsafe fn opened<T, H>(
+unsafe fn opened_backend<T, H>(
     host: Host,
     result: Result<Box<T>, Error>,
     out: *mut *mut H,
@@ -101,14 +104,13 @@ unsafe extern "C" fn backend_info<B: Backend>(backend: *mut BackendHandle) -> *c
         return open.info.get();
     }
     let mut closed = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
-    let info = closed
-        .get_or_insert_default()
-        .entry(TypeId::of::<B>())
-        .or_insert_with(|| Box::leak(Box::new(info_of::<B>(B::INFO.instance_kinds, ""))));
+    let info = closed.get_or_insert_default().entry(TypeId::of::<B>()).or_insert_with(|| {
+        Box::leak(Box::new(build_backend_info::<B>(B::INFO.instance_kinds, "")))
+    });
     info.get()
 }
 
-fn info_of<B: Backend>(kinds: &[Kind], runtime: &str) -> OwnedBackendInfo {
+fn build_backend_info<B: Backend>(kinds: &[Kind], runtime: &str) -> OwnedBackendInfo {
     let any_thread = <<B::Model as Model>::Instance as Instance>::ANY_THREAD.allowed();
     OwnedBackendInfo::new(&B::INFO, kinds, runtime, any_thread)
 }
@@ -125,16 +127,16 @@ unsafe extern "C" fn backend_open<B: Backend>(
     // SAFETY: the host's arguments are valid during the call, its scope until `backend_close`.
     unsafe {
         let scope = Scope::new(host, scope);
-        let result = guard::<B, _>("backend_open", || {
+        let result = guard_entry::<B, _>("backend_open", || {
             let context = BackendContext::new(name, dir, settings, n_settings, scope.clone());
             let backend = B::open(&context)?;
-            let info = info_of::<B>(backend.instance_kinds(), &backend.runtime());
+            let info = build_backend_info::<B>(backend.instance_kinds(), &backend.runtime());
             Ok(Box::new(OpenBackend { backend: Arc::new(backend), info, scope: scope.clone() }))
         });
         if result.is_err() {
             scope.close();
         }
-        opened(host, result, out)
+        opened_backend(host, result, out)
     }
 }
 
@@ -142,11 +144,11 @@ unsafe extern "C" fn backend_close<B: Backend>(backend: *mut BackendHandle) {
     // SAFETY: a handle of `backend_open`, closed once.
     let open = unsafe { Box::from_raw(backend.cast::<OpenBackend<B>>()) };
     let OpenBackend { backend, info, scope } = *open;
-    close::<B>("backend_close", &scope, backend);
+    close_object::<B>("backend_close", &scope, backend);
     drop(info);
 }
 
-unsafe extern "C" fn autocomplete<B: Backend>(
+unsafe extern "C" fn autocomplete_model<B: Backend>(
     backend: *mut BackendHandle,
     desc: *const ModelDesc,
     state: *mut *mut u8,
@@ -157,7 +159,7 @@ unsafe extern "C" fn autocomplete<B: Backend>(
         let open = &*backend.cast::<OpenBackend<B>>();
         (open, (*desc).scope, ModelContext::new(host, desc))
     };
-    let found = guard::<B, _>("autocomplete", || open.backend.autocomplete(&context));
+    let found = guard_entry::<B, _>("autocomplete", || open.backend.autocomplete(&context));
     context.log().close();
     let Completion { patch, state: kept } = match found {
         Ok(found) => found,
@@ -186,7 +188,7 @@ unsafe extern "C" fn state_free<B: Backend>(state: *mut u8) {
     // SAFETY: a state of `autocomplete`, freed once.
     let state = unsafe { Box::from_raw(state.cast::<State>()) };
     // There is no scope any more that could log a panic of its destructor.
-    let _ = guard::<B, _>("state_free", || {
+    let _ = guard_entry::<B, _>("state_free", || {
         drop(state);
         Ok(())
     });
@@ -199,7 +201,7 @@ unsafe extern "C" fn model_probe<B: Backend>(
     let Some(host) = Host::get() else { return ptr::null_mut() };
     // SAFETY: the descriptor is valid during the call.
     let probe = unsafe { ModelProbe::new(&*desc) };
-    let entry = guard::<B, _>("model_probe", || {
+    let entry = guard_entry::<B, _>("model_probe", || {
         let Some(name) = B::model_probe(probe)? else { return Ok(None) };
         let index = probe.entries().position(|entry| entry.name == name);
         index.map(Some).ok_or_else(|| {
@@ -226,14 +228,14 @@ unsafe extern "C" fn model_open<B: Backend>(
         let open = &*backend.cast::<OpenBackend<B>>();
         let context = ModelContext::new(host, desc);
         let scope = context.log().clone();
-        let result = guard::<B, _>("model_open", || {
+        let result = guard_entry::<B, _>("model_open", || {
             let model = Arc::new(ModelOf::<B>::open(&open.backend, &context)?);
             Ok(Box::new(OpenModel { model, scope: scope.clone() }))
         });
         if result.is_err() {
             scope.close();
         }
-        opened(host, result, out)
+        opened_backend(host, result, out)
     }
 }
 
@@ -241,7 +243,7 @@ unsafe extern "C" fn model_close<B: Backend>(model: *mut ModelHandle) {
     // SAFETY: a handle of `model_open`, closed once.
     let open = unsafe { Box::from_raw(model.cast::<OpenModel<ModelOf<B>>>()) };
     let OpenModel { model, scope } = *open;
-    close::<B>("model_close", &scope, model);
+    close_object::<B>("model_close", &scope, model);
 }
 
 unsafe extern "C" fn instance_open<B: Backend>(
@@ -255,7 +257,7 @@ unsafe extern "C" fn instance_open<B: Backend>(
         let open = &*model.cast::<OpenModel<ModelOf<B>>>();
         let context = InstanceContext::new(host, desc);
         let scope = context.log().clone();
-        let result = guard::<B, _>("instance_open", || {
+        let result = guard_entry::<B, _>("instance_open", || {
             let instance = InstanceOf::<B>::open(&open.model, &context)?;
             let cancel_handler = instance.cancel_handler();
             let instance = UnsafeCell::new(instance);
@@ -264,11 +266,11 @@ unsafe extern "C" fn instance_open<B: Backend>(
         if result.is_err() {
             scope.close();
         }
-        opened(host, result, out)
+        opened_backend(host, result, out)
     }
 }
 
-unsafe extern "C" fn execute<B: Backend>(
+unsafe extern "C" fn execute_batch<B: Backend>(
     instance: *mut InstanceHandle,
     batch: *mut abi::request::Batch,
 ) -> *mut abi::types::Error {
@@ -277,19 +279,22 @@ unsafe extern "C" fn execute<B: Backend>(
     // one at a time: this is the only reference into the cell.
     unsafe {
         let open = &*instance.cast::<OpenInstance<InstanceOf<B>>>();
-        run(host, batch, |batch| {
-            guard::<B, _>("execute", || (*open.instance.get()).execute(batch))
+        run_batch(host, batch, |batch| {
+            guard_entry::<B, _>("execute", || (*open.instance.get()).execute(batch))
         });
     }
     ptr::null_mut()
 }
 
-unsafe extern "C" fn cancel<B: Backend>(instance: *mut InstanceHandle, responder: *mut Responder) {
+unsafe extern "C" fn cancel_request<B: Backend>(
+    instance: *mut InstanceHandle,
+    responder: *mut Responder,
+) {
     let open = instance.cast::<OpenInstance<InstanceOf<B>>>();
     // SAFETY: the handle is open; the handler is `Sync`, and the cell beside it is not accessed.
     let handler = unsafe { &(*open).cancel_handler };
     if let Some(handler) = handler {
-        let done = guard::<B, _>("cancel", || {
+        let done = guard_entry::<B, _>("cancel", || {
             handler(RequestKey(responder as usize));
             Ok(())
         });
@@ -305,12 +310,12 @@ unsafe extern "C" fn instance_close<B: Backend>(instance: *mut InstanceHandle) {
     // SAFETY: a handle of `instance_open`, closed once, on the instance's thread.
     let open = unsafe { Box::from_raw(instance.cast::<OpenInstance<InstanceOf<B>>>()) };
     let OpenInstance { instance, cancel_handler, scope } = *open;
-    close::<B>("instance_close", &scope, (instance, cancel_handler));
+    close_object::<B>("instance_close", &scope, (instance, cancel_handler));
 }
 
 /// Drops an object of the author and closes its scope; a panic is logged, since `close` entries return nothing.
-fn close<B: Backend>(entry: &str, scope: &Scope, it: impl Sized) {
-    if let Err(error) = guard::<B, _>(entry, || {
+fn close_object<B: Backend>(entry: &str, scope: &Scope, it: impl Sized) {
+    if let Err(error) = guard_entry::<B, _>(entry, || {
         drop(it);
         Ok(())
     }) {
@@ -321,7 +326,7 @@ fn close<B: Backend>(entry: &str, scope: &Scope, it: impl Sized) {
 
 unsafe extern "C" fn get_extension<B: Backend>(name: Str, version: u32) -> *const u8 {
     // SAFETY: the name is valid during the call.
-    let name = unsafe { bytes_of(name.p, name.n) };
+    let name = unsafe { as_bytes(name.p, name.n) };
     if name == AUTOCOMPLETE.as_bytes() && version <= AUTOCOMPLETE_VERSION {
         (&raw const *Export::<B>::AUTOCOMPLETE).cast()
     } else if name == CANCEL.as_bytes() && version <= CANCEL_VERSION {
@@ -347,16 +352,16 @@ impl<B: Backend> Export<B> {
         model_close: model_close::<B>,
         instance_open: instance_open::<B>,
         instance_close: instance_close::<B>,
-        execute: execute::<B>,
+        execute: execute_batch::<B>,
         get_extension: Some(get_extension::<B>),
     };
     const AUTOCOMPLETE: &AutocompleteExtension = &AutocompleteExtension {
         size: size_of::<AutocompleteExtension>() as u64,
-        autocomplete: autocomplete::<B>,
+        autocomplete: autocomplete_model::<B>,
         state_free: Some(state_free::<B>),
     };
     const CANCEL: &CancelExtension =
-        &CancelExtension { size: size_of::<CancelExtension>() as u64, cancel: cancel::<B> };
+        &CancelExtension { size: size_of::<CancelExtension>() as u64, cancel: cancel_request::<B> };
     const MODEL_PROBE: &ModelProbeExtension = &ModelProbeExtension {
         size: size_of::<ModelProbeExtension>() as u64,
         model_probe: model_probe::<B>,

@@ -5,7 +5,7 @@ use super::device::{Event, Stream};
 use super::dtype::{Dtype, Element};
 use super::error::Error;
 use super::host::with_str;
-use super::response::{as_elements, buf, byte_size, drop_box};
+use super::response::{as_elements, byte_size, cpu_buffer, drop_box};
 use crate::abi::host::{Release, gather_mode};
 use crate::abi::types::{Buf, Memory};
 use std::ptr;
@@ -110,7 +110,7 @@ impl<'a> Batch<'a> {
         memory: Memory,
         stream: Option<Stream>,
     ) -> Result<Buf, Error> {
-        let mut block = buf(ptr::null_mut(), 0);
+        let mut block = cpu_buffer(ptr::null_mut(), 0);
         let input = u32::try_from(position).unwrap_or(u32::MAX);
         let stream = stream.map_or(ptr::null_mut(), Stream::as_raw);
         // SAFETY: the batch is being executed; an error is owned by the caller.
@@ -175,7 +175,7 @@ impl<'a> Batch<'a> {
         bytes: usize,
         memory: Memory,
     ) -> Result<Buf, Error> {
-        let mut block = buf(ptr::null_mut(), 0);
+        let mut block = cpu_buffer(ptr::null_mut(), 0);
         with_str(name, |name| {
             // SAFETY: the batch is being executed, name and shape are valid during the call; an error
             // is owned by the caller.
@@ -213,7 +213,7 @@ impl<'a> Batch<'a> {
         let ctx = Box::into_raw(Box::new(owner));
         // SAFETY: the box is alive until its release, which comes after `scatter_adopt_raw` at the earliest.
         let bytes = unsafe { (*ctx).as_ref() };
-        let part = buf(bytes.as_ptr().cast_mut(), bytes.len() as u64);
+        let part = cpu_buffer(bytes.as_ptr().cast_mut(), bytes.len() as u64);
         // SAFETY: the bytes belong to the owner, which stays where it is until the release.
         unsafe { self.scatter_adopt_raw(name, dtype, shape, part, drop_box::<O>, ctx.cast()) }
     }

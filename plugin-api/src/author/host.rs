@@ -123,14 +123,14 @@ impl OwnedText {
 
 /// # Safety
 /// The bytes stay valid and unchanged for `'a`.
-pub(crate) unsafe fn bytes_of<'a>(p: *const u8, n: u64) -> &'a [u8] {
+pub(crate) unsafe fn as_bytes<'a>(p: *const u8, n: u64) -> &'a [u8] {
     // SAFETY: passed on to the caller.
-    unsafe { slice_of(p, n) }
+    unsafe { as_slice(p, n) }
 }
 
 /// # Safety
 /// `n` elements at `p` stay valid and unchanged for `'a`; a null `p` or zero `n` is an empty slice.
-pub(crate) unsafe fn slice_of<'a, T>(p: *const T, n: u64) -> &'a [T] {
+pub(crate) unsafe fn as_slice<'a, T>(p: *const T, n: u64) -> &'a [T] {
     if p.is_null() || n == 0 {
         return &[];
     }
@@ -142,14 +142,14 @@ pub(crate) unsafe fn slice_of<'a, T>(p: *const T, n: u64) -> &'a [T] {
 ///
 /// # Safety
 /// The text stays valid and unchanged for `'a`.
-pub(crate) unsafe fn text_of<'a>(text: Str) -> &'a str {
+pub(crate) unsafe fn as_text<'a>(text: Str) -> &'a str {
     // SAFETY: passed on to the caller.
-    std::str::from_utf8(unsafe { bytes_of(text.p, text.n) }).unwrap_or_default()
+    std::str::from_utf8(unsafe { as_bytes(text.p, text.n) }).unwrap_or_default()
 }
 
 /// # Safety
-/// The conditions of [`bytes_of`].
-pub(crate) unsafe fn blob_of<'a>(bytes: Bytes) -> &'a [u8] {
+/// The conditions of [`as_bytes`].
+pub(crate) unsafe fn as_blob<'a>(bytes: Bytes) -> &'a [u8] {
     // SAFETY: passed on to the caller.
-    unsafe { bytes_of(bytes.p, bytes.n) }
+    unsafe { as_bytes(bytes.p, bytes.n) }
 }

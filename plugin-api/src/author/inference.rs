@@ -2,7 +2,7 @@
 
 use super::dtype::Dtype;
 use super::error::Error;
-use super::host::{Host, OwnedText, slice_of, text_of, with_str};
+use super::host::{Host, OwnedText, as_slice, as_text, with_str};
 use super::scope::Scope;
 use super::value::{Params, Value};
 use crate::abi::inference::{
@@ -28,19 +28,19 @@ pub struct InferenceRequest {
     priority: u64,
     timeout_us: u64,
     deadline_ns: u64,
-    inputs: Vec<Input>,
+    inputs: Vec<OwnedInput>,
     outputs: Vec<OwnedText>,
-    params: Vec<(String, Owned)>,
+    params: Vec<(String, OwnedParam)>,
 }
 
-struct Input {
+struct OwnedInput {
     name: OwnedText,
     dtype: Dtype,
     shape: Vec<i64>,
     data: Vec<u8>,
 }
 
-enum Owned {
+enum OwnedParam {
     Text(String),
     Bytes(Vec<u8>),
     Int(i64),
@@ -105,7 +105,7 @@ impl InferenceRequest {
     /// Adds an input; `shape` has the batch dimension first when the model batches.
     pub fn input(mut self, name: &str, dtype: Dtype, shape: &[i64], data: Vec<u8>) -> Self {
         let (name, shape) = (OwnedText::new(name), shape.to_vec());
-        self.inputs.push(Input { name, dtype, shape, data });
+        self.inputs.push(OwnedInput { name, dtype, shape, data });
         self
     }
 
@@ -117,12 +117,12 @@ impl InferenceRequest {
 
     pub fn param<'v>(mut self, key: &str, value: impl Into<Value<'v>>) -> Self {
         let value = match value.into() {
-            Value::Text(text) => Owned::Text(text.to_owned()),
-            Value::Bytes(bytes) => Owned::Bytes(bytes.to_owned()),
-            Value::Int(n) => Owned::Int(n),
-            Value::Uint(n) => Owned::Uint(n),
-            Value::Bool(b) => Owned::Bool(b),
-            Value::Double(x) => Owned::Double(x),
+            Value::Text(text) => OwnedParam::Text(text.to_owned()),
+            Value::Bytes(bytes) => OwnedParam::Bytes(bytes.to_owned()),
+            Value::Int(n) => OwnedParam::Int(n),
+            Value::Uint(n) => OwnedParam::Uint(n),
+            Value::Bool(b) => OwnedParam::Bool(b),
+            Value::Double(x) => OwnedParam::Double(x),
         };
         self.params.push((key.to_owned(), value));
         self
@@ -130,7 +130,7 @@ impl InferenceRequest {
 
     /// Calls `f` with the request in the form of the interface.
     fn with_raw<R>(&self, f: impl FnOnce(&NestedRequest) -> R) -> R {
-        let parts: Vec<Buf> = self.inputs.iter().map(|i| part_of(&i.data)).collect();
+        let parts: Vec<Buf> = self.inputs.iter().map(|i| to_part(&i.data)).collect();
         let inputs = self.inputs.iter().zip(&parts).map(|(input, part)| NestedInput {
             name: input.name.get(),
             dtype: input.dtype.to_abi(),
@@ -173,7 +173,7 @@ impl InferenceRequest {
     }
 }
 
-fn part_of(data: &[u8]) -> Buf {
+fn to_part(data: &[u8]) -> Buf {
     Buf {
         ptr: data.as_ptr().cast_mut(),
         bytes: data.len() as u64,
@@ -186,15 +186,15 @@ fn part_of(data: &[u8]) -> Buf {
 type UseParams<'a, R> = Box<dyn FnOnce(&[Param]) -> R + 'a>;
 
 /// Calls `f` with all parameters: each is on the stack of one level of this recursion.
-fn with_params<R>(all: &[(String, Owned)], list: &mut Vec<Param>, f: UseParams<'_, R>) -> R {
+fn with_params<R>(all: &[(String, OwnedParam)], list: &mut Vec<Param>, f: UseParams<'_, R>) -> R {
     let Some(((key, value), rest)) = all.split_first() else { return f(list) };
     let value = match value {
-        Owned::Text(text) => Value::Text(text),
-        Owned::Bytes(bytes) => Value::Bytes(bytes),
-        Owned::Int(n) => Value::Int(*n),
-        Owned::Uint(n) => Value::Uint(*n),
-        Owned::Bool(b) => Value::Bool(*b),
-        Owned::Double(x) => Value::Double(*x),
+        OwnedParam::Text(text) => Value::Text(text),
+        OwnedParam::Bytes(bytes) => Value::Bytes(bytes),
+        OwnedParam::Int(n) => Value::Int(*n),
+        OwnedParam::Uint(n) => Value::Uint(*n),
+        OwnedParam::Bool(b) => Value::Bool(*b),
+        OwnedParam::Double(x) => Value::Double(*x),
     };
     value.with_param(key, |param| {
         list.push(*param);
@@ -204,7 +204,7 @@ fn with_params<R>(all: &[(String, Owned)], list: &mut Vec<Param>, f: UseParams<'
 
 /// A response, borrowed from the host.
 #[derive(Clone, Copy)]
-struct View<'a>(&'a NestedResponse);
+struct ResponseView<'a>(&'a NestedResponse);
 
 /// A response to a nested request.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -217,29 +217,29 @@ pub struct InferenceResponse {
     pub version: Option<i64>,
 }
 
-impl View<'_> {
+impl ResponseView<'_> {
     fn to_owned(self, host: Host) -> Result<InferenceResponse, Error> {
         let raw = self.0;
         if !raw.error.is_null() {
             // SAFETY: the error is valid during the call of the handler.
-            return Err(unsafe { Error::of(host, raw.error) });
+            return Err(unsafe { Error::from_host(host, raw.error) });
         }
         // SAFETY: the outputs are valid during the call of the handler.
-        let outputs = unsafe { slice_of(raw.outputs, raw.n_outputs.into()) };
+        let outputs = unsafe { as_slice(raw.outputs, raw.n_outputs.into()) };
         let output = |o: &NestedOutput| {
             // SAFETY: the host keeps names, shapes and data of the outputs valid during the call of
             // the handler.
             let (name, shape, data) = unsafe {
                 (
-                    text_of(o.name).to_owned(),
-                    slice_of(o.shape, o.rank.into()).to_vec(),
-                    slice_of(o.data.ptr.cast_const(), o.data.bytes).to_vec(),
+                    as_text(o.name).to_owned(),
+                    as_slice(o.shape, o.rank.into()).to_vec(),
+                    as_slice(o.data.ptr.cast_const(), o.data.bytes).to_vec(),
                 )
             };
             (name, Dtype::from_abi(o.dtype), shape, data)
         };
         // SAFETY: the host keeps the parameters valid during the call of the handler.
-        let params = unsafe { Params::new(slice_of(raw.params, raw.n_params.into())) };
+        let params = unsafe { Params::new(as_slice(raw.params, raw.n_params.into())) };
         let text = |value: Value<'_>| match value {
             Value::Text(text) => text.to_owned(),
             other => other.to_string(),
@@ -266,15 +266,15 @@ pub struct ModelStatus {
 /// A nested request that was sent. Dropping it does not cancel the request.
 pub struct InferenceCall {
     extension: &'static InferenceExtension,
-    raw: Raw,
+    raw: NestedPointer,
     responses: Receiver<Result<InferenceResponse, Error>>,
 }
 
-struct Raw(*mut inference::Nested);
+struct NestedPointer(*mut inference::Nested);
 // SAFETY: the host accepts calls with it from any thread.
-unsafe impl Send for Raw {}
+unsafe impl Send for NestedPointer {}
 // SAFETY: the host accepts calls with one nested request from several threads at once.
-unsafe impl Sync for Raw {}
+unsafe impl Sync for NestedPointer {}
 
 impl InferenceCall {
     /// Waits for the next response; `None` after the last.
@@ -310,7 +310,7 @@ impl Drop for InferenceCall {
 }
 
 /// What `user` of a handler points at.
-struct Receive<F> {
+struct HandlerContext<F> {
     host: Host,
     receive: F,
 }
@@ -318,14 +318,14 @@ struct Receive<F> {
 /// The handler of all requests.
 ///
 /// # Safety
-/// `user` is a `Receive<F>` of [`Scope::infer_with`], the response is valid; calls do not overlap, and the last one has `last`.
+/// `user` is a `HandlerContext<F>` of [`Scope::infer_with`], the response is valid; calls do not overlap, and the last one has `last`.
 unsafe extern "C" fn handle<F>(user: *mut u8, response: *const NestedResponse)
 where
     F: FnMut(Result<InferenceResponse, Error>, bool) + Send,
 {
-    let user = user.cast::<Receive<F>>();
+    let user = user.cast::<HandlerContext<F>>();
     // SAFETY: by the promise above.
-    let (to, view) = unsafe { (&mut *user, View(&*response)) };
+    let (to, view) = unsafe { (&mut *user, ResponseView(&*response)) };
     let last = view.0.last != 0;
     let call = AssertUnwindSafe(|| (to.receive)(view.to_owned(to.host), last));
     // A panic of the closure must not reach the host; the panic hook has printed it.
@@ -372,12 +372,12 @@ impl Scope {
         &self,
         request: &InferenceRequest,
         receive: F,
-    ) -> Result<(&'static InferenceExtension, Raw), Error>
+    ) -> Result<(&'static InferenceExtension, NestedPointer), Error>
     where
         F: FnMut(Result<InferenceResponse, Error>, bool) + Send + 'static,
     {
         self.with_inference(|host, extension, scope| {
-            let user = Box::into_raw(Box::new(Receive { host, receive }));
+            let user = Box::into_raw(Box::new(HandlerContext { host, receive }));
             let handler = NestedHandler { func: handle::<F>, user: user.cast() };
             let mut raw = ptr::null_mut();
             let sent = request.with_raw(|request| {
@@ -390,7 +390,7 @@ impl Scope {
                 // SAFETY: the handler is never called.
                 drop(unsafe { Box::from_raw(user) });
             }
-            sent.map(|()| (extension, Raw(raw)))
+            sent.map(|()| (extension, NestedPointer(raw)))
         })
     }
 
@@ -429,11 +429,12 @@ impl Scope {
         config: Option<&str>,
         files: &[(&str, &[u8])],
     ) -> Result<(), Error> {
-        let config = config.map(|config| ("config".to_owned(), Owned::Text(config.to_owned())));
+        let config =
+            config.map(|config| ("config".to_owned(), OwnedParam::Text(config.to_owned())));
         let files = files
             .iter()
-            .map(|(path, content)| (format!("file:{path}"), Owned::Bytes(content.to_vec())));
-        let all: Vec<(String, Owned)> = config.into_iter().chain(files).collect();
+            .map(|(path, content)| (format!("file:{path}"), OwnedParam::Bytes(content.to_vec())));
+        let all: Vec<(String, OwnedParam)> = config.into_iter().chain(files).collect();
         self.with_inference(|host, extension, scope| {
             let mut list = Vec::with_capacity(all.len());
             let load = |params: &[Param]| {

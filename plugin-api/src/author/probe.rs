@@ -1,6 +1,6 @@
 //! What [`super::Backend::model_probe`] receives: a version directory, and the platform of which a model is looked for.
 
-use super::host::{slice_of, text_of};
+use super::host::{as_slice, as_text};
 use crate::abi;
 use crate::abi::extensions::ProbeDesc;
 use crate::abi::types::Str;
@@ -44,14 +44,14 @@ impl<'a> ModelProbe<'a> {
     pub fn entries(self) -> impl ExactSizeIterator<Item = DirEntry<'a>> {
         // SAFETY: the promise of `new`.
         let all: &'a [abi::extensions::DirEntry] =
-            unsafe { slice_of(self.0.entries, self.0.n_entries.into()) };
+            unsafe { as_slice(self.0.entries, self.0.n_entries.into()) };
         // SAFETY: the caller of `new` promises that the entries and their names are valid for `'a`.
-        all.iter().map(|e| DirEntry { name: unsafe { text_of(e.name) }, is_dir: e.is_dir != 0 })
+        all.iter().map(|e| DirEntry { name: unsafe { as_text(e.name) }, is_dir: e.is_dir != 0 })
     }
 
     fn text(self, text: Str) -> &'a str {
         // SAFETY: the promise of `new`.
-        unsafe { text_of(text) }
+        unsafe { as_text(text) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One request: inputs, requested outputs, and the ways to respond.
 
 use super::error::Error;
-use super::host::{Host, bytes_of, slice_of, text_of};
+use super::host::{Host, as_bytes, as_slice, as_text};
 use super::responder::{RequestState, Responder, ResponderRef};
 use super::response::Response;
 use super::tensor::Tensor;
@@ -37,7 +37,7 @@ impl<'a> Request<'a> {
     /// The id that the client gave the request.
     pub fn id(self) -> &'a str {
         // SAFETY: the request is valid for `'a`.
-        unsafe { text_of(self.raw.id) }
+        unsafe { as_text(self.raw.id) }
     }
 
     /// What [`super::Instance::cancel_handler`] receives when this request is cancelled.
@@ -57,7 +57,7 @@ impl<'a> Request<'a> {
 
     pub fn input(self, name: &str) -> Option<Tensor<'a>> {
         // SAFETY: the host keeps the names of the inputs valid for `'a`.
-        let named = |raw: &&abi::types::Tensor| unsafe { bytes_of(raw.name.p, raw.name.n) } == name.as_bytes();
+        let named = |raw: &&abi::types::Tensor| unsafe { as_bytes(raw.name.p, raw.name.n) } == name.as_bytes();
         // SAFETY: the host keeps the request and its inputs valid for `'a`.
         self.raw_inputs().iter().find(named).map(|raw| unsafe { Tensor::new(raw) })
     }
@@ -74,12 +74,12 @@ impl<'a> Request<'a> {
 
     pub fn output_requested(self, name: &str) -> bool {
         // SAFETY: the request is valid for `'a`.
-        unsafe { contains(self.requested(), name) }
+        unsafe { contains_output(self.requested(), name) }
     }
 
     pub fn params(self) -> Params<'a> {
         // SAFETY: the request is valid for `'a`.
-        unsafe { Params::new(slice_of(self.raw.params, self.raw.n_params.into())) }
+        unsafe { Params::new(as_slice(self.raw.params, self.raw.n_params.into())) }
     }
 
     pub fn param(self, key: &str) -> Option<Value<'a>> {
@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
     /// Empty when the correlation id is a number or absent.
     pub fn correlation_id_string(self) -> &'a str {
         // SAFETY: the request is valid for `'a`.
-        unsafe { text_of(self.raw.correlation_id_string) }
+        unsafe { as_text(self.raw.correlation_id_string) }
     }
 
     pub fn sequence_start(self) -> bool {
@@ -134,7 +134,7 @@ impl<'a> Request<'a> {
     /// The client no longer waits for a response, or the deadline has passed.
     pub fn is_cancelled(self) -> bool {
         // SAFETY: valid as long as the responder, which is longer than `'a`.
-        unsafe { cancelled(self.raw.cancelled) }
+        unsafe { is_word_set(self.raw.cancelled) }
     }
 
     /// What the client has not read of the stream that the request arrived on.
@@ -175,12 +175,12 @@ impl<'a> Request<'a> {
 
     fn raw_inputs(self) -> &'a [abi::types::Tensor] {
         // SAFETY: the request is valid for `'a`.
-        unsafe { slice_of(self.raw.inputs, self.raw.n_inputs.into()) }
+        unsafe { as_slice(self.raw.inputs, self.raw.n_inputs.into()) }
     }
 
     fn requested(self) -> &'a [abi::request::RequestedOutput] {
         // SAFETY: the request is valid for `'a`.
-        unsafe { slice_of(self.raw.requested_outputs, self.raw.n_requested_outputs.into()) }
+        unsafe { as_slice(self.raw.requested_outputs, self.raw.n_requested_outputs.into()) }
     }
 }
 
@@ -191,7 +191,7 @@ pub struct RequestedOutput<'a>(&'a abi::request::RequestedOutput);
 impl<'a> RequestedOutput<'a> {
     pub fn name(self) -> &'a str {
         // SAFETY: part of a request that is valid for `'a`.
-        unsafe { text_of(self.0.name) }
+        unsafe { as_text(self.0.name) }
     }
 
     /// Position in the model configuration's output list.
@@ -207,14 +207,17 @@ impl<'a> RequestedOutput<'a> {
 
 /// # Safety
 /// The names are valid.
-pub(crate) unsafe fn contains(requested: &[abi::request::RequestedOutput], name: &str) -> bool {
+pub(crate) unsafe fn contains_output(
+    requested: &[abi::request::RequestedOutput],
+    name: &str,
+) -> bool {
     // SAFETY: the promise above.
-    requested.iter().any(|o| unsafe { bytes_of(o.name.p, o.name.n) } == name.as_bytes())
+    requested.iter().any(|o| unsafe { as_bytes(o.name.p, o.name.n) } == name.as_bytes())
 }
 
 /// # Safety
 /// Null, or valid and accessed atomically only.
-pub(crate) unsafe fn cancelled(word: *const u32) -> bool {
+pub(crate) unsafe fn is_word_set(word: *const u32) -> bool {
     if word.is_null() {
         return false;
     }

@@ -1,8 +1,8 @@
 //! The response side of a request: its state, and responders detached from `execute`.
 
 use super::error::Error;
-use super::host::{Host, OwnedText, text_of};
-use super::request::{cancelled, contains};
+use super::host::{Host, OwnedText, as_text};
+use super::request::{contains_output, is_word_set};
 use super::response::Response;
 use crate::abi;
 use crate::abi::request::RequestedOutput;
@@ -123,12 +123,12 @@ impl Responder {
         let mut names = Vec::new();
         // SAFETY: the request is valid.
         let requested = unsafe {
-            super::host::slice_of(request.requested_outputs, request.n_requested_outputs.into())
+            super::host::as_slice(request.requested_outputs, request.n_requested_outputs.into())
         };
         let requested = requested.iter().map(|output: &RequestedOutput| {
             // SAFETY: the host keeps the names of the requested outputs valid as long as the
             // request.
-            let name = OwnedText::new(unsafe { text_of(output.name) });
+            let name = OwnedText::new(unsafe { as_text(output.name) });
             let requested = RequestedOutput { name: name.get(), ..*output };
             names.push(name);
             requested
@@ -144,7 +144,7 @@ impl Responder {
             cancelled: request.cancelled,
             batch_size: request.batch_size as usize,
             // SAFETY: the request is valid.
-            id: unsafe { text_of(request.id) }.to_owned(),
+            id: unsafe { as_text(request.id) }.to_owned(),
             requested,
             _names: names,
         })
@@ -160,12 +160,12 @@ impl Responder {
 
     pub fn output_requested(&self, name: &str) -> bool {
         // SAFETY: the names are owned by this value.
-        unsafe { contains(&self.requested, name) }
+        unsafe { contains_output(&self.requested, name) }
     }
 
     pub fn is_cancelled(&self) -> bool {
         // SAFETY: valid as long as the responder.
-        unsafe { cancelled(self.cancelled) }
+        unsafe { is_word_set(self.cancelled) }
     }
 
     /// What the client has not read of the stream that the request arrived on.

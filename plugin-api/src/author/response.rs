@@ -4,7 +4,7 @@ use super::device::Event;
 use super::dtype::{Dtype, Element, elements};
 use super::error::Error;
 use super::host::{Host, with_str};
-use super::request::contains;
+use super::request::contains_output;
 use super::responder::{RequestState, ResponderRef};
 use super::value::Value;
 use crate::abi;
@@ -43,7 +43,7 @@ impl<'a> Response<'a> {
 
     pub fn output_requested(&self, name: &str) -> bool {
         // SAFETY: the names are valid for `'a`.
-        unsafe { contains(self.requested, name) }
+        unsafe { contains_output(self.requested, name) }
     }
 
     /// Memory for an output: what is written there is sent as it is. 64-byte aligned, with arbitrary contents.
@@ -98,7 +98,7 @@ impl<'a> Response<'a> {
         bytes: usize,
         memory: Memory,
     ) -> Result<Buf, Error> {
-        let mut block = buf(ptr::null_mut(), 0);
+        let mut block = cpu_buffer(ptr::null_mut(), 0);
         with_str(name, |name| {
             let (rank, dims) = (shape.len() as u32, shape.as_ptr());
             let (dtype, bytes, out) = (dtype.to_abi(), bytes as u64, &raw mut block);
@@ -174,7 +174,7 @@ impl<'a> Response<'a> {
         let ctx = Box::into_raw(Box::new(owner));
         // SAFETY: the box is alive until its release, which comes after `adopt_raw` at the earliest.
         let bytes = unsafe { (*ctx).as_ref() };
-        let part = buf(bytes.as_ptr().cast_mut(), bytes.len() as u64);
+        let part = cpu_buffer(bytes.as_ptr().cast_mut(), bytes.len() as u64);
         // SAFETY: the bytes belong to the owner, which stays where it is until the release.
         unsafe { self.adopt_raw(name, dtype, shape, &[part], drop_box::<O>, ctx.cast()) }
     }
@@ -297,7 +297,7 @@ impl<T: Element> AsRef<[u8]> for Elements<T> {
     }
 }
 
-pub(crate) fn buf(ptr: *mut u8, bytes: u64) -> Buf {
+pub(crate) fn cpu_buffer(ptr: *mut u8, bytes: u64) -> Buf {
     Buf { ptr, bytes, memory: Memory::CPU, ready: ptr::null_mut(), memory_handle: 0 }
 }
 

@@ -12,21 +12,21 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The log, the load progress and the metrics of one backend, model or instance. Clone it and store it; it may be sent
 /// to other threads. Once its owner is closed its methods do nothing.
 #[derive(Clone)]
-pub struct Scope(Arc<Inner>);
+pub struct Scope(Arc<ScopeState>);
 
-struct Inner {
+struct ScopeState {
     host: Host,
     /// Highest level requested; lives for ever, so looking at it needs no lock.
     level: &'static AtomicU32,
     /// Null once closed. Calls into the host hold the read lock, so that closing waits for them.
-    raw: RwLock<Raw>,
+    raw: RwLock<ScopePointer>,
 }
 
-struct Raw(*mut abi::types::Scope);
+struct ScopePointer(*mut abi::types::Scope);
 // SAFETY: the host accepts calls with a scope from any thread.
-unsafe impl Send for Raw {}
+unsafe impl Send for ScopePointer {}
 // SAFETY: the host accepts calls with one scope from several threads at once.
-unsafe impl Sync for Raw {}
+unsafe impl Sync for ScopePointer {}
 
 static OFF: AtomicU32 = AtomicU32::new(0);
 
@@ -42,7 +42,7 @@ impl Scope {
             // SAFETY: both sides access it atomically only.
             unsafe { AtomicU32::from_ptr(level.cast_mut()) }
         };
-        Scope(Arc::new(Inner { host, level, raw: RwLock::new(Raw(raw)) }))
+        Scope(Arc::new(ScopeState { host, level, raw: RwLock::new(ScopePointer(raw)) }))
     }
 
     /// Ends the use of the host's scope, after calls in progress on other threads.

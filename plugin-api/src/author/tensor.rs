@@ -2,7 +2,7 @@
 
 use super::dtype::{Dtype, Element, elements};
 use super::error::Error;
-use super::host::{bytes_of, slice_of, text_of};
+use super::host::{as_bytes, as_slice, as_text};
 use crate::abi;
 use crate::abi::types::{Buf, memory_type, tensor_flags};
 
@@ -19,7 +19,7 @@ impl<'a> Tensor<'a> {
 
     pub fn name(self) -> &'a str {
         // SAFETY: by the promise of `new`.
-        unsafe { text_of(self.0.name) }
+        unsafe { as_text(self.0.name) }
     }
 
     /// Position in the model configuration's input list.
@@ -34,7 +34,7 @@ impl<'a> Tensor<'a> {
     /// With the batch dimension first when the model batches.
     pub fn shape(self) -> &'a [i64] {
         // SAFETY: by the promise of `new`.
-        unsafe { slice_of(self.0.shape, self.0.rank.into()) }
+        unsafe { as_slice(self.0.shape, self.0.rank.into()) }
     }
 
     /// Product of the shape.
@@ -70,7 +70,7 @@ impl<'a> Tensor<'a> {
     /// The parts as the host stores them, for passing pointers to another library.
     pub fn raw_parts(self) -> &'a [Buf] {
         // SAFETY: by the promise of `new`.
-        unsafe { slice_of(self.0.parts, self.0.n_parts.into()) }
+        unsafe { as_slice(self.0.parts, self.0.n_parts.into()) }
     }
 
     /// The bytes, part by part. A part in GPU memory is empty; only backends that declare that memory type receive one.
@@ -80,7 +80,7 @@ impl<'a> Tensor<'a> {
                 return &[][..];
             }
             // SAFETY: memory that this process can read, valid for `'a` by the promise of `new`.
-            unsafe { bytes_of(part.ptr, part.bytes) }
+            unsafe { as_bytes(part.ptr, part.bytes) }
         })
     }
 

@@ -1,7 +1,7 @@
 //! Parameters: named values of requests, responses, models and settings.
 
 use super::error::Error;
-use super::host::{bytes_of, text_of, with_str};
+use super::host::{as_bytes, as_text, with_str};
 use crate::abi::types::{Param, Str, param};
 use std::fmt;
 use std::ptr;
@@ -138,13 +138,13 @@ impl<'a> Params<'a> {
     /// Key and value of each; unknown kinds are skipped.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         // SAFETY: by the promise of `new`.
-        self.0.iter().filter_map(|p| Some((unsafe { text_of(p.key) }, value_of(p)?)))
+        self.0.iter().filter_map(|p| Some((unsafe { as_text(p.key) }, to_value(p)?)))
     }
 
     pub fn get(self, key: &str) -> Option<Value<'a>> {
         // SAFETY: by the promise of `new`.
-        let found = |p: &&Param| unsafe { bytes_of(p.key.p, p.key.n) } == key.as_bytes();
-        self.0.iter().find(found).and_then(value_of)
+        let found = |p: &&Param| unsafe { as_bytes(p.key.p, p.key.n) } == key.as_bytes();
+        self.0.iter().find(found).and_then(to_value)
     }
 
     pub fn text(self, key: &str) -> Option<&'a str> {
@@ -161,12 +161,12 @@ impl<'a> Params<'a> {
     }
 }
 
-fn value_of<'a>(p: &'a Param) -> Option<Value<'a>> {
+fn to_value<'a>(p: &'a Param) -> Option<Value<'a>> {
     // SAFETY: it is part of a `Params`, so its text is valid for `'a`.
     unsafe {
         Some(match p.kind {
-            param::STRING => Value::Text(text_of(p.text)),
-            param::BYTES => Value::Bytes(bytes_of(p.text.p, p.text.n)),
+            param::STRING => Value::Text(as_text(p.text)),
+            param::BYTES => Value::Bytes(as_bytes(p.text.p, p.text.n)),
             param::INT => Value::Int(p.bits as i64),
             param::UINT => Value::Uint(p.bits),
             param::BOOL => Value::Bool(p.bits != 0),

@@ -1,10 +1,10 @@
 //! Backends and models: opens them as the server does, and closes them when they are dropped.
 
-use crate::host::{Failure, ScopeId, host_table, state};
+use crate::host::{Failure, ScopeId, host_table, lock_state};
 use crate::instance::Instance;
 use crate::model::{InstanceSpec, ModelDescriptor, ModelSpec};
-use crate::report::violation;
-use crate::text::{Params, c_text, literal, view};
+use crate::report::report_violation;
+use crate::text::{Params, as_str, c_text, literal_str};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::Path;
 use std::ptr::null_mut;
@@ -44,12 +44,16 @@ pub fn load(file: &Path) -> Result<&'static BackendTable, String> {
 }
 
 /// What an entry returned. A function, so that the lock is released when it returns.
-pub(crate) fn taken(error: *mut types::Error, from: &str) -> Result<(), Failure> {
-    state().take_error(error, from)
+pub(crate) fn take_error(error: *mut types::Error, from: &str) -> Result<(), Failure> {
+    lock_state().take_error(error, from)
 }
 
 /// Looks up an extension of a backend.
-pub(crate) fn extension<T>(table: &BackendTable, name: Str, version: u32) -> Option<&'static T> {
+pub(crate) fn find_extension<T>(
+    table: &BackendTable,
+    name: Str,
+    version: u32,
+) -> Option<&'static T> {
     // SAFETY: the name is valid during the call; extension tables are static and have the type of their name.
     unsafe { table.get_extension?(name, version).cast::<T>().as_ref() }
 }
@@ -105,15 +109,15 @@ impl Backend {
         // SAFETY: all strings live through the call, the scope until after the close.
         let error = unsafe {
             let (params, n) = (params.list.as_ptr(), params.list.len() as u32);
-            let (name, dir) = (view(&name), view(&dir));
+            let (name, dir) = (as_str(&name), as_str(&dir));
             (table.backend_open)(scope.handle(), name, dir, params, n, &raw mut handle)
         };
-        taken(error, "backend_open").inspect_err(|_| scope.close())?;
+        take_error(error, "backend_open").inspect_err(|_| scope.close())?;
         // SAFETY: the backend is open, the info valid until it is closed.
         let info: Option<&BackendInfo> = unsafe { (table.backend_info)(handle).as_ref() };
         let (flags, align, stack) = info.map_or((0, 0, 0), |i| (i.flags, i.align, i.stack_kib));
         let stack = if stack == 0 { 8 << 20 } else { (stack as usize * 1024).max(512 << 10) };
-        let cancel = extension(table, literal(c"trts.cancel"), CANCEL_VERSION);
+        let cancel = find_extension(table, literal_str(c"trts.cancel"), CANCEL_VERSION);
         let max_in_flight = info.map_or(1, |i| i.max_in_flight.max(1));
         let align = align as usize;
         Ok(Self(Arc::new(OpenBackend {
@@ -149,9 +153,12 @@ impl Backend {
         self.open_with(spec, completed.as_ref().map_or(null_mut(), |(_, state)| state.state))
     }
 
-    fn completed(&self, spec: &ModelSpec) -> Option<Result<(Vec<Patch>, State), Failure>> {
+    fn completed(
+        &self,
+        spec: &ModelSpec,
+    ) -> Option<Result<(Vec<Patch>, CompletionState), Failure>> {
         let extension: &AutocompleteExtension =
-            extension(self.0.table, literal(c"trts.autocomplete"), AUTOCOMPLETE_VERSION)?;
+            find_extension(self.0.table, literal_str(c"trts.autocomplete"), AUTOCOMPLETE_VERSION)?;
         let scope = ScopeId::open(format!("model '{}'", spec.name));
         let descriptor = ModelDescriptor::new(spec, &self.0.settings, scope, true);
         let mut state = null_mut();
@@ -159,16 +166,16 @@ impl Backend {
         let error = unsafe {
             (extension.autocomplete)(self.0.handle, &raw const *descriptor.desc, &raw mut state)
         };
-        let result = taken(error, "autocomplete");
+        let result = take_error(error, "autocomplete");
         scope.close();
         if !state.is_null() && extension.state_free.is_none() {
-            violation(
+            report_violation(
                 "model.complete",
                 "autocomplete returned a state, and there is no state_free",
             );
         }
         let free = extension.state_free.filter(|_| result.is_ok());
-        let state = State { state, free, _backend: Arc::clone(&self.0) };
+        let state = CompletionState { state, free, _backend: Arc::clone(&self.0) };
         Some(result.map(|()| (scope.record().patches, state)))
     }
 
@@ -187,20 +194,20 @@ impl Backend {
         let error = unsafe {
             (self.0.table.model_open)(self.0.handle, &raw const *descriptor.desc, &raw mut handle)
         };
-        taken(error, "model_open").inspect_err(|_| scope.close())?;
+        take_error(error, "model_open").inspect_err(|_| scope.close())?;
         Ok(Model(Arc::new(OpenModel { backend: self.0.clone(), handle, scope, descriptor })))
     }
 }
 
 /// What `autocomplete` hands to `model_open`; freed when dropped.
-struct State {
+struct CompletionState {
     state: *mut u8,
     free: Option<unsafe extern "C" fn(*mut u8)>,
     /// Closed later.
     _backend: Arc<OpenBackend>,
 }
 
-impl Drop for State {
+impl Drop for CompletionState {
     fn drop(&mut self) {
         if let Some(free) = self.free.filter(|_| !self.state.is_null()) {
             // SAFETY: a state of this backend, freed once.

@@ -1,13 +1,13 @@
 //! Instances: executes batches on the instance's thread, and checks what became of each request.
 
-use crate::backend::{OpenModel, taken};
+use crate::backend::{OpenModel, take_error};
 use crate::host::{
-    BatchRecord, CHANGED, Failure, RequestRecord, Response, ScopeId, release, responder_handle,
-    state,
+    BatchRecord, CHANGED, Failure, RequestRecord, Response, ScopeId, call_releases, lock_state,
+    responder_handle,
 };
 use crate::model::{InstanceDescriptor, InstanceSpec};
-use crate::report::{exercised, set_timed_out, timeout, violation};
-use crate::request::{Held, Layout, Request, held};
+use crate::report::{report_exercised, report_violation, set_timed_out, wait_limit};
+use crate::request::{HeldRequest, Layout, Request, held_requests};
 use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -54,7 +54,7 @@ impl InFlight<'_> {
     pub fn cancel(&self) {
         for (id, flag) in &self.requests {
             flag.store(1, Ordering::Release);
-            let open = state().requests.get(id).is_some_and(|r| r.result.is_none());
+            let open = lock_state().requests.get(id).is_some_and(|r| r.result.is_none());
             if let Some(extension) = self.instance.model.backend.cancel.filter(|_| open) {
                 // SAFETY: the instance is open: it is borrowed.
                 unsafe { (extension.cancel)(self.instance.handle, responder_handle(*id)) };
@@ -64,10 +64,10 @@ impl InFlight<'_> {
 }
 
 /// A pointer for another thread.
-struct Sent<T>(*mut T);
+struct SendPointer<T>(*mut T);
 
 // SAFETY: the receiver uses the pointer while the sender waits for it, or as the interface allows.
-unsafe impl<T> Send for Sent<T> {}
+unsafe impl<T> Send for SendPointer<T> {}
 
 type Job = Box<dyn FnOnce(*mut InstanceHandle) + Send>;
 
@@ -77,12 +77,12 @@ pub struct Instance {
     handle: *mut InstanceHandle,
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
-    turns: Turns,
+    turns: BatchTurns,
 }
 
 /// Batches of an instance: one executes at a time, and at most `max_in_flight` are not finished.
 #[derive(Default)]
-struct Turns {
+struct BatchTurns {
     state: Mutex<TurnState>,
     changed: Condvar,
 }
@@ -94,20 +94,20 @@ struct TurnState {
 }
 
 /// The right to execute a batch; ends when the batch is finished.
-struct Turn<'a> {
-    turns: &'a Turns,
+struct BatchTurn<'a> {
+    turns: &'a BatchTurns,
     executing: bool,
 }
 
-impl Turns {
-    fn take(&self, max_in_flight: u32) -> Turn<'_> {
+impl BatchTurns {
+    fn take(&self, max_in_flight: u32) -> BatchTurn<'_> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.executing || state.unfinished >= max_in_flight {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.executing = true;
         state.unfinished += 1;
-        Turn { turns: self, executing: true }
+        BatchTurn { turns: self, executing: true }
     }
 
     fn update(&self, change: impl FnOnce(&mut TurnState)) {
@@ -116,7 +116,7 @@ impl Turns {
     }
 }
 
-impl Turn<'_> {
+impl BatchTurn<'_> {
     /// `execute` has returned.
     fn executed(&mut self) {
         self.executing = false;
@@ -124,7 +124,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for BatchTurn<'_> {
     fn drop(&mut self) {
         let executing = self.executing;
         self.turns.update(|state| {
@@ -169,9 +169,9 @@ impl Instance {
                 )
             };
             drop(one);
-            let result = taken(error, "instance_open");
+            let result = take_error(error, "instance_open");
             let failed = result.is_err();
-            let _ = opened.send(result.map(|()| Sent(handle)));
+            let _ = opened.send(result.map(|()| SendPointer(handle)));
             if !failed {
                 inbox.iter().for_each(|job| job(handle));
                 // SAFETY: on the instance's thread, with nothing executing; closed once.
@@ -182,8 +182,8 @@ impl Instance {
         let thread = std::thread::Builder::new().stack_size(model.backend.stack).spawn(body);
         let thread = thread.map_err(|e| Failure::internal(format!("no thread: {e}")))?;
         match result.recv() {
-            Ok(Ok(Sent(handle))) => {
-                let (jobs, thread, turns) = (Some(jobs), Some(thread), Turns::default());
+            Ok(Ok(SendPointer(handle))) => {
+                let (jobs, thread, turns) = (Some(jobs), Some(thread), BatchTurns::default());
                 Ok(Self { model, handle, jobs, thread, turns })
             }
             Ok(Err(failure)) => {
@@ -242,7 +242,7 @@ impl Instance {
         let mut views: Vec<*const View> = Vec::new();
         let mut flags = Vec::new();
         for (at, request) in requests.iter().enumerate() {
-            let mut state = state();
+            let mut state = lock_state();
             let id = state.id();
             let label = match requests.len() {
                 1 => "the request".to_owned(),
@@ -264,11 +264,11 @@ impl Instance {
             };
             state.requests.insert(id, record);
             drop(state);
-            let view = Held::new(model, request, id, self.model.backend.align, layout);
+            let view = HeldRequest::new(model, request, id, self.model.backend.align, layout);
             if let Some(view) = view {
                 views.push(&raw const *view.view);
                 flags.push((id, view.cancelled.clone()));
-                held().insert(id, view);
+                held_requests().insert(id, view);
                 ids.push(id);
             }
         }
@@ -291,14 +291,14 @@ impl Instance {
             scatter_called: false,
             gathered: HashMap::new(),
         };
-        state().batches.insert(address, record);
-        let (table, sent) = (self.model.backend.table, Sent(&raw mut *batch));
+        lock_state().batches.insert(address, record);
+        let (table, sent) = (self.model.backend.table, SendPointer(&raw mut *batch));
         let (done, result) = channel();
         let job: Job = Box::new(move |instance| {
-            let Sent(batch) = { sent };
+            let SendPointer(batch) = { sent };
             // SAFETY: the batch and all it points at live until the requests are finished; one execute at a time.
             let error = unsafe { (table.execute)(instance, batch) };
-            let _ = done.send(Sent(error));
+            let _ = done.send(SendPointer(error));
         });
         let started = if on_this_thread {
             job(self.handle);
@@ -310,8 +310,8 @@ impl Instance {
             meanwhile(&InFlight { instance: self, requests: flags });
         }
         let error = result.recv().map_or_else(
-            |_| state().new_error(types::code::INTERNAL, 0, "the instance's thread has ended"),
-            |Sent(error)| error,
+            |_| lock_state().new_error(types::code::INTERNAL, 0, "the instance's thread has ended"),
+            |SendPointer(error)| error,
         );
         turn.executed();
         settle_batch(address, &ids, error)
@@ -329,12 +329,12 @@ impl Drop for Instance {
 
 /// Checks a batch after `execute`, and waits until its requests are finished.
 fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outcome> {
-    let mut state = state();
+    let mut state = lock_state();
     let refused = state.take_error(error, "execute").err();
     if let Some(record) = state.batches.remove(&batch) {
         for (_, (block, contents)) in record.gathered {
             if block.copy() != contents || block.overrun().is_some() {
-                violation("input.unchanged", "the block of a gathered input was written");
+                report_violation("input.unchanged", "the block of a gathered input was written");
             }
         }
         for scattered in record.scattered {
@@ -347,7 +347,7 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
         let label = request.label.clone();
         let unsent = if request.detached == 0 { request.open_response.take() } else { None };
         if let Some(refused) = &refused {
-            exercised("request.refused");
+            report_exercised("request.refused");
             let accepted = request.result.is_some()
                 || request.released
                 || request.detached > 0
@@ -355,7 +355,7 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
             if accepted {
                 let text =
                     format!("execute failed ('{}') after it had accepted {label}", refused.text);
-                violation("request.refused", text);
+                report_violation("request.refused", text);
             }
             request.detached = 0;
             request.result.get_or_insert_with(|| Err(refused.clone()));
@@ -363,12 +363,12 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
             if request.result.is_none() {
                 let text =
                     format!("execute returned success, {label} is neither finished nor detached");
-                violation("request.once", &text);
+                report_violation("request.once", &text);
                 request.result = Some(Err(Failure::internal(text)));
             }
             if !request.released {
                 let text = format!("execute returned success, {label} was not released");
-                violation("request.release", text);
+                report_violation("request.release", text);
                 request.released = true;
             }
         }
@@ -376,7 +376,7 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
             state.discard_unsent(response, &label);
         }
     }
-    let limit = timeout();
+    let limit = wait_limit();
     let deadline = Instant::now() + limit;
     let open = |r: &RequestRecord| {
         r.result.is_none() || r.detached > 0 || !r.released && refused.is_none()
@@ -396,14 +396,17 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
         let (label, seconds) = (&request.label, limit.as_secs_f64());
         if request.result.is_none() {
             let text = format!("{label} was detached and not finished within {seconds} s");
-            violation("request.once", text);
+            report_violation("request.once", text);
         } else if request.detached > 0 {
             let text = format!(
                 "the responder of {label} was detached and not released within {seconds} s"
             );
-            violation("host.responders", text);
+            report_violation("host.responders", text);
         } else if !request.released && refused.is_none() {
-            violation("request.release", format!("{label} was not released within {seconds} s"));
+            report_violation(
+                "request.release",
+                format!("{label} was not released within {seconds} s"),
+            );
         }
         let unfinished = || Err(Failure::internal("the request was never finished"));
         let (responses, missing) = (request.responses, request.missing);
@@ -412,9 +415,9 @@ fn settle_batch(batch: usize, ids: &[u64], error: *mut types::Error) -> Vec<Outc
     }
     let done = if state.hold_releases { Vec::new() } else { std::mem::take(&mut state.done) };
     drop(state);
-    release(done);
+    call_releases(done);
     for id in ids {
-        let view = held().remove(id);
+        let view = held_requests().remove(id);
         if let Some(view) = view {
             view.check();
         }

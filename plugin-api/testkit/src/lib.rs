@@ -69,12 +69,12 @@ pub use instance::{InFlight, Instance, Outcome};
 pub use model::{InstanceSpec, ModelSpec, TensorSpec, element_size};
 pub use probe::probe;
 pub use report::{
-    Observer, Violation, forget_timeouts, set_observer, set_timeout, take_violations, timed_out,
-    violation,
+    Observer, Violation, forget_timeouts, report_violation, set_observer, set_timeout,
+    take_violations, timed_out,
 };
 pub use request::{Input, Layout, Request};
 
-use host::{ScopeRecord, release, state};
+use host::{ScopeRecord, call_releases, lock_state};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -103,46 +103,49 @@ pub struct Counts {
 }
 
 pub fn counts() -> Counts {
-    let state = state();
+    let state = lock_state();
     Counts { allocations: state.allocations.len(), ..state.counts }
 }
 
 /// Keeps adopted memory until this is called with false, as a host does that sends late.
 pub fn hold_releases(hold: bool) {
-    let mut state = state();
+    let mut state = lock_state();
     state.hold_releases = hold;
     let done = if hold { Vec::new() } else { std::mem::take(&mut state.done) };
     drop(state);
-    release(done);
+    call_releases(done);
 }
 
 /// Whether `progress` tells backends that the load was abandoned.
 pub fn abandon_loads(abandon: bool) {
-    state().abandon_loads = abandon;
+    lock_state().abandon_loads = abandon;
 }
 
 /// Removes and returns the host extensions that were looked up, with their versions.
 pub fn take_lookups() -> Vec<(String, u32)> {
-    std::mem::take(&mut state().lookups)
+    std::mem::take(&mut lock_state().lookups)
 }
 
 /// Removes and returns what would have been a violation in an unchecked request.
 pub fn take_suspect() -> Option<(&'static str, String)> {
-    state().suspect.take()
+    lock_state().suspect.take()
 }
 
 /// Checks what must be left when everything is closed, and forgets all that is.
 pub fn settle() {
-    let mut state = state();
+    let mut state = lock_state();
     state.check_sent();
     if let Some(error) = state.errors.values().next() {
         let text = error.text.to_string_lossy();
         let text = format!("{} errors were never freed, one says '{text}'", state.errors.len());
-        violation("host.errors", text);
+        report_violation("host.errors", text);
     }
-    report::exercised("host.errors");
+    report::report_exercised("host.errors");
     if !state.events.is_empty() {
-        violation("host.events", format!("{} events were never destroyed", state.events.len()));
+        report_violation(
+            "host.events",
+            format!("{} events were never destroyed", state.events.len()),
+        );
     }
     state.events.clear();
     state.errors.clear();
@@ -157,8 +160,8 @@ pub fn settle() {
     state.abandon_loads = false;
     let done = std::mem::take(&mut state.done);
     drop(state);
-    release(done);
-    request::held().clear();
+    call_releases(done);
+    request::held_requests().clear();
 }
 
 /// The host for one test. Fails the test at its end if the backend violated the interface.
@@ -175,7 +178,7 @@ impl Session {
     }
 
     fn scopes<T>(&self, of: impl Fn(&ScopeRecord) -> Vec<T>) -> Vec<T> {
-        let state = state();
+        let state = lock_state();
         let mut scopes: Vec<_> = state.scopes.iter().collect();
         scopes.sort_by_key(|(id, _)| **id);
         scopes.into_iter().flat_map(|(_, scope)| of(scope)).collect()

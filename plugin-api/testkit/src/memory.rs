@@ -13,19 +13,19 @@ const PAGE: usize = 4096;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line(#[allow(dead_code, reason = "reached through pointers")] [u8; 64]);
+struct GuardLine(#[allow(dead_code, reason = "reached through pointers")] [u8; 64]);
 
 /// A block with canaries around it. The backend gets a raw pointer, so all access here is through one, too.
-pub struct Block {
-    lines: *mut [Line],
+pub struct GuardedBlock {
+    lines: *mut [GuardLine],
     offset: usize,
     pub bytes: usize,
 }
 
 // SAFETY: the memory is owned by the block; the backend's accesses are what is being checked.
-unsafe impl Send for Block {}
+unsafe impl Send for GuardedBlock {}
 
-impl Block {
+impl GuardedBlock {
     /// Zeroed; begins `skew` bytes behind a multiple of 64. `None` = out of memory.
     pub fn new(bytes: usize, skew: usize) -> Option<Self> {
         let offset = FRONT + skew;
@@ -33,13 +33,13 @@ impl Block {
         let count = total.div_ceil(64);
         let mut lines = Vec::new();
         lines.try_reserve_exact(count).ok()?;
-        lines.resize(count, Line([CANARY; 64]));
+        lines.resize(count, GuardLine([CANARY; 64]));
         let block = Self { lines: Box::into_raw(lines.into_boxed_slice()), offset, bytes };
         block.fill(0);
         Some(block)
     }
 
-    pub fn of(data: &[u8], skew: usize) -> Option<Self> {
+    pub fn from_bytes(data: &[u8], skew: usize) -> Option<Self> {
         let block = Self::new(data.len(), skew)?;
         // SAFETY: the block has that many bytes and is not shared yet.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), block.ptr(), data.len()) };
@@ -88,7 +88,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for GuardedBlock {
     fn drop(&mut self) {
         // SAFETY: made by `Box::into_raw`, freed once.
         drop(unsafe { Box::from_raw(self.lines) });
@@ -96,7 +96,7 @@ impl Drop for Block {
 }
 
 /// Read-only pages, followed by one that cannot be accessed.
-pub struct Pages {
+pub struct ProtectedPages {
     base: *mut u8,
     total: usize,
     data: usize,
@@ -104,11 +104,11 @@ pub struct Pages {
 }
 
 // SAFETY: the pages are owned by this value.
-unsafe impl Send for Pages {}
+unsafe impl Send for ProtectedPages {}
 
-impl Pages {
+impl ProtectedPages {
     /// The data, padded to 64 bytes, ends where the inaccessible page begins.
-    pub fn of(data: &[u8]) -> Option<Self> {
+    pub fn from_bytes(data: &[u8]) -> Option<Self> {
         let padded = data.len().next_multiple_of(64).max(64);
         let length = padded.next_multiple_of(PAGE);
         let total = length + PAGE;
@@ -139,7 +139,7 @@ impl Pages {
     }
 }
 
-impl Drop for Pages {
+impl Drop for ProtectedPages {
     fn drop(&mut self) {
         // SAFETY: mapped by `of`, unmapped once.
         let _ = unsafe { munmap(self.base.cast(), self.total) };

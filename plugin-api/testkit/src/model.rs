@@ -1,7 +1,7 @@
 //! Models as a backend is asked to open them: specifications, and the descriptors made of them.
 
 use crate::host::ScopeId;
-use crate::text::{Params, c_text, view};
+use crate::text::{Params, as_str, c_text};
 use std::ffi::CString;
 use std::ptr::{null, null_mut};
 use trtserver_plugin_api::abi::descriptors::{InstanceDesc, ModelDesc, TensorDecl, instance_kind};
@@ -189,7 +189,7 @@ impl Decls {
     fn new(specs: &[TensorSpec]) -> Self {
         let names: Vec<CString> = specs.iter().map(|spec| c_text(&spec.name)).collect();
         let decl = |(spec, name): (&TensorSpec, &CString)| TensorDecl {
-            name: view(name),
+            name: as_str(name),
             dtype: spec.dtype,
             rank: spec.dims.len() as u32,
             dims: spec.dims.as_ptr(),
@@ -234,13 +234,13 @@ impl ModelDescriptor {
         let desc = Box::new(ModelDesc {
             size: size_of::<ModelDesc>() as u64,
             scope: scope.handle(),
-            name: view(&texts[0]),
+            name: as_str(&texts[0]),
             version: spec.version,
-            dir: view(&texts[1]),
-            version_dir: view(&texts[2]),
-            file: view(&texts[3]),
+            dir: as_str(&texts[1]),
+            version_dir: as_str(&texts[2]),
+            file: as_str(&texts[3]),
             config_pb: Bytes { p: spec.config_pb.as_ptr(), n: spec.config_pb.len() as u64 },
-            config_json: view(&texts[4]),
+            config_json: as_str(&texts[4]),
             settings: settings.list.as_ptr(),
             n_settings: settings.list.len() as u32,
             autocomplete: autocomplete.into(),
@@ -278,8 +278,8 @@ impl InstanceDescriptor {
         let desc = Box::new(InstanceDesc {
             size: size_of::<InstanceDesc>() as u64,
             scope: scope.handle(),
-            name: view(&name),
-            host_policy_json: crate::text::literal(c"{}"),
+            name: as_str(&name),
+            host_policy_json: crate::text::literal_str(c"{}"),
             kind: spec.kind,
             ordinal: spec.ordinal,
             device_id: spec.device_id,

@@ -1,9 +1,9 @@
 //! Asks a backend whether a directory holds a model of one of its platforms: the extension `trts.model_probe`.
 
-use crate::backend::{extension, taken};
+use crate::backend::{find_extension, take_error};
 use crate::host::Failure;
-use crate::report::violation;
-use crate::text::{c_text, literal, read, view};
+use crate::report::report_violation;
+use crate::text::{as_str, c_text, literal_str, read_str};
 use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -25,9 +25,11 @@ pub fn probe(
     platform: &str,
     version_dir: &Path,
 ) -> Result<Option<String>, Failure> {
-    let Some(extension) =
-        extension::<ModelProbeExtension>(table, literal(c"trts.model_probe"), MODEL_PROBE_VERSION)
-    else {
+    let Some(extension) = find_extension::<ModelProbeExtension>(
+        table,
+        literal_str(c"trts.model_probe"),
+        MODEL_PROBE_VERSION,
+    ) else {
         return Ok(None);
     };
     let entries =
@@ -41,18 +43,22 @@ pub fn probe(
     let listed: Vec<DirEntry> = names
         .iter()
         .zip(&entries)
-        .map(|(name, (_, is_dir))| DirEntry { name: view(name), is_dir: (*is_dir).into(), pad: 0 })
+        .map(|(name, (_, is_dir))| DirEntry {
+            name: as_str(name),
+            is_dir: (*is_dir).into(),
+            pad: 0,
+        })
         .collect();
     let [name, dir, file] =
         ["m", &version_dir.to_string_lossy(), &default_file(table, platform)].map(c_text);
     let platform = c_text(platform);
     let desc = ProbeDesc {
         size: size_of::<ProbeDesc>() as u64,
-        name: view(&name),
+        name: as_str(&name),
         version: 1,
-        version_dir: view(&dir),
-        platform: view(&platform),
-        default_file: view(&file),
+        version_dir: as_str(&dir),
+        platform: as_str(&platform),
+        default_file: as_str(&file),
         entries: listed.as_ptr(),
         n_entries: listed.len() as u32,
         pad: 0,
@@ -60,10 +66,13 @@ pub fn probe(
     };
     let mut found = NO_ENTRY;
     // SAFETY: the descriptor and all that it points at live through the call.
-    taken(unsafe { (extension.model_probe)(&raw const desc, &raw mut found) }, "model_probe")?;
+    take_error(unsafe { (extension.model_probe)(&raw const desc, &raw mut found) }, "model_probe")?;
     let entry = entries.into_iter().nth(found as usize).map(|(name, _)| name);
     if found != NO_ENTRY && entry.is_none() {
-        violation("model.probe", format!("model_probe returned entry {found} of {}", listed.len()));
+        report_violation(
+            "model.probe",
+            format!("model_probe returned entry {found} of {}", listed.len()),
+        );
     }
     Ok(entry)
 }
@@ -73,9 +82,9 @@ fn default_file(table: &BackendTable, platform: &str) -> String {
     unsafe {
         let Some(info) = (table.backend_info)(null_mut()).as_ref() else { return String::new() };
         let position = (0..info.n_platforms as usize)
-            .find(|&i| !info.platforms.is_null() && read(*info.platforms.add(i)) == platform);
+            .find(|&i| !info.platforms.is_null() && read_str(*info.platforms.add(i)) == platform);
         match position.filter(|_| !info.default_files.is_null()) {
-            Some(i) => read(*info.default_files.add(i)),
+            Some(i) => read_str(*info.default_files.add(i)),
             None => String::new(),
         }
     }

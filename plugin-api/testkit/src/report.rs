@@ -33,7 +33,7 @@ static TIMEOUT_MS: AtomicU64 = AtomicU64::new(10_000);
 static TIMED_OUT: AtomicBool = AtomicBool::new(false);
 
 /// Reports a violation.
-pub fn violation(promise: &'static str, text: impl Into<String>) {
+pub fn report_violation(promise: &'static str, text: impl Into<String>) {
     let violation = Violation { promise, text: text.into() };
     let mut report = lock(&REPORT);
     let observer = report.observer;
@@ -46,7 +46,7 @@ pub fn violation(promise: &'static str, text: impl Into<String>) {
     }
 }
 
-pub(crate) fn exercised(promise: &'static str) {
+pub(crate) fn report_exercised(promise: &'static str) {
     let mut report = lock(&REPORT);
     let observer = report.observer.filter(|_| !report.exercised.contains(promise));
     report.exercised.insert(promise);
@@ -72,7 +72,7 @@ pub fn set_timeout(timeout: Duration) {
 }
 
 /// After one request has timed out, others are hardly waited for until [`forget_timeouts`] is called.
-pub(crate) fn timeout() -> Duration {
+pub(crate) fn wait_limit() -> Duration {
     if timed_out() {
         Duration::from_millis(10)
     } else {

@@ -2,10 +2,10 @@
 
 use crate::host::{request_handle, responder_handle};
 use crate::lock;
-use crate::memory::{Block, Pages};
+use crate::memory::{GuardedBlock, ProtectedPages};
 use crate::model::{ModelSpec, TensorSpec, element_size};
-use crate::report::{exercised, violation};
-use crate::text::{EMPTY, Params, c_text, view};
+use crate::report::{report_exercised, report_violation};
+use crate::text::{EMPTY, Params, as_str, c_text};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::ptr::null_mut;
@@ -98,15 +98,15 @@ pub enum Layout {
 }
 
 enum PartMemory {
-    Block(Block),
-    Pages(Pages),
+    GuardedBlock(GuardedBlock),
+    ProtectedPages(ProtectedPages),
 }
 
 impl PartMemory {
     fn ptr(&self) -> *mut u8 {
         match self {
-            Self::Block(block) => block.ptr(),
-            Self::Pages(pages) => pages.ptr(),
+            Self::GuardedBlock(block) => block.ptr(),
+            Self::ProtectedPages(pages) => pages.ptr(),
         }
     }
 }
@@ -118,7 +118,7 @@ struct HeldInput {
 }
 
 /// A view with everything that it points at.
-pub(crate) struct Held {
+pub(crate) struct HeldRequest {
     inputs: Vec<HeldInput>,
     pub view: Box<View>,
     pub cancelled: Arc<AtomicU32>,
@@ -127,20 +127,20 @@ pub(crate) struct Held {
 }
 
 // SAFETY: what the pointers lead to is owned by this struct.
-unsafe impl Send for Held {}
+unsafe impl Send for HeldRequest {}
 
-static HELD: LazyLock<Mutex<HashMap<u64, Held>>> = LazyLock::new(Mutex::default);
+static HELD: LazyLock<Mutex<HashMap<u64, HeldRequest>>> = LazyLock::new(Mutex::default);
 
-pub(crate) fn held() -> MutexGuard<'static, HashMap<u64, Held>> {
+pub(crate) fn held_requests() -> MutexGuard<'static, HashMap<u64, HeldRequest>> {
     lock(&HELD)
 }
 
 /// Makes the inputs of a released request inaccessible where that is possible.
 pub(crate) fn forbid_inputs(id: u64) {
-    let held = held();
+    let held = held_requests();
     let parts = held.get(&id).into_iter().flat_map(|held| &held.inputs).flat_map(|i| &i.parts);
     for (memory, _) in parts {
-        if let PartMemory::Pages(pages) = memory {
+        if let PartMemory::ProtectedPages(pages) = memory {
             pages.forbid();
         }
     }
@@ -148,7 +148,7 @@ pub(crate) fn forbid_inputs(id: u64) {
 
 /// The contents of an input of several requests, one after another.
 pub(crate) fn gather_input(ids: &[u64], position: usize) -> Result<Vec<u8>, String> {
-    let held = held();
+    let held = held_requests();
     let (mut all, mut first) = (Vec::new(), None);
     for id in ids {
         let Some(input) = held.get(id).and_then(|held| held.inputs.get(position)) else {
@@ -167,7 +167,7 @@ fn position(tensors: &[TensorSpec], name: &str) -> u32 {
     tensors.iter().position(|t| t.name == name).map_or(u32::MAX, |at| at as u32)
 }
 
-impl Held {
+impl HeldRequest {
     /// Creates the view of a request. `align` is what the backend requires.
     pub fn new(
         model: &ModelSpec,
@@ -192,10 +192,12 @@ impl Held {
             let skew = if layout == Layout::Unaligned && natural < 64 { natural } else { 0 };
             let mut parts = Vec::new();
             for contents in contents {
-                let pages = (layout == Layout::Protected).then(|| Pages::of(&contents)).flatten();
+                let pages = (layout == Layout::Protected)
+                    .then(|| ProtectedPages::from_bytes(&contents))
+                    .flatten();
                 let memory = match pages {
-                    Some(pages) => PartMemory::Pages(pages),
-                    None => PartMemory::Block(Block::of(&contents, skew)?),
+                    Some(pages) => PartMemory::ProtectedPages(pages),
+                    None => PartMemory::GuardedBlock(GuardedBlock::from_bytes(&contents, skew)?),
                 };
                 parts.push((memory, contents));
             }
@@ -221,7 +223,7 @@ impl Held {
             let index = position(&model.inputs, &given.name);
             let declared = model.inputs.get(index as usize).map_or(0, |tensor| tensor.flags);
             Tensor {
-                name: view(&texts[at]),
+                name: as_str(&texts[at]),
                 index,
                 dtype: given.dtype,
                 rank: held.shape.len() as u32,
@@ -235,7 +237,7 @@ impl Held {
         };
         let tensors: Vec<Tensor> = request.inputs.iter().enumerate().map(tensor).collect();
         let requested = |(at, name): (usize, &String)| RequestedOutput {
-            name: view(&texts[inputs.len() + at]),
+            name: as_str(&texts[inputs.len() + at]),
             index: position(&model.outputs, name),
             classes: 0,
         };
@@ -248,7 +250,7 @@ impl Held {
             size: size_of::<View>() as u64,
             handle: request_handle(id),
             responder: responder_handle(id),
-            id: texts.last().map_or(EMPTY, view),
+            id: texts.last().map_or(EMPTY, as_str),
             correlation_id_string: EMPTY,
             correlation_id: request.correlation_id,
             flags: request.flags,
@@ -275,16 +277,16 @@ impl Held {
     /// Checks that the inputs were not written.
     pub fn check(self) {
         for input in &self.inputs {
-            exercised("input.unchanged");
+            report_exercised("input.unchanged");
             let name = &input.name;
             for (memory, contents) in &input.parts {
-                let PartMemory::Block(block) = memory else { continue };
+                let PartMemory::GuardedBlock(block) = memory else { continue };
                 let now = block.copy();
                 if let Some(at) = now.iter().zip(contents).position(|(a, b)| a != b) {
                     let text = format!("input '{name}' was written at byte {at}");
-                    violation("input.unchanged", text);
+                    report_violation("input.unchanged", text);
                 } else if let Some(overrun) = block.overrun() {
-                    violation("input.unchanged", format!("input '{name}': {overrun}"));
+                    report_violation("input.unchanged", format!("input '{name}': {overrun}"));
                 }
             }
         }

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, CString};
 use trtserver_plugin_api::abi::types::{Param, Str, param};
 
-pub const EMPTY: Str = literal(c"");
+pub const EMPTY: Str = literal_str(c"");
 
-pub const fn literal(text: &'static CStr) -> Str {
+pub const fn literal_str(text: &'static CStr) -> Str {
     Str { p: text.as_ptr().cast(), n: text.to_bytes().len() as u64 }
 }
 
@@ -14,7 +14,7 @@ pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-pub fn view(text: &CString) -> Str {
+pub fn as_str(text: &CString) -> Str {
     Str { p: text.as_ptr().cast(), n: text.as_bytes().len() as u64 }
 }
 
@@ -22,7 +22,7 @@ pub fn view(text: &CString) -> Str {
 ///
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes.
-pub unsafe fn read(s: Str) -> String {
+pub unsafe fn read_str(s: Str) -> String {
     if s.p.is_null() || s.n == 0 {
         return String::new();
     }
@@ -42,10 +42,10 @@ impl Params {
     pub fn new(pairs: &[(String, String)]) -> Self {
         let texts: Vec<_> = pairs.iter().map(|(key, value)| (c_text(key), c_text(value))).collect();
         let param = |(key, value): &(CString, CString)| Param {
-            key: view(key),
+            key: as_str(key),
             kind: param::STRING,
             pad: 0,
-            text: view(value),
+            text: as_str(value),
             bits: 0,
         };
         Self { list: texts.iter().map(param).collect(), _texts: texts }

@@ -1,20 +1,20 @@
 //! What the configuration says of a model's inputs: the files give their names alone.
 
 use crate::translate::tensor::element;
-use crate::translate::{Input, Inputs};
+use crate::translate::{NetInput, NetInputs};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::types::type_name;
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_proto_wire::{Fields, Value};
+use trtserver_proto_wire::{Fields, WireValue};
 
 /// # Errors
 /// A type that Caffe2 lacks.
-pub fn check_types(config: &Config) -> Result<(), Fault> {
+pub fn check_types(config: &Config) -> Result<(), PluginFault> {
     let inputs = config.inputs.iter().map(|decl| ("input", decl));
     for (kind, decl) in inputs.chain(config.outputs.iter().map(|decl| ("output", decl))) {
-        if element_of(decl.dtype).is_none() {
-            return Err(Fault::invalid(format!(
+        if to_onnx_element(decl.dtype).is_none() {
+            return Err(PluginFault::invalid(format!(
                 "unsupported datatype {} for {kind} '{}' for model '{}'",
                 type_name(decl.dtype),
                 decl.name,
@@ -29,10 +29,14 @@ pub fn check_types(config: &Config) -> Result<(), Fault> {
 ///
 /// # Errors
 /// Configuration and net have different inputs.
-pub fn inputs(config: &Config, config_pb: &[u8], net: &Inputs) -> Result<Vec<Input>, Fault> {
+pub fn net_inputs(
+    config: &Config,
+    config_pb: &[u8],
+    net: &NetInputs,
+) -> Result<Vec<NetInput>, PluginFault> {
     let is_input = |name: &String| net.required.contains(name) || net.optional.contains(name);
     if let Some(decl) = config.inputs.iter().find(|decl| !is_input(&decl.name)) {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "unable to load model '{}': unexpected inference input '{}', allowed inputs are: {}",
             config.model,
             decl.name,
@@ -40,15 +44,15 @@ pub fn inputs(config: &Config, config_pb: &[u8], net: &Inputs) -> Result<Vec<Inp
         )));
     }
     let lead: &[i64] = if config.max_batch_size > 0 { &[-1] } else { &[] };
-    let configured = config.inputs.iter().map(|decl| Input {
+    let configured = config.inputs.iter().map(|decl| NetInput {
         name: decl.name.clone(),
-        element: element_of(decl.dtype).unwrap_or(0),
+        element: to_onnx_element(decl.dtype).unwrap_or(0),
         dims: [lead, &decl.model_dims].concat(),
     });
-    let mut inputs: Vec<Input> = configured.collect();
-    for control in controls(config_pb) {
+    let mut inputs: Vec<NetInput> = configured.collect();
+    for control in sequence_controls(config_pb) {
         if is_input(&control.name) && !inputs.iter().any(|input| input.name == control.name) {
-            inputs.push(Input { dims: [lead, &control.dims].concat(), ..control });
+            inputs.push(NetInput { dims: [lead, &control.dims].concat(), ..control });
         }
     }
     let missing: Vec<&str> = net.required.iter().map(String::as_str).collect();
@@ -59,7 +63,7 @@ pub fn inputs(config: &Config, config_pb: &[u8], net: &Inputs) -> Result<Vec<Inp
     if missing.is_empty() {
         return Ok(inputs);
     }
-    Err(Fault::invalid(format!(
+    Err(PluginFault::invalid(format!(
         "unable to load model '{}', configuration expects {} inputs, model provides {}; not \
          configured: {}",
         config.model,
@@ -70,7 +74,7 @@ pub fn inputs(config: &Config, config_pb: &[u8], net: &Inputs) -> Result<Vec<Inp
 }
 
 /// ONNX's number of a type; `None` for types that Caffe2 lacks.
-pub fn element_of(kind: u32) -> Option<i32> {
+pub fn to_onnx_element(kind: u32) -> Option<i32> {
     Some(match kind {
         dtype::BOOL => element::BOOL,
         dtype::UINT8 => element::UINT8,
@@ -87,12 +91,12 @@ pub fn element_of(kind: u32) -> Option<i32> {
 }
 
 /// Inputs that the host adds: sequence controls, one element per row, and states.
-fn controls(config_pb: &[u8]) -> Vec<Input> {
+fn sequence_controls(config_pb: &[u8]) -> Vec<NetInput> {
     let mut inputs = Vec::new();
     let mut add = |name: String, kind: u64, dims: Vec<i64>| {
         // The numbers of a configuration's types are the interface's.
-        let element = u32::try_from(kind).ok().and_then(element_of);
-        inputs.extend(element.map(|element| Input { name, element, dims }));
+        let element = u32::try_from(kind).ok().and_then(to_onnx_element);
+        inputs.extend(element.map(|element| NetInput { name, element, dims }));
     };
     for sequence in Fields::new(config_pb).bytes(13) {
         for control in Fields::new(sequence).bytes(2) {
@@ -109,7 +113,7 @@ fn controls(config_pb: &[u8]) -> Vec<Input> {
         }
         for state in Fields::new(sequence).bytes(5) {
             let dims = Fields::new(state).flatten().filter(|field| field.number == 4);
-            let dims = dims.flat_map(|field| integers(field.value)).collect();
+            let dims = dims.flat_map(|field| read_integers(field.value)).collect();
             add(Fields::new(state).text(1), Fields::new(state).varint(3), dims);
         }
     }
@@ -117,10 +121,10 @@ fn controls(config_pb: &[u8]) -> Vec<Input> {
 }
 
 /// One integer, or a packed list.
-fn integers(value: Value<'_>) -> Vec<i64> {
+fn read_integers(value: WireValue<'_>) -> Vec<i64> {
     match value {
-        Value::Varint(one) => vec![one.cast_signed()],
-        Value::Bytes(mut packed) => {
+        WireValue::Varint(one) => vec![one.cast_signed()],
+        WireValue::Bytes(mut packed) => {
             let mut list = Vec::new();
             while let Ok(one) = trtserver_proto_wire::read_varint(&mut packed) {
                 list.push(one.cast_signed());

@@ -2,7 +2,7 @@
 
 use crate::netdef::{self, NetDef};
 use std::path::{Path, PathBuf};
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 
 /// Name of the predict net when the configuration gives none.
 pub const DEFAULT_FILE: &str = "model.netdef";
@@ -11,12 +11,12 @@ pub const DEFAULT_FILE: &str = "model.netdef";
 const MAX_BYTES: u64 = (2 << 30) - 1;
 
 #[derive(Debug)]
-pub struct Files {
+pub struct NetFiles {
     pub init: PathBuf,
     pub predict: PathBuf,
 }
 
-impl Files {
+impl NetFiles {
     /// The files of a version. `name` is the predict net's; the initialization net is beside it, with `init_` before its name.
     /// `place` finds the path of a name.
     ///
@@ -25,8 +25,8 @@ impl Files {
     pub fn find(
         model: &str,
         name: &str,
-        place: impl Fn(&str) -> Result<PathBuf, Fault>,
-    ) -> Result<Self, Fault> {
+        place: impl Fn(&str) -> Result<PathBuf, PluginFault>,
+    ) -> Result<Self, PluginFault> {
         let name = if name.is_empty() { DEFAULT_FILE } else { name };
         let predict = place(name)?;
         let init_name = match name.rsplit_once('/') {
@@ -35,7 +35,7 @@ impl Files {
         };
         let init = place(&init_name)?;
         let missing = |what: &str, name: &str, path: &Path| {
-            Fault::internal(format!(
+            PluginFault::internal(format!(
                 "unable to find NetDef {what} '{name}' for {model}: there is no file {}",
                 path.display()
             ))
@@ -53,23 +53,23 @@ impl Files {
     ///
     /// # Errors
     /// A file cannot be read, or is not a net. Names it.
-    pub fn read(&self, model: &str) -> Result<(NetDef, NetDef), Fault> {
-        Ok((read(model, &self.init)?, read(model, &self.predict)?))
+    pub fn read(&self, model: &str) -> Result<(NetDef, NetDef), PluginFault> {
+        Ok((read_file(model, &self.init)?, read_file(model, &self.predict)?))
     }
 }
 
-fn read(model: &str, path: &Path) -> Result<NetDef, Fault> {
+fn read_file(model: &str, path: &Path) -> Result<NetDef, PluginFault> {
     let place = || format!("unable to load model '{model}' from {}", path.display());
     let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
     if bytes > MAX_BYTES {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "{}: it has {bytes} bytes, a NetDef at most {MAX_BYTES}",
             place()
         )));
     }
-    let bytes =
-        std::fs::read(path).map_err(|error| Fault::internal(format!("{}: {error}", place())))?;
-    netdef::read(&bytes).map_err(|text| Fault::invalid(format!("{}: {text}", place())))
+    let bytes = std::fs::read(path)
+        .map_err(|error| PluginFault::internal(format!("{}: {error}", place())))?;
+    netdef::read_net(&bytes).map_err(|text| PluginFault::invalid(format!("{}: {text}", place())))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use trtserver_plugin_testkit::{Backend, ModelSpec, Session, table};
 #[test]
 fn missing_files_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    let find = |name: &str| Files::find("M", name, |name| Ok(dir.path().join(name)));
+    let find = |name: &str| NetFiles::find("M", name, |name| Ok(dir.path().join(name)));
     let fault = find("").unwrap_err();
     assert_eq!(fault.code, code::INTERNAL);
     assert!(
@@ -30,7 +30,7 @@ fn the_damaged_file_is_named() {
     let net = NetDef { name: Some("net".into()), ..NetDef::default() }.encode_to_vec();
     std::fs::write(dir.path().join("model.netdef"), &net).unwrap();
     std::fs::write(dir.path().join("init_model.netdef"), &net[..3]).unwrap();
-    let files = Files::find("M", "", |name| Ok(dir.path().join(name))).unwrap();
+    let files = NetFiles::find("M", "", |name| Ok(dir.path().join(name))).unwrap();
     let text = files.read("M").unwrap_err().text;
     assert!(text.contains("/init_model.netdef: it is not a binary NetDef"), "{text}");
     let huge = std::fs::File::create(dir.path().join("init_model.netdef")).unwrap();

@@ -2,7 +2,7 @@
 //! runs it over `fuzz/seeds`.
 
 use crate::netdef;
-use crate::translate::{self, Input, Inputs, tensor::element};
+use crate::translate::{self, NetInput, NetInputs, tensor::element};
 use prost::Message;
 use std::collections::HashSet;
 
@@ -21,17 +21,19 @@ pub fn caffe2_netdef(bytes: &[u8]) {
     else {
         return;
     };
-    let (Ok(init), Ok(predict)) = (netdef::read(init), netdef::read(predict)) else { return };
+    let (Ok(init), Ok(predict)) = (netdef::read_net(init), netdef::read_net(predict)) else {
+        return;
+    };
     let encoded = predict.encode_to_vec();
     // Encoded, because NaN differs from itself.
-    let decoded = netdef::read(&encoded).map(|net| net.encode_to_vec());
+    let decoded = netdef::read_net(&encoded).map(|net| net.encode_to_vec());
     assert_eq!(decoded, Ok(encoded));
-    let inputs = Inputs::of(&init, &predict).required.into_iter().collect::<HashSet<_>>();
-    let inputs: Vec<Input> = inputs
+    let inputs = NetInputs::from_nets(&init, &predict).required.into_iter().collect::<HashSet<_>>();
+    let inputs: Vec<NetInput> = inputs
         .into_iter()
-        .map(|name| Input { name, element: element::FLOAT, dims: vec![-1, 3, 8, 8] })
+        .map(|name| NetInput { name, element: element::FLOAT, dims: vec![-1, 3, 8, 8] })
         .collect();
-    let Ok(model) = translate::translate(init, predict, &inputs, MAX_BYTES) else { return };
+    let Ok(model) = translate::translate_nets(init, predict, &inputs, MAX_BYTES) else { return };
     let graph = model.graph.unwrap_or_default();
     let mut written: HashSet<&str> = HashSet::new();
     for name in graph.input.iter().map(|input| &input.name) {

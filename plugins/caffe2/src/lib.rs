@@ -17,13 +17,13 @@ mod onnx;
 mod probe;
 mod translate;
 
-use files::{DEFAULT_FILE, Files};
+use files::{DEFAULT_FILE, NetFiles};
 use prost::Message;
-use translate::{Inputs, Net};
+use translate::{NetInputs, NetPart};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files;
-use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
+use trtserver_onnx_engine::{Engine, ModelFormat, ModelGraph};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{BackendInfo, Error, ModelContext, ModelProbe, Platform};
 
@@ -39,29 +39,33 @@ impl ModelFormat for Caffe2 {
     };
 
     fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
-        probe::probe(probe)
+        probe::probe_files(probe)
     }
 
-    fn graph(context: &ModelContext, config: &Config) -> Result<Graph, Fault> {
+    fn graph(context: &ModelContext, config: &Config) -> Result<ModelGraph, PluginFault> {
         let in_version_dir = |name: &str| model_files::in_version_dir(context, name);
-        let files = Files::find(context.name(), context.file(), in_version_dir)?;
+        let files = NetFiles::find(context.name(), context.file(), in_version_dir)?;
         config::check_types(config)?;
         let (init, predict) = files.read(context.name())?;
-        let inputs = config::inputs(config, context.config_pb(), &Inputs::of(&init, &predict))?;
-        let model = translate::translate(init, predict, &inputs, translate::MAX_BYTES);
+        let inputs = config::net_inputs(
+            config,
+            context.config_pb(),
+            &NetInputs::from_nets(&init, &predict),
+        )?;
+        let model = translate::translate_nets(init, predict, &inputs, translate::MAX_BYTES);
         let model = model.map_err(|refusal| {
             let file = match refusal.net {
-                Net::Init => &files.init,
-                Net::Predict => &files.predict,
+                NetPart::Init => &files.init,
+                NetPart::Predict => &files.predict,
             };
             let text = refusal.text;
-            Fault::invalid(format!(
+            PluginFault::invalid(format!(
                 "unable to load model '{}' from {}: {text}",
                 config.model,
                 file.display()
             ))
         })?;
-        Ok(Graph { file: files.predict, bytes: Some(model.encode_to_vec()) })
+        Ok(ModelGraph { file: files.predict, bytes: Some(model.encode_to_vec()) })
     }
 
     /// The files do not say which types and shapes inputs have.

@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 100;
 ///
 /// # Errors
 /// The bytes are not a net; says why.
-pub fn read(bytes: &[u8]) -> Result<NetDef, String> {
+pub fn read_net(bytes: &[u8]) -> Result<NetDef, String> {
     NetDef::decode(bytes).or_else(|error| match std::str::from_utf8(bytes) {
         Ok(text) if is_text(text) => read_text(text),
         _ => Err(format!("it is not a binary NetDef: {error}")),

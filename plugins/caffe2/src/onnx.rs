@@ -102,11 +102,11 @@ pub struct TensorType {
     #[prost(int32, tag = "1")]
     pub element: i32,
     #[prost(message, optional, tag = "2")]
-    pub shape: Option<Shape>,
+    pub shape: Option<TensorShapeProto>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Shape {
+pub struct TensorShapeProto {
     #[prost(message, repeated, tag = "1")]
     pub dim: Vec<Dimension>,
 }
@@ -144,7 +144,7 @@ impl ValueInfo {
     /// A tensor; -1 = a dynamic dimension.
     pub fn tensor(name: &str, element: i32, dims: &[i64]) -> Self {
         let dim = dims.iter().map(|&dim| Dimension { value: (dim >= 0).then_some(dim) });
-        let shape = Some(Shape { dim: dim.collect() });
+        let shape = Some(TensorShapeProto { dim: dim.collect() });
         let tensor = Some(TensorType { element, shape });
         Self { name: name.to_owned(), kind: Some(TypeProto { tensor }) }
     }

@@ -9,7 +9,7 @@ const EXTENSION: &str = ".netdef";
 ///
 /// # Errors
 /// The directory does not hold exactly the two files of a model.
-pub fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
+pub fn probe_files(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
     // Hidden files such as `.DS_Store` belong to no model.
     let entries = probe.entries().filter(|entry| !entry.is_dir && !entry.name.starts_with('.'));
     let files: Vec<&str> = entries.map(|entry| entry.name).collect();

@@ -15,7 +15,7 @@ pub const DEFAULT_FILE: &str = "libcustom.so";
 static LOG: RwLock<Option<Scope>> = RwLock::new(None);
 
 /// Logs a warning of the backend.
-pub fn warn(text: std::fmt::Arguments<'_>) {
+pub fn log_warning(text: std::fmt::Arguments<'_>) {
     let log = LOG.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(log) = &*log {
         log.warning(text);

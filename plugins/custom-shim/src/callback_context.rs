@@ -3,7 +3,7 @@
 //! A context is a number, not a pointer: the instance's slot, and a serial number that is unique to the payload. A
 //! callback with a stale or invalid context therefore finds no execution and accesses no memory.
 
-use crate::session::Session;
+use crate::session::ExecuteSession;
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -36,7 +36,7 @@ struct Work {
     first: u64,
     count: u64,
     /// Null between executions.
-    session: *mut Session<'static>,
+    session: *mut ExecuteSession<'static>,
 }
 
 // SAFETY: the session is accessed under the lock only, and its content may be used from any thread, one at a time.
@@ -71,28 +71,32 @@ impl ContextSlot {
     }
 
     /// The context of the first payload of the next execution; the contexts of its other payloads follow it.
-    pub fn next_context(&self) -> Contexts {
+    pub fn next_context(&self) -> CallbackContexts {
         let work = lock(&self.work);
-        Contexts(self.number << SERIAL_BITS | (work.first + work.count))
+        CallbackContexts(self.number << SERIAL_BITS | (work.first + work.count))
     }
 
     /// Opens an execution of `count` payloads to callbacks, until the guard is dropped.
     ///
     /// # Safety
     /// The session is valid, and not accessed otherwise, until the guard is dropped.
-    pub unsafe fn publish(&self, session: NonNull<Session<'_>>, count: usize) -> Published<'_> {
+    pub unsafe fn publish(
+        &self,
+        session: NonNull<ExecuteSession<'_>>,
+        count: usize,
+    ) -> PublishedSession<'_> {
         let mut work = lock(&self.work);
         work.first += work.count;
         work.count = count as u64;
         work.session = session.as_ptr().cast();
-        Published(self)
+        PublishedSession(self)
     }
 }
 
 /// See [`ContextSlot::publish`].
-pub struct Published<'a>(&'a ContextSlot);
+pub struct PublishedSession<'a>(&'a ContextSlot);
 
-impl Drop for Published<'_> {
+impl Drop for PublishedSession<'_> {
     /// Waits for a callback in progress on another thread.
     fn drop(&mut self) {
         lock(&self.0.work).session = ptr::null_mut();
@@ -101,18 +105,18 @@ impl Drop for Published<'_> {
 
 /// The contexts of an execution's payloads.
 #[derive(Clone, Copy)]
-pub struct Contexts(u64);
+pub struct CallbackContexts(u64);
 
-impl Contexts {
-    pub fn of(self, payload: usize) -> *mut c_void {
+impl CallbackContexts {
+    pub fn for_payload(self, payload: usize) -> *mut c_void {
         ptr::without_provenance_mut((self.0 + payload as u64) as usize)
     }
 }
 
 /// Calls `f` with the session and the index of the payload of that context. `None`: no such payload is executing.
-pub fn with<R>(
+pub fn with_session<R>(
     context: *mut c_void,
-    f: impl FnOnce(&mut Session<'static>, usize) -> R,
+    f: impl FnOnce(&mut ExecuteSession<'static>, usize) -> R,
 ) -> Option<R> {
     let context = context.addr() as u64;
     let slot = SLOTS.get((context >> SERIAL_BITS) as usize)?.load(Ordering::Acquire);

@@ -3,10 +3,10 @@
 //! They validate arguments as far as C allows: a null pointer, an impossible size or shape, or a stale context returns
 //! false and is logged.
 
-use crate::backend::warn;
+use crate::backend::log_warning;
 use crate::callback_context;
-use crate::legacy::{Context, MEMORY_CPU};
-use crate::session::{CallbackResult, Fault, Session, Shape};
+use crate::custom_h::{Context, MEMORY_CPU};
+use crate::session::{CallbackFault, CallbackResult, ExecuteSession, OutputShape};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use trtserver_plugin_api::abi::types;
@@ -15,17 +15,17 @@ use trtserver_plugin_api::abi::types;
 const MAX_RANK: usize = types::MAX_RANK as usize;
 
 /// Runs the body of a callback for the payload that the context names.
-fn enter(
+fn enter_callback(
     entry: &str,
     context: Context,
-    body: impl FnOnce(&mut Session<'static>, usize) -> CallbackResult<()>,
+    body: impl FnOnce(&mut ExecuteSession<'static>, usize) -> CallbackResult<()>,
 ) -> bool {
-    let run = || match callback_context::with(context, |session, payload| {
+    let run = || match callback_context::with_session(context, |session, payload| {
         body(session, payload).map_err(|fault| session.refuse(entry, payload, fault))
     }) {
         Some(result) => result.is_ok(),
         None => {
-            warn(format_args!(
+            log_warning(format_args!(
                 "a custom library called {entry} with context {context:?}, which belongs to no payload in \
                  execution (the context is stale or invalid)"
             ));
@@ -54,7 +54,7 @@ unsafe fn next_input(
     content_byte_size: *mut u64,
     has_hint: bool,
 ) -> bool {
-    enter("GetNextInput", context, |session, payload| {
+    enter_callback("GetNextInput", context, |session, payload| {
         // SAFETY: by the caller's promise.
         unsafe {
             let name = text(name)?;
@@ -118,14 +118,14 @@ unsafe fn with_memory_type(succeeded: bool, memory_type: *mut c_int) -> bool {
 
 /// # Safety
 /// `name` is null or a C string, `content` null or a variable to write.
-unsafe fn output<'s>(
+unsafe fn provide_output<'s>(
     context: Context,
     name: *const c_char,
-    shape: impl FnOnce() -> CallbackResult<Shape<'s>>,
+    shape: impl FnOnce() -> CallbackResult<OutputShape<'s>>,
     content_byte_size: u64,
     content: *mut *mut c_void,
 ) -> bool {
-    enter("GetOutput", context, |session, payload| {
+    enter_callback("GetOutput", context, |session, payload| {
         // SAFETY: by the caller's promise.
         unsafe {
             let name = text(name)?;
@@ -147,7 +147,9 @@ pub unsafe extern "C" fn get_output_a(
     content: *mut *mut c_void,
 ) -> bool {
     // SAFETY: passed on.
-    unsafe { output(context, name, || Ok(Shape::Declared), content_byte_size, content) }
+    unsafe {
+        provide_output(context, name, || Ok(OutputShape::Declared), content_byte_size, content)
+    }
 }
 
 pub unsafe extern "C" fn get_output(
@@ -159,16 +161,16 @@ pub unsafe extern "C" fn get_output(
     content: *mut *mut c_void,
 ) -> bool {
     let shape = || match shape_dim_cnt {
-        0 => Ok(Shape::Given(&[])),
-        n if n > MAX_RANK => Err(Fault::broken(format!("has a shape of {n} dimensions"))),
+        0 => Ok(OutputShape::Given(&[])),
+        n if n > MAX_RANK => Err(CallbackFault::broken(format!("has a shape of {n} dimensions"))),
         n if shape_dims.is_null() => {
-            Err(Fault::broken(format!("has {n} dimensions at a null address")))
+            Err(CallbackFault::broken(format!("has {n} dimensions at a null address")))
         }
         // SAFETY: the library passes `n` dimensions, valid during the call.
-        n => Ok(Shape::Given(unsafe { std::slice::from_raw_parts(shape_dims, n) })),
+        n => Ok(OutputShape::Given(unsafe { std::slice::from_raw_parts(shape_dims, n) })),
     };
     // SAFETY: passed on.
-    unsafe { output(context, name, shape, content_byte_size, content) }
+    unsafe { provide_output(context, name, shape, content_byte_size, content) }
 }
 
 pub unsafe extern "C" fn get_output_v2(

@@ -1,22 +1,22 @@
 //! The model configuration: the fields that the backend needs, and the serialized form that a library receives.
 
 use crate::generation::Generation;
-use crate::schema::{self, Rule};
+use crate::schema::{self, FieldRule};
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_proto_wire::{Field, Fields, Value, put_bytes, put_number};
+use trtserver_proto_wire::{Fields, WireField, WireValue, put_bytes, put_number};
 
 /// Fields that the model descriptor does not contain.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct SequenceFacts {
     /// The host then adds requests without a correlation id for idle slots.
     pub sequences: bool,
     /// State outputs of sequences: name and type.
     pub states: Vec<(String, u32)>,
 }
 
-impl Facts {
-    pub fn read(config: &[u8]) -> Facts {
-        let mut facts = Facts::default();
+impl SequenceFacts {
+    pub fn read(config: &[u8]) -> SequenceFacts {
+        let mut facts = SequenceFacts::default();
         for sequence in Fields::new(config).bytes(13) {
             facts.sequences = true;
             for state in Fields::new(sequence).bytes(5) {
@@ -34,21 +34,21 @@ impl Facts {
 /// Generation A gets no length and reads up to the first zero byte. Fields whose encoding contains one (GPU number 0,
 /// a policy without settings) are therefore left out, so that it reads a complete message.
 pub fn bytes_for(generation: Generation, config: &[u8]) -> (Vec<u8>, usize) {
-    let zero_free = generation == Generation::A;
-    let mut bytes = filter(config, schema::model_config(generation), zero_free);
+    let zero_free = generation == Generation::V0_10;
+    let mut bytes = filter_fields(config, schema::model_config(generation), zero_free);
     let n = bytes.len();
     bytes.push(0);
     (bytes, n)
 }
 
-fn filter(message: &[u8], rules: &[(u32, Rule)], zero_free: bool) -> Vec<u8> {
+fn filter_fields(message: &[u8], rules: &[(u32, FieldRule)], zero_free: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(message.len());
     for field in Fields::new(message).map_while(Result::ok) {
         let Some((_, rule)) = rules.iter().find(|(number, _)| *number == field.number) else {
             continue;
         };
         let start = out.len();
-        put(&mut out, &field, rule, zero_free);
+        put_field(&mut out, &field, rule, zero_free);
         if zero_free && out[start..].contains(&0) {
             out.truncate(start);
         }
@@ -56,17 +56,17 @@ fn filter(message: &[u8], rules: &[(u32, Rule)], zero_free: bool) -> Vec<u8> {
     out
 }
 
-fn put(out: &mut Vec<u8>, field: &Field<'_>, rule: &Rule, zero_free: bool) {
+fn put_field(out: &mut Vec<u8>, field: &WireField<'_>, rule: &FieldRule, zero_free: bool) {
     match (rule, field.value) {
-        (Rule::Int32, Value::Varint(value)) => {
+        (FieldRule::Int32, WireValue::Varint(value)) => {
             put_number(out, field.number, value.min(i32::MAX as u64));
         }
-        (Rule::UpTo(last), Value::Varint(value)) if value > *last => {}
-        (Rule::Message(rules), Value::Bytes(content)) => {
-            put_bytes(out, field.number, &filter(content, rules, zero_free));
+        (FieldRule::UpTo(last), WireValue::Varint(value)) if value > *last => {}
+        (FieldRule::Message(rules), WireValue::Bytes(content)) => {
+            put_bytes(out, field.number, &filter_fields(content, rules, zero_free));
         }
-        (Rule::MessageIf(rules, passes), Value::Bytes(content)) => {
-            let rest = filter(content, rules, zero_free);
+        (FieldRule::MessageIf(rules, passes), WireValue::Bytes(content)) => {
+            let rest = filter_fields(content, rules, zero_free);
             if passes(&rest) {
                 put_bytes(out, field.number, &rest);
             }

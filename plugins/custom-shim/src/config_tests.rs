@@ -56,14 +56,14 @@ fn only(bytes: &[u8], number: u32) -> Vec<u8> {
 
 #[test]
 fn facts_are_read() {
-    let want = Facts { sequences: true, states: vec![("S_OUT".to_owned(), dtype::INT32)] };
-    assert_eq!(Facts::read(&config()), want);
-    assert_eq!(Facts::read(&[0xff; 9]), Facts::default());
+    let want = SequenceFacts { sequences: true, states: vec![("S_OUT".to_owned(), dtype::INT32)] };
+    assert_eq!(SequenceFacts::read(&config()), want);
+    assert_eq!(SequenceFacts::read(&[0xff; 9]), SequenceFacts::default());
 }
 
 #[test]
 fn generation_b_gets_fields_of_v0_12() {
-    let (bytes, n) = bytes_for(Generation::B, &config());
+    let (bytes, n) = bytes_for(Generation::V0_12, &config());
     assert_eq!((bytes.len(), bytes[n]), (n + 1, 0));
     let bytes = &bytes[..n];
     assert_eq!(numbers(bytes), [1, 2, 3, 5, 7, 9, 11, 13, 4]);
@@ -82,7 +82,7 @@ fn generation_b_gets_fields_of_v0_12() {
 
 #[test]
 fn generation_a_configuration_contains_no_zero_byte() {
-    let (bytes, n) = bytes_for(Generation::A, &config());
+    let (bytes, n) = bytes_for(Generation::V0_10, &config());
     assert_eq!(bytes.iter().position(|b| *b == 0), Some(n));
     // Without the policy, which has no bytes, and without sequences.
     assert_eq!(numbers(&bytes[..n]), [1, 2, 5, 7, 9, 11, 4]);
@@ -91,7 +91,7 @@ fn generation_a_configuration_contains_no_zero_byte() {
 
 #[test]
 fn generation_c_gets_fields_of_v1_13() {
-    let (bytes, n) = bytes_for(Generation::C, &config());
+    let (bytes, n) = bytes_for(Generation::V1_0, &config());
     let bytes = &bytes[..n];
     assert_eq!(numbers(bytes), [1, 2, 3, 5, 7, 9, 11, 13, 14, 4]);
     assert_eq!(numbers(&only(bytes, 5)), [1, 5, 2]);

@@ -6,7 +6,7 @@ mod library; // a library that follows a script
 
 pub use library::custom_library;
 
-use crate::config::{Facts, bytes_for};
+use crate::config::{SequenceFacts, bytes_for};
 use crate::generation::Generation;
 use crate::schema;
 use trtserver_proto_wire::Fields;
@@ -22,26 +22,26 @@ pub const ORACLES: &[(&str, Oracle)] =
 /// its generation knows; passing it on once more changes nothing.
 pub fn custom_config(bytes: &[u8]) {
     let Some((generation, config)) = bytes.split_first() else { return };
-    let generation = generation_of(*generation);
-    let facts = Facts::read(config);
+    let generation = pick_generation(*generation);
+    let facts = SequenceFacts::read(config);
     let (passed, n) = bytes_for(generation, config);
     assert_eq!((passed.len(), passed.last()), (n + 1, Some(&0)));
     let message = &passed[..n];
-    assert!(generation != Generation::A || !message.contains(&0), "{message:?}");
+    assert!(generation != Generation::V0_10 || !message.contains(&0), "{message:?}");
     let known = schema::model_config(generation);
     for field in Fields::new(message) {
         let field = field.unwrap_or_else(|e| panic!("{e} in {message:?}"));
         assert!(known.iter().any(|(number, _)| *number == field.number), "{field:?}");
     }
     assert_eq!(bytes_for(generation, message).0, passed);
-    if matches!(generation, Generation::C | Generation::C2) {
-        let received = Facts::read(message);
+    if matches!(generation, Generation::V1_0 | Generation::V1_6) {
+        let received = SequenceFacts::read(message);
         assert_eq!(received.sequences, facts.sequences);
     }
 }
 
-fn generation_of(byte: u8) -> Generation {
-    [Generation::A, Generation::B11, Generation::B, Generation::C, Generation::C2]
+fn pick_generation(byte: u8) -> Generation {
+    [Generation::V0_10, Generation::V0_11, Generation::V0_12, Generation::V1_0, Generation::V1_6]
         [usize::from(byte % 5)]
 }
 

@@ -4,26 +4,26 @@ use super::*;
 
 #[test]
 fn generation_is_chosen_from_version_parameter_and_setting() {
-    use RequestedGeneration::{A, B, B11, C};
+    use RequestedGeneration::{V0_10, V0_11, V0_12, V1_0};
     for (requested, default, version, want) in [
-        (None, None, None, Generation::B),
-        (Some(A), None, None, Generation::A),
-        (Some(B11), Some(B), None, Generation::B11),
-        (Some(C), Some(A), None, Generation::C),
-        (None, Some(A), None, Generation::A),
-        (None, None, Some(1), Generation::C),
+        (None, None, None, Generation::V0_12),
+        (Some(V0_10), None, None, Generation::V0_10),
+        (Some(V0_11), Some(V0_12), None, Generation::V0_11),
+        (Some(V1_0), Some(V0_10), None, Generation::V1_0),
+        (None, Some(V0_10), None, Generation::V0_10),
+        (None, None, Some(1), Generation::V1_0),
         // The server's setting applies to libraries that export no version.
-        (None, Some(B), Some(2), Generation::C2),
-        (Some(C), None, Some(2), Generation::C2),
+        (None, Some(V0_12), Some(2), Generation::V1_6),
+        (Some(V1_0), None, Some(2), Generation::V1_6),
     ] {
-        assert_eq!(choose(requested, default, version).unwrap(), want);
+        assert_eq!(choose_generation(requested, default, version).unwrap(), want);
     }
-    for requested in [A, B11, B] {
-        let error = choose(Some(requested), None, Some(1)).unwrap_err();
+    for requested in [V0_10, V0_11, V0_12] {
+        let error = choose_generation(Some(requested), None, Some(1)).unwrap_err();
         assert!(error.text().contains("exports CustomVersion"), "{error}");
     }
-    for (requested, n) in [(None, 0), (None, 3), (Some(A), u32::MAX)] {
-        let error = choose(requested, None, Some(n)).unwrap_err();
+    for (requested, n) in [(None, 0), (None, 3), (Some(V0_10), u32::MAX)] {
+        let error = choose_generation(requested, None, Some(n)).unwrap_err();
         let want = format!("unable to load custom library: invalid custom version {n} is provided");
         assert_eq!(error, Error::invalid(want));
     }

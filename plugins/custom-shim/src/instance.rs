@@ -6,12 +6,12 @@ use crate::callbacks::{
     get_output_v2,
 };
 use crate::config;
-use crate::generation::{Generation, choose};
-use crate::legacy::{Context, Execute, Initialize, InitializeData};
-use crate::library::{self, Entries};
+use crate::custom_h::{Context, Execute, Initialize, InitializeData};
+use crate::generation::{Generation, choose_generation};
+use crate::library::{self, LibraryEntries};
 use crate::model::{CustomModel, c_text};
-use crate::payloads::Payloads;
-use crate::session::{Cursor, PayloadState, Session, ZeroBlock};
+use crate::payloads::PayloadArray;
+use crate::session::{Cursor, ExecuteSession, PayloadState, ZeroBlock};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use trtserver_plugin_api::author::{Batch, Error, Instance, InstanceContext, Requ
 
 pub struct CustomInstance {
     /// First, so that it is finalised first: it may use its initialisation arguments.
-    library: Handle,
+    library: LibraryHandle,
     name: String,
     model: Arc<CustomModel>,
     log: Scope,
     generation: Generation,
     slot: &'static ContextSlot,
-    payloads: Payloads,
+    payloads: PayloadArray,
     /// Parts of a session, between executions.
     states: Vec<PayloadState<'static>>,
     cursors: Vec<Cursor>,
@@ -35,8 +35,8 @@ pub struct CustomInstance {
 }
 
 /// A library's context. Finalised exactly once, when this is dropped, also if initialise failed.
-struct Handle {
-    entries: Entries,
+struct LibraryHandle {
+    entries: LibraryEntries,
     context: Context,
     log: Scope,
 }
@@ -66,7 +66,7 @@ impl InitializeArguments {
     }
 }
 
-impl Handle {
+impl LibraryHandle {
     /// `(E) TEXT`
     fn error(&self, code: c_int) -> String {
         // SAFETY: the context of this library; the text is copied before the library runs again.
@@ -93,7 +93,7 @@ impl Handle {
     }
 
     /// The library reads `payloads` and calls back through the contexts in them.
-    fn execute(&self, generation: Generation, payloads: &mut Payloads, n: u32) -> c_int {
+    fn execute(&self, generation: Generation, payloads: &mut PayloadArray, n: u32) -> c_int {
         let next_input =
             if generation.has_hints() { get_next_input } else { get_next_input_without_hint };
         // SAFETY: the function has the type of the generation, and the context comes from
@@ -110,7 +110,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for LibraryHandle {
     fn drop(&mut self) {
         // SAFETY: initialise has returned, nothing executes; the only call.
         let code = unsafe { (self.entries.finalize)(self.context) };
@@ -125,8 +125,8 @@ impl Instance for CustomInstance {
 
     fn open(model: &Arc<CustomModel>, context: &InstanceContext) -> Result<Self, Error> {
         let path = model.file()?;
-        let library = library::open(&path)?;
-        let generation = choose(model.requested, model.default, library.version)?;
+        let library = library::open_library(&path)?;
+        let generation = choose_generation(model.requested, model.default, library.version)?;
         let entries = library.entries(generation)?;
         context.log().info(format_args!(
             "instance '{}': {} is treated as a library of generation {generation}",
@@ -146,7 +146,7 @@ impl Instance for CustomInstance {
         }
         let model = self.model.clone();
         self.payloads.fill(&model, batch.requests(), self.slot.next_context());
-        let mut session = Session {
+        let mut session = ExecuteSession {
             states: recycle(std::mem::take(&mut self.states)),
             cursors: std::mem::take(&mut self.cursors),
             zeros: std::mem::take(&mut self.zeros),
@@ -166,7 +166,7 @@ impl Instance for CustomInstance {
         let open = unsafe { self.slot.publish(NonNull::from(&mut session), batch.len()) };
         let code = self.library.execute(self.generation, &mut self.payloads, batch.len() as u32);
         drop(open);
-        let Session { mut states, cursors, zeros, shape, .. } = session;
+        let ExecuteSession { mut states, cursors, zeros, shape, .. } = session;
         (self.cursors, self.zeros, self.shape) = (cursors, zeros, shape);
         if code == 0 {
             for (at, state) in states.drain(..).enumerate() {
@@ -187,7 +187,7 @@ impl CustomInstance {
     pub fn initialize(
         model: &Arc<CustomModel>,
         context: &InstanceContext,
-        entries: Entries,
+        entries: LibraryEntries,
         generation: Generation,
         exports_version: bool,
     ) -> Result<Self, Error> {
@@ -196,7 +196,8 @@ impl CustomInstance {
         let arguments = InitializeArguments::new(model, generation, context.name(), device);
         // Before the library is called, so that its context is finalised on every path.
         let slot = ContextSlot::acquire()?;
-        let mut library_context = Handle { entries, context: ptr::null_mut(), log: log.clone() };
+        let mut library_context =
+            LibraryHandle { entries, context: ptr::null_mut(), log: log.clone() };
         let code = library_context.initialize(&arguments);
         if code != 0 {
             slot.release();
@@ -219,7 +220,7 @@ impl CustomInstance {
             generation,
             library: library_context,
             slot,
-            payloads: Payloads::default(),
+            payloads: PayloadArray::default(),
             states: Vec::new(),
             cursors: Vec::new(),
             zeros: ZeroBlock::default(),

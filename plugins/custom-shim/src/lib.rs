@@ -13,12 +13,12 @@ mod backend;
 mod callback_context;
 mod callbacks;
 mod config;
+mod custom_h;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod generation;
 mod instance;
-mod legacy;
 mod library;
 mod model;
 mod payloads;

@@ -4,44 +4,44 @@
 //! may define the same names. Models that name the same file share its image, and so its globals. A file that was
 //! replaced since is loaded as a second image; models that use the old image keep it.
 
-use crate::generation::Generation;
-use crate::legacy::{
+use crate::custom_h::{
     ErrorString, Execute, ExecuteA, ExecuteB, ExecuteV2, Finalize, Initialize, InitializeA,
     InitializeB, InitializeC, Version,
 };
+use crate::generation::Generation;
 use libloading::os::unix::{Library as Image, RTLD_LAZY, RTLD_LOCAL};
 use std::ffi::{OsString, c_void};
 use std::mem::transmute;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use trtserver_library_file::Stamp;
+use trtserver_library_file::FileStamp;
 use trtserver_plugin_api::author::Error;
 
 /// An open library.
-pub struct Library {
+pub struct CustomLibrary {
     image: Image,
     /// The result of `CustomVersion`, if exported.
     pub version: Option<u32>,
 }
 
 /// The functions of a library, as its generation declares them.
-pub struct Entries {
+pub struct LibraryEntries {
     pub initialize: Initialize,
     pub finalize: Finalize,
     pub error_string: ErrorString,
     pub execute: Execute,
 }
 
-struct Known {
+struct KnownLibrary {
     path: PathBuf,
-    stamp: Stamp,
-    library: &'static Library,
+    stamp: FileStamp,
+    library: &'static CustomLibrary,
 }
 
-static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<KnownLibrary>> = Mutex::new(Vec::new());
 
-fn unable(reason: impl std::fmt::Display) -> Error {
+fn cannot_open(reason: impl std::fmt::Display) -> Error {
     Error::not_found(format_args!("unable to load custom library: {reason}"))
 }
 
@@ -52,33 +52,34 @@ pub fn loader_message(error: &libloading::Error) -> String {
 }
 
 /// The library in that file, opened unless it already is.
-pub fn open(path: &Path) -> Result<&'static Library, Error> {
+pub fn open_library(path: &Path) -> Result<&'static CustomLibrary, Error> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let stamp = Stamp::of(path).map_err(|e| unable(format_args!("{}: {e}", path.display())))?;
-    let same_path = |k: &&Known| k.path == path;
+    let stamp =
+        FileStamp::read(path).map_err(|e| cannot_open(format_args!("{}: {e}", path.display())))?;
+    let same_path = |k: &&KnownLibrary| k.path == path;
     if let Some(found) = known.iter().filter(same_path).find(|k| k.stamp == stamp) {
         return Ok(found.library);
     }
     if known.iter().any(|k| k.stamp != stamp && k.stamp.same_inode(&stamp)) {
-        return Err(unable(format_args!(
+        return Err(cannot_open(format_args!(
             "{} was overwritten while in use; libraries are never closed, so replace the file by \
              renaming the new one over it, or restart the server",
             path.display()
         )));
     }
-    trtserver_library_file::check(path)
-        .map_err(|fault| unable(format_args!("{}: {fault}", path.display())))?;
+    trtserver_library_file::check_library(path)
+        .map_err(|fault| cannot_open(format_args!("{}: {fault}", path.display())))?;
     // The loader returns the old image for a known path, even if the file was replaced.
     let spelled = spell(path, known.iter().filter(same_path).count());
     // SAFETY: the operator placed the library in the model repository; its initialisers are trusted as
     // the rest of it is.
     let image = unsafe { Image::open(Some(&spelled), RTLD_LAZY | RTLD_LOCAL) };
-    let image = image.map_err(|e| unable(loader_message(&e)))?;
+    let image = image.map_err(|e| cannot_open(loader_message(&e)))?;
     // SAFETY: the symbol has this type in every release that has it, and takes nothing.
     let version = unsafe { image.get::<Version>(b"CustomVersion\0").ok().map(|f| f()) };
     // Never closed: its threads and registered callbacks may outlive every model.
-    let library: &'static Library = Box::leak(Box::new(Library { image, version }));
-    known.push(Known { path: path.to_owned(), stamp, library });
+    let library: &'static CustomLibrary = Box::leak(Box::new(CustomLibrary { image, version }));
+    known.push(KnownLibrary { path: path.to_owned(), stamp, library });
     Ok(library)
 }
 
@@ -94,11 +95,11 @@ fn spell(path: &Path, detours: usize) -> PathBuf {
     OsString::from_vec(spelled).into()
 }
 
-impl Library {
+impl CustomLibrary {
     /// Looks up the required symbols of the generation; the error names all that are missing.
-    pub fn entries(&self, generation: Generation) -> Result<Entries, Error> {
+    pub fn entries(&self, generation: Generation) -> Result<LibraryEntries, Error> {
         let execute =
-            if generation == Generation::C2 { "CustomExecuteV2" } else { "CustomExecute" };
+            if generation == Generation::V1_6 { "CustomExecuteV2" } else { "CustomExecute" };
         let names = ["CustomInitialize", "CustomFinalize", "CustomErrorString", execute];
         let found = names.map(|name| self.address(name));
         let missing = names.iter().zip(&found).filter_map(|(n, f)| Some((n, f.as_ref().err()?)));
@@ -120,26 +121,26 @@ impl Library {
         // SAFETY: addresses of functions, whose types are those of the generation that the configuration
         // or the library itself names. Nothing else can verify it.
         unsafe {
-            Ok(Entries {
+            Ok(LibraryEntries {
                 initialize: match generation {
-                    Generation::A => {
+                    Generation::V0_10 => {
                         Initialize::A(transmute::<*mut c_void, InitializeA>(initialize))
                     }
-                    Generation::B11 | Generation::B => {
+                    Generation::V0_11 | Generation::V0_12 => {
                         Initialize::B(transmute::<*mut c_void, InitializeB>(initialize))
                     }
-                    Generation::C | Generation::C2 => {
+                    Generation::V1_0 | Generation::V1_6 => {
                         Initialize::C(transmute::<*mut c_void, InitializeC>(initialize))
                     }
                 },
                 finalize: transmute::<*mut c_void, Finalize>(finalize),
                 error_string: transmute::<*mut c_void, ErrorString>(error_string),
                 execute: match generation {
-                    Generation::A => Execute::A(transmute::<*mut c_void, ExecuteA>(execute)),
-                    Generation::B11 | Generation::B | Generation::C => {
+                    Generation::V0_10 => Execute::A(transmute::<*mut c_void, ExecuteA>(execute)),
+                    Generation::V0_11 | Generation::V0_12 | Generation::V1_0 => {
                         Execute::B(transmute::<*mut c_void, ExecuteB>(execute))
                     }
-                    Generation::C2 => Execute::V2(transmute::<*mut c_void, ExecuteV2>(execute)),
+                    Generation::V1_6 => Execute::V2(transmute::<*mut c_void, ExecuteV2>(execute)),
                 },
             })
         }

@@ -1,10 +1,10 @@
 //! A model version: what its instances share. The library is opened with the first of them.
 
 use crate::backend::{Custom, DEFAULT_FILE};
-use crate::config::Facts;
+use crate::config::SequenceFacts;
 use crate::generation::{PARAMETER, RequestedGeneration};
 use crate::instance::CustomInstance;
-use crate::session::Output;
+use crate::session::DeclaredOutput;
 use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub fn c_text(text: &str) -> CString {
 }
 
 /// A declared input.
-pub struct Input {
+pub struct DeclaredInput {
     pub name: Name,
     /// Its shape begins with the batch dimension.
     pub batched: bool,
@@ -44,11 +44,11 @@ pub struct CustomModel {
     /// 0 = the model does not batch.
     pub max_batch_size: usize,
     pub config: Vec<u8>,
-    pub facts: Facts,
+    pub facts: SequenceFacts,
     /// In the order of the configuration, which is that of the tensors' indices.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<DeclaredInput>,
     /// The same for outputs, followed by state outputs that are not declared.
-    pub outputs: Vec<(Name, Output)>,
+    pub outputs: Vec<(Name, DeclaredOutput)>,
     pub server_version: CString,
     pub repository: CString,
     /// The library, and its name for messages.
@@ -68,23 +68,23 @@ impl Model for CustomModel {
                 format_args!("parameter '{PARAMETER}' of model '{name}'"),
             )
         });
-        let facts = Facts::read(context.config_pb());
+        let facts = SequenceFacts::read(context.config_pb());
         let batching = context.max_batch_size() > 0;
-        let inputs = context.inputs().map(|input| Input {
+        let inputs = context.inputs().map(|input| DeclaredInput {
             name: Name(c_text(input.name())),
             batched: batching && !input.shape_tensor(),
         });
         let declared = context.outputs().map(|output| {
             let batched = batching && !output.shape_tensor();
             let dims = output.model_dims().to_vec();
-            (output.name(), Output { dtype: output.dtype(), dims, batched })
+            (output.name(), DeclaredOutput { dtype: output.dtype(), dims, batched })
         });
         let mut outputs: Vec<_> =
             declared.map(|(name, output)| (Name(c_text(name)), output)).collect();
         for (name, kind) in &facts.states {
             if *kind != dtype::INVALID && !outputs.iter().any(|(other, _)| other.is(name)) {
                 let dtype = Dtype::from_abi(*kind);
-                let output = Output { dtype, dims: vec![-1, -1], batched: batching };
+                let output = DeclaredOutput { dtype, dims: vec![-1, -1], batched: batching };
                 outputs.push((Name(c_text(name)), output));
             }
         }

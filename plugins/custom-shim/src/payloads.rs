@@ -3,15 +3,15 @@
 //! Names point into the model, shapes into the host's views. Reused from batch to batch, so that executing allocates
 //! nothing.
 
-use crate::callback_context::Contexts;
-use crate::legacy::{Payload, PayloadA};
+use crate::callback_context::CallbackContexts;
+use crate::custom_h::{Payload, PayloadA};
 use crate::model::CustomModel;
 use std::ffi::{c_char, c_int};
 use std::ptr;
 use trtserver_plugin_api::author::{Request, RequestedOutput, Tensor};
 
 #[derive(Default)]
-pub struct Payloads {
+pub struct PayloadArray {
     names: Vec<*const c_char>,
     ranks: Vec<usize>,
     shapes: Vec<*const i64>,
@@ -21,13 +21,13 @@ pub struct Payloads {
     short: Vec<PayloadA>,
 }
 
-impl Payloads {
+impl PayloadArray {
     /// Fills the arrays; valid until the next batch, and as long as requests and model are.
     pub fn fill<'a>(
         &mut self,
         model: &CustomModel,
         requests: impl Iterator<Item = Request<'a>>,
-        contexts: Contexts,
+        contexts: CallbackContexts,
     ) {
         self.names.clear();
         self.ranks.clear();
@@ -47,8 +47,8 @@ impl Payloads {
                 input_shape_dims: ptr::null(),
                 output_cnt: (self.outputs.len() - outputs) as u32,
                 required_output_names: ptr::null(),
-                input_context: contexts.of(at),
-                output_context: contexts.of(at),
+                input_context: contexts.for_payload(at),
+                output_context: contexts.for_payload(at),
                 error_code: 0,
             });
         }

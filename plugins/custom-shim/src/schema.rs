@@ -4,31 +4,31 @@ use crate::generation::{Generation, PARAMETER};
 use trtserver_proto_wire::Fields;
 
 /// How a field is passed to a library.
-pub enum Rule {
+pub enum FieldRule {
     /// Unchanged.
     Keep,
     /// Limited to `i32::MAX`: the field was a signed 32-bit number, and a larger value would be read as negative.
     Int32,
     /// An enumeration; values above this one are left out.
     UpTo(u64),
-    Message(&'static [(u32, Rule)]),
+    Message(&'static [(u32, FieldRule)]),
     /// As `Message`, if the filtered message passes.
-    MessageIf(&'static [(u32, Rule)], fn(&[u8]) -> bool),
+    MessageIf(&'static [(u32, FieldRule)], fn(&[u8]) -> bool),
 }
 
-use Rule::{Int32, Keep, Message, MessageIf, UpTo};
+use FieldRule::{Int32, Keep, Message, MessageIf, UpTo};
 
 /// The fields of `ModelConfig` for a library of that generation.
-pub fn model_config(generation: Generation) -> &'static [(u32, Rule)] {
+pub fn model_config(generation: Generation) -> &'static [(u32, FieldRule)] {
     match generation {
-        Generation::A => &BASE[..BASE.len() - 1],
-        Generation::B11 | Generation::B => BASE,
-        Generation::C | Generation::C2 => V1,
+        Generation::V0_10 => &BASE[..BASE.len() - 1],
+        Generation::V0_11 | Generation::V0_12 => BASE,
+        Generation::V1_0 | Generation::V1_6 => V1,
     }
 }
 
 /// v0.12; v0.10 had all fields but the last.
-const BASE: &[(u32, Rule)] = &[
+const BASE: &[(u32, FieldRule)] = &[
     (1, Keep),
     (2, Keep),
     (3, Keep),
@@ -52,11 +52,11 @@ const BASE: &[(u32, Rule)] = &[
 ];
 
 /// Inputs and outputs alike.
-const TENSOR_BASE: &[(u32, Rule)] = &[(1, Keep), (2, Keep), (3, Keep), (4, Keep)];
+const TENSOR_BASE: &[(u32, FieldRule)] = &[(1, Keep), (2, Keep), (3, Keep), (4, Keep)];
 
-const ONE: &[(u32, Rule)] = &[(1, Keep)];
+const ONE: &[(u32, FieldRule)] = &[(1, Keep)];
 
-const CONTROL_INPUT_BASE: &[(u32, Rule)] = &[
+const CONTROL_INPUT_BASE: &[(u32, FieldRule)] = &[
     (1, Keep),
     // START and READY; END and CORRID came with v1.9.
     (2, MessageIf(&[(1, Keep), (2, Keep)], |rest| Fields::new(rest).varint(1) <= 1)),
@@ -64,7 +64,7 @@ const CONTROL_INPUT_BASE: &[(u32, Rule)] = &[
 
 /// v1.13, after which the version 1 protocol did not change. Earlier releases skip unknown fields; no field was
 /// renumbered.
-const V1: &[(u32, Rule)] = &[
+const V1: &[(u32, FieldRule)] = &[
     (1, Keep),
     (2, Keep),
     (3, Keep),
@@ -111,10 +111,10 @@ fn is_own_parameter(key: &str) -> bool {
     key == PARAMETER || key == "isolation"
 }
 
-const TENSOR_V1: &[(u32, Rule)] =
+const TENSOR_V1: &[(u32, FieldRule)] =
     &[(1, Keep), (2, Keep), (3, Keep), (4, Keep), (5, Message(ONE)), (6, Keep), (7, Keep)];
 
-const SEQUENCE_V1: &[(u32, Rule)] = &[
+const SEQUENCE_V1: &[(u32, FieldRule)] = &[
     (1, Keep),
     (2, Message(&[(1, Keep), (2, Message(&[(1, Keep), (2, Keep), (3, Keep), (4, Keep)]))])),
     (3, Message(&[])),

@@ -6,34 +6,34 @@ use trtserver_plugin_api::abi::types::memory_type;
 use trtserver_plugin_api::author::{Dtype, Error, Request, Response, Scope, Tensor};
 
 /// Why a callback returns false.
-pub struct Fault {
+pub struct CallbackFault {
     text: String,
     /// Whether the payload fails even if the library ignores the false.
     fails_payload: bool,
 }
 
-pub type CallbackResult<T> = Result<T, Fault>;
+pub type CallbackResult<T> = Result<T, CallbackFault>;
 
-impl Fault {
-    pub fn broken(text: impl Into<String>) -> Fault {
-        Fault { text: text.into(), fails_payload: true }
+impl CallbackFault {
+    pub fn broken(text: impl Into<String>) -> CallbackFault {
+        CallbackFault { text: text.into(), fails_payload: true }
     }
 }
 
-impl From<&str> for Fault {
-    fn from(text: &str) -> Fault {
+impl From<&str> for CallbackFault {
+    fn from(text: &str) -> CallbackFault {
         text.to_owned().into()
     }
 }
 
-impl From<String> for Fault {
-    fn from(text: String) -> Fault {
-        Fault { text, fails_payload: false }
+impl From<String> for CallbackFault {
+    fn from(text: String) -> CallbackFault {
+        CallbackFault { text, fails_payload: false }
     }
 }
 
 /// An output as the configuration declares it.
-pub struct Output {
+pub struct DeclaredOutput {
     pub dtype: Dtype,
     /// Shape of one row; -1 = variable.
     pub dims: Vec<i64>,
@@ -42,7 +42,7 @@ pub struct Output {
 }
 
 /// The shape of an output as a library passes it.
-pub enum Shape<'s> {
+pub enum OutputShape<'s> {
     /// With the batch dimension.
     Given(&'s [i64]),
     /// None: generation A uses that of the configuration.
@@ -83,13 +83,13 @@ impl<'a> PayloadState<'a> {
 }
 
 /// State of one execution. The instance provides its vectors and takes them back, so that executing allocates nothing.
-pub struct Session<'a> {
+pub struct ExecuteSession<'a> {
     pub states: Vec<PayloadState<'a>>,
     pub cursors: Vec<Cursor>,
     pub zeros: ZeroBlock,
     /// Buffer for one shape.
     pub shape: Vec<i64>,
-    pub outputs: &'a [(Name, Output)],
+    pub outputs: &'a [(Name, DeclaredOutput)],
     /// Whether an output that was not requested is an error, as in v0.x.
     pub strict: bool,
     pub instance: &'a str,
@@ -113,7 +113,7 @@ impl ZeroBlock {
 
 const END: (*const u8, u64) = (ptr::null(), 0);
 
-impl Session<'_> {
+impl ExecuteSession<'_> {
     /// The next block of an input: address and size, or null at the end. `hint`: `None` in generations without.
     pub fn next_input(
         &mut self,
@@ -156,7 +156,7 @@ impl Session<'_> {
         &mut self,
         payload: usize,
         name: &[u8],
-        shape: impl FnOnce() -> CallbackResult<Shape<'s>>,
+        shape: impl FnOnce() -> CallbackResult<OutputShape<'s>>,
         bytes: u64,
     ) -> CallbackResult<*mut u8> {
         let Some(state) = self.states.get_mut(payload) else {
@@ -174,13 +174,13 @@ impl Session<'_> {
             }
             return Ok(ptr::null_mut());
         };
-        let broken_output = |text: &str| Fault::broken(format!("output '{name}' {text}"));
+        let broken_output = |text: &str| CallbackFault::broken(format!("output '{name}' {text}"));
         let Some((_, declared)) = self.outputs.iter().find(|(other, _)| other.is(name)) else {
             return Err(broken_output("is not declared by the model's configuration"));
         };
         let shape = match shape().map_err(|fault| broken_output(&fault.text))? {
-            Shape::Given(shape) => shape,
-            Shape::Declared => {
+            OutputShape::Given(shape) => shape,
+            OutputShape::Declared => {
                 declared
                     .infer(state.request.batch_size(), bytes, &mut self.shape)
                     .map_err(|text| broken_output(&text))?;
@@ -189,7 +189,7 @@ impl Session<'_> {
         };
         let size = usize::try_from(bytes).map_err(|_| broken_output("is larger than memory"))?;
         // The host's error has the details: model, output, declared shape.
-        let broken = |e: Error| Fault::broken(e.text());
+        let broken = |e: Error| CallbackFault::broken(e.text());
         if state.response.is_none() {
             state.response = Some(state.request.new_response().map_err(broken)?);
         }
@@ -200,8 +200,8 @@ impl Session<'_> {
     }
 
     /// Logs why a callback returns false, and fails the payload if the fault requires it.
-    pub fn refuse(&mut self, entry: &str, payload: usize, fault: Fault) {
-        let Fault { text, fails_payload } = fault;
+    pub fn refuse(&mut self, entry: &str, payload: usize, fault: CallbackFault) {
+        let CallbackFault { text, fails_payload } = fault;
         self.log.warning(format_args!(
             "{entry} for '{}', request {} of {}: {text}",
             self.instance,
@@ -242,7 +242,7 @@ impl Zeros {
     }
 }
 
-impl Output {
+impl DeclaredOutput {
     /// Infers the shape of an output from its size: one variable dimension at most, found by division.
     fn infer(&self, rows: usize, bytes: u64, shape: &mut Vec<i64>) -> Result<(), String> {
         shape.clear();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn output(dims: &[i64]) -> Output {
-    Output { dtype: Dtype::Int32, dims: dims.to_vec(), batched: true }
+fn output(dims: &[i64]) -> DeclaredOutput {
+    DeclaredOutput { dtype: Dtype::Int32, dims: dims.to_vec(), batched: true }
 }
 
 #[test]

@@ -3,13 +3,13 @@
 //! Every configured tensor must exist in the file with the same type and a compatible shape; every input that the file
 //! requires must be configured or added by the host. Outputs may be omitted.
 
-use crate::config::{Config, Decl};
-use crate::fault::Fault;
-use crate::slot::{ConfiguredShape, Plan, Slot};
+use crate::config::{Config, ConfiguredTensor};
+use crate::fault::PluginFault;
+use crate::slot::{ConfiguredShape, TensorPlan, TensorSlot};
 use crate::types::{shape_text, type_name};
 
 /// A tensor as the model's file declares it.
-pub trait Declared {
+pub trait TensorDeclaration {
     /// How the framework names it in a run.
     type Handle;
 
@@ -66,7 +66,7 @@ pub enum Dims<'a> {
 
 /// What a file declares.
 #[derive(Debug)]
-pub struct Tensors<'a, T> {
+pub struct ModelTensors<'a, T> {
     pub inputs: &'a [T],
     /// Inputs with a default value.
     pub defaulted: &'a [T],
@@ -75,12 +75,12 @@ pub struct Tensors<'a, T> {
 
 /// # Errors
 /// A tensor that is missing or not in the file, or another type or shape than the file's.
-pub fn check<T: Declared>(
+pub fn check_tensors<T: TensorDeclaration>(
     config: &Config,
-    tensors: &Tensors<'_, T>,
-) -> Result<Plan<T::Handle>, Fault> {
+    tensors: &ModelTensors<'_, T>,
+) -> Result<TensorPlan<T::Handle>, PluginFault> {
     let known: Vec<&T> = tensors.inputs.iter().chain(tensors.defaulted).collect();
-    let names = Names { config, kind: "input", known: &known };
+    let names = TensorNames { config, kind: "input", known: &known };
     let mut inputs = names.resolve(&config.inputs)?;
     for (name, dtype) in &config.facts.batch_inputs {
         names.handle(name, *dtype)?;
@@ -88,12 +88,12 @@ pub fn check<T: Declared>(
     let missing: Vec<&str> = tensors
         .inputs
         .iter()
-        .map(Declared::name)
+        .map(TensorDeclaration::name)
         .filter(|name| !config.inputs.iter().any(|decl| decl.name == *name))
         .filter(|name| !config.facts.host_inputs.iter().any(|own| own == name))
         .collect();
     if !missing.is_empty() {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "unable to load model '{}', configuration expects {} inputs, model provides {}; not \
              configured: {}",
             config.model,
@@ -113,7 +113,7 @@ pub fn check<T: Declared>(
     }
 
     let outputs: Vec<&T> = tensors.outputs.iter().collect();
-    let names = Names { config, kind: "output", known: &outputs };
+    let names = TensorNames { config, kind: "output", known: &outputs };
     let mut plan_outputs = names.resolve(&config.outputs)?;
     for output in &outputs {
         if !plan_outputs.iter().any(|slot| slot.name == output.name()) {
@@ -126,16 +126,16 @@ pub fn check<T: Declared>(
     let whole_batch = !config.facts.batch_inputs.is_empty()
         || inputs.iter().chain(&plan_outputs).any(|slot| slot.flat);
     let batching = config.max_batch_size > 0;
-    let notes = plan_outputs.iter().filter_map(contradiction).collect();
-    Ok(Plan { inputs, outputs: plan_outputs, batching, whole_batch, notes })
+    let notes = plan_outputs.iter().filter_map(shape_contradiction).collect();
+    Ok(TensorPlan { inputs, outputs: plan_outputs, batching, whole_batch, notes })
 }
 
 /// A tensor that the configuration does not list, as the file declares it. `None` if the plugin interface lacks its type:
 /// such a tensor cannot be requested.
-fn host_slot<T: Declared>(declared: &T) -> Option<Slot<T::Handle>> {
+fn host_slot<T: TensorDeclaration>(declared: &T) -> Option<TensorSlot<T::Handle>> {
     let Element::Known(dtype) = declared.element() else { return None };
     let (dims, unranked) = slot_dims(declared.dims());
-    Some(Slot {
+    Some(TensorSlot {
         name: declared.name().to_owned(),
         handle: declared.handle(dtype)?,
         dtype,
@@ -159,7 +159,7 @@ fn slot_dims(dims: Dims<'_>) -> (Vec<i64>, bool) {
 }
 
 /// What the log says of an output whose configured shape contradicts the file's.
-fn contradiction<H>(slot: &Slot<H>) -> Option<String> {
+fn shape_contradiction<H>(slot: &TensorSlot<H>) -> Option<String> {
     let configured = slot.configured.as_ref()?;
     let declared = configured.contradicts.as_ref()?;
     Some(format!(
@@ -170,24 +170,27 @@ fn contradiction<H>(slot: &Slot<H>) -> Option<String> {
     ))
 }
 
-struct Names<'a, T> {
+struct TensorNames<'a, T> {
     config: &'a Config,
     kind: &'a str,
     known: &'a [&'a T],
 }
 
-impl<T: Declared> Names<'_, T> {
-    fn resolve(&self, decls: &[Decl]) -> Result<Vec<Slot<T::Handle>>, Fault> {
+impl<T: TensorDeclaration> TensorNames<'_, T> {
+    fn resolve(
+        &self,
+        decls: &[ConfiguredTensor],
+    ) -> Result<Vec<TensorSlot<T::Handle>>, PluginFault> {
         decls.iter().map(|decl| self.one(decl)).collect()
     }
 
     /// The tensor of the file, which must have the type `dtype`.
-    fn handle(&self, name: &str, dtype: u32) -> Result<(&T, T::Handle), Fault> {
+    fn handle(&self, name: &str, dtype: u32) -> Result<(&T, T::Handle), PluginFault> {
         let model = &self.config.model;
         let Some(declared) = self.known.iter().find(|known| known.name() == name) else {
             let allowed: Vec<&str> = self.known.iter().map(|known| known.name()).collect();
             let kind = self.kind;
-            return Err(Fault::invalid(format!(
+            return Err(PluginFault::invalid(format!(
                 "unable to load model '{model}': unexpected inference {kind} '{name}', allowed {kind}s \
                  are: {}",
                 allowed.join(", ")
@@ -195,7 +198,7 @@ impl<T: Declared> Names<'_, T> {
         };
         let expected = match declared.element() {
             Element::NotDense(what) => {
-                return Err(Fault::unsupported(format!(
+                return Err(PluginFault::unsupported(format!(
                     "model '{model}', tensor '{name}': the model has {what} here; only dense tensors are \
                      supported{}",
                     T::NOT_DENSE_ADVICE
@@ -208,7 +211,7 @@ impl<T: Declared> Names<'_, T> {
             }
         };
         let handle = expected.map_err(|expected| {
-            Fault::invalid(format!(
+            PluginFault::invalid(format!(
                 "model '{model}', tensor '{name}': the model expects data type {expected} but the model \
                  configuration specifies data type {}",
                 type_name(dtype)
@@ -217,7 +220,7 @@ impl<T: Declared> Names<'_, T> {
         Ok((*declared, handle))
     }
 
-    fn one(&self, decl: &Decl) -> Result<Slot<T::Handle>, Fault> {
+    fn one(&self, decl: &ConfiguredTensor) -> Result<TensorSlot<T::Handle>, PluginFault> {
         let (declared, handle) = self.handle(&decl.name, decl.dtype)?;
         let is_output = self.kind == "output";
         let cut = is_output && self.config.facts.batch_outputs.contains(&decl.name);
@@ -239,7 +242,7 @@ impl<T: Declared> Names<'_, T> {
         if let Some(ConfiguredShape { dims: own, contradicts: Some(_), .. }) = &configured {
             dims.clone_from(own);
         }
-        Ok(Slot {
+        Ok(TensorSlot {
             flat: decl.ragged || cut,
             name: decl.name.clone(),
             handle,
@@ -255,7 +258,7 @@ impl<T: Declared> Names<'_, T> {
     }
 
     /// A shape that says the same as the file's may be the file's, written by completion: it does not bind.
-    fn configured_shape(&self, decl: &Decl, declared: Dims<'_>) -> ConfiguredShape {
+    fn configured_shape(&self, decl: &ConfiguredTensor, declared: Dims<'_>) -> ConfiguredShape {
         let dims = self.full_dims(decl);
         // Completion writes `dims: [ 1 ]` for a scalar.
         let scalar = self.config.max_batch_size == 0 && dims == [1];
@@ -277,16 +280,16 @@ impl<T: Declared> Names<'_, T> {
     }
 
     /// The configured shape of a tensor of the model, batch dimension first.
-    fn full_dims(&self, decl: &Decl) -> Vec<i64> {
+    fn full_dims(&self, decl: &ConfiguredTensor) -> Vec<i64> {
         let batch = (self.config.max_batch_size > 0).then_some(-1);
         batch.into_iter().chain(decl.model_dims.iter().copied()).collect()
     }
 
     /// A ragged input must have one dimension of any size in the file. False: it is not a scalar.
-    fn expect_flat(&self, decl: &Decl, declared: &T) -> Result<bool, Fault> {
+    fn expect_flat(&self, decl: &ConfiguredTensor, declared: &T) -> Result<bool, PluginFault> {
         match declared.dims() {
             Dims::Unknown | Dims::Known([-1]) => Ok(false),
-            other => Err(Fault::invalid(format!(
+            other => Err(PluginFault::invalid(format!(
                 "unable to load model '{}', configuration expects model provides input with shape [-1] \
                  for ragged input '{}', model provides {}",
                 self.config.model,
@@ -297,7 +300,7 @@ impl<T: Declared> Names<'_, T> {
     }
 
     /// Compares shapes. True = the tensor is a scalar that the configuration writes as `dims: [1]`.
-    fn agree(&self, decl: &Decl, declared: &T) -> Result<bool, Fault> {
+    fn agree(&self, decl: &ConfiguredTensor, declared: &T) -> Result<bool, PluginFault> {
         let batching = self.config.max_batch_size > 0;
         let one = !batching && decl.model_dims == [1];
         let known = match declared.dims() {
@@ -310,7 +313,7 @@ impl<T: Declared> Names<'_, T> {
         let full = self.full_dims(decl);
         let fault = |why: String| {
             let place = declared.shape_error(&self.config.model, self.kind, &full);
-            Err(Fault::invalid(format!("{place}: {why}")))
+            Err(PluginFault::invalid(format!("{place}: {why}")))
         };
         if batching && known.first() != Some(&-1) {
             return fault(format!(

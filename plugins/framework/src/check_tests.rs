@@ -21,7 +21,7 @@ impl Tensor {
     }
 }
 
-impl Declared for Tensor {
+impl TensorDeclaration for Tensor {
     type Handle = u32;
 
     fn first_dim_name(&self) -> Option<&str> {
@@ -63,18 +63,18 @@ pub struct Owned {
 }
 
 impl Owned {
-    pub fn tensors(&self) -> Tensors<'_, Tensor> {
-        Tensors { inputs: &self.inputs, defaulted: &self.defaulted, outputs: &self.outputs }
+    pub fn tensors(&self) -> ModelTensors<'_, Tensor> {
+        ModelTensors { inputs: &self.inputs, defaulted: &self.defaulted, outputs: &self.outputs }
     }
 }
 
-fn decl(name: &str, dtype: u32, dims: &[i64]) -> Decl {
-    Decl {
+fn decl(name: &str, dtype: u32, dims: &[i64]) -> ConfiguredTensor {
+    ConfiguredTensor {
         name: name.into(),
         dtype,
         dims: dims.to_vec(),
         model_dims: dims.to_vec(),
-        ..Decl::default()
+        ..ConfiguredTensor::default()
     }
 }
 
@@ -91,8 +91,8 @@ fn model() -> Owned {
 }
 
 /// The plan, or the text of the error.
-fn plan(config: &Config, model: &Owned) -> Result<Plan<u32>, String> {
-    check(config, &model.tensors()).map_err(|fault| fault.text)
+fn plan(config: &Config, model: &Owned) -> Result<TensorPlan<u32>, String> {
+    check_tensors(config, &model.tensors()).map_err(|fault| fault.text)
 }
 
 fn config(max_batch_size: usize) -> Config {
@@ -239,7 +239,7 @@ fn type_that_the_file_does_not_state_is_the_configured_one() {
 /// A tensor of a file whose output shapes are hints.
 struct Hinted(Tensor);
 
-impl Declared for Hinted {
+impl TensorDeclaration for Hinted {
     type Handle = u32;
 
     const OUTPUT_SHAPES_ARE_HINTS: bool = true;
@@ -274,8 +274,8 @@ fn configured_shapes_of_outputs_win_over_hints() {
             outputs: vec![decl("y", dtype::FP32, configured)],
             ..Config::default()
         };
-        let tensors = Tensors { inputs: &inputs, defaulted: &[], outputs: &outputs };
-        check(&config, &tensors).map_err(|fault| fault.text)
+        let tensors = ModelTensors { inputs: &inputs, defaulted: &[], outputs: &outputs };
+        check_tensors(&config, &tensors).map_err(|fault| fault.text)
     };
     for (max, declared, configured, full, binding, contradicts) in [
         // What completion writes does not bind.

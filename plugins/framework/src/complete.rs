@@ -7,9 +7,9 @@
 //!
 //! A dimension of 0, which no configuration can express, is added as -1; the file still decides which shapes run.
 
-use crate::check::{Declared, Dims, Element, Tensors};
-use crate::config::{Config, Decl};
-use crate::fault::Fault;
+use crate::check::{Dims, Element, ModelTensors, TensorDeclaration};
+use crate::config::{Config, ConfiguredTensor};
+use crate::fault::PluginFault;
 use crate::types::{shape_text, type_name};
 use std::fmt::Write;
 use trtserver_plugin_api::author::Scope;
@@ -24,23 +24,25 @@ pub fn is_needed(config: &Config) -> bool {
 }
 
 /// The value of the setting [`SETTING`], else `default`.
-pub fn default_batch(setting: Option<&str>, default: usize) -> Result<usize, Fault> {
+pub fn default_batch(setting: Option<&str>, default: usize) -> Result<usize, PluginFault> {
     let Some(text) = setting else { return Ok(default) };
     text.trim().parse().ok().filter(|&n: &usize| n <= i32::MAX as usize).ok_or_else(|| {
-        Fault::invalid(format!("setting '{SETTING}' must be a number, 0 or more, not '{text}'"))
+        PluginFault::invalid(format!(
+            "setting '{SETTING}' must be a number, 0 or more, not '{text}'"
+        ))
     })
 }
 
 /// What completion adds to a configuration.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Additions {
+pub struct ConfigAdditions {
     /// Protobuf text; `None` = nothing to add.
     pub text: Option<String>,
     /// Log lines: why the model does not batch, which outputs are left out.
     pub notes: Vec<String>,
 }
 
-impl Additions {
+impl ConfigAdditions {
     /// Logs the notes and returns the text.
     pub fn log(self, log: &Scope, model: &str) -> Option<String> {
         for note in &self.notes {
@@ -55,13 +57,13 @@ impl Additions {
 ///
 /// # Errors
 /// A tensor that a configuration cannot express, or a batch size for a model that cannot batch. The caller adds which model.
-pub fn patch<T: Declared>(
+pub fn config_patch<T: TensorDeclaration>(
     config: &Config,
-    tensors: &Tensors<'_, T>,
+    tensors: &ModelTensors<'_, T>,
     default_batch: usize,
     expect_rows: impl FnOnce() -> Result<(), String>,
-) -> Result<Additions, Fault> {
-    let mut additions = Additions::default();
+) -> Result<ConfigAdditions, PluginFault> {
+    let mut additions = ConfigAdditions::default();
     let mut text = String::new();
     let rows = match config.max_batch_size {
         0 if default_batch == 0 || says_unbatched(config, tensors) => 0,
@@ -76,7 +78,7 @@ pub fn patch<T: Declared>(
             }
         },
         rows => expect_batch_dimension(tensors).map(|()| rows).map_err(|why| {
-            Fault::invalid(format!(
+            PluginFault::invalid(format!(
                 "model does not support batching while non-zero max_batch_size is specified: {why}"
             ))
         })?,
@@ -99,8 +101,8 @@ pub fn patch<T: Declared>(
 
 /// # Errors
 /// Why the first dimension of the tensors is not a batch.
-fn find_batch<T: Declared>(
-    tensors: &Tensors<'_, T>,
+fn find_batch<T: TensorDeclaration>(
+    tensors: &ModelTensors<'_, T>,
     expect_rows: impl FnOnce() -> Result<(), String>,
 ) -> Result<(), String> {
     expect_batch_dimension(tensors)?;
@@ -110,23 +112,23 @@ fn find_batch<T: Declared>(
 }
 
 /// Adds the inputs and outputs that the configuration lacks.
-fn add_tensors<T: Declared>(
+fn add_tensors<T: TensorDeclaration>(
     config: &Config,
-    tensors: &Tensors<'_, T>,
+    tensors: &ModelTensors<'_, T>,
     batching: bool,
     text: &mut String,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     let mut add = |field: &str, tensors: &[T], not: &[String]| {
         let requested = tensors.iter().filter(|tensor| !not.iter().any(|n| n == tensor.name()));
         for tensor in requested.filter(|tensor| is_dense(*tensor)) {
             tensor_text(text, field, tensor, batching)?;
         }
-        Ok::<(), Fault>(())
+        Ok::<(), PluginFault>(())
     };
     if config.inputs.is_empty() {
         // An input that is not a dense tensor cannot be provided, so the model is unusable.
         if let Some(odd) = tensors.inputs.iter().find(|input| !is_dense(*input)) {
-            return Err(Fault::unsupported(format!(
+            return Err(PluginFault::unsupported(format!(
                 "input '{}' is not a dense tensor",
                 odd.name()
             )));
@@ -140,7 +142,7 @@ fn add_tensors<T: Declared>(
 }
 
 /// What the log says of an output that is left out.
-fn left_out<T: Declared>(output: &T) -> Option<String> {
+fn left_out<T: TensorDeclaration>(output: &T) -> Option<String> {
     let Element::NotDense(what) = output.element() else { return None };
     Some(format!(
         "output '{}' is {what} and left out: only dense tensors can be sent to clients{}",
@@ -149,12 +151,14 @@ fn left_out<T: Declared>(output: &T) -> Option<String> {
     ))
 }
 
-fn is_dense<T: Declared>(tensor: &T) -> bool {
+fn is_dense<T: TensorDeclaration>(tensor: &T) -> bool {
     !matches!(tensor.element(), Element::NotDense(_))
 }
 
 /// Tensors that are not dense are omitted from the configuration, so they do not matter.
-fn dense<'a, T: Declared>(tensors: &Tensors<'a, T>) -> impl Iterator<Item = (&'static str, &'a T)> {
+fn dense_tensors<'a, T: TensorDeclaration>(
+    tensors: &ModelTensors<'a, T>,
+) -> impl Iterator<Item = (&'static str, &'a T)> {
     let inputs = tensors.inputs.iter().map(|input| ("input", input));
     let outputs = tensors.outputs.iter().map(|output| ("output", output));
     inputs.chain(outputs).filter(|(_, tensor)| is_dense(*tensor))
@@ -162,9 +166,11 @@ fn dense<'a, T: Declared>(tensors: &Tensors<'a, T>) -> impl Iterator<Item = (&'s
 
 /// # Errors
 /// Names the first tensor whose first dimension is not dynamic.
-fn expect_batch_dimension<T: Declared>(tensors: &Tensors<'_, T>) -> Result<(), String> {
+fn expect_batch_dimension<T: TensorDeclaration>(
+    tensors: &ModelTensors<'_, T>,
+) -> Result<(), String> {
     let is_fixed = |(_, tensor): &(_, &T)| !matches!(tensor.dims(), Dims::Known([-1, ..]));
-    match dense(tensors).find(is_fixed) {
+    match dense_tensors(tensors).find(is_fixed) {
         None => Ok(()),
         Some((kind, tensor)) => Err(match tensor.dims() {
             Dims::Known(dims) => format!(
@@ -179,8 +185,8 @@ fn expect_batch_dimension<T: Declared>(tensors: &Tensors<'_, T>) -> Result<(), S
 
 /// # Errors
 /// Names two tensors whose first dimensions have different names: only one of them is the batch.
-fn expect_one_name<T: Declared>(tensors: &Tensors<'_, T>) -> Result<(), String> {
-    let mut all = dense(tensors);
+fn expect_one_name<T: TensorDeclaration>(tensors: &ModelTensors<'_, T>) -> Result<(), String> {
+    let mut all = dense_tensors(tensors);
     let Some((kind, first)) = all.next() else { return Ok(()) };
     let name_of = |tensor: &T| match tensor.first_dim_name() {
         Some(name) => format!("is named '{name}'"),
@@ -199,8 +205,8 @@ fn expect_one_name<T: Declared>(tensors: &Tensors<'_, T>) -> Result<(), String> 
 }
 
 /// Whether a configured tensor has as many dimensions as in the file, and thus includes the batch dimension.
-fn says_unbatched<T: Declared>(config: &Config, tensors: &Tensors<'_, T>) -> bool {
-    let same_rank = |decls: &[Decl], tensors: &[T]| {
+fn says_unbatched<T: TensorDeclaration>(config: &Config, tensors: &ModelTensors<'_, T>) -> bool {
+    let same_rank = |decls: &[ConfiguredTensor], tensors: &[T]| {
         decls.iter().any(|decl| {
             let of = tensors.iter().find(|tensor| tensor.name() == decl.name);
             let rank = of.and_then(|tensor| known(tensor.dims())).map(<[i64]>::len);
@@ -218,14 +224,14 @@ fn known(dims: Dims<'_>) -> Option<&[i64]> {
     }
 }
 
-fn tensor_text<T: Declared>(
+fn tensor_text<T: TensorDeclaration>(
     text: &mut String,
     field: &str,
     tensor: &T,
     batching: bool,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     let unsupported = |what: String| {
-        Fault::unsupported(format!(
+        PluginFault::unsupported(format!(
             "{field} '{}' has {what}, which no configuration can express",
             tensor.name()
         ))
@@ -242,7 +248,7 @@ fn tensor_text<T: Declared>(
     let _ = write!(
         text,
         "{field} {{ name: \"{}\" data_type: {} ",
-        escaped(tensor.name()),
+        escape_name(tensor.name()),
         type_name(dtype)
     );
     // A configuration must have dims. With batching, one element per row is a reshape to no dimensions.
@@ -263,7 +269,7 @@ fn tensor_text<T: Declared>(
 }
 
 /// Inside the quotes of protobuf text.
-pub fn escaped(name: &str) -> String {
+pub fn escape_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte {

@@ -16,7 +16,7 @@ fn model(dims: Option<&[i64]>) -> Owned {
 }
 
 fn try_patch(config: &Config, dims: Option<&[i64]>, default: usize) -> Result<String, String> {
-    let additions = patch(config, &model(dims).tensors(), default, || Ok(()));
+    let additions = config_patch(config, &model(dims).tensors(), default, || Ok(()));
     additions.map(|additions| additions.text.unwrap_or_default()).map_err(|fault| fault.text)
 }
 
@@ -60,12 +60,12 @@ fn configured_values_are_kept() {
 
 #[test]
 fn configured_tensors_decide_batching() {
-    let decl = |dims: &[i64]| Decl {
+    let decl = |dims: &[i64]| ConfiguredTensor {
         name: "y".into(),
         dtype: dtype::STRING,
         dims: dims.to_vec(),
         model_dims: dims.to_vec(),
-        ..Decl::default()
+        ..ConfiguredTensor::default()
     };
     let mut config = named();
     config.outputs.push(decl(&[-1, 3]));
@@ -79,7 +79,8 @@ fn configured_tensors_decide_batching() {
 
 /// The notes of a completion without a batch size, whose only reason is `why`.
 fn unbatched(model: &Owned, rows: Result<(), String>) -> String {
-    let Additions { text, notes } = patch(&named(), &model.tensors(), 4, || rows).unwrap();
+    let ConfigAdditions { text, notes } =
+        config_patch(&named(), &model.tensors(), 4, || rows).unwrap();
     assert!(!text.unwrap_or_default().contains("batch"));
     notes.join("\n")
 }
@@ -116,7 +117,8 @@ fn first_dimensions_of_several_names_are_not_a_batch() {
         // The user's batch size holds, but requests of several clients are not put into one batch unasked.
         let config = Config { max_batch_size: 8, ..named() };
         let run = || panic!("a configured batch size needs no run");
-        let Additions { text, notes } = patch(&config, &model.tensors(), 4, run).unwrap();
+        let ConfigAdditions { text, notes } =
+            config_patch(&config, &model.tensors(), 4, run).unwrap();
         assert!(
             text.unwrap().starts_with("input { name: \"x\" data_type: TYPE_FP32 dims: [ 3 ] }")
         );
@@ -127,7 +129,7 @@ fn first_dimensions_of_several_names_are_not_a_batch() {
 }
 
 fn first_line(model: &Owned) -> String {
-    let text = patch(&named(), &model.tensors(), 4, || Ok(())).unwrap().text.unwrap();
+    let text = config_patch(&named(), &model.tensors(), 4, || Ok(())).unwrap().text.unwrap();
     text.lines().next().unwrap().to_owned()
 }
 
@@ -144,7 +146,8 @@ fn a_run_of_several_rows_decides() {
     // It is not asked for where the batch size is decided.
     let run = || panic!("no run");
     for (dims, default) in [(&[2, 3][..], 4), (&[-1, 3], 0)] {
-        let notes = patch(&named(), &model(Some(dims)).tensors(), default, run).unwrap().notes;
+        let notes =
+            config_patch(&named(), &model(Some(dims)).tensors(), default, run).unwrap().notes;
         assert_eq!(notes.len(), 1 + usize::from(default > 0), "{notes:?}");
     }
 }
@@ -170,7 +173,7 @@ fn tensors_that_a_configuration_cannot_express_are_refused() {
     assert!(text.contains("input 'a\"b' has an unknown number of dimensions, which no"), "{text}");
     let refusal = |element| {
         let model = Owned { inputs: vec![tensor("x", element, Some(&[3]))], ..Owned::default() };
-        patch(&named(), &model.tensors(), 4, || Ok(())).unwrap_err().text
+        config_patch(&named(), &model.tensors(), 4, || Ok(())).unwrap_err().text
     };
     let text = refusal(Element::Foreign("complex64".into()));
     assert!(text.contains("input 'x' has elements of complex64, which no"), "{text}");

@@ -3,15 +3,15 @@
 //! Sequence controls, states, batch inputs, accelerators and operator libraries are read from the serialized `ModelConfig`, whose field numbers
 //! never change, by iterating over its fields: a protobuf library would be most of the plugin's size.
 
-use crate::fault::Fault;
+use crate::fault::PluginFault;
 use std::collections::BTreeMap;
 use trtserver_plugin_api::abi::descriptors::instance_kind::GPU as KIND_GPU;
 use trtserver_plugin_api::author::{ModelContext, TensorDecl};
-use trtserver_proto_wire::{Fields, Value};
+use trtserver_proto_wire::{Fields, WireValue};
 
 /// One declared tensor.
 #[derive(Debug, Clone, Default)]
-pub struct Decl {
+pub struct ConfiguredTensor {
     pub name: String,
     /// One of the interface's types.
     pub dtype: u32,
@@ -31,9 +31,9 @@ pub struct Config {
     pub model: String,
     /// 0 = the model does not batch.
     pub max_batch_size: usize,
-    pub inputs: Vec<Decl>,
-    pub outputs: Vec<Decl>,
-    pub facts: Facts,
+    pub inputs: Vec<ConfiguredTensor>,
+    pub outputs: Vec<ConfiguredTensor>,
+    pub facts: ConfigFacts,
 }
 
 /// An entry of `optimization.execution_accelerators`.
@@ -55,7 +55,7 @@ impl Accelerator {
 
 /// What the model descriptor lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ConfigFacts {
     pub platform: String,
     pub has_scheduler: bool,
     /// Inputs added by the host: sequence controls, states, batch inputs.
@@ -76,13 +76,13 @@ pub struct Facts {
 }
 
 impl Config {
-    pub fn of(context: &ModelContext) -> Self {
+    pub fn from_context(context: &ModelContext) -> Self {
         Self {
             model: context.name().to_owned(),
             max_batch_size: context.max_batch_size(),
-            inputs: context.inputs().map(Decl::of).collect(),
-            outputs: context.outputs().map(Decl::of).collect(),
-            facts: Facts::read(context.config_pb()),
+            inputs: context.inputs().map(ConfiguredTensor::from_tensor).collect(),
+            outputs: context.outputs().map(ConfiguredTensor::from_tensor).collect(),
+            facts: ConfigFacts::read(context.config_pb()),
         }
     }
 }
@@ -92,9 +92,9 @@ impl Config {
     ///
     /// # Errors
     /// An input is ragged, or `batch_output` cuts an output.
-    pub fn refuse_ragged(&self, backend: &str) -> Result<(), Fault> {
+    pub fn refuse_ragged(&self, backend: &str) -> Result<(), PluginFault> {
         let refused = |tensor: &str, field| {
-            Err(Fault::unsupported(format!(
+            Err(PluginFault::unsupported(format!(
                 "model '{}', tensor '{tensor}': backend '{backend}' does not support {field}",
                 self.model
             )))
@@ -107,8 +107,8 @@ impl Config {
     }
 }
 
-impl Decl {
-    fn of(tensor: TensorDecl<'_>) -> Self {
+impl ConfiguredTensor {
+    fn from_tensor(tensor: TensorDecl<'_>) -> Self {
         Self {
             name: tensor.name().to_owned(),
             dtype: tensor.dtype().to_abi(),
@@ -121,30 +121,30 @@ impl Decl {
     }
 }
 
-impl Facts {
+impl ConfigFacts {
     /// Reads a serialized `ModelConfig`. Stops at malformed bytes; the host has already parsed it.
     pub fn read(config: &[u8]) -> Self {
-        let mut facts = Facts::default();
+        let mut facts = ConfigFacts::default();
         for field in Fields::new(config).map_while(Result::ok) {
             match (field.number, field.value) {
-                (2, Value::Bytes(name)) => {
+                (2, WireValue::Bytes(name)) => {
                     facts.platform = String::from_utf8_lossy(name).into_owned();
                 }
-                (7, Value::Bytes(group)) => facts.read_group(group),
+                (7, WireValue::Bytes(group)) => facts.read_group(group),
                 (11 | 15, _) => facts.has_scheduler = true,
-                (13, Value::Bytes(sequence)) => facts.read_sequence(sequence),
-                (12, Value::Bytes(optimization)) => facts.read_optimization(optimization),
-                (18, Value::Bytes(operations)) => {
-                    facts.operator_libraries.extend(texts(operations, 1));
+                (13, WireValue::Bytes(sequence)) => facts.read_sequence(sequence),
+                (12, WireValue::Bytes(optimization)) => facts.read_optimization(optimization),
+                (18, WireValue::Bytes(operations)) => {
+                    facts.operator_libraries.extend(read_texts(operations, 1));
                 }
-                (20, Value::Bytes(batch_input)) => {
+                (20, WireValue::Bytes(batch_input)) => {
                     let dtype = Fields::new(batch_input).varint(3) as u32;
-                    let targets = texts(batch_input, 2);
+                    let targets = read_texts(batch_input, 2);
                     facts.batch_inputs.extend(targets.map(|target| (target, dtype)));
-                    facts.host_inputs.extend(texts(batch_input, 2));
+                    facts.host_inputs.extend(read_texts(batch_input, 2));
                 }
-                (21, Value::Bytes(batch_output)) => {
-                    facts.batch_outputs.extend(texts(batch_output, 1));
+                (21, WireValue::Bytes(batch_output)) => {
+                    facts.batch_outputs.extend(read_texts(batch_output, 1));
                 }
                 _ => {}
             }
@@ -156,10 +156,10 @@ impl Facts {
         self.has_scheduler = true;
         for field in Fields::new(sequence).map_while(Result::ok) {
             match (field.number, field.value) {
-                (2, Value::Bytes(control)) => self.host_inputs.extend(texts(control, 1)),
-                (5, Value::Bytes(state)) => {
-                    self.host_inputs.extend(texts(state, 1));
-                    self.host_outputs.extend(texts(state, 2));
+                (2, WireValue::Bytes(control)) => self.host_inputs.extend(read_texts(control, 1)),
+                (5, WireValue::Bytes(state)) => {
+                    self.host_inputs.extend(read_texts(state, 1));
+                    self.host_outputs.extend(read_texts(state, 2));
                 }
                 _ => {}
             }
@@ -168,7 +168,8 @@ impl Facts {
 
     fn read_group(&mut self, group: &[u8]) {
         let mut fields = Fields::new(group).map_while(Result::ok);
-        let gpu = fields.any(|f| f.number == 4 && f.value == Value::Varint(u64::from(KIND_GPU)));
+        let gpu =
+            fields.any(|f| f.number == 4 && f.value == WireValue::Varint(u64::from(KIND_GPU)));
         self.gpu_instances |= gpu;
         self.other_instances |= !gpu;
     }
@@ -176,11 +177,11 @@ impl Facts {
     fn read_optimization(&mut self, optimization: &[u8]) {
         for accelerators in Fields::new(optimization).bytes(4) {
             for field in Fields::new(accelerators).map_while(Result::ok) {
-                if let Value::Bytes(accelerator) = field.value {
+                if let WireValue::Bytes(accelerator) = field.value {
                     self.accelerators.push(Accelerator {
                         gpu: field.number == 1,
-                        name: texts(accelerator, 1).next().unwrap_or_default(),
-                        parameters: Fields::new(accelerator).bytes(2).map(entry).collect(),
+                        name: read_texts(accelerator, 1).next().unwrap_or_default(),
+                        parameters: Fields::new(accelerator).bytes(2).map(read_entry).collect(),
                     });
                 }
             }
@@ -190,13 +191,13 @@ impl Facts {
 }
 
 /// An entry of a map from text to text.
-fn entry(entry: &[u8]) -> (String, String) {
-    let field = |number| texts(entry, number).last().unwrap_or_default();
+fn read_entry(entry: &[u8]) -> (String, String) {
+    let field = |number| read_texts(entry, number).last().unwrap_or_default();
     (field(1), field(2))
 }
 
 /// All values of a text field.
-fn texts(message: &[u8], number: u32) -> impl Iterator<Item = String> {
+fn read_texts(message: &[u8], number: u32) -> impl Iterator<Item = String> {
     Fields::new(message).bytes(number).map(|text| String::from_utf8_lossy(text).into_owned())
 }
 

@@ -28,7 +28,7 @@ fn fields_of_the_configuration_are_read() {
         field(21, &field(1, b"CUT")),
     ]
     .concat();
-    let facts = Facts::read(&config);
+    let facts = ConfigFacts::read(&config);
     assert_eq!(facts.platform, "tensorflow_graphdef");
     assert!(facts.has_scheduler);
     assert_eq!(facts.host_inputs, ["START", "S_IN", "SHAPES"]);
@@ -52,7 +52,7 @@ fn fields_of_the_configuration_are_read() {
 
 #[test]
 fn malformed_configuration_is_ignored() {
-    assert_eq!(Facts::read(&[]), Facts::default());
-    assert_eq!(Facts::read(&[0xff; 40]), Facts::default());
-    assert_eq!(Facts::read(&[0x0a, 200, 1]), Facts::default());
+    assert_eq!(ConfigFacts::read(&[]), ConfigFacts::default());
+    assert_eq!(ConfigFacts::read(&[0xff; 40]), ConfigFacts::default());
+    assert_eq!(ConfigFacts::read(&[0x0a, 200, 1]), ConfigFacts::default());
 }

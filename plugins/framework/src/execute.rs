@@ -1,6 +1,6 @@
 //! Executes a batch: several requests in one run where the framework can, else each request by itself.
 
-use crate::fault::Fault;
+use crate::fault::PluginFault;
 use crate::merge::have_equal_inputs;
 use trtserver_plugin_api::author::{Batch, Error, Request};
 
@@ -19,14 +19,14 @@ pub trait Executor {
     ///
     /// # Errors
     /// A request is invalid.
-    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault>;
+    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, PluginFault>;
 
     /// Executes the run that was prepared. Returns why it failed, if it did: executing the requests one by one finds the
     /// one that caused it.
     ///
     /// # Errors
     /// All requests fail with the error.
-    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault>;
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<PluginFault>, PluginFault>;
 
     /// Executes one request, and sends its response. Marks the start of the computation unless `computing` is set.
     ///
@@ -37,7 +37,7 @@ pub trait Executor {
         request: Request<'_>,
         batch: &Batch<'_>,
         computing: &mut bool,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), PluginFault>;
 
     /// Frees what belongs to one run.
     fn clear(&mut self);
@@ -47,7 +47,7 @@ pub trait Executor {
 ///
 /// # Errors
 /// The errors of [`Executor::run_merged`].
-pub fn execute(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), Error> {
+pub fn execute_batch(executor: &mut impl Executor, batch: &Batch<'_>) -> Result<(), Error> {
     batch.mark_exec_start();
     let failed = executor.failed();
     failed.clear();

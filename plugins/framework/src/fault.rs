@@ -4,13 +4,13 @@ use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_api::author::{Code, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct PluginFault {
     /// One of the interface's codes.
     pub code: u32,
     pub text: String,
 }
 
-impl Fault {
+impl PluginFault {
     /// Caused by the server or the model.
     pub fn internal(text: impl Into<String>) -> Self {
         Self { code: code::INTERNAL, text: text.into() }
@@ -36,20 +36,20 @@ impl Fault {
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for PluginFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
+impl From<PluginFault> for Error {
+    fn from(fault: PluginFault) -> Self {
         Error::new(Code::from_abi(fault.code), fault.text)
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for PluginFault {
     fn from(error: Error) -> Self {
-        Fault { code: error.code().to_abi(), text: error.text().to_owned() }
+        PluginFault { code: error.code().to_abi(), text: error.text().to_owned() }
     }
 }

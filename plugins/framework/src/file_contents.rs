@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use trtserver_proto_wire::{Error, Fields};
+use trtserver_proto_wire::{Fields, WireError};
 
 /// Models in protobuf messages are not larger.
 const MAX_MESSAGE: u64 = i32::MAX as u64;
@@ -24,7 +24,7 @@ pub fn explain_contents(path: &Path) -> Option<String> {
         return None;
     }
     match Fields::new(&std::fs::read(path).ok()?).find_map(Result::err)? {
-        Error::Truncated => Some(format!(
+        WireError::Truncated => Some(format!(
             "the file is truncated: it ends within a field, after {size} bytes; copy or download it again"
         )),
         _ => Some(format!("the file of {size} bytes is not an encoded protobuf message")),

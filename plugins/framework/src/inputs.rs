@@ -1,17 +1,17 @@
 //! Inputs of a request, checked against the model: names, types, shapes, sizes; and their bytes in one aligned block.
 
-use crate::fault::Fault;
+use crate::fault::PluginFault;
 use crate::shape::{self, MAX_RANK};
-use crate::slot::{Slot, position};
-use crate::types::{elements, shape_text, type_name, type_size};
+use crate::slot::{TensorSlot, slot_position};
+use crate::types::{element_count, shape_text, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::Tensor;
 
 /// Which inputs of the model a request has given.
 #[derive(Default)]
-pub struct Claims(Vec<bool>);
+pub struct InputClaims(Vec<bool>);
 
-impl Claims {
+impl InputClaims {
     /// For a request to a model of `n` inputs.
     pub fn begin(&mut self, n: usize) {
         self.0.clear();
@@ -22,15 +22,15 @@ impl Claims {
     pub fn claim<H>(
         &mut self,
         model: &str,
-        slots: &[Slot<H>],
+        slots: &[TensorSlot<H>],
         tensor: Tensor<'_>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, PluginFault> {
         let name = tensor.name();
-        let at = position(slots, tensor.index(), name).ok_or_else(|| {
-            Fault::invalid(format!("unexpected inference input '{name}' for model '{model}'"))
+        let at = slot_position(slots, tensor.index(), name).ok_or_else(|| {
+            PluginFault::invalid(format!("unexpected inference input '{name}' for model '{model}'"))
         })?;
         if std::mem::replace(&mut self.0[at], true) {
-            return Err(Fault::invalid(format!(
+            return Err(PluginFault::invalid(format!(
                 "input '{name}' for model '{model}' is given twice"
             )));
         }
@@ -42,13 +42,13 @@ impl Claims {
     pub fn check_complete<H>(
         &self,
         model: &str,
-        slots: &[Slot<H>],
-        is_required: impl Fn(&Slot<H>) -> bool,
-    ) -> Result<(), Fault> {
+        slots: &[TensorSlot<H>],
+        is_required: impl Fn(&TensorSlot<H>) -> bool,
+    ) -> Result<(), PluginFault> {
         let mut unclaimed = slots.iter().zip(&self.0).filter(|(_, claimed)| !**claimed);
         match unclaimed.find(|(slot, _)| is_required(slot)) {
             None => Ok(()),
-            Some((slot, _)) => Err(Fault::invalid(format!(
+            Some((slot, _)) => Err(PluginFault::invalid(format!(
                 "input '{}' is required by model '{model}' and was not given",
                 slot.name
             ))),
@@ -57,17 +57,17 @@ impl Claims {
 }
 
 /// The shape in which the model takes an input of this type, shape and size.
-pub fn accepted<'a, H>(
+pub fn accept_shape<'a, H>(
     model: &str,
-    slot: &Slot<H>,
+    slot: &TensorSlot<H>,
     batching: bool,
     kind: u32,
     given: &'a [i64],
     bytes: usize,
     buffer: &'a mut [i64; MAX_RANK],
-) -> Result<&'a [i64], Fault> {
+) -> Result<&'a [i64], PluginFault> {
     if kind != slot.dtype {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "inference input '{}' data-type is '{}', model '{model}' expects '{}'",
             slot.name,
             type_name(kind),
@@ -75,16 +75,16 @@ pub fn accepted<'a, H>(
         )));
     }
     let shape = shape::for_model(slot, batching, given, buffer).ok_or_else(|| {
-        Fault::invalid(format!(
+        PluginFault::invalid(format!(
             "unexpected shape for input '{}' for model '{model}'. Expected {}, got {}",
             slot.name,
             shape_text(&slot.dims),
             shape_text(given)
         ))
     })?;
-    let expected = elements(shape).and_then(|n| n.checked_mul(type_size(slot.dtype)));
+    let expected = element_count(shape).and_then(|n| n.checked_mul(type_size(slot.dtype)));
     if slot.dtype != dtype::STRING && expected != Some(bytes) {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "unexpected total byte size {bytes} for input '{}' of model '{model}' with shape {}, \
              expecting {}",
             slot.name,
@@ -96,10 +96,10 @@ pub fn accepted<'a, H>(
 }
 
 /// Copies the parts of an input to a buffer of its size.
-pub fn copy_parts(tensor: Tensor<'_>, mut to: &mut [u8]) -> Result<(), Fault> {
+pub fn copy_parts(tensor: Tensor<'_>, mut to: &mut [u8]) -> Result<(), PluginFault> {
     let total: usize = tensor.parts().map(<[u8]>::len).sum();
     if total != to.len() {
-        return Err(Fault::internal(format!(
+        return Err(PluginFault::internal(format!(
             "input '{}': only {total} of {} bytes are in CPU memory",
             tensor.name(),
             to.len()
@@ -116,36 +116,36 @@ pub fn copy_parts(tensor: Tensor<'_>, mut to: &mut [u8]) -> Result<(), Fault> {
 /// A cache line: blocks of lines are aligned as frameworks want tensors to be.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub struct Line {
+pub struct CacheLine {
     _bytes: [u8; 64],
 }
 
-impl Line {
-    pub const EMPTY: Line = Line { _bytes: [0; 64] };
+impl CacheLine {
+    pub const EMPTY: CacheLine = CacheLine { _bytes: [0; 64] };
 }
 
 /// Blocks for inputs that cannot be used where they are. Small ones are kept from request to request.
 #[derive(Default)]
-pub struct Blocks(Vec<Vec<Line>>);
+pub struct InputBlocks(Vec<Vec<CacheLine>>);
 
 /// A block larger than this is freed after its request.
 const MAX_RETAINED_BYTES: usize = 1 << 20;
 
-impl Blocks {
+impl InputBlocks {
     /// Block `nth` with space for `bytes` bytes, zeroed, at the address returned. Valid until its next use or
-    /// [`Blocks::trim`].
+    /// [`InputBlocks::trim`].
     pub fn block(&mut self, nth: usize, bytes: usize) -> *mut u8 {
         if self.0.len() <= nth {
             self.0.resize_with(nth + 1, Vec::new);
         }
         let block = &mut self.0[nth];
         block.clear();
-        block.resize(bytes.div_ceil(size_of::<Line>()), Line::EMPTY);
+        block.resize(bytes.div_ceil(size_of::<CacheLine>()), CacheLine::EMPTY);
         block.as_mut_ptr().cast()
     }
 
     /// The bytes of an input in block `nth`.
-    pub fn gather(&mut self, tensor: Tensor<'_>, nth: usize) -> Result<*mut u8, Fault> {
+    pub fn gather(&mut self, tensor: Tensor<'_>, nth: usize) -> Result<*mut u8, PluginFault> {
         let bytes = tensor.byte_size();
         let start = self.block(nth, bytes);
         // SAFETY: the block is large enough and initialised.
@@ -155,6 +155,6 @@ impl Blocks {
 
     /// Frees large blocks.
     pub fn trim(&mut self) {
-        self.0.retain(|block| block.capacity() * size_of::<Line>() <= MAX_RETAINED_BYTES);
+        self.0.retain(|block| block.capacity() * size_of::<CacheLine>() <= MAX_RETAINED_BYTES);
     }
 }

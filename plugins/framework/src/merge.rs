@@ -1,7 +1,7 @@
 //! Whether the requests of a batch can be executed in one run.
 
-use crate::strings::{self, count};
-use crate::types::{elements, type_size};
+use crate::strings::{self, count_elements};
+use crate::types::{element_count, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Batch, Request, Tensor};
 
@@ -25,13 +25,13 @@ fn same(a: Tensor<'_>, b: Tensor<'_>) -> bool {
 
 fn size_matches_shape(request: Request<'_>, tensor: Tensor<'_>) -> bool {
     let rows = tensor.shape().first().and_then(|&rows| usize::try_from(rows).ok());
-    let Some(expected) = elements(tensor.shape()) else { return false };
+    let Some(expected) = element_count(tensor.shape()) else { return false };
     rows == Some(request.batch_size())
         && match tensor.dtype().to_abi() {
             // A surplus string in one request and a missing one in the next cancel out in the gathered input.
-            dtype::STRING => tensor
-                .contiguous()
-                .is_some_and(|data| count(strings::elements(data)) == Some(expected)),
+            dtype::STRING => tensor.contiguous().is_some_and(|data| {
+                count_elements(strings::split_elements(data)) == Some(expected)
+            }),
             kind => expected.checked_mul(type_size(kind)) == Some(tensor.byte_size()),
         }
 }

@@ -1,15 +1,15 @@
 //! Where outputs go: into the response to one request, or scattered over a batch.
 
-use crate::fault::Fault;
-use crate::shape::{MAX_RANK, fits};
-use crate::slot::{ConfiguredShape, Slot, position};
+use crate::fault::PluginFault;
+use crate::shape::{MAX_RANK, shape_fits};
+use crate::slot::{ConfiguredShape, TensorSlot, slot_position};
 use crate::types::shape_text;
 use trtserver_plugin_api::abi::types::{Buf, Memory};
 use trtserver_plugin_api::author::{Batch, Dtype, Error, RequestedOutput, Response};
 
 /// Type, shape and name of an output.
 #[derive(Clone, Copy)]
-pub struct Output<'a> {
+pub struct OutputTensor<'a> {
     pub name: &'a str,
     pub kind: Dtype,
     pub shape: &'a [i64],
@@ -17,7 +17,7 @@ pub struct Output<'a> {
 
 /// Memory of a framework and what frees it; any thread, once.
 #[derive(Clone, Copy)]
-pub struct Donation {
+pub struct MemoryDonation {
     pub data: *mut u8,
     pub bytes: usize,
     pub memory: Memory,
@@ -25,7 +25,7 @@ pub struct Donation {
     pub owner: *mut u8,
 }
 
-impl Donation {
+impl MemoryDonation {
     fn part(&self) -> Buf {
         Buf {
             ptr: self.data,
@@ -40,12 +40,12 @@ impl Donation {
 /// Position of a requested output among the model's.
 pub fn requested_position<H>(
     model: &str,
-    slots: &[Slot<H>],
+    slots: &[TensorSlot<H>],
     requested: RequestedOutput<'_>,
-) -> Result<usize, Fault> {
+) -> Result<usize, PluginFault> {
     let name = requested.name();
-    position(slots, requested.index(), name).ok_or_else(|| {
-        Fault::invalid(format!("unexpected inference output '{name}' for model '{model}'"))
+    slot_position(slots, requested.index(), name).ok_or_else(|| {
+        PluginFault::invalid(format!("unexpected inference output '{name}' for model '{model}'"))
     })
 }
 
@@ -54,11 +54,11 @@ pub fn requested_position<H>(
 /// # Errors
 /// The first dimension is not the number of rows. The caller adds which model and output.
 pub fn output_shape<'a, H>(
-    slot: &Slot<H>,
+    slot: &TensorSlot<H>,
     rows: Option<usize>,
     buffer: &'a mut [i64; MAX_RANK],
     rank: usize,
-) -> Result<&'a [i64], Fault> {
+) -> Result<&'a [i64], PluginFault> {
     if slot.scalar && rank == 0 {
         buffer[0] = 1;
         return Ok(&buffer[..1]);
@@ -67,7 +67,7 @@ pub fn output_shape<'a, H>(
     match rows {
         Some(_) if slot.flat => Ok(shape),
         Some(rows) if shape.first() != i64::try_from(rows).ok().as_ref() => {
-            Err(Fault::internal(format!(
+            Err(PluginFault::internal(format!(
                 "expected a first dimension of {rows}, the number of rows of the run, found shape {}; a model whose \
                  first dimension is not a batch needs max_batch_size: 0",
                 shape_text(shape)
@@ -79,10 +79,14 @@ pub fn output_shape<'a, H>(
 
 /// # Errors
 /// The configuration gives the output another shape than a run returned: the text is complete.
-pub fn expect_configured<H>(model: &str, slot: &Slot<H>, shape: &[i64]) -> Result<(), Fault> {
+pub fn expect_configured<H>(
+    model: &str,
+    slot: &TensorSlot<H>,
+    shape: &[i64],
+) -> Result<(), PluginFault> {
     match &slot.configured {
-        Some(ConfiguredShape { dims, binding: true, .. }) if !fits(dims, shape) => {
-            Err(Fault::invalid(format!(
+        Some(ConfiguredShape { dims, binding: true, .. }) if !shape_fits(dims, shape) => {
+            Err(PluginFault::invalid(format!(
                 "output '{}' for model '{model}' has shape {} but model configuration specifies shape {}",
                 slot.name,
                 shape_text(shape),
@@ -93,43 +97,70 @@ pub fn expect_configured<H>(model: &str, slot: &Slot<H>, shape: &[i64]) -> Resul
     }
 }
 
-pub trait Outlet {
+pub trait OutputOutlet {
     /// Memory of the host, at least 64-byte aligned, valid until the response is sent; null and 0 if the output was not
     /// requested.
-    fn block(&mut self, output: Output<'_>, bytes: usize) -> Result<(*mut u8, usize), Error> {
+    fn block(&mut self, output: OutputTensor<'_>, bytes: usize) -> Result<(*mut u8, usize), Error> {
         let block = self.block_in(output, bytes, Memory::CPU)?;
         Ok((block.ptr, block.bytes as usize))
     }
 
-    /// As [`Outlet::block`], in other memory, such as that of the instance's device; the host may choose CPU memory all the
+    /// As [`OutputOutlet::block`], in other memory, such as that of the instance's device; the host may choose CPU memory all the
     /// same.
-    fn block_in(&mut self, output: Output<'_>, bytes: usize, memory: Memory) -> Result<Buf, Error>;
+    fn block_in(
+        &mut self,
+        output: OutputTensor<'_>,
+        bytes: usize,
+        memory: Memory,
+    ) -> Result<Buf, Error>;
 
     /// # Safety
     /// The memory stays valid and unchanged until it is released.
-    unsafe fn donate(&mut self, output: Output<'_>, memory: Donation) -> Result<(), Error>;
+    unsafe fn donate(
+        &mut self,
+        output: OutputTensor<'_>,
+        memory: MemoryDonation,
+    ) -> Result<(), Error>;
 }
 
-impl Outlet for Response<'_> {
-    fn block_in(&mut self, output: Output<'_>, bytes: usize, memory: Memory) -> Result<Buf, Error> {
+impl OutputOutlet for Response<'_> {
+    fn block_in(
+        &mut self,
+        output: OutputTensor<'_>,
+        bytes: usize,
+        memory: Memory,
+    ) -> Result<Buf, Error> {
         self.output_buf(output.name, output.kind, output.shape, bytes, memory)
     }
 
-    unsafe fn donate(&mut self, output: Output<'_>, memory: Donation) -> Result<(), Error> {
-        let Output { name, kind, shape } = output;
+    unsafe fn donate(
+        &mut self,
+        output: OutputTensor<'_>,
+        memory: MemoryDonation,
+    ) -> Result<(), Error> {
+        let OutputTensor { name, kind, shape } = output;
         let parts = [memory.part()];
         // SAFETY: the caller's promise.
         unsafe { self.adopt_raw(name, kind, shape, &parts, memory.release, memory.owner) }
     }
 }
 
-impl Outlet for &Batch<'_> {
-    fn block_in(&mut self, output: Output<'_>, bytes: usize, memory: Memory) -> Result<Buf, Error> {
+impl OutputOutlet for &Batch<'_> {
+    fn block_in(
+        &mut self,
+        output: OutputTensor<'_>,
+        bytes: usize,
+        memory: Memory,
+    ) -> Result<Buf, Error> {
         self.scatter_buf(output.name, output.kind, output.shape, bytes, memory)
     }
 
-    unsafe fn donate(&mut self, output: Output<'_>, memory: Donation) -> Result<(), Error> {
-        let Output { name, kind, shape } = output;
+    unsafe fn donate(
+        &mut self,
+        output: OutputTensor<'_>,
+        memory: MemoryDonation,
+    ) -> Result<(), Error> {
+        let OutputTensor { name, kind, shape } = output;
         let part = memory.part();
         // SAFETY: the caller's promise.
         unsafe { self.scatter_adopt_raw(name, kind, shape, part, memory.release, memory.owner) }

@@ -4,8 +4,8 @@
 //! out. Dynamic dimensions other than the batch get one size after the other until a run succeeds. Sizes begin at 16: with a
 //! size of 1 a first dimension of rows times size would pass for the batch.
 
-use crate::fault::Fault;
-use crate::types::{elements, shape_text};
+use crate::fault::PluginFault;
+use crate::types::{element_count, shape_text};
 
 /// Sizes that are tried for a dynamic dimension that is not the batch: tokens, pixels, samples.
 const SIZES: [i64; 4] = [16, 64, 256, 4096];
@@ -31,7 +31,7 @@ pub type ProbedOutput = (String, Vec<i64>);
 /// Why the first dimension is not a batch: an output has another number of rows, or no run succeeds.
 pub fn expect_rows(
     inputs: &[ProbedInput<'_>],
-    run: impl Fn(&[Vec<i64>]) -> Result<Vec<ProbedOutput>, Fault>,
+    run: impl Fn(&[Vec<i64>]) -> Result<Vec<ProbedOutput>, PluginFault>,
 ) -> Result<(), String> {
     let batch = inputs.iter().find_map(|input| input.dim_names.first());
     let batch = batch.map_or("", String::as_str);
@@ -44,7 +44,7 @@ pub fn expect_rows(
         let mut failed = None;
         for &rows in counts {
             let shapes: Vec<Vec<i64>> =
-                inputs.iter().map(|input| shape_of(input, batch, rows, size)).collect();
+                inputs.iter().map(|input| probe_shape(input, batch, rows, size)).collect();
             match expect_small(inputs, &shapes).and_then(|()| run(&shapes)) {
                 Ok(outputs) => outputs.iter().try_for_each(|output| expect(output, rows))?,
                 Err(fault) => {
@@ -61,7 +61,7 @@ pub fn expect_rows(
     Err(first_failure.unwrap_or_default())
 }
 
-fn shape_of(input: &ProbedInput<'_>, batch: &str, rows: i64, size: i64) -> Vec<i64> {
+fn probe_shape(input: &ProbedInput<'_>, batch: &str, rows: i64, size: i64) -> Vec<i64> {
     let is_batch = |at: usize| {
         at == 0 || !batch.is_empty() && input.dim_names.get(at).is_some_and(|name| name == batch)
     };
@@ -74,11 +74,11 @@ fn shape_of(input: &ProbedInput<'_>, batch: &str, rows: i64, size: i64) -> Vec<i
     dims.map(dim).collect()
 }
 
-fn expect_small(inputs: &[ProbedInput<'_>], shapes: &[Vec<i64>]) -> Result<(), Fault> {
-    let is_large = |shape: &[i64]| elements(shape).is_none_or(|count| count > MAX_ELEMENTS);
+fn expect_small(inputs: &[ProbedInput<'_>], shapes: &[Vec<i64>]) -> Result<(), PluginFault> {
+    let is_large = |shape: &[i64]| element_count(shape).is_none_or(|count| count > MAX_ELEMENTS);
     match inputs.iter().zip(shapes).find(|(_, shape)| is_large(shape)) {
         None => Ok(()),
-        Some((input, shape)) => Err(Fault::invalid(format!(
+        Some((input, shape)) => Err(PluginFault::invalid(format!(
             "input '{}' of shape {} is too large",
             input.name,
             shape_text(shape)

@@ -2,9 +2,9 @@
 
 use super::*;
 
-type Run = fn(&[Vec<i64>]) -> Result<Vec<ProbedOutput>, Fault>;
+type Run = fn(&[Vec<i64>]) -> Result<Vec<ProbedOutput>, PluginFault>;
 
-fn output(shape: Vec<i64>) -> Result<Vec<ProbedOutput>, Fault> {
+fn output(shape: Vec<i64>) -> Result<Vec<ProbedOutput>, PluginFault> {
     Ok(vec![("y".into(), shape)])
 }
 
@@ -47,14 +47,15 @@ fn rows_of_a_run_are_counted() {
 
 #[test]
 fn sizes_are_tried_until_a_run_succeeds() {
-    fn at_400(shapes: &[Vec<i64>]) -> Result<Vec<ProbedOutput>, Fault> {
+    fn at_400(shapes: &[Vec<i64>]) -> Result<Vec<ProbedOutput>, PluginFault> {
         match shapes[0][1] >= 400 {
             true => output(vec![shapes[0][0], 1]),
-            false => Err(Fault::internal(format!("window of {}", shapes[0][1]))),
+            false => Err(PluginFault::internal(format!("window of {}", shapes[0][1]))),
         }
     }
     assert_eq!(probed(&[-1, -1], &[], at_400), Ok(()));
-    let failed = probed(&[-1, -1, -1, -1], &[], |_| Err(Fault::internal("never"))).unwrap_err();
+    let failed =
+        probed(&[-1, -1, -1, -1], &[], |_| Err(PluginFault::internal("never"))).unwrap_err();
     assert_eq!(failed, "a run of 2 rows of zeros fails: never");
     let failed = probed(&[-1, 3], &[], at_400).unwrap_err();
     assert!(failed.ends_with("window of 3"), "{failed}");

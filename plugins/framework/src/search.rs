@@ -1,6 +1,6 @@
 //! Finds and opens the shared library of a framework: candidate paths in order, and the error text when none can be opened.
 
-use crate::fault::Fault;
+use crate::fault::PluginFault;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, OsStr, c_char};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct Framework {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum SearchPlan {
     /// The setting or environment names the library, or a directory that contains it: no other is tried.
     Named { path: PathBuf, by: String },
     /// Libraries next to the plugin, then those of the dynamic loader.
@@ -34,22 +34,27 @@ pub enum Plan {
 
 impl Framework {
     /// Decides from the setting, the environment, and the directory of the plugin.
-    pub fn plan(&self, setting: Option<&str>, variable: Option<&OsStr>, plugin_dir: &Path) -> Plan {
+    pub fn plan(
+        &self,
+        setting: Option<&str>,
+        variable: Option<&OsStr>,
+        plugin_dir: &Path,
+    ) -> SearchPlan {
         if let Some(path) = setting.filter(|path| !path.is_empty()) {
-            return Plan::Named {
+            return SearchPlan::Named {
                 path: path.into(),
                 by: format!("--backend-config={},{SETTING}=…", self.backend),
             };
         }
         if let Some(path) = variable.filter(|path| !path.is_empty()) {
-            return Plan::Named {
+            return SearchPlan::Named {
                 path: path.into(),
                 by: format!("the environment variable {}", self.variable),
             };
         }
-        let looked_in = beside(plugin_dir);
+        let looked_in = dirs_beside(plugin_dir);
         let found = looked_in.iter().flat_map(|dir| self.libraries_in(dir)).collect();
-        Plan::Search { found, looked_in, system: self.system.to_vec() }
+        SearchPlan::Search { found, looked_in, system: self.system.to_vec() }
     }
 
     /// The first library of the plan that `open` accepts. Its errors are reasons that follow the file's name and a colon.
@@ -58,12 +63,12 @@ impl Framework {
     /// No library, or none that can be used: names each file and directory with the reason, and how to get one.
     pub fn open<T>(
         &self,
-        plan: Plan,
+        plan: SearchPlan,
         mut open: impl FnMut(&Path) -> Result<T, String>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, PluginFault> {
         let (found, looked_in, system) = match plan {
-            Plan::Named { path, by } => return self.open_named(&path, &by, open),
-            Plan::Search { found, looked_in, system } => (found, looked_in, system),
+            SearchPlan::Named { path, by } => return self.open_named(&path, &by, open),
+            SearchPlan::Search { found, looked_in, system } => (found, looked_in, system),
         };
         let mut tried = Vec::new();
         for path in &found {
@@ -80,7 +85,7 @@ impl Framework {
                 Err(reason) => tried.push(format!("{name}: {reason}")),
             }
         }
-        Err(Fault::unavailable(self.not_found(&looked_in, &system, &tried)))
+        Err(PluginFault::unavailable(self.not_found(&looked_in, &system, &tried)))
     }
 
     fn open_named<T>(
@@ -88,7 +93,7 @@ impl Framework {
         path: &Path,
         by: &str,
         mut open: impl FnMut(&Path) -> Result<T, String>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, PluginFault> {
         let reason = if path.is_dir() {
             let mut reasons = Vec::new();
             for file in self.libraries_in(path) {
@@ -109,7 +114,7 @@ impl Framework {
             }
         };
         let (name, path) = (self.name, path.display());
-        Err(Fault::unavailable(format!(
+        Err(PluginFault::unavailable(format!(
             "{name} library '{path}' (named by {by}) cannot be used: {reason}\n{}",
             self.how_to_get_it()
         )))
@@ -132,7 +137,9 @@ impl Framework {
     fn preference(&self, name: &str) -> Option<(usize, u8, Vec<u32>)> {
         let files = self.files.iter().rev().enumerate();
         let (order, version) = files
-            .filter_map(|(order, file)| Some((order, version_of(name.strip_prefix(file)?)?)))
+            .filter_map(|(order, file)| {
+                Some((order, parse_version_suffix(name.strip_prefix(file)?)?))
+            })
             .next()?;
         let rank = match version.len() {
             1 => 2, // the soname
@@ -169,7 +176,7 @@ impl Framework {
 
 /// The plugin's directory, its `lib`, and the `lib` of the installation: `<root>/backends/NAME/libtrtserver_NAME.so` goes
 /// with `<root>/lib`, and so does the same file in a directory `VERSION` below.
-pub fn beside(plugin_dir: &Path) -> Vec<PathBuf> {
+pub fn dirs_beside(plugin_dir: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![plugin_dir.to_path_buf(), plugin_dir.join("lib")];
     // By path components, not by `..`, so that error messages show plain directories.
     let backends = plugin_dir.ancestors().skip(1).take(2);
@@ -181,7 +188,7 @@ pub fn beside(plugin_dir: &Path) -> Vec<PathBuf> {
 }
 
 /// `[1, 31, 1]` of `.1.31.1`, nothing of an empty text; `None` for other files.
-fn version_of(rest: &str) -> Option<Vec<u32>> {
+fn parse_version_suffix(rest: &str) -> Option<Vec<u32>> {
     if rest.is_empty() {
         return Some(Vec::new());
     }
@@ -196,7 +203,7 @@ fn is_absent(reason: &str) -> bool {
 ///
 /// # Errors
 /// The dynamic loader's message.
-pub fn load(path: &Path) -> Result<Library, String> {
+pub fn load_library(path: &Path) -> Result<Library, String> {
     // SAFETY: opening runs the library's initialisers; the operator chose the file.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         use std::error::Error;
@@ -209,7 +216,7 @@ pub fn load(path: &Path) -> Result<Library, String> {
 ///
 /// # Safety
 /// `p` is null or a NUL-terminated string.
-pub unsafe fn text(p: *const c_char) -> String {
+pub unsafe fn read_c_text(p: *const c_char) -> String {
     if p.is_null() {
         return String::new();
     }

@@ -12,7 +12,7 @@ static ONNX: Framework = Framework {
 };
 
 fn refuse(path: &Path) -> Result<(), String> {
-    load(path).map(drop)
+    load_library(path).map(drop)
 }
 
 #[test]
@@ -20,11 +20,11 @@ fn a_named_library_is_the_only_candidate() {
     let dir = Path::new("/opt/x/backends/onnxruntime");
     let both = ONNX.plan(Some("/a.so"), Some(OsStr::new("/b.so")), dir);
     assert!(
-        matches!(both, Plan::Named { path, by } if path == Path::new("/a.so") && by.contains("library="))
+        matches!(both, SearchPlan::Named { path, by } if path == Path::new("/a.so") && by.contains("library="))
     );
     let environment = ONNX.plan(Some(""), Some(OsStr::new("/b.so")), dir);
     assert!(
-        matches!(environment, Plan::Named { path, by } if path == Path::new("/b.so") && by.contains("TEST_LIBRARY"))
+        matches!(environment, SearchPlan::Named { path, by } if path == Path::new("/b.so") && by.contains("TEST_LIBRARY"))
     );
     let plan = ONNX.plan(Some("/nowhere/x.so"), None, Path::new("/nowhere"));
     let text = ONNX.open(plan, refuse).unwrap_err().text;
@@ -35,7 +35,7 @@ fn a_named_library_is_the_only_candidate() {
 #[test]
 fn search_starts_at_plugin_directory() {
     for dir in ["/nowhere/dist/backends/onnxruntime", "/nowhere/dist/backends/onnxruntime/1.2"] {
-        let Plan::Search { found, looked_in, system } =
+        let SearchPlan::Search { found, looked_in, system } =
             ONNX.plan(None, Some(OsStr::new("")), Path::new(dir))
         else {
             panic!("a library was named");
@@ -68,11 +68,11 @@ fn failed_search_lists_directories_and_reasons() {
     std::fs::create_dir_all(&lib).unwrap();
     std::fs::write(lib.join("libonnxruntime.so.1"), "no library").unwrap();
     std::fs::write(dir.join("libonnxruntime_providers_shared.so"), "another one").unwrap();
-    let Plan::Search { found, looked_in, .. } = ONNX.plan(None, None, &dir) else {
+    let SearchPlan::Search { found, looked_in, .. } = ONNX.plan(None, None, &dir) else {
         panic!("a library was named");
     };
     assert_eq!(found, [lib.join("libonnxruntime.so.1")]);
-    let plan = Plan::Search { found, looked_in, system: vec!["libnowhere.so"] };
+    let plan = SearchPlan::Search { found, looked_in, system: vec!["libnowhere.so"] };
     let text = ONNX.open(plan, refuse).unwrap_err().text;
     let named = ONNX.plan(lib.to_str(), None, &dir);
     let in_directory = ONNX.open(named, refuse).unwrap_err().text;

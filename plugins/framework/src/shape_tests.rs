@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn slot(dims: &[i64], reshape: Option<(&[i64], &[i64])>) -> Slot<()> {
-    Slot {
+fn slot(dims: &[i64], reshape: Option<(&[i64], &[i64])>) -> TensorSlot<()> {
+    TensorSlot {
         name: "t".into(),
         dtype: dtype::FP32,
         dims: dims.to_vec(),
@@ -18,7 +18,7 @@ fn slot(dims: &[i64], reshape: Option<(&[i64], &[i64])>) -> Slot<()> {
     }
 }
 
-fn model_shape(slot: &Slot<()>, batching: bool, given: &[i64]) -> Option<Vec<i64>> {
+fn model_shape(slot: &TensorSlot<()>, batching: bool, given: &[i64]) -> Option<Vec<i64>> {
     for_model(slot, batching, given, &mut [0; MAX_RANK]).map(<[i64]>::to_vec)
 }
 

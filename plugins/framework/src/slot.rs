@@ -2,7 +2,7 @@
 
 /// One tensor. `H` is how the framework names it in a run.
 #[derive(Debug, Clone)]
-pub struct Slot<H> {
+pub struct TensorSlot<H> {
     pub name: String,
     /// One of the interface's types.
     pub dtype: u32,
@@ -37,9 +37,9 @@ pub struct ConfiguredShape {
 
 /// Configured tensors come first, in the configuration's order, so its positions are positions here.
 #[derive(Debug, Clone)]
-pub struct Plan<H> {
-    pub inputs: Vec<Slot<H>>,
-    pub outputs: Vec<Slot<H>>,
+pub struct TensorPlan<H> {
+    pub inputs: Vec<TensorSlot<H>>,
+    pub outputs: Vec<TensorSlot<H>>,
     pub batching: bool,
     /// The requests of a batch are executed in one run, since it has ragged or batch inputs.
     pub whole_batch: bool,
@@ -48,7 +48,11 @@ pub struct Plan<H> {
 }
 
 /// Position in the configuration if that is valid for the tensor, else looked up by name.
-pub fn position<H>(slots: &[Slot<H>], index: Option<usize>, name: &str) -> Option<usize> {
+pub fn slot_position<H>(
+    slots: &[TensorSlot<H>],
+    index: Option<usize>,
+    name: &str,
+) -> Option<usize> {
     match index {
         Some(at) if slots.get(at).is_some_and(|slot| slot.name == name) => Some(at),
         _ => slots.iter().position(|slot| slot.name == name),

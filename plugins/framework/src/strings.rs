@@ -1,6 +1,6 @@
 //! Elements of STRING tensors: each is a little-endian u32 byte count and that many bytes.
 
-use crate::fault::Fault;
+use crate::fault::PluginFault;
 use crate::types;
 
 /// Bytes of the count before each element.
@@ -11,7 +11,7 @@ pub struct Elements<'a> {
     rest: &'a [u8],
 }
 
-pub fn elements(bytes: &[u8]) -> Elements<'_> {
+pub fn split_elements(bytes: &[u8]) -> Elements<'_> {
     Elements { rest: bytes }
 }
 
@@ -39,7 +39,7 @@ impl<'a> Iterator for Elements<'a> {
 }
 
 /// Number of elements; `None` if one is truncated.
-pub fn count(mut elements: Elements<'_>) -> Option<usize> {
+pub fn count_elements(mut elements: Elements<'_>) -> Option<usize> {
     elements.try_fold(0, |n, element| element.is_ok().then_some(n + 1))
 }
 
@@ -47,13 +47,13 @@ pub fn count(mut elements: Elements<'_>) -> Option<usize> {
 ///
 /// # Errors
 /// An element is truncated, or their number is not that of the shape.
-pub fn check(name: &str, shape: &[i64], bytes: &[u8]) -> Result<usize, Fault> {
-    let expected = types::elements(shape)
-        .ok_or_else(|| Fault::invalid(format!("shape of input '{name}' is too large")))?;
+pub fn check_elements(name: &str, shape: &[i64], bytes: &[u8]) -> Result<usize, PluginFault> {
+    let expected = types::element_count(shape)
+        .ok_or_else(|| PluginFault::invalid(format!("shape of input '{name}' is too large")))?;
     let mut count = 0;
-    for element in elements(bytes) {
+    for element in split_elements(bytes) {
         element.map_err(|(announced, left)| {
-            Fault::invalid(format!(
+            PluginFault::invalid(format!(
                 "incomplete string data for inference input '{name}', expecting {announced} bytes \
                  but only {left} are left"
             ))
@@ -61,7 +61,7 @@ pub fn check(name: &str, shape: &[i64], bytes: &[u8]) -> Result<usize, Fault> {
         count += 1;
     }
     if count != expected {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "unexpected number of string elements {count} for inference input '{name}', \
              expecting {expected}"
         )));

@@ -19,7 +19,7 @@ pub fn shape_text(dims: &[i64]) -> String {
 }
 
 /// Number of elements; `None` with a negative dimension or beyond 2^63.
-pub fn elements(dims: &[i64]) -> Option<usize> {
+pub fn element_count(dims: &[i64]) -> Option<usize> {
     dims.iter().try_fold(1usize, |product, &dim| {
         product.checked_mul(usize::try_from(dim).ok()?).filter(|&n| n <= i64::MAX as usize)
     })

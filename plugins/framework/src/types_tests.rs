@@ -14,8 +14,8 @@ fn names_and_sizes() {
 fn shapes() {
     assert_eq!(shape_text(&[-1, 16]), "[-1,16]");
     assert_eq!(shape_text(&[]), "[]");
-    assert_eq!(elements(&[]), Some(1));
-    assert_eq!(elements(&[3, 0, 7]), Some(0));
-    assert_eq!(elements(&[2, -1]), None);
-    assert_eq!(elements(&[i64::MAX, 4]), None);
+    assert_eq!(element_count(&[]), Some(1));
+    assert_eq!(element_count(&[3, 0, 7]), Some(0));
+    assert_eq!(element_count(&[2, -1]), None);
+    assert_eq!(element_count(&[i64::MAX, 4]), None);
 }

@@ -9,12 +9,12 @@
 //!
 //! Nothing is ignored: an unknown accelerator or option is refused, and so is one for which the model has no instance.
 
-use crate::provider::Provider;
-use crate::provider_options::{self, Rule};
+use crate::provider::ExecutionProvider;
+use crate::provider_options::{self, OptionRule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files::FilePlaces;
 
 /// Server setting: the most bytes of GPU memory that the arena of an instance may take, and its default.
@@ -25,28 +25,28 @@ pub const DIRECTORY_SETTING: &str = "accelerator-directory";
 /// A provider with its options, by the library's names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderOptions {
-    pub provider: Provider,
+    pub provider: ExecutionProvider,
     pub options: BTreeMap<String, String>,
 }
 
 /// What the server's settings say.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct AcceleratorSettings {
     /// [`LIMIT_SETTING`]
     pub memory_limit: Option<u64>,
     /// [`DIRECTORY_SETTING`]
     pub directory: Option<PathBuf>,
 }
 
-impl Settings {
+impl AcceleratorSettings {
     /// `setting` returns the value of a setting.
-    pub fn new<'a>(setting: impl Fn(&str) -> Option<&'a str>) -> Result<Self, Fault> {
+    pub fn new<'a>(setting: impl Fn(&str) -> Option<&'a str>) -> Result<Self, PluginFault> {
         let memory_limit = setting(LIMIT_SETTING)
             .map(|text| bytes(format_args!("setting '{LIMIT_SETTING}'"), text))
             .transpose()?;
         let directory = setting(DIRECTORY_SETTING).map(PathBuf::from);
         if let Some(relative) = directory.as_ref().filter(|directory| !directory.is_absolute()) {
-            return Err(Fault::invalid(format!(
+            return Err(PluginFault::invalid(format!(
                 "setting '{DIRECTORY_SETTING}' must be an absolute path, not '{}'",
                 relative.display()
             )));
@@ -57,7 +57,7 @@ impl Settings {
 
 /// The providers of a model's sessions, in the order in which they get nodes of the graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Accelerators {
+pub struct AcceleratorOptions {
     /// Providers of instances on GPUs.
     pub gpu: Vec<ProviderOptions>,
     /// Providers of other instances.
@@ -66,24 +66,24 @@ pub struct Accelerators {
     pub ineffective: Vec<String>,
 }
 
-impl Accelerators {
+impl AcceleratorOptions {
     /// `params` are the model's parameters.
     pub fn new<'a>(
         config: &Config,
         params: impl Iterator<Item = (&'a str, &'a str)>,
-        settings: &Settings,
-    ) -> Result<Self, Fault> {
+        settings: &AcceleratorSettings,
+    ) -> Result<Self, PluginFault> {
         let mut all = Self::default();
         for accelerator in &config.facts.accelerators {
             let refused = |why: String| {
-                Fault::unsupported(format!(
+                PluginFault::unsupported(format!(
                     "{} '{}' requested for model '{}': {why}",
                     accelerator.field(),
                     accelerator.name,
                     config.model
                 ))
             };
-            let Some(provider) = Provider::of(accelerator) else {
+            let Some(provider) = ExecutionProvider::from_accelerator(accelerator) else {
                 return Err(refused(
                     "unknown execution accelerator; ONNX Runtime has 'cuda' and 'tensorrt' for GPUs, and 'openvino' \
                      for CPUs"
@@ -100,22 +100,25 @@ impl Accelerators {
             if list.iter().any(|other| other.provider == provider) {
                 return Err(refused("it is requested twice".to_owned()));
             }
-            let options =
-                options_of(provider, &accelerator.parameters, settings).map_err(refused)?;
+            let options = build_provider_options(provider, &accelerator.parameters, settings)
+                .map_err(refused)?;
             list.push(ProviderOptions { provider, options });
         }
-        let named: Vec<_> = params.filter_map(provider_options::of_model_parameter).collect();
+        let named: Vec<_> = params.filter_map(provider_options::parse_model_parameter).collect();
         if !config.facts.gpu_instances {
             all.ineffective = named.into_iter().map(|named| named.key.to_owned()).collect();
             return Ok(all);
         }
-        if !all.gpu.iter().any(|other| other.provider == Provider::Cuda) {
-            all.gpu.push(ProviderOptions { provider: Provider::Cuda, options: BTreeMap::new() });
+        if !all.gpu.iter().any(|other| other.provider == ExecutionProvider::Cuda) {
+            all.gpu.push(ProviderOptions {
+                provider: ExecutionProvider::Cuda,
+                options: BTreeMap::new(),
+            });
         }
-        for cuda in all.gpu.iter_mut().filter(|other| other.provider == Provider::Cuda) {
+        for cuda in all.gpu.iter_mut().filter(|other| other.provider == ExecutionProvider::Cuda) {
             for parameter in &named {
                 let (key, value) = parameter.option().map_err(|why| {
-                    Fault::invalid(format!("unable to load model '{}': {why}", config.model))
+                    PluginFault::invalid(format!("unable to load model '{}': {why}", config.model))
                 })?;
                 // The option of an accelerator comes before the parameter of the model.
                 if !key.is_empty() {
@@ -138,13 +141,13 @@ impl Accelerators {
         model: &str,
         library: &str,
         available: &[String],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         for (requested, kind) in
             self.gpu.iter().map(|p| (p, "KIND_GPU")).chain(self.cpu.iter().map(|p| (p, "KIND_CPU")))
         {
             let name = requested.provider.name();
             if !available.iter().any(|other| other == name) {
-                return Err(Fault::unsupported(format!(
+                return Err(PluginFault::unsupported(format!(
                     "the instances of {kind} of model '{model}' need the {name}, which {library} does not have; it \
                      has: {}; {}",
                     available.join(", "),
@@ -157,36 +160,38 @@ impl Accelerators {
 }
 
 /// The options of an accelerator by the library's names.
-fn options_of(
-    provider: Provider,
+fn build_provider_options(
+    provider: ExecutionProvider,
     parameters: &BTreeMap<String, String>,
-    settings: &Settings,
+    settings: &AcceleratorSettings,
 ) -> Result<BTreeMap<String, String>, String> {
     let mut options = BTreeMap::new();
     for (key, value) in parameters {
-        match provider_options::rule(provider, key) {
+        match provider_options::option_rule(provider, key) {
             None => {
                 return Err(format!(
                     "unknown parameter '{key}'; known are: {}",
-                    provider_options::known(provider).collect::<Vec<_>>().join(", ")
+                    provider_options::known_options(provider).collect::<Vec<_>>().join(", ")
                 ));
             }
-            Some(Rule::Refused(why)) => return Err(format!("parameter '{key}': {why}")),
-            Some(Rule::Name) if value.contains(['/', '\0']) => {
+            Some(OptionRule::Refused(why)) => return Err(format!("parameter '{key}': {why}")),
+            Some(OptionRule::Name) if value.contains(['/', '\0']) => {
                 return Err(format!(
                     "parameter '{key}': {value:?} must be a part of a file's name, not a path"
                 ));
             }
-            Some(Rule::Passed | Rule::Name) => drop(options.insert(key.clone(), value.clone())),
-            Some(Rule::Path) => {
+            Some(OptionRule::Passed | OptionRule::Name) => {
+                drop(options.insert(key.clone(), value.clone()))
+            }
+            Some(OptionRule::Path) => {
                 let paths = inside(settings.directory.as_deref(), value)
                     .map_err(|why| format!("parameter '{key}': {why}"))?;
                 options.insert(key.clone(), paths);
             }
-            Some(Rule::Renamed(name)) => drop(options.insert(name.to_owned(), value.clone())),
-            Some(Rule::Precisions) => {
+            Some(OptionRule::Renamed(name)) => drop(options.insert(name.to_owned(), value.clone())),
+            Some(OptionRule::Precisions) => {
                 for precision in value.split(',').map(str::trim) {
-                    let Some(option) = provider_options::precision(precision) else {
+                    let Some(option) = provider_options::precision_mode(precision) else {
                         return Err(format!(
                             "parameter '{key}': unknown precision '{precision}'; known are: FP32, FP16, BF16, INT8"
                         ));
@@ -225,7 +230,10 @@ fn inside(directory: Option<&Path>, paths: &str) -> Result<String, String> {
 }
 
 /// Applies the operator's limit to the arena of an instance.
-fn limit_memory(options: &mut BTreeMap<String, String>, settings: &Settings) -> Result<(), Fault> {
+fn limit_memory(
+    options: &mut BTreeMap<String, String>,
+    settings: &AcceleratorSettings,
+) -> Result<(), PluginFault> {
     let Some(requested) = options.get(provider_options::MEMORY_LIMIT) else {
         if let Some(limit) = settings.memory_limit {
             options.insert(provider_options::MEMORY_LIMIT.to_owned(), limit.to_string());
@@ -234,7 +242,7 @@ fn limit_memory(options: &mut BTreeMap<String, String>, settings: &Settings) -> 
     };
     let requested = bytes(provider_options::MEMORY_LIMIT, requested)?;
     match settings.memory_limit {
-        Some(limit) if requested > limit => Err(Fault::invalid(format!(
+        Some(limit) if requested > limit => Err(PluginFault::invalid(format!(
             "{} is {requested} bytes, at most {limit} are allowed by \
              --backend-config=onnxruntime,{LIMIT_SETTING}={limit}",
             provider_options::MEMORY_LIMIT
@@ -243,9 +251,9 @@ fn limit_memory(options: &mut BTreeMap<String, String>, settings: &Settings) -> 
     }
 }
 
-fn bytes(subject: impl std::fmt::Display, text: &str) -> Result<u64, Fault> {
+fn bytes(subject: impl std::fmt::Display, text: &str) -> Result<u64, PluginFault> {
     text.trim().parse().ok().filter(|&bytes| bytes > 0).ok_or_else(|| {
-        Fault::invalid(format!("{subject} must be a number of bytes above 0, not '{text}'"))
+        PluginFault::invalid(format!("{subject} must be a number of bytes above 0, not '{text}'"))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Unit tests of `accelerators.rs` and `provider_options.rs`.
 
 use super::*;
-use trtserver_framework::config::{Accelerator, Facts};
+use trtserver_framework::config::{Accelerator, ConfigFacts};
 
 /// On GPUs, name, parameters.
 type Requested<'a> = (bool, &'a str, &'a [(&'a str, &'a str)]);
@@ -13,11 +13,11 @@ fn config(gpu: bool, other: bool, accelerators: &[Requested<'_>]) -> Config {
         name: (*name).to_owned(),
         parameters: owned(parameters),
     });
-    let facts = Facts {
+    let facts = ConfigFacts {
         accelerators: accelerators.collect(),
         gpu_instances: gpu,
         other_instances: other,
-        ..Facts::default()
+        ..ConfigFacts::default()
     };
     Config { model: "m".to_owned(), facts, ..Config::default() }
 }
@@ -29,31 +29,31 @@ fn owned(options: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn with(
     config: &Config,
     params: &[(&str, &str)],
-    settings: &Settings,
-) -> Result<Accelerators, String> {
-    Accelerators::new(config, params.iter().copied(), settings).map_err(|fault| fault.text)
+    settings: &AcceleratorSettings,
+) -> Result<AcceleratorOptions, String> {
+    AcceleratorOptions::new(config, params.iter().copied(), settings).map_err(|fault| fault.text)
 }
 
-fn plan(config: &Config) -> Result<Accelerators, String> {
-    with(config, &[], &Settings::default())
+fn plan(config: &Config) -> Result<AcceleratorOptions, String> {
+    with(config, &[], &AcceleratorSettings::default())
 }
 
-fn providers(list: &[ProviderOptions]) -> Vec<Provider> {
+fn providers(list: &[ProviderOptions]) -> Vec<ExecutionProvider> {
     list.iter().map(|one| one.provider).collect()
 }
 
 #[test]
 fn gpu_instances_use_cuda_behind_the_requested_provider() {
     let plain = plan(&config(true, true, &[])).unwrap();
-    assert_eq!((providers(&plain.gpu), plain.cpu.len()), (vec![Provider::Cuda], 0));
+    assert_eq!((providers(&plain.gpu), plain.cpu.len()), (vec![ExecutionProvider::Cuda], 0));
     let both = plan(&config(true, false, &[(true, "tensorrt", &[])])).unwrap();
-    assert_eq!(providers(&both.gpu), [Provider::TensorRt, Provider::Cuda]);
+    assert_eq!(providers(&both.gpu), [ExecutionProvider::TensorRt, ExecutionProvider::Cuda]);
     let order = [(true, "cuda", &[][..]), (true, "tensorrt", &[])];
     let order = plan(&config(true, false, &order)).unwrap();
-    assert_eq!(providers(&order.gpu), [Provider::Cuda, Provider::TensorRt]);
-    assert_eq!(plan(&config(false, true, &[])), Ok(Accelerators::default()));
+    assert_eq!(providers(&order.gpu), [ExecutionProvider::Cuda, ExecutionProvider::TensorRt]);
+    assert_eq!(plan(&config(false, true, &[])), Ok(AcceleratorOptions::default()));
     let cpu = plan(&config(true, true, &[(false, "openvino", &[("precision", "FP16")])])).unwrap();
-    assert_eq!(providers(&cpu.cpu), [Provider::OpenVino]);
+    assert_eq!(providers(&cpu.cpu), [ExecutionProvider::OpenVino]);
     assert_eq!(cpu.cpu[0].options, owned(&[("precision", "FP16")]));
 }
 
@@ -118,7 +118,7 @@ fn names_of_triton_become_options_of_the_library() {
         ("gpu_mem_limit", "1000"),
         ("intra_op_thread_count", "2"),
     ];
-    let all = with(&config, &params, &Settings::default()).unwrap();
+    let all = with(&config, &params, &AcceleratorSettings::default()).unwrap();
     let expected = [
         ("trt_fp16_enable", "1"),
         ("trt_int8_enable", "1"),
@@ -145,7 +145,7 @@ fn names_of_triton_become_options_of_the_library() {
             "must be 1, not '0': sessions run on the stream of their instance",
         ),
     ] {
-        let refused = with(&config, &[(key, value)], &Settings::default()).unwrap_err();
+        let refused = with(&config, &[(key, value)], &AcceleratorSettings::default()).unwrap_err();
         assert!(refused.contains(text) && refused.contains("model 'm'"), "{refused}");
     }
 }
@@ -165,9 +165,11 @@ fn convolution_search_is_heuristic_unless_accelerator_or_model_says_otherwise() 
         (&[cuda][..], Some("0"), "DEFAULT"),
     ] {
         let params: Vec<_> = parameter.map(|value| (KEY, value)).into_iter().collect();
-        let all = with(&config(true, false, accelerators), &params, &Settings::default()).unwrap();
+        let all =
+            with(&config(true, false, accelerators), &params, &AcceleratorSettings::default())
+                .unwrap();
         let last = all.gpu.last().unwrap();
-        assert_eq!(last.provider, Provider::Cuda);
+        assert_eq!(last.provider, ExecutionProvider::Cuda);
         assert_eq!(last.options[KEY], expected, "{accelerators:?} {parameter:?}");
         let others = &all.gpu[..all.gpu.len() - 1];
         assert!(others.iter().all(|other| !other.options.contains_key(KEY)), "{others:?}");
@@ -177,13 +179,13 @@ fn convolution_search_is_heuristic_unless_accelerator_or_model_says_otherwise() 
 #[test]
 fn parameters_of_gpus_without_effect_are_named() {
     let params = [("gpu_mem_limit", "1"), ("x", "y"), ("arena_extend_strategy", "0")];
-    let all = with(&config(false, true, &[]), &params, &Settings::default()).unwrap();
+    let all = with(&config(false, true, &[]), &params, &AcceleratorSettings::default()).unwrap();
     assert_eq!(all.ineffective, ["gpu_mem_limit", "arena_extend_strategy"]);
 }
 
 #[test]
 fn memory_limit_of_the_operator_is_default_and_maximum() {
-    let settings = Settings { memory_limit: Some(1 << 20), directory: None };
+    let settings = AcceleratorSettings { memory_limit: Some(1 << 20), directory: None };
     let limit = |params: &[(&str, &str)]| {
         with(&config(true, false, &[]), params, &settings)
             .map(|all| all.gpu[0].options["gpu_mem_limit"].clone())
@@ -198,8 +200,9 @@ fn memory_limit_of_the_operator_is_default_and_maximum() {
         let refused = limit(&[("gpu_mem_limit", value)]).unwrap_err();
         assert!(refused.contains("gpu_mem_limit must be a number of bytes above 0"), "{refused}");
     }
-    let settings =
-        |key, value| Settings::new(|asked| (asked == key).then_some(value)).map_err(|f| f.text);
+    let settings = |key, value| {
+        AcceleratorSettings::new(|asked| (asked == key).then_some(value)).map_err(|f| f.text)
+    };
     assert_eq!(settings(LIMIT_SETTING, "12").unwrap().memory_limit, Some(12));
     assert!(
         settings(LIMIT_SETTING, "x").unwrap_err().contains("'gpu-memory-limit' must be a number")
@@ -210,7 +213,8 @@ fn memory_limit_of_the_operator_is_default_and_maximum() {
 #[test]
 fn files_of_options_stay_in_the_directory_for_them() {
     let cache = |directory: Option<&str>, value: &str| {
-        let settings = Settings { memory_limit: None, directory: directory.map(PathBuf::from) };
+        let settings =
+            AcceleratorSettings { memory_limit: None, directory: directory.map(PathBuf::from) };
         let parameters = [("trt_engine_cache_path", value)];
         with(&config(true, false, &[(true, "tensorrt", &parameters)]), &[], &settings)
             .map(|all| all.gpu[0].options["trt_engine_cache_path"].clone())

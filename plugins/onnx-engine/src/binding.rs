@@ -1,55 +1,60 @@
 //! An ONNX Runtime binding: the inputs and outputs of a run, named once for many runs.
 
-use crate::runtime::{Runtime, ort};
-use crate::session::Session;
-use crate::value::Value;
+use crate::runtime::{OnnxRuntime, ort};
+use crate::session::OnnxSession;
+use crate::value::OnnxValue;
 use ort_sys::{OrtIoBinding, OrtMemoryInfo, OrtValue};
 use std::ffi::CStr;
 use std::ptr::{self, NonNull};
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 
 /// Tied to its session, which must outlive it.
-pub struct Binding {
+pub struct IoBinding {
     raw: NonNull<OrtIoBinding>,
-    runtime: &'static Runtime,
+    runtime: &'static OnnxRuntime,
 }
 
 // SAFETY: a binding may be used by any thread, one at a time.
-unsafe impl Send for Binding {}
+unsafe impl Send for IoBinding {}
 
-impl Binding {
+impl IoBinding {
     /// # Safety
     /// The session outlives the binding.
-    pub unsafe fn new(session: &Session) -> Result<Self, Fault> {
+    pub unsafe fn new(session: &OnnxSession) -> Result<Self, PluginFault> {
         let runtime = session.runtime;
         let mut raw = ptr::null_mut();
         // SAFETY: the session is alive; the out pointer is ours.
         unsafe { ort!(runtime, CreateIoBinding(session.as_ptr(), &raw mut raw))? };
-        let raw = NonNull::new(raw)
-            .ok_or_else(|| Fault::internal("ONNX Runtime reported success without a binding"))?;
+        let raw = NonNull::new(raw).ok_or_else(|| {
+            PluginFault::internal("ONNX Runtime reported success without a binding")
+        })?;
         Ok(Self { raw, runtime })
     }
 
     /// Adds a reference to the value, whose memory must outlive the binding.
-    pub fn input(&mut self, name: &CStr, value: &Value) -> Result<(), Fault> {
+    pub fn input(&mut self, name: &CStr, value: &OnnxValue) -> Result<(), PluginFault> {
         // SAFETY: binding and value are alive; the name is copied.
         unsafe { ort!(self.runtime, BindInput(self.as_ptr(), name.as_ptr(), value.as_ptr())) }
     }
 
-    /// As [`Binding::input`]; runs write into the value.
-    pub fn output(&mut self, name: &CStr, value: &Value) -> Result<(), Fault> {
+    /// As [`IoBinding::input`]; runs write into the value.
+    pub fn output(&mut self, name: &CStr, value: &OnnxValue) -> Result<(), PluginFault> {
         // SAFETY: binding and value are alive by their references; the library copies the name.
         unsafe { ort!(self.runtime, BindOutput(self.as_ptr(), name.as_ptr(), value.as_ptr())) }
     }
 
     /// Lets runs allocate an output in this memory.
-    pub fn output_in(&mut self, name: &CStr, memory: *const OrtMemoryInfo) -> Result<(), Fault> {
+    pub fn output_in(
+        &mut self,
+        name: &CStr,
+        memory: *const OrtMemoryInfo,
+    ) -> Result<(), PluginFault> {
         // SAFETY: the binding is alive, and so is the memory's description; both are copied.
         unsafe { ort!(self.runtime, BindOutputToDevice(self.as_ptr(), name.as_ptr(), memory)) }
     }
 
     /// The outputs of the last run, in the order in which they were bound.
-    pub fn outputs(&self) -> Result<Vec<Value>, Fault> {
+    pub fn outputs(&self) -> Result<Vec<OnnxValue>, PluginFault> {
         let (runtime, allocator) = (self.runtime, self.runtime.allocator);
         let (mut list, mut n) = (ptr::null_mut::<*mut OrtValue>(), 0);
         // SAFETY: the binding is alive. On success the list holds `n` values, which are ours; the list is freed once.
@@ -61,7 +66,7 @@ impl Binding {
             if list.is_null() {
                 return Ok(Vec::new());
             }
-            let all = (0..n).map(|at| Value::from_raw(runtime, *list.add(at)));
+            let all = (0..n).map(|at| OnnxValue::from_raw(runtime, *list.add(at)));
             // All values become owned before the first error is returned.
             let all: Vec<_> = all.collect();
             ort!(runtime, AllocatorFree(allocator, list.cast()))?;
@@ -86,7 +91,7 @@ impl Binding {
     }
 }
 
-impl Drop for Binding {
+impl Drop for IoBinding {
     fn drop(&mut self) {
         // SAFETY: ours, and this is the only release.
         unsafe { ((*self.runtime.api).ReleaseIoBinding)(self.as_ptr()) }

@@ -5,16 +5,16 @@
 //! shapes and requested outputs gets a cached run, if its tensors are small and the shapes of its outputs are known. All
 //! others are passed by pointer: see `inputs.rs` and `outputs.rs`.
 
-use crate::binding::Binding;
-use crate::check::Slot;
-use crate::execute::Scratch;
+use crate::binding::IoBinding;
+use crate::check::TensorSlot;
+use crate::execute::RunScratch;
 use crate::model::OnnxModel;
-use crate::value::Value;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::{Line, copy_parts};
+use crate::value::OnnxValue;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::{CacheLine, copy_parts};
 use trtserver_framework::shape;
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_framework::slot::position;
+use trtserver_framework::slot::slot_position;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Request};
 
@@ -39,7 +39,7 @@ impl CachedRuns {
     pub fn find(
         &mut self,
         model: &OnnxModel,
-        scratch: &mut Scratch,
+        scratch: &mut RunScratch,
         request: Request<'_>,
     ) -> Option<&mut CachedRun> {
         match self.runs.iter().position(|run| run.fits(model, request)) {
@@ -119,7 +119,7 @@ fn is_small(model: &OnnxModel, request: Request<'_>) -> bool {
         _ => Some(input.byte_size()),
     });
     let outputs = request.requested_outputs().map(|requested| {
-        let at = position(&plan.outputs, requested.index(), requested.name())?;
+        let at = slot_position(&plan.outputs, requested.index(), requested.name())?;
         Some(shape::before_run(&plan.outputs[at], rows, &mut [0; MAX_RANK])?.1)
     });
     let fitting = |sum: usize, bytes: Option<usize>| {
@@ -133,7 +133,7 @@ fn is_small(model: &OnnxModel, request: Request<'_>) -> bool {
 pub static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
 /// Location of a tensor.
-struct Location {
+struct TensorLocation {
     /// Position in the plan.
     slot: usize,
     /// Shape for clients.
@@ -146,37 +146,37 @@ struct Location {
 /// A run bound to its own memory.
 pub struct CachedRun {
     /// First, so that it is dropped before the memory.
-    binding: Binding,
-    memory: Vec<Line>,
+    binding: IoBinding,
+    memory: Vec<CacheLine>,
     rows: usize,
     /// In the order of the requests.
-    inputs: Vec<Location>,
-    outputs: Vec<Location>,
+    inputs: Vec<TensorLocation>,
+    outputs: Vec<TensorLocation>,
 }
 
 impl CachedRun {
     /// `None`: the request is invalid; passing it by pointer reports the error.
     fn new(
         model: &OnnxModel,
-        scratch: &mut Scratch,
+        scratch: &mut RunScratch,
         request: Request<'_>,
-    ) -> Result<Option<Self>, Fault> {
-        let Some((inputs, outputs, lines)) = layout(model, scratch, request) else {
+    ) -> Result<Option<Self>, PluginFault> {
+        let Some((inputs, outputs, lines)) = lay_out(model, scratch, request) else {
             return Ok(None);
         };
-        let mut memory = vec![Line::EMPTY; lines];
+        let mut memory = vec![CacheLine::EMPTY; lines];
         let start = memory.as_mut_ptr();
         let runtime = model.session.runtime;
-        let value = |slot: &Slot, place: &Location, shape: &[i64]| {
+        let value = |slot: &TensorSlot, place: &TensorLocation, shape: &[i64]| {
             // SAFETY: the location is within the memory and aligned to a line. The memory is accessed through
             // pointers only, and outlives the binding.
             unsafe {
                 let data = start.add(place.line).cast();
-                Value::over(runtime, slot.handle.element, shape, data, place.bytes)
+                OnnxValue::over(runtime, slot.handle.element, shape, data, place.bytes)
             }
         };
         // SAFETY: an instance drops its runs before its model.
-        let mut binding = unsafe { Binding::new(&model.session)? };
+        let mut binding = unsafe { IoBinding::new(&model.session)? };
         for (place, tensor) in inputs.iter().zip(request.inputs()) {
             let slot = &model.plan.inputs[place.slot];
             let mut buffer = [0; MAX_RANK];
@@ -208,7 +208,7 @@ impl CachedRun {
     }
 
     /// Copies the inputs of a matching request.
-    pub fn fill(&mut self, request: Request<'_>) -> Result<(), Fault> {
+    pub fn fill(&mut self, request: Request<'_>) -> Result<(), PluginFault> {
         for (place, tensor) in self.inputs.iter().zip(request.inputs()) {
             // SAFETY: the location is within the memory, and no run is in progress: this has `&mut self`.
             let to = unsafe {
@@ -220,7 +220,7 @@ impl CachedRun {
         Ok(())
     }
 
-    pub fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {
+    pub fn run(&mut self, model: &OnnxModel) -> Result<(), PluginFault> {
         #[cfg(test)]
         COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let lines = self.memory.len();
@@ -233,7 +233,7 @@ impl CachedRun {
     }
 
     /// Responds to a request with the outputs of the run.
-    pub fn respond(&self, model: &OnnxModel, request: Request<'_>) -> Result<(), Fault> {
+    pub fn respond(&self, model: &OnnxModel, request: Request<'_>) -> Result<(), PluginFault> {
         let mut response = request.new_response()?;
         for place in &self.outputs {
             let slot = &model.plan.outputs[place.slot];
@@ -249,32 +249,32 @@ impl CachedRun {
 }
 
 /// Locations of inputs and outputs, inputs first, and the total number of lines.
-fn layout(
+fn lay_out(
     model: &OnnxModel,
-    scratch: &mut Scratch,
+    scratch: &mut RunScratch,
     request: Request<'_>,
-) -> Option<(Vec<Location>, Vec<Location>, usize)> {
+) -> Option<(Vec<TensorLocation>, Vec<TensorLocation>, usize)> {
     let plan = &model.plan;
     let mut lines = 0;
     let mut place = |slot: usize, shape: &[i64], bytes: usize| {
         let line = lines;
-        lines += bytes.div_ceil(size_of::<Line>());
-        Location { slot, shape: shape.to_vec(), line, bytes }
+        lines += bytes.div_ceil(size_of::<CacheLine>());
+        TensorLocation { slot, shape: shape.to_vec(), line, bytes }
     };
     scratch.expect_inputs(model);
     let mut inputs = Vec::new();
     for tensor in request.inputs() {
         scratch.claim(model, tensor).ok()?;
-        let slot = position(&plan.inputs, tensor.index(), tensor.name())?;
+        let slot = slot_position(&plan.inputs, tensor.index(), tensor.name())?;
         let (kind, bytes) = (tensor.dtype().to_abi(), tensor.byte_size());
         let mut buffer = [0; MAX_RANK];
         model.accepted(&plan.inputs[slot], kind, tensor.shape(), bytes, &mut buffer).ok()?;
         inputs.push(place(slot, tensor.shape(), bytes));
     }
     scratch.all_claimed(model).ok()?;
-    let mut outputs: Vec<Location> = Vec::new();
+    let mut outputs: Vec<TensorLocation> = Vec::new();
     for requested in request.requested_outputs() {
-        let slot = position(&plan.outputs, requested.index(), requested.name())?;
+        let slot = slot_position(&plan.outputs, requested.index(), requested.name())?;
         if outputs.iter().any(|other| other.slot == slot) {
             return None; // requested twice
         }

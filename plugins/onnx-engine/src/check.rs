@@ -1,10 +1,10 @@
 //! What the check of a model's signature against its configuration needs to know of ONNX Runtime's tensors.
 
-use crate::session::{Declared, Signature};
+use crate::session::{SessionTensor, Signature};
 use crate::types;
 use ort_sys::ONNXTensorElementDataType;
 use std::ffi::CString;
-use trtserver_framework::check::{self, Dims, Element, Tensors};
+use trtserver_framework::check::{self, Dims, Element, ModelTensors};
 use trtserver_framework::slot;
 use trtserver_plugin_api::abi::types::dtype;
 
@@ -15,16 +15,16 @@ pub struct OnnxTensor {
     pub element: ONNXTensorElementDataType,
 }
 
-pub type Slot = slot::Slot<OnnxTensor>;
-pub type Plan = slot::Plan<OnnxTensor>;
+pub type TensorSlot = slot::TensorSlot<OnnxTensor>;
+pub type TensorPlan = slot::TensorPlan<OnnxTensor>;
 
 impl Signature {
-    pub fn tensors(&self) -> Tensors<'_, Declared> {
-        Tensors { inputs: &self.inputs, defaulted: &self.defaulted, outputs: &self.outputs }
+    pub fn tensors(&self) -> ModelTensors<'_, SessionTensor> {
+        ModelTensors { inputs: &self.inputs, defaulted: &self.defaulted, outputs: &self.outputs }
     }
 }
 
-impl check::Declared for Declared {
+impl check::TensorDeclaration for SessionTensor {
     type Handle = OnnxTensor;
 
     const OUTPUT_SHAPES_ARE_HINTS: bool = true;
@@ -37,7 +37,7 @@ impl check::Declared for Declared {
     }
 
     fn element(&self) -> Element {
-        match (self.element, types::dtype_of(self.element)) {
+        match (self.element, types::to_dtype(self.element)) {
             (0, _) => Element::NotDense(types::not_dense(self.kind)),
             (element, dtype::INVALID) => Element::Foreign(types::element_name(element)),
             (_, dtype) => Element::Known(dtype),
@@ -54,7 +54,7 @@ impl check::Declared for Declared {
     }
 
     fn handle(&self, dtype: u32) -> Option<OnnxTensor> {
-        Some(OnnxTensor { c_name: self.c_name.clone(), element: types::element(dtype)? })
+        Some(OnnxTensor { c_name: self.c_name.clone(), element: types::to_element(dtype)? })
     }
 }
 

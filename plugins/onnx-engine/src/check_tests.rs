@@ -1,11 +1,11 @@
 //! Unit tests of `check.rs`.
 
 use super::*;
-use trtserver_framework::check::Declared as _;
+use trtserver_framework::check::TensorDeclaration as _;
 
-fn declared(element: i32, dims: &[i64]) -> Declared {
+fn declared(element: i32, dims: &[i64]) -> SessionTensor {
     let (kind, dim_names) = (i32::from(element != 0), vec![String::new(); dims.len()]);
-    Declared {
+    SessionTensor {
         name: "a".into(),
         c_name: c"a".into(),
         kind,

@@ -7,38 +7,38 @@
 use crate::cached_runs::CachedRuns;
 use crate::model::OnnxModel;
 use crate::runtime;
-use crate::value::Value;
+use crate::value::OnnxValue;
 use ort_sys::OrtValue;
 use std::ffi::c_char;
 use std::ops::Range;
 use std::sync::Arc;
 use trtserver_framework::execute::Executor;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::{Blocks, Claims};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::{InputBlocks, InputClaims};
 use trtserver_plugin_api::author::{Batch, Request};
 
 pub struct OnnxInstance {
     /// Before the model in this struct, so that it is dropped first: its bindings refer to the model's session.
     pub cached: CachedRuns,
     pub model: Arc<OnnxModel>,
-    pub scratch: Scratch,
+    pub scratch: RunScratch,
 }
 
 #[derive(Default)]
-pub struct Scratch {
+pub struct RunScratch {
     /// Values over the inputs; freed after each request.
-    pub inputs: Vec<Value>,
+    pub inputs: Vec<OnnxValue>,
     /// Values over the host's blocks for outputs, if any.
-    pub outputs: Vec<Value>,
+    pub outputs: Vec<OnnxValue>,
     pub input_names: Vec<*const c_char>,
     pub input_values: Vec<*const OrtValue>,
     pub output_names: Vec<*const c_char>,
     pub output_values: Vec<*mut OrtValue>,
     /// Position of each requested output in the plan, and whether the host's block is used.
     pub requested: Vec<(usize, bool)>,
-    pub claims: Claims,
+    pub claims: InputClaims,
     /// For inputs that are in several parts or unaligned.
-    pub blocks: Blocks,
+    pub blocks: InputBlocks,
     pub offsets: Vec<usize>,
     /// Addresses of input memory owned by the host.
     pub borrowed: Vec<Range<usize>>,
@@ -52,7 +52,7 @@ unsafe impl Send for OnnxInstance {}
 
 impl OnnxInstance {
     pub fn new(model: &Arc<OnnxModel>) -> Self {
-        Self { cached: CachedRuns::default(), model: model.clone(), scratch: Scratch::default() }
+        Self { cached: CachedRuns::default(), model: model.clone(), scratch: RunScratch::default() }
     }
 }
 
@@ -69,12 +69,12 @@ impl Executor for OnnxInstance {
         self.model.can_merge()
     }
 
-    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, PluginFault> {
         self.scratch.prepare_merged(&self.model, batch)?;
         Ok(!self.scratch.requested.is_empty())
     }
 
-    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault> {
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<PluginFault>, PluginFault> {
         self.scratch.run_merged(&self.model, batch)
     }
 
@@ -87,7 +87,7 @@ impl Executor for OnnxInstance {
         request: Request<'_>,
         batch: &Batch<'_>,
         computing: &mut bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         let (cached, model, scratch) = (&mut self.cached, &*self.model, &mut self.scratch);
         let mut compute = || {
             if !std::mem::replace(computing, true) {
@@ -116,7 +116,7 @@ impl Executor for OnnxInstance {
         let rows = request.batch_size();
         scratch.prepare_inputs(model, request)?;
         loop {
-            let mut response = request.new_response().map_err(Fault::from)?;
+            let mut response = request.new_response().map_err(PluginFault::from)?;
             scratch.add_requested(model, request.requested_outputs())?;
             let blocks = scratch.prepare_outputs(model, rows, &mut response, preallocate)?;
             compute();
@@ -136,14 +136,14 @@ impl Executor for OnnxInstance {
                         model.findings.stop_preallocating();
                     }
                     scratch.pass_outputs(model, rows, &mut response)?;
-                    return response.send().map_err(Fault::from);
+                    return response.send().map_err(PluginFault::from);
                 }
             }
         }
     }
 }
 
-impl Scratch {
+impl RunScratch {
     pub fn clear(&mut self) {
         self.inputs.clear();
         self.borrowed.clear();
@@ -157,9 +157,9 @@ impl Scratch {
         // Outputs that the library allocated and that were not passed on: only after an error. Values over
         // blocks of the host are in `outputs` and freed there.
         for (&raw, &(_, block)) in self.output_values.iter().zip(&self.requested) {
-            if !block && let Some(runtime) = runtime::current() {
+            if !block && let Some(runtime) = runtime::opened_runtime() {
                 // SAFETY: null, or a value that the run allocated and that was not passed on.
-                drop(unsafe { Value::from_raw(runtime, raw) });
+                drop(unsafe { OnnxValue::from_raw(runtime, raw) });
             }
         }
         self.outputs.clear();
@@ -168,7 +168,7 @@ impl Scratch {
         self.requested.clear();
     }
 
-    pub fn run(&mut self, model: &OnnxModel) -> Result<(), Fault> {
+    pub fn run(&mut self, model: &OnnxModel) -> Result<(), PluginFault> {
         // The library rejects a run without outputs.
         if self.output_names.is_empty() {
             return Ok(());
@@ -186,7 +186,7 @@ impl Scratch {
 }
 
 /// ONNX Runtime reports that an output has another shape than the block provided for it.
-pub fn is_wrong_block(fault: &Fault) -> bool {
+pub fn is_wrong_block(fault: &PluginFault) -> bool {
     // There is no error code for it: the first text is that of new releases, the second that of older ones.
     fault.text.contains("pre-allocated") || fault.text.contains("shape verification failed")
 }

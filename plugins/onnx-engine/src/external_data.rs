@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files::FilePlaces;
 
 /// Messages within messages. The parser of the library stops at 100.
@@ -18,7 +18,7 @@ const MEMORY_TAG: &str = "*/_ORT_MEM_ADDR_/*";
 
 /// The messages of an ONNX model that lead to names of files.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum MessageKind {
     Model,
     Training,
     Function,
@@ -31,7 +31,7 @@ enum Kind {
     Entry,
 }
 
-impl Kind {
+impl MessageKind {
     /// What the field of this number is, if it leads further.
     fn field(self, number: u32) -> Option<Self> {
         Some(match (self, number) {
@@ -54,14 +54,14 @@ impl Kind {
 }
 
 /// Why a walk ended early.
-enum End {
+enum WalkFailure {
     /// The library refuses such a file, too, and says more.
     Malformed,
     /// The reason completes a sentence.
     Refused(String),
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for WalkFailure {
     fn from(_: io::Error) -> Self {
         Self::Malformed
     }
@@ -69,14 +69,14 @@ impl From<io::Error> for End {
 
 /// What matters in one message. Of a repeated field the last one counts.
 #[derive(Default)]
-struct Values {
+struct MessageFields {
     texts: [String; 5],
     /// Field 3 of an attribute.
     integer: u64,
 }
 
 /// Reads the messages of a file in order.
-struct Walk<'a> {
+struct ModelWalk<'a> {
     file: BufReader<File>,
     at: u64,
     /// Judges the name of a file.
@@ -85,20 +85,20 @@ struct Walk<'a> {
 
 /// What a node says of a compiled part.
 #[derive(Default)]
-struct Compiled {
+struct CompiledNode {
     name: String,
     embedded: Option<u64>,
 }
 
-impl Walk<'_> {
-    fn byte(&mut self) -> Result<u8, End> {
+impl ModelWalk<'_> {
+    fn byte(&mut self) -> Result<u8, WalkFailure> {
         let mut byte = [0];
         self.file.read_exact(&mut byte)?;
         self.at += 1;
         Ok(byte[0])
     }
 
-    fn varint(&mut self) -> Result<u64, End> {
+    fn varint(&mut self) -> Result<u64, WalkFailure> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -107,21 +107,22 @@ impl Walk<'_> {
                 return Ok(value);
             }
         }
-        Err(End::Malformed)
+        Err(WalkFailure::Malformed)
     }
 
     /// Number and wire type of a field.
-    fn tag(&mut self) -> Result<(u32, u32), End> {
+    fn tag(&mut self) -> Result<(u32, u32), WalkFailure> {
         // Parsers differ in what they make of the bits above 32.
-        let unusual = |_| End::Refused("has a field number that no ONNX model has".to_owned());
+        let unusual =
+            |_| WalkFailure::Refused("has a field number that no ONNX model has".to_owned());
         let tag = u32::try_from(self.varint()?).map_err(unusual)?;
         Ok((tag >> 3, tag & 7))
     }
 
     /// A group, which no ONNX message has, with everything in it: the library skips it, too.
-    fn skip_group(&mut self, group: u32, end: u64, depth: usize) -> Result<(), End> {
+    fn skip_group(&mut self, group: u32, end: u64, depth: usize) -> Result<(), WalkFailure> {
         if depth > MAX_DEPTH {
-            return Err(End::Malformed);
+            return Err(WalkFailure::Malformed);
         }
         while self.at < end {
             let (number, wire) = self.tag()?;
@@ -135,20 +136,20 @@ impl Walk<'_> {
                 3 => self.skip_group(number, end, depth + 1)?,
                 4 if number == group => return Ok(()),
                 5 => self.skip(4)?,
-                _ => return Err(End::Malformed),
+                _ => return Err(WalkFailure::Malformed),
             }
         }
-        Err(End::Malformed)
+        Err(WalkFailure::Malformed)
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<(), End> {
-        self.file.seek_relative(i64::try_from(bytes).map_err(|_| End::Malformed)?)?;
+    fn skip(&mut self, bytes: u64) -> Result<(), WalkFailure> {
+        self.file.seek_relative(i64::try_from(bytes).map_err(|_| WalkFailure::Malformed)?)?;
         self.at += bytes;
         Ok(())
     }
 
     /// A text; one that is too long for a name is cut.
-    fn text(&mut self, bytes: u64) -> Result<String, End> {
+    fn text(&mut self, bytes: u64) -> Result<String, WalkFailure> {
         let mut text = vec![0; usize::try_from(bytes.min(MAX_NAME + 1)).unwrap_or_default()];
         self.file.read_exact(&mut text)?;
         self.at += text.len() as u64;
@@ -159,15 +160,17 @@ impl Walk<'_> {
     /// The message of this kind that ends at `end`. `compiled` is that of the node it belongs to.
     fn message(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         end: u64,
         depth: usize,
-        compiled: &mut Compiled,
-    ) -> Result<(), End> {
+        compiled: &mut CompiledNode,
+    ) -> Result<(), WalkFailure> {
         if depth > MAX_DEPTH {
-            return Err(End::Refused(format!("has more than {MAX_DEPTH} messages in each other")));
+            return Err(WalkFailure::Refused(format!(
+                "has more than {MAX_DEPTH} messages in each other"
+            )));
         }
-        let (mut values, mut of_node) = (Values::default(), Compiled::default());
+        let (mut values, mut of_node) = (MessageFields::default(), CompiledNode::default());
         while self.at < end {
             let (number, wire) = self.tag()?;
             match wire {
@@ -177,7 +180,7 @@ impl Walk<'_> {
                 2 => {
                     let bytes = self.varint()?;
                     if bytes > end.saturating_sub(self.at) {
-                        return Err(End::Malformed);
+                        return Err(WalkFailure::Malformed);
                     }
                     let inner = self.at + bytes;
                     match kind.field(number) {
@@ -191,40 +194,40 @@ impl Walk<'_> {
                 }
                 5 => self.skip(4)?,
                 3 => self.skip_group(number, end, depth)?,
-                _ => return Err(End::Malformed),
+                _ => return Err(WalkFailure::Malformed),
             }
         }
         if self.at != end {
-            return Err(End::Malformed);
+            return Err(WalkFailure::Malformed);
         }
-        let Values { texts: [_, first, second, _, fourth], integer } = values;
+        let MessageFields { texts: [_, first, second, _, fourth], integer } = values;
         match (kind, &*first) {
-            (Kind::Entry, "location") => self.judge(&second),
-            (Kind::Attribute, "ep_cache_context") => {
+            (MessageKind::Entry, "location") => self.judge(&second),
+            (MessageKind::Attribute, "ep_cache_context") => {
                 compiled.name = fourth;
                 Ok(())
             }
-            (Kind::Attribute, "embed_mode") => {
+            (MessageKind::Attribute, "embed_mode") => {
                 compiled.embedded = Some(integer);
                 Ok(())
             }
-            (Kind::Node, _) if fourth == "EPContext" && of_node.embedded == Some(0) => {
+            (MessageKind::Node, _) if fourth == "EPContext" && of_node.embedded == Some(0) => {
                 self.judge(&of_node.name)
             }
             _ => Ok(()),
         }
     }
 
-    fn judge(&self, name: &str) -> Result<(), End> {
+    fn judge(&self, name: &str) -> Result<(), WalkFailure> {
         if name.len() as u64 > MAX_NAME {
             let text = format!("names a file with more than {MAX_NAME} bytes");
-            return Err(End::Refused(text));
+            return Err(WalkFailure::Refused(text));
         }
         if name.starts_with(MEMORY_TAG) {
             let text = format!("refers to memory of the process: {name:?}");
-            return Err(End::Refused(text));
+            return Err(WalkFailure::Refused(text));
         }
-        (self.judge)(name).map_err(End::Refused)
+        (self.judge)(name).map_err(WalkFailure::Refused)
     }
 }
 
@@ -233,12 +236,12 @@ impl Walk<'_> {
 ///
 /// # Errors
 /// Names the model, its file and the other one. A malformed file is not an error: the library refuses it.
-pub fn check(
+pub fn check_external_data(
     model: &str,
     places: &FilePlaces,
     file: &Path,
     folder: Option<&Path>,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     let Ok(opened) = File::open(file) else { return Ok(()) };
     let end = opened.metadata().map_or(0, |found| found.len());
     let own = file.parent().unwrap_or(Path::new(""));
@@ -251,12 +254,14 @@ pub fn check(
         }
         found.map(drop).map_err(|refusal| format!("names an external file: {refusal}"))
     };
-    let mut walk = Walk { file: BufReader::new(opened), at: 0, judge: &judge };
-    match walk.message(Kind::Model, end, 0, &mut Compiled::default()) {
-        Ok(()) | Err(End::Malformed) => Ok(()),
-        Err(End::Refused(why)) => {
+    let mut walk = ModelWalk { file: BufReader::new(opened), at: 0, judge: &judge };
+    match walk.message(MessageKind::Model, end, 0, &mut CompiledNode::default()) {
+        Ok(()) | Err(WalkFailure::Malformed) => Ok(()),
+        Err(WalkFailure::Refused(why)) => {
             let file = file.display();
-            Err(Fault::invalid(format!("unable to load model '{model}': the file {file} {why}")))
+            Err(PluginFault::invalid(format!(
+                "unable to load model '{model}': the file {file} {why}"
+            )))
         }
     }
 }

@@ -30,7 +30,7 @@ fn check_in(model: &HostileModel, bytes: &[u8]) -> Result<(), String> {
     let file = model.model().join("1/model.onnx");
     fs::write(&file, bytes).unwrap();
     let places = FilePlaces::new(&model.model(), [model.repository()]);
-    check("M", &places, &file, None).map_err(|fault| fault.text)
+    check_external_data("M", &places, &file, None).map_err(|fault| fault.text)
 }
 
 /// From the model to a tensor, by every way there is.
@@ -121,12 +121,12 @@ fn odd_files_are_refused_and_malformed_ones_left_to_the_library() {
     assert_eq!(check_in(&model, &nested(&[7, 5], data)), Ok(()));
     let file = model.model().join("1/model.onnx");
     let places = FilePlaces::new(&model.model(), [model.repository()]);
-    assert!(check("M", &places, &file, Some(&model.model().join("1/sub"))).is_ok());
+    assert!(check_external_data("M", &places, &file, Some(&model.model().join("1/sub"))).is_ok());
     // The operator's folder may lie anywhere, but nothing leads out of it.
     let folder = tempfile::tempdir().unwrap();
-    assert!(check("M", &places, &file, Some(folder.path())).is_ok());
+    assert!(check_external_data("M", &places, &file, Some(folder.path())).is_ok());
     std::os::unix::fs::symlink(model.secret(), folder.path().join("own")).unwrap();
-    assert!(check("M", &places, &file, Some(folder.path())).is_err());
+    assert!(check_external_data("M", &places, &file, Some(folder.path())).is_err());
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! What runs have shown of a model version: outputs whose shapes are not what file and configuration say.
 
-use crate::check::Slot;
+use crate::check::TensorSlot;
 use std::sync::atomic::{AtomicBool, Ordering};
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::outlet::expect_configured;
-use trtserver_framework::shape::fits;
+use trtserver_framework::shape::shape_fits;
 use trtserver_framework::types::shape_text;
 use trtserver_plugin_api::author::Scope;
 
@@ -36,7 +36,7 @@ impl RunFindings {
     }
 
     /// An output whose rows cannot be given to the requests of a batch.
-    pub fn stop_merging(&self, log: &Scope, fault: &Fault) {
+    pub fn stop_merging(&self, log: &Scope, fault: &PluginFault) {
         if !self.unmergeable.swap(true, Ordering::Relaxed) {
             log.warning(format_args!("{fault}; requests are executed one by one from now on"));
         }
@@ -49,14 +49,14 @@ impl RunFindings {
     pub fn check_shape(
         &self,
         log: &Scope,
-        (model, slot): (&str, &Slot),
+        (model, slot): (&str, &TensorSlot),
         shape: &[i64],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         if slot.flat || slot.scalar {
             return Ok(());
         }
         expect_configured(model, slot, shape)?;
-        if slot.unranked || fits(&slot.dims, shape) {
+        if slot.unranked || shape_fits(&slot.dims, shape) {
             return Ok(());
         }
         if !self.declared_wrong.swap(true, Ordering::Relaxed) {

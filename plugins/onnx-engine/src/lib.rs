@@ -42,8 +42,8 @@ mod strings;
 mod types;
 mod value;
 
-pub use gpu::preload::preload;
-pub use plugin::{Engine, Graph, ModelFormat};
+pub use gpu::preload::preload_cuda;
+pub use plugin::{Engine, ModelFormat, ModelGraph};
 pub use runtime::VARIABLE;
 
 #[cfg(test)]

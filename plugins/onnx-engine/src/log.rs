@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 use trtserver_framework::log;
-use trtserver_framework::search::text;
+use trtserver_framework::search::read_c_text;
 use trtserver_plugin_api::abi::types::level;
 
 /// The library's callback, with the severity as an integer.
@@ -30,13 +30,13 @@ pub unsafe extern "system" fn on_message(
     // A panic must not unwind into the library; the message is lost.
     let _ = std::panic::catch_unwind(|| {
         // SAFETY: the library passes C strings that live during this call.
-        let (message, location) = unsafe { (text(message), text(location)) };
+        let (message, location) = unsafe { (read_c_text(message), read_c_text(location)) };
         let level = match severity {
             0 => level::TRACE,
             1 => level::VERBOSE,
             2 => level::WARNING,
             _ => level::ERROR,
         };
-        log::write(level, &format!("onnx runtime: {} ({location})", message.trim_end()));
+        log::write_line(level, &format!("onnx runtime: {} ({location})", message.trim_end()));
     });
 }

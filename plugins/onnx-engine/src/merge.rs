@@ -4,19 +4,23 @@
 //! executed by itself and gets its own error: one request must not fail the others. So it is if an output has not the rows of
 //! the batch: then the first dimension is not a batch, and requests are not merged again.
 
-use crate::execute::{Scratch, is_wrong_block};
+use crate::execute::{RunScratch, is_wrong_block};
 use crate::model::OnnxModel;
 use crate::strings;
-use crate::value::Value;
-use trtserver_framework::fault::Fault;
+use crate::value::OnnxValue;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::type_size;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::Batch;
 
-impl Scratch {
+impl RunScratch {
     /// Creates values over the gathered inputs, and lists the outputs that any request requested.
-    pub fn prepare_merged(&mut self, model: &OnnxModel, batch: &Batch<'_>) -> Result<(), Fault> {
+    pub fn prepare_merged(
+        &mut self,
+        model: &OnnxModel,
+        batch: &Batch<'_>,
+    ) -> Result<(), PluginFault> {
         self.expect_inputs(model);
         let Some(first) = batch.requests().next() else { return Ok(()) };
         for (nth, tensor) in first.inputs().enumerate() {
@@ -27,18 +31,24 @@ impl Scratch {
             let shape = model.accepted(slot, kind, gathered.shape(), data.len(), &mut buffer)?;
             let runtime = model.session.runtime;
             let value = if slot.dtype == dtype::STRING {
-                strings::decode(runtime, &slot.name, shape, data)?
+                strings::decode_strings(runtime, &slot.name, shape, data)?
             } else {
                 let at = data.as_ptr().addr();
                 if !data.is_empty() && !at.is_multiple_of(type_size(slot.dtype)) {
-                    return Err(Fault::internal("a gathered block is not aligned"));
+                    return Err(PluginFault::internal("a gathered block is not aligned"));
                 }
                 self.borrowed.push(at..at + data.len());
                 // SAFETY: the host's block is valid until the batch is finished, longer than the value; it
                 // is aligned, and the library only reads inputs.
                 unsafe {
                     let data = data.as_ptr().cast_mut();
-                    Value::over(runtime, slot.handle.element, shape, data, gathered.bytes().len())?
+                    OnnxValue::over(
+                        runtime,
+                        slot.handle.element,
+                        shape,
+                        data,
+                        gathered.bytes().len(),
+                    )?
                 }
             };
             self.add_input(slot, value);
@@ -59,7 +69,7 @@ impl Scratch {
         &mut self,
         model: &OnnxModel,
         batch: &Batch<'_>,
-    ) -> Result<Option<Fault>, Fault> {
+    ) -> Result<Option<PluginFault>, PluginFault> {
         let preallocate = !model.plan.whole_batch && model.findings.preallocates();
         let mut outlet = batch;
         self.prepare_outputs(model, batch.rows(), &mut outlet, preallocate)?;

@@ -1,62 +1,64 @@
 //! A model version: what its sessions are opened from, and a session with the plan that configuration and graph agree on.
 
-use crate::accelerators::{Accelerators, Settings};
-use crate::check::{Plan, Slot};
+use crate::accelerators::{AcceleratorOptions, AcceleratorSettings};
+use crate::check::{TensorPlan, TensorSlot};
 use crate::findings::RunFindings;
-use crate::gpu::{preload::preload, session::expect_gpu_api};
+use crate::gpu::{preload::preload_cuda, session::expect_gpu_api};
 use crate::options::Options;
-use crate::plugin::Graph;
+use crate::plugin::ModelGraph;
 use crate::provider_session::SessionDevice;
-use crate::runtime::Runtime;
-use crate::session::Session;
+use crate::runtime::OnnxRuntime;
+use crate::session::OnnxSession;
 use crate::session_entries;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_framework::check;
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::accepted;
-use trtserver_framework::model_files::places;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::accept_shape;
+use trtserver_framework::model_files::file_places;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_plugin_api::author::{Device, Error, ModelContext, Scope};
 
 /// What the sessions of a model version are opened from.
-pub struct Source {
+pub struct ModelSource {
     pub config: Config,
-    pub graph: Graph,
+    pub graph: ModelGraph,
     options: Options,
-    accelerators: Accelerators,
-    runtime: &'static Runtime,
+    accelerators: AcceleratorOptions,
+    runtime: &'static OnnxRuntime,
     findings: Arc<RunFindings>,
     /// The notes of a plan were logged; each session has the same.
     noted: AtomicBool,
 }
 
-impl Source {
+impl ModelSource {
     /// Reads options and accelerators from the configuration. `runtime` opens the library; it is called once they are known to
     /// be valid.
     pub fn new(
         context: &ModelContext,
         config: Config,
-        settings: &Settings,
-        graph: impl FnOnce(&Config) -> Result<Graph, Fault>,
-        runtime: impl FnOnce() -> Result<&'static Runtime, Fault>,
-    ) -> Result<Self, Fault> {
+        settings: &AcceleratorSettings,
+        graph: impl FnOnce(&Config) -> Result<ModelGraph, PluginFault>,
+        runtime: impl FnOnce() -> Result<&'static OnnxRuntime, PluginFault>,
+    ) -> Result<Self, PluginFault> {
         let params: Vec<_> = context.parameters().iter().collect();
         let params = || params.iter().filter_map(|(key, value)| Some((*key, value.text()?)));
         let threads = u32::try_from(context.threads()).unwrap_or(u32::MAX);
-        let within =
-            |fault: Fault| fault.within(format_args!("unable to load model '{}'", config.model));
-        let (places, version_dir) = (places(context), Path::new(context.version_dir()));
+        let within = |fault: PluginFault| {
+            fault.within(format_args!("unable to load model '{}'", config.model))
+        };
+        let (places, version_dir) = (file_places(context), Path::new(context.version_dir()));
         let settings_of_backend = context.settings();
         let of_backend = settings_of_backend.iter();
         let of_backend = of_backend.filter_map(|(key, value)| Some((key, value.text()?)));
         let of_model = (context.name(), &places, version_dir);
-        let entries = session_entries::read(of_backend, params(), of_model).map_err(within)?;
+        let entries =
+            session_entries::read_entries(of_backend, params(), of_model).map_err(within)?;
         let options =
             Options::new(threads, context.graph_level(), params(), entries).map_err(within)?;
-        let accelerators = Accelerators::new(&config, params(), settings)?;
+        let accelerators = AcceleratorOptions::new(&config, params(), settings)?;
         for parameter in &accelerators.ineffective {
             context.log().warning(format_args!(
                 "model '{}': parameter '{parameter}' has no effect: the model has no instance of KIND_GPU",
@@ -70,7 +72,7 @@ impl Source {
         if config.facts.gpu_instances {
             expect_gpu_api(runtime)
                 .map_err(|fault| fault.within(format_args!("model '{}'", config.model)))?;
-            preload(&runtime.origin);
+            preload_cuda(&runtime.origin);
         }
         let (findings, noted) = (Arc::default(), AtomicBool::new(false));
         Ok(Self { config, graph, options, accelerators, runtime, findings, noted })
@@ -85,13 +87,13 @@ impl Source {
         let providers = if gpu.is_some() { &self.accelerators.gpu } else { &self.accelerators.cpu };
         let device = gpu.map(|gpu| SessionDevice { id: gpu.id(), stream: gpu.stream() });
         let options = Options { providers: providers.clone(), device, ..self.options.clone() };
-        let session = Session::open(runtime, &self.graph, &options, gpu).map_err(|fault| {
+        let session = OnnxSession::open(runtime, &self.graph, &options, gpu).map_err(|fault| {
             let (model, file) = (&config.model, self.graph.file.display());
             self.graph
                 .explain(fault)
                 .within(format_args!("unable to load model '{model}' from {file}"))
         })?;
-        let plan = check::check(config, &session.signature.tensors())?;
+        let plan = check::check_tensors(config, &session.signature.tensors())?;
         if !self.noted.swap(true, Ordering::Relaxed) {
             for note in &plan.notes {
                 log.info(format_args!("model '{}': {note}", config.model));
@@ -119,8 +121,8 @@ impl Source {
 
 pub struct OnnxModel {
     pub name: String,
-    pub session: Session,
-    pub plan: Plan,
+    pub session: OnnxSession,
+    pub plan: TensorPlan,
     pub findings: Arc<RunFindings>,
     pub log: Scope,
 }
@@ -129,17 +131,17 @@ impl OnnxModel {
     /// The shape in which the model takes an input of this type, shape and size.
     pub fn accepted<'a>(
         &self,
-        slot: &Slot,
+        slot: &TensorSlot,
         kind: u32,
         given: &'a [i64],
         bytes: usize,
         buffer: &'a mut [i64; MAX_RANK],
-    ) -> Result<&'a [i64], Fault> {
-        accepted(&self.name, slot, self.plan.batching, kind, given, bytes, buffer)
+    ) -> Result<&'a [i64], PluginFault> {
+        accept_shape(&self.name, slot, self.plan.batching, kind, given, bytes, buffer)
     }
 
     /// Whether a run requires this input.
-    pub fn requires(&self, slot: &Slot) -> bool {
+    pub fn requires(&self, slot: &TensorSlot) -> bool {
         self.session.signature.inputs.iter().any(|input| input.c_name == slot.handle.c_name)
     }
 

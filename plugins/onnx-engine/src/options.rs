@@ -15,7 +15,7 @@
 use crate::accelerators::ProviderOptions;
 use crate::provider_session::SessionDevice;
 use ort_sys::{ExecutionMode, GraphOptimizationLevel};
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -41,12 +41,12 @@ impl Options {
         graph_level: i32,
         params: impl Iterator<Item = (&'a str, &'a str)>,
         entries: Vec<(String, String)>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PluginFault> {
         let mut options = Self {
             intra_threads: i32::try_from(threads.max(1)).unwrap_or(i32::MAX),
             inter_threads: 1,
             mode: ExecutionMode::ORT_SEQUENTIAL,
-            graph: graph(graph_level),
+            graph: parse_graph_level(graph_level),
             arena: true,
             pattern: true,
             providers: Vec::new(),
@@ -55,12 +55,12 @@ impl Options {
         };
         for (key, value) in params {
             match key {
-                "intra_op_thread_count" => options.intra_threads = number(key, value)?,
-                "inter_op_thread_count" => options.inter_threads = number(key, value)?,
-                "enable_mem_arena" => options.arena = switch(key, value)?,
-                "enable_mem_pattern" => options.pattern = switch(key, value)?,
+                "intra_op_thread_count" => options.intra_threads = parse_number(key, value)?,
+                "inter_op_thread_count" => options.inter_threads = parse_number(key, value)?,
+                "enable_mem_arena" => options.arena = parse_switch(key, value)?,
+                "enable_mem_pattern" => options.pattern = parse_switch(key, value)?,
                 "execution_mode" => {
-                    options.mode = match switch(key, value)? {
+                    options.mode = match parse_switch(key, value)? {
                         true => ExecutionMode::ORT_PARALLEL,
                         false => ExecutionMode::ORT_SEQUENTIAL,
                     }
@@ -87,7 +87,7 @@ impl Options {
     }
 }
 
-fn graph(level: i32) -> GraphOptimizationLevel {
+fn parse_graph_level(level: i32) -> GraphOptimizationLevel {
     match level {
         ..0 => GraphOptimizationLevel::ORT_DISABLE_ALL,
         1 => GraphOptimizationLevel::ORT_ENABLE_BASIC,
@@ -96,17 +96,19 @@ fn graph(level: i32) -> GraphOptimizationLevel {
     }
 }
 
-fn number(key: &str, value: &str) -> Result<i32, Fault> {
+fn parse_number(key: &str, value: &str) -> Result<i32, PluginFault> {
     value.trim().parse().ok().filter(|&n| n >= 0).ok_or_else(|| {
-        Fault::invalid(format!("parameter '{key}' must be a number of threads, not '{value}'"))
+        PluginFault::invalid(format!(
+            "parameter '{key}' must be a number of threads, not '{value}'"
+        ))
     })
 }
 
-fn switch(key: &str, value: &str) -> Result<bool, Fault> {
+fn parse_switch(key: &str, value: &str) -> Result<bool, PluginFault> {
     match value.trim() {
         "1" | "true" => Ok(true),
         "0" | "false" => Ok(false),
-        _ => Err(Fault::invalid(format!("parameter '{key}' must be 0 or 1, not '{value}'"))),
+        _ => Err(PluginFault::invalid(format!("parameter '{key}' must be 0 or 1, not '{value}'"))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn options(params: &[(&str, &str)]) -> Result<Options, Fault> {
+fn options(params: &[(&str, &str)]) -> Result<Options, PluginFault> {
     Options::new(3, 0, params.iter().copied(), vec![("session.x".into(), "0".into())])
 }
 
@@ -39,6 +39,6 @@ fn graph_levels() {
         (7, G::ORT_ENABLE_ALL),
     ];
     for (level, requested) in expected {
-        assert_eq!(graph(level), requested);
+        assert_eq!(parse_graph_level(level), requested);
     }
 }

@@ -1,16 +1,18 @@
 //! The outputs of a run: written into blocks of the host, or adopted by the host.
 
-use crate::check::{Plan, Slot};
-use crate::execute::Scratch;
+use crate::check::{TensorPlan, TensorSlot};
+use crate::execute::RunScratch;
 use crate::model::OnnxModel;
 use crate::strings;
-use crate::value::{self, Value};
+use crate::value::{self, OnnxValue};
 use std::ptr;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::{Donation, Outlet, Output, output_shape, requested_position};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::outlet::{
+    MemoryDonation, OutputOutlet, OutputTensor, output_shape, requested_position,
+};
 use trtserver_framework::shape;
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_framework::types::{elements, type_name, type_size};
+use trtserver_framework::types::{element_count, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Memory, RequestedOutput};
 
@@ -19,7 +21,7 @@ pub fn add_requested<'a>(
     requested: &mut Vec<(usize, bool)>,
     model: &OnnxModel,
     outputs: impl Iterator<Item = RequestedOutput<'a>>,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     for output in outputs {
         let at = requested_position(&model.name, &model.plan.outputs, output)?;
         if !requested.iter().any(|(other, _)| *other == at) {
@@ -33,18 +35,19 @@ pub fn add_requested<'a>(
 ///
 /// # Errors
 /// The output is not what file and configuration say; the text is complete.
-pub fn returned<'a>(
+pub fn returned_output<'a>(
     model: &OnnxModel,
-    slot: &'a Slot,
+    slot: &'a TensorSlot,
     rows: usize,
-    value: &Value,
+    value: &OnnxValue,
     buffer: &'a mut [i64; MAX_RANK],
-) -> Result<(Output<'a>, usize), Fault> {
-    let within =
-        |fault: Fault| fault.within(format_args!("model '{}', output '{}'", model.name, slot.name));
+) -> Result<(OutputTensor<'a>, usize), PluginFault> {
+    let within = |fault: PluginFault| {
+        fault.within(format_args!("model '{}', output '{}'", model.name, slot.name))
+    };
     let (kind, rank) = value.describe(buffer).map_err(within)?;
     if kind != slot.dtype {
-        return Err(within(Fault::internal(format!(
+        return Err(within(PluginFault::internal(format!(
             "the model returned {} instead of {}",
             type_name(kind),
             type_name(slot.dtype)
@@ -55,17 +58,17 @@ pub fn returned<'a>(
         .map_err(within)
         .inspect_err(|fault| model.findings.stop_merging(&model.log, fault))?;
     model.findings.check_shape(&model.log, (&model.name, slot), shape)?;
-    let output = Output { name: &slot.name, kind: Dtype::from_abi(kind), shape };
-    Ok((output, elements(shape).unwrap_or(0)))
+    let output = OutputTensor { name: &slot.name, kind: Dtype::from_abi(kind), shape };
+    Ok((output, element_count(shape).unwrap_or(0)))
 }
 
-impl Scratch {
+impl RunScratch {
     /// As [`add_requested`].
     pub fn add_requested<'a>(
         &mut self,
         model: &OnnxModel,
         outputs: impl Iterator<Item = RequestedOutput<'a>>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         add_requested(&mut self.requested, model, outputs)
     }
 
@@ -75,10 +78,10 @@ impl Scratch {
         &mut self,
         model: &OnnxModel,
         rows: usize,
-        outlet: &mut impl Outlet,
+        outlet: &mut impl OutputOutlet,
         preallocate: bool,
-    ) -> Result<bool, Fault> {
-        let Plan { outputs, batching, .. } = &model.plan;
+    ) -> Result<bool, PluginFault> {
+        let TensorPlan { outputs, batching, .. } = &model.plan;
         let mut blocks = false;
         for nth in 0..self.requested.len() {
             let slot = &outputs[self.requested[nth].0];
@@ -88,12 +91,19 @@ impl Scratch {
             let known = if preallocate { shape::before_run(slot, rows, &mut buffer) } else { None };
             if let Some((shape, bytes)) = known {
                 let kind = Dtype::from_abi(slot.dtype);
-                let (data, n) = outlet.block(Output { name: &slot.name, kind, shape }, bytes)?;
+                let (data, n) =
+                    outlet.block(OutputTensor { name: &slot.name, kind, shape }, bytes)?;
                 if n >= bytes && !data.is_null() {
                     // SAFETY: the block is exclusive until the response is sent, aligned to 64 bytes; the
                     // value over it is dropped in `clear_outputs`.
                     let value = unsafe {
-                        Value::over(model.session.runtime, slot.handle.element, shape, data, bytes)?
+                        OnnxValue::over(
+                            model.session.runtime,
+                            slot.handle.element,
+                            shape,
+                            data,
+                            bytes,
+                        )?
                     };
                     raw = value.as_ptr();
                     self.outputs.push(value);
@@ -112,8 +122,8 @@ impl Scratch {
         &mut self,
         model: &OnnxModel,
         rows: usize,
-        outlet: &mut impl Outlet,
-    ) -> Result<(), Fault> {
+        outlet: &mut impl OutputOutlet,
+    ) -> Result<(), PluginFault> {
         for nth in 0..self.requested.len() {
             let (at, block) = self.requested[nth];
             if block {
@@ -121,10 +131,10 @@ impl Scratch {
             }
             let raw = std::mem::replace(&mut self.output_values[nth], ptr::null_mut());
             // SAFETY: allocated by the run, and removed from the list of values to free.
-            let value = unsafe { Value::from_raw(model.session.runtime, raw)? };
+            let value = unsafe { OnnxValue::from_raw(model.session.runtime, raw)? };
             let slot = &model.plan.outputs[at];
             let mut buffer = [0; MAX_RANK];
-            let (output, count) = returned(model, slot, rows, &value, &mut buffer)?;
+            let (output, count) = returned_output(model, slot, rows, &value, &mut buffer)?;
             self.pass_output(slot, output, count, outlet, value).map_err(|fault| {
                 fault.within(format_args!("model '{}', output '{}'", model.name, slot.name))
             })?;
@@ -134,14 +144,14 @@ impl Scratch {
 
     fn pass_output(
         &mut self,
-        slot: &Slot,
-        output: Output<'_>,
+        slot: &TensorSlot,
+        output: OutputTensor<'_>,
         count: usize,
-        outlet: &mut impl Outlet,
-        value: Value,
-    ) -> Result<(), Fault> {
+        outlet: &mut impl OutputOutlet,
+        value: OnnxValue,
+    ) -> Result<(), PluginFault> {
         if slot.dtype == dtype::STRING {
-            return strings::pass(&value, count, output, outlet, &mut self.offsets);
+            return strings::pass_strings(&value, count, output, outlet, &mut self.offsets);
         }
         let bytes = count * type_size(slot.dtype);
         let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
@@ -155,9 +165,9 @@ impl Scratch {
             }
             return Ok(());
         }
-        let release = value::release;
+        let release = value::release_value;
         let memory =
-            Donation { data, bytes, memory: Memory::CPU, release, owner: value.into_raw() };
+            MemoryDonation { data, bytes, memory: Memory::CPU, release, owner: value.into_raw() };
         // SAFETY: the memory belongs to the value, which lives until the host releases it.
         unsafe { Ok(outlet.donate(output, memory)?) }
     }

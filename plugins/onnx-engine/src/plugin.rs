@@ -2,16 +2,16 @@
 //!
 //! A backend is cheap to open: ONNX Runtime is loaded with the first model.
 
-use crate::accelerators::Settings;
+use crate::accelerators::AcceleratorSettings;
 use crate::execute::OnnxInstance;
 use crate::external_data;
 use crate::gpu::GpuInstance;
-use crate::model::{OnnxModel, Source};
+use crate::model::{ModelSource, OnnxModel};
 use crate::options::Options;
-use crate::provider::Provider;
+use crate::provider::ExecutionProvider;
 use crate::row_probe;
-use crate::runtime::{self, Runtime};
-use crate::session::Session;
+use crate::runtime::{self, OnnxRuntime};
+use crate::session::OnnxSession;
 use crate::session_entries;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trtserver_framework::complete;
 use trtserver_framework::config::Config;
 use trtserver_framework::execute;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::file_contents::explain_contents;
-use trtserver_framework::model_files::{FilePlaces, places};
+use trtserver_framework::model_files::{FilePlaces, file_places};
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::memory_type;
@@ -54,7 +54,7 @@ pub trait ModelFormat: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// The text is complete: it names the model and the file.
-    fn graph(context: &ModelContext, config: &Config) -> Result<Graph, Fault>;
+    fn graph(context: &ModelContext, config: &Config) -> Result<ModelGraph, PluginFault>;
 
     /// Whether [`ModelFormat::graph`] works with an incomplete configuration, so that it can be completed.
     fn can_complete(config: &Config) -> bool {
@@ -64,16 +64,16 @@ pub trait ModelFormat: Sized + Send + Sync + 'static {
 }
 
 /// An ONNX graph: the contents of a file, or made from one.
-pub struct Graph {
+pub struct ModelGraph {
     /// Named in messages, and read if there are no `bytes`.
     pub file: PathBuf,
     /// A serialized `ModelProto`.
     pub bytes: Option<Vec<u8>>,
 }
 
-impl Graph {
+impl ModelGraph {
     /// Why the library cannot read the file, if its contents tell.
-    pub fn explain(&self, fault: Fault) -> Fault {
+    pub fn explain(&self, fault: PluginFault) -> PluginFault {
         match self.bytes {
             None => match explain_contents(&self.file) {
                 Some(what) => fault.within(what),
@@ -89,12 +89,17 @@ impl Graph {
         model: &str,
         places: &FilePlaces,
         entries: &[(String, String)],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         if self.bytes.is_some() || !session_entries::is_onnx_format(&self.file, entries) {
             return Ok(());
         }
         let folder = entries.iter().find(|(key, _)| key == session_entries::EXTERNAL_FOLDER);
-        external_data::check(model, places, &self.file, folder.map(|(_, folder)| Path::new(folder)))
+        external_data::check_external_data(
+            model,
+            places,
+            &self.file,
+            folder.map(|(_, folder)| Path::new(folder)),
+        )
     }
 }
 
@@ -103,20 +108,20 @@ pub struct Engine<F> {
     dir: PathBuf,
     library: Option<String>,
     default_batch: usize,
-    accelerators: Settings,
+    accelerators: AcceleratorSettings,
     kinds: &'static [Kind],
     format: PhantomData<F>,
 }
 
 impl<F: ModelFormat> Engine<F> {
     /// The library, opened unless a model has needed it before.
-    fn runtime_library(&self) -> Result<&'static Runtime, Fault> {
-        runtime::open(F::INFO.name, self.library.as_deref(), &self.dir)
+    fn runtime_library(&self) -> Result<&'static OnnxRuntime, PluginFault> {
+        runtime::open_runtime(F::INFO.name, self.library.as_deref(), &self.dir)
     }
 
     /// Whether the library can run models on GPUs. If it cannot be opened the first model reports why.
     fn has_gpu_library(&self) -> bool {
-        let cuda = Provider::Cuda.name();
+        let cuda = ExecutionProvider::Cuda.name();
         self.runtime_library().is_ok_and(|library| {
             library.offers_gpu_api && library.providers().iter().any(|name| name == cuda)
         })
@@ -150,7 +155,7 @@ impl<F: ModelFormat> Backend for Engine<F> {
                 context.setting(complete::SETTING),
                 DEFAULT_BATCH,
             )?,
-            accelerators: Settings::new(|key| context.setting(key))?,
+            accelerators: AcceleratorSettings::new(|key| context.setting(key))?,
             kinds: Self::INFO.instance_kinds,
             format: PhantomData,
         };
@@ -165,7 +170,7 @@ impl<F: ModelFormat> Backend for Engine<F> {
     }
 
     fn runtime(&self) -> String {
-        match runtime::current() {
+        match runtime::opened_runtime() {
             Some(runtime) => format!("ONNX Runtime {}", runtime.version),
             // Not loaded until a model needs it, so that an idle server stays small.
             None => "ONNX Runtime".to_owned(),
@@ -177,22 +182,23 @@ impl<F: ModelFormat> Backend for Engine<F> {
     }
 
     fn autocomplete(&self, context: &ModelContext) -> Result<Completion, Error> {
-        let config = Config::of(context);
+        let config = Config::from_context(context);
         if !complete::is_needed(&config) || !F::can_complete(&config) {
             return Ok(Completion::default());
         }
         let graph = F::graph(context, &config)?;
         let options = Options::for_reading();
-        graph.check_files(&config.model, &places(context), &options.entries)?;
+        graph.check_files(&config.model, &file_places(context), &options.entries)?;
         let place = format!("autofill failed for model '{}'", config.model);
-        let session =
-            Session::open(self.runtime_library()?, &graph, &options, None).map_err(|fault| {
+        let session = OnnxSession::open(self.runtime_library()?, &graph, &options, None).map_err(
+            |fault| {
                 let file = graph.file.display();
                 graph.explain(fault).within(format_args!("{place} from {file}"))
-            })?;
+            },
+        )?;
         let (tensors, default_batch) = (session.signature.tensors(), self.default_batch);
         let rows = || row_probe::expect_rows(&session);
-        let additions = complete::patch(&config, &tensors, default_batch, rows)
+        let additions = complete::config_patch(&config, &tensors, default_batch, rows)
             .map_err(|fault| fault.within(place))?;
         Ok(additions.log(context.log(), &config.model).map(ConfigPatch::Text).into())
     }
@@ -200,7 +206,7 @@ impl<F: ModelFormat> Backend for Engine<F> {
 
 /// A model version of a plugin.
 pub struct EngineModel<F> {
-    source: Source,
+    source: ModelSource,
     /// The session of all instances that are not on a GPU.
     shared: Mutex<Option<Arc<OnnxModel>>>,
     format: PhantomData<F>,
@@ -221,13 +227,13 @@ impl<F: ModelFormat> Model for EngineModel<F> {
     type Instance = EngineInstance<F>;
 
     fn open(backend: &Arc<Engine<F>>, context: &ModelContext) -> Result<Self, Error> {
-        let (config, settings) = (Config::of(context), &backend.accelerators);
+        let (config, settings) = (Config::from_context(context), &backend.accelerators);
         if F::INFO.flags & backend_flags::BATCH_INPUTS == 0 {
             config.refuse_ragged(F::INFO.name)?;
         }
         let graph = |config: &Config| F::graph(context, config);
         let library = || backend.runtime_library();
-        let source = Source::new(context, config, settings, graph, library)?;
+        let source = ModelSource::new(context, config, settings, graph, library)?;
         let mut model = Self { source, shared: Mutex::default(), format: PhantomData };
         let facts = &model.source.config.facts;
         let (on_gpus, others) = (facts.gpu_instances, facts.other_instances);
@@ -283,8 +289,8 @@ impl<F: ModelFormat> Instance for EngineInstance<F> {
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         match &mut self.instance {
-            OnDevice::Cpu(instance) => execute::execute(&mut **instance, batch),
-            OnDevice::Gpu(instance) => execute::execute(&mut **instance, batch),
+            OnDevice::Cpu(instance) => execute::execute_batch(&mut **instance, batch),
+            OnDevice::Gpu(instance) => execute::execute_batch(&mut **instance, batch),
         }
     }
 }

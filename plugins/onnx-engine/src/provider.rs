@@ -4,13 +4,13 @@ use trtserver_framework::config::Accelerator;
 
 /// An execution provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
+pub enum ExecutionProvider {
     Cuda,
     TensorRt,
     OpenVino,
 }
 
-impl Provider {
+impl ExecutionProvider {
     /// As the library lists it.
     pub fn name(self) -> &'static str {
         match self {
@@ -21,7 +21,7 @@ impl Provider {
     }
 
     /// `None`: an unknown accelerator.
-    pub fn of(accelerator: &Accelerator) -> Option<Self> {
+    pub fn from_accelerator(accelerator: &Accelerator) -> Option<Self> {
         match (accelerator.gpu, &*accelerator.name) {
             (true, "cuda") => Some(Self::Cuda),
             (true, "tensorrt") => Some(Self::TensorRt),

@@ -1,6 +1,6 @@
 //! Options of execution providers that a configuration may set: names of ONNX Runtime, and those of Triton's backend.
 
-use crate::provider::Provider;
+use crate::provider::ExecutionProvider;
 
 /// The CUDA provider's limit of an arena.
 pub const MEMORY_LIMIT: &str = "gpu_mem_limit";
@@ -11,21 +11,21 @@ pub const CONVOLUTION_SEARCH: (&str, &str) = ("cudnn_conv_algo_search", "HEURIST
 
 /// What happens with an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum OptionRule {
     /// Passed to the library, which checks the value.
     Passed,
     /// The same; the value is one file or directory, or several with semicolons between.
     Path,
     /// The same; the value is a part of the names of files.
     Name,
-    /// As [`Rule::Passed`], under the library's name.
+    /// As [`OptionRule::Passed`], under the library's name.
     Renamed(&'static str),
-    /// A list of precisions, see [`precision`].
+    /// A list of precisions, see [`precision_mode`].
     Precisions,
     /// With the reason.
     Refused(&'static str),
 }
-use Rule::{Name, Passed, Path, Precisions, Refused, Renamed};
+use OptionRule::{Name, Passed, Path, Precisions, Refused, Renamed};
 
 const BY_GROUP: &str = "the instance group decides";
 const STREAM: &str = "sessions run on the stream of their instance";
@@ -33,7 +33,7 @@ const ADDRESS: &str = "its value is an address in the process";
 const GRAPH: &str = "a CUDA graph needs inputs and outputs at fixed addresses, which change from request to request";
 const DUMP: &str = "it writes files into the working directory of the server";
 
-const CUDA: &[(&str, Rule)] = &[
+const CUDA: &[(&str, OptionRule)] = &[
     ("arena_extend_strategy", Passed),
     ("cudnn_conv1d_pad_to_nc1d", Passed),
     ("cudnn_conv_algo_search", Passed),
@@ -58,7 +58,7 @@ const CUDA: &[(&str, Rule)] = &[
     ("user_compute_stream", Refused(STREAM)),
 ];
 
-const TENSORRT: &[(&str, Rule)] = &[
+const TENSORRT: &[(&str, OptionRule)] = &[
     ("device_id", Refused(BY_GROUP)),
     ("has_user_compute_stream", Refused(STREAM)),
     ("max_workspace_size_bytes", Renamed("trt_max_workspace_size")),
@@ -103,7 +103,7 @@ const TENSORRT: &[(&str, Rule)] = &[
     ("user_compute_stream", Refused(STREAM)),
 ];
 
-const OPENVINO: &[(&str, Rule)] = &[
+const OPENVINO: &[(&str, OptionRule)] = &[
     ("cache_dir", Path),
     ("device_type", Passed),
     ("disable_dynamic_shapes", Passed),
@@ -115,26 +115,26 @@ const OPENVINO: &[(&str, Rule)] = &[
     ("precision", Passed),
 ];
 
-fn table(provider: Provider) -> &'static [(&'static str, Rule)] {
+fn table(provider: ExecutionProvider) -> &'static [(&'static str, OptionRule)] {
     match provider {
-        Provider::Cuda => CUDA,
-        Provider::TensorRt => TENSORRT,
-        Provider::OpenVino => OPENVINO,
+        ExecutionProvider::Cuda => CUDA,
+        ExecutionProvider::TensorRt => TENSORRT,
+        ExecutionProvider::OpenVino => OPENVINO,
     }
 }
 
 /// `None`: an unknown option.
-pub fn rule(provider: Provider, name: &str) -> Option<Rule> {
+pub fn option_rule(provider: ExecutionProvider, name: &str) -> Option<OptionRule> {
     table(provider).iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule)
 }
 
 /// The options that are not refused.
-pub fn known(provider: Provider) -> impl Iterator<Item = &'static str> {
+pub fn known_options(provider: ExecutionProvider) -> impl Iterator<Item = &'static str> {
     table(provider).iter().filter(|(_, rule)| !matches!(rule, Refused(_))).map(|(name, _)| *name)
 }
 
 /// The option that allows TensorRT a precision beside FP32; empty for FP32, `None` for an unknown one.
-pub fn precision(name: &str) -> Option<&'static str> {
+pub fn precision_mode(name: &str) -> Option<&'static str> {
     match name {
         "FP32" => Some(""),
         "FP16" => Some("trt_fp16_enable"),
@@ -154,7 +154,7 @@ pub struct ModelParameter<'a> {
 }
 
 /// `None`: another parameter.
-pub fn of_model_parameter<'a>((key, value): (&'a str, &'a str)) -> Option<ModelParameter<'a>> {
+pub fn parse_model_parameter<'a>((key, value): (&'a str, &'a str)) -> Option<ModelParameter<'a>> {
     let values: &[&str] = match key {
         MEMORY_LIMIT | "do_copy_in_default_stream" => &[],
         "arena_extend_strategy" => &["kNextPowerOfTwo", "kSameAsRequested"],

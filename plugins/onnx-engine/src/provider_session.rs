@@ -1,13 +1,13 @@
 //! Adds execution providers to the options of a session.
 
 use crate::accelerators::ProviderOptions;
-use crate::provider::Provider;
-use crate::runtime::{Runtime, ort};
+use crate::provider::ExecutionProvider;
+use crate::runtime::{OnnxRuntime, ort};
 use ort_sys::OrtSessionOptions;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 use std::ptr;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_plugin_api::author::Stream;
 
 /// The GPU of a session, and the CUDA stream on which it runs.
@@ -26,12 +26,12 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn new(options: &BTreeMap<String, String>) -> Result<Self, Fault> {
+    fn new(options: &BTreeMap<String, String>) -> Result<Self, PluginFault> {
         let mut texts = Vec::with_capacity(options.len());
         for (key, value) in options {
             let (Ok(key), Ok(value)) = (CString::new(key.as_str()), CString::new(value.as_str()))
             else {
-                return Err(Fault::invalid(format!("option '{key}' holds a NUL byte")));
+                return Err(PluginFault::invalid(format!("option '{key}' holds a NUL byte")));
             };
             texts.push([key, value]);
         }
@@ -45,12 +45,12 @@ impl Pairs {
 ///
 /// # Safety
 /// `options` are alive; the stream of the device outlives the session.
-pub unsafe fn append(
-    runtime: &Runtime,
+pub unsafe fn append_provider(
+    runtime: &OnnxRuntime,
     options: *mut OrtSessionOptions,
     requested: &ProviderOptions,
     device: Option<SessionDevice>,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     let mut all = requested.options.clone();
     if let Some(device) = device {
         all.insert("device_id".to_owned(), device.id.to_string());
@@ -60,9 +60,9 @@ pub unsafe fn append(
     // SAFETY: by the caller's promise; the pairs are copied during the calls.
     let added = unsafe {
         match requested.provider {
-            Provider::Cuda => append_cuda(runtime, options, &pairs, stream),
-            Provider::TensorRt => append_tensorrt(runtime, options, &pairs, stream),
-            Provider::OpenVino => ort!(
+            ExecutionProvider::Cuda => append_cuda(runtime, options, &pairs, stream),
+            ExecutionProvider::TensorRt => append_tensorrt(runtime, options, &pairs, stream),
+            ExecutionProvider::OpenVino => ort!(
                 runtime,
                 SessionOptionsAppendExecutionProvider_OpenVINO_V2(
                     options,
@@ -95,13 +95,13 @@ macro_rules! append_with {
 }
 
 /// # Safety
-/// The conditions of [`append`].
+/// The conditions of [`append_provider`].
 unsafe fn append_cuda(
-    runtime: &Runtime,
+    runtime: &OnnxRuntime,
     session: *mut OrtSessionOptions,
     pairs: &Pairs,
     stream: *mut c_void,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     // SAFETY: by the caller's promise; the provider's options are alive until their release.
     unsafe {
         append_with!(
@@ -119,13 +119,13 @@ unsafe fn append_cuda(
 }
 
 /// # Safety
-/// The conditions of [`append`].
+/// The conditions of [`append_provider`].
 unsafe fn append_tensorrt(
-    runtime: &Runtime,
+    runtime: &OnnxRuntime,
     session: *mut OrtSessionOptions,
     pairs: &Pairs,
     stream: *mut c_void,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     // SAFETY: the caller promises live session options and stream; the provider's options are alive
     // until their release.
     unsafe {

@@ -1,17 +1,17 @@
 //! Runs a session with rows of zeros, to find out whether its first dimension is a batch.
 
-use crate::runtime::{Runtime, ort};
-use crate::session::{Declared, Session};
+use crate::runtime::{OnnxRuntime, ort};
+use crate::session::{OnnxSession, SessionTensor};
 use crate::types;
-use crate::value::Value;
+use crate::value::OnnxValue;
 use ort_sys::{OrtRunOptions, OrtValue};
 use std::ffi::c_char;
 use std::ptr;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::Line;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::CacheLine;
 use trtserver_framework::row_probe::{self, ProbedInput, ProbedOutput};
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_framework::types::{elements, type_size};
+use trtserver_framework::types::{element_count, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 
 /// The library writes nothing about failed runs but fatal errors.
@@ -19,28 +19,30 @@ const FATAL: i32 = 4;
 
 /// # Errors
 /// Why the first dimension is not a batch.
-pub fn expect_rows(session: &Session) -> Result<(), String> {
+pub fn expect_rows(session: &OnnxSession) -> Result<(), String> {
     let inputs = session.signature.inputs.iter().map(|input| ProbedInput {
         name: &input.name,
         dims: &input.dims,
         dim_names: &input.dim_names,
     });
     let options = RunOptions::new(session.runtime).map_err(|fault| fault.text)?;
-    row_probe::expect_rows(&inputs.collect::<Vec<_>>(), |shapes| run(session, &options, shapes))
+    row_probe::expect_rows(&inputs.collect::<Vec<_>>(), |shapes| {
+        run_probe(session, &options, shapes)
+    })
 }
 
 /// Runs the session with zeros of these shapes.
-fn run(
-    session: &Session,
+fn run_probe(
+    session: &OnnxSession,
     options: &RunOptions,
     shapes: &[Vec<i64>],
-) -> Result<Vec<ProbedOutput>, Fault> {
+) -> Result<Vec<ProbedOutput>, PluginFault> {
     let runtime = session.runtime;
     let declared = &session.signature.inputs;
     let inputs: Vec<Zeros> = (declared.iter().zip(shapes))
         .map(|(input, shape)| Zeros::new(runtime, input, shape))
         .collect::<Result<_, _>>()?;
-    let outputs: Vec<&Declared> =
+    let outputs: Vec<&SessionTensor> =
         session.signature.outputs.iter().filter(|output| output.element != 0).collect();
     let names: Vec<*const c_char> = declared.iter().map(|input| input.c_name.as_ptr()).collect();
     let values: Vec<*const OrtValue> =
@@ -53,9 +55,9 @@ fn run(
         session.run_with(options.raw, (&names, &values), (&output_names, &mut results))?;
     }
     // SAFETY: allocated by the run, without another owner. All become owned before the first error is returned.
-    let owned = results.into_iter().map(|raw| unsafe { Value::from_raw(runtime, raw) });
-    let owned: Vec<Result<Value, Fault>> = owned.collect();
-    let shape_of = |(output, value): (&&Declared, Result<Value, Fault>)| {
+    let owned = results.into_iter().map(|raw| unsafe { OnnxValue::from_raw(runtime, raw) });
+    let owned: Vec<Result<OnnxValue, PluginFault>> = owned.collect();
+    let shape_of = |(output, value): (&&SessionTensor, Result<OnnxValue, PluginFault>)| {
         let mut buffer = [0; MAX_RANK];
         let (_, rank) = value?.describe(&mut buffer)?;
         Ok((output.name.clone(), buffer[..rank].to_vec()))
@@ -66,39 +68,43 @@ fn run(
 /// An input of zeros, or of empty strings.
 struct Zeros {
     /// First, so that it is dropped before the memory.
-    value: Value,
-    _memory: Vec<Line>,
+    value: OnnxValue,
+    _memory: Vec<CacheLine>,
 }
 
 impl Zeros {
-    fn new(runtime: &'static Runtime, input: &Declared, shape: &[i64]) -> Result<Self, Fault> {
+    fn new(
+        runtime: &'static OnnxRuntime,
+        input: &SessionTensor,
+        shape: &[i64],
+    ) -> Result<Self, PluginFault> {
         let name = &input.name;
-        let kind = types::dtype_of(input.element);
-        let element = types::element(kind).ok_or_else(|| {
-            Fault::unsupported(format!("input '{name}' has a type without zeros"))
+        let kind = types::to_dtype(input.element);
+        let element = types::to_element(kind).ok_or_else(|| {
+            PluginFault::unsupported(format!("input '{name}' has a type without zeros"))
         })?;
-        let count = elements(shape).unwrap_or(0);
+        let count = element_count(shape).unwrap_or(0);
         if kind == dtype::STRING {
-            let value = Value::new(runtime, element, shape)?;
+            let value = OnnxValue::new(runtime, element, shape)?;
             return Ok(Self { value, _memory: Vec::new() });
         }
         let bytes = count * type_size(kind);
-        let mut memory = vec![Line::EMPTY; bytes.div_ceil(size_of::<Line>())];
+        let mut memory = vec![CacheLine::EMPTY; bytes.div_ceil(size_of::<CacheLine>())];
         let data = memory.as_mut_ptr().cast();
         // SAFETY: the memory has this size, is aligned, stays where it is and outlives the value.
-        let value = unsafe { Value::over(runtime, element, shape, data, bytes)? };
+        let value = unsafe { OnnxValue::over(runtime, element, shape, data, bytes)? };
         Ok(Self { value, _memory: memory })
     }
 }
 
 /// Options of a run that says nothing if it fails.
 struct RunOptions {
-    runtime: &'static Runtime,
+    runtime: &'static OnnxRuntime,
     raw: *mut OrtRunOptions,
 }
 
 impl RunOptions {
-    fn new(runtime: &'static Runtime) -> Result<Self, Fault> {
+    fn new(runtime: &'static OnnxRuntime) -> Result<Self, PluginFault> {
         let mut options = Self { runtime, raw: ptr::null_mut() };
         // SAFETY: the out pointer is ours, the options are alive.
         unsafe {

@@ -14,9 +14,9 @@ use std::ffi::c_char;
 use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::log;
-use trtserver_framework::search::{Framework, load, text};
+use trtserver_framework::search::{Framework, load_library, read_c_text};
 use trtserver_plugin_api::abi::types::{code, level};
 
 /// Version of the function table: all functions that this plugin uses are in every release since 1.18.
@@ -29,7 +29,7 @@ pub const GPU_API: u32 = 23;
 pub const VARIABLE: &str = "TRTSERVER_ONNXRUNTIME_LIBRARY";
 
 /// What is searched for a plugin's backend.
-const fn framework(backend: &'static str) -> Framework {
+const fn onnx_framework(backend: &'static str) -> Framework {
     Framework {
         name: "ONNX Runtime",
         backend,
@@ -51,8 +51,8 @@ macro_rules! ort {
 }
 pub(crate) use ort;
 
-/// The opened library. There is one, and it is never closed, hence `&'static Runtime`.
-pub struct Runtime {
+/// The opened library. There is one, and it is never closed, hence `&'static OnnxRuntime`.
+pub struct OnnxRuntime {
     /// Raw, never a reference: entries that this plugin does not use may be null, and a reference to a table with
     /// null functions would be undefined behaviour.
     pub api: *const OrtApi,
@@ -71,28 +71,28 @@ pub struct Runtime {
 }
 
 // SAFETY: the table is constant; environment, memory info, default allocator and run options are
-// documented as usable from any thread, and they do not change after `Runtime` was created.
-unsafe impl Send for Runtime {}
+// documented as usable from any thread, and they do not change after `OnnxRuntime` was created.
+unsafe impl Send for OnnxRuntime {}
 // SAFETY: threads only read the fields; the library accepts all four objects from several threads
 // at once.
-unsafe impl Sync for Runtime {}
+unsafe impl Sync for OnnxRuntime {}
 
-static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+static RUNTIME: OnceLock<OnnxRuntime> = OnceLock::new();
 /// Held while the library is opened, so that concurrent loads open it once.
 static OPENING: Mutex<()> = Mutex::new(());
 
 /// The runtime, if it is open.
-pub fn current() -> Option<&'static Runtime> {
+pub fn opened_runtime() -> Option<&'static OnnxRuntime> {
     RUNTIME.get()
 }
 
 /// Opens the library unless it is open. A failure is not cached: the next load tries again, so installing the library
 /// needs no restart.
-pub fn open(
+pub fn open_runtime(
     backend: &'static str,
     setting: Option<&str>,
     plugin_dir: &Path,
-) -> Result<&'static Runtime, Fault> {
+) -> Result<&'static OnnxRuntime, PluginFault> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
@@ -101,16 +101,16 @@ pub fn open(
         return Ok(runtime);
     }
     let variable = std::env::var_os(VARIABLE);
-    let framework = framework(backend);
+    let framework = onnx_framework(backend);
     let plan = framework.plan(setting, variable.as_deref(), plugin_dir);
-    let runtime = framework.open(plan, Runtime::open)?;
-    log::write(level::INFO, &runtime.label());
+    let runtime = framework.open(plan, OnnxRuntime::open)?;
+    log::write_line(level::INFO, &runtime.label());
     Ok(RUNTIME.get_or_init(|| runtime))
 }
 
-impl Runtime {
+impl OnnxRuntime {
     fn open(path: &Path) -> Result<Self, String> {
-        let library = load(path)?;
+        let library = load_library(path)?;
         // SAFETY: the documented type of the symbol that every ONNX Runtime exports.
         let base = unsafe {
             library.get::<unsafe extern "system" fn() -> *const OrtApiBase>(b"OrtGetApiBase\0")
@@ -122,7 +122,7 @@ impl Runtime {
             return Err("OrtGetApiBase returned null".to_owned());
         }
         // SAFETY: not null, hence a table with two entries, static; the version is a C string in it.
-        let version = unsafe { text(((*base).GetVersionString)()) };
+        let version = unsafe { read_c_text(((*base).GetVersionString)()) };
         // Checked before requesting the table: for an unsupported version the library writes to stderr.
         let api = if is_older(&version, API) {
             ptr::null()
@@ -161,7 +161,7 @@ impl Runtime {
     }
 
     /// Creates the environment, memory info, allocator and run options that all sessions share.
-    fn begin(&mut self) -> Result<(), Fault> {
+    fn begin(&mut self) -> Result<(), PluginFault> {
         // SAFETY: differs from the declared type only in taking the severity as an integer, so that an unknown number
         // is not an invalid enum value.
         let logger =
@@ -194,7 +194,7 @@ impl Runtime {
     }
 
     /// Frees a status and keeps its code and text.
-    pub fn outcome(&self, status: OrtStatusPtr) -> Result<(), Fault> {
+    pub fn outcome(&self, status: OrtStatusPtr) -> Result<(), PluginFault> {
         if status.0.is_null() {
             return Ok(());
         }
@@ -202,21 +202,21 @@ impl Runtime {
     }
 
     #[cold]
-    fn failure(&self, status: *mut OrtStatus) -> Fault {
+    fn failure(&self, status: *mut OrtStatus) -> PluginFault {
         type Code = unsafe extern "system" fn(*const OrtStatus) -> i32;
         // SAFETY: the status is not null and ours until the release; the code is read as an
         // integer because newer libraries may have codes that the enum lacks.
         unsafe {
             let code_of: Code = std::mem::transmute((*self.api).GetErrorCode);
             let number = code_of(status);
-            let text = text(((*self.api).GetErrorMessage)(status));
+            let text = read_c_text(((*self.api).GetErrorMessage)(status));
             ((*self.api).ReleaseStatus)(status);
             let code = match number {
                 2 => code::INVALID,     // ORT_INVALID_ARGUMENT
                 9 => code::UNSUPPORTED, // ORT_NOT_IMPLEMENTED
                 _ => code::INTERNAL,
             };
-            Fault { code, text: format!("onnx runtime error {number}: {text}") }
+            PluginFault { code, text: format!("onnx runtime error {number}: {text}") }
         }
     }
 
@@ -234,7 +234,7 @@ impl Runtime {
             if ort!(self, GetAvailableProviders(&raw mut names, &raw mut count)).is_err() {
                 return Vec::new();
             }
-            let list = (0..usize::try_from(count).unwrap_or(0)).map(|i| text(*names.add(i)));
+            let list = (0..usize::try_from(count).unwrap_or(0)).map(|i| read_c_text(*names.add(i)));
             let list = list.collect();
             // A failure to free has no consequences but the leak.
             let _ = ort!(self, ReleaseAvailableProviders(names, count));

@@ -14,8 +14,8 @@ fn old_libraries_are_detected_by_version() {
 
 #[test]
 fn other_libraries_are_refused_with_reason() {
-    let error = Runtime::open(Path::new("libc.so.6")).err().unwrap();
+    let error = OnnxRuntime::open(Path::new("libc.so.6")).err().unwrap();
     assert!(error.contains("OrtGetApiBase"), "{error}");
-    let error = Runtime::open(Path::new("/nowhere/libonnxruntime.so")).err().unwrap();
+    let error = OnnxRuntime::open(Path::new("/nowhere/libonnxruntime.so")).err().unwrap();
     assert!(error.contains("/nowhere/libonnxruntime.so"), "{error}");
 }

@@ -3,25 +3,25 @@
 //! One session serves all instances of a model version: `Run` may be called from several threads at
 //! once, and the weights are in memory once.
 
-use crate::binding::Binding;
+use crate::binding::IoBinding;
 use crate::gpu::wait_for_stream;
 use crate::options::Options;
-use crate::plugin::Graph;
+use crate::plugin::ModelGraph;
 use crate::provider_session;
-use crate::runtime::{Runtime, ort};
+use crate::runtime::{OnnxRuntime, ort};
 use crate::value::read_info;
 use ort_sys::{ONNXType, OrtRunOptions, OrtSession, OrtSessionOptions, OrtTypeInfo, OrtValue};
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::search::text;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::search::read_c_text;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_plugin_api::author::Device;
 
 /// A tensor as the model file declares it.
 #[derive(Debug, Clone)]
-pub struct Declared {
+pub struct SessionTensor {
     pub name: String,
     /// The same as a C string.
     pub c_name: CString,
@@ -38,14 +38,14 @@ pub struct Declared {
 /// Inputs and outputs of a model, in its order.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
-    pub inputs: Vec<Declared>,
-    pub outputs: Vec<Declared>,
+    pub inputs: Vec<SessionTensor>,
+    pub outputs: Vec<SessionTensor>,
     /// Inputs with a default in the file: a request may override it.
-    pub defaulted: Vec<Declared>,
+    pub defaulted: Vec<SessionTensor>,
 }
 
-pub struct Session {
-    pub runtime: &'static Runtime,
+pub struct OnnxSession {
+    pub runtime: &'static OnnxRuntime,
     raw: *mut OrtSession,
     pub signature: Signature,
     /// The GPU on whose compute stream it works.
@@ -53,21 +53,21 @@ pub struct Session {
 }
 
 // SAFETY: a session may be used from any thread, and by several at once for `Run`.
-unsafe impl Send for Session {}
+unsafe impl Send for OnnxSession {}
 // SAFETY: the library accepts `Run` of one session from several threads at once; the signature is
 // read once and constant from then on.
-unsafe impl Sync for Session {}
+unsafe impl Sync for OnnxSession {}
 
-impl Session {
+impl OnnxSession {
     /// `device` is the GPU that the options name.
     pub fn open(
-        runtime: &'static Runtime,
-        graph: &Graph,
+        runtime: &'static OnnxRuntime,
+        graph: &ModelGraph,
         options: &Options,
         device: Option<&Device>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PluginFault> {
         let path = CString::new(graph.file.as_os_str().as_bytes())
-            .map_err(|_| Fault::invalid("the path of the model holds a NUL byte"))?;
+            .map_err(|_| PluginFault::invalid("the path of the model holds a NUL byte"))?;
         let session_options = SessionOptions::new(runtime, options)?;
         let (env, options) = (runtime.env, session_options.raw);
         let mut raw = ptr::null_mut();
@@ -90,7 +90,7 @@ impl Session {
         Ok(session)
     }
 
-    fn read_signature(&self) -> Result<Signature, Fault> {
+    fn read_signature(&self) -> Result<Signature, PluginFault> {
         let api = self.runtime.api;
         // SAFETY: entries of the table, each used with the count that belongs to it.
         unsafe {
@@ -114,20 +114,30 @@ impl Session {
         }
     }
 
-    fn declared(&self, count: Count, name: Name, info: Info) -> Result<Vec<Declared>, Fault> {
+    fn declared(
+        &self,
+        count: Count,
+        name: Name,
+        info: Info,
+    ) -> Result<Vec<SessionTensor>, PluginFault> {
         let mut n = 0;
         // SAFETY: the session is alive; the out pointer is ours.
         self.runtime.outcome(unsafe { count(self.raw, &raw mut n) })?;
         (0..n).map(|index| self.declared_at(index, name, info)).collect()
     }
 
-    fn declared_at(&self, index: usize, name: Name, info: Info) -> Result<Declared, Fault> {
+    fn declared_at(
+        &self,
+        index: usize,
+        name: Name,
+        info: Info,
+    ) -> Result<SessionTensor, PluginFault> {
         let allocator = self.runtime.allocator;
         let mut c_name: *mut c_char = ptr::null_mut();
         // SAFETY: the index is below the count; the name is ours until it is given back.
         let name = unsafe {
             self.runtime.outcome(name(self.raw, index, allocator, &raw mut c_name))?;
-            let name = text(c_name);
+            let name = read_c_text(c_name);
             ort!(self.runtime, AllocatorFree(allocator, c_name.cast()))?;
             name
         };
@@ -142,13 +152,13 @@ impl Session {
         };
         let TensorType { kind, element, dims, dim_names } = read;
         let c_name = CString::new(name.as_bytes())
-            .map_err(|_| Fault::internal("a tensor name holds a NUL byte"))?;
-        Ok(Declared { name, c_name, kind, element, dims, dim_names })
+            .map_err(|_| PluginFault::internal("a tensor name holds a NUL byte"))?;
+        Ok(SessionTensor { name, c_name, kind, element, dims, dim_names })
     }
 
     /// # Safety
     /// `info` is alive.
-    unsafe fn read_type(&self, info: *const OrtTypeInfo) -> Result<TensorType, Fault> {
+    unsafe fn read_type(&self, info: *const OrtTypeInfo) -> Result<TensorType, PluginFault> {
         let mut read = TensorType::default();
         let mut tensor = ptr::null();
         let mut shape = [0; MAX_RANK];
@@ -165,7 +175,7 @@ impl Session {
             read.element = element;
             // The library reports -1 for dynamic dimensions; treat every negative number like that.
             read.dims = shape[..rank].iter().map(|&dim| dim.max(-1)).collect();
-            read.dim_names = names[..rank].iter().map(|&name| text(name)).collect();
+            read.dim_names = names[..rank].iter().map(|&name| read_c_text(name)).collect();
         }
         Ok(read)
     }
@@ -182,22 +192,22 @@ impl Session {
         inputs: &[*const OrtValue],
         output_names: &[*const c_char],
         outputs: &mut [*mut OrtValue],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         let options = self.runtime.run_options;
         // SAFETY: the caller's promise.
         unsafe { self.run_with(options, (input_names, inputs), (output_names, outputs)) }
     }
 
-    /// As [`Session::run`], with other options.
+    /// As [`OnnxSession::run`], with other options.
     ///
     /// # Safety
-    /// As [`Session::run`]; the options are alive.
+    /// As [`OnnxSession::run`]; the options are alive.
     pub unsafe fn run_with(
         &self,
         options: *const OrtRunOptions,
         (input_names, inputs): (&[*const c_char], &[*const OrtValue]),
         (output_names, outputs): (&[*const c_char], &mut [*mut OrtValue]),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         debug_assert!(input_names.len() == inputs.len() && output_names.len() == outputs.len());
         // SAFETY: the caller's promise; lengths match.
         unsafe {
@@ -222,7 +232,7 @@ impl Session {
     /// # Safety
     /// The binding was created for this session, the memory of its values is valid, and no other code uses them during
     /// the call.
-    pub unsafe fn run_bound(&self, binding: &Binding) -> Result<(), Fault> {
+    pub unsafe fn run_bound(&self, binding: &IoBinding) -> Result<(), PluginFault> {
         let options = self.runtime.run_options;
         // SAFETY: the caller's promise.
         unsafe { ort!(self.runtime, RunWithBinding(self.raw, options, binding.as_ptr())) }
@@ -233,7 +243,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for OnnxSession {
     fn drop(&mut self) {
         if let Some(device) = &self.device {
             // The library frees device and pinned memory, which queued work may use. On a lost device there is no such work.
@@ -268,12 +278,12 @@ type Info = unsafe extern "system" fn(
 
 /// Options of a session that is being created.
 struct SessionOptions {
-    runtime: &'static Runtime,
+    runtime: &'static OnnxRuntime,
     raw: *mut OrtSessionOptions,
 }
 
 impl SessionOptions {
-    fn new(runtime: &'static Runtime, requested: &Options) -> Result<Self, Fault> {
+    fn new(runtime: &'static OnnxRuntime, requested: &Options) -> Result<Self, PluginFault> {
         let mut raw = ptr::null_mut();
         // SAFETY: the out pointer is ours.
         unsafe { ort!(runtime, CreateSessionOptions(&raw mut raw))? };
@@ -297,7 +307,7 @@ impl SessionOptions {
             let (Ok(c_key), Ok(c_value)) =
                 (CString::new(key.as_str()), CString::new(value.as_str()))
             else {
-                return Err(Fault::invalid(format!("parameter '{key}' holds a NUL byte")));
+                return Err(PluginFault::invalid(format!("parameter '{key}' holds a NUL byte")));
             };
             // SAFETY: both strings are copied.
             unsafe { ort!(runtime, AddSessionConfigEntry(raw, c_key.as_ptr(), c_value.as_ptr())) }
@@ -305,7 +315,7 @@ impl SessionOptions {
         }
         for provider in &requested.providers {
             // SAFETY: the options are alive; the stream of an instance outlives its session.
-            unsafe { provider_session::append(runtime, raw, provider, requested.device)? };
+            unsafe { provider_session::append_provider(runtime, raw, provider, requested.device)? };
         }
         Ok(options)
     }

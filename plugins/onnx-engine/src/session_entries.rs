@@ -4,8 +4,8 @@
 //! `--backend-config=onnxruntime,session.…=VALUE`, which sets any of them for all models. Unknown parameters are refused.
 
 use std::path::Path;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::model_files::{FilePlaces, refused};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::model_files::{FilePlaces, file_refused};
 
 /// Names of such parameters and settings begin with it.
 pub const PREFIX: &str = "session.";
@@ -16,7 +16,7 @@ pub const LOAD_FORMAT: &str = "session.load_model_format";
 
 /// Who may set an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum EntryRule {
     /// The model; the library checks the value.
     Model,
     /// The model; the value is a directory, relative to that of the version.
@@ -24,14 +24,14 @@ pub enum Rule {
     /// The operator: with the reason.
     Operator(&'static str),
 }
-use Rule::{Model, ModelDirectory, Operator};
+use EntryRule::{Model, ModelDirectory, Operator};
 
 const WRITES: &str = "it makes the library write a file";
 const READS: &str = "it names a file that the library reads";
 const PROCESS: &str = "it concerns all models of the process";
 
 /// Names up to ONNX Runtime 1.31.
-const KNOWN: &[(&str, Rule)] = &[
+const KNOWN: &[(&str, EntryRule)] = &[
     ("session.allow_released_opsets_only", Model),
     ("session.collect_node_memory_stats_to_file", Operator(WRITES)),
     ("session.compile_only", Model),
@@ -111,11 +111,11 @@ const KNOWN: &[(&str, Rule)] = &[
 ///
 /// # Errors
 /// A parameter is unknown, is the operator's, or names a directory elsewhere.
-pub fn read<'a>(
+pub fn read_entries<'a>(
     settings: impl Iterator<Item = (&'a str, &'a str)>,
     params: impl Iterator<Item = (&'a str, &'a str)>,
     (model, places, version_dir): (&str, &FilePlaces, &Path),
-) -> Result<Vec<(String, String)>, Fault> {
+) -> Result<Vec<(String, String)>, PluginFault> {
     let mut entries: Vec<(String, String)> = Vec::new();
     let mut set = |key: &str, value: String| {
         entries.retain(|(known, _)| known != key);
@@ -132,12 +132,12 @@ pub fn read<'a>(
             Some(Model) => set(key, value.to_owned()),
             Some(ModelDirectory) => {
                 let folder = places.resolve(version_dir, value).map_err(|refusal| {
-                    refused(model, &refusal).within(format_args!("parameter '{key}'"))
+                    file_refused(model, &refusal).within(format_args!("parameter '{key}'"))
                 })?;
                 set(key, folder.display().to_string());
             }
             Some(Operator(why)) => {
-                return Err(Fault::invalid(format!(
+                return Err(PluginFault::invalid(format!(
                     "parameter '{key}' is for the operator, because {why}: \
                      --backend-config=onnxruntime,{key}=VALUE"
                 )));
@@ -145,7 +145,7 @@ pub fn read<'a>(
             None => {
                 let known = KNOWN.iter().filter(|(_, rule)| !matches!(rule, Operator(_)));
                 let known: Vec<_> = known.map(|(name, _)| *name).collect();
-                return Err(Fault::invalid(format!(
+                return Err(PluginFault::invalid(format!(
                     "unknown parameter '{key}'; known are: {}; the operator can set others: \
                      --backend-config=onnxruntime,{key}=VALUE",
                     known.join(", ")

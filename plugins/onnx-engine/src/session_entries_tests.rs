@@ -8,10 +8,10 @@ fn read_in(
     model: &HostileModel,
     settings: &[(&str, &str)],
     params: &[(&str, &str)],
-) -> Result<Vec<(String, String)>, Fault> {
+) -> Result<Vec<(String, String)>, PluginFault> {
     let places = FilePlaces::new(&model.model(), [model.repository()]);
     let version = model.model().join("1");
-    read(settings.iter().copied(), params.iter().copied(), ("M", &places, &version))
+    read_entries(settings.iter().copied(), params.iter().copied(), ("M", &places, &version))
 }
 
 fn value<'a>(entries: &'a [(String, String)], key: &str) -> Vec<&'a str> {
@@ -45,7 +45,7 @@ fn files_are_the_operators() {
     for (key, rule) in KNOWN {
         let set = read_in(&model, &[], &[(key, "x")]);
         match rule {
-            Rule::Operator(why) => {
+            EntryRule::Operator(why) => {
                 let text = set.unwrap_err().text;
                 let way = format!("{why}: --backend-config=onnxruntime,{key}=VALUE");
                 assert!(text.contains(&format!("'{key}'")) && text.ends_with(&way), "{text}");

@@ -3,23 +3,23 @@
 //! Lengths are kept in both directions, so strings may contain NUL. Strings are the only tensor data that is always copied.
 
 use crate::runtime::ort;
-use crate::value::Value;
+use crate::value::OnnxValue;
 use ort_sys::ONNXTensorElementDataType as Element;
 use std::ptr;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::{Outlet, Output};
-use trtserver_framework::strings::{HEAD, check, elements};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::outlet::{OutputOutlet, OutputTensor};
+use trtserver_framework::strings::{HEAD, check_elements, split_elements};
 
 /// Creates the library's string tensor from length-prefixed bytes. `name` is for messages.
-pub fn decode(
-    runtime: &'static crate::runtime::Runtime,
+pub fn decode_strings(
+    runtime: &'static crate::runtime::OnnxRuntime,
     name: &str,
     shape: &[i64],
     bytes: &[u8],
-) -> Result<Value, Fault> {
-    check(name, shape, bytes)?;
-    let value = Value::new(runtime, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, shape)?;
-    for (index, element) in elements(bytes).flatten().enumerate() {
+) -> Result<OnnxValue, PluginFault> {
+    check_elements(name, shape, bytes)?;
+    let value = OnnxValue::new(runtime, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, shape)?;
+    for (index, element) in split_elements(bytes).flatten().enumerate() {
         let mut to = ptr::null_mut();
         // SAFETY: the index is below the tensor's element count; the returned buffer has exactly the
         // requested length.
@@ -40,13 +40,13 @@ pub fn decode(
 }
 
 /// Passes the strings of an output to the host.
-pub fn pass(
-    value: &Value,
+pub fn pass_strings(
+    value: &OnnxValue,
     count: usize,
-    output: Output<'_>,
-    outlet: &mut impl Outlet,
+    output: OutputTensor<'_>,
+    outlet: &mut impl OutputOutlet,
     offsets: &mut Vec<usize>,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     let bytes = encoded_size(value, count)?;
     let (to, n) = outlet.block(output, bytes)?;
     if to.is_null() || n < bytes {
@@ -54,11 +54,11 @@ pub fn pass(
     }
     // SAFETY: the host's block, exclusive until the response is sent.
     let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
-    encode(value, count, to, offsets)
+    encode_strings(value, count, to, offsets)
 }
 
-/// Bytes that [`encode`] will write for a tensor of `count` strings.
-pub fn encoded_size(value: &Value, count: usize) -> Result<usize, Fault> {
+/// Bytes that [`encode_strings`] will write for a tensor of `count` strings.
+pub fn encoded_size(value: &OnnxValue, count: usize) -> Result<usize, PluginFault> {
     let mut content = 0;
     // SAFETY: the value is alive; the out pointer is ours.
     unsafe {
@@ -69,12 +69,12 @@ pub fn encoded_size(value: &Value, count: usize) -> Result<usize, Fault> {
 
 /// Writes the strings with their lengths into `to`, which has [`encoded_size`] bytes. `offsets` is
 /// scratch space.
-pub fn encode(
-    value: &Value,
+pub fn encode_strings(
+    value: &OnnxValue,
     count: usize,
     to: &mut [u8],
     offsets: &mut Vec<usize>,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     if count == 0 {
         return Ok(());
     }
@@ -97,12 +97,12 @@ pub fn encode(
             )
         )?;
     }
-    spread(to, offsets, content);
+    string_pointers(to, offsets, content);
     Ok(())
 }
 
-/// The second half of [`encode`].
-fn spread(to: &mut [u8], offsets: &[usize], content: usize) {
+/// The second half of [`encode_strings`].
+fn string_pointers(to: &mut [u8], offsets: &[usize], content: usize) {
     let heads = HEAD * offsets.len();
     for (i, &from) in offsets.iter().enumerate() {
         let end = offsets.get(i + 1).copied().unwrap_or(content);

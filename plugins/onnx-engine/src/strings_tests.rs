@@ -18,6 +18,6 @@ fn contents_are_spread_in_place() {
     }
     let mut buffer = vec![0xee; HEAD * strings.len()];
     buffer.extend(&content);
-    spread(&mut buffer, &offsets, content.len());
+    string_pointers(&mut buffer, &offsets, content.len());
     assert_eq!(buffer, framed(&strings));
 }

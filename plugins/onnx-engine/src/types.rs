@@ -5,17 +5,17 @@ use trtserver_framework::types::type_name;
 use trtserver_plugin_api::abi::types::dtype;
 
 /// One row per type that both sides can express.
-struct Row {
+struct TypeRow {
     dtype: u32,
     element: Element,
 }
 
-const fn row(dtype: u32, element: Element) -> Row {
-    Row { dtype, element }
+const fn row(dtype: u32, element: Element) -> TypeRow {
+    TypeRow { dtype, element }
 }
 
 /// In the order of the interface's numbers, from 1.
-static ROWS: [Row; 14] = [
+static ROWS: [TypeRow; 14] = [
     row(dtype::BOOL, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL),
     row(dtype::UINT8, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8),
     row(dtype::UINT16, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16),
@@ -32,17 +32,17 @@ static ROWS: [Row; 14] = [
     row(dtype::BF16, Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16),
 ];
 
-fn of(dtype: u32) -> Option<&'static Row> {
+fn find_row(dtype: u32) -> Option<&'static TypeRow> {
     ROWS.get((dtype as usize).wrapping_sub(1))
 }
 
 /// ONNX Runtime's type for one of the interface's.
-pub fn element(dtype: u32) -> Option<Element> {
-    of(dtype).map(|row| row.element)
+pub fn to_element(dtype: u32) -> Option<Element> {
+    find_row(dtype).map(|row| row.element)
 }
 
 /// The interface's type for one of ONNX Runtime's; `INVALID` for types that the interface lacks.
-pub fn dtype_of(element: i32) -> u32 {
+pub fn to_dtype(element: i32) -> u32 {
     ROWS.iter().find(|row| row.element as i32 == element).map_or(dtype::INVALID, |row| row.dtype)
 }
 
@@ -59,7 +59,7 @@ pub fn not_dense(kind: i32) -> &'static str {
 
 /// Name of an ONNX type for messages; also for types that the plugin interface lacks.
 pub fn element_name(element: i32) -> String {
-    let dtype = dtype_of(element);
+    let dtype = to_dtype(element);
     if dtype != dtype::INVALID {
         return type_name(dtype);
     }

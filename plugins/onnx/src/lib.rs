@@ -4,9 +4,9 @@ mod probe;
 
 use std::path::PathBuf;
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files;
-use trtserver_onnx_engine::{Engine, Graph, ModelFormat};
+use trtserver_onnx_engine::{Engine, ModelFormat, ModelGraph};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{BackendInfo, Error, ModelContext, ModelProbe, Platform};
 
@@ -28,16 +28,16 @@ impl ModelFormat for Onnx {
     };
 
     fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
-        probe::probe(probe)
+        probe::probe_files(probe)
     }
 
-    fn graph(context: &ModelContext, _: &Config) -> Result<Graph, Fault> {
-        Ok(Graph { file: file_of(context)?, bytes: None })
+    fn graph(context: &ModelContext, _: &Config) -> Result<ModelGraph, PluginFault> {
+        Ok(ModelGraph { file: find_model_file(context)?, bytes: None })
     }
 }
 
 /// The model's file. A directory holds it under the default name.
-fn file_of(context: &ModelContext) -> Result<PathBuf, Fault> {
+fn find_model_file(context: &ModelContext) -> Result<PathBuf, PluginFault> {
     let name = if context.file().is_empty() { DEFAULT_FILE } else { context.file() };
     let mut path = model_files::in_version_dir(context, name)?;
     if path.is_dir() {
@@ -46,7 +46,7 @@ fn file_of(context: &ModelContext) -> Result<PathBuf, Fault> {
     if path.is_file() {
         return Ok(path);
     }
-    Err(Fault::internal(format!(
+    Err(PluginFault::internal(format!(
         "unable to find ONNX model '{name}' for {}: there is no file {}",
         context.name(),
         path.display()

@@ -4,7 +4,7 @@ use trtserver_plugin_api::author::{Error, ModelProbe};
 
 /// # Errors
 /// The version directory has entries, and none of the default name.
-pub fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
+pub fn probe_files(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
     let default = probe.default_file();
     // Hidden files such as `.DS_Store` belong to no model.
     let is_empty = probe.entries().all(|entry| entry.name.starts_with('.'));

@@ -1,23 +1,23 @@
 //! TF-TRT: `gpu_execution_accelerator` 'tensorrt' as an addition to the encoded `ConfigProto` of a session.
 
-use crate::session::Session;
+use crate::session::GraphSession;
 use std::collections::BTreeMap;
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_plugin_api::author::Scope;
 use trtserver_proto_wire::{put_bytes, put_number};
 
 /// A parameter of the accelerator: its name, that of TensorFlow's optimiser, and the type of the value.
-const PARAMETERS: [(&str, &str, Kind); 5] = [
-    ("is_dynamic_op", "is_dynamic_op", Kind::Bool),
-    ("max_cached_engines", "maximum_cached_engines", Kind::Int),
-    ("max_workspace_size_bytes", "max_workspace_size_bytes", Kind::Int),
-    ("minimum_segment_size", "minimum_segment_size", Kind::Int),
-    ("precision_mode", "precision_mode", Kind::Text),
+const PARAMETERS: [(&str, &str, AttributeKind); 5] = [
+    ("is_dynamic_op", "is_dynamic_op", AttributeKind::Bool),
+    ("max_cached_engines", "maximum_cached_engines", AttributeKind::Int),
+    ("max_workspace_size_bytes", "max_workspace_size_bytes", AttributeKind::Int),
+    ("minimum_segment_size", "minimum_segment_size", AttributeKind::Int),
+    ("precision_mode", "precision_mode", AttributeKind::Text),
 ];
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum AttributeKind {
     Bool,
     Int,
     Text,
@@ -25,14 +25,18 @@ enum Kind {
 
 /// What the accelerators that the configuration requests add; `None` if it requests none. Only TF-TRT is passed on, and only to a
 /// library with a GPU.
-pub fn addition(config: &Config, session: &Session, log: &Scope) -> Result<Option<Vec<u8>>, Fault> {
+pub fn config_addition(
+    config: &Config,
+    session: &GraphSession,
+    log: &Scope,
+) -> Result<Option<Vec<u8>>, PluginFault> {
     let mut all = config.facts.accelerators.iter();
     let Some(first) = all.next() else { return Ok(None) };
     let (model, runtime) = (&config.model, session.runtime);
     let unusable = |name: &str, gpu: bool| !gpu || name != "tensorrt" || !session.has_gpu();
     let refused = std::iter::once(first).chain(all.clone()).find(|a| unusable(&a.name, a.gpu));
     if let Some(accelerator) = refused {
-        return Err(Fault::unsupported(format!(
+        return Err(PluginFault::unsupported(format!(
             "{} '{}' requested for model '{model}': TensorFlow {} from {} offers {}; only the \
              gpu_execution_accelerator 'tensorrt' is passed on, to a library with a GPU",
             accelerator.field(),
@@ -43,14 +47,14 @@ pub fn addition(config: &Config, session: &Session, log: &Scope) -> Result<Optio
         )));
     }
     let within = |why| {
-        Fault::invalid(format!(
+        PluginFault::invalid(format!(
             "gpu_execution_accelerator 'tensorrt' requested for model '{model}': {why}"
         ))
     };
     if all.next().is_some() {
         return Err(within("it is requested twice".to_owned()));
     }
-    let options = encode(&first.parameters).map_err(within)?;
+    let options = encode_node(&first.parameters).map_err(within)?;
     log.warning(format_args!(
         "model '{model}': accelerator 'tensorrt' is passed on to TensorFlow {}; this has not been tested",
         runtime.version
@@ -59,7 +63,7 @@ pub fn addition(config: &Config, session: &Session, log: &Scope) -> Result<Optio
 }
 
 /// `graph_options.rewrite_options.custom_optimizers`; messages that follow each other are merged.
-fn encode(parameters: &BTreeMap<String, String>) -> Result<Vec<u8>, String> {
+fn encode_node(parameters: &BTreeMap<String, String>) -> Result<Vec<u8>, String> {
     let mut optimizer = Vec::new();
     put_bytes(&mut optimizer, 1, b"TensorRTOptimizer");
     for (key, value) in parameters {
@@ -72,7 +76,7 @@ fn encode(parameters: &BTreeMap<String, String>) -> Result<Vec<u8>, String> {
         put_bytes(
             &mut entry,
             2,
-            &attribute(*kind, value.trim()).map_err(|expected| {
+            &encode_attribute(*kind, value.trim()).map_err(|expected| {
                 format!("parameter '{key}' must be {expected}, not '{value}'")
             })?,
         );
@@ -87,15 +91,17 @@ fn encode(parameters: &BTreeMap<String, String>) -> Result<Vec<u8>, String> {
 }
 
 /// An `AttrValue`; the error says what is expected.
-fn attribute(kind: Kind, value: &str) -> Result<Vec<u8>, &'static str> {
+fn encode_attribute(kind: AttributeKind, value: &str) -> Result<Vec<u8>, &'static str> {
     let mut encoded = Vec::new();
     match (kind, value) {
-        (Kind::Text, "FP32" | "FP16" | "INT8") => put_bytes(&mut encoded, 2, value.as_bytes()),
-        (Kind::Text, _) => return Err("FP32, FP16 or INT8"),
-        (Kind::Bool, "true" | "1") => put_number(&mut encoded, 5, 1),
-        (Kind::Bool, "false" | "0") => put_number(&mut encoded, 5, 0),
-        (Kind::Bool, _) => return Err("true or false"),
-        (Kind::Int, _) => {
+        (AttributeKind::Text, "FP32" | "FP16" | "INT8") => {
+            put_bytes(&mut encoded, 2, value.as_bytes())
+        }
+        (AttributeKind::Text, _) => return Err("FP32, FP16 or INT8"),
+        (AttributeKind::Bool, "true" | "1") => put_number(&mut encoded, 5, 1),
+        (AttributeKind::Bool, "false" | "0") => put_number(&mut encoded, 5, 0),
+        (AttributeKind::Bool, _) => return Err("true or false"),
+        (AttributeKind::Int, _) => {
             let number: u32 = value.parse().map_err(|_| "a number")?;
             put_number(&mut encoded, 3, number.into());
         }

@@ -10,7 +10,8 @@ fn parameters(all: &[(&str, &str)]) -> BTreeMap<String, String> {
 #[test]
 fn parameters_become_attributes_of_the_optimizer() {
     let encoded =
-        encode(&parameters(&[("max_cached_engines", "7"), ("precision_mode", "FP16")])).unwrap();
+        encode_node(&parameters(&[("max_cached_engines", "7"), ("precision_mode", "FP16")]))
+            .unwrap();
     let optimizer = [10, 10, 200]
         .into_iter()
         .fold(&encoded[..], |message, number| Fields::new(message).bytes(number).next().unwrap());
@@ -43,7 +44,7 @@ fn unknown_parameters_and_values_are_refused() {
         ),
         ("is_dynamic_op", "2", "parameter 'is_dynamic_op' must be true or false, not '2'"),
     ] {
-        let text = encode(&parameters(&[(key, value)])).unwrap_err();
+        let text = encode_node(&parameters(&[(key, value)])).unwrap_err();
         assert!(text.contains(expected), "{text}");
     }
 }

@@ -143,7 +143,7 @@ table! {
     delete_device_list = "TF_DeleteDeviceList": fn(*mut TfDeviceList);
 
     all_operations = "TF_GetAllOpList": fn() -> *mut TfBuffer;
-    kernels_of = "TF_GetRegisteredKernelsForOp": fn(*const c_char, *mut TfStatus) -> *mut TfBuffer;
+    registered_kernels = "TF_GetRegisteredKernelsForOp": fn(*const c_char, *mut TfStatus) -> *mut TfBuffer;
     load_library = "TF_LoadLibrary": fn(*const c_char, *mut TfStatus) -> *mut TfLibrary;
     delete_library_handle = "TF_DeleteLibraryHandle": fn(*mut TfLibrary);
     register_log_listener = "TF_RegisterLogListener": fn(unsafe extern "C" fn(*const c_char));

@@ -7,14 +7,14 @@ use crate::model::{TensorFlowModel, load_operators};
 use crate::network::complete_from_graph;
 use crate::probe;
 use crate::row_probe::expect_rows;
-use crate::runtime::{self, Runtime};
-use crate::saved_model::{Selection, of_meta_graph};
+use crate::runtime::{self, TensorFlowRuntime};
+use crate::saved_model::{SignatureSelection, read_meta_graph};
 use crate::session;
 use crate::signature::Signature;
 use std::path::PathBuf;
-use trtserver_framework::complete::{Additions, SETTING, default_batch, is_needed};
+use trtserver_framework::complete::{ConfigAdditions, SETTING, default_batch, is_needed};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::{log, search};
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::author::{
@@ -33,29 +33,36 @@ pub struct TensorFlow {
 
 impl TensorFlow {
     /// The library for a model, opened unless a model has needed it before.
-    pub fn runtime_library(&self, context: &ModelContext) -> Result<&'static Runtime, Fault> {
+    pub fn runtime_library(
+        &self,
+        context: &ModelContext,
+    ) -> Result<&'static TensorFlowRuntime, PluginFault> {
         let Some(name) = context.parameter(LIBRARY_PARAMETER).filter(|name| !name.is_empty())
         else {
-            return runtime::open(self.library.as_deref(), &self.dir);
+            return runtime::open_runtime(self.library.as_deref(), &self.dir);
         };
         let setting = format!("{}-{name}", search::SETTING);
         let path = context.setting(&setting).ok_or_else(|| {
-            Fault::invalid(format!(
+            PluginFault::invalid(format!(
                 "model '{}' asks for the TensorFlow library '{name}' (parameter {LIBRARY_PARAMETER}), which no \
                  setting names: --backend-config=tensorflow,{setting}=PATH",
                 context.name()
             ))
         })?;
-        runtime::open(Some(path), &self.dir)
+        runtime::open_runtime(Some(path), &self.dir)
             .map_err(|fault| fault.within(format_args!("model '{}'", context.name())))
     }
 
     /// What the file declares and the configuration omits.
-    fn completed(&self, context: &ModelContext, config: &Config) -> Result<Additions, Fault> {
-        let file = ModelFile::of(context, config)?;
+    fn completed(
+        &self,
+        context: &ModelContext,
+        config: &Config,
+    ) -> Result<ConfigAdditions, PluginFault> {
+        let file = ModelFile::from_context(context, config)?;
         let params = context.parameters();
         let params = params.iter().filter_map(|(key, value)| Some((key, value.text()?)));
-        let selection = Selection::new(params);
+        let selection = SignatureSelection::new(params);
         let read = file.read(config, &selection, graph_names::to_complete)?;
         if let Some(signature) = read.signature.as_ref().filter(|_| file.is_saved_model) {
             // The file alone says all but whether the first dimension is a batch.
@@ -78,7 +85,7 @@ impl TensorFlow {
                 complete::graph_def(config, ends, self.default_batch, rows)
             }
             None => {
-                let read = of_meta_graph(&meta_graph, &selection, &config.model, &file.path)?;
+                let read = read_meta_graph(&meta_graph, &selection, &config.model, &file.path)?;
                 let rows = |signature: &Signature| expect_rows(&session, signature);
                 complete::saved_model(config, &read.signature, self.default_batch, rows)
             }
@@ -116,11 +123,11 @@ impl Backend for TensorFlow {
     }
 
     fn model_probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
-        probe::probe(probe)
+        probe::probe_files(probe)
     }
 
     fn autocomplete(&self, context: &ModelContext) -> Result<Completion, Error> {
-        let config = Config::of(context);
+        let config = Config::from_context(context);
         if !is_needed(&config) {
             return Ok(Completion::default());
         }
@@ -131,7 +138,7 @@ impl Backend for TensorFlow {
     }
 
     fn runtime(&self) -> String {
-        match runtime::current() {
+        match runtime::opened_runtime() {
             Some(runtime) => format!("TensorFlow {}", runtime.version),
             // Not loaded until a model needs it, so that an idle server stays small.
             None => "TensorFlow".to_owned(),

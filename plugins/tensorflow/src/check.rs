@@ -1,11 +1,11 @@
 //! What the check of a file's signature against the model configuration needs to know of TensorFlow's tensors.
 
-use crate::plan::{Endpoint, Plan};
+use crate::plan::{GraphEndpoint, TensorPlan};
 use crate::signature::{GraphTensor, Signature};
 use crate::types;
-use trtserver_framework::check::{self, Declared, Dims, Element, Tensors};
+use trtserver_framework::check::{self, Dims, Element, ModelTensors, TensorDeclaration};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::types::shape_text;
 use trtserver_plugin_api::abi::types::dtype;
 
@@ -13,36 +13,36 @@ use trtserver_plugin_api::abi::types::dtype;
 ///
 /// # Errors
 /// A tensor that is missing or not in the file, or another type or shape than the file's.
-pub fn check(config: &Config, signature: &Signature) -> Result<Plan, Fault> {
+pub fn check_signature(config: &Config, signature: &Signature) -> Result<TensorPlan, PluginFault> {
     let n_configured = config.inputs.len() + config.facts.host_inputs.len();
     let n_provided = signature.inputs.len();
     if n_configured > n_provided {
         let allowed: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "unable to load model '{}', configuration expects {n_configured} inputs, model provides \
              {n_provided}; allowed inputs are: {}",
             config.model,
             allowed.join(", ")
         )));
     }
-    check::check(config, &signature.tensors())
+    check::check_tensors(config, &signature.tensors())
 }
 
 impl Signature {
-    pub fn tensors(&self) -> Tensors<'_, GraphTensor> {
-        Tensors { inputs: &self.inputs, defaulted: &[], outputs: &self.outputs }
+    pub fn tensors(&self) -> ModelTensors<'_, GraphTensor> {
+        ModelTensors { inputs: &self.inputs, defaulted: &[], outputs: &self.outputs }
     }
 }
 
-impl Declared for GraphTensor {
-    type Handle = Endpoint;
+impl TensorDeclaration for GraphTensor {
+    type Handle = GraphEndpoint;
 
     fn name(&self) -> &str {
         &self.name
     }
 
     fn element(&self) -> Element {
-        match (self.data_type, types::dtype_of(self.data_type)) {
+        match (self.data_type, types::to_dtype(self.data_type)) {
             _ if self.operation.is_empty() => Element::NotDense("a sparse or composite tensor"),
             (types::UNKNOWN, _) => Element::Unknown,
             (data_type, dtype::INVALID) => Element::Foreign(types::element_name(data_type)),
@@ -54,9 +54,9 @@ impl Declared for GraphTensor {
         self.dims.as_deref().map_or(Dims::Unknown, Dims::Known)
     }
 
-    fn handle(&self, dtype: u32) -> Option<Endpoint> {
-        let data_type = types::element(dtype)?;
-        Some(Endpoint { operation: self.operation.clone(), index: self.index, data_type })
+    fn handle(&self, dtype: u32) -> Option<GraphEndpoint> {
+        let data_type = types::to_element(dtype)?;
+        Some(GraphEndpoint { operation: self.operation.clone(), index: self.index, data_type })
     }
 
     fn shape_error(&self, model: &str, kind: &str, full: &[i64]) -> String {

@@ -1,7 +1,7 @@
 //! Unit tests of `check.rs`.
 
 use super::*;
-use trtserver_framework::config::Decl;
+use trtserver_framework::config::ConfiguredTensor;
 
 pub fn tensor(name: &str, data_type: i32, dims: Option<&[i64]>) -> GraphTensor {
     GraphTensor {
@@ -13,9 +13,15 @@ pub fn tensor(name: &str, data_type: i32, dims: Option<&[i64]>) -> GraphTensor {
     }
 }
 
-fn decl(name: &str, dtype: u32, dims: &[i64]) -> Decl {
+fn decl(name: &str, dtype: u32, dims: &[i64]) -> ConfiguredTensor {
     let dims = dims.to_vec();
-    Decl { name: name.into(), dtype, model_dims: dims.clone(), dims, ..Decl::default() }
+    ConfiguredTensor {
+        name: name.into(),
+        dtype,
+        model_dims: dims.clone(),
+        dims,
+        ..ConfiguredTensor::default()
+    }
 }
 
 fn signature() -> Signature {
@@ -37,12 +43,12 @@ fn config() -> Config {
 }
 
 fn refusal(config: &Config) -> String {
-    check(config, &signature()).unwrap_err().text
+    check_signature(config, &signature()).unwrap_err().text
 }
 
 #[test]
 fn plan_names_operations_and_types_of_tensorflow() {
-    let plan = check(&config(), &signature()).unwrap();
+    let plan = check_signature(&config(), &signature()).unwrap();
     let [b, a] = &plan.inputs[..] else { panic!("{plan:?}") };
     assert_eq!(
         (a.handle.operation.as_str(), a.handle.index, a.handle.data_type),
@@ -106,6 +112,6 @@ fn types_are_compared_with_both_in_the_error() {
 fn sparse_tensors_are_refused_if_configured() {
     let mut signature = signature();
     signature.outputs[0].operation.clear();
-    let text = check(&config(), &signature).unwrap_err().text;
+    let text = check_signature(&config(), &signature).unwrap_err().text;
     assert!(text.contains("tensor 'y': the model has a sparse or composite tensor here"), "{text}");
 }

@@ -1,10 +1,10 @@
 //! Autocomplete: inputs, outputs, batch size and scheduler that a configuration omits, from a file's signature.
 
 use crate::signature::Signature;
-use trtserver_framework::check::{Declared, Dims, Element};
-use trtserver_framework::complete::{self, Additions};
+use trtserver_framework::check::{Dims, Element, TensorDeclaration};
+use trtserver_framework::complete::{self, ConfigAdditions};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 
 /// The batch size of a model that can batch and declares none, as in the v1 server (docs/protocol/v1.md section 7.4).
 pub const DEFAULT_BATCH: usize = 1;
@@ -18,8 +18,8 @@ pub fn saved_model(
     signature: &Signature,
     default_batch: usize,
     expect_rows: impl FnOnce(&Signature) -> Result<(), String>,
-) -> Result<Additions, Fault> {
-    complete::patch(config, &signature.tensors(), default_batch, || expect_rows(signature))
+) -> Result<ConfigAdditions, PluginFault> {
+    complete::config_patch(config, &signature.tensors(), default_batch, || expect_rows(signature))
 }
 
 /// The additions for a GraphDef, from its placeholders and the outputs that no operation consumes: `ends`, with types and
@@ -35,11 +35,11 @@ pub fn graph_def(
     ends: Signature,
     default_batch: usize,
     expect_rows: impl FnOnce(&Signature) -> Result<(), String>,
-) -> Result<Additions, Fault> {
+) -> Result<ConfigAdditions, PluginFault> {
     let Signature { inputs, mut outputs, method } = ends;
     let can_express = |output: &_| {
-        matches!(Declared::element(output), Element::Known(_))
-            && matches!(Declared::dims(output), Dims::Known(dims) if !dims.contains(&0))
+        matches!(TensorDeclaration::element(output), Element::Known(_))
+            && matches!(TensorDeclaration::dims(output), Dims::Known(dims) if !dims.contains(&0))
     };
     if outputs.iter().any(can_express) {
         outputs.retain(can_express);

@@ -23,7 +23,7 @@ unsafe extern "C" {
 ///
 /// Other threads may read the environment meanwhile, so it is replaced by a longer copy. The old one stays as it is and is never
 /// freed, nor is the copy. Not for two threads at once.
-pub fn prepare() -> i32 {
+pub fn prepare_environment() -> i32 {
     let absent: Vec<CString> = DEFAULTS
         .iter()
         .filter(|(name, _)| std::env::var_os(name).is_none())
@@ -51,8 +51,8 @@ pub fn prepare() -> i32 {
     level.and_then(|level| level.trim().parse().ok()).unwrap_or(ERRORS)
 }
 
-/// Puts the environment back that [`prepare`] replaced, unless it has been changed since.
-pub fn restore() {
+/// Puts the environment back that [`prepare_environment`] replaced, unless it has been changed since.
+pub fn restore_environment() {
     if let Some((old, copy)) = REPLACED.lock().unwrap_or_else(PoisonError::into_inner).take() {
         // SAFETY: the old list was never freed. Readers see one list or the other, and both stay
         // valid.

@@ -5,39 +5,39 @@
 
 use crate::api::{TfOutput, TfTensor};
 use crate::model::TensorFlowModel;
-use crate::network::Network;
+use crate::network::GraphNetwork;
 use crate::status::Status;
-use crate::tensor::{Borrow, Tensor};
+use crate::tensor::{Borrow, OwnedTensor};
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use trtserver_framework::execute::{self, Executor};
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::{Blocks, Claims};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::{InputBlocks, InputClaims};
 use trtserver_plugin_api::author::{
     AnyThread, Batch, Error, Instance, InstanceContext, Kind, Request,
 };
 
 pub struct TensorFlowInstance {
     pub model: Arc<TensorFlowModel>,
-    pub network: Arc<Network>,
-    pub scratch: Scratch,
+    pub network: Arc<GraphNetwork>,
+    pub scratch: RunScratch,
 }
 
-pub struct Scratch {
+pub struct RunScratch {
     /// The tensors that are fed, and their values; freed after each request.
     pub inputs: Vec<TfOutput>,
-    pub values: Vec<Tensor>,
+    pub values: Vec<OwnedTensor>,
     pub raw_values: Vec<*mut TfTensor>,
     pub outputs: Vec<TfOutput>,
     /// The results of a run that have not been passed on.
     pub results: Vec<*mut TfTensor>,
     /// Position of each requested output in the plan.
     pub requested: Vec<usize>,
-    pub claims: Claims,
+    pub claims: InputClaims,
     /// For inputs that are in several parts or must be copied, and for strings.
-    pub blocks: Blocks,
+    pub blocks: InputBlocks,
     /// Addresses of input memory that is not TensorFlow's.
     pub borrowed: Vec<Range<usize>>,
     pub borrow: Borrow,
@@ -69,11 +69,11 @@ impl Instance for TensorFlowInstance {
             )));
         }
         let status = Status::new(network.session.runtime);
-        Ok(Self { model: model.clone(), network, scratch: Scratch::new(status) })
+        Ok(Self { model: model.clone(), network, scratch: RunScratch::new(status) })
     }
 
     fn execute(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        execute::execute(self, batch)
+        execute::execute_batch(self, batch)
     }
 }
 
@@ -90,12 +90,12 @@ impl Executor for TensorFlowInstance {
         self.model.plan.batching && !self.model.unmergeable.load(Ordering::Relaxed)
     }
 
-    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, PluginFault> {
         self.scratch.prepare_merged(&self.model, &self.network, batch)?;
         Ok(!self.scratch.requested.is_empty())
     }
 
-    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault> {
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<PluginFault>, PluginFault> {
         self.scratch.run_merged(&self.model, &self.network, batch)
     }
 
@@ -108,7 +108,7 @@ impl Executor for TensorFlowInstance {
         request: Request<'_>,
         batch: &Batch<'_>,
         computing: &mut bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         let (model, network, scratch) = (&*self.model, &*self.network, &mut self.scratch);
         scratch.prepare_inputs(model, network, request)?;
         scratch.add_requested(model, network, request.requested_outputs())?;
@@ -118,13 +118,13 @@ impl Executor for TensorFlowInstance {
         let ran = scratch.run(network);
         batch.mark_compute_end();
         ran.map_err(|fault| fault.within(format_args!("model '{}'", model.name)))?;
-        let mut response = request.new_response().map_err(Fault::from)?;
+        let mut response = request.new_response().map_err(PluginFault::from)?;
         scratch.pass_outputs(model, request.batch_size(), &mut response)?;
-        response.send().map_err(Fault::from)
+        response.send().map_err(PluginFault::from)
     }
 }
 
-impl Scratch {
+impl RunScratch {
     fn new(status: Status) -> Self {
         Self {
             inputs: Vec::new(),
@@ -133,8 +133,8 @@ impl Scratch {
             outputs: Vec::new(),
             results: Vec::new(),
             requested: Vec::new(),
-            claims: Claims::default(),
-            blocks: Blocks::default(),
+            claims: InputClaims::default(),
+            blocks: InputBlocks::default(),
             borrowed: Vec::new(),
             borrow: Borrow::default(),
             status,
@@ -142,7 +142,7 @@ impl Scratch {
         }
     }
 
-    pub fn run(&mut self, network: &Network) -> Result<(), Fault> {
+    pub fn run(&mut self, network: &GraphNetwork) -> Result<(), PluginFault> {
         // TensorFlow rejects a run without outputs.
         if self.outputs.is_empty() {
             return Ok(());
@@ -161,7 +161,7 @@ impl Scratch {
         // Results that were not passed on: only after an error.
         for raw in self.results.drain(..).filter(|raw| !raw.is_null()) {
             // SAFETY: a result of the run that was not passed on.
-            drop(unsafe { Tensor::from_raw(model.runtime, raw) });
+            drop(unsafe { OwnedTensor::from_raw(model.runtime, raw) });
         }
         self.inputs.clear();
         self.values.clear();

@@ -1,19 +1,19 @@
 //! A model's file or directory: where it is, what can be read from it, and how TensorFlow opens it.
 
-use crate::graph_def::Graph;
+use crate::graph_def::GraphDefView;
 use crate::init_ops;
-use crate::runtime::Runtime;
-use crate::saved_model::{self, Selection};
-use crate::session::{self, Session};
+use crate::runtime::TensorFlowRuntime;
+use crate::saved_model::{self, SignatureSelection};
+use crate::session::{self, GraphSession};
 use crate::signature::Signature;
 use std::path::{Path, PathBuf};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files;
 use trtserver_plugin_api::author::ModelContext;
 
 /// What sessions are opened from.
-pub enum Source {
+pub enum ModelSource {
     /// The file's bytes, and the operations that each new session runs.
     GraphDef {
         graph: Vec<u8>,
@@ -25,21 +25,21 @@ pub enum Source {
     },
 }
 
-impl Source {
+impl ModelSource {
     /// The session, and the encoded `MetaGraphDef` of a SavedModel.
     pub fn open(
         &self,
-        runtime: &'static Runtime,
+        runtime: &'static TensorFlowRuntime,
         config: &session::Config,
-    ) -> Result<(Session, Vec<u8>), Fault> {
+    ) -> Result<(GraphSession, Vec<u8>), PluginFault> {
         match self {
-            Source::GraphDef { graph, init_ops } => {
-                let session = Session::from_graph_def(runtime, graph, config)?;
+            ModelSource::GraphDef { graph, init_ops } => {
+                let session = GraphSession::from_graph_def(runtime, graph, config)?;
                 session.run_operations(init_ops)?;
                 Ok((session, Vec::new()))
             }
-            Source::SavedModel { dir, tags } => {
-                Session::from_saved_model(runtime, dir, tags, config)
+            ModelSource::SavedModel { dir, tags } => {
+                GraphSession::from_saved_model(runtime, dir, tags, config)
             }
         }
     }
@@ -53,14 +53,14 @@ pub struct ModelFile {
 }
 
 /// What was read from it without TensorFlow.
-pub struct Read {
-    pub source: Source,
+pub struct FileContents {
+    pub source: ModelSource,
     /// `None`: TensorFlow alone can read the file.
     pub signature: Option<Signature>,
 }
 
 impl ModelFile {
-    pub fn of(context: &ModelContext, config: &Config) -> Result<Self, Fault> {
+    pub fn from_context(context: &ModelContext, config: &Config) -> Result<Self, PluginFault> {
         let is_saved_model = config.facts.platform == crate::SAVED_MODEL;
         let name = match (context.file(), is_saved_model) {
             ("", true) => crate::DEFAULT_DIRECTORY,
@@ -69,41 +69,41 @@ impl ModelFile {
         };
         let path = model_files::in_version_dir(context, name)?;
         if path.is_dir() {
-            let whole = model_files::places(context).judge_tree(&path);
-            whole.map_err(|refusal| model_files::refused(context.name(), &refusal))?;
+            let whole = model_files::file_places(context).judge_tree(&path);
+            whole.map_err(|refusal| model_files::file_refused(context.name(), &refusal))?;
         }
         let found = if is_saved_model { path.is_dir() } else { path.is_file() };
         if found {
-            let init_ops = init_ops::of(context, is_saved_model)?;
+            let init_ops = init_ops::read_init_ops(context, is_saved_model)?;
             return Ok(Self { path, is_saved_model, init_ops });
         }
         let (model, path) = (&config.model, path.display());
         let kind = if is_saved_model { "directory" } else { "file" };
-        Err(Fault::internal(format!(
+        Err(PluginFault::internal(format!(
             "unable to find model '{name}' for {model}: there is no {kind} {path}"
         )))
     }
 
-    /// `named` finds the tensors of a GraphDef: [`crate::graph_names::configured`] or [`crate::graph_names::to_complete`].
+    /// `named` finds the tensors of a GraphDef: [`crate::graph_names::configured_signature`] or [`crate::graph_names::to_complete`].
     pub fn read(
         &self,
         config: &Config,
-        selection: &Selection,
-        named: fn(&Graph, &Config, &Path) -> Result<Signature, Fault>,
-    ) -> Result<Read, Fault> {
+        selection: &SignatureSelection,
+        named: fn(&GraphDefView, &Config, &Path) -> Result<Signature, PluginFault>,
+    ) -> Result<FileContents, PluginFault> {
         if self.is_saved_model {
-            let named = saved_model::of_directory(&self.path, selection, &config.model)?;
+            let named = saved_model::read_saved_model_dir(&self.path, selection, &config.model)?;
             let (dir, tags) = (self.path.clone(), selection.tags.clone());
-            let source = Source::SavedModel { dir, tags };
-            return Ok(Read { source, signature: named.map(|named| named.signature) });
+            let source = ModelSource::SavedModel { dir, tags };
+            return Ok(FileContents { source, signature: named.map(|named| named.signature) });
         }
         let bytes = saved_model::read_file(&config.model, &self.path)?;
-        let graph = Graph::read(&bytes).map_err(|why| {
+        let graph = GraphDefView::read(&bytes).map_err(|why| {
             let (model, path) = (&config.model, self.path.display());
-            Fault::invalid(format!("unable to load model '{model}' from {path}: {why}"))
+            PluginFault::invalid(format!("unable to load model '{model}' from {path}: {why}"))
         })?;
         let signature = named(&graph, config, &self.path)?;
-        let source = Source::GraphDef { graph: bytes, init_ops: self.init_ops.clone() };
-        Ok(Read { source, signature: Some(signature) })
+        let source = ModelSource::GraphDef { graph: bytes, init_ops: self.init_ops.clone() };
+        Ok(FileContents { source, signature: Some(signature) })
     }
 }

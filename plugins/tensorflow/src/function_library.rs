@@ -3,10 +3,10 @@
 //! TensorFlow expands calls before it runs a graph and recurses for each, so that a cycle, even one with an exit, or a chain of
 //! thousands of calls ends the process by stack overflow.
 
-use crate::proto::{Malformed, entry, fields, text};
+use crate::proto::{MalformedProto, read_entry, read_fields, read_text};
 use std::collections::HashMap;
 use std::fmt;
-use trtserver_proto_wire::Value;
+use trtserver_proto_wire::WireValue;
 
 /// Nested calls. Models nest a dozen; some hundreds overflow a small stack.
 const MAX_DEPTH: usize = 100;
@@ -15,34 +15,34 @@ const MAX_NESTING: usize = 100;
 
 /// Why TensorFlow must not get a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    Malformed(Malformed),
+pub enum GraphRefusal {
+    MalformedProto(MalformedProto),
     /// Names of the functions, the first one repeated at the end.
     Cycle(Vec<String>),
     /// The function at which the limit is reached.
     TooDeep(String),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for GraphRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Malformed(why) => write!(f, "not a GraphDef: {why}"),
-            Refusal::Cycle(names) => {
+            GraphRefusal::MalformedProto(why) => write!(f, "not a GraphDef: {why}"),
+            GraphRefusal::Cycle(names) => {
                 // A long cycle is shown by its first names.
                 let shown = &names[..names.len().min(8)];
                 let rest = if shown.len() < names.len() { " -> ..." } else { "" };
                 write!(f, "cyclic function library: {}{rest}", shown.join(" -> "))
             }
-            Refusal::TooDeep(name) => {
+            GraphRefusal::TooDeep(name) => {
                 write!(f, "function '{name}' is called through more than {MAX_DEPTH} others")
             }
         }
     }
 }
 
-impl From<Malformed> for Refusal {
-    fn from(why: Malformed) -> Self {
-        Refusal::Malformed(why)
+impl From<MalformedProto> for GraphRefusal {
+    fn from(why: MalformedProto) -> Self {
+        GraphRefusal::MalformedProto(why)
     }
 }
 
@@ -50,11 +50,11 @@ impl From<Malformed> for Refusal {
 ///
 /// # Errors
 /// A cycle, or calls nested too deeply.
-pub fn check(graph: &[u8]) -> Result<(), Refusal> {
-    let library = Library::read(graph)?;
+pub fn check_functions(graph: &[u8]) -> Result<(), GraphRefusal> {
+    let library = FunctionLibrary::read(graph)?;
     let mut called = Vec::new();
-    for field in fields(graph) {
-        if let (1, Value::Bytes(node)) = field.map_err(Refusal::from)? {
+    for field in read_fields(graph) {
+        if let (1, WireValue::Bytes(node)) = field.map_err(GraphRefusal::from)? {
             library.calls(node, &mut called)?;
         }
     }
@@ -63,20 +63,20 @@ pub fn check(graph: &[u8]) -> Result<(), Refusal> {
 
 /// The functions of a graph, by number.
 #[derive(Default)]
-pub struct Library<'a> {
+pub struct FunctionLibrary<'a> {
     names: Vec<&'a str>,
     numbers: HashMap<&'a str, usize>,
     /// Encoded `FunctionDef`s.
     bodies: Vec<&'a [u8]>,
 }
 
-impl<'a> Library<'a> {
-    pub fn read(graph: &'a [u8]) -> Result<Self, Malformed> {
+impl<'a> FunctionLibrary<'a> {
+    pub fn read(graph: &'a [u8]) -> Result<Self, MalformedProto> {
         let mut library = Self::default();
-        for field in fields(graph) {
-            let (2, Value::Bytes(part)) = field? else { continue };
-            for field in fields(part) {
-                if let (1, Value::Bytes(function)) = field? {
+        for field in read_fields(graph) {
+            let (2, WireValue::Bytes(part)) = field? else { continue };
+            for field in read_fields(part) {
+                if let (1, WireValue::Bytes(function)) = field? {
                     library.add(function)?;
                 }
             }
@@ -84,17 +84,17 @@ impl<'a> Library<'a> {
         Ok(library)
     }
 
-    fn add(&mut self, function: &'a [u8]) -> Result<(), Malformed> {
+    fn add(&mut self, function: &'a [u8]) -> Result<(), MalformedProto> {
         let mut name = None;
-        for field in fields(function) {
-            let (1, Value::Bytes(signature)) = field? else { continue };
-            for field in fields(signature) {
-                if let (1, Value::Bytes(bytes)) = field? {
-                    name = Some(text(bytes, "name of a function")?);
+        for field in read_fields(function) {
+            let (1, WireValue::Bytes(signature)) = field? else { continue };
+            for field in read_fields(signature) {
+                if let (1, WireValue::Bytes(bytes)) = field? {
+                    name = Some(read_text(bytes, "name of a function")?);
                 }
             }
         }
-        let name = name.ok_or(Malformed::Unnamed("a function"))?;
+        let name = name.ok_or(MalformedProto::Unnamed("a function"))?;
         self.numbers.insert(name, self.names.len());
         self.names.push(name);
         self.bodies.push(function);
@@ -102,14 +102,14 @@ impl<'a> Library<'a> {
     }
 
     /// Adds the functions that a `NodeDef` calls: its operation, and its attributes.
-    pub fn calls(&self, node: &[u8], called: &mut Vec<usize>) -> Result<(), Malformed> {
-        for field in fields(node) {
+    pub fn calls(&self, node: &[u8], called: &mut Vec<usize>) -> Result<(), MalformedProto> {
+        for field in read_fields(node) {
             match field? {
-                (2, Value::Bytes(operation)) => {
-                    called.extend(self.numbers.get(text(operation, "an operation's type")?));
+                (2, WireValue::Bytes(operation)) => {
+                    called.extend(self.numbers.get(read_text(operation, "an operation's type")?));
                 }
-                (5, Value::Bytes(attribute)) => {
-                    let (_, value) = entry(attribute, "name of an attribute")?;
+                (5, WireValue::Bytes(attribute)) => {
+                    let (_, value) = read_entry(attribute, "name of an attribute")?;
                     self.named_by(value, called, 0)?;
                 }
                 _ => {}
@@ -124,13 +124,13 @@ impl<'a> Library<'a> {
         value: &[u8],
         called: &mut Vec<usize>,
         nesting: usize,
-    ) -> Result<(), Malformed> {
-        for field in fields(value) {
+    ) -> Result<(), MalformedProto> {
+        for field in read_fields(value) {
             match field? {
-                (10, Value::Bytes(function)) => self.named(function, called, nesting)?,
-                (1, Value::Bytes(list)) => {
-                    for field in fields(list) {
-                        if let (9, Value::Bytes(function)) = field? {
+                (10, WireValue::Bytes(function)) => self.named(function, called, nesting)?,
+                (1, WireValue::Bytes(list)) => {
+                    for field in read_fields(list) {
+                        if let (9, WireValue::Bytes(function)) = field? {
                             self.named(function, called, nesting)?;
                         }
                     }
@@ -147,17 +147,17 @@ impl<'a> Library<'a> {
         function: &[u8],
         called: &mut Vec<usize>,
         nesting: usize,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), MalformedProto> {
         if nesting >= MAX_NESTING {
-            return Err(Malformed::Nesting);
+            return Err(MalformedProto::Nesting);
         }
-        for field in fields(function) {
+        for field in read_fields(function) {
             match field? {
-                (1, Value::Bytes(name)) => {
-                    called.extend(self.numbers.get(text(name, "name of a function")?));
+                (1, WireValue::Bytes(name)) => {
+                    called.extend(self.numbers.get(read_text(name, "name of a function")?));
                 }
-                (2, Value::Bytes(attribute)) => {
-                    let (_, value) = entry(attribute, "name of an attribute")?;
+                (2, WireValue::Bytes(attribute)) => {
+                    let (_, value) = read_entry(attribute, "name of an attribute")?;
                     self.named_by(value, called, nesting + 1)?;
                 }
                 _ => {}
@@ -171,17 +171,17 @@ impl<'a> Library<'a> {
     }
 
     /// The encoded `NodeDef`s of a function.
-    pub fn nodes(&self, function: usize) -> Result<Vec<&'a [u8]>, Malformed> {
+    pub fn nodes(&self, function: usize) -> Result<Vec<&'a [u8]>, MalformedProto> {
         let mut nodes = Vec::new();
-        for field in fields(self.bodies[function]) {
-            if let (3, Value::Bytes(node)) = field? {
+        for field in read_fields(self.bodies[function]) {
+            if let (3, WireValue::Bytes(node)) = field? {
                 nodes.push(node);
             }
         }
         Ok(nodes)
     }
 
-    fn called_by(&self, function: usize) -> Result<Vec<usize>, Malformed> {
+    fn called_by(&self, function: usize) -> Result<Vec<usize>, MalformedProto> {
         let mut called = Vec::new();
         for node in self.nodes(function)? {
             self.calls(node, &mut called)?;
@@ -192,7 +192,7 @@ impl<'a> Library<'a> {
     }
 
     /// Depth-first from the functions in `roots`, with a stack of its own.
-    fn walk(&self, mut roots: Vec<usize>) -> Result<(), Refusal> {
+    fn walk(&self, mut roots: Vec<usize>) -> Result<(), GraphRefusal> {
         roots.sort_unstable();
         roots.dedup();
         // Calls below each function that is finished.
@@ -216,7 +216,7 @@ impl<'a> Library<'a> {
                     visit.depth = visit.depth.max(depth + 1);
                 } else if let Some(start) = path.iter().position(|visit| visit.function == callee) {
                     let cycle = path[start..].iter().map(|visit| visit.function).chain([callee]);
-                    return Err(Refusal::Cycle(
+                    return Err(GraphRefusal::Cycle(
                         cycle.map(|function| self.names[function].to_owned()).collect(),
                     ));
                 } else {
@@ -224,7 +224,7 @@ impl<'a> Library<'a> {
                 }
                 let below = path.last().map_or(0, |visit| visit.depth);
                 if path.len() + below > MAX_DEPTH {
-                    return Err(Refusal::TooDeep(self.names[callee].to_owned()));
+                    return Err(GraphRefusal::TooDeep(self.names[callee].to_owned()));
                 }
             }
         }

@@ -4,14 +4,17 @@ use super::*;
 use crate::tensorflow_files::{Node, call, entry, field, library, node};
 
 fn refusal(parts: &[Vec<u8>]) -> String {
-    check(&parts.concat()).unwrap_err().to_string()
+    check_functions(&parts.concat()).unwrap_err().to_string()
 }
 
 #[test]
 fn functions_without_cycle_are_accepted() {
-    assert_eq!(check(&[]), Ok(()));
+    assert_eq!(check_functions(&[]), Ok(()));
     let diamond = library(&[("a", &["b", "c"]), ("b", &["d"]), ("c", &["d", "b"]), ("d", &[])]);
-    assert_eq!(check(&[call(1, "x", "a"), diamond, call(1, "y", "elsewhere")].concat()), Ok(()));
+    assert_eq!(
+        check_functions(&[call(1, "x", "a"), diamond, call(1, "y", "elsewhere")].concat()),
+        Ok(())
+    );
 }
 
 #[test]
@@ -23,7 +26,7 @@ fn cycle_is_named() {
     let text = refusal(&[cycle.clone(), node("x", "c", &[])]);
     assert_eq!(text, "cyclic function library: c -> b -> c");
     // Functions that the graph does not call are not expanded.
-    assert_eq!(check(&[cycle, node("x", "NoOp", &[])].concat()), Ok(()));
+    assert_eq!(check_functions(&[cycle, node("x", "NoOp", &[])].concat()), Ok(()));
     let own = library(&[("f", &["f"])]);
     assert_eq!(refusal(&[own, call(1, "x", "f")]), "cyclic function library: f -> f");
 }
@@ -53,7 +56,7 @@ fn deep_nesting_is_refused() {
         library(&functions)
     };
     let root = call(1, "x", "f0");
-    assert_eq!(check(&[root.clone(), chain(MAX_DEPTH)].concat()), Ok(()));
+    assert_eq!(check_functions(&[root.clone(), chain(MAX_DEPTH)].concat()), Ok(()));
     let text = refusal(&[root.clone(), chain(MAX_DEPTH + 1)]);
     assert_eq!(text, "function 'f100' is called through more than 100 others");
     // The end of the chain is visited first.

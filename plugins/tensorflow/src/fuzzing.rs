@@ -1,16 +1,16 @@
 //! Oracles for fuzzing: arbitrary model files. Each panics when a property does not hold. `fuzz/` drives them with libFuzzer; a
 //! unit test runs them over `fuzz/seeds`.
 
-use crate::check::check;
+use crate::check::check_signature;
 use crate::complete;
-use crate::graph_def::Graph;
-use crate::graph_names::configured;
-use crate::saved_model::{self, Selection};
+use crate::graph_def::GraphDefView;
+use crate::graph_names::configured_signature;
+use crate::saved_model::{self, SignatureSelection};
 use crate::signature::{GraphTensor, Signature};
 use std::collections::HashSet;
 use std::path::Path;
-use trtserver_framework::check::{Declared, Element};
-use trtserver_framework::config::{Config, Decl};
+use trtserver_framework::check::{Element, TensorDeclaration};
+use trtserver_framework::config::{Config, ConfiguredTensor};
 use trtserver_plugin_api::abi::types::dtype;
 
 /// Panics when its property does not hold for these bytes.
@@ -24,7 +24,7 @@ pub const ORACLES: &[(&str, Oracle)] = &[
 
 /// A GraphDef. A configuration of its placeholders and ends agrees with the file.
 pub fn tensorflow_graph_def(bytes: &[u8]) {
-    let Ok(graph) = Graph::read(bytes) else { return };
+    let Ok(graph) = GraphDefView::read(bytes) else { return };
     let ends = graph.ends();
     let fed: HashSet<&str> = ends.inputs.iter().map(|input| input.operation.as_str()).collect();
     for output in &ends.outputs {
@@ -32,7 +32,7 @@ pub fn tensorflow_graph_def(bytes: &[u8]) {
         assert!(unfed.is_empty(), "{unfed:?} is not a placeholder");
     }
     let config = configuration(&ends);
-    match configured(&graph, &config, Path::new("F")) {
+    match configured_signature(&graph, &config, Path::new("F")) {
         Ok(signature) => agrees(&config, &signature),
         // A name that ends like the index of an output stands for another tensor.
         Err(error) => assert!(graph.is_empty() || has_indexed_name(&ends), "{error}"),
@@ -46,8 +46,8 @@ pub fn tensorflow_graph_def(bytes: &[u8]) {
 /// A `saved_model.pb`. A configuration of its signature agrees with the file.
 pub fn tensorflow_saved_model(bytes: &[u8]) {
     for tag in ["serve", "train"] {
-        let selection = Selection { tags: vec![tag.to_owned()], signature: None };
-        match saved_model::of_bytes(bytes, &selection, "M", Path::new("F")) {
+        let selection = SignatureSelection { tags: vec![tag.to_owned()], signature: None };
+        match saved_model::read_saved_model(bytes, &selection, "M", Path::new("F")) {
             Ok(named) => {
                 agrees(&configuration(&named.signature), &named.signature);
                 let (config, signature) = (Config::default(), &named.signature);
@@ -60,15 +60,15 @@ pub fn tensorflow_saved_model(bytes: &[u8]) {
         }
     }
     // What TensorFlow returns for a loaded graph has the same reader.
-    let selection = Selection::new([].into_iter());
-    let _ = saved_model::of_meta_graph(bytes, &selection, "M", Path::new("F"));
+    let selection = SignatureSelection::new([].into_iter());
+    let _ = saved_model::read_meta_graph(bytes, &selection, "M", Path::new("F"));
 }
 
 /// A configuration without batching that lists the signature's tensors as they are.
 fn configuration(signature: &Signature) -> Config {
     let decl = |tensor: &GraphTensor| {
         let dims = tensor.dims.clone().filter(|dims| !dims.is_empty()).unwrap_or_else(|| vec![1]);
-        Decl {
+        ConfiguredTensor {
             name: tensor.name.clone(),
             dtype: match tensor.element() {
                 Element::Known(dtype) => dtype,
@@ -76,7 +76,7 @@ fn configuration(signature: &Signature) -> Config {
             },
             model_dims: dims.clone(),
             dims,
-            ..Decl::default()
+            ..ConfiguredTensor::default()
         }
     };
     Config {
@@ -92,7 +92,7 @@ fn agrees(config: &Config, signature: &Signature) {
     let mut tensors = signature.inputs.iter().chain(&signature.outputs);
     let supported =
         tensors.all(|tensor| matches!(tensor.element(), Element::Known(_) | Element::Unknown));
-    match check(config, signature) {
+    match check_signature(config, signature) {
         Ok(plan) => {
             assert!(supported);
             for (decl, slot) in config.inputs.iter().zip(&plan.inputs) {

@@ -4,12 +4,12 @@
 //! (`x:0`, `scope/x:1`). The file states types and shapes of placeholders alone; those of outputs are known once
 //! TensorFlow has imported the graph.
 
-use crate::function_library::{self, Refusal};
-use crate::proto::{self, Malformed, entry, fields, text};
+use crate::function_library::{self, GraphRefusal};
+use crate::proto::{self, MalformedProto, read_entry, read_fields, read_text};
 use crate::signature::{GraphTensor, Signature};
 use crate::types;
 use std::collections::{HashMap, HashSet};
-use trtserver_proto_wire::Value;
+use trtserver_proto_wire::WireValue;
 
 const PLACEHOLDERS: [&str; 3] = ["Placeholder", "PlaceholderV2", "PlaceholderWithDefault"];
 /// Operations that have no output.
@@ -27,13 +27,13 @@ pub fn tensor_name(name: &str) -> (&str, i32) {
 
 /// A graph; names borrow from the file's bytes.
 #[derive(Debug, Default)]
-pub struct Graph<'a> {
-    operations: Vec<Operation<'a>>,
+pub struct GraphDefView<'a> {
+    operations: Vec<GraphOperation<'a>>,
     by_name: HashMap<&'a str, usize>,
 }
 
 #[derive(Debug, Default)]
-pub struct Operation<'a> {
+pub struct GraphOperation<'a> {
     pub name: &'a str,
     /// Its type, for example `MatMul`.
     pub kind: &'a str,
@@ -46,19 +46,19 @@ pub struct Operation<'a> {
     pub n_outputs: Option<usize>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> GraphDefView<'a> {
     /// Reads an encoded `GraphDef`.
     ///
     /// # Errors
     /// It is malformed, or its functions call themselves.
-    pub fn read(graph: &'a [u8]) -> Result<Self, Refusal> {
-        function_library::check(graph)?;
+    pub fn read(graph: &'a [u8]) -> Result<Self, GraphRefusal> {
+        function_library::check_functions(graph)?;
         let mut read = Self::default();
         let mut producer = 0;
-        for field in fields(graph) {
-            match field.map_err(Refusal::from)? {
-                (1, Value::Bytes(node)) => read.add(Operation::read(node)?)?,
-                (4, Value::Bytes(versions)) => producer = proto::last_number(versions, 1)?,
+        for field in read_fields(graph) {
+            match field.map_err(GraphRefusal::from)? {
+                (1, WireValue::Bytes(node)) => read.add(GraphOperation::read(node)?)?,
+                (4, WireValue::Bytes(versions)) => producer = proto::last_number(versions, 1)?,
                 _ => {}
             }
         }
@@ -70,9 +70,9 @@ impl<'a> Graph<'a> {
         Ok(read)
     }
 
-    fn add(&mut self, operation: Operation<'a>) -> Result<(), Malformed> {
+    fn add(&mut self, operation: GraphOperation<'a>) -> Result<(), MalformedProto> {
         if self.by_name.insert(operation.name, self.operations.len()).is_some() {
-            return Err(Malformed::Twice(operation.name.to_owned()));
+            return Err(MalformedProto::Twice(operation.name.to_owned()));
         }
         self.operations.push(operation);
         Ok(())
@@ -82,7 +82,7 @@ impl<'a> Graph<'a> {
         self.operations.is_empty()
     }
 
-    pub fn operation(&self, name: &str) -> Option<&Operation<'a>> {
+    pub fn operation(&self, name: &str) -> Option<&GraphOperation<'a>> {
         self.by_name.get(name).map(|&at| &self.operations[at])
     }
 
@@ -90,7 +90,7 @@ impl<'a> Graph<'a> {
         self.operations.iter().map(|operation| operation.name)
     }
 
-    pub fn placeholders(&self) -> impl Iterator<Item = &Operation<'a>> {
+    pub fn placeholders(&self) -> impl Iterator<Item = &GraphOperation<'a>> {
         self.operations.iter().filter(|operation| operation.is_placeholder())
     }
 
@@ -102,12 +102,12 @@ impl<'a> Graph<'a> {
             .filter(|input| !input.starts_with('^'))
             .map(|input| tensor_name(input).0)
             .collect();
-        let is_end = |operation: &&Operation| {
+        let is_end = |operation: &&GraphOperation| {
             !consumed.contains(operation.name)
                 && !operation.is_placeholder()
                 && operation.n_outputs != Some(0)
         };
-        let tensor = |operation: &Operation| operation.tensor(operation.name, 0);
+        let tensor = |operation: &GraphOperation| operation.tensor(operation.name, 0);
         Signature {
             inputs: self.placeholders().filter(|input| !input.has_default()).map(tensor).collect(),
             outputs: self.operations.iter().filter(is_end).map(tensor).collect(),
@@ -139,25 +139,29 @@ impl<'a> Graph<'a> {
     }
 }
 
-impl<'a> Operation<'a> {
-    fn read(node: &'a [u8]) -> Result<Self, Malformed> {
+impl<'a> GraphOperation<'a> {
+    fn read(node: &'a [u8]) -> Result<Self, MalformedProto> {
         let mut operation = Self::default();
-        for field in fields(node) {
+        for field in read_fields(node) {
             match field? {
-                (1, Value::Bytes(bytes)) => operation.name = text(bytes, "name of an operation")?,
-                (2, Value::Bytes(bytes)) => operation.kind = text(bytes, "type of an operation")?,
-                (3, Value::Bytes(bytes)) => {
-                    operation.inputs.push(text(bytes, "input of an operation")?);
+                (1, WireValue::Bytes(bytes)) => {
+                    operation.name = read_text(bytes, "name of an operation")?
                 }
-                (5, Value::Bytes(bytes)) => {
-                    let (name, value) = entry(bytes, "name of an attribute")?;
+                (2, WireValue::Bytes(bytes)) => {
+                    operation.kind = read_text(bytes, "type of an operation")?
+                }
+                (3, WireValue::Bytes(bytes)) => {
+                    operation.inputs.push(read_text(bytes, "input of an operation")?);
+                }
+                (5, WireValue::Bytes(bytes)) => {
+                    let (name, value) = read_entry(bytes, "name of an attribute")?;
                     operation.attribute(name, value)?;
                 }
                 _ => {}
             }
         }
         if operation.name.is_empty() {
-            return Err(Malformed::Unnamed("an operation"));
+            return Err(MalformedProto::Unnamed("an operation"));
         }
         // The attributes were read before the type was known.
         if operation.is_placeholder() {
@@ -171,13 +175,13 @@ impl<'a> Operation<'a> {
         Ok(operation)
     }
 
-    fn attribute(&mut self, name: &str, value: &[u8]) -> Result<(), Malformed> {
+    fn attribute(&mut self, name: &str, value: &[u8]) -> Result<(), MalformedProto> {
         match name {
             "dtype" => self.data_type = proto::last_number(value, 6)?,
             "shape" => {
-                for field in fields(value) {
-                    if let (7, Value::Bytes(shape)) = field? {
-                        self.dims = proto::shape(shape)?;
+                for field in read_fields(value) {
+                    if let (7, WireValue::Bytes(shape)) = field? {
+                        self.dims = proto::read_shape(shape)?;
                     }
                 }
             }

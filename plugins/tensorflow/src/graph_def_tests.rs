@@ -42,7 +42,7 @@ fn placeholders_and_ends_are_found() {
         versions(),
     ];
     let bytes = bytes.concat();
-    let graph = Graph::read(&bytes).unwrap();
+    let graph = GraphDefView::read(&bytes).unwrap();
     let ends = graph.ends();
     assert_eq!(names(&ends.inputs), ["a", "b", "scalar"]);
     assert_eq!(names(&ends.outputs), ["y", "z"]);
@@ -55,7 +55,7 @@ fn placeholders_and_ends_are_found() {
 
     // An old graph has no shape of placeholders without dimensions.
     let old = bytes[..bytes.len() - versions().len()].to_vec();
-    assert_eq!(Graph::read(&old).unwrap().ends().inputs[2].dims, None);
+    assert_eq!(GraphDefView::read(&old).unwrap().ends().inputs[2].dims, None);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn placeholders_that_an_output_needs_are_found() {
         node("loop", "NextIteration", &["z"]),
     ];
     let bytes = bytes.concat();
-    let graph = Graph::read(&bytes).unwrap();
+    let graph = GraphDefView::read(&bytes).unwrap();
     let unfed = |output, fed: &[&str]| graph.unfed(output, &fed.iter().copied().collect());
     assert_eq!(unfed("z", &[]), ["a", "b"]);
     assert_eq!(unfed("z", &["d"]), ["b"]);
@@ -82,7 +82,7 @@ fn placeholders_that_an_output_needs_are_found() {
 
 #[test]
 fn malformed_graphs_are_refused() {
-    let refusal = |bytes: &[u8]| Graph::read(bytes).unwrap_err().to_string();
+    let refusal = |bytes: &[u8]| GraphDefView::read(bytes).unwrap_err().to_string();
     let good = placeholder("a", 1, Some(&[-1, 16]));
     for end in 1..good.len() {
         assert_eq!(refusal(&good[..end]), "not a GraphDef: truncated message", "{end}");

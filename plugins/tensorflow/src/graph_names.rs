@@ -1,11 +1,11 @@
 //! Looks up the names of a configuration in a GraphDef: their tensors, and errors for names that the graph lacks.
 
-use crate::graph_def::{Graph, Operation, tensor_name};
+use crate::graph_def::{GraphDefView, GraphOperation, tensor_name};
 use crate::signature::{GraphTensor, Signature};
 use std::collections::HashSet;
 use std::path::Path;
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 
 /// Names listed in an error.
 const LISTED: usize = 16;
@@ -18,13 +18,17 @@ const COMPARED: usize = 256;
 /// # Errors
 /// An empty graph, more inputs than placeholders, an input that is not a placeholder, an output
 /// that does not exist, or a placeholder that an output needs and no input feeds.
-pub fn configured(graph: &Graph, config: &Config, file: &Path) -> Result<Signature, Fault> {
+pub fn configured_signature(
+    graph: &GraphDefView,
+    config: &Config,
+    file: &Path,
+) -> Result<Signature, PluginFault> {
     let names = Names { graph, model: &config.model, file };
     names.expect_operations()?;
     let wanted = || input_names(config).chain(config.facts.host_inputs.iter().map(String::as_str));
     let (n_wanted, n_provided) = (wanted().count(), graph.placeholders().count());
     if n_wanted > n_provided {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "unable to load model '{}', configuration expects {n_wanted} inputs, model provides at \
              most {n_provided}; {}",
             config.model,
@@ -48,7 +52,7 @@ pub fn configured(graph: &Graph, config: &Config, file: &Path) -> Result<Signatu
     for output in &outputs {
         let missing = graph.unfed(&output.operation, &fed);
         if !missing.is_empty() {
-            return Err(Fault::invalid(format!(
+            return Err(PluginFault::invalid(format!(
                 "unable to load model '{}', configuration expects {n_wanted} inputs, model provides \
                  at most {n_provided}; output '{}' needs inputs that are not configured: {}",
                 config.model,
@@ -64,7 +68,11 @@ pub fn configured(graph: &Graph, config: &Config, file: &Path) -> Result<Signatu
 ///
 /// # Errors
 /// An empty graph, or a name that it lacks.
-pub fn to_complete(graph: &Graph, config: &Config, file: &Path) -> Result<Signature, Fault> {
+pub fn to_complete(
+    graph: &GraphDefView,
+    config: &Config,
+    file: &Path,
+) -> Result<Signature, PluginFault> {
     let names = Names { graph, model: &config.model, file };
     names.expect_operations()?;
     let mut signature = graph.ends();
@@ -91,18 +99,18 @@ fn output_names(config: &Config) -> impl Iterator<Item = &str> {
 }
 
 struct Names<'a> {
-    graph: &'a Graph<'a>,
+    graph: &'a GraphDefView<'a>,
     model: &'a str,
     file: &'a Path,
 }
 
 impl Names<'_> {
-    fn fault(&self, why: &dyn std::fmt::Display) -> Fault {
+    fn fault(&self, why: &dyn std::fmt::Display) -> PluginFault {
         let file = self.file.display();
-        Fault::invalid(format!("unable to load model '{}' from {file}: {why}", self.model))
+        PluginFault::invalid(format!("unable to load model '{}' from {file}: {why}", self.model))
     }
 
-    fn expect_operations(&self) -> Result<(), Fault> {
+    fn expect_operations(&self) -> Result<(), PluginFault> {
         if self.graph.is_empty() {
             return Err(self.fault(&format_args!("model {} has an empty network", self.model)));
         }
@@ -110,12 +118,12 @@ impl Names<'_> {
     }
 
     /// The operation and index that a name stands for.
-    fn find(&self, name: &str) -> Option<(&Operation<'_>, i32)> {
+    fn find(&self, name: &str) -> Option<(&GraphOperation<'_>, i32)> {
         let (operation, index) = tensor_name(name);
         Some((self.graph.operation(operation)?, index))
     }
 
-    fn input(&self, name: &str) -> Result<GraphTensor, Fault> {
+    fn input(&self, name: &str) -> Result<GraphTensor, PluginFault> {
         let unexpected = |why: &dyn std::fmt::Display| {
             let allowed = self.allowed("inputs");
             self.fault(&format_args!("unexpected inference input '{name}', {allowed}{why}"))
@@ -131,7 +139,7 @@ impl Names<'_> {
         Ok(operation.tensor(name, index))
     }
 
-    fn output(&self, name: &str) -> Result<GraphTensor, Fault> {
+    fn output(&self, name: &str) -> Result<GraphTensor, PluginFault> {
         let unexpected = |why: &dyn std::fmt::Display| {
             let allowed = self.allowed("outputs");
             self.fault(&format_args!("unexpected inference output '{name}', {allowed}{why}"))

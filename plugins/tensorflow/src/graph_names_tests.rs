@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tensorflow_files::{Node, entry, node, number, placeholder, versions};
-use trtserver_framework::config::Decl;
+use trtserver_framework::config::ConfiguredTensor;
 
 fn graph() -> Vec<u8> {
     let split = Node {
@@ -24,7 +24,8 @@ fn graph() -> Vec<u8> {
 }
 
 fn config(inputs: &[&str], outputs: &[&str]) -> Config {
-    let decl = |name: &&str| Decl { name: (*name).to_owned(), ..Decl::default() };
+    let decl =
+        |name: &&str| ConfiguredTensor { name: (*name).to_owned(), ..ConfiguredTensor::default() };
     Config {
         model: "M".into(),
         inputs: inputs.iter().map(decl).collect(),
@@ -35,8 +36,9 @@ fn config(inputs: &[&str], outputs: &[&str]) -> Config {
 
 fn named(config: &Config) -> Result<Signature, String> {
     let bytes = graph();
-    let graph = Graph::read(&bytes).unwrap();
-    configured(&graph, config, Path::new("/m/1/model.graphdef")).map_err(|fault| fault.text)
+    let graph = GraphDefView::read(&bytes).unwrap();
+    configured_signature(&graph, config, Path::new("/m/1/model.graphdef"))
+        .map_err(|fault| fault.text)
 }
 
 #[test]
@@ -136,15 +138,15 @@ fn number_of_inputs_is_checked() {
 
 #[test]
 fn empty_graph_is_refused() {
-    let empty = Graph::read(&[]).unwrap();
-    let error = configured(&empty, &config(&[], &[]), Path::new("F")).unwrap_err();
+    let empty = GraphDefView::read(&[]).unwrap();
+    let error = configured_signature(&empty, &config(&[], &[]), Path::new("F")).unwrap_err();
     assert_eq!(error.text, "unable to load model 'M' from F: model M has an empty network");
 }
 
 #[test]
 fn incomplete_configuration_gets_placeholders_and_ends() {
     let bytes = graph();
-    let graph = Graph::read(&bytes).unwrap();
+    let graph = GraphDefView::read(&bytes).unwrap();
     let names = |config: &Config| {
         let signature = to_complete(&graph, config, Path::new("F")).map_err(|fault| fault.text)?;
         let names = |tensors: Vec<GraphTensor>| -> Vec<String> {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use std::path::Path;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files;
 use trtserver_plugin_api::author::ModelContext;
 
@@ -14,32 +14,37 @@ const LIST: &str = "init_ops";
 ///
 /// # Errors
 /// The file is missing or has no list of names, or the model is a SavedModel.
-pub fn of(context: &ModelContext, is_saved_model: bool) -> Result<Vec<String>, Fault> {
+pub fn read_init_ops(
+    context: &ModelContext,
+    is_saved_model: bool,
+) -> Result<Vec<String>, PluginFault> {
     let Some(name) = context.parameter(PARAMETER).filter(|name| !name.is_empty()) else {
         return Ok(Vec::new());
     };
     let place = format!("unable to load model '{}': parameter {PARAMETER}", context.name());
     if is_saved_model {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "{place} is for GraphDef models; a SavedModel names its own initialisation"
         )));
     }
-    let (places, dirs) = (model_files::places(context), [context.version_dir(), context.dir()]);
+    let (places, dirs) =
+        (model_files::file_places(context), [context.version_dir(), context.dir()]);
     let paths = dirs.iter().map(|dir| places.resolve(Path::new(dir), name));
     let paths: Result<Vec<_>, _> = paths.collect();
     let paths = paths.map_err(|refusal| {
-        model_files::refused(context.name(), &refusal).within(format_args!("parameter {PARAMETER}"))
+        model_files::file_refused(context.name(), &refusal)
+            .within(format_args!("parameter {PARAMETER}"))
     })?;
     let path = paths.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        Fault::invalid(format!("{place}: there is no file '{name}' in {}", dirs.join(" or ")))
+        PluginFault::invalid(format!("{place}: there is no file '{name}' in {}", dirs.join(" or ")))
     })?;
     std::fs::read(&path)
         .map_err(|e| e.to_string())
-        .and_then(|text| names(&text))
-        .map_err(|why| Fault::invalid(format!("{place}: {}: {why}", path.display())))
+        .and_then(|text| operation_names(&text))
+        .map_err(|why| PluginFault::invalid(format!("{place}: {}: {why}", path.display())))
 }
 
-fn names(text: &[u8]) -> Result<Vec<String>, String> {
+fn operation_names(text: &[u8]) -> Result<Vec<String>, String> {
     let json: Value = serde_json::from_slice(text).map_err(|e| e.to_string())?;
     let list = json.get(LIST).and_then(Value::as_array);
     let names = list.and_then(|list| {

@@ -7,14 +7,17 @@ use trtserver_plugin_testkit::{Backend, ModelSpec, Session, table};
 
 #[test]
 fn names_are_a_list_of_texts() {
-    assert_eq!(names(br#"{"init_ops": ["init", "scope/fill"]}"#).unwrap(), ["init", "scope/fill"]);
+    assert_eq!(
+        operation_names(br#"{"init_ops": ["init", "scope/fill"]}"#).unwrap(),
+        ["init", "scope/fill"]
+    );
     for text in [r#"{"init_ops": "init"}"#, r#"{"init_ops": [1]}"#, "[]", "{}"] {
         assert_eq!(
-            names(text.as_bytes()).unwrap_err(),
+            operation_names(text.as_bytes()).unwrap_err(),
             r#"expected {"init_ops": ["operation", ...]}"#
         );
     }
-    assert!(names(b"{").is_err());
+    assert!(operation_names(b"{").is_err());
 }
 
 #[test]

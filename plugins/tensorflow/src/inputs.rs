@@ -1,18 +1,18 @@
 //! Converts inputs of a request to tensors: validated first, in place where possible.
 
-use crate::execute::Scratch;
+use crate::execute::RunScratch;
 use crate::model::TensorFlowModel;
-use crate::network::Network;
+use crate::network::GraphNetwork;
 use crate::strings;
-use crate::tensor::Tensor;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::accepted;
+use crate::tensor::OwnedTensor;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::accept_shape;
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{self, Request};
 
 /// An input in one piece: of one request, or gathered over a batch.
-pub struct Piece<'a> {
+pub struct InputPiece<'a> {
     /// Position in the plan.
     pub at: usize,
     pub dtype: u32,
@@ -20,15 +20,15 @@ pub struct Piece<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Scratch {
+impl RunScratch {
     /// Validates the inputs and creates their tensors. Missing inputs are detected here because TensorFlow would run part of the
     /// graph before it fails.
     pub fn prepare_inputs(
         &mut self,
         model: &TensorFlowModel,
-        network: &Network,
+        network: &GraphNetwork,
         request: Request<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         self.claims.begin(model.plan.inputs.len());
         for (nth, tensor) in request.inputs().enumerate() {
             let at = self.claims.claim(&model.name, &model.plan.inputs, tensor)?;
@@ -37,16 +37,20 @@ impl Scratch {
                 None => self.gather(tensor, 2 * nth)?,
             };
             let (dtype, shape) = (tensor.dtype().to_abi(), tensor.shape());
-            self.add_input(model, network, Piece { at, dtype, shape, bytes }, nth)?;
+            self.add_input(model, network, InputPiece { at, dtype, shape, bytes }, nth)?;
         }
         self.all_claimed(model)
     }
 
-    pub fn all_claimed(&self, model: &TensorFlowModel) -> Result<(), Fault> {
+    pub fn all_claimed(&self, model: &TensorFlowModel) -> Result<(), PluginFault> {
         self.claims.check_complete(&model.name, &model.plan.inputs, |slot| !slot.optional)
     }
 
-    fn gather<'a>(&mut self, tensor: author::Tensor<'a>, block: usize) -> Result<&'a [u8], Fault> {
+    fn gather<'a>(
+        &mut self,
+        tensor: author::Tensor<'a>,
+        block: usize,
+    ) -> Result<&'a [u8], PluginFault> {
         let start = self.blocks.gather(tensor, block)?;
         // SAFETY: so many bytes were just gathered there, and the block is not used again before `clear`, when the
         // request's tensors are dropped.
@@ -57,15 +61,16 @@ impl Scratch {
     pub fn add_input(
         &mut self,
         model: &TensorFlowModel,
-        network: &Network,
-        piece: Piece<'_>,
+        network: &GraphNetwork,
+        piece: InputPiece<'_>,
         nth: usize,
-    ) -> Result<(), Fault> {
-        let Piece { at, dtype, shape, bytes } = piece;
+    ) -> Result<(), PluginFault> {
+        let InputPiece { at, dtype, shape, bytes } = piece;
         let slot = &model.plan.inputs[at];
         let (runtime, batching) = (model.runtime, model.plan.batching);
         let mut buffer = [0; MAX_RANK];
-        let shape = accepted(&model.name, slot, batching, dtype, shape, bytes.len(), &mut buffer)?;
+        let shape =
+            accept_shape(&model.name, slot, batching, dtype, shape, bytes.len(), &mut buffer)?;
         let tensor = match slot.dtype {
             dtype::STRING if model.copies_strings() => {
                 strings::decode_copies(runtime, &slot.name, shape, bytes)?
@@ -74,12 +79,14 @@ impl Scratch {
                 let block = (&mut self.blocks, 2 * nth + 1);
                 // SAFETY: the request's bytes and the block are valid until `clear`, which drops the tensor first.
                 let (tensor, address, size) = unsafe {
-                    strings::decode(runtime, &slot.name, shape, bytes, block, &self.borrow)?
+                    strings::decode_strings(runtime, &slot.name, shape, bytes, block, &self.borrow)?
                 };
                 self.borrowed.push(address..address + size);
                 tensor
             }
-            _ if model.copies() => Tensor::copy_of(runtime, slot.handle.data_type, shape, bytes)?,
+            _ if model.copies() => {
+                OwnedTensor::copy_from(runtime, slot.handle.data_type, shape, bytes)?
+            }
             _ => {
                 let address = bytes.as_ptr().addr();
                 self.borrowed.push(address..address + bytes.len());
@@ -87,7 +94,7 @@ impl Scratch {
                 // first.
                 unsafe {
                     let (kind, data) = (slot.handle.data_type, bytes.as_ptr());
-                    Tensor::over(runtime, kind, shape, data, bytes.len(), &self.borrow)?
+                    OwnedTensor::over(runtime, kind, shape, data, bytes.len(), &self.borrow)?
                 }
             }
         };

@@ -3,12 +3,12 @@
 //! TensorFlow looks for kernels when a graph is run for the first time, so that such a model would fail each request. Functions are not
 //! searched: a model for several devices contains some that are never called.
 
-use crate::function_library::Library;
-use crate::proto::{Malformed, entry, fields, last_number, text};
-use crate::state::{nodes, operation_of};
+use crate::function_library::FunctionLibrary;
+use crate::proto::{MalformedProto, last_number, read_entry, read_fields, read_text};
+use crate::state::{operation_name, read_nodes};
 use crate::types::element_name;
 use std::collections::{HashMap, HashSet};
-use trtserver_proto_wire::{Fields, Value, read_varint};
+use trtserver_proto_wire::{Fields, WireValue, read_varint};
 
 /// For every device.
 const ANY_DEVICE: &str = "DEFAULT";
@@ -17,16 +17,16 @@ const SPECIAL: [&str; 3] = ["_xla", "_Xla", "_kernel"];
 
 /// An operation without a kernel: name, type, and the attribute that no kernel accepts.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingKernel {
     pub operation: String,
     pub kind: String,
     /// Name and value, if there are kernels for other types.
     pub attribute: Option<(String, i32)>,
 }
 
-impl std::fmt::Display for Missing {
+impl std::fmt::Display for MissingKernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Missing { operation, kind, attribute } = self;
+        let MissingKernel { operation, kind, attribute } = self;
         write!(f, "no kernel for operation '{operation}' of type '{kind}'")?;
         match attribute {
             Some((name, value)) => write!(f, " with {name} = {}", element_name(*value)),
@@ -36,16 +36,16 @@ impl std::fmt::Display for Missing {
 }
 
 /// Looks at the operations that `outputs` need when the operations `fed` are fed. `graph` is an encoded `GraphDef`;
-/// `kernels_of` returns the encoded `KernelList` of an operation's type.
+/// `registered_kernels` returns the encoded `KernelList` of an operation's type.
 pub fn find_missing(
     graph: &[u8],
     outputs: &[&str],
     fed: &HashSet<&str>,
     devices: &[String],
-    mut kernels_of: impl FnMut(&str) -> Option<Vec<u8>>,
-) -> Result<Option<Missing>, Malformed> {
-    let library = Library::read(graph)?;
-    let nodes = nodes(graph)?;
+    mut registered_kernels: impl FnMut(&str) -> Option<Vec<u8>>,
+) -> Result<Option<MissingKernel>, MalformedProto> {
+    let library = FunctionLibrary::read(graph)?;
+    let nodes = read_nodes(graph)?;
     let mut known: HashMap<&str, Vec<Kernel>> = HashMap::new();
     let mut rest: Vec<&str> = outputs.to_vec();
     let mut seen = HashSet::new();
@@ -54,22 +54,22 @@ pub fn find_missing(
             continue;
         }
         let Some(node) = nodes.get(name) else { continue };
-        rest.extend(node.inputs.iter().map(|input| operation_of(input)));
-        let types = types(node.message)?;
+        rest.extend(node.inputs.iter().map(|input| operation_name(input)));
+        let types = attribute_types(node.message)?;
         if library.contains(node.kind) || types.is_special {
             continue;
         }
         if !known.contains_key(node.kind) {
             // What cannot be asked is left to TensorFlow.
-            let Some(list) = kernels_of(node.kind) else { continue };
-            known.insert(node.kind, kernels(&list, devices)?);
+            let Some(list) = registered_kernels(node.kind) else { continue };
+            known.insert(node.kind, read_kernels(&list, devices)?);
         }
         let kernels = &known[node.kind];
         if kernels.iter().any(|kernel| kernel.refused(&types).is_none()) {
             continue;
         }
         let attribute = kernels.iter().find_map(|kernel| kernel.refused(&types));
-        return Ok(Some(Missing {
+        return Ok(Some(MissingKernel {
             operation: name.to_owned(),
             kind: node.kind.to_owned(),
             attribute: attribute.map(|(name, value)| (name.to_owned(), value)),
@@ -85,11 +85,11 @@ struct Types<'a> {
     is_special: bool,
 }
 
-fn types(node: &[u8]) -> Result<Types<'_>, Malformed> {
+fn attribute_types(node: &[u8]) -> Result<Types<'_>, MalformedProto> {
     let mut types = Types::default();
-    for field in fields(node) {
-        let (5, Value::Bytes(attribute)) = field? else { continue };
-        let (name, value) = entry(attribute, "name of an attribute")?;
+    for field in read_fields(node) {
+        let (5, WireValue::Bytes(attribute)) = field? else { continue };
+        let (name, value) = read_entry(attribute, "name of an attribute")?;
         types.is_special |= SPECIAL.iter().any(|prefix| name.starts_with(prefix));
         let value = last_number(value, 6)?;
         if value != 0 {
@@ -115,18 +115,18 @@ impl Kernel {
     }
 }
 
-fn kernels(list: &[u8], devices: &[String]) -> Result<Vec<Kernel>, Malformed> {
+fn read_kernels(list: &[u8], devices: &[String]) -> Result<Vec<Kernel>, MalformedProto> {
     let mut kernels = Vec::new();
-    for field in fields(list) {
-        let (1, Value::Bytes(message)) = field? else { continue };
+    for field in read_fields(list) {
+        let (1, WireValue::Bytes(message)) = field? else { continue };
         let (mut kernel, mut device, mut label): (_, _, &[u8]) = (Kernel::default(), "", &[]);
-        for field in fields(message) {
+        for field in read_fields(message) {
             match field? {
-                (2, Value::Bytes(bytes)) => device = text(bytes, "device of a kernel")?,
-                (3, Value::Bytes(constraint)) => {
+                (2, WireValue::Bytes(bytes)) => device = read_text(bytes, "device of a kernel")?,
+                (3, WireValue::Bytes(constraint)) => {
                     kernel.constraints.push(self::constraint(constraint)?)
                 }
-                (5, Value::Bytes(bytes)) => label = bytes,
+                (5, WireValue::Bytes(bytes)) => label = bytes,
                 _ => {}
             }
         }
@@ -139,12 +139,12 @@ fn kernels(list: &[u8], devices: &[String]) -> Result<Vec<Kernel>, Malformed> {
     Ok(kernels)
 }
 
-fn constraint(message: &[u8]) -> Result<(String, Vec<i32>), Malformed> {
+fn constraint(message: &[u8]) -> Result<(String, Vec<i32>), MalformedProto> {
     let (mut name, mut accepted) = ("", Vec::new());
-    for field in fields(message) {
+    for field in read_fields(message) {
         match field? {
-            (1, Value::Bytes(bytes)) => name = text(bytes, "name of an attribute")?,
-            (2, Value::Bytes(value)) => {
+            (1, WireValue::Bytes(bytes)) => name = read_text(bytes, "name of an attribute")?,
+            (2, WireValue::Bytes(value)) => {
                 for list in Fields::new(value).bytes(1) {
                     read_types(list, &mut accepted)?;
                 }
@@ -156,15 +156,15 @@ fn constraint(message: &[u8]) -> Result<(String, Vec<i32>), Malformed> {
 }
 
 /// The types of an `AttrValue.ListValue`, packed or not.
-fn read_types(list: &[u8], to: &mut Vec<i32>) -> Result<(), Malformed> {
-    for field in fields(list) {
+fn read_types(list: &[u8], to: &mut Vec<i32>) -> Result<(), MalformedProto> {
+    for field in read_fields(list) {
         match field? {
-            (6, Value::Bytes(mut packed)) => {
+            (6, WireValue::Bytes(mut packed)) => {
                 while !packed.is_empty() {
                     to.push(read_varint(&mut packed)? as i32);
                 }
             }
-            (6, Value::Varint(value)) => to.push(value as i32),
+            (6, WireValue::Varint(value)) => to.push(value as i32),
             _ => {}
         }
     }

@@ -4,28 +4,28 @@
 //! executed by itself and gets its own error: one request must not fail the others. A model with state is an exception: part of a
 //! failed run may have changed the state, so that the requests are not run again.
 
-use crate::execute::Scratch;
-use crate::inputs::Piece;
+use crate::execute::RunScratch;
+use crate::inputs::InputPiece;
 use crate::model::TensorFlowModel;
-use crate::network::Network;
-use trtserver_framework::fault::Fault;
+use crate::network::GraphNetwork;
+use trtserver_framework::fault::PluginFault;
 use trtserver_plugin_api::author::Batch;
 
-impl Scratch {
+impl RunScratch {
     /// Creates tensors over the gathered inputs, and lists the outputs that any request requested.
     pub fn prepare_merged(
         &mut self,
         model: &TensorFlowModel,
-        network: &Network,
+        network: &GraphNetwork,
         batch: &Batch<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         self.claims.begin(model.plan.inputs.len());
         let Some(first) = batch.requests().next() else { return Ok(()) };
         for (nth, tensor) in first.inputs().enumerate() {
             let at = self.claims.claim(&model.name, &model.plan.inputs, tensor)?;
             let gathered = batch.gather(nth)?;
             let (dtype, shape) = (gathered.dtype().to_abi(), gathered.shape());
-            let piece = Piece { at, dtype, shape, bytes: gathered.bytes() };
+            let piece = InputPiece { at, dtype, shape, bytes: gathered.bytes() };
             self.add_input(model, network, piece, nth)?;
         }
         self.all_claimed(model)?;
@@ -41,9 +41,9 @@ impl Scratch {
     pub fn run_merged(
         &mut self,
         model: &TensorFlowModel,
-        network: &Network,
+        network: &GraphNetwork,
         batch: &Batch<'_>,
-    ) -> Result<Option<Fault>, Fault> {
+    ) -> Result<Option<PluginFault>, PluginFault> {
         batch.mark_compute_start();
         let ran = self.run(network);
         batch.mark_compute_end();

@@ -4,14 +4,14 @@ use crate::accelerator;
 use crate::backend::TensorFlow;
 use crate::check;
 use crate::execute::TensorFlowInstance;
-use crate::file::{ModelFile, Source};
+use crate::file::{ModelFile, ModelSource};
 use crate::graph_names;
 use crate::kernels;
-use crate::network::{Network, complete_from_graph};
-use crate::plan::Plan;
-use crate::runtime::Runtime;
-use crate::saved_model::{self, Selection};
-use crate::session::{self, Session};
+use crate::network::{GraphNetwork, complete_from_graph};
+use crate::plan::TensorPlan;
+use crate::runtime::TensorFlowRuntime;
+use crate::saved_model::{self, SignatureSelection};
+use crate::session::{self, GraphSession};
 use crate::session_config::SessionConfig;
 use crate::state;
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::model_files;
 use trtserver_plugin_api::author::{Error, InstanceContext, Model, ModelContext, Scope};
 
@@ -31,8 +31,8 @@ const SHARE_COUNT: &str = "MAX_SESSION_SHARE_COUNT";
 
 pub struct TensorFlowModel {
     pub name: String,
-    pub runtime: &'static Runtime,
-    pub plan: Plan,
+    pub runtime: &'static TensorFlowRuntime,
+    pub plan: TensorPlan,
     /// Runs keep tensors or change state.
     pub has_state: bool,
     /// Inputs and outputs are copied. Set when a run has kept an input unexpectedly.
@@ -40,11 +40,11 @@ pub struct TensorFlowModel {
     copies_strings: bool,
     /// An output of a run has not as many rows as the run: requests are executed one by one.
     pub unmergeable: AtomicBool,
-    source: Source,
+    source: ModelSource,
     config: session::Config,
     share: bool,
     /// The first session: of all instances, or of the first.
-    network: Option<Arc<Network>>,
+    network: Option<Arc<GraphNetwork>>,
     network_taken: AtomicBool,
     pub log: Scope,
 }
@@ -54,7 +54,7 @@ impl Model for TensorFlowModel {
     type Instance = TensorFlowInstance;
 
     fn open(backend: &Arc<TensorFlow>, context: &ModelContext) -> Result<Self, Error> {
-        let config = Config::of(context);
+        let config = Config::from_context(context);
         let place = || format!("unable to load model '{}'", config.model);
         let params: Vec<(&str, &str)> = context
             .parameters()
@@ -79,9 +79,9 @@ impl Model for TensorFlowModel {
                 config.model
             ));
         }
-        let file = ModelFile::of(context, &config)?;
-        let selection = Selection::new(params.iter().copied());
-        let read = file.read(&config, &selection, graph_names::configured)?;
+        let file = ModelFile::from_context(context, &config)?;
+        let selection = SignatureSelection::new(params.iter().copied());
+        let read = file.read(&config, &selection, graph_names::configured_signature)?;
         let runtime = backend.runtime_library(context)?;
         load_operators(runtime, context, &config)?;
         if context.log().progress("opening the session", 100) {
@@ -95,30 +95,30 @@ impl Model for TensorFlowModel {
             })
         };
         let (mut session, meta_graph) = open(&session_config)?;
-        if let Some(addition) = accelerator::addition(&config, &session, context.log())? {
+        if let Some(addition) = accelerator::config_addition(&config, &session, context.log())? {
             session_config.encoded.extend(addition);
             (session, _) = open(&session_config)?;
         }
         let mut signature = match read.signature {
             Some(signature) => signature,
             None => {
-                saved_model::of_meta_graph(&meta_graph, &selection, &config.model, &file.path)?
+                saved_model::read_meta_graph(&meta_graph, &selection, &config.model, &file.path)?
                     .signature
             }
         };
         complete_from_graph(&mut signature, &session);
-        let plan = check::check(&config, &signature)?;
-        let network = Network::new(session, &plan, &config.model, &file.path)?;
+        let plan = check::check_signature(&config, &signature)?;
+        let network = GraphNetwork::new(session, &plan, &config.model, &file.path)?;
         let outputs: Vec<&str> =
             plan.outputs.iter().map(|slot| slot.handle.operation.as_str()).collect();
         let graph = match &read.source {
-            Source::GraphDef { graph, .. } => Ok(&graph[..]),
-            Source::SavedModel { .. } => state::graph_of(&meta_graph),
+            ModelSource::GraphDef { graph, .. } => Ok(&graph[..]),
+            ModelSource::SavedModel { .. } => state::find_graph_def(&meta_graph),
         };
         let found = graph
             .clone()
             .and_then(|graph| runtime.find_state(graph, &outputs))
-            .map_err(|why| Fault::internal(format!("{}: {why}", place())))?;
+            .map_err(|why| PluginFault::internal(format!("{}: {why}", place())))?;
         expect_kernels(&network.session, graph.unwrap_or_default(), &config, &plan).map_err(
             |fault| fault.within(format_args!("{} from {}", place(), file.path.display())),
         )?;
@@ -156,7 +156,7 @@ impl Model for TensorFlowModel {
 
 impl TensorFlowModel {
     /// The session of an instance.
-    pub fn network_for(&self, context: &InstanceContext) -> Result<Arc<Network>, Fault> {
+    pub fn network_for(&self, context: &InstanceContext) -> Result<Arc<GraphNetwork>, PluginFault> {
         let first = !self.network_taken.swap(true, Ordering::Relaxed);
         if let Some(network) = self.network.as_ref().filter(|_| self.share || first) {
             return Ok(network.clone());
@@ -164,11 +164,11 @@ impl TensorFlowModel {
         let place = || format!("unable to open instance '{}'", context.name());
         let (session, _) =
             self.source.open(self.runtime, &self.config).map_err(|fault| fault.within(place()))?;
-        Ok(Arc::new(Network::new(session, &self.plan, &self.name, Path::new(context.name()))?))
+        Ok(Arc::new(GraphNetwork::new(session, &self.plan, &self.name, Path::new(context.name()))?))
     }
 
     /// An output has not the rows of its run.
-    pub fn stop_merging(&self, fault: &Fault) {
+    pub fn stop_merging(&self, fault: &PluginFault) {
         if !self.unmergeable.swap(true, Ordering::Relaxed) {
             self.log.warning(format_args!("{fault}; requests are executed one by one from now on"));
         }
@@ -210,16 +210,17 @@ impl Drop for TensorFlowModel {
 /// Libraries of custom operations: `op-libraries` of the backend, separated by `;`, and `model_operations` of the model, whose
 /// paths are relative to the model's directory.
 pub fn load_operators(
-    runtime: &'static Runtime,
+    runtime: &'static TensorFlowRuntime,
     context: &ModelContext,
     config: &Config,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     let of_backend = context.setting("op-libraries").unwrap_or_default();
     let of_backend = of_backend.split(';').map(str::trim).filter(|path| !path.is_empty());
-    let (places, dir) = (model_files::places(context), Path::new(context.dir()));
+    let (places, dir) = (model_files::file_places(context), Path::new(context.dir()));
     let of_model = config.facts.operator_libraries.iter().map(|name| {
         places.resolve(dir, name).map_err(|refusal| {
-            model_files::refused(&config.model, &refusal).within("library of custom operations")
+            model_files::file_refused(&config.model, &refusal)
+                .within("library of custom operations")
         })
     });
     for path in of_backend.map(|path| Ok(PathBuf::from(path))).chain(of_model) {
@@ -236,11 +237,11 @@ pub fn load_operators(
 
 /// Configured outputs must not need an operation that the library cannot execute.
 fn expect_kernels(
-    session: &Session,
+    session: &GraphSession,
     graph: &[u8],
     config: &Config,
-    plan: &Plan,
-) -> Result<(), Fault> {
+    plan: &TensorPlan,
+) -> Result<(), PluginFault> {
     let fed: HashSet<&str> =
         plan.inputs.iter().map(|slot| slot.handle.operation.as_str()).collect();
     let is_configured = |name: &str| config.outputs.iter().any(|output| output.name == name);
@@ -251,12 +252,13 @@ fn expect_kernels(
         .map(|slot| slot.handle.operation.as_str())
         .collect();
     let (runtime, devices) = (session.runtime, session.device_types());
-    let missing =
-        kernels::find_missing(graph, &outputs, &fed, &devices, |kind| runtime.kernels_of(kind))
-            .map_err(|why| Fault::internal(why.to_string()))?;
+    let missing = kernels::find_missing(graph, &outputs, &fed, &devices, |kind| {
+        runtime.registered_kernels(kind)
+    })
+    .map_err(|why| PluginFault::internal(why.to_string()))?;
     match missing {
         None => Ok(()),
-        Some(missing) => Err(Fault::unsupported(format!(
+        Some(missing) => Err(PluginFault::unsupported(format!(
             "TensorFlow {} has {missing} on {}",
             runtime.version,
             devices.join(", ")
@@ -264,12 +266,12 @@ fn expect_kernels(
     }
 }
 
-fn session_per_instance(value: Option<&str>) -> Result<Option<bool>, Fault> {
+fn session_per_instance(value: Option<&str>) -> Result<Option<bool>, PluginFault> {
     match value.map(str::trim) {
         None | Some("") => Ok(None),
         Some("true" | "1") => Ok(Some(true)),
         Some("false" | "0") => Ok(Some(false)),
-        Some(other) => Err(Fault::invalid(format!(
+        Some(other) => Err(PluginFault::invalid(format!(
             "parameter '{SESSION_PARAMETER}' must be true or false, not '{other}'"
         ))),
     }

@@ -1,30 +1,35 @@
 //! A session with the tensors of a plan looked up in its graph.
 
 use crate::api::TfOutput;
-use crate::plan::{Plan, Slot};
-use crate::session::Session;
+use crate::plan::{TensorPlan, TensorSlot};
+use crate::session::GraphSession;
 use crate::signature::{GraphTensor, Signature};
 use std::path::Path;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 
 /// A session and the plan's tensors in its graph.
-pub struct Network {
-    pub session: Session,
+pub struct GraphNetwork {
+    pub session: GraphSession,
     pub inputs: Vec<TfOutput>,
     pub outputs: Vec<TfOutput>,
 }
 
 // SAFETY: operations are constant parts of the session's graph, which any thread may use.
-unsafe impl Send for Network {}
+unsafe impl Send for GraphNetwork {}
 // SAFETY: operations never change, so threads that share a network only read them.
-unsafe impl Sync for Network {}
+unsafe impl Sync for GraphNetwork {}
 
-impl Network {
-    pub fn new(session: Session, plan: &Plan, model: &str, file: &Path) -> Result<Self, Fault> {
-        let find = |kind: &str, slot: &Slot| {
+impl GraphNetwork {
+    pub fn new(
+        session: GraphSession,
+        plan: &TensorPlan,
+        model: &str,
+        file: &Path,
+    ) -> Result<Self, PluginFault> {
+        let find = |kind: &str, slot: &TensorSlot| {
             let endpoint = &slot.handle;
             session.tensor(&endpoint.operation, endpoint.index).ok_or_else(|| {
-                Fault::invalid(format!(
+                PluginFault::invalid(format!(
                     "unable to load model '{model}' from {}: the graph has no tensor '{}:{}' for {kind} '{}'",
                     file.display(),
                     endpoint.operation,
@@ -42,7 +47,7 @@ impl Network {
 }
 
 /// Types and shapes that TensorFlow infers for tensors of which the file says less.
-pub fn complete_from_graph(signature: &mut Signature, session: &Session) {
+pub fn complete_from_graph(signature: &mut Signature, session: &GraphSession) {
     let complete = |tensor: &mut GraphTensor| {
         if tensor.data_type != 0 && tensor.dims.is_some() {
             return;

@@ -1,17 +1,19 @@
 //! The outputs of a run: adopted by the host, or copied where TensorFlow may change or share the memory.
 
-use crate::execute::Scratch;
+use crate::execute::RunScratch;
 use crate::model::TensorFlowModel;
-use crate::network::Network;
-use crate::plan::Slot;
+use crate::network::GraphNetwork;
+use crate::plan::TensorSlot;
 use crate::strings;
-use crate::tensor::Tensor;
+use crate::tensor::OwnedTensor;
 use crate::types;
 use std::ptr;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::{Donation, Outlet, Output, output_shape, requested_position};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::outlet::{
+    MemoryDonation, OutputOutlet, OutputTensor, output_shape, requested_position,
+};
 use trtserver_framework::shape::MAX_RANK;
-use trtserver_framework::types::{elements, type_name, type_size};
+use trtserver_framework::types::{element_count, type_name, type_size};
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_api::author::{Dtype, Memory, RequestedOutput};
 
@@ -19,10 +21,14 @@ use trtserver_plugin_api::author::{Dtype, Memory, RequestedOutput};
 ///
 /// # Errors
 /// The result has another type than the slot.
-fn expect_type(slot: &Slot, tensor: &Tensor, buffer: &mut [i64; MAX_RANK]) -> Result<usize, Fault> {
+fn expect_type(
+    slot: &TensorSlot,
+    tensor: &OwnedTensor,
+    buffer: &mut [i64; MAX_RANK],
+) -> Result<usize, PluginFault> {
     let (data_type, rank) = tensor.describe(buffer)?;
-    if types::dtype_of(data_type) != slot.dtype {
-        return Err(Fault::internal(format!(
+    if types::to_dtype(data_type) != slot.dtype {
+        return Err(PluginFault::internal(format!(
             "the model returned {} instead of {}",
             types::element_name(data_type),
             type_name(slot.dtype)
@@ -31,14 +37,14 @@ fn expect_type(slot: &Slot, tensor: &Tensor, buffer: &mut [i64; MAX_RANK]) -> Re
     Ok(rank)
 }
 
-impl Scratch {
+impl RunScratch {
     /// Adds the requested outputs to those of this run.
     pub fn add_requested<'a>(
         &mut self,
         model: &TensorFlowModel,
-        network: &Network,
+        network: &GraphNetwork,
         outputs: impl Iterator<Item = RequestedOutput<'a>>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         for requested in outputs {
             let at = requested_position(&model.name, &model.plan.outputs, requested)?;
             if !self.requested.contains(&at) {
@@ -54,14 +60,14 @@ impl Scratch {
         &mut self,
         model: &TensorFlowModel,
         rows: usize,
-        outlet: &mut impl Outlet,
-    ) -> Result<(), Fault> {
+        outlet: &mut impl OutputOutlet,
+    ) -> Result<(), PluginFault> {
         for nth in 0..self.requested.len() {
             let raw = std::mem::replace(&mut self.results[nth], ptr::null_mut());
             // SAFETY: allocated by the run, and removed from the list of results to free.
-            let tensor = unsafe { Tensor::from_raw(model.runtime, raw)? };
+            let tensor = unsafe { OwnedTensor::from_raw(model.runtime, raw)? };
             let slot = &model.plan.outputs[self.requested[nth]];
-            let within = |fault: Fault| {
+            let within = |fault: PluginFault| {
                 fault.within(format_args!("model '{}', output '{}'", model.name, slot.name))
             };
             let mut buffer = [0; MAX_RANK];
@@ -78,13 +84,13 @@ impl Scratch {
     fn pass_output(
         &self,
         model: &TensorFlowModel,
-        slot: &Slot,
+        slot: &TensorSlot,
         shape: &[i64],
-        outlet: &mut impl Outlet,
-        tensor: Tensor,
-    ) -> Result<(), Fault> {
-        let count = elements(shape).unwrap_or(0);
-        let output = Output { name: &slot.name, kind: Dtype::from_abi(slot.dtype), shape };
+        outlet: &mut impl OutputOutlet,
+        tensor: OwnedTensor,
+    ) -> Result<(), PluginFault> {
+        let count = element_count(shape).unwrap_or(0);
+        let output = OutputTensor { name: &slot.name, kind: Dtype::from_abi(slot.dtype), shape };
         let data = tensor.data();
         if slot.dtype == dtype::STRING {
             // SAFETY: a STRING tensor has as many strings as its shape says; views among them refer to the request.
@@ -94,7 +100,7 @@ impl Scratch {
                 // SAFETY: the block is the host's, has `bytes` bytes and is exclusive until the
                 // response is sent; the tensor has `count` strings.
                 unsafe {
-                    strings::encode(data, count, std::slice::from_raw_parts_mut(to, bytes));
+                    strings::encode_strings(data, count, std::slice::from_raw_parts_mut(to, bytes));
                 }
             }
             return Ok(());
@@ -102,7 +108,7 @@ impl Scratch {
         let bytes = count * type_size(slot.dtype);
         if tensor.byte_size() < bytes {
             let found = tensor.byte_size();
-            return Err(Fault::internal(format!("{found} bytes instead of {bytes}")));
+            return Err(PluginFault::internal(format!("{found} bytes instead of {bytes}")));
         }
         // An input passed through as an output shares the input's memory, which the host releases with the request; an empty
         // output may do so without lying in it. A model that keeps tensors may change them in its next run.
@@ -118,8 +124,10 @@ impl Scratch {
         let (owner, release) = tensor.into_raw();
         // SAFETY: the memory belongs to the tensor, which lives until the host releases it.
         unsafe {
-            Ok(outlet
-                .donate(output, Donation { data, bytes, memory: Memory::CPU, release, owner })?)
+            Ok(outlet.donate(
+                output,
+                MemoryDonation { data, bytes, memory: Memory::CPU, release, owner },
+            )?)
         }
     }
 }

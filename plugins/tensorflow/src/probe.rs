@@ -11,7 +11,7 @@ const SAVED_MODEL_FILES: [&str; 2] = ["saved_model.pb", "saved_model.pbtxt"];
 ///
 /// # Errors
 /// The directory holds no model, or more than one.
-pub fn probe(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
+pub fn probe_files(probe: ModelProbe<'_>) -> Result<Option<&str>, Error> {
     // Hidden files such as `.DS_Store` belong to no model.
     let (dirs, files): (Vec<_>, Vec<_>) =
         probe.entries().filter(|entry| !entry.name.starts_with('.')).partition(|e| e.is_dir);

@@ -3,7 +3,7 @@
 //! The readers borrow from the file: names are not copied, weights are skipped, and no message nests without limit.
 
 use std::fmt;
-use trtserver_proto_wire::{Error, Fields, Value};
+use trtserver_proto_wire::{Fields, WireError, WireValue};
 
 /// Protobuf's own limit for a message.
 pub const MAX_BYTES: u64 = i32::MAX as u64;
@@ -12,8 +12,8 @@ const MAX_RANK: usize = 254;
 
 /// Why bytes are not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Malformed {
-    Wire(Error),
+pub enum MalformedProto {
+    Wire(WireError),
     /// A text is not UTF-8. Which one.
     NotText(&'static str),
     Rank,
@@ -27,45 +27,48 @@ pub enum Malformed {
     Nesting,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedProto {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Malformed::Wire(error) => error.fmt(f),
-            Malformed::NotText(what) => write!(f, "{what} is not UTF-8"),
-            Malformed::Rank => write!(f, "a shape of more than {MAX_RANK} dimensions"),
-            Malformed::Dimension(size) => write!(f, "a dimension of {size}"),
-            Malformed::Unnamed(what) => write!(f, "{what} without a name"),
-            Malformed::Nesting => f.write_str("messages nested too deeply"),
-            Malformed::Twice(name) => write!(f, "two operations named '{name}'"),
+            MalformedProto::Wire(error) => error.fmt(f),
+            MalformedProto::NotText(what) => write!(f, "{what} is not UTF-8"),
+            MalformedProto::Rank => write!(f, "a shape of more than {MAX_RANK} dimensions"),
+            MalformedProto::Dimension(size) => write!(f, "a dimension of {size}"),
+            MalformedProto::Unnamed(what) => write!(f, "{what} without a name"),
+            MalformedProto::Nesting => f.write_str("messages nested too deeply"),
+            MalformedProto::Twice(name) => write!(f, "two operations named '{name}'"),
         }
     }
 }
 
-impl From<Error> for Malformed {
-    fn from(error: Error) -> Self {
-        Malformed::Wire(error)
+impl From<WireError> for MalformedProto {
+    fn from(error: WireError) -> Self {
+        MalformedProto::Wire(error)
     }
 }
 
 /// Number and value of each field.
-pub fn fields<'a>(
+pub fn read_fields<'a>(
     message: &'a [u8],
-) -> impl Iterator<Item = Result<(u32, Value<'a>), Malformed>> + use<'a> {
+) -> impl Iterator<Item = Result<(u32, WireValue<'a>), MalformedProto>> + use<'a> {
     Fields::new(message).map(|field| Ok(field.map(|field| (field.number, field.value))?))
 }
 
 /// `what` names the text in errors.
-pub fn text<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a str, Malformed> {
-    std::str::from_utf8(bytes).map_err(|_| Malformed::NotText(what))
+pub fn read_text<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a str, MalformedProto> {
+    std::str::from_utf8(bytes).map_err(|_| MalformedProto::NotText(what))
 }
 
 /// Key and value of a map's entry whose values are messages.
-pub fn entry<'a>(entry: &'a [u8], what: &'static str) -> Result<(&'a str, &'a [u8]), Malformed> {
+pub fn read_entry<'a>(
+    entry: &'a [u8],
+    what: &'static str,
+) -> Result<(&'a str, &'a [u8]), MalformedProto> {
     let (mut key, mut value): (_, &[u8]) = ("", &[]);
-    for field in fields(entry) {
+    for field in read_fields(entry) {
         match field? {
-            (1, Value::Bytes(bytes)) => key = text(bytes, what)?,
-            (2, Value::Bytes(bytes)) => value = bytes,
+            (1, WireValue::Bytes(bytes)) => key = read_text(bytes, what)?,
+            (2, WireValue::Bytes(bytes)) => value = bytes,
             _ => {}
         }
     }
@@ -73,38 +76,38 @@ pub fn entry<'a>(entry: &'a [u8], what: &'static str) -> Result<(&'a str, &'a [u
 }
 
 /// A `TensorShapeProto`; `None` = unknown rank, -1 = unknown dimension.
-pub fn shape(message: &[u8]) -> Result<Option<Vec<i64>>, Malformed> {
+pub fn read_shape(message: &[u8]) -> Result<Option<Vec<i64>>, MalformedProto> {
     let (mut dims, mut unknown_rank) = (Vec::new(), false);
-    for field in fields(message) {
+    for field in read_fields(message) {
         match field? {
-            (2, Value::Bytes(dim)) => dims.push(dimension(dim)?),
-            (3, Value::Varint(value)) => unknown_rank = value != 0,
+            (2, WireValue::Bytes(dim)) => dims.push(read_dimension(dim)?),
+            (3, WireValue::Varint(value)) => unknown_rank = value != 0,
             _ => {}
         }
         if dims.len() > MAX_RANK {
-            return Err(Malformed::Rank);
+            return Err(MalformedProto::Rank);
         }
     }
     Ok(Some(dims).filter(|_| !unknown_rank))
 }
 
-fn dimension(message: &[u8]) -> Result<i64, Malformed> {
+fn read_dimension(message: &[u8]) -> Result<i64, MalformedProto> {
     let mut size = 0;
-    for field in fields(message) {
-        if let (1, Value::Varint(value)) = field? {
+    for field in read_fields(message) {
+        if let (1, WireValue::Varint(value)) = field? {
             size = value.cast_signed();
         }
     }
-    if size < -1 { Err(Malformed::Dimension(size)) } else { Ok(size) }
+    if size < -1 { Err(MalformedProto::Dimension(size)) } else { Ok(size) }
 }
 
 /// The last enum or int32 field `wanted`; 0 if there is none.
-pub fn last_number(message: &[u8], wanted: u32) -> Result<i32, Malformed> {
+pub fn last_number(message: &[u8], wanted: u32) -> Result<i32, MalformedProto> {
     let mut last = 0;
-    for field in fields(message) {
+    for field in read_fields(message) {
         match field? {
             // As protobuf does: an int32 has 32 bits, higher ones are dropped.
-            (number, Value::Varint(value)) if number == wanted => last = value as i32,
+            (number, WireValue::Varint(value)) if number == wanted => last = value as i32,
             _ => {}
         }
     }

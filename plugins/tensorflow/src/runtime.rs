@@ -4,8 +4,8 @@
 
 use crate::api::{Api, TfBuffer};
 use crate::environment;
-use crate::proto::Malformed;
-use crate::state::{self, Findings};
+use crate::proto::MalformedProto;
+use crate::state::{self, StateFindings};
 use crate::status::{Status, tf};
 use libloading::os::unix::Library;
 use std::collections::{HashMap, HashSet};
@@ -13,9 +13,9 @@ use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::log;
-use trtserver_framework::search::{Framework, Plan, load, text};
+use trtserver_framework::search::{Framework, SearchPlan, load_library, read_c_text};
 use trtserver_plugin_api::abi::types::level;
 
 /// Environment variable that names the library.
@@ -32,11 +32,11 @@ static FRAMEWORK: Framework = Framework {
              tensorflow/libtensorflow_cc.so.2,",
 };
 
-/// The opened library. It is never closed, hence `&'static Runtime`.
+/// The opened library. It is never closed, hence `&'static TensorFlowRuntime`.
 ///
 /// There is one in a process: each release has its own `libtensorflow_framework.so.2`, and the dynamic loader, which identifies
 /// it by that name, would connect the second release to the first one's.
-pub struct Runtime {
+pub struct TensorFlowRuntime {
     pub api: Api,
     /// For example `2.21.0`.
     pub version: String,
@@ -48,12 +48,12 @@ pub struct Runtime {
     operators: Mutex<HashSet<PathBuf>>,
 }
 
-static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+static RUNTIME: OnceLock<TensorFlowRuntime> = OnceLock::new();
 /// Held while the library is opened, so that concurrent loads open it once.
 static OPENING: Mutex<()> = Mutex::new(());
 
 /// The runtime, if it is open.
-pub fn current() -> Option<&'static Runtime> {
+pub fn opened_runtime() -> Option<&'static TensorFlowRuntime> {
     RUNTIME.get()
 }
 
@@ -62,31 +62,37 @@ pub fn current() -> Option<&'static Runtime> {
 ///
 /// # Errors
 /// There is no such library, it cannot be used, or another one is open.
-pub fn open(setting: Option<&str>, plugin_dir: &Path) -> Result<&'static Runtime, Fault> {
+pub fn open_runtime(
+    setting: Option<&str>,
+    plugin_dir: &Path,
+) -> Result<&'static TensorFlowRuntime, PluginFault> {
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     let variable = std::env::var_os(VARIABLE);
     let plan = FRAMEWORK.plan(setting, variable.as_deref(), plugin_dir);
     if let Some(runtime) = RUNTIME.get() {
         // Without a name every library is acceptable.
         return match &plan {
-            Plan::Named { .. } => {
+            SearchPlan::Named { .. } => {
                 FRAMEWORK.open(plan, |path| runtime.expect_same(path).map(|()| runtime))
             }
-            Plan::Search { .. } => Ok(runtime),
+            SearchPlan::Search { .. } => Ok(runtime),
         };
     }
-    let runtime = FRAMEWORK.open(plan, Runtime::open)?;
-    log::write(level::INFO, &format!("TensorFlow {} from {}", runtime.version, runtime.origin));
+    let runtime = FRAMEWORK.open(plan, TensorFlowRuntime::open)?;
+    log::write_line(
+        level::INFO,
+        &format!("TensorFlow {} from {}", runtime.version, runtime.origin),
+    );
     Ok(RUNTIME.get_or_init(|| runtime))
 }
 
-impl Runtime {
+impl TensorFlowRuntime {
     fn open(path: &Path) -> Result<Self, String> {
-        let min_level = environment::prepare();
-        let (library, api) = functions(path)?;
+        let min_level = environment::prepare_environment();
+        let (library, api) = load_functions(path)?;
         silence_absl(&library, min_level);
         // SAFETY: returns a constant string.
-        let version = unsafe { text((api.version)()) };
+        let version = unsafe { read_c_text((api.version)()) };
         // The functions point into the library, so it must not be closed.
         std::mem::forget(library);
         // SAFETY: the listener may be called from any thread, for ever.
@@ -103,7 +109,7 @@ impl Runtime {
     /// # Errors
     /// The library at `path` is not this one.
     fn expect_same(&self, path: &Path) -> Result<(), String> {
-        let (_, api) = functions(path)?;
+        let (_, api) = load_functions(path)?;
         match std::ptr::fn_addr_eq(api.version, self.api.version) {
             true => Ok(()),
             false => Err(format!("this process has loaded another TensorFlow, {}", self.origin)),
@@ -111,14 +117,14 @@ impl Runtime {
     }
 
     /// Loads custom operations, once per file: TensorFlow keeps them for the life of the process.
-    pub fn load_operators(&'static self, path: &Path) -> Result<(), Fault> {
+    pub fn load_operators(&'static self, path: &Path) -> Result<(), PluginFault> {
         let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut loaded = self.operators.lock().unwrap_or_else(PoisonError::into_inner);
         if loaded.contains(&name) {
             return Ok(());
         }
         let c_name = CString::new(name.as_os_str().as_bytes())
-            .map_err(|_| Fault::invalid("the path holds a NUL byte"))?;
+            .map_err(|_| PluginFault::invalid("the path holds a NUL byte"))?;
         let mut status = Status::new(self);
         // SAFETY: the name is a C string; the handle is freed, the library stays loaded.
         unsafe {
@@ -129,25 +135,29 @@ impl Runtime {
         Ok(())
     }
 
-    /// See [`state::find`].
-    pub fn find_state(&self, graph: &[u8], outputs: &[&str]) -> Result<Findings, Malformed> {
+    /// See [`state::find_state`].
+    pub fn find_state(
+        &self,
+        graph: &[u8],
+        outputs: &[&str],
+    ) -> Result<StateFindings, MalformedProto> {
         let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = state::find(graph, outputs, &operations)?;
+        let found = state::find_state(graph, outputs, &operations)?;
         if found.keeping.iter().all(|kind| operations.contains_key(kind)) {
             return Ok(found);
         }
         // The first model, or custom operations were loaded.
         *operations = self.list_operations()?;
-        state::find(graph, outputs, &operations)
+        state::find_state(graph, outputs, &operations)
     }
 
     /// Encoded `KernelList` for a type of operations.
-    pub fn kernels_of(&'static self, kind: &str) -> Option<Vec<u8>> {
+    pub fn registered_kernels(&'static self, kind: &str) -> Option<Vec<u8>> {
         let kind = CString::new(kind).ok()?;
         let mut status = Status::new(self);
         // SAFETY: the name is a C string; the buffer is ours until it is deleted.
         unsafe {
-            let list = tf!(self, status, kernels_of(kind.as_ptr())).ok()?;
+            let list = tf!(self, status, registered_kernels(kind.as_ptr())).ok()?;
             let TfBuffer { data, length, .. } = *list;
             let bytes = match data.is_null() {
                 true => Vec::new(),
@@ -158,7 +168,7 @@ impl Runtime {
         }
     }
 
-    fn list_operations(&self) -> Result<HashMap<String, bool>, Malformed> {
+    fn list_operations(&self) -> Result<HashMap<String, bool>, MalformedProto> {
         // SAFETY: the buffer is ours until it is deleted.
         unsafe {
             let list = (self.api.all_operations)();
@@ -171,9 +181,9 @@ impl Runtime {
 }
 
 /// The library at `path`, and its functions.
-fn functions(path: &Path) -> Result<(Library, Api), String> {
+fn load_functions(path: &Path) -> Result<(Library, Api), String> {
     refuse_second(path)?;
-    let library = load(path)?;
+    let library = load_library(path)?;
     // SAFETY: the names are those of TensorFlow's C API.
     let api = unsafe { Api::load(&library) }.map_err(|absent| {
         if absent.contains(&"TF_Version") {
@@ -183,7 +193,7 @@ fn functions(path: &Path) -> Result<(Library, Api), String> {
         let version = unsafe {
             library
                 .get::<unsafe extern "C" fn() -> *const c_char>(b"TF_Version\0")
-                .map(|version| text(version()))
+                .map(|version| read_c_text(version()))
                 .unwrap_or_default()
         };
         let absent = absent.join(", ");
@@ -213,8 +223,8 @@ unsafe extern "C" fn on_print(message: *const c_char) {
     // A panic must not unwind into the library; the message is lost.
     let _ = std::panic::catch_unwind(|| {
         // SAFETY: a C string that lives during this call.
-        let message = unsafe { text(message) };
-        log::write(level::INFO, &format!("tensorflow: {}", message.trim_end()));
+        let message = unsafe { read_c_text(message) };
+        log::write_line(level::INFO, &format!("tensorflow: {}", message.trim_end()));
     });
 }
 

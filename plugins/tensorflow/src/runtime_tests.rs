@@ -4,9 +4,9 @@ use super::*;
 
 #[test]
 fn other_libraries_are_refused_with_reason() {
-    let error = Runtime::open(Path::new("libc.so.6")).err().unwrap();
+    let error = TensorFlowRuntime::open(Path::new("libc.so.6")).err().unwrap();
     assert!(error.contains("TF_Version"), "{error}");
-    let error = Runtime::open(Path::new("/nowhere/libtensorflow_cc.so.2")).err().unwrap();
+    let error = TensorFlowRuntime::open(Path::new("/nowhere/libtensorflow_cc.so.2")).err().unwrap();
     assert!(error.contains("/nowhere/libtensorflow_cc.so.2"), "{error}");
 }
 

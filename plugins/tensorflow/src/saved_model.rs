@@ -5,12 +5,12 @@
 
 use crate::function_library;
 use crate::graph_def::tensor_name;
-use crate::proto::{self, Malformed, entry, fields, text};
+use crate::proto::{self, MalformedProto, read_entry, read_fields, read_text};
 use crate::signature::{GraphTensor, Signature};
 use std::collections::BTreeMap;
 use std::path::Path;
-use trtserver_framework::fault::Fault;
-use trtserver_proto_wire::Value;
+use trtserver_framework::fault::PluginFault;
+use trtserver_proto_wire::WireValue;
 
 pub const TAG_PARAMETER: &str = "TF_GRAPH_TAG";
 pub const SIGNATURE_PARAMETER: &str = "TF_SIGNATURE_DEF";
@@ -29,12 +29,12 @@ const OTHER_FORMS: [&str; 2] = ["saved_model.pbtxt", "saved_model.cpb"];
 
 /// Which graph and which signature of a SavedModel is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
+pub struct SignatureSelection {
     pub tags: Vec<String>,
     pub signature: Option<String>,
 }
 
-impl Selection {
+impl SignatureSelection {
     /// From a model's parameters.
     pub fn new<'a>(params: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut selection = Self { tags: vec![DEFAULT_TAG.to_owned()], signature: None };
@@ -66,28 +66,28 @@ pub fn is_saved_model(dir: &Path) -> bool {
 }
 
 /// The signature that the file in `dir` has for `selection`. `None` if the file has a form that TensorFlow alone can read:
-/// the signature is then taken from the graph that it loads, by [`of_meta_graph`].
-pub fn of_directory(
+/// the signature is then taken from the graph that it loads, by [`read_meta_graph`].
+pub fn read_saved_model_dir(
     dir: &Path,
-    selection: &Selection,
+    selection: &SignatureSelection,
     model: &str,
-) -> Result<Option<NamedSignature>, Fault> {
+) -> Result<Option<NamedSignature>, PluginFault> {
     let file = dir.join(BINARY);
     if !file.is_file() {
         if is_saved_model(dir) {
             return Ok(None);
         }
-        return Err(Fault::internal(format!(
+        return Err(PluginFault::internal(format!(
             "unable to find model '{}' for {model}: there is no file {}",
             dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy(),
             file.display()
         )));
     }
-    let named = of_bytes(&read_file(model, &file)?, selection, model, &file)?;
+    let named = read_saved_model(&read_file(model, &file)?, selection, model, &file)?;
     let variables = dir.join(VARIABLES);
     if named.has_variables && !variables.is_file() {
         // TensorFlow takes it for a model without variables, and each request would fail.
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "unable to load model '{model}' from {}: the graph has variables, but there is no file {}",
             file.display(),
             variables.display()
@@ -96,18 +96,18 @@ pub fn of_directory(
     Ok(Some(named))
 }
 
-/// As [`of_directory`], of the contents of `saved_model.pb`.
-pub fn of_bytes(
+/// As [`read_saved_model_dir`], of the contents of `saved_model.pb`.
+pub fn read_saved_model(
     bytes: &[u8],
-    selection: &Selection,
+    selection: &SignatureSelection,
     model: &str,
     file: &Path,
-) -> Result<NamedSignature, Fault> {
-    let place = Place { model, file };
+) -> Result<NamedSignature, PluginFault> {
+    let place = ModelLocation { model, file };
     let graphs = meta_graphs(bytes).map_err(|why| place.malformed(&why))?;
     let graph = graphs.iter().find(|graph| graph.has_tags(&selection.tags)).ok_or_else(|| {
         let all: Vec<String> = graphs.iter().map(|graph| graph.tags.join(",")).collect();
-        Fault::invalid(format!(
+        PluginFault::invalid(format!(
             "unable to load model '{model}', expected '{}' tag; {} has {}; the parameter \
              {TAG_PARAMETER} names another",
             selection.tags.join(","),
@@ -118,33 +118,33 @@ pub fn of_bytes(
             }
         ))
     })?;
-    function_library::check(graph.graph).map_err(|why| place.invalid(&why))?;
+    function_library::check_functions(graph.graph).map_err(|why| place.invalid(&why))?;
     graph.signature(selection, &place)
 }
 
 /// The signature for `selection` in an encoded `MetaGraphDef`, as TensorFlow returns it for the loaded graph of `dir`.
-pub fn of_meta_graph(
+pub fn read_meta_graph(
     bytes: &[u8],
-    selection: &Selection,
+    selection: &SignatureSelection,
     model: &str,
     dir: &Path,
-) -> Result<NamedSignature, Fault> {
-    let place = Place { model, file: dir };
+) -> Result<NamedSignature, PluginFault> {
+    let place = ModelLocation { model, file: dir };
     let graph = MetaGraph::read(bytes).map_err(|why| place.malformed(&why))?;
     graph.signature(selection, &place)
 }
 
 /// A model file within protobuf's limit.
-pub fn read_file(model: &str, file: &Path) -> Result<Vec<u8>, Fault> {
+pub fn read_file(model: &str, file: &Path) -> Result<Vec<u8>, PluginFault> {
     let place = |e: std::io::Error| {
-        Fault::internal(format!(
+        PluginFault::internal(format!(
             "unable to load model '{model}': cannot read {}: {e}",
             file.display()
         ))
     };
     let size = file.metadata().map_err(place)?.len();
     if size > proto::MAX_BYTES {
-        return Err(Fault::invalid(format!(
+        return Err(PluginFault::invalid(format!(
             "unable to load model '{model}': {} has {size} bytes, the limit of a protobuf file is {}",
             file.display(),
             proto::MAX_BYTES
@@ -154,19 +154,19 @@ pub fn read_file(model: &str, file: &Path) -> Result<Vec<u8>, Fault> {
 }
 
 /// Model and file, for errors.
-struct Place<'a> {
+struct ModelLocation<'a> {
     model: &'a str,
     file: &'a Path,
 }
 
-impl Place<'_> {
-    fn malformed(&self, why: &Malformed) -> Fault {
+impl ModelLocation<'_> {
+    fn malformed(&self, why: &MalformedProto) -> PluginFault {
         self.invalid(&format_args!("not a SavedModel: {why}"))
     }
 
-    fn invalid(&self, why: &dyn std::fmt::Display) -> Fault {
+    fn invalid(&self, why: &dyn std::fmt::Display) -> PluginFault {
         let (model, file) = (self.model, self.file.display());
-        Fault::invalid(format!("unable to load model '{model}' from {file}: {why}"))
+        PluginFault::invalid(format!("unable to load model '{model}' from {file}: {why}"))
     }
 }
 
@@ -181,10 +181,10 @@ struct MetaGraph<'a> {
     restore: &'a str,
 }
 
-fn meta_graphs(saved_model: &[u8]) -> Result<Vec<MetaGraph<'_>>, Malformed> {
+fn meta_graphs(saved_model: &[u8]) -> Result<Vec<MetaGraph<'_>>, MalformedProto> {
     let mut graphs = Vec::new();
-    for field in fields(saved_model) {
-        if let (2, Value::Bytes(graph)) = field? {
+    for field in read_fields(saved_model) {
+        if let (2, WireValue::Bytes(graph)) = field? {
             graphs.push(MetaGraph::read(graph)?);
         }
     }
@@ -192,15 +192,15 @@ fn meta_graphs(saved_model: &[u8]) -> Result<Vec<MetaGraph<'_>>, Malformed> {
 }
 
 impl<'a> MetaGraph<'a> {
-    fn read(message: &'a [u8]) -> Result<Self, Malformed> {
+    fn read(message: &'a [u8]) -> Result<Self, MalformedProto> {
         let mut graph = Self::default();
-        for field in fields(message) {
+        for field in read_fields(message) {
             match field? {
-                (1, Value::Bytes(info)) => graph.read_info(info)?,
-                (2, Value::Bytes(bytes)) => graph.graph = bytes,
-                (3, Value::Bytes(saver)) => graph.read_saver(saver)?,
-                (5, Value::Bytes(bytes)) => {
-                    let (name, signature) = entry(bytes, "name of a signature")?;
+                (1, WireValue::Bytes(info)) => graph.read_info(info)?,
+                (2, WireValue::Bytes(bytes)) => graph.graph = bytes,
+                (3, WireValue::Bytes(saver)) => graph.read_saver(saver)?,
+                (5, WireValue::Bytes(bytes)) => {
+                    let (name, signature) = read_entry(bytes, "name of a signature")?;
                     graph.signatures.insert(name, signature);
                 }
                 _ => {}
@@ -209,30 +209,30 @@ impl<'a> MetaGraph<'a> {
         Ok(graph)
     }
 
-    fn read_info(&mut self, info: &'a [u8]) -> Result<(), Malformed> {
-        for field in fields(info) {
-            if let (4, Value::Bytes(tag)) = field? {
-                self.tags.push(text(tag, "tag")?);
+    fn read_info(&mut self, info: &'a [u8]) -> Result<(), MalformedProto> {
+        for field in read_fields(info) {
+            if let (4, WireValue::Bytes(tag)) = field? {
+                self.tags.push(read_text(tag, "tag")?);
             }
         }
         Ok(())
     }
 
-    fn read_saver(&mut self, saver: &'a [u8]) -> Result<(), Malformed> {
-        for field in fields(saver) {
-            if let (3, Value::Bytes(name)) = field? {
-                self.restore = text(name, "name of an operation")?;
+    fn read_saver(&mut self, saver: &'a [u8]) -> Result<(), MalformedProto> {
+        for field in read_fields(saver) {
+            if let (3, WireValue::Bytes(name)) = field? {
+                self.restore = read_text(name, "name of an operation")?;
             }
         }
         Ok(())
     }
 
-    fn has_variables(&self) -> Result<bool, Malformed> {
+    fn has_variables(&self) -> Result<bool, MalformedProto> {
         let mut found = false;
-        for field in fields(self.graph) {
-            let (1, Value::Bytes(node)) = field? else { continue };
-            for field in fields(node) {
-                if let (2, Value::Bytes(kind)) = field? {
+        for field in read_fields(self.graph) {
+            let (1, WireValue::Bytes(node)) = field? else { continue };
+            for field in read_fields(node) {
+                if let (2, WireValue::Bytes(kind)) = field? {
                     found |= VARIABLE_KINDS.iter().any(|variable| variable.as_bytes() == kind);
                 }
             }
@@ -246,7 +246,11 @@ impl<'a> MetaGraph<'a> {
             && tags.iter().all(|tag| self.tags.contains(&tag.as_str()))
     }
 
-    fn signature(&self, selection: &Selection, place: &Place) -> Result<NamedSignature, Fault> {
+    fn signature(
+        &self,
+        selection: &SignatureSelection,
+        place: &ModelLocation,
+    ) -> Result<NamedSignature, PluginFault> {
         let name = self.choose(selection, place)?;
         let message = self.signatures.get(name).copied().unwrap_or_default();
         let signature = signature(message).map_err(|why| place.malformed(&why))?;
@@ -254,7 +258,11 @@ impl<'a> MetaGraph<'a> {
         Ok(NamedSignature { name: name.to_owned(), signature, has_variables })
     }
 
-    fn choose(&self, selection: &Selection, place: &Place) -> Result<&'a str, Fault> {
+    fn choose(
+        &self,
+        selection: &SignatureSelection,
+        place: &ModelLocation,
+    ) -> Result<&'a str, PluginFault> {
         let served: Vec<&str> = self
             .signatures
             .keys()
@@ -265,7 +273,7 @@ impl<'a> MetaGraph<'a> {
         let found = served.iter().find(|name| **name == requested.unwrap_or(DEFAULT_SIGNATURE));
         match (found, requested, &served[..]) {
             (Some(name), _, _) | (None, None, [name]) => Ok(name),
-            _ => Err(Fault::invalid(format!(
+            _ => Err(PluginFault::invalid(format!(
                 "unable to load model '{}', expected '{}' signature; {} has {}",
                 place.model,
                 requested.unwrap_or(DEFAULT_SIGNATURE),
@@ -282,22 +290,22 @@ impl<'a> MetaGraph<'a> {
     }
 }
 
-fn signature(message: &[u8]) -> Result<Signature, Malformed> {
+fn signature(message: &[u8]) -> Result<Signature, MalformedProto> {
     let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
     let mut method = "";
-    for field in fields(message) {
+    for field in read_fields(message) {
         match field? {
-            (1, Value::Bytes(bytes)) => {
-                inputs.extend([entry(bytes, "name of an input")?]);
+            (1, WireValue::Bytes(bytes)) => {
+                inputs.extend([read_entry(bytes, "name of an input")?]);
             }
-            (2, Value::Bytes(bytes)) => {
-                outputs.extend([entry(bytes, "name of an output")?]);
+            (2, WireValue::Bytes(bytes)) => {
+                outputs.extend([read_entry(bytes, "name of an output")?]);
             }
-            (3, Value::Bytes(bytes)) => method = text(bytes, "name of a method")?,
+            (3, WireValue::Bytes(bytes)) => method = read_text(bytes, "name of a method")?,
             _ => {}
         }
     }
-    let tensors = |of: BTreeMap<&str, &[u8]>| -> Result<Vec<GraphTensor>, Malformed> {
+    let tensors = |of: BTreeMap<&str, &[u8]>| -> Result<Vec<GraphTensor>, MalformedProto> {
         of.into_iter().map(|(name, message)| tensor(name, message)).collect()
     };
     Ok(Signature {
@@ -308,12 +316,12 @@ fn signature(message: &[u8]) -> Result<Signature, Malformed> {
 }
 
 /// A `TensorInfo`. A sparse or composite tensor has no operation.
-fn tensor(name: &str, message: &[u8]) -> Result<GraphTensor, Malformed> {
+fn tensor(name: &str, message: &[u8]) -> Result<GraphTensor, MalformedProto> {
     let (mut graph_name, mut dims) = ("", None);
-    for field in fields(message) {
+    for field in read_fields(message) {
         match field? {
-            (1, Value::Bytes(bytes)) => graph_name = text(bytes, "name of a tensor")?,
-            (3, Value::Bytes(bytes)) => dims = proto::shape(bytes)?,
+            (1, WireValue::Bytes(bytes)) => graph_name = read_text(bytes, "name of a tensor")?,
+            (3, WireValue::Bytes(bytes)) => dims = proto::read_shape(bytes)?,
             // Fields 4 and 5 are the alternatives to a dense tensor; the last field counts.
             (4 | 5, _) => graph_name = "",
             _ => {}

@@ -5,15 +5,15 @@ use crate::tensorflow_files::{
     call, entry, field, library, meta_graph, node, number, shape, signature,
 };
 
-fn selection(params: &[(&str, &str)]) -> Selection {
-    Selection::new(params.iter().copied())
+fn selection(params: &[(&str, &str)]) -> SignatureSelection {
+    SignatureSelection::new(params.iter().copied())
 }
 
 /// What a directory with this `saved_model.pb` gives; errors with `DIR` for its path.
 fn read(bytes: &[u8], params: &[(&str, &str)]) -> Result<NamedSignature, String> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(BINARY), bytes).unwrap();
-    match of_directory(dir.path(), &selection(params), "M") {
+    match read_saved_model_dir(dir.path(), &selection(params), "M") {
         Ok(signature) => Ok(signature.unwrap()),
         Err(fault) => Err(fault.text.replace(&dir.path().display().to_string(), "DIR")),
     }
@@ -130,12 +130,12 @@ fn variables_that_are_restored_need_their_file() {
 fn directories_without_a_file_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     assert!(!is_saved_model(dir.path()));
-    let error = of_directory(dir.path(), &selection(&[]), "M").unwrap_err().text;
+    let error = read_saved_model_dir(dir.path(), &selection(&[]), "M").unwrap_err().text;
     assert!(error.starts_with("unable to find model '"), "{error}");
     assert!(error.ends_with("saved_model.pb"), "{error}");
     std::fs::write(dir.path().join("saved_model.pbtxt"), "").unwrap();
     assert!(is_saved_model(dir.path()));
-    assert_eq!(of_directory(dir.path(), &selection(&[]), "M"), Ok(None));
+    assert_eq!(read_saved_model_dir(dir.path(), &selection(&[]), "M"), Ok(None));
 }
 
 #[test]
@@ -143,6 +143,6 @@ fn files_beyond_the_limit_of_protobuf_are_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let file = std::fs::File::create(dir.path().join(BINARY)).unwrap();
     file.set_len(proto::MAX_BYTES + 1).unwrap();
-    let error = of_directory(dir.path(), &selection(&[]), "M").unwrap_err().text;
+    let error = read_saved_model_dir(dir.path(), &selection(&[]), "M").unwrap_err().text;
     assert!(error.ends_with("has 2147483648 bytes, the limit of a protobuf file is 2147483647"));
 }

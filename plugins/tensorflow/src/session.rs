@@ -6,20 +6,20 @@ use crate::api::{
     TfBuffer, TfGraph, TfImportOptions, TfOutput, TfSession, TfSessionOptions, TfTensor,
 };
 use crate::environment;
-use crate::runtime::Runtime;
+use crate::runtime::TensorFlowRuntime;
 use crate::status::{Status, tf};
 use std::ffi::{CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::search::text;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::search::read_c_text;
 
-pub struct Session {
-    pub runtime: &'static Runtime,
+pub struct GraphSession {
+    pub runtime: &'static TensorFlowRuntime,
     raw: *mut TfSession,
-    graph: Graph,
-    /// Operations run one after another, on the thread that calls [`Session::run`].
+    graph: SessionGraph,
+    /// Operations run one after another, on the thread that calls [`GraphSession::run`].
     in_caller: bool,
 }
 
@@ -36,18 +36,18 @@ pub struct Config {
 const IN_CALLER: [u8; 11] = [0x18, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
 
 // SAFETY: TensorFlow allows using sessions and graphs from any thread.
-unsafe impl Send for Session {}
+unsafe impl Send for GraphSession {}
 // SAFETY: TensorFlow allows several threads to use one session and its graph at once.
-unsafe impl Sync for Session {}
+unsafe impl Sync for GraphSession {}
 
-impl Session {
+impl GraphSession {
     pub fn from_graph_def(
-        runtime: &'static Runtime,
+        runtime: &'static TensorFlowRuntime,
         graph_def: &[u8],
         config: &Config,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PluginFault> {
         let mut status = Status::new(runtime);
-        let graph = Graph::new(runtime);
+        let graph = SessionGraph::new(runtime);
         let import = ImportOptions::new(runtime);
         let buffer = view(graph_def);
         // SAFETY: graph, buffer and options are alive; the bytes are read during the call.
@@ -57,26 +57,26 @@ impl Session {
         let options = Options::new(runtime, &config.encoded)?;
         // SAFETY: graph and options are alive; the session keeps a reference to the graph.
         let raw = unsafe { tf!(runtime, status, new_session(graph.raw, options.raw))? };
-        environment::restore();
+        environment::restore_environment();
         Ok(Self { runtime, raw, graph, in_caller: config.in_caller })
     }
 
     /// Loads the graph with these tags, restores its variables and runs its initialisation. Also returns the encoded
     /// `MetaGraphDef`.
     pub fn from_saved_model(
-        runtime: &'static Runtime,
+        runtime: &'static TensorFlowRuntime,
         dir: &Path,
         tags: &[String],
         config: &Config,
-    ) -> Result<(Self, Vec<u8>), Fault> {
+    ) -> Result<(Self, Vec<u8>), PluginFault> {
         let mut status = Status::new(runtime);
-        let graph = Graph::new(runtime);
+        let graph = SessionGraph::new(runtime);
         let options = Options::new(runtime, &config.encoded)?;
         let dir = c_text(dir.as_os_str().as_bytes(), "the path of the model")?;
         let tags: Vec<CString> =
             tags.iter().map(|tag| c_text(tag.as_bytes(), "a tag")).collect::<Result<_, _>>()?;
         let tags: Vec<*const c_char> = tags.iter().map(|tag| tag.as_ptr()).collect();
-        let mut meta = Buffer::new(runtime);
+        let mut meta = OwnedBuffer::new(runtime);
         // SAFETY: all arguments are alive; texts are copied; the graph is new.
         let raw = unsafe {
             let (run, dir, n) = (ptr::null(), dir.as_ptr(), count(tags.len()));
@@ -86,7 +86,7 @@ impl Session {
                 load_saved_model(options.raw, run, dir, tags.as_ptr(), n, graph.raw, meta.raw)
             )?
         };
-        environment::restore();
+        environment::restore_environment();
         Ok((Self { runtime, raw, graph, in_caller: config.in_caller }, meta.take()))
     }
 
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Runs operations for their effects.
-    pub fn run_operations(&self, names: &[String]) -> Result<(), Fault> {
+    pub fn run_operations(&self, names: &[String]) -> Result<(), PluginFault> {
         if names.is_empty() {
             return Ok(());
         }
@@ -132,11 +132,13 @@ impl Session {
             let operation =
                 unsafe { (self.runtime.api.operation_by_name)(self.graph.raw, c_name.as_ptr()) };
             match operation.is_null() {
-                true => Err(Fault::invalid(format!("the graph has no operation '{name}' to run"))),
+                true => {
+                    Err(PluginFault::invalid(format!("the graph has no operation '{name}' to run")))
+                }
                 false => Ok(operation.cast_const()),
             }
         };
-        let operations = names.iter().map(find).collect::<Result<Vec<_>, Fault>>()?;
+        let operations = names.iter().map(find).collect::<Result<Vec<_>, PluginFault>>()?;
         let mut status = Status::new(self.runtime);
         let (input, value, output) = (ptr::null(), ptr::null(), ptr::null());
         // SAFETY: the operations belong to this session's graph; the other lists are empty.
@@ -164,7 +166,7 @@ impl Session {
         outputs: &[TfOutput],
         results: &mut [*mut TfTensor],
         status: &mut Status,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         let in_caller = view(&IN_CALLER);
         let options = if self.in_caller { &raw const in_caller } else { ptr::null() };
         // SAFETY: the caller's promise.
@@ -203,7 +205,7 @@ impl Session {
             };
             let types = (0..(api.device_count)(list))
                 .filter_map(|at| tf!(self.runtime, status, device_type(list, at)).ok())
-                .map(|name| text(name))
+                .map(|name| read_c_text(name))
                 .collect();
             (api.delete_device_list)(list);
             types
@@ -211,7 +213,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for GraphSession {
     fn drop(&mut self) {
         let mut status = Status::new(self.runtime);
         // SAFETY: ours, and no run is in progress. Tensors that it returned own their memory.
@@ -224,19 +226,19 @@ impl Drop for Session {
 }
 
 /// A graph; freed with its last session.
-struct Graph {
-    runtime: &'static Runtime,
+struct SessionGraph {
+    runtime: &'static TensorFlowRuntime,
     raw: *mut TfGraph,
 }
 
-impl Graph {
-    fn new(runtime: &'static Runtime) -> Self {
+impl SessionGraph {
+    fn new(runtime: &'static TensorFlowRuntime) -> Self {
         // SAFETY: a function without conditions.
         Self { runtime, raw: unsafe { (runtime.api.new_graph)() } }
     }
 }
 
-impl Drop for Graph {
+impl Drop for SessionGraph {
     fn drop(&mut self) {
         // SAFETY: ours, and this is the only release.
         unsafe { (self.runtime.api.delete_graph)(self.raw) }
@@ -244,12 +246,12 @@ impl Drop for Graph {
 }
 
 struct ImportOptions {
-    runtime: &'static Runtime,
+    runtime: &'static TensorFlowRuntime,
     raw: *mut TfImportOptions,
 }
 
 impl ImportOptions {
-    fn new(runtime: &'static Runtime) -> Self {
+    fn new(runtime: &'static TensorFlowRuntime) -> Self {
         // SAFETY: a function without conditions.
         Self { runtime, raw: unsafe { (runtime.api.new_import_options)() } }
     }
@@ -263,12 +265,12 @@ impl Drop for ImportOptions {
 }
 
 struct Options {
-    runtime: &'static Runtime,
+    runtime: &'static TensorFlowRuntime,
     raw: *mut TfSessionOptions,
 }
 
 impl Options {
-    fn new(runtime: &'static Runtime, config: &[u8]) -> Result<Self, Fault> {
+    fn new(runtime: &'static TensorFlowRuntime, config: &[u8]) -> Result<Self, PluginFault> {
         let mut status = Status::new(runtime);
         // SAFETY: the options are alive; the bytes are copied.
         unsafe {
@@ -287,13 +289,13 @@ impl Drop for Options {
 }
 
 /// A buffer that TensorFlow fills.
-struct Buffer {
-    runtime: &'static Runtime,
+struct OwnedBuffer {
+    runtime: &'static TensorFlowRuntime,
     raw: *mut TfBuffer,
 }
 
-impl Buffer {
-    fn new(runtime: &'static Runtime) -> Self {
+impl OwnedBuffer {
+    fn new(runtime: &'static TensorFlowRuntime) -> Self {
         // SAFETY: a function without conditions.
         Self { runtime, raw: unsafe { (runtime.api.new_buffer)() } }
     }
@@ -310,7 +312,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for OwnedBuffer {
     fn drop(&mut self) {
         // SAFETY: ours, and this is the only release.
         unsafe { (self.runtime.api.delete_buffer)(self.raw) }
@@ -322,8 +324,8 @@ fn view(bytes: &[u8]) -> TfBuffer {
     TfBuffer { data: bytes.as_ptr().cast(), length: bytes.len(), free: None }
 }
 
-fn c_text(bytes: &[u8], what: &str) -> Result<CString, Fault> {
-    CString::new(bytes).map_err(|_| Fault::invalid(format!("{what} holds a NUL byte")))
+fn c_text(bytes: &[u8], what: &str) -> Result<CString, PluginFault> {
+    CString::new(bytes).map_err(|_| PluginFault::invalid(format!("{what} holds a NUL byte")))
 }
 
 fn count(n: usize) -> c_int {

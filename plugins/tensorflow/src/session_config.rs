@@ -16,7 +16,7 @@
 //! `optimization { graph { level: L } }` is the level of XLA: below 0 off, 0 (also: not set) TensorFlow's default, 1 level 1,
 //! above 1 level 2.
 
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_proto_wire::{WireType, put_bytes, put_number, put_tag};
 
 pub const SOFT_PLACEMENT: &str = "allow-soft-placement";
@@ -45,7 +45,7 @@ impl SessionConfig {
         graph_level: i32,
         settings: impl Iterator<Item = (&'a str, &'a str)>,
         params: impl Iterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PluginFault> {
         let mut config = Self {
             intra_threads: i32::try_from(threads.max(1)).unwrap_or(i32::MAX),
             inter_threads: 1,
@@ -57,19 +57,19 @@ impl SessionConfig {
         };
         for (key, value) in settings {
             match key {
-                SOFT_PLACEMENT => config.soft_placement = switch("setting", key, value)?,
-                MEMORY_FRACTION => config.gpu_memory_fraction = fraction(key, value)?,
+                SOFT_PLACEMENT => config.soft_placement = parse_switch("setting", key, value)?,
+                MEMORY_FRACTION => config.gpu_memory_fraction = parse_fraction(key, value)?,
                 _ => {}
             }
         }
         for (key, value) in params {
             match key {
-                "TF_NUM_INTRA_THREADS" => config.intra_threads = count(key, value)?,
-                "TF_NUM_INTER_THREADS" => config.inter_threads = count(key, value)?,
+                "TF_NUM_INTRA_THREADS" => config.intra_threads = parse_count(key, value)?,
+                "TF_NUM_INTER_THREADS" => config.inter_threads = parse_count(key, value)?,
                 "TF_USE_PER_SESSION_THREADS" => {
-                    config.per_session_threads = switch("parameter", key, value)?;
+                    config.per_session_threads = parse_switch("parameter", key, value)?;
                 }
-                "TF_GRAPPLER" => config.grappler = switch("parameter", key, value)?,
+                "TF_GRAPPLER" => config.grappler = parse_switch("parameter", key, value)?,
                 _ => {}
             }
         }
@@ -110,24 +110,28 @@ fn enum_number(number: i32) -> u64 {
     i64::from(number).cast_unsigned()
 }
 
-fn count(key: &str, value: &str) -> Result<i32, Fault> {
+fn parse_count(key: &str, value: &str) -> Result<i32, PluginFault> {
     value.trim().parse().ok().filter(|&n| n >= 0).ok_or_else(|| {
-        Fault::invalid(format!("parameter '{key}' must be a number of threads, not '{value}'"))
+        PluginFault::invalid(format!(
+            "parameter '{key}' must be a number of threads, not '{value}'"
+        ))
     })
 }
 
-fn fraction(key: &str, value: &str) -> Result<f64, Fault> {
+fn parse_fraction(key: &str, value: &str) -> Result<f64, PluginFault> {
     value.trim().parse().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| {
-        Fault::invalid(format!("setting '{key}' must be a number from 0 to 1, not '{value}'"))
+        PluginFault::invalid(format!("setting '{key}' must be a number from 0 to 1, not '{value}'"))
     })
 }
 
 /// The spellings of Triton's parameters: `on`, `true` and `1`, whatever their case.
-fn switch(kind: &str, key: &str, value: &str) -> Result<bool, Fault> {
+fn parse_switch(kind: &str, key: &str, value: &str) -> Result<bool, PluginFault> {
     match value.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "on" => Ok(true),
         "0" | "false" | "off" => Ok(false),
-        _ => Err(Fault::invalid(format!("{kind} '{key}' must be true or false, not '{value}'"))),
+        _ => Err(PluginFault::invalid(format!(
+            "{kind} '{key}' must be true or false, not '{value}'"
+        ))),
     }
 }
 

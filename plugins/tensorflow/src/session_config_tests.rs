@@ -6,7 +6,7 @@ fn config<'a>(
     level: i32,
     settings: &[(&'a str, &'a str)],
     params: &[(&'a str, &'a str)],
-) -> Result<SessionConfig, Fault> {
+) -> Result<SessionConfig, PluginFault> {
     SessionConfig::new(3, level, settings.iter().copied(), params.iter().copied())
 }
 

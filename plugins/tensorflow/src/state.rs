@@ -4,11 +4,11 @@
 //! outputs are copied, because the next run may write to their memory. Each of its instances has a session of its own, because
 //! state belongs to an instance, as the sequence batcher assumes.
 
-use crate::function_library::Library;
+use crate::function_library::FunctionLibrary;
 use crate::graph_def::tensor_name;
-use crate::proto::{Malformed, fields, text};
+use crate::proto::{MalformedProto, read_fields, read_text};
 use std::collections::{HashMap, HashSet};
-use trtserver_proto_wire::Value;
+use trtserver_proto_wire::WireValue;
 
 /// Stateful operations that neither keep an input nor write to memory that another tensor shares. A call is followed.
 const HARMLESS: [&str; 37] = [
@@ -60,7 +60,7 @@ const NEED_NUL: [&str; 1] = ["StringToNumber"];
 
 /// What is known of the operations that a model's outputs need.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct StateFindings {
     /// Operations that keep tensors or change state; sorted. Unknown operations are assumed to.
     pub keeping: Vec<String>,
     /// There is one that reads beyond a string that is not NUL-terminated.
@@ -68,15 +68,15 @@ pub struct Findings {
 }
 
 /// Encoded `OpList` of the library: whether each operation is stateful.
-pub fn stateful_operations(list: &[u8]) -> Result<HashMap<String, bool>, Malformed> {
+pub fn stateful_operations(list: &[u8]) -> Result<HashMap<String, bool>, MalformedProto> {
     let mut all = HashMap::new();
-    for field in fields(list) {
-        let (1, Value::Bytes(operation)) = field? else { continue };
+    for field in read_fields(list) {
+        let (1, WireValue::Bytes(operation)) = field? else { continue };
         let (mut name, mut stateful) = ("", false);
-        for field in fields(operation) {
+        for field in read_fields(operation) {
             match field? {
-                (1, Value::Bytes(bytes)) => name = text(bytes, "name of an operation")?,
-                (17, Value::Varint(value)) => stateful = value != 0,
+                (1, WireValue::Bytes(bytes)) => name = read_text(bytes, "name of an operation")?,
+                (17, WireValue::Varint(value)) => stateful = value != 0,
                 _ => {}
             }
         }
@@ -86,21 +86,21 @@ pub fn stateful_operations(list: &[u8]) -> Result<HashMap<String, bool>, Malform
 }
 
 /// Looks at the operations that `outputs` need. `graph` is an encoded `GraphDef`.
-pub fn find(
+pub fn find_state(
     graph: &[u8],
     outputs: &[&str],
     stateful: &HashMap<String, bool>,
-) -> Result<Findings, Malformed> {
+) -> Result<StateFindings, MalformedProto> {
     let keeps = |kind: &str| {
         *stateful.get(kind).unwrap_or(&true)
             && !HARMLESS.contains(&kind)
             && !VARIABLES.contains(&kind)
             && !OF_ONE_RUN.iter().any(|prefix| kind.starts_with(prefix))
     };
-    let library = Library::read(graph)?;
+    let library = FunctionLibrary::read(graph)?;
     let mut kinds: HashSet<&str> = HashSet::new();
     let mut functions = Vec::new();
-    let nodes = nodes(graph)?;
+    let nodes = read_nodes(graph)?;
     let mut rest: Vec<&str> = outputs.to_vec();
     let mut seen = HashSet::new();
     while let Some(name) = rest.pop() {
@@ -110,13 +110,13 @@ pub fn find(
         let Some(node) = nodes.get(name) else { continue };
         kinds.insert(node.kind);
         library.calls(node.message, &mut functions)?;
-        rest.extend(node.inputs.iter().map(|input| operation_of(input)));
+        rest.extend(node.inputs.iter().map(|input| operation_name(input)));
     }
     let mut seen = HashSet::new();
     while let Some(function) = functions.pop() {
         if seen.insert(function) {
             for node in library.nodes(function)? {
-                kinds.insert(Node::read(node)?.kind);
+                kinds.insert(GraphNode::read(node)?.kind);
                 library.calls(node, &mut functions)?;
             }
         }
@@ -126,14 +126,14 @@ pub fn find(
         called.filter(|kind| keeps(kind)).map(|kind| (*kind).to_owned()).collect();
     keeping.sort_unstable();
     let needs_nul = NEED_NUL.iter().any(|kind| kinds.contains(kind));
-    Ok(Findings { keeping, needs_nul })
+    Ok(StateFindings { keeping, needs_nul })
 }
 
 /// The encoded `GraphDef` in an encoded `MetaGraphDef`.
-pub fn graph_of(meta_graph: &[u8]) -> Result<&[u8], Malformed> {
+pub fn find_graph_def(meta_graph: &[u8]) -> Result<&[u8], MalformedProto> {
     let mut graph: &[u8] = &[];
-    for field in fields(meta_graph) {
-        if let (2, Value::Bytes(bytes)) = field? {
+    for field in read_fields(meta_graph) {
+        if let (2, WireValue::Bytes(bytes)) = field? {
             graph = bytes;
         }
     }
@@ -141,21 +141,27 @@ pub fn graph_of(meta_graph: &[u8]) -> Result<&[u8], Malformed> {
 }
 
 /// A `NodeDef`.
-pub struct Node<'a> {
+pub struct GraphNode<'a> {
     pub name: &'a str,
     pub kind: &'a str,
     pub inputs: Vec<&'a str>,
     pub message: &'a [u8],
 }
 
-impl<'a> Node<'a> {
-    fn read(message: &'a [u8]) -> Result<Self, Malformed> {
+impl<'a> GraphNode<'a> {
+    fn read(message: &'a [u8]) -> Result<Self, MalformedProto> {
         let mut node = Self { name: "", kind: "", inputs: Vec::new(), message };
-        for field in fields(message) {
+        for field in read_fields(message) {
             match field? {
-                (1, Value::Bytes(bytes)) => node.name = text(bytes, "name of an operation")?,
-                (2, Value::Bytes(bytes)) => node.kind = text(bytes, "type of an operation")?,
-                (3, Value::Bytes(bytes)) => node.inputs.push(text(bytes, "input of an operation")?),
+                (1, WireValue::Bytes(bytes)) => {
+                    node.name = read_text(bytes, "name of an operation")?
+                }
+                (2, WireValue::Bytes(bytes)) => {
+                    node.kind = read_text(bytes, "type of an operation")?
+                }
+                (3, WireValue::Bytes(bytes)) => {
+                    node.inputs.push(read_text(bytes, "input of an operation")?)
+                }
                 _ => {}
             }
         }
@@ -164,11 +170,11 @@ impl<'a> Node<'a> {
 }
 
 /// The operations of an encoded `GraphDef` by name.
-pub fn nodes(graph: &[u8]) -> Result<HashMap<&str, Node<'_>>, Malformed> {
+pub fn read_nodes(graph: &[u8]) -> Result<HashMap<&str, GraphNode<'_>>, MalformedProto> {
     let mut nodes = HashMap::new();
-    for field in fields(graph) {
-        if let (1, Value::Bytes(message)) = field? {
-            let node = Node::read(message)?;
+    for field in read_fields(graph) {
+        if let (1, WireValue::Bytes(message)) = field? {
+            let node = GraphNode::read(message)?;
             nodes.insert(node.name, node);
         }
     }
@@ -176,7 +182,7 @@ pub fn nodes(graph: &[u8]) -> Result<HashMap<&str, Node<'_>>, Malformed> {
 }
 
 /// The operation of an input, which is a tensor's name or `^operation`.
-pub fn operation_of(input: &str) -> &str {
+pub fn operation_name(input: &str) -> &str {
     tensor_name(input.strip_prefix('^').unwrap_or(input)).0
 }
 

@@ -46,8 +46,8 @@ fn operations_with_state_are_found_where_outputs_need_them() {
         function("f", "AssignVariableOp"),
     ]
     .concat();
-    let found = |outputs: &[&str]| find(&graph, outputs, &known).unwrap().keeping;
-    let needs_nul = |output: &str| find(&graph, &[output], &known).unwrap().needs_nul;
+    let found = |outputs: &[&str]| find_state(&graph, outputs, &known).unwrap().keeping;
+    let needs_nul = |output: &str| find_state(&graph, &[output], &known).unwrap().needs_nul;
     assert!(needs_nul("number") && !needs_nul("sum"));
     assert_eq!(found(&["sum", "x", "absent"]), [""; 0]);
     assert_eq!(found(&["after"]), ["AssignVariableOp"]);

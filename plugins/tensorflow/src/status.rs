@@ -1,15 +1,15 @@
 //! TensorFlow's status object: its codes as codes of the interface.
 
 use crate::api::TfStatus;
-use crate::runtime::Runtime;
+use crate::runtime::TensorFlowRuntime;
 use std::ffi::c_int;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::search::text;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::search::read_c_text;
 use trtserver_plugin_api::abi::types::code;
 
 /// A status that calls write to. It may be used for any number of calls, one after another.
 pub struct Status {
-    runtime: &'static Runtime,
+    runtime: &'static TensorFlowRuntime,
     raw: *mut TfStatus,
 }
 
@@ -17,7 +17,7 @@ pub struct Status {
 unsafe impl Send for Status {}
 
 impl Status {
-    pub fn new(runtime: &'static Runtime) -> Self {
+    pub fn new(runtime: &'static TensorFlowRuntime) -> Self {
         // SAFETY: a function without conditions.
         Self { runtime, raw: unsafe { (runtime.api.new_status)() } }
     }
@@ -27,7 +27,7 @@ impl Status {
     }
 
     /// The result of the last call.
-    pub fn outcome(&self) -> Result<(), Fault> {
+    pub fn outcome(&self) -> Result<(), PluginFault> {
         // SAFETY: the status is alive.
         match unsafe { (self.runtime.api.get_code)(self.raw) } {
             0 => Ok(()),
@@ -36,15 +36,15 @@ impl Status {
     }
 
     #[cold]
-    fn failure(&self, number: c_int) -> Fault {
+    fn failure(&self, number: c_int) -> PluginFault {
         // SAFETY: the status is alive; the text lives until its next use.
-        let text = unsafe { text((self.runtime.api.message)(self.raw)) };
-        Fault { code: code_of(number), text: format!("tensorflow: {text}") }
+        let text = unsafe { read_c_text((self.runtime.api.message)(self.raw)) };
+        PluginFault { code: to_abi_code(number), text: format!("tensorflow: {text}") }
     }
 }
 
 /// The classes that v1 clients can tell apart; all others are UNKNOWN.
-fn code_of(number: c_int) -> u32 {
+fn to_abi_code(number: c_int) -> u32 {
     match number {
         1 => code::CANCELLED,
         3 => code::INVALID,

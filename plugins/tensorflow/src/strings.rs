@@ -4,12 +4,12 @@
 //! follow), large (an allocation), offset, and view (a pointer to memory of another owner). Inputs of more than 22 bytes are views
 //! of the request, so that no contents are copied; they are not NUL-terminated, see `state.rs`. The layout is the same in all releases since 2.4.
 
-use crate::runtime::Runtime;
-use crate::tensor::{Borrow, Tensor};
+use crate::runtime::TensorFlowRuntime;
+use crate::tensor::{Borrow, OwnedTensor};
 use std::ffi::c_void;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::Blocks;
-use trtserver_framework::strings::{HEAD, check, elements};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::InputBlocks;
+use trtserver_framework::strings::{HEAD, check_elements, split_elements};
 
 /// Bytes of one string.
 pub const SIZE: usize = 24;
@@ -23,17 +23,17 @@ const STRING: i32 = 7;
 ///
 /// # Safety
 /// The bytes and the block stay valid and unchanged while `borrow` has other uses.
-pub unsafe fn decode(
-    runtime: &'static Runtime,
+pub unsafe fn decode_strings(
+    runtime: &'static TensorFlowRuntime,
     name: &str,
     shape: &[i64],
     bytes: &[u8],
-    (blocks, nth): (&mut Blocks, usize),
+    (blocks, nth): (&mut InputBlocks, usize),
     borrow: &Borrow,
-) -> Result<(Tensor, usize, usize), Fault> {
-    let count = check(name, shape, bytes)?;
+) -> Result<(OwnedTensor, usize, usize), PluginFault> {
+    let count = check_elements(name, shape, bytes)?;
     let block = blocks.block(nth, count * SIZE);
-    for (at, element) in elements(bytes).flatten().enumerate() {
+    for (at, element) in split_elements(bytes).flatten().enumerate() {
         let mut string = [0; SIZE];
         if element.len() < SIZE - 1 {
             string[0] = (element.len() as u8) << 2 | SMALL;
@@ -48,20 +48,20 @@ pub unsafe fn decode(
         unsafe { block.add(at * SIZE).cast::<[u8; SIZE]>().write(string) }
     }
     // SAFETY: the caller's promise.
-    let tensor = unsafe { Tensor::over(runtime, STRING, shape, block, count * SIZE, borrow)? };
+    let tensor = unsafe { OwnedTensor::over(runtime, STRING, shape, block, count * SIZE, borrow)? };
     Ok((tensor, block.addr(), count * SIZE))
 }
 
 /// A tensor of copies of the contents, which TensorFlow may keep.
 pub fn decode_copies(
-    runtime: &'static Runtime,
+    runtime: &'static TensorFlowRuntime,
     name: &str,
     shape: &[i64],
     bytes: &[u8],
-) -> Result<Tensor, Fault> {
-    let count = check(name, shape, bytes)?;
-    let mut strings = Box::new(Strings { runtime, all: vec![[0; 3]; count] });
-    for (string, element) in strings.all.iter_mut().zip(elements(bytes).flatten()) {
+) -> Result<OwnedTensor, PluginFault> {
+    let count = check_elements(name, shape, bytes)?;
+    let mut strings = Box::new(StringBlock { runtime, all: vec![[0; 3]; count] });
+    for (string, element) in strings.all.iter_mut().zip(split_elements(bytes).flatten()) {
         // SAFETY: 24 zero bytes are an empty string.
         unsafe {
             let string = string.as_mut_ptr().cast();
@@ -71,17 +71,17 @@ pub fn decode_copies(
     let data = strings.all.as_mut_ptr().cast();
     let owner = Box::into_raw(strings).cast();
     // SAFETY: the owner keeps the strings until `free_strings`.
-    unsafe { Tensor::new(runtime, STRING, shape, data, count * SIZE, free_strings, owner) }
+    unsafe { OwnedTensor::new(runtime, STRING, shape, data, count * SIZE, free_strings, owner) }
 }
 
-struct Strings {
-    runtime: &'static Runtime,
+struct StringBlock {
+    runtime: &'static TensorFlowRuntime,
     all: Vec<[u64; 3]>,
 }
 
 unsafe extern "C" fn free_strings(_: *mut c_void, _: usize, owner: *mut c_void) {
     // SAFETY: the box of `decode_copies`, whose only release this is.
-    let mut strings = unsafe { Box::from_raw(owner.cast::<Strings>()) };
+    let mut strings = unsafe { Box::from_raw(owner.cast::<StringBlock>()) };
     let free = strings.runtime.api.string_dealloc;
     for string in &mut strings.all {
         // SAFETY: a valid string, freed once.
@@ -89,23 +89,23 @@ unsafe extern "C" fn free_strings(_: *mut c_void, _: usize, owner: *mut c_void) 
     }
 }
 
-/// Bytes that [`encode`] will write for a tensor of `count` strings.
+/// Bytes that [`encode_strings`] will write for a tensor of `count` strings.
 ///
 /// # Safety
-/// The conditions of [`contents`].
+/// The conditions of [`string_contents`].
 pub unsafe fn encoded_size(data: *const u8, count: usize) -> usize {
     // SAFETY: the caller's promise.
-    (0..count).map(|at| HEAD + unsafe { contents(data, at) }.len()).sum()
+    (0..count).map(|at| HEAD + unsafe { string_contents(data, at) }.len()).sum()
 }
 
 /// Writes the strings with their lengths into `to`, which has [`encoded_size`] bytes.
 ///
 /// # Safety
-/// The conditions of [`contents`].
-pub unsafe fn encode(data: *const u8, count: usize, mut to: &mut [u8]) {
+/// The conditions of [`string_contents`].
+pub unsafe fn encode_strings(data: *const u8, count: usize, mut to: &mut [u8]) {
     for at in 0..count {
         // SAFETY: the caller's promise.
-        let string = unsafe { contents(data, at) };
+        let string = unsafe { string_contents(data, at) };
         let (head, rest) = to.split_at_mut(HEAD);
         let (body, rest) = rest.split_at_mut(string.len());
         // Strings above 4 GiB cannot be expressed in this format, but a tensor with one would not fit a message.
@@ -119,7 +119,7 @@ pub unsafe fn encode(data: *const u8, count: usize, mut to: &mut [u8]) {
 ///
 /// # Safety
 /// `data` are valid strings of TensorFlow, more than `at`, unchanged while the result is used.
-unsafe fn contents<'a>(data: *const u8, at: usize) -> &'a [u8] {
+unsafe fn string_contents<'a>(data: *const u8, at: usize) -> &'a [u8] {
     // SAFETY: the caller's promise; the forms are those of `tensorflow/tsl/platform/ctstring_internal.h`.
     unsafe {
         let string = data.add(at * SIZE);

@@ -27,15 +27,15 @@ fn all_forms_of_strings_are_read() {
     let data = strings.as_ptr().cast::<u8>();
     for (at, expected) in [&b"hi"[..], text, text, b"contents"].into_iter().enumerate() {
         // SAFETY: valid strings.
-        assert_eq!(unsafe { contents(data, at) }, expected);
+        assert_eq!(unsafe { string_contents(data, at) }, expected);
     }
     // SAFETY: the first two and the sixth of `data` are valid strings; the fifth, contents only, is
     // not read.
-    let (last, size) = unsafe { (contents(data, 5), encoded_size(data, 2)) };
+    let (last, size) = unsafe { (string_contents(data, 5), encoded_size(data, 2)) };
     assert_eq!((last, size), (&b""[..], 2 * HEAD + 2 + text.len()));
     let mut encoded = vec![0xee; size];
     // SAFETY: `data` points to at least two valid strings, and `encoded` has the size of both.
-    unsafe { encode(data, 2, &mut encoded) };
-    let elements: Vec<_> = elements(&encoded).map(Result::unwrap).collect();
+    unsafe { encode_strings(data, 2, &mut encoded) };
+    let elements: Vec<_> = split_elements(&encoded).map(Result::unwrap).collect();
     assert_eq!(elements, [&b"hi"[..], text]);
 }

@@ -1,11 +1,11 @@
 //! A TensorFlow tensor that frees itself: over memory of the host, or TensorFlow's own.
 
 use crate::api::{Free, TfTensor};
-use crate::runtime::Runtime;
+use crate::runtime::TensorFlowRuntime;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::shape::MAX_RANK;
 
 /// Counts the uses of borrowed memory: TensorFlow may keep a reference to a tensor's memory beyond the tensor, as a variable does
@@ -20,22 +20,25 @@ impl Borrow {
     }
 }
 
-pub struct Tensor {
+pub struct OwnedTensor {
     raw: NonNull<TfTensor>,
-    runtime: &'static Runtime,
+    runtime: &'static TensorFlowRuntime,
 }
 
 // SAFETY: a tensor is plain memory with a shape; TensorFlow allows using it on any thread.
-unsafe impl Send for Tensor {}
+unsafe impl Send for OwnedTensor {}
 
-impl Tensor {
+impl OwnedTensor {
     /// Takes ownership of a tensor that TensorFlow allocated.
     ///
     /// # Safety
     /// `raw` is null or a tensor that has no other owner.
-    pub unsafe fn from_raw(runtime: &'static Runtime, raw: *mut TfTensor) -> Result<Self, Fault> {
+    pub unsafe fn from_raw(
+        runtime: &'static TensorFlowRuntime,
+        raw: *mut TfTensor,
+    ) -> Result<Self, PluginFault> {
         let raw = NonNull::new(raw)
-            .ok_or_else(|| Fault::internal("TensorFlow reported success without a tensor"))?;
+            .ok_or_else(|| PluginFault::internal("TensorFlow reported success without a tensor"))?;
         Ok(Self { raw, runtime })
     }
 
@@ -45,13 +48,13 @@ impl Tensor {
     /// # Safety
     /// `bytes` at `data` stay valid and unchanged while `borrow` has other uses.
     pub unsafe fn over(
-        runtime: &'static Runtime,
+        runtime: &'static TensorFlowRuntime,
         data_type: i32,
         shape: &[i64],
         data: *const u8,
         bytes: usize,
         borrow: &Borrow,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PluginFault> {
         let argument = Arc::into_raw(borrow.0.clone()).cast_mut().cast();
         // SAFETY: memory as the caller promises; the shape is copied. The argument is released once, by `end_borrow`, also when
         // the memory was copied.
@@ -61,12 +64,12 @@ impl Tensor {
     }
 
     /// A tensor over a copy.
-    pub fn copy_of(
-        runtime: &'static Runtime,
+    pub fn copy_from(
+        runtime: &'static TensorFlowRuntime,
         data_type: i32,
         shape: &[i64],
         bytes: &[u8],
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PluginFault> {
         let (dims, rank) = (shape.as_ptr(), shape.len() as i32);
         // SAFETY: the shape is copied; the new tensor has as many bytes as requested.
         unsafe {
@@ -82,14 +85,14 @@ impl Tensor {
     /// # Safety
     /// The memory stays valid until `free` is called with `argument`.
     pub unsafe fn new(
-        runtime: &'static Runtime,
+        runtime: &'static TensorFlowRuntime,
         data_type: i32,
         shape: &[i64],
         data: *mut u8,
         bytes: usize,
         free: Free,
         argument: *mut c_void,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PluginFault> {
         let (dims, rank) = (shape.as_ptr(), shape.len() as i32);
         // SAFETY: the caller's promise; the shape is copied.
         unsafe {
@@ -113,13 +116,13 @@ impl Tensor {
     }
 
     /// TensorFlow's number of the element type, and the shape, which is written into `shape`; returns the rank.
-    pub fn describe(&self, shape: &mut [i64; MAX_RANK]) -> Result<(i32, usize), Fault> {
+    pub fn describe(&self, shape: &mut [i64; MAX_RANK]) -> Result<(i32, usize), PluginFault> {
         let (api, raw) = (&self.runtime.api, self.as_ptr());
         // SAFETY: the tensor is alive, and dimensions are below its rank.
         unsafe {
             let rank = (api.num_dims)(raw);
             let Some(to) = usize::try_from(rank).ok().and_then(|rank| shape.get_mut(..rank)) else {
-                return Err(Fault::unsupported(format!(
+                return Err(PluginFault::unsupported(format!(
                     "a tensor of {rank} dimensions, more than the {MAX_RANK} supported"
                 )));
             };
@@ -144,7 +147,7 @@ impl Tensor {
     }
 }
 
-impl Drop for Tensor {
+impl Drop for OwnedTensor {
     fn drop(&mut self) {
         // SAFETY: the tensor is ours and this is the only release.
         unsafe { (self.runtime.api.delete_tensor)(self.as_ptr()) }
@@ -152,6 +155,6 @@ impl Drop for Tensor {
 }
 
 unsafe extern "C" fn end_borrow(_: *mut c_void, _: usize, argument: *mut c_void) {
-    // SAFETY: the argument of `Tensor::over`, whose only release this is.
+    // SAFETY: the argument of `OwnedTensor::over`, whose only release this is.
     drop(unsafe { Arc::from_raw(argument.cast::<()>()) });
 }

@@ -25,12 +25,12 @@ const ROWS: [(u32, i32); 14] = [
 ];
 
 /// TensorFlow's type for one of the interface's.
-pub fn element(dtype: u32) -> Option<i32> {
+pub fn to_element(dtype: u32) -> Option<i32> {
     ROWS.iter().find(|row| row.0 == dtype).map(|row| row.1)
 }
 
 /// The interface's type for one of TensorFlow's; `INVALID` for types that the interface lacks.
-pub fn dtype_of(element: i32) -> u32 {
+pub fn to_dtype(element: i32) -> u32 {
     ROWS.iter().find(|row| row.1 == element).map_or(dtype::INVALID, |row| row.0)
 }
 
@@ -52,7 +52,7 @@ pub fn element_name(element: i32) -> String {
         33 => "a 4-bit float",
         // Reference types, of TF1 variables.
         101..=200 => return format!("a reference to {}", element_name(element - 100)),
-        other if dtype_of(other) != dtype::INVALID => return type_name(dtype_of(other)),
+        other if to_dtype(other) != dtype::INVALID => return type_name(to_dtype(other)),
         other => return format!("TensorFlow type {other}"),
     };
     name.to_owned()

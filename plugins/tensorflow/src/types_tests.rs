@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn every_type_of_the_interface_has_one_of_tensorflow() {
     for number in dtype::BOOL..=dtype::BF16 {
-        let element = element(number).unwrap();
-        assert_eq!(dtype_of(element), number);
+        let element = to_element(number).unwrap();
+        assert_eq!(to_dtype(element), number);
         assert_eq!(element_name(element), type_name(number));
     }
-    assert_eq!((element(dtype::INVALID), dtype_of(UNKNOWN)), (None, dtype::INVALID));
+    assert_eq!((to_element(dtype::INVALID), to_dtype(UNKNOWN)), (None, dtype::INVALID));
 }
 
 #[test]
@@ -22,6 +22,6 @@ fn other_types_are_named() {
         (101, "a reference to TYPE_FP32"),
         (999, "TensorFlow type 999"),
     ] {
-        assert_eq!((dtype_of(number), element_name(number).as_str()), (dtype::INVALID, name));
+        assert_eq!((to_dtype(number), element_name(number).as_str()), (dtype::INVALID, name));
     }
 }

@@ -5,11 +5,11 @@ use crate::driver;
 use crate::engine::Engine;
 use crate::library;
 use crate::model::{PlanFile, TensorRtModel};
-use crate::settings::{Settings, first_gpu};
+use crate::settings::{TensorRtSettings, first_gpu};
 use std::path::Path;
 use trtserver_framework::complete::is_needed;
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::log;
 use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_plugin_api::abi::types::memory_type;
@@ -21,25 +21,33 @@ use trtserver_plugin_api::author::{
 const CPU_AND_GPU: u32 = 1 << memory_type::CPU | 1 << memory_type::GPU;
 
 pub struct TensorRt {
-    pub settings: Settings,
+    pub settings: TensorRtSettings,
 }
 
 impl TensorRt {
-    fn completed(&self, context: &ModelContext, config: &Config) -> Result<Completion, Fault> {
-        let plan = PlanFile::of(context, &self.settings)?;
+    fn completed(
+        &self,
+        context: &ModelContext,
+        config: &Config,
+    ) -> Result<Completion, PluginFault> {
+        let plan = PlanFile::from_context(context, &self.settings)?;
         let device = first_gpu(context.config_pb());
-        let driver = driver::get().map_err(|reason| {
-            Fault::unavailable(format!(
+        let driver = driver::cuda_driver().map_err(|reason| {
+            PluginFault::unavailable(format!(
                 "the tensors of plan file '{}' are read on a GPU: {reason}",
                 plan.path.display()
             ))
         })?;
-        let read = || -> Result<(Option<String>, Engine), Fault> {
+        let read = || -> Result<(Option<String>, Engine), PluginFault> {
             let engine = plan.deserialize(context.log(), device)?;
-            Ok((complete::patch(config, &complete::Offered::of(&engine))?, engine))
+            Ok((
+                complete::config_patch(config, &complete::OfferedTensors::from_engine(&engine))?,
+                engine,
+            ))
         };
         // The scope of this call ends with it, and with it the memory of the engine: instances read the plan again.
-        let (patch, _engine) = driver.on_device(device, read).map_err(Fault::unavailable)??;
+        let (patch, _engine) =
+            driver.on_device(device, read).map_err(PluginFault::unavailable)??;
         Ok(patch.map(ConfigPatch::Text).into())
     }
 }
@@ -67,7 +75,7 @@ impl Backend for TensorRt {
 
     fn open(context: &BackendContext) -> Result<Self, Error> {
         log::send_to(context.log());
-        let settings = Settings::new(|key| context.setting(key), Path::new(context.dir()))?;
+        let settings = TensorRtSettings::new(|key| context.setting(key), Path::new(context.dir()))?;
         context.log().verbose(format_args!(
             "TensorRT plans are unproven on the real library: execution was tested with a test double only; libraries are \
              searched in {}",
@@ -77,7 +85,7 @@ impl Backend for TensorRt {
     }
 
     fn runtime(&self) -> String {
-        let opened = library::opened();
+        let opened = library::opened_libraries();
         if opened.is_empty() {
             // Not loaded until a model needs it, so that an idle server stays small.
             return "TensorRT".to_owned();
@@ -88,7 +96,7 @@ impl Backend for TensorRt {
     }
 
     fn autocomplete(&self, context: &ModelContext) -> Result<Completion, Error> {
-        let config = Config::of(context);
+        let config = Config::from_context(context);
         if !is_needed(&config) {
             return Ok(Completion::default());
         }

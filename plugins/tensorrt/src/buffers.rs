@@ -1,10 +1,10 @@
 //! What an instance keeps from run to run: its inputs as found in a batch, and memory for tensors that the host has nowhere suitable.
 
-use crate::model::Loaded;
-use crate::outlet::Source;
-use crate::vtable::Shape;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::{Claims, accepted};
+use crate::model::LoadedPlan;
+use crate::outlet::InputSource;
+use crate::vtable::TensorShape;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::{InputClaims, accept_shape};
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_plugin_api::author::{Device, Error, HostMemory, Scope};
 
@@ -12,11 +12,11 @@ use trtserver_plugin_api::author::{Device, Error, HostMemory, Scope};
 const ALIGN: usize = 256;
 
 /// What an instance reuses from run to run.
-pub struct Buffers {
-    claims: Claims,
+pub struct RunBuffers {
+    claims: InputClaims,
     /// In the order of the plan's inputs.
-    pub inputs: Vec<Input>,
-    pub shapes: Vec<Shape>,
+    pub inputs: Vec<InputBuffer>,
+    pub shapes: Vec<TensorShape>,
     /// Addresses by binding, for engines with implicit batch dimension.
     pub bindings: Vec<*mut u8>,
     /// For outputs that no request asked for, in the order of the plan's outputs.
@@ -32,20 +32,20 @@ pub struct Buffers {
 
 /// An input of a run.
 #[derive(Clone, Copy, Default)]
-pub struct Input {
+pub struct InputBuffer {
     /// Position in the request.
     position: usize,
     pub at: Option<std::ptr::NonNull<u8>>,
     pub bytes: usize,
 }
 
-impl Buffers {
-    pub fn new(loaded: &Loaded, device: &Device, scope: &Scope) -> Result<Self, Error> {
+impl RunBuffers {
+    pub fn new(loaded: &LoadedPlan, device: &Device, scope: &Scope) -> Result<Self, Error> {
         let (inputs, outputs) = (loaded.plan.inputs.len(), loaded.plan.outputs.len());
         Ok(Self {
-            claims: Claims::default(),
-            inputs: vec![Input::default(); inputs],
-            shapes: vec![Shape::default(); inputs],
+            claims: InputClaims::default(),
+            inputs: vec![InputBuffer::default(); inputs],
+            shapes: vec![TensorShape::default(); inputs],
             bindings: vec![std::ptr::null_mut(); loaded.engine.bindings],
             scratch: (0..outputs).map(|_| None).collect(),
             host_scratch: vec![Vec::new(); outputs],
@@ -59,12 +59,12 @@ impl Buffers {
     pub fn check_inputs(
         &mut self,
         model: &str,
-        loaded: &Loaded,
-        source: Source<'_, '_>,
+        loaded: &LoadedPlan,
+        source: InputSource<'_, '_>,
         rows: Option<usize>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         let slots = &loaded.plan.inputs;
-        let first = source.first().ok_or_else(|| Fault::internal("the batch is empty"))?;
+        let first = source.first().ok_or_else(|| PluginFault::internal("the batch is empty"))?;
         self.claims.begin(slots.len());
         for (position, tensor) in first.inputs().enumerate() {
             let at = self.claims.claim(model, slots, tensor)?;
@@ -73,16 +73,16 @@ impl Buffers {
             let (kind, given, bytes) =
                 (tensor.dtype().to_abi(), tensor.shape(), tensor.byte_size());
             let mut buffer = [0; MAX_RANK];
-            let shape = accepted(model, slot, rows.is_some(), kind, given, bytes, &mut buffer)?;
-            let shape = Shape::new(shape).ok_or_else(|| {
-                Fault::invalid(format!(
+            let shape = accept_shape(model, slot, rows.is_some(), kind, given, bytes, &mut buffer)?;
+            let shape = TensorShape::new(shape).ok_or_else(|| {
+                PluginFault::invalid(format!(
                     "input '{}' for model '{model}' has {} dimensions, TensorRT allows 8",
                     slot.name,
                     shape.len()
                 ))
             })?;
             self.shapes[at] = shape.with_rows(rows);
-            self.inputs[at] = Input { position, at: None, bytes: 0 };
+            self.inputs[at] = InputBuffer { position, at: None, bytes: 0 };
             if slot.handle.is_shape {
                 self.inputs[at].at = tensor
                     .contiguous()
@@ -96,11 +96,11 @@ impl Buffers {
     /// Finds the inputs in the memory of the device.
     pub fn locate_inputs(
         &mut self,
-        loaded: &Loaded,
-        source: Source<'_, '_>,
+        loaded: &LoadedPlan,
+        source: InputSource<'_, '_>,
         device: &Device,
         scope: &Scope,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         let Some(first) = source.first() else { return Ok(()) };
         let memory = device.memory();
         let inputs = self.inputs.iter_mut().zip(&mut self.aligned);
@@ -115,8 +115,8 @@ impl Buffers {
             if input.at.is_none() || input.bytes == 0 {
                 input.at = std::ptr::NonNull::new(self.empty.as_ptr());
             } else if !is_aligned(block.ptr) {
-                let to = grown(aligned, input.bytes, device, scope)?;
-                copy(device, to, block.ptr, input.bytes)?;
+                let to = grow_buffer(aligned, input.bytes, device, scope)?;
+                copy_memory(device, to, block.ptr, input.bytes)?;
                 input.at = std::ptr::NonNull::new(to);
             }
         }
@@ -140,12 +140,12 @@ impl Buffers {
         if bytes == 0 {
             return Ok(self.empty.as_ptr());
         }
-        grown(&mut self.scratch[nth], bytes, device, scope)
+        grow_buffer(&mut self.scratch[nth], bytes, device, scope)
     }
 }
 
 /// Device memory of at least this size, kept from run to run.
-fn grown(
+fn grow_buffer(
     block: &mut Option<HostMemory>,
     bytes: usize,
     device: &Device,
@@ -174,7 +174,7 @@ pub fn is_aligned(at: *mut u8) -> bool {
 }
 
 /// Queues a copy on the device.
-pub fn copy(device: &Device, to: *mut u8, from: *mut u8, bytes: usize) -> Result<(), Error> {
+pub fn copy_memory(device: &Device, to: *mut u8, from: *mut u8, bytes: usize) -> Result<(), Error> {
     if bytes == 0 {
         return Ok(());
     }

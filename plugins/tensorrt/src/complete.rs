@@ -5,13 +5,13 @@ use crate::tensors::EngineTensor;
 use crate::types;
 use std::fmt::Write;
 use trtserver_framework::check::Element;
-use trtserver_framework::complete::escaped;
+use trtserver_framework::complete::escape_name;
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::types::type_name;
 
 /// What of an engine decides the completion.
-pub struct Offered<'a> {
+pub struct OfferedTensors<'a> {
     pub tensors: &'a [EngineTensor],
     /// Maximum of an implicit batch dimension.
     pub implicit_batch: Option<usize>,
@@ -19,9 +19,9 @@ pub struct Offered<'a> {
     pub profile_batch: Option<usize>,
 }
 
-impl Offered<'_> {
-    pub fn of(engine: &Engine) -> Offered<'_> {
-        Offered {
+impl OfferedTensors<'_> {
+    pub fn from_engine(engine: &Engine) -> OfferedTensors<'_> {
+        OfferedTensors {
             tensors: &engine.tensors,
             implicit_batch: engine.implicit_batch,
             profile_batch: max_batch(engine, 0),
@@ -52,7 +52,10 @@ pub fn max_batch(engine: &Engine, profile: usize) -> Option<usize> {
 ///
 /// # Errors
 /// A tensor that a configuration cannot express, or a batch size for an engine that cannot batch.
-pub fn patch(config: &Config, offered: &Offered<'_>) -> Result<Option<String>, Fault> {
+pub fn config_patch(
+    config: &Config,
+    offered: &OfferedTensors<'_>,
+) -> Result<Option<String>, PluginFault> {
     let max = offered.max_batch();
     let mut text = String::new();
     let batching = match (config.max_batch_size, max) {
@@ -66,7 +69,7 @@ pub fn patch(config: &Config, offered: &Offered<'_>) -> Result<Option<String>, F
         (0, _) => false,
         (_, Some(_)) => true,
         (_, None) => {
-            return Err(Fault::invalid(
+            return Err(PluginFault::invalid(
                 "model does not support batching while non-zero max_batch_size is specified",
             ));
         }
@@ -86,7 +89,7 @@ pub fn patch(config: &Config, offered: &Offered<'_>) -> Result<Option<String>, F
 }
 
 /// A configured tensor has as many dimensions as in the engine, so the batch dimension is one of them.
-fn says_unbatched(config: &Config, offered: &Offered<'_>) -> bool {
+fn says_unbatched(config: &Config, offered: &OfferedTensors<'_>) -> bool {
     let declared = config.inputs.iter().chain(&config.outputs);
     offered.implicit_batch.is_none()
         && declared.into_iter().any(|decl| {
@@ -103,24 +106,24 @@ fn tensor_text(
     field: &str,
     tensor: &EngineTensor,
     skip_first: bool,
-) -> Result<(), Fault> {
+) -> Result<(), PluginFault> {
     let name = &tensor.name;
-    let dtype = match types::element(tensor.kind) {
+    let dtype = match types::to_element(tensor.kind) {
         Element::Known(dtype) => dtype,
         Element::Foreign(what) => {
-            return Err(Fault::unsupported(format!(
+            return Err(PluginFault::unsupported(format!(
                 "{field} '{name}' has elements of {what}, which no configuration can express"
             )));
         }
         Element::Unknown | Element::NotDense(_) => {
-            return Err(Fault::unsupported(format!(
+            return Err(PluginFault::unsupported(format!(
                 "{field} '{name}' has elements of an unknown type"
             )));
         }
     };
     let skip = usize::from(skip_first && !tensor.is_shape);
     let dims = tensor.shape.dims().get(skip..).unwrap_or_default();
-    let (name, dtype) = (escaped(name), type_name(dtype));
+    let (name, dtype) = (escape_name(name), type_name(dtype));
     let _ = write!(text, "{field} {{ name: \"{name}\" data_type: {dtype}");
     match dims {
         // A configuration has no scalars.

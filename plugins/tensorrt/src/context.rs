@@ -4,7 +4,7 @@ use crate::callbacks::logger;
 use crate::callbacks::outputs::OutputAllocator;
 use crate::engine::Engine;
 use crate::slots::{DimsLayout, Method};
-use crate::vtable::{self, Dims32, Dims64, Raw, Shape, entry, slot_of};
+use crate::vtable::{self, Dims32, Dims64, Raw, TensorShape, find_slot, method_entry};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use trtserver_plugin_api::author::{Device, Stream};
@@ -19,7 +19,7 @@ struct Calls {
 }
 
 /// Used by one thread at a time.
-pub struct Context {
+pub struct ExecutionContext {
     engine: Arc<Engine>,
     raw: Raw,
     object: Raw,
@@ -27,30 +27,43 @@ pub struct Context {
     layout: DimsLayout,
 }
 
-impl Context {
+impl ExecutionContext {
     /// Creates a context with a profile, for work on the compute stream of the device.
     ///
     /// # Errors
     /// The reasons that TensorRT logged.
-    pub fn new(engine: &Arc<Engine>, device: &Device, profile: usize) -> Result<Context, String> {
+    pub fn new(
+        engine: &Arc<Engine>,
+        device: &Device,
+        profile: usize,
+    ) -> Result<ExecutionContext, String> {
         let raw = engine.create_context(device)?;
         // SAFETY: a context of this library.
-        let object = unsafe { vtable::implementation(raw) };
+        let object = unsafe { vtable::api_implementation(raw) };
         let class = &engine.library.slots.context;
         let (version, layout) = (engine.library.version, engine.library.slots.dims);
-        let slot = |method: Method, name: &str| slot_of(method, name, version);
+        let slot = |method: Method, name: &str| find_slot(method, name, version);
         let calls = || {
             // SAFETY: the methods have these types in every major.
             Ok::<Calls, String>(unsafe {
                 Calls {
-                    set_input_shape: entry(object, slot(class.set_input_shape, "setInputShape")?),
-                    tensor_shape: entry(object, slot(class.get_tensor_shape, "getTensorShape")?),
-                    set_address: entry(object, slot(class.set_tensor_address, "setTensorAddress")?),
-                    set_output_allocator: entry(
+                    set_input_shape: method_entry(
+                        object,
+                        slot(class.set_input_shape, "setInputShape")?,
+                    ),
+                    tensor_shape: method_entry(
+                        object,
+                        slot(class.get_tensor_shape, "getTensorShape")?,
+                    ),
+                    set_address: method_entry(
+                        object,
+                        slot(class.set_tensor_address, "setTensorAddress")?,
+                    ),
+                    set_output_allocator: method_entry(
                         object,
                         slot(class.set_output_allocator, "setOutputAllocator")?,
                     ),
-                    enqueue: entry(object, slot(class.enqueue_v3, "enqueueV3")?),
+                    enqueue: method_entry(object, slot(class.enqueue_v3, "enqueueV3")?),
                 }
             })
         };
@@ -58,11 +71,11 @@ impl Context {
             Ok(calls) => calls,
             Err(lacks) => {
                 // SAFETY: created above, not used again.
-                unsafe { vtable::delete(raw) };
+                unsafe { vtable::delete_api(raw) };
                 return Err(lacks);
             }
         };
-        let context = Context { engine: Arc::clone(engine), raw, object, calls, layout };
+        let context = ExecutionContext { engine: Arc::clone(engine), raw, object, calls, layout };
         context.set_temporary_allocator()?;
         if engine.implicit_batch.is_none() {
             context.set_profile(profile, device.stream())?;
@@ -72,28 +85,28 @@ impl Context {
 
     fn set_temporary_allocator(&self) -> Result<(), String> {
         let method = self.engine.library.slots.context.set_temporary_storage_allocator;
-        let slot = slot_of(method, "setTemporaryStorageAllocator", self.engine.library.version)?;
+        let slot = find_slot(method, "setTemporaryStorageAllocator", self.engine.library.version)?;
         logger::clear_errors();
         // SAFETY: the allocator lives as long as the engine, which this context holds.
         done(unsafe {
-            let set: unsafe extern "C" fn(Raw, Raw) -> bool = entry(self.object, slot);
+            let set: unsafe extern "C" fn(Raw, Raw) -> bool = method_entry(self.object, slot);
             set(self.object, self.engine.allocator())
         })
     }
 
     fn set_profile(&self, profile: usize, stream: Stream) -> Result<(), String> {
         let method = self.engine.library.slots.context.set_optimization_profile_async;
-        let slot = slot_of(method, "setOptimizationProfileAsync", self.engine.library.version)?;
+        let slot = find_slot(method, "setOptimizationProfileAsync", self.engine.library.version)?;
         logger::clear_errors();
         // SAFETY: a stream of the device.
         done(unsafe {
-            let set: unsafe extern "C" fn(Raw, i32, Raw) -> bool = entry(self.object, slot);
+            let set: unsafe extern "C" fn(Raw, i32, Raw) -> bool = method_entry(self.object, slot);
             set(self.object, profile as i32, stream.as_raw().cast())
         })
         .map_err(|reason| format!("optimisation profile {profile}: {reason}"))
     }
 
-    pub fn set_input_shape(&self, name: &CStr, shape: Shape) -> Result<(), String> {
+    pub fn set_input_shape(&self, name: &CStr, shape: TensorShape) -> Result<(), String> {
         let (set, name) = (self.calls.set_input_shape, name.as_ptr());
         // SAFETY: name and dimensions are valid during the call; the layout is that of the library's major.
         done(unsafe {
@@ -111,7 +124,7 @@ impl Context {
     }
 
     /// The shape of a tensor after those of all inputs were set; with -1 where only the run decides.
-    pub fn tensor_shape(&self, name: &CStr) -> Option<Shape> {
+    pub fn tensor_shape(&self, name: &CStr) -> Option<TensorShape> {
         let (get, name) = (self.calls.tensor_shape, name.as_ptr());
         // SAFETY: takes a name, returns dimensions in the layout of the library's major.
         unsafe {
@@ -132,10 +145,10 @@ impl Context {
     pub fn infer_shapes(&self) -> Result<(), String> {
         type Infer = unsafe extern "C" fn(Raw, i32, *mut *const c_char) -> i32;
         let method = self.engine.library.slots.context.infer_shapes;
-        let slot = slot_of(method, "inferShapes", self.engine.library.version)?;
+        let slot = find_slot(method, "inferShapes", self.engine.library.version)?;
         // SAFETY: the method has this type; no names are asked for.
         let missing = unsafe {
-            let infer: Infer = entry(self.object, slot);
+            let infer: Infer = method_entry(self.object, slot);
             infer(self.object, 0, std::ptr::null_mut())
         };
         match missing {
@@ -188,21 +201,21 @@ impl Context {
     ) -> Result<(), String> {
         type Enqueue = unsafe extern "C" fn(Raw, i32, *const *mut u8, Raw, Raw) -> bool;
         let method = self.engine.library.slots.context.enqueue;
-        let slot = slot_of(method, "enqueue", self.engine.library.version)?;
+        let slot = find_slot(method, "enqueue", self.engine.library.version)?;
         logger::clear_errors();
         let (rows, stream) = (rows as i32, stream.as_raw().cast());
         // SAFETY: by the caller's promise.
         done(unsafe {
-            let enqueue: Enqueue = entry(self.object, slot);
+            let enqueue: Enqueue = method_entry(self.object, slot);
             enqueue(self.object, rows, bindings.as_ptr(), stream, std::ptr::null_mut())
         })
     }
 }
 
-impl Drop for Context {
+impl Drop for ExecutionContext {
     fn drop(&mut self) {
         // SAFETY: not used afterwards; the engine is deleted later.
-        unsafe { vtable::delete(self.raw) }
+        unsafe { vtable::delete_api(self.raw) }
     }
 }
 

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use trtserver_framework::search::load;
+use trtserver_framework::search::load_library;
 
 type Handle = *mut c_void;
 type Result0 = unsafe extern "C" fn(u32) -> u32;
@@ -46,10 +46,10 @@ mod base {
         push = "cuCtxPushCurrent_v2": fn(Handle);
         pop = "cuCtxPopCurrent_v2": fn(*mut Handle);
     }
-    pub(super) struct Base(Functions);
-    impl Base {
+    pub(super) struct DriverFunctions(Functions);
+    impl DriverFunctions {
         pub(super) fn find(library: &Library) -> Result<Self, &'static str> {
-            Functions::find(library).map(Base)
+            Functions::find(library).map(DriverFunctions)
         }
         pub(super) fn version(&self) -> i32 {
             let mut version = 0;
@@ -60,12 +60,12 @@ mod base {
         pub(super) fn devices(&self) -> Result<i32, u32> {
             let mut count = 0;
             // SAFETY: the result is written to a local variable.
-            checked(unsafe { (self.0.device_count)(&raw mut count) }).map(|()| count)
+            check_result(unsafe { (self.0.device_count)(&raw mut count) }).map(|()| count)
         }
         pub(super) fn device(&self, ordinal: i32) -> Result<i32, u32> {
             let mut device = 0;
             // SAFETY: the result is written to a local variable; the driver checks the ordinal.
-            checked(unsafe { (self.0.device)(&raw mut device, ordinal) }).map(|()| device)
+            check_result(unsafe { (self.0.device)(&raw mut device, ordinal) }).map(|()| device)
         }
         pub(super) fn attribute(&self, device: i32, which: i32) -> i32 {
             let mut value = 0;
@@ -79,8 +79,8 @@ mod base {
             // SAFETY: the handle is written to a local variable. A context is pushed only after the
             // driver retained it, and stays retained until `pop_and_release`.
             unsafe {
-                checked((self.0.retain)(&raw mut context, device))?;
-                checked((self.0.push)(context)).inspect_err(|_| {
+                check_result((self.0.retain)(&raw mut context, device))?;
+                check_result((self.0.push)(context)).inspect_err(|_| {
                     (self.0.release)(device);
                 })
             }
@@ -106,10 +106,10 @@ mod graph {
         destroy_exec = "cuGraphExecDestroy": fn(Handle);
         destroy = "cuGraphDestroy": fn(Handle);
     }
-    pub(super) struct Graphs(Functions);
-    impl Graphs {
+    pub(super) struct GraphFunctions(Functions);
+    impl GraphFunctions {
         pub(super) fn find(library: &Library) -> Result<Self, &'static str> {
-            Functions::find(library).map(Graphs)
+            Functions::find(library).map(GraphFunctions)
         }
         /// # Safety
         /// `stream` is a stream of the current context.
@@ -123,12 +123,13 @@ mod graph {
             let (mut graph, mut exec) = (null_mut(), null_mut());
             // SAFETY: by the caller's promise; the pointers are those of local variables.
             unsafe {
-                named("cuStreamBeginCapture_v2", (self.0.begin)(stream, THREAD_LOCAL))?;
+                function_named("cuStreamBeginCapture_v2", (self.0.begin)(stream, THREAD_LOCAL))?;
                 let queued = work();
-                let ended = named("cuStreamEndCapture", (self.0.end)(stream, &raw mut graph));
+                let ended =
+                    function_named("cuStreamEndCapture", (self.0.end)(stream, &raw mut graph));
                 let result = queued.and(ended).and_then(|()| {
                     let code = (self.0.instantiate)(&raw mut exec, graph, 0);
-                    named("cuGraphInstantiateWithFlags", code)
+                    function_named("cuGraphInstantiateWithFlags", code)
                 });
                 if !graph.is_null() {
                     (self.0.destroy)(graph);
@@ -137,13 +138,13 @@ mod graph {
             }
         }
         /// # Safety
-        /// `exec` was returned by [`Graphs::capture`], `stream` is a stream of its context.
+        /// `exec` was returned by [`GraphFunctions::capture`], `stream` is a stream of its context.
         pub(super) unsafe fn launch(&self, exec: Handle, stream: Handle) -> Result<(), String> {
             // SAFETY: by the caller's promise.
-            named("cuGraphLaunch", unsafe { (self.0.launch)(exec, stream) })
+            function_named("cuGraphLaunch", unsafe { (self.0.launch)(exec, stream) })
         }
         /// # Safety
-        /// `exec` was returned by [`Graphs::capture`] and is not used afterwards.
+        /// `exec` was returned by [`GraphFunctions::capture`] and is not used afterwards.
         pub(super) unsafe fn destroy(&self, exec: Handle) {
             // SAFETY: by the caller's promise.
             unsafe { (self.0.destroy_exec)(exec) };
@@ -152,41 +153,41 @@ mod graph {
 }
 
 /// The driver library with at least one device. Never closed.
-pub struct Driver {
-    base: base::Base,
-    graphs: Result<graph::Graphs, &'static str>,
+pub struct CudaDriver {
+    base: base::DriverFunctions,
+    graphs: Result<graph::GraphFunctions, &'static str>,
     devices: i32,
 }
 
-static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+static DRIVER: OnceLock<Result<CudaDriver, String>> = OnceLock::new();
 
 /// The driver.
 ///
 /// # Errors
 /// There is no driver or no device: the reason.
-pub fn get() -> Result<&'static Driver, String> {
-    DRIVER.get_or_init(Driver::open).as_ref().map_err(Clone::clone)
+pub fn cuda_driver() -> Result<&'static CudaDriver, String> {
+    DRIVER.get_or_init(CudaDriver::open).as_ref().map_err(Clone::clone)
 }
 
-impl Driver {
-    fn open() -> Result<Driver, String> {
+impl CudaDriver {
+    fn open() -> Result<CudaDriver, String> {
         let file = "libcuda.so.1";
-        let library = load(Path::new(file)).map_err(|e| format!("no CUDA driver: {e}"))?;
+        let library = load_library(Path::new(file)).map_err(|e| format!("no CUDA driver: {e}"))?;
         let lacks = |name| format!("{file} is not a CUDA driver: it lacks the function {name}");
         // SAFETY: the function of this name has this type.
         let init = unsafe { library.get::<Result0>(b"cuInit").map(|f| *f) };
         let init = init.map_err(|_| lacks("cuInit"))?;
-        let base = base::Base::find(&library).map_err(lacks)?;
-        let graphs = graph::Graphs::find(&library);
+        let base = base::DriverFunctions::find(&library).map_err(lacks)?;
+        let graphs = graph::GraphFunctions::find(&library);
         // The functions point into the library, so it must not be closed.
         std::mem::forget(library);
         // SAFETY: the first call of the driver.
-        named("cuInit", unsafe { init(0) })?;
-        let devices = base.devices().map_err(|code| text("cuDeviceGetCount", code))?;
+        function_named("cuInit", unsafe { init(0) })?;
+        let devices = base.devices().map_err(|code| error_text("cuDeviceGetCount", code))?;
         if devices < 1 {
             return Err("the CUDA driver shows no device to this process".to_owned());
         }
-        Ok(Driver { base, graphs, devices })
+        Ok(CudaDriver { base, graphs, devices })
     }
 
     /// The CUDA version that the driver supports, such as `12.8`.
@@ -207,10 +208,14 @@ impl Driver {
     /// There is no such device, or it has no context.
     pub fn on_device<R>(&self, ordinal: i32, work: impl FnOnce() -> R) -> Result<R, String> {
         let device = self.base.device(ordinal).map_err(|code| {
-            format!("{}; the process sees {} devices", text("cuDeviceGet", code), self.devices)
+            format!(
+                "{}; the process sees {} devices",
+                error_text("cuDeviceGet", code),
+                self.devices
+            )
         })?;
         let pushed = self.base.retain_and_push(device);
-        pushed.map_err(|code| text("cuDevicePrimaryCtxRetain", code))?;
+        pushed.map_err(|code| error_text("cuDevicePrimaryCtxRetain", code))?;
         let result = work();
         self.base.pop_and_release(device);
         Ok(result)
@@ -227,23 +232,23 @@ impl Driver {
         &'static self,
         stream: *mut u8,
         work: impl FnOnce() -> Result<(), String>,
-    ) -> Result<Graph, String> {
+    ) -> Result<CudaGraph, String> {
         let graphs = self.graphs.as_ref().map_err(|name| {
             format!("the CUDA driver ({}) lacks the function {name}", self.version())
         })?;
         // SAFETY: by the caller's promise.
         let exec = unsafe { graphs.capture(stream.cast(), work)? };
-        Ok(Graph { graphs, exec })
+        Ok(CudaGraph { graphs, exec })
     }
 }
 
 /// A captured graph. Destroyed when dropped; the driver waits for a launch that is running.
-pub struct Graph {
-    graphs: &'static graph::Graphs,
+pub struct CudaGraph {
+    graphs: &'static graph::GraphFunctions,
     exec: Handle,
 }
 
-impl Graph {
+impl CudaGraph {
     /// # Safety
     /// `stream` is a stream of the context in which the graph was captured.
     ///
@@ -255,21 +260,21 @@ impl Graph {
     }
 }
 
-impl Drop for Graph {
+impl Drop for CudaGraph {
     fn drop(&mut self) {
         // SAFETY: not used afterwards.
         unsafe { self.graphs.destroy(self.exec) }
     }
 }
 
-fn checked(code: u32) -> Result<(), u32> {
+fn check_result(code: u32) -> Result<(), u32> {
     if code == 0 { Ok(()) } else { Err(code) }
 }
 
-fn text(function: &str, code: u32) -> String {
+fn error_text(function: &str, code: u32) -> String {
     format!("{function} failed with CUDA error {code}")
 }
 
-fn named(function: &str, code: u32) -> Result<(), String> {
-    checked(code).map_err(|code| text(function, code))
+fn function_named(function: &str, code: u32) -> Result<(), String> {
+    check_result(code).map_err(|code| error_text(function, code))
 }

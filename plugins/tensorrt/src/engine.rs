@@ -7,11 +7,11 @@ use crate::profile::{Profile, Range};
 use crate::slots::{DimsLayout, Method};
 use crate::tensors::EngineTensor;
 use crate::types;
-use crate::vtable::{self, Dims32, Dims64, Raw, Shape, entry, slot_of};
+use crate::vtable::{self, Dims32, Dims64, Raw, TensorShape, find_slot, method_entry};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
-use trtserver_framework::search::text;
+use trtserver_framework::search::read_c_text;
 use trtserver_plugin_api::author::{Device, Scope};
 
 /// `OptProfileSelector`: minimum, optimum, maximum.
@@ -87,13 +87,16 @@ impl Engine {
         let (class, version) = (&self.library.slots.runtime, self.library.version);
         // SAFETY: a runtime of this library, whose methods have these types.
         unsafe {
-            let object = vtable::implementation(self.runtime);
-            let slot = slot_of(class.set_gpu_allocator, "setGpuAllocator", version)?;
-            entry::<unsafe extern "C" fn(Raw, Raw)>(object, slot)(object, self.allocator.raw());
+            let object = vtable::api_implementation(self.runtime);
+            let slot = find_slot(class.set_gpu_allocator, "setGpuAllocator", version)?;
+            method_entry::<unsafe extern "C" fn(Raw, Raw)>(object, slot)(
+                object,
+                self.allocator.raw(),
+            );
             if options.allow_host_code {
                 let method = class.set_engine_host_code_allowed;
-                let slot = slot_of(method, "setEngineHostCodeAllowed", version)?;
-                entry::<unsafe extern "C" fn(Raw, bool)>(object, slot)(object, true);
+                let slot = find_slot(method, "setEngineHostCodeAllowed", version)?;
+                method_entry::<unsafe extern "C" fn(Raw, bool)>(object, slot)(object, true);
             }
         }
         Ok(())
@@ -102,19 +105,19 @@ impl Engine {
     fn deserialized(&self, plan: &[u8]) -> Result<Raw, String> {
         let slots = self.library.slots;
         let method = slots.runtime.deserialize_cuda_engine;
-        let slot = slot_of(method, "deserializeCudaEngine", self.library.version)?;
+        let slot = find_slot(method, "deserializeCudaEngine", self.library.version)?;
         logger::clear_errors();
         let (bytes, len) = (plan.as_ptr().cast_mut().cast(), plan.len());
         // SAFETY: the runtime is one of this library, whose methods have these types; the plan is
         // read during the call.
         let engine = unsafe {
-            let object = vtable::implementation(self.runtime);
+            let object = vtable::api_implementation(self.runtime);
             if slots.deserialize_has_factory {
                 type Deserialize = unsafe extern "C" fn(Raw, Raw, usize, Raw) -> Raw;
-                entry::<Deserialize>(object, slot)(object, bytes, len, null_mut())
+                method_entry::<Deserialize>(object, slot)(object, bytes, len, null_mut())
             } else {
                 type Deserialize = unsafe extern "C" fn(Raw, Raw, usize) -> Raw;
-                entry::<Deserialize>(object, slot)(object, bytes, len)
+                method_entry::<Deserialize>(object, slot)(object, bytes, len)
             }
         };
         if engine.is_null() {
@@ -152,26 +155,26 @@ impl Engine {
     fn tensor(&self, index: i32) -> Result<EngineTensor, String> {
         let class = &self.library.slots.engine;
         let object = self.object();
-        let slot = slot_of(class.get_io_tensor_name, "getIOTensorName", self.library.version)?;
+        let slot = find_slot(class.get_io_tensor_name, "getIOTensorName", self.library.version)?;
         // SAFETY: the index is below the count; the name is valid as long as the engine, and copied.
         let name = unsafe {
-            let name: unsafe extern "C" fn(Raw, i32) -> *const c_char = entry(object, slot);
-            text(name(object, index))
+            let name: unsafe extern "C" fn(Raw, i32) -> *const c_char = method_entry(object, slot);
+            read_c_text(name(object, index))
         };
         let c_name = CString::new(name.as_bytes()).map_err(|_| "a tensor name with a NUL byte")?;
         let of = |method: Method, what: &str| {
-            let slot = slot_of(method, what, self.library.version)?;
+            let slot = find_slot(method, what, self.library.version)?;
             // SAFETY: these methods take a name and return a number.
             Ok::<i32, String>(unsafe {
-                let f: unsafe extern "C" fn(Raw, *const c_char) -> i32 = entry(object, slot);
+                let f: unsafe extern "C" fn(Raw, *const c_char) -> i32 = method_entry(object, slot);
                 f(object, c_name.as_ptr())
             })
         };
         let slot =
-            slot_of(class.is_shape_inference_io, "isShapeInferenceIO", self.library.version)?;
+            find_slot(class.is_shape_inference_io, "isShapeInferenceIO", self.library.version)?;
         // SAFETY: takes a name and returns a truth value.
         let is_shape = unsafe {
-            let f: unsafe extern "C" fn(Raw, *const c_char) -> bool = entry(object, slot);
+            let f: unsafe extern "C" fn(Raw, *const c_char) -> bool = method_entry(object, slot);
             f(object, c_name.as_ptr())
         };
         let on_host = of(class.get_tensor_location, "getTensorLocation")? == HOST;
@@ -212,7 +215,7 @@ impl Engine {
                 // SAFETY: takes a name, a profile and a selector, and returns dimensions.
                 let dims =
                     unsafe { self.dims(class.get_profile_shape, "getProfileShape", name, at)? };
-                Ok::<Shape, String>(dims.unwrap_or(tensor.shape))
+                Ok::<TensorShape, String>(dims.unwrap_or(tensor.shape))
             };
             let [min, opt, max] = SELECTORS.map(shape);
             let values = match tensor.is_shape {
@@ -236,19 +239,19 @@ impl Engine {
             unsafe {
                 if let Some(slot) = class.get_profile_tensor_values_v2.slot(version) {
                     type Get = unsafe extern "C" fn(Raw, *const c_char, i32, i32) -> *const i64;
-                    let at = entry::<Get>(object, slot)(object, name, profile, selector);
+                    let at = method_entry::<Get>(object, slot)(object, name, profile, selector);
                     return (!at.is_null()).then(|| std::slice::from_raw_parts(at, count).to_vec());
                 }
                 let at = if let Some(slot) = class.get_profile_tensor_values.slot(version) {
                     type Get = unsafe extern "C" fn(Raw, *const c_char, i32, i32) -> *const i32;
-                    entry::<Get>(object, slot)(object, name, profile, selector)
+                    method_entry::<Get>(object, slot)(object, name, profile, selector)
                 } else {
                     let slot = class.get_profile_shape_values.slot(version)?;
-                    let of = slot_of(class.get_binding_index, "getBindingIndex", version).ok()?;
+                    let of = find_slot(class.get_binding_index, "getBindingIndex", version).ok()?;
                     type Index = unsafe extern "C" fn(Raw, *const c_char) -> i32;
-                    let binding = entry::<Index>(object, of)(object, name);
+                    let binding = method_entry::<Index>(object, of)(object, name);
                     type Get = unsafe extern "C" fn(Raw, i32, i32, i32) -> *const i32;
-                    entry::<Get>(object, slot)(object, profile, binding, selector)
+                    method_entry::<Get>(object, slot)(object, profile, binding, selector)
                 };
                 let narrow = (!at.is_null()).then(|| std::slice::from_raw_parts(at, count))?;
                 Some(narrow.iter().copied().map(i64::from).collect())
@@ -270,27 +273,27 @@ impl Engine {
         what: &str,
         name: &CStr,
         profile: Option<(i32, i32)>,
-    ) -> Result<Option<Shape>, String> {
-        let slot = slot_of(method, what, self.library.version)?;
+    ) -> Result<Option<TensorShape>, String> {
+        let slot = find_slot(method, what, self.library.version)?;
         let (object, name) = (self.object(), name.as_ptr());
         // SAFETY: by the caller's promise; the layout is that of the library's major.
         Ok(unsafe {
             match (self.library.slots.dims, profile) {
                 (DimsLayout::Int32, None) => {
                     type Get = unsafe extern "C" fn(Raw, *const c_char) -> Dims32;
-                    entry::<Get>(object, slot)(object, name).into()
+                    method_entry::<Get>(object, slot)(object, name).into()
                 }
                 (DimsLayout::Int64, None) => {
                     type Get = unsafe extern "C" fn(Raw, *const c_char) -> Dims64;
-                    entry::<Get>(object, slot)(object, name).into()
+                    method_entry::<Get>(object, slot)(object, name).into()
                 }
                 (DimsLayout::Int32, Some((index, selector))) => {
                     type Get = unsafe extern "C" fn(Raw, *const c_char, i32, i32) -> Dims32;
-                    entry::<Get>(object, slot)(object, name, index, selector).into()
+                    method_entry::<Get>(object, slot)(object, name, index, selector).into()
                 }
                 (DimsLayout::Int64, Some((index, selector))) => {
                     type Get = unsafe extern "C" fn(Raw, *const c_char, i32, i32) -> Dims64;
-                    entry::<Get>(object, slot)(object, name, index, selector).into()
+                    method_entry::<Get>(object, slot)(object, name, index, selector).into()
                 }
             }
         })
@@ -299,10 +302,10 @@ impl Engine {
     /// # Safety
     /// The method takes nothing and returns `T`.
     unsafe fn number<T>(&self, method: Method, what: &str) -> Result<T, String> {
-        let slot = slot_of(method, what, self.library.version)?;
+        let slot = find_slot(method, what, self.library.version)?;
         let object = self.object();
         // SAFETY: by the caller's promise.
-        Ok(unsafe { entry::<unsafe extern "C" fn(Raw) -> T>(object, slot)(object) })
+        Ok(unsafe { method_entry::<unsafe extern "C" fn(Raw) -> T>(object, slot)(object) })
     }
 
     /// Whether its weights can be replaced.
@@ -319,7 +322,7 @@ impl Engine {
     /// The object that methods are called on.
     pub fn object(&self) -> Raw {
         // SAFETY: an engine of this library.
-        unsafe { vtable::implementation(self.raw) }
+        unsafe { vtable::api_implementation(self.raw) }
     }
 
     /// Creates an execution context, with the context of the device current.
@@ -330,7 +333,7 @@ impl Engine {
         use crate::slots::ContextCreation;
         let slots = self.library.slots;
         let method = slots.engine.create_execution_context;
-        let slot = slot_of(method, "createExecutionContext", self.library.version)?;
+        let slot = find_slot(method, "createExecutionContext", self.library.version)?;
         self.allocator.order_by(device);
         let _alone = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
         logger::clear_errors();
@@ -339,12 +342,14 @@ impl Engine {
         let context = unsafe {
             match slots.context_creation {
                 ContextCreation::Plain => {
-                    entry::<unsafe extern "C" fn(Raw) -> Raw>(object, slot)(object)
+                    method_entry::<unsafe extern "C" fn(Raw) -> Raw>(object, slot)(object)
                 }
                 ContextCreation::WithStrategy => {
                     /// `ExecutionContextAllocationStrategy::kSTATIC`.
                     const STATIC: i32 = 0;
-                    entry::<unsafe extern "C" fn(Raw, i32) -> Raw>(object, slot)(object, STATIC)
+                    method_entry::<unsafe extern "C" fn(Raw, i32) -> Raw>(object, slot)(
+                        object, STATIC,
+                    )
                 }
             }
         };
@@ -366,15 +371,16 @@ impl Drop for Engine {
         // SAFETY: contexts hold the engine, so none is left; neither object is used afterwards.
         let delete = || unsafe {
             if !self.raw.is_null() {
-                vtable::delete(self.raw);
+                vtable::delete_api(self.raw);
             }
-            vtable::delete(self.runtime);
+            vtable::delete_api(self.runtime);
         };
         // The thread that closes a model has no context.
-        let deleted = crate::driver::get().and_then(|driver| driver.on_device(self.device, delete));
+        let deleted =
+            crate::driver::cuda_driver().and_then(|driver| driver.on_device(self.device, delete));
         if let Err(reason) = deleted {
             let text = format!("an engine on GPU {} is not freed: {reason}", self.device);
-            trtserver_framework::log::write(
+            trtserver_framework::log::write_line(
                 trtserver_plugin_api::abi::types::level::WARNING,
                 &text,
             );

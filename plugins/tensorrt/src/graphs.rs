@@ -4,18 +4,18 @@
 //! after. Without `graph_spec`, a graph is captured for each combination of shapes that runs, up to [`MAX_GRAPHS`]; with it,
 //! for the shapes that it lists, and smaller batches down to `graph_lower_bound` are padded to them.
 
-use crate::buffers::{copy, free_behind};
-use crate::driver::{self, Graph};
+use crate::buffers::{copy_memory, free_behind};
+use crate::driver::{self, CudaGraph};
 use crate::instance::TensorRtInstance;
-use crate::model::Loaded;
-use crate::outlet::bytes_of;
-use crate::profile::nearest;
-use crate::run::Failed;
+use crate::model::LoadedPlan;
+use crate::outlet::shape_bytes;
+use crate::profile::nearest_profile;
+use crate::run::RunFailure;
 use crate::settings::{CudaOptions, GraphSpec};
-use crate::vtable::Shape;
+use crate::vtable::TensorShape;
 use std::ptr::NonNull;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::{Outlet, Output};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::outlet::{OutputOutlet, OutputTensor};
 use trtserver_framework::types::shape_text;
 use trtserver_plugin_api::author::{Dtype, Error, HostMemory};
 
@@ -23,49 +23,49 @@ use trtserver_plugin_api::author::{Dtype, Error, HostMemory};
 const MAX_GRAPHS: usize = 8;
 
 #[derive(Default)]
-pub struct Graphs {
+pub struct GraphCache {
     enabled: bool,
     /// Only the shapes of the configuration.
     listed: bool,
-    entries: Vec<Entry>,
+    entries: Vec<GraphEntry>,
 }
 
 /// Shapes for which there is a graph, or will be.
-struct Entry {
+struct GraphEntry {
     /// Shapes of the plan's inputs.
-    shapes: Vec<Shape>,
+    shapes: Vec<TensorShape>,
     /// The smallest batch that uses it.
     lowest: i64,
-    state: State,
+    state: GraphState,
 }
 
-enum State {
+enum GraphState {
     New,
     /// Runs of these shapes are queued as without graphs.
     Refused,
-    Captured(Captured),
+    Captured(CapturedRun),
 }
 
-struct Captured {
+struct CapturedRun {
     /// The context whose work it is.
     context: usize,
-    graph: Graph,
+    graph: CudaGraph,
     inputs: Vec<HostMemory>,
-    outputs: Vec<(Shape, HostMemory)>,
+    outputs: Vec<(TensorShape, HostMemory)>,
 }
 
-impl Graphs {
+impl GraphCache {
     /// The graphs that a configuration asks for, and why there can be none although it does.
-    pub fn new(options: &CudaOptions, loaded: &Loaded) -> (Graphs, Option<String>) {
+    pub fn new(options: &CudaOptions, loaded: &LoadedPlan) -> (GraphCache, Option<String>) {
         if !options.graphs {
-            return (Graphs::default(), None);
+            return (GraphCache::default(), None);
         }
         let inputs = &loaded.plan.inputs;
         let tensors = || inputs.iter().chain(&loaded.plan.outputs);
         if let Some(tensor) = tensors().find(|tensor| tensor.handle.is_shape) {
             let reason =
                 format!("tensor '{}' is in CPU memory, which a graph cannot read", tensor.name);
-            return (Graphs::default(), Some(reason));
+            return (GraphCache::default(), Some(reason));
         }
         let batching = loaded.plan.batching;
         let dims: Vec<(&str, &[i64])> =
@@ -73,15 +73,15 @@ impl Graphs {
         let mut entries = Vec::new();
         let mut wrong = None;
         for spec in &options.specs {
-            match Entry::of(spec, &dims, batching) {
+            match GraphEntry::from_spec(spec, &dims, batching) {
                 Ok(entry) => entries.push(entry),
                 Err(reason) => wrong = Some(format!("graph_spec: {reason}")),
             }
         }
         if wrong.is_some() {
-            return (Graphs::default(), wrong);
+            return (GraphCache::default(), wrong);
         }
-        (Graphs { enabled: true, listed: !options.specs.is_empty(), entries }, None)
+        (GraphCache { enabled: true, listed: !options.specs.is_empty(), entries }, None)
     }
 
     pub fn is_enabled(&self) -> bool {
@@ -89,21 +89,25 @@ impl Graphs {
     }
 
     /// Position of the entry for the shapes of a run, the one with the least padding; adds one if none is listed.
-    fn entry(&mut self, shapes: &[Shape]) -> Option<usize> {
+    fn entry(&mut self, shapes: &[TensorShape]) -> Option<usize> {
         let fitting = self.entries.iter().enumerate().filter(|(_, entry)| entry.fits(shapes));
         let found = fitting.min_by_key(|(_, entry)| entry.rows()).map(|(at, _)| at);
         if found.is_some() || self.listed || self.entries.len() >= MAX_GRAPHS {
             return found;
         }
         let lowest = shapes.first().and_then(|shape| shape.dims().first()).copied().unwrap_or(0);
-        self.entries.push(Entry { shapes: shapes.to_vec(), lowest, state: State::New });
+        self.entries.push(GraphEntry { shapes: shapes.to_vec(), lowest, state: GraphState::New });
         Some(self.entries.len() - 1)
     }
 }
 
-impl Entry {
+impl GraphEntry {
     /// `dims`: name and shape of the engine's inputs, batch dimension first, -1 = dynamic.
-    fn of(spec: &GraphSpec, dims: &[(&str, &[i64])], batching: bool) -> Result<Entry, String> {
+    fn from_spec(
+        spec: &GraphSpec,
+        dims: &[(&str, &[i64])],
+        batching: bool,
+    ) -> Result<GraphEntry, String> {
         if let Some((name, _)) = spec.inputs.iter().find(|(n, _)| dims.iter().all(|(d, _)| d != n))
         {
             return Err(format!("the engine has no input '{name}'"));
@@ -119,7 +123,7 @@ impl Entry {
                 .collect();
             let allowed = full.len() == dims.len()
                 && full.iter().zip(*dims).all(|(d, dim)| *d > 0 && (*dim == -1 || dim == d));
-            match Shape::new(&full).filter(|_| allowed) {
+            match TensorShape::new(&full).filter(|_| allowed) {
                 Some(shape) => Ok(shape),
                 None => Err(format!(
                     "shape {} of input '{name}', the engine has {}",
@@ -129,7 +133,7 @@ impl Entry {
             }
         });
         let lowest = spec.lower.as_ref().map_or(spec.batch, |lower| lower.batch).max(1);
-        Ok(Entry { shapes: shapes.collect::<Result<_, _>>()?, lowest, state: State::New })
+        Ok(GraphEntry { shapes: shapes.collect::<Result<_, _>>()?, lowest, state: GraphState::New })
     }
 
     fn rows(&self) -> i64 {
@@ -137,7 +141,7 @@ impl Entry {
     }
 
     /// Equal but for the rows, which are at most those of the graph, and not below the lowest.
-    fn fits(&self, shapes: &[Shape]) -> bool {
+    fn fits(&self, shapes: &[TensorShape]) -> bool {
         self.shapes.len() == shapes.len()
             && self.shapes.iter().zip(shapes).all(|(own, given)| match (own.dims(), given.dims()) {
                 ([own_rows, own @ ..], [rows, given @ ..]) => {
@@ -157,13 +161,15 @@ impl TensorRtInstance {
         &mut self,
         chosen: usize,
         rows: Option<usize>,
-        outlet: &mut dyn Outlet,
-    ) -> Result<bool, Failed> {
+        outlet: &mut dyn OutputOutlet,
+    ) -> Result<bool, RunFailure> {
         let Some(at) = self.graphs.entry(&self.buffers.shapes) else { return Ok(false) };
-        if matches!(self.graphs.entries[at].state, State::New) {
+        if matches!(self.graphs.entries[at].state, GraphState::New) {
             self.capture(at, chosen);
         }
-        let State::Captured(captured) = &self.graphs.entries[at].state else { return Ok(false) };
+        let GraphState::Captured(captured) = &self.graphs.entries[at].state else {
+            return Ok(false);
+        };
         if captured.context != chosen {
             return Ok(false);
         }
@@ -176,7 +182,7 @@ impl TensorRtInstance {
             let ranges = self.contexts.iter().map(|context| context.ranges.as_slice());
             let chosen = match self.loaded.engine.implicit_batch {
                 Some(_) => Some(0),
-                None => nearest(ranges, &self.graphs.entries[at].shapes),
+                None => nearest_profile(ranges, &self.graphs.entries[at].shapes),
             };
             match chosen {
                 Some(chosen) => self.capture(at, chosen),
@@ -188,14 +194,14 @@ impl TensorRtInstance {
     /// Captures the graph of an entry, or says why there can be none.
     fn capture(&mut self, at: usize, chosen: usize) {
         match self.captured(at, chosen) {
-            Ok(captured) => self.graphs.entries[at].state = State::Captured(captured),
+            Ok(captured) => self.graphs.entries[at].state = GraphState::Captured(captured),
             Err(reason) => self.refuse(at, &reason),
         }
     }
 
     fn refuse(&mut self, at: usize, reason: &str) {
         let entry = &mut self.graphs.entries[at];
-        entry.state = State::Refused;
+        entry.state = GraphState::Refused;
         let shapes: Vec<_> = entry.shapes.iter().map(|shape| shape_text(shape.dims())).collect();
         self.scope.warning(format_args!(
             "model '{}' runs without a CUDA graph for inputs of shape {}: {reason}",
@@ -205,8 +211,8 @@ impl TensorRtInstance {
     }
 
     /// Captures the work for the shapes of an entry. The addresses of the run's own tensors are restored afterwards.
-    fn captured(&mut self, at: usize, chosen: usize) -> Result<Captured, String> {
-        let driver = driver::get()?;
+    fn captured(&mut self, at: usize, chosen: usize) -> Result<CapturedRun, String> {
+        let driver = driver::cuda_driver()?;
         let shapes = self.graphs.entries[at].shapes.clone();
         let own = (self.buffers.shapes.clone(), self.buffers.inputs.clone());
         let mut memory = Vec::new();
@@ -215,7 +221,7 @@ impl TensorRtInstance {
         match captured {
             Ok((graph, outputs)) => {
                 let outputs = outputs.into_iter().zip(memory.split_off(shapes.len())).collect();
-                Ok(Captured { context: chosen, graph, inputs: memory, outputs })
+                Ok(CapturedRun { context: chosen, graph, inputs: memory, outputs })
             }
             Err(reason) => {
                 // The first run may still be at work.
@@ -230,15 +236,15 @@ impl TensorRtInstance {
     /// The graph, and the shapes of the outputs. Adds the memory of inputs and outputs to `memory`.
     fn capture_with(
         &mut self,
-        driver: &'static driver::Driver,
+        driver: &'static driver::CudaDriver,
         chosen: usize,
-        shapes: &[Shape],
+        shapes: &[TensorShape],
         memory: &mut Vec<HostMemory>,
-    ) -> Result<(Graph, Vec<Shape>), String> {
-        let text = |failed: Failed| failed.into_error().text().to_owned();
+    ) -> Result<(CudaGraph, Vec<TensorShape>), String> {
+        let text = |failed: RunFailure| failed.into_error().text().to_owned();
         for (nth, shape) in shapes.iter().enumerate() {
             let dtype = self.loaded.plan.inputs[nth].dtype;
-            let block = self.allocate(bytes_of(shape, dtype), memory)?;
+            let block = self.allocate(shape_bytes(shape, dtype), memory)?;
             self.buffers.shapes[nth] = *shape;
             self.buffers.inputs[nth].at = NonNull::new(block);
         }
@@ -254,7 +260,7 @@ impl TensorRtInstance {
             let shape = shape.ok_or_else(|| {
                 format!("the shape of output '{}' is known only while the engine runs", slot.name)
             })?;
-            let block = self.allocate(bytes_of(&shape, slot.dtype), memory)?;
+            let block = self.allocate(shape_bytes(&shape, slot.dtype), memory)?;
             if self.loaded.engine.implicit_batch.is_some() {
                 let binding = self.buffers.bindings.get_mut(slot.handle.binding);
                 *binding.ok_or("the engine has fewer bindings than tensors")? = block;
@@ -291,28 +297,29 @@ impl TensorRtInstance {
 
     fn launch(
         &self,
-        captured: &Captured,
+        captured: &CapturedRun,
         rows: Option<usize>,
-        outlet: &mut dyn Outlet,
-    ) -> Result<(), Failed> {
+        outlet: &mut dyn OutputOutlet,
+    ) -> Result<(), RunFailure> {
         let device = &self.device;
-        let failed = |error: Error| Failed::Run(error.into());
+        let failed = |error: Error| RunFailure::Run(error.into());
         for (input, to) in self.buffers.inputs.iter().zip(&captured.inputs) {
             let Some(from) = input.at else { continue };
-            copy(device, to.as_ptr(), from.as_ptr(), input.bytes.min(to.len())).map_err(failed)?;
+            copy_memory(device, to.as_ptr(), from.as_ptr(), input.bytes.min(to.len()))
+                .map_err(failed)?;
         }
         // SAFETY: the compute stream belongs to the context in which the graph was captured.
         unsafe { captured.graph.launch(device.stream().as_raw()) }
-            .map_err(|reason| Failed::Run(Fault::internal(reason)))?;
+            .map_err(|reason| RunFailure::Run(PluginFault::internal(reason)))?;
         for (slot, (shape, from)) in self.loaded.plan.outputs.iter().zip(&captured.outputs) {
             let shape = shape.with_rows(rows);
-            let bytes = bytes_of(&shape, slot.dtype).unwrap_or(0);
+            let bytes = shape_bytes(&shape, slot.dtype).unwrap_or(0);
             let kind = Dtype::from_abi(slot.dtype);
             let dims = if slot.scalar { &[1][..] } else { shape.dims() };
-            let output = Output { name: &slot.name, kind, shape: dims };
+            let output = OutputTensor { name: &slot.name, kind, shape: dims };
             let block = outlet.block_in(output, bytes, device.memory()).map_err(failed)?;
             if !block.ptr.is_null() {
-                copy(device, block.ptr, from.as_ptr(), bytes).map_err(failed)?;
+                copy_memory(device, block.ptr, from.as_ptr(), bytes).map_err(failed)?;
             }
         }
         Ok(())

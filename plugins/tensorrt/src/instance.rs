@@ -1,12 +1,12 @@
 //! An instance: an execution context for each of its optimisation profiles, on the compute stream of its device.
 
-use crate::buffers::Buffers;
+use crate::buffers::RunBuffers;
 use crate::callbacks::outputs::OutputAllocator;
-use crate::context::Context;
-use crate::graphs::Graphs;
-use crate::model::{Loaded, TensorRtModel};
-use crate::profile::{Range, selected};
-use crate::vtable::Shape;
+use crate::context::ExecutionContext;
+use crate::graphs::GraphCache;
+use crate::model::{LoadedPlan, TensorRtModel};
+use crate::profile::{Range, selected_profiles};
+use crate::vtable::TensorShape;
 use std::sync::Arc;
 use trtserver_framework::execute::fail_if_cancelled;
 use trtserver_plugin_api::author::{Batch, Code, Device, Error, Instance, InstanceContext, Scope};
@@ -14,10 +14,10 @@ use trtserver_plugin_api::author::{Batch, Code, Device, Error, Instance, Instanc
 pub struct TensorRtInstance {
     /// Before the engine, which they hold.
     pub contexts: Vec<ProfileContext>,
-    pub graphs: Graphs,
-    pub buffers: Buffers,
+    pub graphs: GraphCache,
+    pub buffers: RunBuffers,
     pub model: Arc<TensorRtModel>,
-    pub loaded: Arc<Loaded>,
+    pub loaded: Arc<LoadedPlan>,
     pub device: Device,
     pub scope: Scope,
     /// An output is a shape tensor, which cannot be split among requests.
@@ -28,14 +28,14 @@ pub struct TensorRtInstance {
 
 /// An execution context with one profile.
 pub struct ProfileContext {
-    pub context: Context,
+    pub context: ExecutionContext,
     pub profile: usize,
     /// In the order of the plan's inputs.
     pub ranges: Vec<Range>,
     /// The shapes that were set last, in the same order.
-    pub set: Vec<Option<Shape>>,
+    pub set: Vec<Option<TensorShape>>,
     /// Shapes of the plan's outputs for these inputs; `None` where only the run decides.
-    pub outputs: Vec<Option<Shape>>,
+    pub outputs: Vec<Option<TensorShape>>,
     /// Allocators of the outputs whose shape was ever decided by a run. Boxed: TensorRT keeps their
     /// addresses.
     pub allocators: Vec<Option<Box<OutputAllocator>>>,
@@ -62,14 +62,14 @@ impl Instance for TensorRtInstance {
             ))
         };
         let available = engine.profiles.len().max(1);
-        let profiles = selected(context.profiles(), available).map_err(refuse)?;
+        let profiles = selected_profiles(context.profiles(), available).map_err(refuse)?;
         model.check_max_batch(engine, &profiles)?;
         let contexts: Result<Vec<_>, _> = profiles
             .into_iter()
             .map(|profile| ProfileContext::new(&loaded, &device, profile).map_err(refuse))
             .collect();
         let contexts = contexts?;
-        let (graphs, why_not) = Graphs::new(&model.cuda, &loaded);
+        let (graphs, why_not) = GraphCache::new(&model.cuda, &loaded);
         if let Some(reason) = why_not {
             context.log().warning(format_args!(
                 "instance '{}' of model '{name}' runs without CUDA graphs: {reason}",
@@ -77,7 +77,7 @@ impl Instance for TensorRtInstance {
             ));
         }
         let scope = context.log().clone();
-        let buffers = Buffers::new(&loaded, &device, &scope)?;
+        let buffers = RunBuffers::new(&loaded, &device, &scope)?;
         let single = loaded.plan.outputs.iter().any(|output| output.handle.is_shape);
         let model = Arc::clone(model);
         let cancelled = Vec::new();
@@ -129,9 +129,9 @@ impl TensorRtInstance {
 }
 
 impl ProfileContext {
-    fn new(loaded: &Arc<Loaded>, device: &Device, profile: usize) -> Result<Self, String> {
+    fn new(loaded: &Arc<LoadedPlan>, device: &Device, profile: usize) -> Result<Self, String> {
         let (engine, plan) = (&loaded.engine, &loaded.plan);
-        let context = Context::new(engine, device, profile)?;
+        let context = ExecutionContext::new(engine, device, profile)?;
         let ranges = plan.inputs.iter().map(|input| {
             let range = engine.profiles.get(profile).and_then(|p| p.range(&input.name)).cloned();
             range.ok_or_else(|| format!("profile {profile} has no range of input '{}'", input.name))
@@ -147,10 +147,15 @@ impl ProfileContext {
     }
 
     /// The shape of an output of a run of `rows` rows, once those of the inputs are set; `None` where only the run decides.
-    pub fn output_shape(&self, loaded: &Loaded, nth: usize, rows: Option<usize>) -> Option<Shape> {
+    pub fn output_shape(
+        &self,
+        loaded: &LoadedPlan,
+        nth: usize,
+        rows: Option<usize>,
+    ) -> Option<TensorShape> {
         match loaded.engine.implicit_batch {
             Some(_) => {
-                Shape::new(&loaded.plan.outputs[nth].dims).map(|shape| shape.with_rows(rows))
+                TensorShape::new(&loaded.plan.outputs[nth].dims).map(|shape| shape.with_rows(rows))
             }
             None => self.outputs[nth],
         }

@@ -14,7 +14,7 @@
 mod backend;
 mod buffers;
 mod callbacks;
-mod choose;
+mod choose_profile;
 mod complete;
 mod context;
 mod driver;
@@ -22,7 +22,7 @@ mod engine;
 mod graphs;
 mod instance;
 mod library;
-mod locate;
+mod library_places;
 mod model;
 mod outlet;
 mod plan_file;

@@ -5,16 +5,16 @@
 use crate::callbacks::logger::{self, Logger};
 use crate::callbacks::{allocator, outputs};
 use crate::driver;
-use crate::locate::Places;
+use crate::library_places::LibraryPlaces;
 use crate::slots::{self, Version};
 use crate::vtable::{self, Raw};
 use libloading::os::unix::Library as Handle;
 use std::ffi::c_void;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::log;
-use trtserver_framework::search::load;
+use trtserver_framework::search::load_library;
 use trtserver_plugin_api::abi::types::level;
 
 /// Addresses below this are not objects: without a usable device `createInferRuntime_INTERNAL`
@@ -29,14 +29,14 @@ pub struct Library {
     pub version: Version,
     /// Its path, or the name that the dynamic loader resolved.
     pub origin: String,
-    pub slots: &'static slots::Table,
+    pub slots: &'static slots::SlotTable,
     /// What `getInferLibVersion` returned.
     number: i32,
     create_runtime: CreateRuntime,
     create_refitter: Option<CreateRefitter>,
     logger: &'static Logger,
-    pub allocators: &'static vtable::Table,
-    pub output_allocators: &'static vtable::Table,
+    pub allocators: &'static vtable::MethodTable,
+    pub output_allocators: &'static vtable::MethodTable,
 }
 
 /// The opened libraries, at most one for each major. The lock is held while one is opened, so that concurrent loads open it
@@ -44,7 +44,7 @@ pub struct Library {
 static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
 /// The opened libraries, for operators.
-pub fn opened() -> Vec<&'static Library> {
+pub fn opened_libraries() -> Vec<&'static Library> {
     OPENED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -52,15 +52,15 @@ pub fn opened() -> Vec<&'static Library> {
 ///
 /// # Errors
 /// No library was found, or none can be used: names what was tried, and the reasons.
-pub fn open(major: u32, places: &Places) -> Result<&'static Library, Fault> {
+pub fn open_library(major: u32, places: &LibraryPlaces) -> Result<&'static Library, PluginFault> {
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(library) = opened.iter().find(|library| library.version.major == major) {
         return Ok(library);
     }
-    let Some(table) = slots::table(major) else {
-        return Err(Fault::unsupported(format!(
+    let Some(table) = slots::slot_table(major) else {
+        return Err(PluginFault::unsupported(format!(
             "TensorRT {major} is not supported; supported are {}",
-            supported()
+            supported_versions()
         )));
     };
     let mut reasons = Vec::new();
@@ -68,7 +68,7 @@ pub fn open(major: u32, places: &Places) -> Result<&'static Library, Fault> {
         match Library::open(&path, table) {
             Ok(library) => {
                 let library: &'static Library = Box::leak(Box::new(library));
-                log::write(
+                log::write_line(
                     level::INFO,
                     &format!("TensorRT {} from {}", library.version, library.origin),
                 );
@@ -98,9 +98,9 @@ pub fn open(major: u32, places: &Places) -> Result<&'static Library, Fault> {
     }
     text.push_str(&format!(
         "\nInstall TensorRT {major}, and name its directory with --backend-config=tensorrt,{}=DIRECTORY",
-        crate::locate::SETTING
+        crate::library_places::SETTING
     ));
-    Err(Fault::unavailable(text))
+    Err(PluginFault::unavailable(text))
 }
 
 pub fn known_majors() -> Vec<u32> {
@@ -108,24 +108,25 @@ pub fn known_majors() -> Vec<u32> {
 }
 
 /// `8, 10, 11`.
-pub fn supported() -> String {
+pub fn supported_versions() -> String {
     let majors: Vec<String> = known_majors().iter().map(u32::to_string).collect();
     majors.join(", ")
 }
 
 fn places_names(major: u32) -> String {
-    let names = crate::locate::STEMS.map(|stem| format!("{stem}.so.{major}"));
+    let names = crate::library_places::STEMS.map(|stem| format!("{stem}.so.{major}"));
     names.join(", ")
 }
 
 impl Library {
-    fn open(path: &Path, table: &'static slots::Table) -> Result<Library, String> {
-        let handle = load(path)?;
+    fn open(path: &Path, table: &'static slots::SlotTable) -> Result<Library, String> {
+        let handle = load_library(path)?;
         // SAFETY: the functions of these names have these types in every release.
         let (version, create_runtime, create_refitter) = unsafe {
-            let version = *symbol::<unsafe extern "C" fn() -> i32>(&handle, "getInferLibVersion")?;
-            let runtime = *symbol::<CreateRuntime>(&handle, "createInferRuntime_INTERNAL")?;
-            let refitter = symbol::<CreateRefitter>(&handle, "createInferRefitter_INTERNAL");
+            let version =
+                *find_symbol::<unsafe extern "C" fn() -> i32>(&handle, "getInferLibVersion")?;
+            let runtime = *find_symbol::<CreateRuntime>(&handle, "createInferRuntime_INTERNAL")?;
+            let refitter = find_symbol::<CreateRefitter>(&handle, "createInferRefitter_INTERNAL");
             (version, runtime, refitter.ok().map(|f| *f))
         };
         // SAFETY: a function without arguments.
@@ -155,8 +156,8 @@ impl Library {
             create_runtime,
             create_refitter,
             logger: Logger::new(table, version),
-            allocators: allocator::table(table, version),
-            output_allocators: outputs::table(table, version),
+            allocators: allocator::allocator_table(table, version),
+            output_allocators: outputs::output_allocator_table(table, version),
         })
     }
 
@@ -164,15 +165,15 @@ impl Library {
     ///
     /// # Errors
     /// There is no device, or the driver is too old for the library.
-    pub fn create_runtime(&self) -> Result<Raw, Fault> {
-        let driver = driver::get().map_err(|reason| {
-            Fault::unavailable(format!("TensorRT {} needs a GPU: {reason}", self.version))
+    pub fn create_runtime(&self) -> Result<Raw, PluginFault> {
+        let driver = driver::cuda_driver().map_err(|reason| {
+            PluginFault::unavailable(format!("TensorRT {} needs a GPU: {reason}", self.version))
         })?;
         logger::clear_errors();
         // SAFETY: the logger is an object of this library's `ILogger`, and lives for ever.
         let runtime = unsafe { (self.create_runtime)(self.logger.raw(), self.number) };
         if runtime.addr() < LOWEST_OBJECT {
-            return Err(Fault::unavailable(format!(
+            return Err(PluginFault::unavailable(format!(
                 "TensorRT {} ({}) cannot start: {}. The NVIDIA driver supports CUDA {}; if that is older than \
                  what the library was built for, update the driver",
                 self.version,
@@ -211,7 +212,7 @@ impl Library {
 
 /// # Safety
 /// The function of this name has type `F`.
-unsafe fn symbol<F>(
+unsafe fn find_symbol<F>(
     library: &Handle,
     name: &str,
 ) -> Result<libloading::os::unix::Symbol<F>, String> {

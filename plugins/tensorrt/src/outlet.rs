@@ -1,31 +1,31 @@
 //! Where a run takes its inputs from, a whole batch or one request of it, and how it hands over memory of outputs.
 
-use crate::vtable::Shape;
+use crate::vtable::TensorShape;
 use std::mem::ManuallyDrop;
-use trtserver_framework::outlet::{Donation, Outlet, Output};
+use trtserver_framework::outlet::{MemoryDonation, OutputOutlet, OutputTensor};
 use trtserver_plugin_api::abi::types::{Buf, Memory};
 use trtserver_plugin_api::author::{Batch, Error, Event, HostMemory, Request, Tensor};
 
 /// Inputs of a run.
 #[derive(Clone, Copy)]
-pub enum Source<'a, 'b> {
+pub enum InputSource<'a, 'b> {
     Batch(&'a Batch<'b>),
     Request(Request<'b>),
 }
 
-impl<'b> Source<'_, 'b> {
+impl<'b> InputSource<'_, 'b> {
     pub fn rows(self) -> usize {
         match self {
-            Source::Batch(batch) => batch.rows(),
-            Source::Request(request) => request.batch_size(),
+            InputSource::Batch(batch) => batch.rows(),
+            InputSource::Request(request) => request.batch_size(),
         }
     }
 
     /// The request whose inputs stand for all.
     pub fn first(self) -> Option<Request<'b>> {
         match self {
-            Source::Batch(batch) => batch.requests().next(),
-            Source::Request(request) => Some(request),
+            InputSource::Batch(batch) => batch.requests().next(),
+            InputSource::Request(request) => Some(request),
         }
     }
 
@@ -35,8 +35,8 @@ impl<'b> Source<'_, 'b> {
     /// The inputs of the requests cannot be joined, or there is no memory for that.
     pub fn input(self, position: usize, tensor: Tensor<'b>, memory: Memory) -> Result<Buf, Error> {
         let request = match self {
-            Source::Batch(batch) => return batch.gather_buf(position, memory, None),
-            Source::Request(_) => tensor,
+            InputSource::Batch(batch) => return batch.gather_buf(position, memory, None),
+            InputSource::Request(_) => tensor,
         };
         match request.raw_parts() {
             [one] if one.memory == memory => Ok(*one),
@@ -54,18 +54,20 @@ impl<'b> Source<'_, 'b> {
 ///
 /// # Errors
 /// The output does not agree with its declaration.
-pub fn adopt(
-    outlet: &mut dyn Outlet,
-    output: Output<'_>,
+pub fn adopt_memory(
+    outlet: &mut dyn OutputOutlet,
+    output: OutputTensor<'_>,
     bytes: usize,
     memory: HostMemory,
     written: Event,
 ) -> Result<(), Error> {
     let (data, location) = (memory.as_ptr(), memory.memory());
-    let owner = Box::new(Adopted(ManuallyDrop::new((memory, written))));
+    let owner = Box::new(AdoptedMemory(ManuallyDrop::new((memory, written))));
     let owner = Box::into_raw(owner).cast();
     // SAFETY: the memory is owned by the box until `release`.
-    unsafe { outlet.donate(output, Donation { data, bytes, memory: location, release, owner }) }
+    unsafe {
+        outlet.donate(output, MemoryDonation { data, bytes, memory: location, release, owner })
+    }
 }
 
 fn no_memory(memory: Memory) -> Buf {
@@ -74,9 +76,9 @@ fn no_memory(memory: Memory) -> Buf {
 }
 
 /// Memory that a run may still write when the host releases it, because no request asked for the output.
-struct Adopted(ManuallyDrop<(HostMemory, Event)>);
+struct AdoptedMemory(ManuallyDrop<(HostMemory, Event)>);
 
-impl Drop for Adopted {
+impl Drop for AdoptedMemory {
     fn drop(&mut self) {
         // SAFETY: taken once.
         let (memory, written) = unsafe { ManuallyDrop::take(&mut self.0) };
@@ -85,14 +87,14 @@ impl Drop for Adopted {
 }
 
 /// # Safety
-/// `owner` is the box of [`adopt`], released once.
+/// `owner` is the box of [`adopt_memory`], released once.
 unsafe extern "C" fn release(owner: *mut u8) {
     // SAFETY: by the caller's promise.
-    drop(unsafe { Box::from_raw(owner.cast::<Adopted>()) });
+    drop(unsafe { Box::from_raw(owner.cast::<AdoptedMemory>()) });
 }
 
 /// Bytes of a tensor of this shape; `None` if a dimension is unknown or the size does not fit.
-pub fn bytes_of(shape: &Shape, dtype: u32) -> Option<usize> {
-    let elements = trtserver_framework::types::elements(shape.dims())?;
+pub fn shape_bytes(shape: &TensorShape, dtype: u32) -> Option<usize> {
+    let elements = trtserver_framework::types::element_count(shape.dims())?;
     elements.checked_mul(trtserver_framework::types::type_size(dtype))
 }

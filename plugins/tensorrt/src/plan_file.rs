@@ -8,7 +8,7 @@ use crate::slots::Version;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 
 /// Bytes of a header.
 pub const HEADER: usize = 28;
@@ -40,20 +40,21 @@ impl Header {
 ///
 /// # Errors
 /// The file cannot be read or is not a plan: names the file and what it is.
-pub fn read_header(path: &Path) -> Result<Header, Fault> {
-    let refuse = |why: String| Fault::invalid(format!("plan file '{}': {why}", path.display()));
+pub fn read_header(path: &Path) -> Result<Header, PluginFault> {
+    let refuse =
+        |why: String| PluginFault::invalid(format!("plan file '{}': {why}", path.display()));
     let mut bytes = Vec::with_capacity(HEADER);
     let mut file = File::open(path).map_err(|e| refuse(format!("cannot be opened: {e}")))?;
     let read = Read::by_ref(&mut file).take(HEADER as u64).read_to_end(&mut bytes);
     read.map_err(|e| refuse(format!("cannot be read: {e}")))?;
-    parse(&bytes).map_err(refuse)
+    parse_header(&bytes).map_err(refuse)
 }
 
 /// The header from the first [`HEADER`] bytes of a file; fewer if the file is shorter.
 ///
 /// # Errors
 /// What the file is instead of a plan.
-pub fn parse(bytes: &[u8]) -> Result<Header, String> {
+pub fn parse_header(bytes: &[u8]) -> Result<Header, String> {
     let expected = "expected a TensorRT engine, which begins with \"ftrt\"";
     if bytes.is_empty() {
         return Err(format!("the file is empty; {expected}"));

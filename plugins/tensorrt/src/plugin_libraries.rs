@@ -1,14 +1,14 @@
 //! Libraries of TensorRT plugins (custom layers): those of the setting `plugins`, and the standard ones beside the library.
 
 use crate::library::Library;
-use crate::settings::{PLUGINS, Settings};
+use crate::settings::{PLUGINS, TensorRtSettings};
 use std::collections::HashSet;
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_framework::log;
-use trtserver_framework::search::load;
+use trtserver_framework::search::load_library;
 use trtserver_plugin_api::abi::types::level;
 
 /// Registers what a library contains; the second argument is a namespace.
@@ -21,7 +21,7 @@ static LOADED: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
 ///
 /// # Errors
 /// A library of the setting cannot be loaded: names the file and the reason.
-pub fn load_all(library: &Library, settings: &Settings) -> Result<(), Fault> {
+pub fn load_all(library: &Library, settings: &TensorRtSettings) -> Result<(), PluginFault> {
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     let loaded = loaded.get_or_insert_default();
     let major = library.version.major;
@@ -35,7 +35,7 @@ pub fn load_all(library: &Library, settings: &Settings) -> Result<(), Fault> {
                 format!("TensorRT {major} without its standard plugins: no {}", names.join(", no "))
             }
         };
-        log::write(level::VERBOSE, &text);
+        log::write_line(level::VERBOSE, &text);
         loaded.extend(found);
     }
     for path in &settings.plugins {
@@ -43,7 +43,7 @@ pub fn load_all(library: &Library, settings: &Settings) -> Result<(), Fault> {
             continue;
         }
         load_one(path, library).map_err(|reason| {
-            Fault::unavailable(format!(
+            PluginFault::unavailable(format!(
                 "plugin library '{}' (--backend-config=tensorrt,{PLUGINS}=…) cannot be used with TensorRT {}: \
                  {reason}",
                 path.display(),
@@ -57,7 +57,7 @@ pub fn load_all(library: &Library, settings: &Settings) -> Result<(), Fault> {
 
 fn load_one(path: &Path, library: &Library) -> Result<(), String> {
     // Its initialisers register plugins with the library that it is linked to, which is open.
-    let handle = load(path)?;
+    let handle = load_library(path)?;
     // SAFETY: the function of this name has this type.
     if let Ok(register) = unsafe { handle.get::<Register>(b"initLibNvInferPlugins") } {
         // SAFETY: a logger of the library's class, and a text.

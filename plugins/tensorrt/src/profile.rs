@@ -1,14 +1,14 @@
 //! Optimisation profiles: which one a batch fits, and the refusal of shapes that fit none.
 
-use crate::vtable::Shape;
+use crate::vtable::TensorShape;
 use trtserver_framework::types::shape_text;
 
 /// The shapes of one input that a profile allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    pub min: Shape,
-    pub opt: Shape,
-    pub max: Shape,
+    pub min: TensorShape,
+    pub opt: TensorShape,
+    pub max: TensorShape,
     /// The least and the greatest values of a shape tensor.
     pub values: Option<[Vec<i64>; 2]>,
 }
@@ -21,7 +21,7 @@ pub struct Profile {
 }
 
 impl Range {
-    pub fn fixed(shape: Shape) -> Range {
+    pub fn fixed(shape: TensorShape) -> Range {
         Range { min: shape, opt: shape, max: shape, values: None }
     }
 
@@ -67,7 +67,10 @@ impl Profile {
 }
 
 /// Position of the profile whose ranges, in the order of the shapes, allow all shapes, and whose optimum is nearest.
-pub fn nearest<'a>(profiles: impl Iterator<Item = &'a [Range]>, shapes: &[Shape]) -> Option<usize> {
+pub fn nearest_profile<'a>(
+    profiles: impl Iterator<Item = &'a [Range]>,
+    shapes: &[TensorShape],
+) -> Option<usize> {
     let fitting = profiles.enumerate().filter_map(|(at, ranges)| {
         let pairs = || ranges.iter().zip(shapes);
         pairs().all(|(range, shape)| range.allows(shape.dims())).then(|| {
@@ -82,7 +85,7 @@ pub fn nearest<'a>(profiles: impl Iterator<Item = &'a [Range]>, shapes: &[Shape]
 ///
 /// # Errors
 /// A name that is not a number, or of no profile.
-pub fn selected<'a>(
+pub fn selected_profiles<'a>(
     names: impl Iterator<Item = &'a str>,
     available: usize,
 ) -> Result<Vec<usize>, String> {

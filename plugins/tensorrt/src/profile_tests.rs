@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn shape(dims: &[i64]) -> Shape {
-    Shape::new(dims).expect("at most eight dimensions")
+fn shape(dims: &[i64]) -> TensorShape {
+    TensorShape::new(dims).expect("at most eight dimensions")
 }
 
 fn range(min: &[i64], opt: &[i64], max: &[i64]) -> Range {
@@ -14,7 +14,7 @@ fn range(min: &[i64], opt: &[i64], max: &[i64]) -> Range {
 fn nearest_optimum_wins_among_fitting_profiles() {
     let small = [range(&[1, 3], &[1, 3], &[8, 3])];
     let large = [range(&[1, 3], &[8, 3], &[64, 3])];
-    let of = |rows| nearest([&small[..], &large[..]].into_iter(), &[shape(&[rows, 3])]);
+    let of = |rows| nearest_profile([&small[..], &large[..]].into_iter(), &[shape(&[rows, 3])]);
     assert_eq!(of(1), Some(0));
     assert_eq!(of(7), Some(1));
     assert_eq!(of(20), Some(1));
@@ -25,7 +25,8 @@ fn nearest_optimum_wins_among_fitting_profiles() {
 fn all_inputs_must_fit_one_profile() {
     let first = [range(&[1], &[1], &[4]), range(&[1], &[1], &[4])];
     let second = [range(&[5], &[5], &[8]), range(&[5], &[5], &[8])];
-    let of = |a, b| nearest([&first[..], &second[..]].into_iter(), &[shape(&[a]), shape(&[b])]);
+    let of =
+        |a, b| nearest_profile([&first[..], &second[..]].into_iter(), &[shape(&[a]), shape(&[b])]);
     assert_eq!(of(4, 4), Some(0));
     assert_eq!(of(5, 5), Some(1));
     assert_eq!(of(4, 5), None);
@@ -65,9 +66,9 @@ fn max_batch_is_that_of_the_tightest_input() {
 
 #[test]
 fn profile_names_are_numbers_of_profiles() {
-    assert_eq!(selected([].into_iter(), 3), Ok(vec![0]));
-    assert_eq!(selected(["2", "0", "2"].into_iter(), 3), Ok(vec![2, 0]));
-    let refused = selected(["3"].into_iter(), 3).expect_err("no such profile");
+    assert_eq!(selected_profiles([].into_iter(), 3), Ok(vec![0]));
+    assert_eq!(selected_profiles(["2", "0", "2"].into_iter(), 3), Ok(vec![2, 0]));
+    let refused = selected_profiles(["3"].into_iter(), 3).expect_err("no such profile");
     assert!(refused.contains("'3'") && refused.contains("has 3"), "{refused}");
-    assert!(selected(["fast"].into_iter(), 3).is_err());
+    assert!(selected_profiles(["fast"].into_iter(), 3).is_err());
 }

@@ -5,7 +5,7 @@
 use crate::callbacks::logger;
 use crate::engine::Engine;
 use crate::settings::WEIGHTS_PARAMETER;
-use crate::vtable::{self, Raw, Weights, entry, slot_of};
+use crate::vtable::{self, Raw, Weights, find_slot, method_entry};
 use std::ffi::{CStr, CString, c_char};
 use std::ops::Range;
 use std::path::Path;
@@ -17,7 +17,7 @@ const MAX_NAMED: usize = 3;
 ///
 /// # Errors
 /// Weights are missing, or the library or the engine cannot take any.
-pub fn complete(engine: &Engine, file: Option<&Path>) -> Result<(), String> {
+pub fn refit_weights(engine: &Engine, file: Option<&Path>) -> Result<(), String> {
     let version = engine.library.version;
     if version.major < 10 {
         return match file {
@@ -51,7 +51,7 @@ pub fn complete(engine: &Engine, file: Option<&Path>) -> Result<(), String> {
     };
     let place = |e: String| format!("weights file '{}': {e}", file.display());
     let bytes = std::fs::read(file).map_err(|e| place(e.to_string()))?;
-    let tensors = parse(&bytes).map_err(place)?;
+    let tensors = parse_weights(&bytes).map_err(place)?;
     for name in refitter.all()? {
         let text = name.to_string_lossy();
         if let Some(tensor) = tensors.iter().find(|tensor| tensor.name == text) {
@@ -91,11 +91,11 @@ impl<'a> Refitter<'a> {
         method: crate::slots::Method,
         name: &str,
     ) -> Result<(F, Raw), String> {
-        let slot = slot_of(method, name, self.engine.library.version)?;
+        let slot = find_slot(method, name, self.engine.library.version)?;
         // SAFETY: by the caller's promise.
         unsafe {
-            let object = vtable::implementation(self.raw);
-            Ok((entry(object, slot), object))
+            let object = vtable::api_implementation(self.raw);
+            Ok((method_entry(object, slot), object))
         }
     }
 
@@ -121,7 +121,7 @@ impl<'a> Refitter<'a> {
         }
     }
 
-    fn set(&self, name: &CStr, tensor: &Tensor, bytes: &[u8]) -> Result<(), String> {
+    fn set(&self, name: &CStr, tensor: &WeightTensor, bytes: &[u8]) -> Result<(), String> {
         type Set = unsafe extern "C" fn(Raw, *const c_char, Weights) -> bool;
         let weights =
             Weights { kind: tensor.kind, values: bytes.as_ptr().cast(), count: tensor.count };
@@ -152,7 +152,7 @@ impl<'a> Refitter<'a> {
 impl Drop for Refitter<'_> {
     fn drop(&mut self) {
         // SAFETY: not used afterwards.
-        unsafe { vtable::delete(self.raw) }
+        unsafe { vtable::delete_api(self.raw) }
     }
 }
 
@@ -165,7 +165,7 @@ fn done(succeeded: bool) -> Result<(), String> {
 
 /// One tensor of a safetensors file.
 #[derive(Debug, PartialEq, Eq)]
-struct Tensor {
+struct WeightTensor {
     name: String,
     /// TensorRT's `DataType`.
     kind: i32,
@@ -178,7 +178,7 @@ struct Tensor {
 ///
 /// # Errors
 /// The file is malformed, or a tensor has a type that TensorRT lacks.
-fn parse(file: &[u8]) -> Result<Vec<Tensor>, String> {
+fn parse_weights(file: &[u8]) -> Result<Vec<WeightTensor>, String> {
     let malformed = || "no safetensors file".to_owned();
     let (length, rest) = file.split_first_chunk::<8>().ok_or_else(malformed)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| malformed())?;
@@ -216,7 +216,7 @@ fn parse(file: &[u8]) -> Result<Vec<Tensor>, String> {
         if end < begin || end > file.len() || count.checked_mul(size) != Some(end - begin) {
             return Err(place("is not of the size of its shape, or the file is truncated"));
         }
-        tensors.push(Tensor { name, kind, count: count as i64, bytes: begin..end });
+        tensors.push(WeightTensor { name, kind, count: count as i64, bytes: begin..end });
     }
     Ok(tensors)
 }

@@ -11,15 +11,15 @@ fn tensors_of_a_file_have_type_count_and_position() {
     let header =
         r#"{"__metadata__":{"by":"test"},"w":{"dtype":"F16","shape":[2,3],"data_offsets":[0,12]}}"#;
     let file = file(header, &[0; 12]);
-    let tensors = parse(&file).expect("a file");
+    let tensors = parse_weights(&file).expect("a file");
     let begin = 8 + header.len();
-    let expected = Tensor { name: "w".into(), kind: 1, count: 6, bytes: begin..begin + 12 };
+    let expected = WeightTensor { name: "w".into(), kind: 1, count: 6, bytes: begin..begin + 12 };
     assert_eq!(tensors, [expected]);
 }
 
 #[test]
 fn malformed_files_are_refused() {
-    let refused = |file: Vec<u8>| parse(&file).expect_err("malformed");
+    let refused = |file: Vec<u8>| parse_weights(&file).expect_err("malformed");
     assert!(refused(b"short".to_vec()).contains("safetensors"));
     assert!(refused(u64::MAX.to_le_bytes().to_vec()).contains("safetensors"));
     assert!(refused(file("{", b"")).contains("safetensors"));

@@ -1,15 +1,15 @@
 //! One run of an engine: shapes and addresses are set, outputs allocated, the run queued.
 
-use crate::buffers::{copy, is_aligned};
+use crate::buffers::{copy_memory, is_aligned};
 use crate::callbacks::logger;
 use crate::callbacks::outputs::OutputAllocator;
 use crate::instance::{ProfileContext, TensorRtInstance};
-use crate::model::Loaded;
-use crate::outlet::{Source, adopt, bytes_of};
-use crate::vtable::Shape;
+use crate::model::LoadedPlan;
+use crate::outlet::{InputSource, adopt_memory, shape_bytes};
+use crate::vtable::TensorShape;
 use std::sync::Arc;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::{Outlet, Output, output_shape};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::outlet::{OutputOutlet, OutputTensor, output_shape};
 use trtserver_framework::shape::MAX_RANK;
 use trtserver_framework::types::shape_text;
 use trtserver_plugin_api::abi::types::code;
@@ -17,32 +17,32 @@ use trtserver_plugin_api::author::{Batch, Device, Dtype, Error, Memory, Request,
 
 /// Why a run did not happen.
 #[derive(Debug)]
-pub enum Failed {
+pub enum RunFailure {
     /// Before anything was queued: another combination of requests may succeed.
-    Input(Fault),
-    Run(Fault),
+    Input(PluginFault),
+    Run(PluginFault),
 }
 
-impl Failed {
+impl RunFailure {
     pub fn is_input(&self) -> bool {
-        matches!(self, Failed::Input(_))
+        matches!(self, RunFailure::Input(_))
     }
 
     pub fn into_error(self) -> Error {
-        let (Failed::Input(fault) | Failed::Run(fault)) = self;
+        let (RunFailure::Input(fault) | RunFailure::Run(fault)) = self;
         fault.into()
     }
 
     /// TensorRT's reason for the failure of a run.
-    pub fn of_run(reason: String) -> Failed {
-        Failed::Run(match logger::take_exhausted() {
-            true => Fault { code: code::EXHAUSTED, text: reason },
-            false => Fault::internal(reason),
+    pub fn from_reason(reason: String) -> RunFailure {
+        RunFailure::Run(match logger::take_exhausted() {
+            true => PluginFault { code: code::EXHAUSTED, text: reason },
+            false => PluginFault::internal(reason),
         })
     }
 
-    fn of_error(error: Error) -> Failed {
-        Failed::Run(error.into())
+    fn from_error(error: Error) -> RunFailure {
+        RunFailure::Run(error.into())
     }
 }
 
@@ -51,29 +51,33 @@ impl TensorRtInstance {
     ///
     /// # Errors
     /// An input is invalid, or the run could not be queued.
-    pub fn run_batch(&mut self, batch: &Batch<'_>) -> Result<(), Failed> {
-        self.run(Source::Batch(batch), &mut { batch })
+    pub fn run_batch(&mut self, batch: &Batch<'_>) -> Result<(), RunFailure> {
+        self.run(InputSource::Batch(batch), &mut { batch })
     }
 
     /// Queues a run for one request of several.
     ///
     /// # Errors
     /// The errors of [`TensorRtInstance::run_batch`].
-    pub fn run_request(&mut self, request: Request<'_>) -> Result<(), Failed> {
-        let mut response = request.new_response().map_err(Failed::of_error)?;
-        self.run(Source::Request(request), &mut response)?;
-        response.send().map_err(Failed::of_error)
+    pub fn run_request(&mut self, request: Request<'_>) -> Result<(), RunFailure> {
+        let mut response = request.new_response().map_err(RunFailure::from_error)?;
+        self.run(InputSource::Request(request), &mut response)?;
+        response.send().map_err(RunFailure::from_error)
     }
 
-    fn run(&mut self, source: Source<'_, '_>, outlet: &mut dyn Outlet) -> Result<(), Failed> {
+    fn run(
+        &mut self,
+        source: InputSource<'_, '_>,
+        outlet: &mut dyn OutputOutlet,
+    ) -> Result<(), RunFailure> {
         logger::clear_errors();
         let model = &self.model.config.model;
         let rows = self.loaded.plan.batching.then(|| source.rows());
         let checked = self.buffers.check_inputs(model, &self.loaded, source, rows);
-        checked.map_err(Failed::Input)?;
-        let chosen = self.choose().map_err(Failed::Input)?;
+        checked.map_err(RunFailure::Input)?;
+        let chosen = self.choose().map_err(RunFailure::Input)?;
         let located = self.buffers.locate_inputs(&self.loaded, source, &self.device, &self.scope);
-        located.map_err(Failed::Input)?;
+        located.map_err(RunFailure::Input)?;
         if self.graphs.is_enabled() && self.run_graph(chosen, rows, outlet)? {
             return Ok(());
         }
@@ -82,13 +86,13 @@ impl TensorRtInstance {
         // SAFETY: all tensors have addresses: of the host, ordered by the compute stream, or of this instance.
         unsafe { self.enqueue(chosen, rows) }?;
         for (to, from, bytes) in self.buffers.copies.drain(..) {
-            copy(&self.device, to, from, bytes).map_err(Failed::of_error)?;
+            copy_memory(&self.device, to, from, bytes).map_err(RunFailure::from_error)?;
         }
         self.adopt_outputs(chosen, rows, outlet)
     }
 
     /// Sets shapes that differ from the run before, and all addresses.
-    pub fn set_inputs(&mut self, chosen: usize) -> Result<(), Failed> {
+    pub fn set_inputs(&mut self, chosen: usize) -> Result<(), RunFailure> {
         let Self { contexts, buffers, loaded, .. } = self;
         let context = &mut contexts[chosen];
         let implicit = loaded.engine.implicit_batch.is_some();
@@ -116,7 +120,7 @@ impl TensorRtInstance {
             context
                 .context
                 .infer_shapes()
-                .map_err(|reason| Failed::Input(Fault::invalid(reason)))?;
+                .map_err(|reason| RunFailure::Input(PluginFault::invalid(reason)))?;
         }
         if !implicit && (changed || shape_inputs) {
             for (shape, slot) in context.outputs.iter_mut().zip(&loaded.plan.outputs) {
@@ -131,8 +135,8 @@ impl TensorRtInstance {
         &mut self,
         chosen: usize,
         rows: Option<usize>,
-        outlet: &mut dyn Outlet,
-    ) -> Result<(), Failed> {
+        outlet: &mut dyn OutputOutlet,
+    ) -> Result<(), RunFailure> {
         let Self { contexts, buffers, loaded, device, scope, .. } = self;
         let context = &mut contexts[chosen];
         let implicit = loaded.engine.implicit_batch.is_some();
@@ -141,29 +145,29 @@ impl TensorRtInstance {
             let handle = &slot.handle;
             let Some(shape) = context.output_shape(loaded, nth, rows) else {
                 let allocator = prepare_allocator(context, nth, loaded, device, scope);
-                allocator.map_err(|reason| Failed::Run(Fault::internal(reason)))?;
+                allocator.map_err(|reason| RunFailure::Run(PluginFault::internal(reason)))?;
                 continue;
             };
-            let bytes = bytes_of(&shape, slot.dtype).ok_or_else(|| {
+            let bytes = shape_bytes(&shape, slot.dtype).ok_or_else(|| {
                 let text = format!("output '{}' has the impossible shape {shape:?}", slot.name);
-                Failed::Run(Fault::internal(text))
+                RunFailure::Run(PluginFault::internal(text))
             })?;
             let mut dims = [0; MAX_RANK];
             let rows = rows.filter(|_| !handle.is_shape);
-            let output = described(slot, rows, &shape, &mut dims).map_err(Failed::Run)?;
+            let output = describe_output(slot, rows, &shape, &mut dims).map_err(RunFailure::Run)?;
             let memory = if handle.is_shape { Memory::CPU } else { device.memory() };
-            let block = outlet.block_in(output, bytes, memory).map_err(Failed::of_error)?;
+            let block = outlet.block_in(output, bytes, memory).map_err(RunFailure::from_error)?;
             let mut at = block.ptr;
             if at.is_null() || bytes == 0 {
                 let scratch = buffers.scratch(nth, bytes, handle.is_shape, device, scope);
-                at = scratch.map_err(Failed::of_error)?;
+                at = scratch.map_err(RunFailure::from_error)?;
             } else if block.memory != memory {
                 let text =
                     format!("output '{}' is not in the memory that the engine writes", slot.name);
-                return Err(Failed::Run(Fault::internal(text)));
+                return Err(RunFailure::Run(PluginFault::internal(text)));
             } else if !handle.is_shape && !is_aligned(at) {
                 let scratch = buffers.scratch(nth, bytes, false, device, scope);
-                let scratch = scratch.map_err(Failed::of_error)?;
+                let scratch = scratch.map_err(RunFailure::from_error)?;
                 buffers.copies.push((at, scratch, bytes));
                 at = scratch;
             }
@@ -172,7 +176,7 @@ impl TensorRtInstance {
             } else {
                 // SAFETY: memory of this output's size, kept until the run is done.
                 unsafe { context.context.set_address(&handle.c_name, at) }.map_err(|reason| {
-                    Failed::of_run(format!("output '{}': {reason}", slot.name))
+                    RunFailure::from_reason(format!("output '{}': {reason}", slot.name))
                 })?;
             }
         }
@@ -181,7 +185,7 @@ impl TensorRtInstance {
 
     /// # Safety
     /// All tensors have addresses that are valid until the run is done.
-    pub unsafe fn enqueue(&self, chosen: usize, rows: Option<usize>) -> Result<(), Failed> {
+    pub unsafe fn enqueue(&self, chosen: usize, rows: Option<usize>) -> Result<(), RunFailure> {
         let (context, stream) = (&self.contexts[chosen].context, self.device.stream());
         // SAFETY: by the caller's promise.
         let queued = unsafe {
@@ -191,7 +195,7 @@ impl TensorRtInstance {
             }
         };
         queued.map_err(|reason| {
-            Failed::of_run(format!(
+            RunFailure::from_reason(format!(
                 "model '{}': TensorRT could not run the engine: {reason}",
                 self.model.config.model
             ))
@@ -203,8 +207,8 @@ impl TensorRtInstance {
         &mut self,
         chosen: usize,
         rows: Option<usize>,
-        outlet: &mut dyn Outlet,
-    ) -> Result<(), Failed> {
+        outlet: &mut dyn OutputOutlet,
+    ) -> Result<(), RunFailure> {
         let Self { contexts, loaded, device, .. } = self;
         let context = &mut contexts[chosen];
         if loaded.engine.implicit_batch.is_some() {
@@ -216,31 +220,32 @@ impl TensorRtInstance {
             let (memory, shape) = allocator.take();
             let (Some(memory), Some(shape)) = (memory, shape) else {
                 let text = format!("TensorRT gave output '{}' no memory or no shape", slot.name);
-                return Err(Failed::Run(Fault::internal(text)));
+                return Err(RunFailure::Run(PluginFault::internal(text)));
             };
-            let bytes = bytes_of(&shape, slot.dtype).filter(|bytes| *bytes <= memory.len());
+            let bytes = shape_bytes(&shape, slot.dtype).filter(|bytes| *bytes <= memory.len());
             let bytes = bytes.ok_or_else(|| {
                 let text = format!(
                     "output '{}' of shape {shape:?} has only {} bytes",
                     slot.name,
                     memory.len()
                 );
-                Failed::Run(Fault::internal(text))
+                RunFailure::Run(PluginFault::internal(text))
             })?;
             let written = device.event().and_then(|event| {
                 event.record(device.stream())?;
                 Ok(event)
             });
-            let written = written.map_err(Failed::of_error)?;
+            let written = written.map_err(RunFailure::from_error)?;
             let mut dims = [0; MAX_RANK];
-            match described(slot, rows, &shape, &mut dims) {
+            match describe_output(slot, rows, &shape, &mut dims) {
                 Ok(output) => {
-                    adopt(outlet, output, bytes, memory, written).map_err(Failed::of_error)?;
+                    adopt_memory(outlet, output, bytes, memory, written)
+                        .map_err(RunFailure::from_error)?;
                 }
                 Err(fault) => {
                     memory.free_after(written);
                     // Each request by itself may have as many rows as its batch size.
-                    return Err(Failed::Input(fault));
+                    return Err(RunFailure::Input(fault));
                 }
             }
         }
@@ -249,24 +254,24 @@ impl TensorRtInstance {
 }
 
 /// An output as the host takes it.
-fn described<'a>(
-    slot: &'a trtserver_framework::slot::Slot<crate::tensors::Handle>,
+fn describe_output<'a>(
+    slot: &'a trtserver_framework::slot::TensorSlot<crate::tensors::TensorHandle>,
     rows: Option<usize>,
-    shape: &Shape,
+    shape: &TensorShape,
     buffer: &'a mut [i64; MAX_RANK],
-) -> Result<Output<'a>, Fault> {
+) -> Result<OutputTensor<'a>, PluginFault> {
     let rank = shape.dims().len();
     buffer[..rank].copy_from_slice(shape.dims());
     let shape = output_shape(slot, rows, buffer, rank)
         .map_err(|fault| fault.within(format_args!("output '{}'", slot.name)))?;
-    Ok(Output { name: &slot.name, kind: Dtype::from_abi(slot.dtype), shape })
+    Ok(OutputTensor { name: &slot.name, kind: Dtype::from_abi(slot.dtype), shape })
 }
 
 /// Makes TensorRT ask for the memory of an output during the run.
 fn prepare_allocator(
     context: &mut ProfileContext,
     nth: usize,
-    loaded: &Arc<Loaded>,
+    loaded: &Arc<LoadedPlan>,
     device: &Device,
     scope: &Scope,
 ) -> Result<(), String> {
@@ -283,17 +288,19 @@ fn prepare_allocator(
     unsafe { context.context.set_output_allocator(name, allocator) }
 }
 
-fn set_binding(bindings: &mut [*mut u8], at: usize, to: *mut u8) -> Result<(), Failed> {
+fn set_binding(bindings: &mut [*mut u8], at: usize, to: *mut u8) -> Result<(), RunFailure> {
     match bindings.get_mut(at) {
         Some(binding) => {
             *binding = to;
             Ok(())
         }
-        None => Err(Failed::Run(Fault::internal(format!("the engine has no binding {at}")))),
+        None => {
+            Err(RunFailure::Run(PluginFault::internal(format!("the engine has no binding {at}"))))
+        }
     }
 }
 
-fn input_refused(name: &str, shape: &Shape, reason: &str) -> Failed {
+fn input_refused(name: &str, shape: &TensorShape, reason: &str) -> RunFailure {
     let shape = shape_text(shape.dims());
-    Failed::Input(Fault::invalid(format!("input '{name}' of shape {shape}: {reason}")))
+    RunFailure::Input(PluginFault::invalid(format!("input '{name}' of shape {shape}: {reason}")))
 }

@@ -1,10 +1,10 @@
 //! What the configuration says beside tensors: CUDA graphs, the first GPU; and the backend's settings.
 
-use crate::locate::{self, Places};
+use crate::library_places::{self, LibraryPlaces};
 use std::path::{Path, PathBuf};
-use trtserver_framework::fault::Fault;
-use trtserver_framework::search::beside;
-use trtserver_proto_wire::{Fields, Value, read_varint};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::search::dirs_beside;
+use trtserver_proto_wire::{Fields, WireValue, read_varint};
 
 /// Settings, `--backend-config=tensorrt,KEY=VALUE`.
 pub const PLUGINS: &str = "plugins";
@@ -17,33 +17,33 @@ pub const HOST_CODE_PARAMETER: &str = "allow_host_code";
 pub const WEIGHTS_PARAMETER: &str = "weights";
 
 #[derive(Clone, Debug)]
-pub struct Settings {
-    pub places: Places,
+pub struct TensorRtSettings {
+    pub places: LibraryPlaces,
     /// Libraries of TensorRT plugins.
     pub plugins: Vec<PathBuf>,
     /// All plans may contain host code, as version-compatible ones do.
     pub version_compatible: bool,
 }
 
-impl Settings {
+impl TensorRtSettings {
     /// # Errors
     /// A value that the setting does not allow.
     pub fn new<'a>(
         setting: impl Fn(&str) -> Option<&'a str>,
         plugin_dir: &Path,
-    ) -> Result<Settings, Fault> {
+    ) -> Result<TensorRtSettings, PluginFault> {
         let version_compatible = match setting(VERSION_COMPATIBLE) {
             None | Some("false") => false,
             Some("true") => true,
             Some(other) => {
-                return Err(Fault::invalid(format!(
+                return Err(PluginFault::invalid(format!(
                     "setting '{VERSION_COMPATIBLE}' must be true or false, not '{other}'"
                 )));
             }
         };
         let plugins = setting(PLUGINS).unwrap_or_default().split(';');
-        Ok(Settings {
-            places: Places::new(setting(locate::SETTING), beside(plugin_dir)),
+        Ok(TensorRtSettings {
+            places: LibraryPlaces::new(setting(library_places::SETTING), dirs_beside(plugin_dir)),
             plugins: plugins.map(str::trim).filter(|p| !p.is_empty()).map(PathBuf::from).collect(),
             version_compatible,
         })
@@ -76,8 +76,8 @@ impl CudaOptions {
         for cuda in cuda {
             for field in Fields::new(cuda).map_while(Result::ok) {
                 match (field.number, field.value) {
-                    (1, Value::Varint(on)) => options.graphs = on != 0,
-                    (3, Value::Bytes(spec)) => options.specs.push(GraphSpec::read(spec)),
+                    (1, WireValue::Varint(on)) => options.graphs = on != 0,
+                    (3, WireValue::Bytes(spec)) => options.specs.push(GraphSpec::read(spec)),
                     _ => {}
                 }
             }
@@ -91,14 +91,14 @@ impl GraphSpec {
         let mut spec = GraphSpec::default();
         for field in Fields::new(message).map_while(Result::ok) {
             match (field.number, field.value) {
-                (1, Value::Varint(batch)) => spec.batch = batch as i64,
-                (2, Value::Bytes(entry)) => {
+                (1, WireValue::Varint(batch)) => spec.batch = batch as i64,
+                (2, WireValue::Bytes(entry)) => {
                     let name = Fields::new(entry).bytes(1).next().unwrap_or_default();
                     let shape = Fields::new(entry).bytes(2).next().unwrap_or_default();
                     let name = String::from_utf8_lossy(name).into_owned();
-                    spec.inputs.push((name, numbers(shape, 1)));
+                    spec.inputs.push((name, read_numbers(shape, 1)));
                 }
-                (3, Value::Bytes(lower)) => spec.lower = Some(Box::new(GraphSpec::read(lower))),
+                (3, WireValue::Bytes(lower)) => spec.lower = Some(Box::new(GraphSpec::read(lower))),
                 _ => {}
             }
         }
@@ -109,17 +109,17 @@ impl GraphSpec {
 /// The first GPU that an instance group of a serialized `ModelConfig` names, else 0.
 pub fn first_gpu(config: &[u8]) -> i32 {
     let groups = Fields::new(config).bytes(7);
-    let mut gpus = groups.flat_map(|group| numbers(group, 3));
+    let mut gpus = groups.flat_map(|group| read_numbers(group, 3));
     gpus.next().and_then(|gpu| i32::try_from(gpu).ok()).unwrap_or(0)
 }
 
 /// A repeated field of numbers, packed or not.
-fn numbers(message: &[u8], number: u32) -> Vec<i64> {
+fn read_numbers(message: &[u8], number: u32) -> Vec<i64> {
     let mut all = Vec::new();
     for field in Fields::new(message).map_while(Result::ok).filter(|field| field.number == number) {
         match field.value {
-            Value::Varint(n) => all.push(n as i64),
-            Value::Bytes(packed) => {
+            WireValue::Varint(n) => all.push(n as i64),
+            WireValue::Bytes(packed) => {
                 let mut rest = packed;
                 while let Ok(n) = read_varint(&mut rest) {
                     all.push(n as i64);

@@ -38,7 +38,7 @@ fn first_gpu_is_that_of_the_first_group_that_names_one() {
 #[test]
 fn plugins_are_separated_by_semicolons() {
     let of = |key: &str| (key == PLUGINS).then_some("/a/one.so; two.so;");
-    let settings = Settings::new(of, Path::new("/plugin")).expect("settings");
+    let settings = TensorRtSettings::new(of, Path::new("/plugin")).expect("settings");
     assert_eq!(settings.plugins, [PathBuf::from("/a/one.so"), PathBuf::from("two.so")]);
     assert!(!settings.version_compatible);
 }
@@ -46,8 +46,9 @@ fn plugins_are_separated_by_semicolons() {
 #[test]
 fn version_compatible_is_a_truth_value() {
     let of = |value| move |key: &str| (key == VERSION_COMPATIBLE).then_some(value);
-    let on = Settings::new(of("true"), Path::new("/plugin")).expect("settings");
+    let on = TensorRtSettings::new(of("true"), Path::new("/plugin")).expect("settings");
     assert!(on.version_compatible);
-    let refused = Settings::new(of("maybe"), Path::new("/plugin")).expect_err("no truth value");
+    let refused =
+        TensorRtSettings::new(of("maybe"), Path::new("/plugin")).expect_err("no truth value");
     assert!(refused.text.contains("'maybe'"), "{refused}");
 }

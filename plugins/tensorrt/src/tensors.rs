@@ -1,9 +1,9 @@
 //! The inputs and outputs of an engine, as its tensors are compared with the configuration.
 
 use crate::types;
-use crate::vtable::Shape;
+use crate::vtable::TensorShape;
 use std::ffi::CString;
-use trtserver_framework::check::{Declared, Dims, Element};
+use trtserver_framework::check::{Dims, Element, TensorDeclaration};
 
 /// An input or output of an engine.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct EngineTensor {
     /// TensorRT's `DataType`.
     pub kind: i32,
     /// -1 = dynamic; without the batch dimension if the engine's is implicit.
-    pub shape: Shape,
+    pub shape: TensorShape,
     /// A shape tensor, in CPU memory: read while the run is enqueued.
     pub is_shape: bool,
     /// TensorRT's `TensorFormat`; 0 = linear.
@@ -44,7 +44,7 @@ impl DeclaredTensor {
 
 /// What execution needs of a tensor.
 #[derive(Clone, Debug)]
-pub struct Handle {
+pub struct TensorHandle {
     pub c_name: CString,
     pub is_shape: bool,
     /// TensorRT's `DataType`.
@@ -52,8 +52,8 @@ pub struct Handle {
     pub binding: usize,
 }
 
-impl Declared for DeclaredTensor {
-    type Handle = Handle;
+impl TensorDeclaration for DeclaredTensor {
+    type Handle = TensorHandle;
 
     fn name(&self) -> &str {
         &self.tensor.name
@@ -61,7 +61,7 @@ impl Declared for DeclaredTensor {
 
     fn element(&self) -> Element {
         match self.tensor.format {
-            0 => types::element(self.tensor.kind),
+            0 => types::to_element(self.tensor.kind),
             _ => Element::NotDense("a format that is not linear"),
         }
     }
@@ -71,8 +71,8 @@ impl Declared for DeclaredTensor {
         if self.tensor.is_shape { Dims::Unknown } else { Dims::Known(&self.dims) }
     }
 
-    fn handle(&self, dtype: u32) -> Option<Handle> {
-        (types::element(self.tensor.kind) == Element::Known(dtype)).then(|| Handle {
+    fn handle(&self, dtype: u32) -> Option<TensorHandle> {
+        (types::to_element(self.tensor.kind) == Element::Known(dtype)).then(|| TensorHandle {
             c_name: self.tensor.c_name.clone(),
             is_shape: self.tensor.is_shape,
             kind: self.tensor.kind,

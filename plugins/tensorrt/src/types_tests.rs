@@ -16,12 +16,12 @@ fn each_io_type_has_one_of_the_interface() {
         (8, dtype::INT64),
     ];
     for (kind, expected) in known {
-        assert_eq!(element(kind), Element::Known(expected), "type {kind}");
+        assert_eq!(to_element(kind), Element::Known(expected), "type {kind}");
     }
 }
 
 #[test]
 fn types_below_a_byte_are_named() {
-    assert_eq!(element(9), Element::Foreign("INT4".to_owned()));
-    assert_eq!(element(99), Element::Foreign("type 99 of TensorRT".to_owned()));
+    assert_eq!(to_element(9), Element::Foreign("INT4".to_owned()));
+    assert_eq!(to_element(99), Element::Foreign("type 99 of TensorRT".to_owned()));
 }

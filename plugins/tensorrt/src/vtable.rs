@@ -45,15 +45,15 @@ pub struct InterfaceInfo {
 
 /// A shape of at most eight dimensions.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Shape {
+pub struct TensorShape {
     rank: usize,
     dims: [i64; MAX_DIMS],
 }
 
-impl Shape {
+impl TensorShape {
     /// `None` with more than eight dimensions.
-    pub fn new(dims: &[i64]) -> Option<Shape> {
-        let mut shape = Shape { rank: dims.len(), dims: [0; MAX_DIMS] };
+    pub fn new(dims: &[i64]) -> Option<TensorShape> {
+        let mut shape = TensorShape { rank: dims.len(), dims: [0; MAX_DIMS] };
         shape.dims.get_mut(..dims.len())?.copy_from_slice(dims);
         Some(shape)
     }
@@ -63,7 +63,7 @@ impl Shape {
     }
 
     /// With `rows` as batch dimension, if the model has one.
-    pub fn with_rows(mut self, rows: Option<usize>) -> Shape {
+    pub fn with_rows(mut self, rows: Option<usize>) -> TensorShape {
         if let (Some(rows), Some(first)) = (rows, self.dims[..self.rank].first_mut()) {
             *first = rows as i64;
         }
@@ -71,28 +71,28 @@ impl Shape {
     }
 }
 
-impl fmt::Debug for Shape {
+impl fmt::Debug for TensorShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.dims()).finish()
     }
 }
 
-impl From<Dims32> for Option<Shape> {
+impl From<Dims32> for Option<TensorShape> {
     /// `None`: TensorRT's invalid dimensions, a count of -1.
-    fn from(dims: Dims32) -> Option<Shape> {
+    fn from(dims: Dims32) -> Option<TensorShape> {
         let n = usize::try_from(dims.n).ok().filter(|n| *n <= MAX_DIMS)?;
-        Some(Shape { rank: n, dims: dims.d.map(i64::from) })
+        Some(TensorShape { rank: n, dims: dims.d.map(i64::from) })
     }
 }
 
-impl From<Dims64> for Option<Shape> {
-    fn from(dims: Dims64) -> Option<Shape> {
+impl From<Dims64> for Option<TensorShape> {
+    fn from(dims: Dims64) -> Option<TensorShape> {
         let n = usize::try_from(dims.n).ok().filter(|n| *n <= MAX_DIMS)?;
-        Some(Shape { rank: n, dims: dims.d })
+        Some(TensorShape { rank: n, dims: dims.d })
     }
 }
 
-impl Shape {
+impl TensorShape {
     /// `None`: a dimension exceeds 32 bits.
     pub fn to_32(self) -> Option<Dims32> {
         let mut d = [0; MAX_DIMS];
@@ -111,7 +111,7 @@ impl Shape {
 ///
 /// # Safety
 /// `object` is a C++ object whose table has that entry, a function of type `F`.
-pub unsafe fn entry<F: Copy>(object: Raw, slot: usize) -> F {
+pub unsafe fn method_entry<F: Copy>(object: Raw, slot: usize) -> F {
     const { assert!(size_of::<F>() == size_of::<*const ()>()) };
     // SAFETY: by the caller's promise the table has the entry.
     unsafe {
@@ -124,7 +124,7 @@ pub unsafe fn entry<F: Copy>(object: Raw, slot: usize) -> F {
 ///
 /// # Safety
 /// `api` is an object of the API.
-pub unsafe fn implementation(api: Raw) -> Raw {
+pub unsafe fn api_implementation(api: Raw) -> Raw {
     // SAFETY: by the caller's promise.
     unsafe { *api.byte_add(object::IMPL_OFFSET).cast::<Raw>() }
 }
@@ -133,30 +133,30 @@ pub unsafe fn implementation(api: Raw) -> Raw {
 ///
 /// # Safety
 /// `api` is an object of the API, not used afterwards.
-pub unsafe fn delete(api: Raw) {
+pub unsafe fn delete_api(api: Raw) {
     // SAFETY: by the caller's promise; the deleting destructor takes the object alone.
-    unsafe { entry::<unsafe extern "C" fn(Raw)>(api, object::DELETE)(api) }
+    unsafe { method_entry::<unsafe extern "C" fn(Raw)>(api, object::DELETE)(api) }
 }
 
 /// The slot of a method, or its name and the version of the library that lacks it.
 ///
 /// # Errors
 /// The library has no such method.
-pub fn slot_of(method: Method, name: &str, version: Version) -> Result<usize, String> {
+pub fn find_slot(method: Method, name: &str, version: Version) -> Result<usize, String> {
     method.slot(version).ok_or_else(|| format!("TensorRT {version} has no function {name}"))
 }
 
 /// A virtual table of an object that the plugin implements. Made once per library, and never freed.
-pub struct Table(Box<[*const ()]>);
+pub struct MethodTable(Box<[*const ()]>);
 
 // SAFETY: constant addresses of functions.
-unsafe impl Send for Table {}
+unsafe impl Send for MethodTable {}
 // SAFETY: the table never changes once it is made, so threads only read it.
-unsafe impl Sync for Table {}
+unsafe impl Sync for MethodTable {}
 
-impl Table {
+impl MethodTable {
     /// `entries` by slot; the other slots do nothing and return 0.
-    pub fn new(entries: &[(Option<usize>, *const ())]) -> &'static Table {
+    pub fn new(entries: &[(Option<usize>, *const ())]) -> &'static MethodTable {
         let known = || entries.iter().filter_map(|(slot, f)| Some(((*slot)?, *f)));
         // Two more than the last, for destructors behind it.
         let len = known().map(|(slot, _)| slot + 3).max().unwrap_or(0);
@@ -164,7 +164,7 @@ impl Table {
         for (slot, function) in known() {
             table[slot] = function;
         }
-        Box::leak(Box::new(Table(table)))
+        Box::leak(Box::new(MethodTable(table)))
     }
 
     /// What the first word of an object with this table holds.

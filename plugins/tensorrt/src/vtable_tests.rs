@@ -14,30 +14,30 @@ fn structs_have_the_layout_of_the_headers() {
 #[test]
 fn shape_of_invalid_dims_is_none() {
     let invalid = Dims64 { n: -1, d: [0; 8] };
-    assert_eq!(Option::<Shape>::from(invalid), None);
+    assert_eq!(Option::<TensorShape>::from(invalid), None);
     let too_many = Dims32 { n: 9, d: [1; 8] };
-    assert_eq!(Option::<Shape>::from(too_many), None);
+    assert_eq!(Option::<TensorShape>::from(too_many), None);
 }
 
 #[test]
 fn dimension_above_32_bits_is_refused_for_major_8() {
-    let shape = Shape::new(&[1, 1 << 40]).expect("two dimensions");
+    let shape = TensorShape::new(&[1, 1 << 40]).expect("two dimensions");
     assert!(shape.to_32().is_none());
-    assert_eq!(Option::<Shape>::from(shape.to_64()), Some(shape));
+    assert_eq!(Option::<TensorShape>::from(shape.to_64()), Some(shape));
 }
 
 #[test]
 fn shape_keeps_at_most_eight_dimensions() {
-    assert!(Shape::new(&[1; 9]).is_none());
-    assert!(Shape::new(&[2; 8]).is_some());
+    assert!(TensorShape::new(&[1; 9]).is_none());
+    assert!(TensorShape::new(&[2; 8]).is_some());
 }
 
 #[test]
 fn rows_replace_the_batch_dimension() {
-    let shape = Shape::new(&[-1, 3]).expect("two dimensions");
+    let shape = TensorShape::new(&[-1, 3]).expect("two dimensions");
     assert_eq!(shape.with_rows(Some(4)).dims(), [4, 3]);
     assert_eq!(shape.with_rows(None), shape);
-    assert_eq!(Shape::default().with_rows(Some(4)).dims(), [0; 0]);
+    assert_eq!(TensorShape::default().with_rows(Some(4)).dims(), [0; 0]);
 }
 
 #[test]
@@ -51,13 +51,13 @@ fn table_calls_the_function_of_a_slot() {
         table: *const *const (),
         value: i32,
     }
-    let table = Table::new(&[(Some(2), add as *const ()), (None, add as *const ())]);
+    let table = MethodTable::new(&[(Some(2), add as *const ()), (None, add as *const ())]);
     let mut object = Object { table: table.pointer(), value: 40 };
     let raw: Raw = (&raw mut object).cast();
     // SAFETY: slot 2 is `add`, slot 0 does nothing.
     unsafe {
-        assert_eq!(entry::<unsafe extern "C" fn(Raw, i32) -> i32>(raw, 2)(raw, 2), 42);
-        assert_eq!(entry::<unsafe extern "C" fn(Raw) -> usize>(raw, 0)(raw), 0);
+        assert_eq!(method_entry::<unsafe extern "C" fn(Raw, i32) -> i32>(raw, 2)(raw, 2), 42);
+        assert_eq!(method_entry::<unsafe extern "C" fn(Raw) -> usize>(raw, 0)(raw), 0);
     }
     assert!(!object.table.is_null());
 }

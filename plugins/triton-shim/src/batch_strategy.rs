@@ -1,12 +1,12 @@
 //! Libraries that select the requests of a batch (`TRITONBACKEND_ModelBatch…`). The server's batcher forms a batch; the library divides it
 //! into parts, each as long as the library includes the next request, and each part is executed by itself.
 
-use crate::fault::{Fault, Result};
-use crate::handles::Live;
-use crate::loader::entries::{Returned, symbol, taken};
+use crate::fault::{Result, TritonFault};
+use crate::handles::LiveObject;
+use crate::loader::entries::{Returned, find_symbol, take_entry_error};
 use crate::loader::library;
-use crate::objects::model::Model;
-use crate::objects::request::Request;
+use crate::objects::model::ModelObject;
+use crate::objects::request::RequestObject;
 use crate::scope::Scope;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,11 @@ const FILE: &str = "batchstrategy.so";
 ///
 /// # Errors
 /// It is not there, it lies elsewhere than files of the model, or the model has sequences.
-pub fn find(config: &str, dirs: [&Path; 3], places: &FilePlaces) -> Result<Option<PathBuf>> {
+pub fn find_strategy(
+    config: &str,
+    dirs: [&Path; 3],
+    places: &FilePlaces,
+) -> Result<Option<PathBuf>> {
     let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
     let parameter = &config["parameters"][PARAMETER]["string_value"];
     let (library, source) = match parameter.as_str() {
@@ -32,7 +36,7 @@ pub fn find(config: &str, dirs: [&Path; 3], places: &FilePlaces) -> Result<Optio
             Some(file) => {
                 if !file.starts_with(dirs[2]) {
                     places.judge(&file).map_err(|refusal| {
-                        Fault::invalid(format_args!("custom batching strategy {refusal}"))
+                        TritonFault::invalid(format_args!("custom batching strategy {refusal}"))
                     })?;
                 }
                 (file.clone(), format!("'{}'", file.display()))
@@ -41,7 +45,7 @@ pub fn find(config: &str, dirs: [&Path; 3], places: &FilePlaces) -> Result<Optio
         },
     };
     match config["sequence_batching"].is_object() {
-        true => Err(Fault::unsupported(format_args!(
+        true => Err(TritonFault::unsupported(format_args!(
             "{source} is a custom batching strategy, which a model with sequences cannot have"
         ))),
         false => Ok(Some(library)),
@@ -53,7 +57,7 @@ fn inside(places: &FilePlaces, path: &str) -> Result<PathBuf> {
     let dir = places.model_dir();
     let refused = |why: &str| {
         let dir = dir.display();
-        Fault::invalid(format_args!(
+        TritonFault::invalid(format_args!(
             "the parameter '{PARAMETER}' must name a library in the model's directory '{dir}': '{path}' {why}"
         ))
     };
@@ -69,7 +73,7 @@ fn inside(places: &FilePlaces, path: &str) -> Result<PathBuf> {
 
 /// A library that was opened for a model.
 pub struct BatchStrategy {
-    entries: Entries,
+    entries: StrategyEntries,
     /// What the library keeps for the model.
     batcher: *mut c_void,
 }
@@ -80,36 +84,36 @@ unsafe impl Send for BatchStrategy {}
 // threads at once, as Triton requires of it.
 unsafe impl Sync for BatchStrategy {}
 
-struct Entries {
-    batcher_initialize: unsafe extern "C" fn(*mut *mut c_void, *mut Model) -> Returned,
+struct StrategyEntries {
+    batcher_initialize: unsafe extern "C" fn(*mut *mut c_void, *mut ModelObject) -> Returned,
     batcher_finalize: unsafe extern "C" fn(*mut c_void) -> Returned,
     batch_initialize: unsafe extern "C" fn(*const c_void, *mut *mut c_void) -> Returned,
-    include: unsafe extern "C" fn(*mut Request, *mut c_void, *mut bool) -> Returned,
+    include: unsafe extern "C" fn(*mut RequestObject, *mut c_void, *mut bool) -> Returned,
     batch_finalize: unsafe extern "C" fn(*mut c_void) -> Returned,
 }
 
-impl Entries {
-    fn of(path: &Path) -> Result<Entries> {
+impl StrategyEntries {
+    fn open_entries(path: &Path) -> Result<StrategyEntries> {
         let library = library::open_file(path)?;
         let missing = |name| {
             move || {
-                Fault::not_found(format_args!(
+                TritonFault::not_found(format_args!(
                     "it does not define TRITONBACKEND_Model{name}, one of the five functions of a batching strategy"
                 ))
             }
         };
         // SAFETY: the types of these functions in the backend interface.
         let entries = unsafe {
-            Entries {
-                batcher_initialize: symbol(&library, "TRITONBACKEND_ModelBatcherInitialize")
+            StrategyEntries {
+                batcher_initialize: find_symbol(&library, "TRITONBACKEND_ModelBatcherInitialize")
                     .ok_or_else(missing("BatcherInitialize"))?,
-                batcher_finalize: symbol(&library, "TRITONBACKEND_ModelBatcherFinalize")
+                batcher_finalize: find_symbol(&library, "TRITONBACKEND_ModelBatcherFinalize")
                     .ok_or_else(missing("BatcherFinalize"))?,
-                batch_initialize: symbol(&library, "TRITONBACKEND_ModelBatchInitialize")
+                batch_initialize: find_symbol(&library, "TRITONBACKEND_ModelBatchInitialize")
                     .ok_or_else(missing("BatchInitialize"))?,
-                include: symbol(&library, "TRITONBACKEND_ModelBatchIncludeRequest")
+                include: find_symbol(&library, "TRITONBACKEND_ModelBatchIncludeRequest")
                     .ok_or_else(missing("BatchIncludeRequest"))?,
-                batch_finalize: symbol(&library, "TRITONBACKEND_ModelBatchFinalize")
+                batch_finalize: find_symbol(&library, "TRITONBACKEND_ModelBatchFinalize")
                     .ok_or_else(missing("BatchFinalize"))?,
             }
         };
@@ -124,15 +128,16 @@ impl BatchStrategy {
     ///
     /// # Errors
     /// It cannot be opened, lacks a function, or refuses the model.
-    pub fn open(path: &Path, model: Live<Model>) -> Result<BatchStrategy> {
-        let entries = Entries::of(path).map_err(|fault| fault.context(path.display()))?;
+    pub fn open(path: &Path, model: LiveObject<ModelObject>) -> Result<BatchStrategy> {
+        let entries =
+            StrategyEntries::open_entries(path).map_err(|fault| fault.context(path.display()))?;
         let mut batcher = ptr::null_mut();
         let returned = model.scope().enter(|| {
             // SAFETY: the interface requires a pointer that may be written, here a local variable,
             // and a live model handle.
             unsafe { (entries.batcher_initialize)(&raw mut batcher, model.raw()) }
         });
-        taken("TRITONBACKEND_ModelBatcherInitialize", returned)?;
+        take_entry_error("TRITONBACKEND_ModelBatcherInitialize", returned)?;
         Ok(BatchStrategy { entries, batcher })
     }
 
@@ -141,7 +146,7 @@ impl BatchStrategy {
         // SAFETY: the interface requires what `batcher_initialize` returned, once. The host closes
         // a model after its last batch.
         let returned = scope.enter(|| unsafe { (self.entries.batcher_finalize)(self.batcher) });
-        if let Err(fault) = taken("TRITONBACKEND_ModelBatcherFinalize", returned) {
+        if let Err(fault) = take_entry_error("TRITONBACKEND_ModelBatcherFinalize", returned) {
             scope.error(&format!("TRITONBACKEND_ModelBatcherFinalize failed: {fault}"));
         }
     }
@@ -151,12 +156,12 @@ impl BatchStrategy {
     ///
     /// # Errors
     /// The library returns one for the batch, or for its first request.
-    pub fn count(&self, requests: &[*mut Request]) -> Result<usize> {
+    pub fn count(&self, requests: &[*mut RequestObject]) -> Result<usize> {
         let mut batch = ptr::null_mut();
         // SAFETY: the interface requires what the library returned for the model, and a pointer
         // that may be written, here a local variable.
         let returned = unsafe { (self.entries.batch_initialize)(self.batcher, &raw mut batch) };
-        taken("TRITONBACKEND_ModelBatchInitialize", returned)?;
+        take_entry_error("TRITONBACKEND_ModelBatchInitialize", returned)?;
         let mut included = 0;
         let mut refused = Ok(());
         for request in requests {
@@ -164,7 +169,7 @@ impl BatchStrategy {
             // SAFETY: the interface requires a live request handle, what the library returned for
             // this batch, and a flag that may be written, here a local variable.
             let returned = unsafe { (self.entries.include)(*request, batch, &raw mut include) };
-            let asked = taken("TRITONBACKEND_ModelBatchIncludeRequest", returned);
+            let asked = take_entry_error("TRITONBACKEND_ModelBatchIncludeRequest", returned);
             match (asked, included) {
                 (Err(fault), 0) => {
                     refused = Err(fault);
@@ -179,6 +184,8 @@ impl BatchStrategy {
         // SAFETY: the interface requires what the library returned for this batch, which is passed
         // here for the last time.
         let returned = unsafe { (self.entries.batch_finalize)(batch) };
-        refused.and(taken("TRITONBACKEND_ModelBatchFinalize", returned)).map(|()| included)
+        refused
+            .and(take_entry_error("TRITONBACKEND_ModelBatchFinalize", returned))
+            .map(|()| included)
     }
 }

@@ -1,8 +1,8 @@
 //! Completing configurations: `TRITONBACKEND_ModelSetConfig` and what follows from it.
 
-use crate::fault::{Fault, Result};
-use crate::host::{owned, taken};
-use crate::objects::model::Model;
+use crate::fault::{Result, TritonFault};
+use crate::host::{owned_text, take_error};
+use crate::objects::model::ModelObject;
 use serde_json::{Map, Value, json};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
@@ -17,29 +17,32 @@ const SCHEDULERS: [&str; 3] = ["dynamic_batching", "sequence_batching", "ensembl
 ///
 /// # Errors
 /// Outside of `TRITONBACKEND_ModelInitialize`, when the operator has disabled it, or if the text is not a configuration.
-pub fn set_config(model: &Model, given: &CStr) -> Result<()> {
+pub fn set_config(model: &ModelObject, given: &CStr) -> Result<()> {
     if !model.completing.load(Ordering::Acquire) {
-        return Err(Fault::unsupported(
+        return Err(TritonFault::unsupported(
             "TRITONBACKEND_ModelSetConfig is for TRITONBACKEND_ModelInitialize, of a model whose configuration may be completed",
         ));
     }
-    let given = object(given).map_err(|why| {
-        Fault::misuse(format_args!("TRITONBACKEND_ModelSetConfig: the configuration {why}"))
+    let given = parse_object(given).map_err(|why| {
+        TritonFault::misuse(format_args!("TRITONBACKEND_ModelSetConfig: the configuration {why}"))
     })?;
-    let mut config = object(&model.config())
-        .map_err(|why| Fault::internal(format_args!("the configuration of the host {why}")))?;
-    let decided = decided(&config, given);
+    let mut config = parse_object(&model.config()).map_err(|why| {
+        TritonFault::internal(format_args!("the configuration of the host {why}"))
+    })?;
+    let decided = decided_fields(&config, given);
     config.extend(decided.clone());
     let patch = Value::Object(decided).to_string();
     let sent = model.scope().with(|host, scope| {
         // SAFETY: the scope is open, the bytes are valid during the call; an error is owned by the caller.
         unsafe {
             let (p, n) = (patch.as_ptr(), patch.len() as u64);
-            taken(host, (host.config_patch)(scope, patch_format::COMPLETED_JSON, p, n))
+            take_error(host, (host.config_patch)(scope, patch_format::COMPLETED_JSON, p, n))
         }
     });
-    sent.unwrap_or_else(|| Err(Fault::internal("the model is not being completed any more")))?;
-    model.set_config(owned(&Value::Object(config).to_string()));
+    sent.unwrap_or_else(|| {
+        Err(TritonFault::internal("the model is not being completed any more"))
+    })?;
+    model.set_config(owned_text(&Value::Object(config).to_string()));
     Ok(())
 }
 
@@ -49,14 +52,14 @@ pub fn check_tensors(inputs: u32, outputs: u32, backend: &str) -> Result<()> {
     if inputs > 0 || outputs > 0 {
         return Ok(());
     }
-    Err(Fault::invalid(format_args!(
+    Err(TritonFault::invalid(format_args!(
         "the configuration has neither inputs nor outputs, and the backend '{backend}' has not completed it: \
          declare them in config.pbtxt, or in a Python model by 'auto_complete_config' (which --strict-model-config=true and \
          --disable-auto-complete-config switch off)"
     )))
 }
 
-fn object(text: &CStr) -> std::result::Result<Map<String, Value>, String> {
+fn parse_object(text: &CStr) -> std::result::Result<Map<String, Value>, String> {
     match serde_json::from_slice(text.to_bytes()) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err("is not a JSON object".to_owned()),
@@ -65,7 +68,7 @@ fn object(text: &CStr) -> std::result::Result<Map<String, Value>, String> {
 }
 
 /// The fields of `given` that the backend decides, with all defaults.
-fn decided(config: &Map<String, Value>, given: Map<String, Value>) -> Map<String, Value> {
+fn decided_fields(config: &Map<String, Value>, given: Map<String, Value>) -> Map<String, Value> {
     let has_scheduler = SCHEDULERS.iter().any(|name| config.contains_key(*name));
     let mut decided = Map::new();
     for name in FIELDS {

@@ -17,7 +17,7 @@ fn backend_decides_tensors_batch_size_and_policy_with_all_defaults() {
         "input": [{"name": "IN", "data_type": "TYPE_FP32", "dims": [4]}],
         "model_transaction_policy": {}, "parameters": {"key": {"string_value": "ignored"}}
     }));
-    let decided = decided(&config, given);
+    let decided = decided_fields(&config, given);
     let names: Vec<&str> = decided.keys().map(String::as_str).collect();
     let expected =
         ["dynamic_batching", "input", "max_batch_size", "model_transaction_policy", "output"];
@@ -34,7 +34,8 @@ fn backend_decides_tensors_batch_size_and_policy_with_all_defaults() {
 #[test]
 fn scheduler_of_the_configuration_stays() {
     let config = map(json!({"max_batch_size": 4, "sequence_batching": {}}));
-    let decided = decided(&config, map(json!({"dynamic_batching": {}, "max_batch_size": 2})));
+    let decided =
+        decided_fields(&config, map(json!({"dynamic_batching": {}, "max_batch_size": 2})));
     assert!(!decided.contains_key("dynamic_batching"));
     assert_eq!(decided["max_batch_size"], 2);
 }

@@ -1,45 +1,45 @@
 //! Runs a batch: makes the request handles, calls `TRITONBACKEND_ModelInstanceExecute`, and settles who has the requests then.
 
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Live, create};
-use crate::host::{self, host};
-use crate::loader::entries::taken;
-use crate::objects::instance::Instance;
-use crate::objects::reply::Reply;
-use crate::objects::request::{HostRequest, Request, Source, slice};
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, create_object};
+use crate::host::{self, host_table};
+use crate::loader::entries::take_entry_error;
+use crate::objects::instance::InstanceObject;
+use crate::objects::reply::RequestReply;
+use crate::objects::request::{HostRequest, RequestObject, RequestSource, view_slice};
 use std::cell::Cell;
 use std::ptr;
 use trtserver_plugin_api::abi::request::Batch;
 
 thread_local! {
     /// The instance that this thread executes, and its batch; null outside of `execute`.
-    static EXECUTING: Cell<(*mut Instance, *mut Batch)> =
+    static EXECUTING: Cell<(*mut InstanceObject, *mut Batch)> =
         const { Cell::new((ptr::null_mut(), ptr::null_mut())) };
 }
 
 /// Lists that an instance reuses for its batches.
 #[derive(Default)]
 pub struct BatchLists {
-    requests: Vec<*mut Request>,
-    replies: Vec<Live<Reply>>,
+    requests: Vec<*mut RequestObject>,
+    replies: Vec<LiveObject<RequestReply>>,
 }
 
 /// Executes a batch. An error means that the host has all its requests.
 ///
 /// # Safety
 /// The batch was just passed to `execute`, and the lists are of this instance, which executes one batch at a time.
-pub unsafe fn execute(
-    instance: Live<Instance>,
+pub unsafe fn execute_batch(
+    instance: LiveObject<InstanceObject>,
     lists: &mut BatchLists,
     batch: *mut Batch,
 ) -> Result<()> {
     let BatchLists { requests, replies } = lists;
     // SAFETY: the host's batch and its array are valid during `execute`, each request until its release.
     unsafe {
-        for view in slice((*batch).requests, (*batch).n_requests) {
-            let reply = Reply::create((**view).responder, (**view).cancelled);
-            let source = Source::Host(HostRequest::new(*view, reply));
-            requests.push(create(Request { source }).raw());
+        for view in view_slice((*batch).requests, (*batch).n_requests) {
+            let reply = RequestReply::create((**view).responder, (**view).cancelled);
+            let source = RequestSource::Host(HostRequest::new(*view, reply));
+            requests.push(create_object(RequestObject { source }).raw());
             replies.push(reply);
         }
     }
@@ -55,9 +55,9 @@ pub unsafe fn execute(
         let whole = part.len() == requests.len();
         let begun = count.and_then(|n| if whole { Ok(()) } else { begin_part(batch, first, n) });
         let (these, replies) = (&requests[part.clone()], &replies[part.clone()]);
-        let result = begun.and_then(|()| call(instance, batch, these));
+        let result = begun.and_then(|()| call_backend(instance, batch, these));
         match result {
-            Ok(()) => replies.iter().copied().for_each(Live::<Reply>::executed),
+            Ok(()) => replies.iter().copied().for_each(LiveObject::<RequestReply>::executed),
             Err(fault) if whole && are_untouched(these, replies) => {
                 take_back(these, replies, None);
                 executed = Err(fault);
@@ -74,16 +74,20 @@ pub unsafe fn execute(
 /// Has the statistics count a part of the batch as an execution.
 fn begin_part(batch: *mut Batch, first: usize, n: usize) -> Result<()> {
     let parts = host::batch_parts().ok_or_else(|| {
-        Fault::unsupported(
+        TritonFault::unsupported(
             "this server cannot execute a batch in parts, as the model's batching strategy demands",
         )
     })?;
     // SAFETY: the batch that this thread executes.
-    unsafe { host::taken(host()?, (parts.begin)(batch, first as u32, n as u32)) }
+    unsafe { host::take_error(host_table()?, (parts.begin)(batch, first as u32, n as u32)) }
 }
 
 /// Calls the backend with these requests.
-fn call(instance: Live<Instance>, batch: *mut Batch, requests: &[*mut Request]) -> Result<()> {
+fn call_backend(
+    instance: LiveObject<InstanceObject>,
+    batch: *mut Batch,
+    requests: &[*mut RequestObject],
+) -> Result<()> {
     EXECUTING.set((instance.raw(), batch));
     let entry = instance.model.backend.entries.execute;
     let (list, n) = (requests.as_ptr(), requests.len() as u32);
@@ -93,26 +97,32 @@ fn call(instance: Live<Instance>, batch: *mut Batch, requests: &[*mut Request]) 
         unsafe { entry(instance.raw(), list, n) }
     });
     EXECUTING.set((ptr::null_mut(), ptr::null_mut()));
-    taken("TRITONBACKEND_ModelInstanceExecute", returned)
+    take_entry_error("TRITONBACKEND_ModelInstanceExecute", returned)
 }
 
 /// Whether the backend has left the requests as they were. Only then may the host be told that they were refused.
-fn are_untouched(requests: &[*mut Request], replies: &[Live<Reply>]) -> bool {
-    let alive = |request: &*mut Request| handles::get(*request).is_ok();
+fn are_untouched(requests: &[*mut RequestObject], replies: &[LiveObject<RequestReply>]) -> bool {
+    let alive = |request: &*mut RequestObject| handles::get_object(*request).is_ok();
     requests.iter().all(alive) && replies.iter().all(|reply| reply.is_untouched())
 }
 
 /// The backend gives requests back. Without a fault the host ends them all, when it gets the error of the batch; with one they end here.
-fn take_back(requests: &[*mut Request], replies: &[Live<Reply>], fault: Option<&Fault>) {
+fn take_back(
+    requests: &[*mut RequestObject],
+    replies: &[LiveObject<RequestReply>],
+    fault: Option<&TritonFault>,
+) {
     for (request, reply) in requests.iter().zip(replies) {
         if let Some(fault) = fault {
             reply.take_back(fault);
         }
         // The backend may have released it all the same.
-        if let Ok(Request { source: Source::Host(mut request) }) = handles::free(*request) {
+        if let Ok(RequestObject { source: RequestSource::Host(mut request) }) =
+            handles::free_object(*request)
+        {
             request.free_inputs();
             if fault.is_some()
-                && let Ok(host) = host()
+                && let Ok(host) = host_table()
             {
                 // SAFETY: released once, here; the view is not used again.
                 unsafe { (host.request_release)(request.view().handle, ptr::null_mut()) };
@@ -127,7 +137,7 @@ fn take_back(requests: &[*mut Request], replies: &[Live<Reply>], fault: Option<&
 }
 
 /// Times of an execution, in nanoseconds of CLOCK_MONOTONIC.
-pub struct Times {
+pub struct ExecutionTimes {
     pub exec_start_ns: u64,
     pub compute_start_ns: u64,
     pub compute_end_ns: u64,
@@ -135,15 +145,15 @@ pub struct Times {
 }
 
 /// The batch that this thread executes on an instance.
-fn batch_of(instance: Live<Instance>) -> Option<&'static mut Batch> {
+fn current_batch(instance: LiveObject<InstanceObject>) -> Option<&'static mut Batch> {
     let (executing, batch) = EXECUTING.get();
     // SAFETY: set by `execute` for the time of the call; the times of a batch are for its executing thread, which this is.
     unsafe { batch.as_mut() }.filter(|_| ptr::eq(executing, instance.raw()))
 }
 
 /// The backend reports the batch.
-pub fn report_batch(instance: Live<Instance>, times: &Times) {
-    if let Some(batch) = batch_of(instance) {
+pub fn report_batch(instance: LiveObject<InstanceObject>, times: &ExecutionTimes) {
+    if let Some(batch) = current_batch(instance) {
         batch.exec_start_ns = times.exec_start_ns;
         batch.compute_start_ns = times.compute_start_ns;
         batch.compute_end_ns = times.compute_end_ns;
@@ -152,8 +162,8 @@ pub fn report_batch(instance: Live<Instance>, times: &Times) {
 }
 
 /// The backend reports one request of the batch: what it says of the batch as a whole comes later, if at all.
-pub fn report_request(instance: Live<Instance>, times: &Times) {
-    if batch_of(instance).is_some_and(|batch| batch.exec_end_ns == 0) {
+pub fn report_request(instance: LiveObject<InstanceObject>, times: &ExecutionTimes) {
+    if current_batch(instance).is_some_and(|batch| batch.exec_end_ns == 0) {
         report_batch(instance, times);
     }
 }
@@ -166,7 +176,7 @@ pub fn outputs_begin() {
     // executing thread, which this is.
     if let Some(batch) = unsafe { batch.as_mut() }
         && batch.compute_end_ns == 0
-        && let Ok(host) = host()
+        && let Ok(host) = host_table()
     {
         // SAFETY: an entry without conditions.
         batch.compute_end_ns = unsafe { (host.now_ns)() };

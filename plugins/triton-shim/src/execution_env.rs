@@ -3,7 +3,7 @@
 //!
 //! It lies where files of the model may lie, or in a directory of the setting [`DIRECTORIES`], which is the operator's.
 
-use crate::fault::{Fault, Result};
+use crate::fault::{Result, TritonFault};
 use std::path::Path;
 use trtserver_model_files::FilePlaces;
 
@@ -17,7 +17,7 @@ pub const DIRECTORIES: &str = "execution-env-directory";
 ///
 /// # Errors
 /// It leads elsewhere.
-pub fn check(config: &str, places: &FilePlaces, directories: &str) -> Result<()> {
+pub fn check_execution_env(config: &str, places: &FilePlaces, directories: &str) -> Result<()> {
     let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
     let value = &config["parameters"][PARAMETER]["string_value"];
     let Some(value) = value.as_str().filter(|value| !value.is_empty()) else { return Ok(()) };
@@ -32,7 +32,7 @@ pub fn check(config: &str, places: &FilePlaces, directories: &str) -> Result<()>
     if named.any(|places| places.judge(path).is_ok()) {
         return Ok(());
     }
-    Err(Fault::invalid(format_args!(
+    Err(TritonFault::invalid(format_args!(
         "parameter '{PARAMETER}': '{value}' is neither in the model's directory '{}' ({MODEL_DIRECTORY}) nor in a repository, \
          a --model-link-dir or a directory of --backend-config=python,{DIRECTORIES}=DIRECTORY",
         places.model_dir().display()

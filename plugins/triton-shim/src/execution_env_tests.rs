@@ -10,7 +10,8 @@ fn check_value(
 ) -> std::result::Result<(), String> {
     let places = FilePlaces::new(&model.model(), [model.repository()]);
     let config = serde_json::json!({"parameters": {PARAMETER: {"string_value": value}}});
-    check(&config.to_string(), &places, directories).map_err(|fault| fault.to_string())
+    check_execution_env(&config.to_string(), &places, directories)
+        .map_err(|fault| fault.to_string())
 }
 
 #[test]

@@ -22,9 +22,9 @@ macro_rules! kinds {
     ($($kind:ident $text:literal,)*) => {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u32)]
-        pub enum Kind { $($kind,)* }
+        pub enum ObjectKind { $($kind,)* }
 
-        const KINDS: &[(Kind, &str)] = &[$((Kind::$kind, $text),)*];
+        const KINDS: &[(ObjectKind, &str)] = &[$((ObjectKind::$kind, $text),)*];
     };
 }
 
@@ -54,15 +54,15 @@ kinds! {
     Trace "trace",
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ObjectKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(KINDS[*self as usize].1)
     }
 }
 
 /// What is behind a kind of handle.
-pub trait Object: Sized + Send + Sync + 'static {
-    const KIND: Kind;
+pub trait TypedObject: Sized + Send + Sync + 'static {
+    const KIND: ObjectKind;
 }
 
 /// Size and alignment of a chunk.
@@ -78,7 +78,7 @@ struct ChunkHead {
 
 /// One object. Free while the generation is even.
 #[repr(C, align(128))]
-struct Slot<T> {
+struct ObjectSlot<T> {
     generation: AtomicU32,
     value: UnsafeCell<MaybeUninit<T>>,
 }
@@ -117,21 +117,21 @@ impl FreeList {
     }
 }
 
-/// A live object. Copyable; the backend, or [`free`], ends its life.
-pub struct Live<T: 'static> {
+/// A live object. Copyable; the backend, or [`free_object`], ends its life.
+pub struct LiveObject<T: 'static> {
     raw: *mut T,
     value: &'static T,
 }
 
-impl<T> Clone for Live<T> {
+impl<T> Clone for LiveObject<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Live<T> {}
+impl<T> Copy for LiveObject<T> {}
 
-impl<T> Deref for Live<T> {
+impl<T> Deref for LiveObject<T> {
     type Target = T;
     fn deref(&self) -> &T {
         self.value
@@ -139,11 +139,11 @@ impl<T> Deref for Live<T> {
 }
 
 // SAFETY: a shared reference and its address.
-unsafe impl<T: Sync> Send for Live<T> {}
-// SAFETY: a shared `Live` gives out a shared reference to a `Sync` value, and its address.
-unsafe impl<T: Sync> Sync for Live<T> {}
+unsafe impl<T: Sync> Send for LiveObject<T> {}
+// SAFETY: a shared `LiveObject` gives out a shared reference to a `Sync` value, and its address.
+unsafe impl<T: Sync> Sync for LiveObject<T> {}
 
-impl<T> Live<T> {
+impl<T> LiveObject<T> {
     /// The handle, for the backend.
     pub fn raw(self) -> *mut T {
         self.raw
@@ -153,12 +153,12 @@ impl<T> Live<T> {
 /// What is wrong with a handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandleFault {
-    Null(Kind),
+    Null(ObjectKind),
     /// No object of this library has this address.
-    Foreign(Kind, usize),
+    Foreign(ObjectKind, usize),
     /// An object of another kind.
-    OtherKind(Kind, usize, Kind),
-    Freed(Kind, usize),
+    OtherKind(ObjectKind, usize, ObjectKind),
+    Freed(ObjectKind, usize),
 }
 
 impl fmt::Display for HandleFault {
@@ -174,7 +174,7 @@ impl fmt::Display for HandleFault {
     }
 }
 
-fn split(raw: usize) -> (usize, usize) {
+fn split_handle(raw: usize) -> (usize, usize) {
     (raw & !(GENERATIONS - 1), raw & (GENERATIONS - 1))
 }
 
@@ -184,12 +184,12 @@ fn visible(generation: u32) -> usize {
 }
 
 /// Finds the slot of a handle, whatever the backend passed.
-fn slot_of<T: Object>(raw: *mut T) -> Result<&'static Slot<T>, HandleFault> {
+fn find_slot<T: TypedObject>(raw: *mut T) -> Result<&'static ObjectSlot<T>, HandleFault> {
     if raw.is_null() {
         return Err(HandleFault::Null(T::KIND));
     }
     let foreign = HandleFault::Foreign(T::KIND, raw.addr());
-    let (at, _) = split(raw.addr());
+    let (at, _) = split_handle(raw.addr());
     let base = at & !(CHUNK - 1);
     if !is_chunk(base) {
         return Err(foreign);
@@ -208,47 +208,47 @@ fn slot_of<T: Object>(raw: *mut T) -> Result<&'static Slot<T>, HandleFault> {
         None => return Err(foreign),
     }
     // SAFETY: a slot of a chunk for objects of type T: initialised when the chunk was added, never freed.
-    Ok(unsafe { &*raw.map_addr(|_| at).cast::<Slot<T>>() })
+    Ok(unsafe { &*raw.map_addr(|_| at).cast::<ObjectSlot<T>>() })
 }
 
 /// The object of a handle.
 ///
 /// # Errors
 /// The handle does not belong to a live object of this kind.
-pub fn get<T: Object>(raw: *mut T) -> Result<Live<T>, HandleFault> {
-    let slot = slot_of(raw)?;
+pub fn get_object<T: TypedObject>(raw: *mut T) -> Result<LiveObject<T>, HandleFault> {
+    let slot = find_slot(raw)?;
     let generation = slot.generation.load(Ordering::Acquire);
-    if generation.is_multiple_of(2) || visible(generation) != split(raw.addr()).1 {
+    if generation.is_multiple_of(2) || visible(generation) != split_handle(raw.addr()).1 {
         return Err(HandleFault::Freed(T::KIND, raw.addr()));
     }
     // SAFETY: the slot is in use, so its value is initialised. It may be freed while the reference is used only if the backend
     // frees an object on one thread that it uses on another, which its interface forbids; the memory stays valid then.
-    Ok(Live { raw, value: unsafe { (*slot.value.get()).assume_init_ref() } })
+    Ok(LiveObject { raw, value: unsafe { (*slot.value.get()).assume_init_ref() } })
 }
 
 /// Puts an object into a slot.
-pub fn create<T: Object>(value: T) -> Live<T> {
-    let slot = std::ptr::with_exposed_provenance_mut::<Slot<T>>(take_slot::<T>());
+pub fn create_object<T: TypedObject>(value: T) -> LiveObject<T> {
+    let slot = std::ptr::with_exposed_provenance_mut::<ObjectSlot<T>>(take_slot::<T>());
     // SAFETY: the slot is free and this thread's, so nothing else accesses its value.
     unsafe {
         (*slot).value.get().write(MaybeUninit::new(value));
         let generation = (*slot).generation.load(Ordering::Relaxed).wrapping_add(1);
         (*slot).generation.store(generation, Ordering::Release);
         let raw = slot.map_addr(|at| at + visible(generation)).cast::<T>();
-        Live { raw, value: (*(*slot).value.get()).assume_init_ref() }
+        LiveObject { raw, value: (*(*slot).value.get()).assume_init_ref() }
     }
 }
 
 /// Ends the life of an object and returns it.
 ///
 /// # Errors
-/// As [`get`]: exactly one of several calls succeeds.
-pub fn free<T: Object>(raw: *mut T) -> Result<T, HandleFault> {
-    let slot = slot_of(raw)?;
+/// As [`get_object`]: exactly one of several calls succeeds.
+pub fn free_object<T: TypedObject>(raw: *mut T) -> Result<T, HandleFault> {
+    let slot = find_slot(raw)?;
     let generation = slot.generation.load(Ordering::Acquire);
     let next = generation.wrapping_add(1);
     let freed = HandleFault::Freed(T::KIND, raw.addr());
-    if generation.is_multiple_of(2) || visible(generation) != split(raw.addr()).1 {
+    if generation.is_multiple_of(2) || visible(generation) != split_handle(raw.addr()).1 {
         return Err(freed);
     }
     let exchanged =
@@ -260,25 +260,25 @@ pub fn free<T: Object>(raw: *mut T) -> Result<T, HandleFault> {
     Ok(value)
 }
 
-fn take_slot<T: Object>() -> usize {
+fn take_slot<T: TypedObject>() -> usize {
     let of_thread = LOCAL.try_with(|local| {
         let list = &mut local.borrow_mut().0[T::KIND as usize];
         if list.is_empty() {
-            refill::<T>(list);
+            refill_slots::<T>(list);
         }
         list.pop()
     });
     // The list of a thread that ends is gone.
     of_thread.ok().flatten().unwrap_or_else(|| {
         let mut list = Vec::new();
-        refill::<T>(&mut list);
+        refill_slots::<T>(&mut list);
         let slot = list.pop();
         SHARED[T::KIND as usize].lock().append(&mut list);
         slot.unwrap_or_default()
     })
 }
 
-fn return_slot<T: Object>(slot: usize) {
+fn return_slot<T: TypedObject>(slot: usize) {
     let shared = &SHARED[T::KIND as usize];
     let kept = LOCAL.try_with(|local| {
         let list = &mut local.borrow_mut().0[T::KIND as usize];
@@ -294,7 +294,7 @@ fn return_slot<T: Object>(slot: usize) {
 }
 
 /// Fills an empty list with free slots.
-fn refill<T: Object>(list: &mut Vec<usize>) {
+fn refill_slots<T: TypedObject>(list: &mut Vec<usize>) {
     let mut shared = SHARED[T::KIND as usize].lock();
     let from = shared.len().saturating_sub(GROUP);
     list.extend(shared.drain(from..));
@@ -304,9 +304,9 @@ fn refill<T: Object>(list: &mut Vec<usize>) {
     }
 }
 
-fn add_chunk<T: Object>(list: &mut Vec<usize>) {
-    let stride = size_of::<Slot<T>>();
-    const { assert!(size_of::<Slot<T>>() * 2 <= CHUNK) };
+fn add_chunk<T: TypedObject>(list: &mut Vec<usize>) {
+    let stride = size_of::<ObjectSlot<T>>();
+    const { assert!(size_of::<ObjectSlot<T>>() * 2 <= CHUNK) };
     let Ok(layout) = Layout::from_size_align(CHUNK, CHUNK) else { return };
     // SAFETY: the layout is not empty.
     let Some(chunk) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
@@ -322,20 +322,20 @@ fn add_chunk<T: Object>(list: &mut Vec<usize>) {
     // A gibibyte of objects: a backend that leaks so many is not helped by more.
     assert!(*count < CHUNKS.len() / 2, "too many objects of backends are alive");
     *count += 1;
-    let free = probe(base).find(|entry| entry.load(Ordering::Relaxed) == 0);
+    let free = probe_chunks(base).find(|entry| entry.load(Ordering::Relaxed) == 0);
     if let Some(entry) = free {
         entry.store(base, Ordering::Release);
     }
 }
 
 /// The entries where a chunk may be found, in order.
-fn probe(base: usize) -> impl Iterator<Item = &'static AtomicUsize> {
+fn probe_chunks(base: usize) -> impl Iterator<Item = &'static AtomicUsize> {
     let hash = (base / CHUNK).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     (0..CHUNKS.len()).map(move |n| &CHUNKS[(hash + n) % CHUNKS.len()])
 }
 
 fn is_chunk(base: usize) -> bool {
-    let entries = probe(base).map(|entry| entry.load(Ordering::Acquire));
+    let entries = probe_chunks(base).map(|entry| entry.load(Ordering::Acquire));
     entries.take_while(|found| *found != 0).any(|found| found == base)
 }
 

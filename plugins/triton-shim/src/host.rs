@@ -1,6 +1,6 @@
 //! The host's function table, its extensions, and texts in the form of the plugin interface.
 
-use crate::fault::{Fault, Result};
+use crate::fault::{Result, TritonFault};
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -20,7 +20,7 @@ static HOST: AtomicPtr<HostTable> = AtomicPtr::new(std::ptr::null_mut());
 ///
 /// # Safety
 /// `table` is null or a host table, valid for the life of the process.
-pub unsafe fn accept(table: *const HostTable) {
+pub unsafe fn accept_host(table: *const HostTable) {
     // SAFETY: by the caller's promise; size and version come first in every version of the table.
     let fits = !table.is_null()
         && unsafe {
@@ -38,10 +38,10 @@ pub unsafe fn accept(table: *const HostTable) {
 ///
 /// # Errors
 /// No host has opened this library: a program links it as if it were Triton.
-pub fn host() -> Result<&'static HostTable> {
+pub fn host_table() -> Result<&'static HostTable> {
     // SAFETY: null or checked by `accept`, and valid for the life of the process.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }.ok_or_else(|| {
-        Fault::unavailable(
+        TritonFault::unavailable(
             "this libtritonserver.so is a plugin of trtserver, and no server has opened it",
         )
     })
@@ -51,21 +51,22 @@ pub fn host() -> Result<&'static HostTable> {
 ///
 /// # Safety
 /// `error` is null or an error owned by the caller.
-pub unsafe fn taken(host: &HostTable, error: *mut types::Error) -> Result<()> {
+pub unsafe fn take_error(host: &HostTable, error: *mut types::Error) -> Result<()> {
     if error.is_null() {
         return Ok(());
     }
     // SAFETY: the error and its text are valid until `error_free`.
     unsafe {
-        let (code, text) = ((host.error_code)(error), text((host.error_text)(error)).into_owned());
+        let (code, text) =
+            ((host.error_code)(error), str_text((host.error_text)(error)).into_owned());
         (host.error_free)(error);
-        Err(Fault::new(code, text))
+        Err(TritonFault::new(code, text))
     }
 }
 
 /// Creates an error of the host. Null, which is success, if there is no host.
-pub fn raised(fault: &Fault) -> *mut types::Error {
-    let Ok(host) = host() else { return std::ptr::null_mut() };
+pub fn raise_error(fault: &TritonFault) -> *mut types::Error {
+    let Ok(host) = host_table() else { return std::ptr::null_mut() };
     // SAFETY: the text is valid during the call, which copies it.
     with_str(&fault.text, |text| unsafe { (host.error_new)(fault.code, 0, text) })
 }
@@ -83,7 +84,7 @@ pub fn with_str<R>(text: &str, f: impl FnOnce(Str) -> R) -> R {
 }
 
 /// A C string as the host reads it.
-pub fn view(text: &CStr) -> Str {
+pub fn as_str(text: &CStr) -> Str {
     Str { p: text.as_ptr().cast(), n: text.count_bytes() as u64 }
 }
 
@@ -91,7 +92,7 @@ pub fn view(text: &CStr) -> Str {
 ///
 /// # Safety
 /// The text stays valid and unchanged for `'a`.
-pub unsafe fn text<'a>(text: Str) -> std::borrow::Cow<'a, str> {
+pub unsafe fn str_text<'a>(text: Str) -> std::borrow::Cow<'a, str> {
     if text.p.is_null() {
         return "".into();
     }
@@ -105,7 +106,7 @@ pub fn c_str(text: Str) -> *const std::ffi::c_char {
 }
 
 /// An owned C string; ends at a NUL in the text.
-pub fn owned(text: &str) -> CString {
+pub fn owned_text(text: &str) -> CString {
     let end = text.find('\0').unwrap_or(text.len());
     CString::new(text.as_bytes().get(..end).unwrap_or_default()).unwrap_or_default()
 }
@@ -114,50 +115,50 @@ pub fn owned(text: &str) -> CString {
 ///
 /// # Safety
 /// `T` is the table of that name and version.
-pub unsafe fn extension<T>(name: &str, version: u32) -> Option<&'static T> {
-    let host = host().ok()?;
+pub unsafe fn find_extension<T>(name: &str, version: u32) -> Option<&'static T> {
+    let host = host_table().ok()?;
     // SAFETY: the name is valid during the call; the result is null or a table of that name, valid for the life of the process.
     with_str(name, |name| unsafe { (host.get_extension)(name, version).cast::<T>().as_ref() })
 }
 
 /// The host's memory, if it offers it.
-pub fn memory() -> Option<&'static MemoryExtension> {
+pub fn memory_extension() -> Option<&'static MemoryExtension> {
     static TABLE: OnceLock<Option<&MemoryExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
-    *TABLE.get_or_init(|| unsafe { extension(MEMORY, MEMORY_VERSION) })
+    *TABLE.get_or_init(|| unsafe { find_extension(MEMORY, MEMORY_VERSION) })
 }
 
 /// The models of the server, if the host offers them.
-pub fn inference() -> Option<&'static InferenceExtension> {
+pub fn inference_extension() -> Option<&'static InferenceExtension> {
     static TABLE: OnceLock<Option<&InferenceExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
-    *TABLE.get_or_init(|| unsafe { extension(INFERENCE, INFERENCE_VERSION) })
+    *TABLE.get_or_init(|| unsafe { find_extension(INFERENCE, INFERENCE_VERSION) })
 }
 
 /// Parts of a batch, if the host offers them.
 pub fn batch_parts() -> Option<&'static BatchPartsExtension> {
     static TABLE: OnceLock<Option<&BatchPartsExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
-    *TABLE.get_or_init(|| unsafe { extension(BATCH_PARTS, BATCH_PARTS_VERSION) })
+    *TABLE.get_or_init(|| unsafe { find_extension(BATCH_PARTS, BATCH_PARTS_VERSION) })
 }
 
 /// The host's histograms, if it offers them.
-pub fn histograms() -> Option<&'static HistogramsExtension> {
+pub fn histograms_extension() -> Option<&'static HistogramsExtension> {
     static TABLE: OnceLock<Option<&HistogramsExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
-    *TABLE.get_or_init(|| unsafe { extension(HISTOGRAMS, HISTOGRAMS_VERSION) })
+    *TABLE.get_or_init(|| unsafe { find_extension(HISTOGRAMS, HISTOGRAMS_VERSION) })
 }
 
 /// The host's metrics, if it offers them.
-pub fn metrics() -> Option<&'static MetricsExtension> {
+pub fn metrics_extension() -> Option<&'static MetricsExtension> {
     static TABLE: OnceLock<Option<&MetricsExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
-    *TABLE.get_or_init(|| unsafe { extension(METRICS, METRICS_VERSION) })
+    *TABLE.get_or_init(|| unsafe { find_extension(METRICS, METRICS_VERSION) })
 }
 
 /// The process of an isolated model, if the host offers it.
-pub fn process() -> Option<&'static ProcessExtension> {
+pub fn process_extension() -> Option<&'static ProcessExtension> {
     static TABLE: OnceLock<Option<&ProcessExtension>> = OnceLock::new();
     // SAFETY: the table of this name.
-    *TABLE.get_or_init(|| unsafe { extension(PROCESS, PROCESS_VERSION) })
+    *TABLE.get_or_init(|| unsafe { find_extension(PROCESS, PROCESS_VERSION) })
 }

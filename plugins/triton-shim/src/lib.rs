@@ -36,6 +36,6 @@ mod plugin;
 mod processes;
 mod scope;
 mod tensorrt_only;
-mod unused;
+mod unused_exports;
 
 pub use exports::names;

@@ -2,14 +2,14 @@
 
 mod receive; // responses
 
-use crate::fault::{Fault, Result};
-use crate::handles::Live;
-use crate::host::{self, taken, view};
-use crate::objects::model::Model;
-use crate::objects::own_request::{
-    Correlation, OwnInput, OwnRequest, Pointer, Receiver, Released, Sent,
+use crate::fault::{Result, TritonFault};
+use crate::handles::LiveObject;
+use crate::host::{self, as_str, take_error};
+use crate::objects::model::ModelObject;
+use crate::objects::nested_request::{
+    CorrelationId, OwnInput, OwnRequest, Released, ResponseReceiver, SendPointer, SentRequest,
 };
-use crate::objects::request::Request;
+use crate::objects::request::RequestObject;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -27,18 +27,20 @@ const RELEASE_ALL: u32 = 1;
 ///
 /// # Errors
 /// The host does not offer it, or the model is closed; or the error of the call.
-pub fn with<R>(
-    model: &Model,
+pub fn with_extension<R>(
+    model: &ModelObject,
     call: impl FnOnce(&'static InferenceExtension, &'static HostTable, *mut types::Scope) -> Result<R>,
 ) -> Result<R> {
-    let extension = host::inference().ok_or_else(|| {
-        Fault::unsupported("this server offers no nested inference to backends in this process")
+    let extension = host::inference_extension().ok_or_else(|| {
+        TritonFault::unsupported(
+            "this server offers no nested inference to backends in this process",
+        )
     })?;
     let scope = model.scope();
     let called = scope.with(|host, scope| call(extension, host, scope));
     called.unwrap_or_else(|| {
         let name = model.name.to_string_lossy();
-        Err(Fault::unavailable(format_args!("model '{name}' is closed")))
+        Err(TritonFault::unavailable(format_args!("model '{name}' is closed")))
     })
 }
 
@@ -46,43 +48,47 @@ pub fn with<R>(
 ///
 /// # Errors
 /// There is no such model or version.
-pub fn status(model: &Model, name: &CStr, version: i64) -> Result<ModelStatus> {
-    with(model, |extension, host, scope| {
+pub fn model_status(model: &ModelObject, name: &CStr, version: i64) -> Result<ModelStatus> {
+    with_extension(model, |extension, host, scope| {
         let mut status = MaybeUninit::uninit();
         // SAFETY: the scope is open, the name valid during the call; the status is written unless there is an error.
         unsafe {
-            let error = (extension.model_status)(scope, view(name), version, status.as_mut_ptr());
-            taken(host, error)?;
+            let error = (extension.model_status)(scope, as_str(name), version, status.as_mut_ptr());
+            take_error(host, error)?;
             Ok(status.assume_init())
         }
     })
 }
 
 /// A request on its way.
-struct Call {
-    request: Live<Request>,
-    sender: Live<Model>,
+struct NestedCall {
+    request: LiveObject<RequestObject>,
+    sender: LiveObject<ModelObject>,
     model: CString,
     version: i64,
     id: CString,
-    receiver: Receiver,
-    released: (Released, Pointer),
+    receiver: ResponseReceiver,
+    released: (Released, SendPointer),
 }
 
 /// Sends a request. Its callbacks are called on threads of the host.
 ///
 /// # Errors
 /// The request stays the caller's, and no callback is called.
-pub fn send(request: Live<Request>) -> Result<()> {
+pub fn send_request(request: LiveObject<RequestObject>) -> Result<()> {
     let own = request.own()?;
     let mut state = own.editable()?;
     let released = state.released.ok_or_else(|| {
-        Fault::misuse("the request has no release callback (InferenceRequestSetReleaseCallback)")
+        TritonFault::misuse(
+            "the request has no release callback (InferenceRequestSetReleaseCallback)",
+        )
     })?;
     let receiver = state.responded.ok_or_else(|| {
-        Fault::misuse("the request has no response callback (InferenceRequestSetResponseCallback)")
+        TritonFault::misuse(
+            "the request has no response callback (InferenceRequestSetResponseCallback)",
+        )
     })?;
-    let call = Box::new(Call {
+    let call = Box::new(NestedCall {
         request,
         sender: own.sender,
         model: own.model.clone(),
@@ -92,20 +98,20 @@ pub fn send(request: Live<Request>) -> Result<()> {
         released,
     });
     let inputs: Vec<NestedInput> = state.inputs.iter().map(nested_input).collect();
-    let outputs: Vec<Str> = state.outputs.iter().map(|name| view(name)).collect();
+    let outputs: Vec<Str> = state.outputs.iter().map(|name| as_str(name)).collect();
     let params: Vec<Param> =
-        state.params.iter().map(|(key, value)| value.param(view(key))).collect();
+        state.params.iter().map(|(key, value)| value.param(as_str(key))).collect();
     let none = Str { p: ptr::null(), n: 0 };
     let (number, correlation) = match &state.correlation {
-        Correlation::None => (0, none),
-        Correlation::Number(number) => (*number, none),
-        Correlation::Text(text) => (0, view(text)),
+        CorrelationId::None => (0, none),
+        CorrelationId::Number(number) => (*number, none),
+        CorrelationId::Text(text) => (0, as_str(text)),
     };
     let nested = NestedRequest {
         size: size_of::<NestedRequest>() as u64,
-        model: view(&own.model),
+        model: as_str(&own.model),
         version: own.version,
-        id: view(&state.id),
+        id: as_str(&state.id),
         correlation_id_string: correlation,
         correlation_id: number,
         priority: state.priority,
@@ -121,17 +127,17 @@ pub fn send(request: Live<Request>) -> Result<()> {
         reserved: [0; 4],
     };
     let user = Box::into_raw(call);
-    let sent = with(&own.sender, |extension, host, scope| {
+    let sent = with_extension(&own.sender, |extension, host, scope| {
         let (mut handle, handler) =
-            (ptr::null_mut(), NestedHandler { func: receive::responded, user: user.cast() });
+            (ptr::null_mut(), NestedHandler { func: receive::receive_response, user: user.cast() });
         // SAFETY: the request and what it points at are valid during the call; the handler is until its last call.
-        unsafe { taken(host, (extension.infer)(scope, &nested, handler, &mut handle))? };
+        unsafe { take_error(host, (extension.infer)(scope, &nested, handler, &mut handle))? };
         Ok(handle)
     });
     match sent {
         // A response that arrives meanwhile waits for the state.
         Ok(handle) => {
-            state.sent = Some(Sent(handle));
+            state.sent = Some(SentRequest(handle));
             state.cancelled = false;
         }
         Err(fault) => {
@@ -145,7 +151,7 @@ pub fn send(request: Live<Request>) -> Result<()> {
 
 fn nested_input(input: &OwnInput) -> NestedInput {
     NestedInput {
-        name: view(&input.name),
+        name: as_str(&input.name),
         dtype: input.dtype,
         rank: input.shape.len() as u32,
         shape: input.shape.as_ptr(),
@@ -159,12 +165,14 @@ fn nested_input(input: &OwnInput) -> NestedInput {
 ///
 /// # Errors
 /// The request is not on its way.
-pub fn cancel(own: &OwnRequest) -> Result<()> {
+pub fn cancel_request(own: &OwnRequest) -> Result<()> {
     let mut state = own.state();
-    let Some(Sent(handle)) = state.sent else {
-        return Err(Fault::invalid("the request is not on its way, so it cannot be cancelled"));
+    let Some(SentRequest(handle)) = state.sent else {
+        return Err(TritonFault::invalid(
+            "the request is not on its way, so it cannot be cancelled",
+        ));
     };
-    with(&own.sender, |extension, _, _| {
+    with_extension(&own.sender, |extension, _, _| {
         // SAFETY: released with the last response, which waits for the state.
         unsafe { (extension.nested_cancel)(handle) };
         Ok(())

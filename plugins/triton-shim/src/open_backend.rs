@@ -1,15 +1,15 @@
 //! A backend that the host has opened: the libraries behind its name, and what they say of themselves.
 
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Live, create};
-use crate::host::owned;
-use crate::loader::entries::{Entries, taken};
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, create_object};
+use crate::host::owned_text;
+use crate::loader::entries::{BackendEntries, take_entry_error};
 use crate::loader::library;
-use crate::loader::search::{Located, Search};
-use crate::objects::backend::{Attribute, Backend};
+use crate::loader::search::{LocatedLibrary, Search};
+use crate::objects::backend::{BackendAttribute, BackendObject};
 use crate::objects::instance::kind;
 use crate::objects::memory::MemoryManager;
-use crate::objects::message::Message;
+use crate::objects::message::MessageObject;
 use crate::scope::Scope;
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -42,7 +42,7 @@ pub struct OpenBackend {
     /// The library that the host has found for this backend, if its own directory has none.
     fallback: Option<PathBuf>,
     /// By library and directory; a model may bring a library of its own.
-    backends: Mutex<HashMap<Located, Live<Backend>>>,
+    backends: Mutex<HashMap<LocatedLibrary, LiveObject<BackendObject>>>,
     /// Where links of models may lead.
     roots: Option<String>,
     info: Info,
@@ -74,10 +74,10 @@ impl OpenBackend {
             fallback,
             backends: Mutex::default(),
             roots,
-            info: Info::new(c"triton".into(), &Attribute::default()),
+            info: Info::new(c"triton".into(), &BackendAttribute::default()),
         };
         let backend = open.backend(open.search("", None).run()?)?;
-        open.info = Info::new(owned(&open.name), &attributes(backend, &open.scope));
+        open.info = Info::new(owned_text(&open.name), &query_attributes(backend, &open.scope));
         Ok(open)
     }
 
@@ -91,11 +91,16 @@ impl OpenBackend {
     }
 
     /// The backend of a model: searched for by the model's directories and `runtime`, and initialised when it is new.
-    pub fn backend_of(&self, runtime: &str, version: &Path, model: &Path) -> Result<Live<Backend>> {
+    pub fn find_backend(
+        &self,
+        runtime: &str,
+        version: &Path,
+        model: &Path,
+    ) -> Result<LiveObject<BackendObject>> {
         let located = self.search(runtime, Some([version, model])).run()?;
         if [version, model].contains(&&*located.dir) {
             self.places(model).judge(&located.library).map_err(|refusal| {
-                Fault::invalid(format_args!("library of the backend: {refusal}"))
+                TritonFault::invalid(format_args!("library of the backend: {refusal}"))
             })?;
         }
         self.backend(located)
@@ -117,24 +122,28 @@ impl OpenBackend {
         Search { name, runtime, of_model, dir, fallback }
     }
 
-    fn backend(&self, located: Located) -> Result<Live<Backend>> {
+    fn backend(&self, located: LocatedLibrary) -> Result<LiveObject<BackendObject>> {
         let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(backend) = backends.get(&located) {
             return Ok(*backend);
         }
-        let entries = library::open(&located.library)?;
+        let entries = library::open_library(&located.library)?;
         let backend = self.initialize(entries, &located.dir)?;
         backends.insert(located, backend);
         Ok(backend)
     }
 
-    fn initialize(&self, entries: &'static Entries, dir: &Path) -> Result<Live<Backend>> {
-        let backend = create(Backend {
-            name: owned(&self.name),
+    fn initialize(
+        &self,
+        entries: &'static BackendEntries,
+        dir: &Path,
+    ) -> Result<LiveObject<BackendObject>> {
+        let backend = create_object(BackendObject {
+            name: owned_text(&self.name),
             dir: CString::new(dir.as_os_str().as_bytes()).unwrap_or_default(),
             entries,
-            config: Message::create(&self.config()),
-            memory: create(MemoryManager::new(Arc::clone(&self.scope))),
+            config: MessageObject::create(&self.config()),
+            memory: create_object(MemoryManager::new(Arc::clone(&self.scope))),
             state: Default::default(),
             policy: Default::default(),
             initializing: AtomicBool::new(true),
@@ -143,8 +152,8 @@ impl OpenBackend {
             // SAFETY: the backend interface requires a live backend handle, which was just made.
             let returned = self.scope.enter(|| unsafe { initialize(backend.raw()) });
             backend.initializing.store(false, Ordering::Release);
-            if let Err(fault) = taken("TRITONBACKEND_Initialize", returned) {
-                free(backend);
+            if let Err(fault) = take_entry_error("TRITONBACKEND_Initialize", returned) {
+                free_backend(backend);
                 return Err(fault);
             }
         }
@@ -175,35 +184,35 @@ impl Drop for OpenBackend {
                 // SAFETY: the backend interface requires a live handle, once, after the last model:
                 // the host closes a backend after its models.
                 let returned = self.scope.enter(|| unsafe { finalize(backend.raw()) });
-                if let Err(fault) = taken("TRITONBACKEND_Finalize", returned) {
+                if let Err(fault) = take_entry_error("TRITONBACKEND_Finalize", returned) {
                     self.scope.error(&format!("TRITONBACKEND_Finalize failed: {fault}"));
                 }
             }
-            free(backend);
+            free_backend(backend);
         }
     }
 }
 
-fn free(backend: Live<Backend>) {
-    if let Ok(Backend { config, memory, .. }) = handles::free(backend.raw()) {
-        let _ = (handles::free(config.raw()), handles::free(memory.raw()));
+fn free_backend(backend: LiveObject<BackendObject>) {
+    if let Ok(BackendObject { config, memory, .. }) = handles::free_object(backend.raw()) {
+        let _ = (handles::free_object(config.raw()), handles::free_object(memory.raw()));
     }
 }
 
 /// Asks a backend for its attributes. An error means that it has none.
-fn attributes(backend: Live<Backend>, scope: &Arc<Scope>) -> Attribute {
-    let Some(ask) = backend.entries.attribute else { return Attribute::default() };
-    let attribute = create(Attribute::default());
+fn query_attributes(backend: LiveObject<BackendObject>, scope: &Arc<Scope>) -> BackendAttribute {
+    let Some(ask) = backend.entries.attribute else { return BackendAttribute::default() };
+    let attribute = create_object(BackendAttribute::default());
     // SAFETY: the backend interface requires two live handles; the attributes are freed after
     // the call.
     let returned = scope.enter(|| unsafe { ask(backend.raw(), attribute.raw()) });
-    let told = taken("TRITONBACKEND_GetBackendAttribute", returned);
-    match (told, handles::free(attribute.raw())) {
+    let told = take_entry_error("TRITONBACKEND_GetBackendAttribute", returned);
+    match (told, handles::free_object(attribute.raw())) {
         (Ok(()), Ok(attribute)) => attribute,
         (told, _) => {
             let text = told.err().map(|fault| fault.text).unwrap_or_default();
             scope.warn(&format!("TRITONBACKEND_GetBackendAttribute failed: {text}"));
-            Attribute::default()
+            BackendAttribute::default()
         }
     }
 }
@@ -232,11 +241,11 @@ static EXTENSIONS: Extensions = Extensions([Extension {
 }]);
 
 fn constant(text: &'static std::ffi::CStr) -> Str {
-    crate::host::view(text)
+    crate::host::as_str(text)
 }
 
 impl Info {
-    pub fn new(name: CString, attribute: &Attribute) -> Info {
+    pub fn new(name: CString, attribute: &BackendAttribute) -> Info {
         let groups = attribute.preferred.lock().unwrap_or_else(PoisonError::into_inner);
         let preferred: Vec<_> = groups
             .iter()
@@ -264,7 +273,7 @@ impl Info {
             | if parallel { backend_flags::PARALLEL_OPEN } else { 0 };
         let info = Box::new(BackendInfo {
             size: size_of::<BackendInfo>() as u64,
-            name: crate::host::view(&name),
+            name: crate::host::as_str(&name),
             version: constant(c"1.19"),
             runtime: constant(c"Triton backend API 1.19"),
             platforms: ptr::null(),

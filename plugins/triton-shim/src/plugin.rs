@@ -4,16 +4,16 @@ use crate::batch_strategy::{self, BatchStrategy};
 use crate::completion::check_tensors;
 use crate::execute::{self, BatchLists};
 use crate::execution_env;
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Live, create};
-use crate::host::{self, owned, raised};
-use crate::loader::entries::taken;
-use crate::objects::backend::Attribute;
-use crate::objects::instance::{Instance, kind};
-use crate::objects::message::Message;
-use crate::objects::model::{Model, NewModel};
-use crate::objects::request::slice;
-use crate::objects::server::Server;
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, create_object};
+use crate::host::{self, owned_text, raise_error};
+use crate::loader::entries::take_entry_error;
+use crate::objects::backend::BackendAttribute;
+use crate::objects::instance::{InstanceObject, kind};
+use crate::objects::message::MessageObject;
+use crate::objects::model::{ModelObject, NewModel};
+use crate::objects::request::view_slice;
+use crate::objects::server::ServerToken;
 use crate::open_backend::{Info, OpenBackend};
 use crate::processes;
 use crate::scope::Scope;
@@ -45,7 +45,7 @@ use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trts_backend_main(host: *const HostTable) -> *const BackendTable {
     // SAFETY: passed on to the caller.
-    unsafe { host::accept(host) };
+    unsafe { host::accept_host(host) };
     &raw const TABLE
 }
 
@@ -71,27 +71,29 @@ static COMPLETION: AutocompleteExtension = AutocompleteExtension {
 };
 
 /// An instance, and lists that its batches reuse.
-struct OpenInstance {
-    instance: Live<Instance>,
+struct ShimInstance {
+    instance: LiveObject<InstanceObject>,
     /// Accessed by one entry at a time: `execute` calls of an instance never overlap.
     lists: UnsafeCell<BatchLists>,
 }
 
 /// A model that was initialised to complete its configuration.
 struct CompletedModel {
-    model: Live<Model>,
+    model: LiveObject<ModelObject>,
     /// `model_open` has it.
     opened: AtomicBool,
 }
 
 /// Runs an entry; an error or a panic becomes an error of the host.
-fn entry(name: &str, body: impl FnOnce() -> Result<()>) -> *mut types::Error {
+fn guard_entry(name: &str, body: impl FnOnce() -> Result<()>) -> *mut types::Error {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => ptr::null_mut(),
-        Ok(Err(fault)) => raised(&fault),
+        Ok(Err(fault)) => raise_error(&fault),
         Err(payload) => {
             std::mem::forget(payload);
-            raised(&Fault::internal(format_args!("the plugin 'triton' panicked in {name}")))
+            raise_error(&TritonFault::internal(format_args!(
+                "the plugin 'triton' panicked in {name}"
+            )))
         }
     }
 }
@@ -107,19 +109,19 @@ unsafe fn path<'a>(text: Str) -> &'a Path {
 /// The text is valid for `'a`.
 unsafe fn bytes<'a>(text: Str) -> &'a [u8] {
     // SAFETY: by the caller's promise.
-    unsafe { slice(text.p, u32::try_from(text.n).unwrap_or(u32::MAX)) }
+    unsafe { view_slice(text.p, u32::try_from(text.n).unwrap_or(u32::MAX)) }
 }
 
 /// # Safety
 /// The text is valid during the call.
 unsafe fn c_string(text: Str) -> CString {
     // SAFETY: by the caller's promise.
-    owned(&unsafe { host::text(text) })
+    owned_text(&unsafe { host::str_text(text) })
 }
 
 unsafe extern "C" fn backend_info(backend: *mut BackendHandle) -> *const BackendInfo {
     static CLOSED: LazyLock<Info> =
-        LazyLock::new(|| Info::new(c"triton".into(), &Attribute::default()));
+        LazyLock::new(|| Info::new(c"triton".into(), &BackendAttribute::default()));
     // SAFETY: null or a handle of `backend_open`.
     match unsafe { backend.cast::<OpenBackend>().as_ref() } {
         Some(open) => open.info(),
@@ -135,16 +137,19 @@ unsafe extern "C" fn backend_open(
     n_settings: u32,
     out: *mut *mut BackendHandle,
 ) -> *mut types::Error {
-    entry("backend_open", || {
+    guard_entry("backend_open", || {
         // SAFETY: the host's arguments are valid during the call, its scope until `backend_close`.
         unsafe {
-            let name = host::text(name).into_owned();
-            let settings = slice(settings, n_settings).iter();
+            let name = host::str_text(name).into_owned();
+            let settings = view_slice(settings, n_settings).iter();
             let settings = settings.map(|setting| {
-                (host::text(setting.key).into_owned(), host::text(setting.text).into_owned())
+                (
+                    host::str_text(setting.key).into_owned(),
+                    host::str_text(setting.text).into_owned(),
+                )
             });
-            let scope = Scope::of_backend(scope, &name)?;
-            let dir = directory(path(dir));
+            let scope = Scope::for_backend(scope, &name)?;
+            let dir = model_directory(path(dir));
             let opened = OpenBackend::open(name, dir, settings.collect(), Arc::clone(&scope));
             let open = opened.inspect_err(|_| scope.close())?;
             out.write(Box::into_raw(Box::new(open)).cast());
@@ -154,7 +159,7 @@ unsafe extern "C" fn backend_open(
 }
 
 /// A directory without slashes at its end.
-fn directory(path: &Path) -> PathBuf {
+fn model_directory(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
@@ -167,7 +172,7 @@ unsafe extern "C" fn backend_close(backend: *mut BackendHandle) {
 }
 
 /// What a model is initialised for.
-enum Use {
+enum ModelUse {
     /// To complete its configuration, if that is allowed; perhaps it is opened afterwards, with another scope.
     Complete {
         allowed: bool,
@@ -179,24 +184,28 @@ enum Use {
 ///
 /// # Safety
 /// The descriptor is valid during the call, its scope until the model's is closed.
-unsafe fn start_model(open: &OpenBackend, desc: &ModelDesc, use_of: Use) -> Result<Live<Model>> {
-    let completing = matches!(use_of, Use::Complete { allowed: true });
+unsafe fn start_model(
+    open: &OpenBackend,
+    desc: &ModelDesc,
+    use_of: ModelUse,
+) -> Result<LiveObject<ModelObject>> {
+    let completing = matches!(use_of, ModelUse::Complete { allowed: true });
     // SAFETY: by the caller's promise.
     let (scope, config, backend, name, dir) = unsafe {
-        let config = host::text(desc.config_json);
+        let config = host::str_text(desc.config_json);
         let (version_dir, dir) = (path(desc.version_dir), path(desc.dir));
         let environments = open.setting(execution_env::DIRECTORIES);
-        execution_env::check(&config, &open.places(dir), environments)?;
-        let backend = open.backend_of(&runtime(&config), version_dir, dir)?;
+        execution_env::check_execution_env(&config, &open.places(dir), environments)?;
+        let backend = open.find_backend(&runtime_setting(&config), version_dir, dir)?;
         let scope = Scope::new(desc.scope, &open.name)?;
-        if let Use::Complete { .. } = use_of {
+        if let ModelUse::Complete { .. } = use_of {
             scope.end_before_model(&open.scope);
         }
-        let dir = CString::new(directory(dir).as_os_str().as_bytes()).unwrap_or_default();
-        (scope, owned(&config), backend, c_string(desc.name), dir)
+        let dir = CString::new(model_directory(dir).as_os_str().as_bytes()).unwrap_or_default();
+        (scope, owned_text(&config), backend, c_string(desc.name), dir)
     };
-    let server = create(Server { model: OnceLock::new() });
-    let model = create(Model::new(NewModel {
+    let server = create_object(ServerToken { model: OnceLock::new() });
+    let model = create_object(ModelObject::new(NewModel {
         backend,
         name,
         version: u64::try_from(desc.version).unwrap_or_default(),
@@ -212,7 +221,7 @@ unsafe fn start_model(open: &OpenBackend, desc: &ModelDesc, use_of: Use) -> Resu
     // SAFETY: the backend interface requires a live model handle, which was just made.
     let returned = model.scope().enter(|| unsafe { initialize(model.raw()) });
     model.completing.store(false, Ordering::Release);
-    match taken("TRITONBACKEND_ModelInitialize", returned) {
+    match take_entry_error("TRITONBACKEND_ModelInitialize", returned) {
         Ok(()) => Ok(model),
         Err(fault) => {
             free_model(model);
@@ -222,20 +231,20 @@ unsafe fn start_model(open: &OpenBackend, desc: &ModelDesc, use_of: Use) -> Resu
 }
 
 /// `runtime` of a configuration.
-fn runtime(config: &str) -> String {
+fn runtime_setting(config: &str) -> String {
     let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
     config.get("runtime").and_then(|runtime| runtime.as_str()).unwrap_or_default().to_owned()
 }
 
-fn free_model(model: Live<Model>) {
+fn free_model(model: LiveObject<ModelObject>) {
     let scope = model.scope();
-    if let Ok(model) = handles::free(model.raw()) {
-        let _ = handles::free(model.server.raw());
+    if let Ok(model) = handles::free_object(model.raw()) {
+        let _ = handles::free_object(model.server.raw());
     }
     scope.close();
 }
 
-fn finish_model(model: Live<Model>) {
+fn finish_model(model: LiveObject<ModelObject>) {
     let scope = model.scope();
     if let Some(strategy) = model.strategy.get() {
         strategy.close(&scope);
@@ -244,7 +253,7 @@ fn finish_model(model: Live<Model>) {
         // SAFETY: the backend interface requires a live handle, once, after the last instance: the
         // host closes instances before their model.
         let returned = scope.enter(|| unsafe { finalize(model.raw()) });
-        if let Err(fault) = taken("TRITONBACKEND_ModelFinalize", returned) {
+        if let Err(fault) = take_entry_error("TRITONBACKEND_ModelFinalize", returned) {
             scope.error(&format!("TRITONBACKEND_ModelFinalize failed: {fault}"));
         }
     }
@@ -256,12 +265,13 @@ unsafe extern "C" fn autocomplete(
     desc: *const ModelDesc,
     state: *mut *mut u8,
 ) -> *mut types::Error {
-    entry("autocomplete", || {
+    guard_entry("autocomplete", || {
         // SAFETY: the handle is open, the descriptor is valid during the call.
         let (open, desc) = unsafe { (&*backend.cast::<OpenBackend>(), &*desc) };
         // SAFETY: the scope is closed before this returns.
-        let model =
-            unsafe { start_model(open, desc, Use::Complete { allowed: desc.autocomplete != 0 })? };
+        let model = unsafe {
+            start_model(open, desc, ModelUse::Complete { allowed: desc.autocomplete != 0 })?
+        };
         // The host's scope is for this call; `model_open` gives another one.
         model.scope().close();
         let completed = CompletedModel { model, opened: AtomicBool::new(false) };
@@ -284,17 +294,20 @@ unsafe extern "C" fn model_open(
     desc: *const ModelDesc,
     out: *mut *mut ModelHandle,
 ) -> *mut types::Error {
-    entry("model_open", || {
+    guard_entry("model_open", || {
         // SAFETY: the handle is open; descriptor and scope are valid until `model_close`; the state is null or one of
         // `autocomplete`, valid during the call.
         unsafe {
             let (open, desc) = (&*backend.cast::<OpenBackend>(), &*desc);
             check_tensors(desc.n_inputs, desc.n_outputs, &open.name)?;
-            let model = host::text(desc.name);
-            tensorrt_only::check(&open.name, &model, &host::text(desc.config_json))?;
+            let model = host::str_text(desc.name);
+            tensorrt_only::check(&open.name, &model, &host::str_text(desc.config_json))?;
             let dirs = [path(desc.version_dir), path(desc.dir), open.dir()];
-            let strategy =
-                batch_strategy::find(&host::text(desc.config_json), dirs, &open.places(dirs[1]))?;
+            let strategy = batch_strategy::find_strategy(
+                &host::str_text(desc.config_json),
+                dirs,
+                &open.places(dirs[1]),
+            )?;
             let model = match desc.state.cast::<CompletedModel>().as_ref() {
                 Some(completed) => {
                     let config = c_string(desc.config_json);
@@ -302,7 +315,7 @@ unsafe extern "C" fn model_open(
                     completed.opened.store(true, Ordering::Release);
                     completed.model
                 }
-                None => start_model(open, desc, Use::Open)?,
+                None => start_model(open, desc, ModelUse::Open)?,
             };
             if let Some(library) = strategy {
                 match BatchStrategy::open(&library, model) {
@@ -320,7 +333,7 @@ unsafe extern "C" fn model_open(
 }
 
 unsafe extern "C" fn model_close(model: *mut ModelHandle) {
-    if let Ok(model) = handles::get(model.cast::<Model>()) {
+    if let Ok(model) = handles::get_object(model.cast::<ModelObject>()) {
         let _ = catch_unwind(AssertUnwindSafe(|| finish_model(model)));
     }
 }
@@ -330,20 +343,21 @@ unsafe extern "C" fn instance_open(
     desc: *const InstanceDesc,
     out: *mut *mut InstanceHandle,
 ) -> *mut types::Error {
-    entry("instance_open", || {
-        let model = handles::get(model.cast::<Model>())?;
+    guard_entry("instance_open", || {
+        let model = handles::get_object(model.cast::<ModelObject>())?;
         // SAFETY: the descriptor and its scope are valid until `instance_close`.
-        let instance = unsafe { create(new_instance(model, &*desc)?) };
+        let instance = unsafe { create_object(new_instance(model, &*desc)?) };
         if let Some(initialize) = model.backend.entries.instance_initialize {
             // SAFETY: the backend interface requires a live instance handle, which was just made.
             let returned = instance.scope.enter(|| unsafe { initialize(instance.raw()) });
-            if let Err(fault) = taken("TRITONBACKEND_ModelInstanceInitialize", returned) {
+            if let Err(fault) = take_entry_error("TRITONBACKEND_ModelInstanceInitialize", returned)
+            {
                 free_instance(instance);
                 return Err(fault);
             }
         }
-        processes::watch(&instance.scope, &instance.name);
-        let open = OpenInstance { instance, lists: UnsafeCell::default() };
+        processes::watch_process(&instance.scope, &instance.name);
+        let open = ShimInstance { instance, lists: UnsafeCell::default() };
         // SAFETY: the host's variable is valid during the call.
         unsafe { out.write(Box::into_raw(Box::new(open)).cast()) };
         Ok(())
@@ -352,7 +366,10 @@ unsafe extern "C" fn instance_open(
 
 /// # Safety
 /// The descriptor is valid during the call, its scope until the instance's is closed.
-unsafe fn new_instance(model: Live<Model>, desc: &InstanceDesc) -> Result<Instance> {
+unsafe fn new_instance(
+    model: LiveObject<ModelObject>,
+    desc: &InstanceDesc,
+) -> Result<InstanceObject> {
     // SAFETY: by the caller's promise.
     unsafe {
         let scope = Scope::new(desc.scope, model.scope().backend())?;
@@ -361,18 +378,18 @@ unsafe fn new_instance(model: Live<Model>, desc: &InstanceDesc) -> Result<Instan
             instance_kind::MODEL => (kind::MODEL, 0, "model".to_owned()),
             _ => (kind::CPU, 0, "cpu".to_owned()),
         };
-        let host_policy = match &*host::text(desc.host_policy_json) {
+        let host_policy = match &*host::str_text(desc.host_policy_json) {
             "" | "{}" => serde_json::json!({ policy: {} }).to_string(),
             json => json.to_owned(),
         };
-        let profiles = slice(desc.profiles, desc.n_profiles).iter();
-        let secondary = slice(desc.secondary, desc.n_secondary).iter();
-        Ok(Instance {
+        let profiles = view_slice(desc.profiles, desc.n_profiles).iter();
+        let secondary = view_slice(desc.secondary, desc.n_secondary).iter();
+        Ok(InstanceObject {
             model,
             name: c_string(desc.name),
             kind,
             device_id,
-            host_policy: Message::create(&host_policy),
+            host_policy: MessageObject::create(&host_policy),
             passive: desc.passive != 0,
             profiles: profiles.map(|name| c_string(*name)).collect(),
             secondary: secondary.map(|device| (c_string(device.kind), device.id)).collect(),
@@ -382,41 +399,41 @@ unsafe fn new_instance(model: Live<Model>, desc: &InstanceDesc) -> Result<Instan
     }
 }
 
-fn free_instance(instance: Live<Instance>) {
-    if let Ok(Instance { host_policy, scope, .. }) = handles::free(instance.raw()) {
-        let _ = handles::free(host_policy.raw());
+fn free_instance(instance: LiveObject<InstanceObject>) {
+    if let Ok(InstanceObject { host_policy, scope, .. }) = handles::free_object(instance.raw()) {
+        let _ = handles::free_object(host_policy.raw());
         scope.close();
     }
 }
 
 unsafe extern "C" fn instance_close(instance: *mut InstanceHandle) {
     // SAFETY: a handle of `instance_open`, closed once.
-    let open = unsafe { Box::from_raw(instance.cast::<OpenInstance>()) };
+    let open = unsafe { Box::from_raw(instance.cast::<ShimInstance>()) };
     let close = || {
         let instance = open.instance;
         if let Some(finalize) = instance.model.backend.entries.instance_finalize {
             // SAFETY: the backend interface requires a live handle that executes nothing: the host
             // closes an instance after its last batch.
             let returned = instance.scope.enter(|| unsafe { finalize(instance.raw()) });
-            if let Err(fault) = taken("TRITONBACKEND_ModelInstanceFinalize", returned) {
+            if let Err(fault) = take_entry_error("TRITONBACKEND_ModelInstanceFinalize", returned) {
                 let text = format!("TRITONBACKEND_ModelInstanceFinalize failed: {fault}");
                 instance.scope.error(&text);
             }
         }
         free_instance(instance);
     };
-    let _ = catch_unwind(AssertUnwindSafe(|| processes::closing(close)));
+    let _ = catch_unwind(AssertUnwindSafe(|| processes::close_instance(close)));
 }
 
 unsafe extern "C" fn execute_batch(
     instance: *mut InstanceHandle,
     batch: *mut Batch,
 ) -> *mut types::Error {
-    entry("execute", || {
+    guard_entry("execute", || {
         // SAFETY: the handle is open and executes one batch at a time; the batch was just passed.
         unsafe {
-            let open = &*instance.cast::<OpenInstance>();
-            execute::execute(open.instance, &mut *open.lists.get(), batch)
+            let open = &*instance.cast::<ShimInstance>();
+            execute::execute_batch(open.instance, &mut *open.lists.get(), batch)
         }
     })
 }

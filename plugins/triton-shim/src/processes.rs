@@ -2,7 +2,7 @@
 //! request, or never answer, once such a process has ended. In a process of its own the model is started again instead: the host ends
 //! this process when the requests of other instances are answered, and its supervisor sees to the rest.
 
-use crate::host::{self, host, owned};
+use crate::host::{self, host_table, owned_text};
 use crate::scope::Scope;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
@@ -16,30 +16,31 @@ use std::thread;
 use trtserver_plugin_api::abi::host::host_flags;
 
 /// What the watching threads share.
-struct Watched {
+struct WatchedProcesses {
     /// Processes that a thread waits for, and the instance that each serves, if that is known.
     processes: Vec<(Pid, Option<Arc<Scope>>)>,
     /// Instances that are being closed: their processes may end.
     closing: u32,
 }
 
-static WATCHED: Mutex<Watched> = Mutex::new(Watched { processes: Vec::new(), closing: 0 });
+static WATCHED: Mutex<WatchedProcesses> =
+    Mutex::new(WatchedProcesses { processes: Vec::new(), closing: 0 });
 
 /// A watching thread only waits and writes one line.
 const STACK: usize = 256 << 10;
 
-fn lock() -> MutexGuard<'static, Watched> {
+fn lock() -> MutexGuard<'static, WatchedProcesses> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An instance was opened: watches the processes that this process has started since. Only in a process of the model's own, where
 /// they are all its backend's. One that serves the instance is told the name of it: the others, which are opened at the same time,
 /// may have started processes, too.
-pub fn watch(scope: &Arc<Scope>, name: &CStr) {
-    if !host().is_ok_and(|host| host.flags & host_flags::ISOLATED != 0) {
+pub fn watch_process(scope: &Arc<Scope>, name: &CStr) {
+    if !host_table().is_ok_and(|host| host.flags & host_flags::ISOLATED != 0) {
         return;
     }
-    for pid in children() {
+    for pid in child_processes() {
         let of_instance = serves(pid, name).then(|| Arc::clone(scope));
         let mut watched = lock();
         if let Some((_, of)) = watched.processes.iter_mut().find(|(one, _)| *one == pid) {
@@ -51,7 +52,7 @@ pub fn watch(scope: &Arc<Scope>, name: &CStr) {
         drop(watched);
         let of = Arc::clone(scope);
         let begun = thread::Builder::new().name("watch process".into()).stack_size(STACK);
-        if let Err(e) = begun.spawn(move || wait(pid, &file, &of)) {
+        if let Err(e) = begun.spawn(move || wait_for_end(pid, &file, &of)) {
             scope.warn(&format!("process {} is not watched: {e}", pid.as_raw_nonzero()));
         }
     }
@@ -65,7 +66,7 @@ fn serves(pid: Pid, name: &CStr) -> bool {
 }
 
 /// Closes an instance with `close`: processes may end meanwhile.
-pub fn closing<R>(close: impl FnOnce() -> R) -> R {
+pub fn close_instance<R>(close: impl FnOnce() -> R) -> R {
     struct Closed;
     impl Drop for Closed {
         fn drop(&mut self) {
@@ -78,9 +79,9 @@ pub fn closing<R>(close: impl FnOnce() -> R) -> R {
     close()
 }
 
-fn wait(pid: Pid, file: &OwnedFd, scope: &Scope) {
+fn wait_for_end(pid: Pid, file: &OwnedFd, scope: &Scope) {
     while poll(&mut [PollFd::new(file, PollFlags::IN)], None).is_err() {}
-    let how = ended(pid);
+    let how = process_ended(pid);
     let mut watched = lock();
     let at = watched.processes.iter().position(|(one, _)| *one == pid);
     let of = at.and_then(|at| watched.processes.swap_remove(at).1);
@@ -90,25 +91,26 @@ fn wait(pid: Pid, file: &OwnedFd, scope: &Scope) {
     drop(watched);
     let (pid, backend) = (pid.as_raw_nonzero(), scope.backend());
     let text = format!("process {pid}, which the backend '{backend}' started for the model, {how}");
-    if !restart(of.as_deref(), &text) {
-        let _ = rustix::io::write(rustix::stdio::stderr(), owned(&(text + "\n")).as_bytes());
+    if !restart_instance(of.as_deref(), &text) {
+        let _ = rustix::io::write(rustix::stdio::stderr(), owned_text(&(text + "\n")).as_bytes());
         let _ = kill_process(getpid(), Signal::KILL);
     }
 }
 
 /// Has the host start the model again; false if it does not.
-fn restart(instance: Option<&Scope>, reason: &str) -> bool {
-    let (Some(process), Ok(host)) = (host::process(), host()) else { return false };
+fn restart_instance(instance: Option<&Scope>, reason: &str) -> bool {
+    let (Some(process), Ok(host)) = (host::process_extension(), host_table()) else { return false };
     host::with_str(reason, |reason| {
         // SAFETY: null, or a scope that is open during the call; the text is valid during it; an error is owned by the caller.
-        let call = |scope| unsafe { host::taken(host, (process.restart)(scope, reason)).is_ok() };
+        let call =
+            |scope| unsafe { host::take_error(host, (process.restart)(scope, reason)).is_ok() };
         let of_instance = instance.and_then(|scope| scope.with(|_, raw| call(raw)));
         of_instance.unwrap_or_else(|| call(std::ptr::null_mut()))
     })
 }
 
 /// How a process has ended, which its parent, the backend, may have asked for before.
-fn ended(pid: Pid) -> String {
+fn process_ended(pid: Pid) -> String {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     let Ok(Some(status)) = waitid(WaitId::Pid(pid), options) else { return "has ended".into() };
     match (status.terminating_signal(), status.exit_status()) {
@@ -119,7 +121,7 @@ fn ended(pid: Pid) -> String {
 }
 
 /// The children of this process.
-fn children() -> Vec<Pid> {
+fn child_processes() -> Vec<Pid> {
     let own = getpid().as_raw_nonzero().to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_child = |stat: String| {

@@ -5,7 +5,7 @@
 //! models there is one per process.
 
 use crate::fault::Result;
-use crate::host::{host, with_str};
+use crate::host::{host_table, with_str};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::ptr;
@@ -16,7 +16,7 @@ use trtserver_plugin_api::abi::types::{self, Memory, level};
 
 /// A scope of the host, usable until it is closed.
 pub struct Scope {
-    raw: RwLock<Raw>,
+    raw: RwLock<ScopePointer>,
     /// Highest level written.
     level: &'static AtomicU32,
     /// Name of the backend.
@@ -27,11 +27,11 @@ pub struct Scope {
     lasting: OnceLock<Arc<Scope>>,
 }
 
-struct Raw(*mut types::Scope);
+struct ScopePointer(*mut types::Scope);
 // SAFETY: the host accepts calls with a scope from any thread.
-unsafe impl Send for Raw {}
+unsafe impl Send for ScopePointer {}
 // SAFETY: the host accepts calls with one scope from several threads at once.
-unsafe impl Sync for Raw {}
+unsafe impl Sync for ScopePointer {}
 
 static OFF: AtomicU32 = AtomicU32::new(0);
 /// Scopes of the open backends, the last opened one last.
@@ -47,12 +47,12 @@ impl Scope {
     /// `raw` is a scope of the host, valid until [`Scope::close`].
     pub unsafe fn new(raw: *mut types::Scope, backend: &str) -> Result<Arc<Scope>> {
         // SAFETY: the scope is valid; the address is null or valid for the life of the process.
-        let level = unsafe { (host()?.log_level)(raw) };
+        let level = unsafe { (host_table()?.log_level)(raw) };
         // SAFETY: the address is null or valid for the life of the process; host and library access
         // the level atomically only.
         let level = unsafe { level.cast::<AtomicU32>().as_ref() }.unwrap_or(&OFF);
         Ok(Arc::new(Scope {
-            raw: RwLock::new(Raw(raw)),
+            raw: RwLock::new(ScopePointer(raw)),
             level,
             backend: backend.into(),
             reported: Mutex::default(),
@@ -64,7 +64,7 @@ impl Scope {
     ///
     /// # Safety
     /// The conditions of [`Scope::new`].
-    pub unsafe fn of_backend(raw: *mut types::Scope, name: &str) -> Result<Arc<Scope>> {
+    pub unsafe fn for_backend(raw: *mut types::Scope, name: &str) -> Result<Arc<Scope>> {
         // SAFETY: passed on.
         let scope = unsafe { Scope::new(raw, name)? };
         let mut backends = BACKENDS.write().unwrap_or_else(PoisonError::into_inner);
@@ -76,10 +76,12 @@ impl Scope {
     /// Reports memory that the backend holds, in place of an earlier report of the same memory. Backends of Triton do not take
     /// reports back; they end with the scope.
     pub fn report(&self, memory: Memory, bytes: u64) -> Result<()> {
-        let Some(extension) = crate::host::memory() else { return Ok(()) };
+        let Some(extension) = crate::host::memory_extension() else { return Ok(()) };
         let sent = self.with(|host, scope| {
             // SAFETY: the scope is open; an error is owned by the caller.
-            unsafe { crate::host::taken(host, (extension.memory_report)(scope, memory, bytes)) }
+            unsafe {
+                crate::host::take_error(host, (extension.memory_report)(scope, memory, bytes))
+            }
         });
         sent.unwrap_or(Ok(()))?;
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,12 +103,14 @@ impl Scope {
     /// Ends the use of the host's scope, after calls in progress on other threads.
     pub fn close(&self) {
         let reports = self.reported.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(extension) = crate::host::memory() {
+        if let Some(extension) = crate::host::memory_extension() {
             for (memory, _) in reports {
                 self.with(|host, scope| {
                     // SAFETY: `with` keeps the scope open during the call; the caller owns a
                     // returned error.
-                    unsafe { crate::host::taken(host, (extension.memory_report)(scope, memory, 0)) }
+                    unsafe {
+                        crate::host::take_error(host, (extension.memory_report)(scope, memory, 0))
+                    }
                 });
             }
         }
@@ -121,7 +125,7 @@ impl Scope {
     /// Calls `f` with the host's scope; `None` once it is closed.
     pub fn with<R>(&self, f: impl FnOnce(&'static HostTable, *mut types::Scope) -> R) -> Option<R> {
         let raw = self.raw.read().unwrap_or_else(PoisonError::into_inner);
-        match host() {
+        match host_table() {
             Ok(host) if !raw.0.is_null() => Some(f(host, raw.0)),
             _ => None,
         }
@@ -145,7 +149,7 @@ impl Scope {
             self.with(|host, scope| {
                 with_str(text, |text| {
                     // SAFETY: scope and texts are valid during the call.
-                    unsafe { (host.log)(scope, level, crate::host::view(file), line, text) }
+                    unsafe { (host.log)(scope, level, crate::host::as_str(file), line, text) }
                 })
             });
         }
@@ -178,13 +182,13 @@ fn same(a: Memory, b: Memory) -> bool {
 }
 
 /// The scope that a new metric belongs to; `None` if no backend is open.
-pub fn of_metrics() -> Option<Arc<Scope>> {
-    let scope = current()?;
+pub fn metrics_scope() -> Option<Arc<Scope>> {
+    let scope = current_scope()?;
     Some(scope.lasting.get().map_or_else(|| Arc::clone(&scope), Arc::clone))
 }
 
 /// The scope that a call without handle belongs to; `None` if no backend is open.
-pub fn current() -> Option<Arc<Scope>> {
+pub fn current_scope() -> Option<Arc<Scope>> {
     let entered = ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten();
     entered.or_else(|| {
         let backends = BACKENDS.read().unwrap_or_else(PoisonError::into_inner);

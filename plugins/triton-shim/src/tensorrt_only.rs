@@ -1,7 +1,7 @@
 //! Settings that Triton accepts for its TensorRT backend only. The host accepts them for all adapted backends, because it
 //! asks the adapter and not the library what it uses.
 
-use crate::fault::{Fault, Result};
+use crate::fault::{Result, TritonFault};
 use serde_json::Value;
 
 /// Name and platform of the backend that uses them.
@@ -21,7 +21,7 @@ pub fn check(backend: &str, model: &str, config: &str) -> Result<()> {
     let tensors = || items("input").iter().chain(items("output"));
     let has = |flag: &str| tensors().any(|tensor| tensor[flag] == true);
     let profile = |group: &Value| group["profile"].as_array().is_some_and(|list| !list.is_empty());
-    let refuse = |what: &str| Err(Fault::invalid(format_args!("{what} for {model}")));
+    let refuse = |what: &str| Err(TritonFault::invalid(format_args!("{what} for {model}")));
     if has("is_shape_tensor") {
         return refuse("shape tensors are only supported for TensorRT platform");
     }
@@ -29,7 +29,7 @@ pub fn check(backend: &str, model: &str, config: &str) -> Result<()> {
         return refuse("Non-linear IO format is only supported for the TensorRT platform");
     }
     match items("instance_group").iter().find(|group| profile(group)) {
-        Some(group) => Err(Fault::invalid(format_args!(
+        Some(group) => Err(TritonFault::invalid(format_args!(
             "instance group {} of model {model} specifies a profile, which is supported only on TensorRT models",
             group["name"].as_str().unwrap_or_default()
         ))),

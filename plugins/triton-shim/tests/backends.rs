@@ -241,7 +241,8 @@ fn library_of_a_wheel_is_bound_to_this_one() {
     let path = format!("-Wl,-rpath,{},--no-as-needed", root.path().display());
     let link = real.to_str().unwrap();
     let dir = compiled(root.path(), "wheel", "identity", &[&path, link]);
-    let needed = trtserver_library_file::Dynamic::read(&dir.join("libtriton_wheel.so")).unwrap();
+    let needed =
+        trtserver_library_file::DynamicSection::read(&dir.join("libtriton_wheel.so")).unwrap();
     assert!(needed.needed.contains(&"libtritonserver-1234.so".to_owned()));
     let backend = open(&dir, "wheel", &[]).unwrap();
     let instance = backend.open_model(&model()).unwrap();

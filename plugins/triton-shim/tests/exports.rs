@@ -52,7 +52,7 @@ fn every_name_of_the_headers_is_exported_and_no_entry_point() {
     assert_eq!(lengths, [91, 172, 12, 6]);
     let mut expected = [BACKEND, SERVER, REPO_AGENT, CACHE].concat();
     expected.sort_unstable();
-    let mut exported = trtserver_library_file::exports(&library()).unwrap();
+    let mut exported = trtserver_library_file::read_exports(&library()).unwrap();
     exported.retain(|name| name.starts_with("TRITON"));
     assert_eq!(exported, expected);
     assert!(!exported.iter().any(|name| ENTRY_POINTS.contains(&name.as_str())));

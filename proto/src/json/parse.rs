@@ -8,9 +8,9 @@ use std::fmt;
 use base64::Engine;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::encoded::{put_sized, put_tag};
-use crate::schema::{Described, Field, Kind, Message};
-use crate::text::nearest;
+use crate::message_tree::{put_sized, put_tag};
+use crate::schema::{Described, FieldKind, FieldSchema, MessageSchema};
+use crate::text::nearest_name;
 use trtserver_proto_wire::put_varint;
 
 /// Why a text could not be read. Lines and columns count from 1, columns in bytes.
@@ -40,19 +40,19 @@ pub fn parse<M: Described>(text: &str) -> Result<M, JsonError> {
     };
     let mut out = Vec::with_capacity(text.len());
     let mut json = serde_json::Deserializer::from_str(text);
-    let whole = Body { name: "the message", message: M::schema(), out: &mut out };
+    let whole = MessageBody { name: "the message", message: M::schema(), out: &mut out };
     whole.deserialize(&mut json).and_then(|()| json.end()).map_err(located)?;
     M::decode(out.as_slice()).map_err(|e| JsonError { line: 1, column: 1, message: e.to_string() })
 }
 
 /// A JSON object that is the fields of a message.
-struct Body<'a> {
+struct MessageBody<'a> {
     name: &'a str,
-    message: &'static Message,
+    message: &'static MessageSchema,
     out: &'a mut Vec<u8>,
 }
 
-impl<'de> DeserializeSeed<'de> for Body<'_> {
+impl<'de> DeserializeSeed<'de> for MessageBody<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
@@ -60,7 +60,7 @@ impl<'de> DeserializeSeed<'de> for Body<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Body<'_> {
+impl<'de> Visitor<'de> for MessageBody<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,9 +71,9 @@ impl<'de> Visitor<'de> for Body<'_> {
         let mut seen = 0_u64;
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let fields = self.message.fields.iter().enumerate();
-            let mut fields = fields.filter(|(_, f)| f.name == name || camel(f.name) == name);
+            let mut fields = fields.filter(|(_, f)| f.name == name || camel_case(f.name) == name);
             let Some((place, field)) = fields.next() else {
-                let near = nearest(&name, self.message.fields.iter().map(|f| f.name));
+                let near = nearest_name(&name, self.message.fields.iter().map(|f| f.name));
                 let message = self.message.name;
                 return Err(A::Error::custom(format!("{message} has no field {name}{near}")));
             };
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for Body<'_> {
                 return Err(A::Error::custom(format!("{name} and {other} exclude each other")));
             }
             let before = self.out.len();
-            map.next_value_seed(Member { field, out: self.out })?;
+            map.next_value_seed(MemberReader { field, out: self.out })?;
             // Null is nothing, and so excludes nothing.
             if self.out.len() != before {
                 seen |= 1 << place;
@@ -101,12 +101,12 @@ impl<'de> Visitor<'de> for Body<'_> {
 
 /// What stands behind the name of a field: a value, a list, or a map. Null is as if it were left out. As in protobuf's C++
 /// library, a list of one element may be written as that element.
-struct Member<'a> {
-    field: &'static Field,
+struct MemberReader<'a> {
+    field: &'static FieldSchema,
     out: &'a mut Vec<u8>,
 }
 
-impl<'de> DeserializeSeed<'de> for Member<'_> {
+impl<'de> DeserializeSeed<'de> for MemberReader<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
@@ -114,7 +114,7 @@ impl<'de> DeserializeSeed<'de> for Member<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Member<'_> {
+impl<'de> Visitor<'de> for MemberReader<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for Member<'_> {
         if self.field.map().is_some() {
             return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
         }
-        while list.next_element_seed(One { field: self.field, out: self.out })?.is_some() {}
+        while list.next_element_seed(ValueReader { field: self.field, out: self.out })?.is_some() {}
         Ok(())
     }
 
@@ -166,44 +166,44 @@ impl<'de> Visitor<'de> for Member<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Some([key, value]) = self.field.map().map(|entry| entry.fields) else {
-            let Kind::Message(message) = self.field.kind else {
+            let FieldKind::Message(message) = self.field.kind else {
                 return Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self));
             };
             put_tag(self.out, self.field);
             let name = self.field.name;
-            return put_sized(self.out, |out| Body { name, message, out }.visit_map(map));
+            return put_sized(self.out, |out| MessageBody { name, message, out }.visit_map(map));
         };
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             put_tag(self.out, self.field);
             put_sized(self.out, |out| {
-                One { field: key, out }.visit_str::<A::Error>(&name)?;
-                map.next_value_seed(One { field: value, out })
+                ValueReader { field: key, out }.visit_str::<A::Error>(&name)?;
+                map.next_value_seed(ValueReader { field: value, out })
             })?;
         }
         Ok(())
     }
 }
 
-impl<'a> Member<'a> {
-    fn one(self) -> One<'a> {
-        One { field: self.field, out: self.out }
+impl<'a> MemberReader<'a> {
+    fn one(self) -> ValueReader<'a> {
+        ValueReader { field: self.field, out: self.out }
     }
 }
 
 /// One value with its tag.
-struct One<'a> {
-    field: &'static Field,
+struct ValueReader<'a> {
+    field: &'static FieldSchema,
     out: &'a mut Vec<u8>,
 }
 
-impl One<'_> {
+impl ValueReader<'_> {
     fn whole<E: Error>(self, value: i128) -> Result<(), E> {
         let (least, most): (i128, i128) = match self.field.kind {
-            Kind::Int32 | Kind::Enum(_) => (i32::MIN.into(), i32::MAX.into()),
-            Kind::UInt32 => (0, u32::MAX.into()),
-            Kind::UInt64 => (0, u64::MAX.into()),
-            Kind::Int64 => (i64::MIN.into(), i64::MAX.into()),
-            Kind::Float | Kind::Double => return self.real(value as f64),
+            FieldKind::Int32 | FieldKind::Enum(_) => (i32::MIN.into(), i32::MAX.into()),
+            FieldKind::UInt32 => (0, u32::MAX.into()),
+            FieldKind::UInt64 => (0, u64::MAX.into()),
+            FieldKind::Int64 => (i64::MIN.into(), i64::MAX.into()),
+            FieldKind::Float | FieldKind::Double => return self.real(value as f64),
             _ => return Err(self.wrong(&value.to_string())),
         };
         if !(least..=most).contains(&value) {
@@ -217,12 +217,12 @@ impl One<'_> {
 
     fn real<E: Error>(self, value: f64) -> Result<(), E> {
         match self.field.kind {
-            Kind::Float => {
+            FieldKind::Float => {
                 put_tag(self.out, self.field);
                 self.out.extend_from_slice(&(value as f32).to_le_bytes());
                 Ok(())
             }
-            Kind::Double => {
+            FieldKind::Double => {
                 put_tag(self.out, self.field);
                 self.out.extend_from_slice(&value.to_le_bytes());
                 Ok(())
@@ -245,28 +245,32 @@ impl One<'_> {
 
     fn expected(&self) -> Cow<'static, str> {
         match self.field.kind {
-            Kind::Message(message) => format!("an object ({})", message.name).into(),
-            Kind::Enum(each) => format!("a {}", each.name).into(),
-            Kind::Float | Kind::Double => "a number".into(),
-            Kind::Bool => "true or false".into(),
-            Kind::String => "a string".into(),
-            Kind::Bytes => "a string in base64".into(),
+            FieldKind::Message(message) => format!("an object ({})", message.name).into(),
+            FieldKind::Enum(each) => format!("a {}", each.name).into(),
+            FieldKind::Float | FieldKind::Double => "a number".into(),
+            FieldKind::Bool => "true or false".into(),
+            FieldKind::String => "a string".into(),
+            FieldKind::Bytes => "a string in base64".into(),
             _ => "an integer".into(),
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for One<'_> {
+impl<'de> DeserializeSeed<'de> for ValueReader<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        let Kind::Message(message) = self.field.kind else { return json.deserialize_any(self) };
+        let FieldKind::Message(message) = self.field.kind else {
+            return json.deserialize_any(self);
+        };
         put_tag(self.out, self.field);
-        put_sized(self.out, |out| Body { name: self.field.name, message, out }.deserialize(json))
+        put_sized(self.out, |out| {
+            MessageBody { name: self.field.name, message, out }.deserialize(json)
+        })
     }
 }
 
-impl<'de> Visitor<'de> for One<'_> {
+impl<'de> Visitor<'de> for ValueReader<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -274,7 +278,7 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        if !matches!(self.field.kind, Kind::Bool) {
+        if !matches!(self.field.kind, FieldKind::Bool) {
             return Err(self.wrong(if value { "true" } else { "false" }));
         }
         put_tag(self.out, self.field);
@@ -296,21 +300,21 @@ impl<'de> Visitor<'de> for One<'_> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         match self.field.kind {
-            Kind::String => self.bytes(text.as_bytes()),
-            Kind::Bytes => match base64::engine::general_purpose::STANDARD.decode(text) {
+            FieldKind::String => self.bytes(text.as_bytes()),
+            FieldKind::Bytes => match base64::engine::general_purpose::STANDARD.decode(text) {
                 Ok(bytes) => self.bytes(&bytes),
                 Err(e) => return Err(self.wrong(&format!("{text:?} ({e})"))),
             },
-            Kind::Enum(each) => {
+            FieldKind::Enum(each) => {
                 let named = each.values.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
                 let Some((_, number)) = named else {
-                    let near = nearest(text, each.values.iter().map(|v| v.0));
+                    let near = nearest_name(text, each.values.iter().map(|v| v.0));
                     let (field, name) = (self.field.name, each.name);
                     return Err(E::custom(format!("{field}: {name} has no value {text}{near}")));
                 };
                 return self.whole((*number).into());
             }
-            Kind::Float | Kind::Double => match text {
+            FieldKind::Float | FieldKind::Double => match text {
                 "NaN" => return self.real(f64::NAN),
                 "Infinity" => return self.real(f64::INFINITY),
                 "-Infinity" => return self.real(f64::NEG_INFINITY),
@@ -320,22 +324,24 @@ impl<'de> Visitor<'de> for One<'_> {
                 },
             },
             // Large numbers are strings, as not every reader of JSON could hold them.
-            Kind::Int32 | Kind::UInt32 | Kind::Int64 | Kind::UInt64 => match text.parse() {
-                Ok(value) => return self.whole(value),
-                Err(_) => return Err(self.wrong(&format!("{text:?}"))),
-            },
+            FieldKind::Int32 | FieldKind::UInt32 | FieldKind::Int64 | FieldKind::UInt64 => {
+                match text.parse() {
+                    Ok(value) => return self.whole(value),
+                    Err(_) => return Err(self.wrong(&format!("{text:?}"))),
+                }
+            }
             // The key of a map.
-            Kind::Bool if text == "true" || text == "false" => {
+            FieldKind::Bool if text == "true" || text == "false" => {
                 return self.visit_bool(text == "true");
             }
-            Kind::Bool | Kind::Message(_) => return Err(self.wrong(&format!("{text:?}"))),
+            FieldKind::Bool | FieldKind::Message(_) => return Err(self.wrong(&format!("{text:?}"))),
         }
         Ok(())
     }
 }
 
 /// `max_batch_size` as `maxBatchSize`.
-fn camel(name: &str) -> String {
+fn camel_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut upper = false;
     for c in name.chars() {

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 
 /// What is wrong, and at which byte.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct SyntaxFault {
     pub at: usize,
     pub message: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Shape {
+pub(super) enum TokenShape {
     Name,
     Number,
     /// With its quotes, and escapes as they were typed.
@@ -21,30 +21,30 @@ pub(super) enum Shape {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
-    pub shape: Shape,
+pub(super) struct TextToken {
+    pub shape: TokenShape,
     pub start: usize,
     pub end: usize,
 }
 
-pub(super) struct Lexer<'a> {
+pub(super) struct TextLexer<'a> {
     text: &'a str,
     at: usize,
-    ahead: Option<Token>,
+    ahead: Option<TextToken>,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> TextLexer<'a> {
     pub fn new(text: &'a str) -> Self {
         // Editors on Windows like to put a byte order mark first.
         let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Self { text, at, ahead: None }
     }
 
-    pub fn slice(&self, token: Token) -> &'a str {
+    pub fn slice(&self, token: TextToken) -> &'a str {
         self.text.get(token.start..token.end).unwrap_or_default()
     }
 
-    pub fn peek(&mut self) -> Result<Token, Fault> {
+    pub fn peek(&mut self) -> Result<TextToken, SyntaxFault> {
         if let Some(token) = self.ahead {
             return Ok(token);
         }
@@ -53,15 +53,15 @@ impl<'a> Lexer<'a> {
         Ok(token)
     }
 
-    pub fn next(&mut self) -> Result<Token, Fault> {
+    pub fn next(&mut self) -> Result<TextToken, SyntaxFault> {
         let token = self.peek()?;
         self.ahead = None;
         Ok(token)
     }
 
     /// Takes the sign if it comes next.
-    pub fn skip(&mut self, sign: u8) -> Result<bool, Fault> {
-        let here = self.peek()?.shape == Shape::Sign(sign);
+    pub fn skip(&mut self, sign: u8) -> Result<bool, SyntaxFault> {
+        let here = self.peek()?.shape == TokenShape::Sign(sign);
         if here {
             self.ahead = None;
         }
@@ -69,21 +69,21 @@ impl<'a> Lexer<'a> {
     }
 
     /// The token as a message names it.
-    pub fn show(&self, token: Token) -> String {
+    pub fn show(&self, token: TextToken) -> String {
         let text = self.slice(token);
         let short = match text.char_indices().nth(40) {
             Some((cut, _)) => format!("{}...", &text[..cut]),
             None => text.to_owned(),
         };
         match token.shape {
-            Shape::End => "the end of the text".to_owned(),
-            Shape::Text => format!("the string {short}"),
-            Shape::Number => format!("the number {short}"),
-            Shape::Name | Shape::Sign(_) => format!("'{short}'"),
+            TokenShape::End => "the end of the text".to_owned(),
+            TokenShape::Text => format!("the string {short}"),
+            TokenShape::Number => format!("the number {short}"),
+            TokenShape::Name | TokenShape::Sign(_) => format!("'{short}'"),
         }
     }
 
-    fn cut(&mut self) -> Result<Token, Fault> {
+    fn cut(&mut self) -> Result<TextToken, SyntaxFault> {
         let bytes = self.text.as_bytes();
         loop {
             match bytes.get(self.at) {
@@ -98,29 +98,29 @@ impl<'a> Lexer<'a> {
         let start = self.at;
         let digit_after = bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
         let shape = match bytes.get(start) {
-            None => Shape::End,
+            None => TokenShape::End,
             Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => {
                 self.run(|_, b| b.is_ascii_alphanumeric() || b == b'_');
-                Shape::Name
+                TokenShape::Name
             }
             Some(b'0'..=b'9') => self.number(),
             Some(b'.') if digit_after => self.number(),
             Some(&quote @ (b'"' | b'\'')) => {
                 self.quoted(quote)?;
-                Shape::Text
+                TokenShape::Text
             }
             Some(&sign) if sign.is_ascii_graphic() => {
                 self.at += 1;
-                Shape::Sign(sign)
+                TokenShape::Sign(sign)
             }
             Some(_) => {
                 let found = self.text.get(start..).and_then(|t| t.chars().next());
                 let found = found.unwrap_or_default();
                 let message = format!("{found:?} may stand only in strings and comments");
-                return Err(Fault { at: start, message });
+                return Err(SyntaxFault { at: start, message });
             }
         };
-        Ok(Token { shape, start, end: self.at })
+        Ok(TextToken { shape, start, end: self.at })
     }
 
     /// Moves on while `more(byte before, byte)` holds, beginning with the second byte.
@@ -136,7 +136,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Takes everything that could belong to a number; the parser says what is wrong with it.
-    fn number(&mut self) -> Shape {
+    fn number(&mut self) -> TokenShape {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let hex = rest.starts_with(b"0x") || rest.starts_with(b"0X");
         self.run(|before, byte| {
@@ -144,10 +144,10 @@ impl<'a> Lexer<'a> {
                 || matches!(byte, b'.' | b'_')
                 || (!hex && matches!(before, b'e' | b'E') && matches!(byte, b'+' | b'-'))
         });
-        Shape::Number
+        TokenShape::Number
     }
 
-    fn quoted(&mut self, quote: u8) -> Result<(), Fault> {
+    fn quoted(&mut self, quote: u8) -> Result<(), SyntaxFault> {
         let bytes = self.text.as_bytes();
         let start = self.at;
         self.at += 1;
@@ -159,7 +159,7 @@ impl<'a> Lexer<'a> {
                 None | Some(b'\n' | b'\\') => {
                     let quote = char::from(quote);
                     let message = format!("the string has no closing {quote} on its line");
-                    return Err(Fault { at: start, message });
+                    return Err(SyntaxFault { at: start, message });
                 }
                 Some(_) => self.at += 1,
             }
@@ -169,7 +169,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The bytes a string token stands for.
-    pub fn unescape(&self, token: Token) -> Result<Cow<'a, [u8]>, Fault> {
+    pub fn unescape(&self, token: TextToken) -> Result<Cow<'a, [u8]>, SyntaxFault> {
         let first = token.start + 1;
         let inner = self.text.get(first..token.end.saturating_sub(1)).unwrap_or_default();
         if memchr_backslash(inner).is_none() {
@@ -181,7 +181,8 @@ impl<'a> Lexer<'a> {
             out.extend_from_slice(rest.get(..cut).unwrap_or_default().as_bytes());
             let at = first + (inner.len() - rest.len()) + cut;
             let typed = rest.get(cut + 1..).unwrap_or_default();
-            let used = escape(typed, &mut out).map_err(|message| Fault { at, message })?;
+            let used =
+                read_escape(typed, &mut out).map_err(|message| SyntaxFault { at, message })?;
             rest = typed.get(used..).unwrap_or_default();
         }
         out.extend_from_slice(rest.as_bytes());
@@ -194,7 +195,7 @@ fn memchr_backslash(text: &str) -> Option<usize> {
 }
 
 /// Reads one escape behind its backslash; returns how many bytes it took.
-fn escape(typed: &str, out: &mut Vec<u8>) -> Result<usize, String> {
+fn read_escape(typed: &str, out: &mut Vec<u8>) -> Result<usize, String> {
     let Some(letter) = typed.chars().next() else {
         return Err("nothing follows the backslash".to_owned());
     };

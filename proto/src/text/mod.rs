@@ -8,10 +8,10 @@ mod parse;
 mod places;
 mod print;
 
-pub use places::{Place, Places};
+pub use places::{Places, TextPlace};
 
 use crate::schema::Described;
-use lexer::Fault;
+use lexer::SyntaxFault;
 
 /// Why a text could not be read. Lines and columns count from 1, columns in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,37 +31,38 @@ impl std::error::Error for TextError {}
 
 /// Reads a message from its text form.
 pub fn parse<M: Described>(text: &str) -> Result<M, TextError> {
-    let bytes = parse::Parser::new(text).run(M::schema()).map_err(|fault| located(text, fault))?;
-    decode(&bytes)
+    let bytes =
+        parse::TextParser::new(text).run(M::schema()).map_err(|fault| locate_fault(text, fault))?;
+    decode_message(&bytes)
 }
 
 /// As [`parse`], with the places of all values in the text.
 pub fn parse_with_places<M: Described>(text: &str) -> Result<(M, Places), TextError> {
-    let parsed = parse::Parser::with_places(text).run_with_places(M::schema());
-    let (bytes, places) = parsed.map_err(|fault| located(text, fault))?;
-    Ok((decode(&bytes)?, places.finish(text)))
+    let parsed = parse::TextParser::with_places(text).run_with_places(M::schema());
+    let (bytes, places) = parsed.map_err(|fault| locate_fault(text, fault))?;
+    Ok((decode_message(&bytes)?, places.finish(text)))
 }
 
-fn located(text: &str, fault: Fault) -> TextError {
-    let (line, column) = position(text, fault.at);
+fn locate_fault(text: &str, fault: SyntaxFault) -> TextError {
+    let (line, column) = line_and_column(text, fault.at);
     TextError { line, column, message: fault.message }
 }
 
-fn decode<M: Described>(bytes: &[u8]) -> Result<M, TextError> {
+fn decode_message<M: Described>(bytes: &[u8]) -> Result<M, TextError> {
     M::decode(bytes).map_err(|e| TextError { line: 1, column: 1, message: e.to_string() })
 }
 
 /// The text form in several lines, indented by two spaces, with a newline at its end.
 pub fn print<M: Described>(message: &M) -> String {
-    print::lines(M::schema(), &message.encode_to_vec())
+    print::print_lines(M::schema(), &message.encode_to_vec())
 }
 
 /// The text form in one line without a newline, as headers carry it. Plain ASCII whatever the strings hold.
 pub fn print_line<M: Described>(message: &M) -> String {
-    print::line(M::schema(), &message.encode_to_vec())
+    print::print_line(M::schema(), &message.encode_to_vec())
 }
 
-fn position(text: &str, at: usize) -> (usize, usize) {
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |n| n + 1);
     let line = 1 + before.bytes().filter(|b| *b == b'\n').count();
@@ -69,7 +70,7 @@ fn position(text: &str, at: usize) -> (usize, usize) {
 }
 
 /// `; did you mean X?` for the nearest name, if it is near enough.
-pub(crate) fn nearest(typed: &str, names: impl Iterator<Item = &'static str>) -> String {
+pub(crate) fn nearest_name(typed: &str, names: impl Iterator<Item = &'static str>) -> String {
     // The name comes from the client and may have any length.
     if typed.len() > 64 {
         return String::new();

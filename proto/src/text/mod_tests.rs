@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::{parse, print, print_line};
-use crate::encoded::{put_sized, put_tag};
-use crate::schema::{Described, Kind, Message};
+use crate::message_tree::{put_sized, put_tag};
+use crate::schema::{Described, FieldKind, MessageSchema};
 use crate::v1::{
     InferRequestHeader, InferResponseHeader, RequestStatus, ServerStatus,
     SharedMemoryControlRequest,
@@ -320,7 +320,7 @@ health_stats {
 }
 
 /// Fills a message with whatever the bytes say: each field may be absent, single or, for lists, many.
-fn fill(message: &'static Message, chance: &mut impl Iterator<Item = u8>, out: &mut Vec<u8>) {
+fn fill(message: &'static MessageSchema, chance: &mut impl Iterator<Item = u8>, out: &mut Vec<u8>) {
     let mut oneofs = Vec::new();
     for field in message.fields {
         let dice = chance.next().unwrap_or(0);
@@ -338,32 +338,34 @@ fn fill(message: &'static Message, chance: &mut impl Iterator<Item = u8>, out: &
             // Small numbers as often as large ones.
             let bits = u64::from_le_bytes(bits) >> (dice / 4);
             match field.kind {
-                Kind::Message(inner) => {
+                FieldKind::Message(inner) => {
                     put_sized::<()>(out, |out| {
                         fill(inner, chance, out);
                         Ok(())
                     })
                     .unwrap();
                 }
-                Kind::String | Kind::Bytes => {
+                FieldKind::String | FieldKind::Bytes => {
                     let text: String = bits.to_le_bytes().iter().map(|b| char::from(*b)).collect();
                     put_varint(out, text.len() as u64);
                     out.extend_from_slice(text.as_bytes());
                 }
-                Kind::Double => {
+                FieldKind::Double => {
                     let value = f64::from_bits(bits);
                     let value = if value.is_nan() { 1.5 } else { value };
                     out.extend_from_slice(&value.to_le_bytes());
                 }
-                Kind::Float => {
+                FieldKind::Float => {
                     let value = f32::from_bits(bits as u32);
                     let value = if value.is_nan() { 1.5 } else { value };
                     out.extend_from_slice(&value.to_le_bytes());
                 }
-                Kind::Bool => put_varint(out, bits & 1),
-                Kind::Int32 | Kind::Enum(_) => put_varint(out, i64::from(bits as i32) as u64),
-                Kind::UInt32 => put_varint(out, u64::from(bits as u32)),
-                Kind::Int64 | Kind::UInt64 => put_varint(out, bits),
+                FieldKind::Bool => put_varint(out, bits & 1),
+                FieldKind::Int32 | FieldKind::Enum(_) => {
+                    put_varint(out, i64::from(bits as i32) as u64)
+                }
+                FieldKind::UInt32 => put_varint(out, u64::from(bits as u32)),
+                FieldKind::Int64 | FieldKind::UInt64 => put_varint(out, bits),
             }
         }
     }

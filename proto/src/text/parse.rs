@@ -5,24 +5,24 @@
 //! contains itself, so hostile text cannot make the stack deep.
 use std::borrow::Cow;
 
-use super::lexer::{Fault, Lexer, Shape, Token};
-use super::nearest;
-use super::old_names::{self, Now};
-use super::places::Recorder;
-use crate::encoded::{put_sized, put_tag};
-use crate::schema::{Enum, Field, Kind, Message};
+use super::lexer::{SyntaxFault, TextLexer, TextToken, TokenShape};
+use super::nearest_name;
+use super::old_names::{self, OldNameMeaning};
+use super::places::PlaceRecorder;
+use crate::message_tree::{put_sized, put_tag};
+use crate::schema::{Enum, FieldKind, FieldSchema, MessageSchema};
 use trtserver_proto_wire::put_varint;
 
-pub(super) struct Parser<'a> {
+pub(super) struct TextParser<'a> {
     text: &'a str,
-    lexer: Lexer<'a>,
+    lexer: TextLexer<'a>,
     /// Set if the places of fields are asked for.
-    places: Option<Recorder>,
+    places: Option<PlaceRecorder>,
 }
 
 /// The field being read: what it is, and how and where the text names it.
-struct Named<'a> {
-    field: &'static Field,
+struct NamedField<'a> {
+    field: &'static FieldSchema,
     spelled: &'a str,
     at: usize,
     /// Old spellings of its values.
@@ -30,35 +30,35 @@ struct Named<'a> {
 }
 
 /// An opened message and the sign that ends it; the outermost one ends with the text.
-struct Open<'a> {
+struct OpenMessage<'a> {
     name: &'a str,
     at: usize,
     close: u8,
 }
 
-fn fault<T>(at: usize, message: String) -> Result<T, Fault> {
-    Err(Fault { at, message })
+fn syntax_fault<T>(at: usize, message: String) -> Result<T, SyntaxFault> {
+    Err(SyntaxFault { at, message })
 }
 
-impl<'a> Parser<'a> {
+impl<'a> TextParser<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self { text, lexer: Lexer::new(text), places: None }
+        Self { text, lexer: TextLexer::new(text), places: None }
     }
 
     /// Records the place of every value in `places`.
     pub fn with_places(text: &'a str) -> Self {
-        Self { places: Some(Recorder::default()), ..Self::new(text) }
+        Self { places: Some(PlaceRecorder::default()), ..Self::new(text) }
     }
 
-    pub fn run(self, message: &'static Message) -> Result<Vec<u8>, Fault> {
+    pub fn run(self, message: &'static MessageSchema) -> Result<Vec<u8>, SyntaxFault> {
         self.run_with_places(message).map(|(bytes, _)| bytes)
     }
 
     /// The encoded message, and the recorded places.
     pub fn run_with_places(
         mut self,
-        message: &'static Message,
-    ) -> Result<(Vec<u8>, Recorder), Fault> {
+        message: &'static MessageSchema,
+    ) -> Result<(Vec<u8>, PlaceRecorder), SyntaxFault> {
         let mut out = Vec::with_capacity(self.text.len());
         self.message(message, None, &mut out)?;
         Ok((out, self.places.unwrap_or_default()))
@@ -66,17 +66,17 @@ impl<'a> Parser<'a> {
 
     fn message(
         &mut self,
-        message: &'static Message,
-        open: Option<&Open>,
+        message: &'static MessageSchema,
+        open: Option<&OpenMessage>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SyntaxFault> {
         let mut seen = 0;
         loop {
             let token = self.lexer.next()?;
             match (token.shape, open) {
-                (Shape::End, None) => return Ok(()),
-                (Shape::Sign(sign), Some(open)) if sign == open.close => return Ok(()),
-                (Shape::Name, _) => self.field(message, token, &mut seen, out)?,
+                (TokenShape::End, None) => return Ok(()),
+                (TokenShape::Sign(sign), Some(open)) if sign == open.close => return Ok(()),
+                (TokenShape::Name, _) => self.field(message, token, &mut seen, out)?,
                 _ => return self.no_field(open, token),
             }
             if !self.lexer.skip(b',')? {
@@ -85,44 +85,49 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn no_field<T>(&self, open: Option<&Open>, token: Token) -> Result<T, Fault> {
+    fn no_field<T>(&self, open: Option<&OpenMessage>, token: TextToken) -> Result<T, SyntaxFault> {
         let found = self.lexer.show(token);
         let message = match open {
             Some(open) => format!(
                 "expected a field name or the '{}' that closes {} of line {}, found {found}",
                 char::from(open.close),
                 open.name,
-                super::position(self.text, open.at).0,
+                super::line_and_column(self.text, open.at).0,
             ),
             None => format!("expected a field name, found {found}"),
         };
-        fault(token.start, message)
+        syntax_fault(token.start, message)
     }
 
     fn field(
         &mut self,
-        message: &'static Message,
-        token: Token,
+        message: &'static MessageSchema,
+        token: TextToken,
         seen: &mut u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SyntaxFault> {
         let spelled = self.lexer.slice(token);
         let (mut name, mut values): (&str, &[_]) = (spelled, &[]);
         let mut set = None;
-        if let Some(old) = old_names::find(message.name, spelled) {
+        if let Some(old) = old_names::find_old_name(message.name, spelled) {
             match old.now {
-                Now::Field(now) => (name, values) = (now, old.values),
-                Now::Dropped(kind) => return self.dropped(spelled, kind),
-                Now::Set { checked, field, value } => (name, set) = (field, Some((checked, value))),
+                OldNameMeaning::Field(now) => (name, values) = (now, old.values),
+                OldNameMeaning::Dropped(kind) => return self.dropped(spelled, kind),
+                OldNameMeaning::Set { checked, field, value } => {
+                    (name, set) = (field, Some((checked, value)))
+                }
             }
         }
         let Some((place, field)) = message.field(name) else {
-            let near = nearest(spelled, message.fields.iter().map(|f| f.name));
-            return fault(token.start, format!("{} has no field {spelled}{near}", message.name));
+            let near = nearest_name(spelled, message.fields.iter().map(|f| f.name));
+            return syntax_fault(
+                token.start,
+                format!("{} has no field {spelled}{near}", message.name),
+            );
         };
         if !field.repeated {
             if *seen & (1 << place) != 0 {
-                return fault(token.start, format!("{spelled} is given twice"));
+                return syntax_fault(token.start, format!("{spelled} is given twice"));
             }
             if let Some(oneof) = field.oneof {
                 let other = message.fields.iter().enumerate();
@@ -131,7 +136,7 @@ impl<'a> Parser<'a> {
                 if let Some((_, other)) = other.next() {
                     let other = other.name;
                     let message = format!("{spelled} and {other} exclude each other ({oneof})");
-                    return fault(token.start, message);
+                    return syntax_fault(token.start, message);
                 }
             }
             *seen |= 1 << place;
@@ -143,12 +148,12 @@ impl<'a> Parser<'a> {
             put_varint(out, value);
             return Ok(());
         }
-        let named = Named { field, spelled, at: token.start, values };
-        let is_message = matches!(field.kind, Kind::Message(_));
+        let named = NamedField { field, spelled, at: token.start, values };
+        let is_message = matches!(field.kind, FieldKind::Message(_));
         if !self.lexer.skip(b':')? && !is_message {
             let token = self.lexer.peek()?;
             let found = self.lexer.show(token);
-            return fault(token.start, format!("{spelled}: expected ':', found {found}"));
+            return syntax_fault(token.start, format!("{spelled}: expected ':', found {found}"));
         }
         if field.repeated && self.lexer.skip(b'[')? {
             return self.list(&named, out);
@@ -156,50 +161,51 @@ impl<'a> Parser<'a> {
         self.value(&named, out)
     }
 
-    fn list(&mut self, named: &Named, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn list(&mut self, named: &NamedField, out: &mut Vec<u8>) -> Result<(), SyntaxFault> {
         if self.lexer.skip(b']')? {
             return Ok(());
         }
         loop {
             let at = self.lexer.peek()?.start;
-            self.value(&Named { at, ..*named }, out)?;
+            self.value(&NamedField { at, ..*named }, out)?;
             let token = self.lexer.next()?;
             match token.shape {
-                Shape::Sign(b']') => return Ok(()),
-                Shape::Sign(b',') => {}
+                TokenShape::Sign(b']') => return Ok(()),
+                TokenShape::Sign(b',') => {}
                 _ => {
                     let (name, found) = (named.spelled, self.lexer.show(token));
                     let message = format!("{name}: expected ',' or ']', found {found}");
-                    return fault(token.start, message);
+                    return syntax_fault(token.start, message);
                 }
             }
         }
     }
 
-    fn value(&mut self, named: &Named, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn value(&mut self, named: &NamedField, out: &mut Vec<u8>) -> Result<(), SyntaxFault> {
         let name = named.spelled;
         if let Some(places) = &mut self.places {
             places.open(named.field.name, named.at);
         }
         put_tag(out, named.field);
         match named.field.kind {
-            Kind::Message(inner) => {
+            FieldKind::Message(inner) => {
                 let token = self.lexer.next()?;
                 let close = match token.shape {
-                    Shape::Sign(b'{') => b'}',
-                    Shape::Sign(b'<') => b'>',
+                    TokenShape::Sign(b'{') => b'}',
+                    TokenShape::Sign(b'<') => b'>',
                     _ => return self.wrong(name, "'{'", token),
                 };
-                let open = Open { name, at: named.at, close };
+                let open = OpenMessage { name, at: named.at, close };
                 put_sized(out, |out| self.message(inner, Some(&open), out))?;
             }
-            Kind::String | Kind::Bytes => {
+            FieldKind::String | FieldKind::Bytes => {
                 let start = self.lexer.peek()?.start;
                 let mut bytes = self.string(name)?;
-                if matches!(named.field.kind, Kind::String) && std::str::from_utf8(&bytes).is_err()
+                if matches!(named.field.kind, FieldKind::String)
+                    && std::str::from_utf8(&bytes).is_err()
                 {
                     let message = format!("{name}: the escapes of this string do not make UTF-8");
-                    return fault(start, message);
+                    return syntax_fault(start, message);
                 }
                 if let Some((_, now)) =
                     named.values.iter().find(|(old, _)| old.as_bytes() == &*bytes)
@@ -212,11 +218,11 @@ impl<'a> Parser<'a> {
                 put_varint(out, bytes.len() as u64);
                 out.extend_from_slice(&bytes);
             }
-            Kind::Float => {
+            FieldKind::Float => {
                 let value = self.real::<f32>(name, f32::NAN, f32::INFINITY)?;
                 out.extend_from_slice(&value.to_le_bytes());
             }
-            Kind::Double => {
+            FieldKind::Double => {
                 let value = self.real::<f64>(name, f64::NAN, f64::INFINITY)?;
                 out.extend_from_slice(&value.to_le_bytes());
             }
@@ -232,37 +238,37 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the value of a field that no longer exists.
-    fn dropped(&mut self, name: &str, kind: Kind) -> Result<(), Fault> {
+    fn dropped(&mut self, name: &str, kind: FieldKind) -> Result<(), SyntaxFault> {
         if !self.lexer.skip(b':')? {
             let found = self.lexer.peek()?;
             return self.wrong(name, "':'", found);
         }
         match kind {
-            Kind::String => self.string(name).map(drop),
+            FieldKind::String => self.string(name).map(drop),
             _ => self.whole(name, kind).map(drop),
         }
     }
 
-    fn wrong<T>(&self, name: &str, expected: &str, token: Token) -> Result<T, Fault> {
+    fn wrong<T>(&self, name: &str, expected: &str, token: TextToken) -> Result<T, SyntaxFault> {
         let found = self.lexer.show(token);
-        fault(token.start, format!("{name}: expected {expected}, found {found}"))
+        syntax_fault(token.start, format!("{name}: expected {expected}, found {found}"))
     }
 
     /// One string, or several that stand next to each other.
-    fn string(&mut self, name: &str) -> Result<Cow<'a, [u8]>, Fault> {
+    fn string(&mut self, name: &str) -> Result<Cow<'a, [u8]>, SyntaxFault> {
         let token = self.lexer.next()?;
-        if token.shape != Shape::Text {
+        if token.shape != TokenShape::Text {
             return self.wrong(name, "a quoted string", token);
         }
         let mut all = self.lexer.unescape(token)?;
-        while self.lexer.peek()?.shape == Shape::Text {
+        while self.lexer.peek()?.shape == TokenShape::Text {
             let token = self.lexer.next()?;
             all.to_mut().extend_from_slice(&self.lexer.unescape(token)?);
         }
         Ok(all)
     }
 
-    fn real<T>(&mut self, name: &str, nan: T, infinity: T) -> Result<T, Fault>
+    fn real<T>(&mut self, name: &str, nan: T, infinity: T) -> Result<T, SyntaxFault>
     where
         T: std::str::FromStr + std::ops::Neg<Output = T>,
     {
@@ -273,11 +279,13 @@ impl<'a> Parser<'a> {
         let digits = text.bytes().all(|b| b.is_ascii_digit());
         let octal = digits && text.len() > 1 && text.starts_with('0');
         let value = match token.shape {
-            Shape::Name if text.eq_ignore_ascii_case("nan") => nan,
-            Shape::Name if ["inf", "infinity"].iter().any(|i| text.eq_ignore_ascii_case(i)) => {
+            TokenShape::Name if text.eq_ignore_ascii_case("nan") => nan,
+            TokenShape::Name
+                if ["inf", "infinity"].iter().any(|i| text.eq_ignore_ascii_case(i)) =>
+            {
                 infinity
             }
-            Shape::Number if !octal => {
+            TokenShape::Number if !octal => {
                 match text.strip_suffix(['f', 'F']).unwrap_or(text).parse() {
                     Ok(value) => value,
                     Err(_) => return self.wrong(name, "a number", token),
@@ -289,64 +297,69 @@ impl<'a> Parser<'a> {
     }
 
     /// An integer, bool or enum, as its varint.
-    fn whole(&mut self, name: &str, kind: Kind) -> Result<u64, Fault> {
+    fn whole(&mut self, name: &str, kind: FieldKind) -> Result<u64, SyntaxFault> {
         let minus = self.lexer.peek()?;
         let negative = self.lexer.skip(b'-')?;
         let token = self.lexer.next()?;
         let start = if negative { minus.start } else { token.start };
         let text = self.lexer.slice(token);
         match (kind, token.shape) {
-            (Kind::Bool, Shape::Name) if !negative => match text {
+            (FieldKind::Bool, TokenShape::Name) if !negative => match text {
                 "true" | "True" | "t" => return Ok(1),
                 "false" | "False" | "f" => return Ok(0),
                 _ => {}
             },
-            (Kind::Enum(each), Shape::Name) if !negative => return self.choice(each, name, token),
+            (FieldKind::Enum(each), TokenShape::Name) if !negative => {
+                return self.choice(each, name, token);
+            }
             _ => {}
         }
         let (expected, least, most): (_, i128, i128) = match kind {
-            Kind::Bool => ("true or false".into(), 0, 1),
-            Kind::Enum(each) => {
+            FieldKind::Bool => ("true or false".into(), 0, 1),
+            FieldKind::Enum(each) => {
                 (format!("a {}", each.name).into(), i32::MIN.into(), i32::MAX.into())
             }
-            Kind::Int32 => ("an integer".into(), i32::MIN.into(), i32::MAX.into()),
-            Kind::UInt32 => ("an integer".into(), 0, u32::MAX.into()),
-            Kind::UInt64 => ("an integer".into(), 0, u64::MAX.into()),
+            FieldKind::Int32 => ("an integer".into(), i32::MIN.into(), i32::MAX.into()),
+            FieldKind::UInt32 => ("an integer".into(), 0, u32::MAX.into()),
+            FieldKind::UInt64 => ("an integer".into(), 0, u64::MAX.into()),
             _ => (Cow::from("an integer"), i64::MIN.into(), i64::MAX.into()),
         };
-        if token.shape != Shape::Number {
+        if token.shape != TokenShape::Number {
             return self.wrong(name, &expected, token);
         }
-        let Some(size) = integer(text) else { return self.wrong(name, &expected, token) };
+        let Some(size) = parse_integer(text) else { return self.wrong(name, &expected, token) };
         let value = size.map(|size| if negative { -i128::from(size) } else { size.into() });
         match value.filter(|v| (least..=most).contains(v)) {
             Some(value) => Ok(value as u64),
             None => {
                 let minus = if negative { "-" } else { "" };
                 let message = format!("{name}: {minus}{text} is not between {least} and {most}");
-                fault(start, message)
+                syntax_fault(start, message)
             }
         }
     }
 
-    fn choice(&self, each: &Enum, name: &str, token: Token) -> Result<u64, Fault> {
+    fn choice(&self, each: &Enum, name: &str, token: TextToken) -> Result<u64, SyntaxFault> {
         let text = self.lexer.slice(token);
         match each.number(text) {
             Some(number) => Ok(i64::from(number) as u64),
             None => {
                 let names = || each.values.iter().map(|v| v.0);
-                let mut near = nearest(text, names());
+                let mut near = nearest_name(text, names());
                 if near.is_empty() {
                     near = format!("; its values are {}", names().collect::<Vec<_>>().join(", "));
                 }
-                fault(token.start, format!("{name}: {} has no value {text}{near}", each.name))
+                syntax_fault(
+                    token.start,
+                    format!("{name}: {} has no value {text}{near}", each.name),
+                )
             }
         }
     }
 }
 
 /// Decimal, hexadecimal or octal. `None`: not an integer; `Some(None)`: too large for any field.
-fn integer(text: &str) -> Option<Option<u64>> {
+fn parse_integer(text: &str) -> Option<Option<u64>> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
         None if text.len() > 1 && text.starts_with('0') => (text, 8),

@@ -2,7 +2,7 @@
 
 /// A value in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPlace {
     /// Names of the field and of the messages around it, joined by dots: `instance_group.count`.
     pub path: String,
     /// Counted from 1, columns in characters. Of an element of a list in brackets: where the element begins.
@@ -16,32 +16,32 @@ pub struct Place {
 
 /// The values of a text, in its order. A message comes before its fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places(Vec<Place>);
+pub struct Places(Vec<TextPlace>);
 
 impl Places {
     /// The first value of the field `path`.
-    pub fn of(&self, path: &str) -> Option<&Place> {
+    pub fn find(&self, path: &str) -> Option<&TextPlace> {
         self.0.iter().find(|place| is_below(&place.path, path))
     }
 
     /// The place in the subtree of `path` that `named` describes best: the field whose name, or else the string whose value, is
     /// among `named`. The last of `named` that is found counts. Without one it is the first value of `path`; there is none if the
     /// subtree is the whole text (an empty `path`).
-    pub fn nearest(&self, path: &str, named: &[&str]) -> Option<&Place> {
+    pub fn nearest(&self, path: &str, named: &[&str]) -> Option<&TextPlace> {
         let within = || self.0.iter().filter(|p| is_below(&p.path, path));
         // The message that a string identifies, such as the `input` of a tensor name.
         let owner = named.iter().rev().find_map(|name| {
             // Messages name the whole, too, which says nothing about the place.
-            let is_it = |p: &Place| p.path != "name" && p.text.as_deref() == Some(*name);
+            let is_it = |p: &TextPlace| p.path != "name" && p.text.as_deref() == Some(*name);
             let place = within().find(|p| is_it(p))?;
             Some((place, place.parent))
         });
         let field = named.iter().rev().find_map(|name| {
-            let is_it = |p: &Place| p.path.rsplit('.').next() == Some(*name);
-            let inside = |p: &Place| owner.is_none_or(|(_, parent)| p.parent == parent);
+            let is_it = |p: &TextPlace| p.path.rsplit('.').next() == Some(*name);
+            let inside = |p: &TextPlace| owner.is_none_or(|(_, parent)| p.parent == parent);
             within().find(|place| is_it(place) && inside(place))
         });
-        let whole = || self.of(path).filter(|_| !path.is_empty());
+        let whole = || self.find(path).filter(|_| !path.is_empty());
         field.or(owner.map(|(place, _)| place)).or_else(whole)
     }
 }
@@ -53,25 +53,25 @@ fn is_below(path: &str, ancestor: &str) -> bool {
 
 /// Collects places while a text is parsed.
 #[derive(Default)]
-pub(super) struct Recorder {
-    values: Vec<Recorded>,
+pub(super) struct PlaceRecorder {
+    values: Vec<RecordedValue>,
     /// Indices of the values that are being read, outermost first.
     open: Vec<usize>,
 }
 
-struct Recorded {
+struct RecordedValue {
     name: &'static str,
     at: usize,
     text: Option<String>,
     parent: Option<usize>,
 }
 
-impl Recorder {
+impl PlaceRecorder {
     /// A value of the field `name` begins at byte `at`.
     pub fn open(&mut self, name: &'static str, at: usize) {
         let parent = self.open.last().copied();
         self.open.push(self.values.len());
-        self.values.push(Recorded { name, at, text: None, parent });
+        self.values.push(RecordedValue { name, at, text: None, parent });
     }
 
     /// The value is a string.
@@ -88,7 +88,7 @@ impl Recorder {
 
     /// Makes lines and columns of byte positions, which ascend.
     pub fn finish(self, text: &str) -> Places {
-        let mut places: Vec<Place> = Vec::with_capacity(self.values.len());
+        let mut places: Vec<TextPlace> = Vec::with_capacity(self.values.len());
         let (mut line, mut line_start, mut from) = (1, 0, 0);
         for value in self.values {
             let passed = text.get(from..value.at).unwrap_or_default();
@@ -102,7 +102,7 @@ impl Recorder {
                 Some(parent) => format!("{}.{}", parent.path, value.name),
                 None => value.name.to_owned(),
             };
-            places.push(Place { path, line, column, text: value.text, parent: value.parent });
+            places.push(TextPlace { path, line, column, text: value.text, parent: value.parent });
         }
         Places(places)
     }

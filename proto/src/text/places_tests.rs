@@ -21,7 +21,7 @@ input [
 #[test]
 fn values_are_found_by_path() {
     let places = places(TEXT);
-    let at = |path: &str| places.of(path).map(|p| (p.line, p.column));
+    let at = |path: &str| places.find(path).map(|p| (p.line, p.column));
     assert_eq!(at("name"), Some((1, 1)));
     assert_eq!(at("input"), Some((3, 3)));
     assert_eq!(at("input.dims"), Some((3, 23)));

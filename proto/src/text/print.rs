@@ -1,31 +1,31 @@
 //! Messages to protobuf text, in the form C++ programs print for debugging.
-use crate::encoded::{Node, Value};
-use crate::real;
-use crate::schema::{Field, Kind, Message};
+use crate::float_format;
+use crate::message_tree::{EncodedNode, EncodedValue};
+use crate::schema::{FieldKind, FieldSchema, MessageSchema};
 
-pub(super) fn lines(message: &'static Message, bytes: &[u8]) -> String {
-    let mut printer = Printer { out: String::new(), indent: Some(0) };
-    printer.message(&Node::read(message, bytes));
+pub(super) fn print_lines(message: &'static MessageSchema, bytes: &[u8]) -> String {
+    let mut printer = TextPrinter { out: String::new(), indent: Some(0) };
+    printer.message(&EncodedNode::read(message, bytes));
     printer.out
 }
 
-pub(super) fn line(message: &'static Message, bytes: &[u8]) -> String {
-    let mut printer = Printer { out: String::new(), indent: None };
-    printer.message(&Node::read(message, bytes));
+pub(super) fn print_line(message: &'static MessageSchema, bytes: &[u8]) -> String {
+    let mut printer = TextPrinter { out: String::new(), indent: None };
+    printer.message(&EncodedNode::read(message, bytes));
     printer.out.truncate(printer.out.trim_end_matches(' ').len());
     printer.out
 }
 
-struct Printer {
+struct TextPrinter {
     out: String,
     /// `None` prints everything in one line.
     indent: Option<usize>,
 }
 
-impl Printer {
-    fn message(&mut self, node: &Node) {
+impl TextPrinter {
+    fn message(&mut self, node: &EncodedNode) {
         for (place, field) in node.message.fields.iter().enumerate() {
-            let values = node.of(place);
+            let values = node.field_values(place);
             // Both halves of a map entry are printed, also where the encoder left one out.
             if values.is_empty() && node.message.map_entry {
                 self.missing(field);
@@ -36,22 +36,25 @@ impl Printer {
         }
     }
 
-    fn missing(&mut self, field: &Field) {
+    fn missing(&mut self, field: &FieldSchema) {
         match field.kind {
-            Kind::Message(message) => {
-                self.field(field, &Value::Message(Node { message, values: Vec::new() }));
+            FieldKind::Message(message) => {
+                self.field(
+                    field,
+                    &EncodedValue::Message(EncodedNode { message, values: Vec::new() }),
+                );
             }
-            Kind::String | Kind::Bytes => self.field(field, &Value::Bytes(b"")),
-            Kind::Float => self.field(field, &Value::Float(0.0)),
-            Kind::Double => self.field(field, &Value::Double(0.0)),
-            _ => self.field(field, &Value::Varint(0)),
+            FieldKind::String | FieldKind::Bytes => self.field(field, &EncodedValue::Bytes(b"")),
+            FieldKind::Float => self.field(field, &EncodedValue::Float(0.0)),
+            FieldKind::Double => self.field(field, &EncodedValue::Double(0.0)),
+            _ => self.field(field, &EncodedValue::Varint(0)),
         }
     }
 
-    fn field(&mut self, field: &Field, value: &Value) {
+    fn field(&mut self, field: &FieldSchema, value: &EncodedValue) {
         self.start();
         self.out.push_str(field.name);
-        if let Value::Message(node) = value {
+        if let EncodedValue::Message(node) = value {
             self.out.push_str(" {");
             self.end();
             self.indent = self.indent.map(|n| n + 1);
@@ -76,29 +79,33 @@ impl Printer {
         self.out.push(if self.indent.is_some() { '\n' } else { ' ' });
     }
 
-    fn scalar(&mut self, kind: Kind, value: &Value) {
+    fn scalar(&mut self, kind: FieldKind, value: &EncodedValue) {
         match (kind, value) {
-            (_, Value::Bytes(bytes)) => quote(&mut self.out, bytes),
-            (_, Value::Float(value)) => self.out.push_str(&real::single(*value)),
-            (_, Value::Double(value)) => self.out.push_str(&real::double(*value)),
-            (Kind::Bool, Value::Varint(value)) => {
+            (_, EncodedValue::Bytes(bytes)) => quote_bytes(&mut self.out, bytes),
+            (_, EncodedValue::Float(value)) => self.out.push_str(&float_format::format_f32(*value)),
+            (_, EncodedValue::Double(value)) => {
+                self.out.push_str(&float_format::format_f64(*value))
+            }
+            (FieldKind::Bool, EncodedValue::Varint(value)) => {
                 self.out.push_str(if *value == 0 { "false" } else { "true" });
             }
-            (Kind::Enum(each), Value::Varint(value)) => match each.name_of(*value as i32) {
-                Some(name) => self.out.push_str(name),
-                None => self.out.push_str(&(*value as i32).to_string()),
-            },
-            (Kind::UInt32 | Kind::UInt64, Value::Varint(value)) => {
+            (FieldKind::Enum(each), EncodedValue::Varint(value)) => {
+                match each.value_name(*value as i32) {
+                    Some(name) => self.out.push_str(name),
+                    None => self.out.push_str(&(*value as i32).to_string()),
+                }
+            }
+            (FieldKind::UInt32 | FieldKind::UInt64, EncodedValue::Varint(value)) => {
                 self.out.push_str(&value.to_string());
             }
-            (_, Value::Varint(value)) => self.out.push_str(&(*value as i64).to_string()),
-            (_, Value::Message(_)) => {}
+            (_, EncodedValue::Varint(value)) => self.out.push_str(&(*value as i64).to_string()),
+            (_, EncodedValue::Message(_)) => {}
         }
     }
 }
 
 /// Everything outside ASCII goes out as octal, so that the text may stand in an HTTP header.
-fn quote(out: &mut String, bytes: &[u8]) {
+fn quote_bytes(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for &byte in bytes {
         match byte {

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Why a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
+pub enum WireError {
     /// The message ends within a field.
     Truncated,
     /// A varint has more than 64 bits.
@@ -19,18 +19,18 @@ pub enum Error {
     Group,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Truncated => f.write_str("truncated message"),
-            Error::VarintOverflow => f.write_str("varint of more than 64 bits"),
-            Error::InvalidTag(tag) => write!(f, "invalid tag {tag:#x}"),
-            Error::Group => f.write_str("groups are not supported"),
+            WireError::Truncated => f.write_str("truncated message"),
+            WireError::VarintOverflow => f.write_str("varint of more than 64 bits"),
+            WireError::InvalidTag(tag) => write!(f, "invalid tag {tag:#x}"),
+            WireError::Group => f.write_str("groups are not supported"),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for WireError {}
 
 /// How a value is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +52,9 @@ pub struct Tag {
 
 impl Tag {
     /// # Errors
-    /// [`Error::InvalidTag`].
+    /// [`WireError::InvalidTag`].
     #[inline]
-    pub fn from_varint(tag: u64) -> Result<Self, Error> {
+    pub fn from_varint(tag: u64) -> Result<Self, WireError> {
         let wire_type = match tag & 7 {
             0 => WireType::Varint,
             1 => WireType::Fixed64,
@@ -62,11 +62,11 @@ impl Tag {
             3 => WireType::StartGroup,
             4 => WireType::EndGroup,
             5 => WireType::Fixed32,
-            _ => return Err(Error::InvalidTag(tag)),
+            _ => return Err(WireError::InvalidTag(tag)),
         };
         match u32::try_from(tag) {
             Ok(tag) if tag >= 8 => Ok(Self { number: tag >> 3, wire_type }),
-            _ => Err(Error::InvalidTag(tag)),
+            _ => Err(WireError::InvalidTag(tag)),
         }
     }
 }
@@ -87,12 +87,12 @@ impl PartialVarint {
     /// Adds a byte. Returns the number if this byte is its last one, and starts over.
     ///
     /// # Errors
-    /// [`Error::VarintOverflow`].
+    /// [`WireError::VarintOverflow`].
     #[inline]
-    pub fn push(&mut self, byte: u8) -> Result<Option<u64>, Error> {
+    pub fn push(&mut self, byte: u8) -> Result<Option<u64>, WireError> {
         // The tenth byte may have one bit only.
         if self.bits == 63 && byte > 1 {
-            return Err(Error::VarintOverflow);
+            return Err(WireError::VarintOverflow);
         }
         self.value |= u64::from(byte & 0x7f) << self.bits;
         self.bits += 7;
@@ -103,9 +103,9 @@ impl PartialVarint {
 /// Reads a varint and advances `bytes` past it.
 ///
 /// # Errors
-/// [`Error::Truncated`], [`Error::VarintOverflow`].
+/// [`WireError::Truncated`], [`WireError::VarintOverflow`].
 #[inline]
-pub fn read_varint(bytes: &mut &[u8]) -> Result<u64, Error> {
+pub fn read_varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
     match bytes.split_first() {
         Some((&byte, rest)) if byte < 0x80 => {
             *bytes = rest;
@@ -115,7 +115,7 @@ pub fn read_varint(bytes: &mut &[u8]) -> Result<u64, Error> {
     }
 }
 
-fn read_long_varint(bytes: &mut &[u8]) -> Result<u64, Error> {
+fn read_long_varint(bytes: &mut &[u8]) -> Result<u64, WireError> {
     let mut varint = PartialVarint::default();
     for (at, byte) in bytes.iter().enumerate() {
         if let Some(value) = varint.push(*byte)? {
@@ -123,12 +123,12 @@ fn read_long_varint(bytes: &mut &[u8]) -> Result<u64, Error> {
             return Ok(value);
         }
     }
-    Err(Error::Truncated)
+    Err(WireError::Truncated)
 }
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum WireValue<'a> {
     Varint(u64),
     Fixed64(u64),
     Fixed32(u32),
@@ -138,9 +138,9 @@ pub enum Value<'a> {
 
 /// A field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct WireField<'a> {
     pub number: u32,
-    pub value: Value<'a>,
+    pub value: WireValue<'a>,
     /// Tag and value as they are encoded.
     pub encoded: &'a [u8],
 }
@@ -159,29 +159,29 @@ impl<'a> Fields<'a> {
 
     // Inlined for sure, so that only the parts of a field that the caller looks at are computed.
     #[inline(always)]
-    fn read(&mut self) -> Result<Field<'a>, Error> {
+    fn read(&mut self) -> Result<WireField<'a>, WireError> {
         let start = self.rest;
         let tag = Tag::from_varint(read_varint(&mut self.rest)?)?;
         let value = match tag.wire_type {
-            WireType::Varint => Value::Varint(read_varint(&mut self.rest)?),
-            WireType::Fixed64 => Value::Fixed64(u64::from_le_bytes(self.take_array()?)),
-            WireType::Fixed32 => Value::Fixed32(u32::from_le_bytes(self.take_array()?)),
+            WireType::Varint => WireValue::Varint(read_varint(&mut self.rest)?),
+            WireType::Fixed64 => WireValue::Fixed64(u64::from_le_bytes(self.take_array()?)),
+            WireType::Fixed32 => WireValue::Fixed32(u32::from_le_bytes(self.take_array()?)),
             WireType::Bytes => {
                 let len = read_varint(&mut self.rest)?;
-                let len = usize::try_from(len).map_err(|_| Error::Truncated)?;
-                let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Error::Truncated)?;
+                let len = usize::try_from(len).map_err(|_| WireError::Truncated)?;
+                let (bytes, rest) = self.rest.split_at_checked(len).ok_or(WireError::Truncated)?;
                 self.rest = rest;
-                Value::Bytes(bytes)
+                WireValue::Bytes(bytes)
             }
-            WireType::StartGroup | WireType::EndGroup => return Err(Error::Group),
+            WireType::StartGroup | WireType::EndGroup => return Err(WireError::Group),
         };
         let encoded = &start[..start.len() - self.rest.len()];
-        Ok(Field { number: tag.number, value, encoded })
+        Ok(WireField { number: tag.number, value, encoded })
     }
 
     #[inline]
-    fn take_array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let (array, rest) = self.rest.split_first_chunk().ok_or(Error::Truncated)?;
+    fn take_array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (array, rest) = self.rest.split_first_chunk().ok_or(WireError::Truncated)?;
         self.rest = rest;
         Ok(*array)
     }
@@ -189,7 +189,7 @@ impl<'a> Fields<'a> {
     /// The contents of every bytes, text or message field `number`. Ends at malformed input.
     pub fn bytes(self, number: u32) -> impl Iterator<Item = &'a [u8]> {
         self.map_while(Result::ok).filter_map(move |field| match field.value {
-            Value::Bytes(bytes) if field.number == number => Some(bytes),
+            WireValue::Bytes(bytes) if field.number == number => Some(bytes),
             _ => None,
         })
     }
@@ -202,8 +202,8 @@ impl<'a> Fields<'a> {
 
     /// The last varint field `number`; 0 if there is none.
     pub fn varint(self, number: u32) -> u64 {
-        let varint = |field: Field<'_>| match field.value {
-            Value::Varint(value) if field.number == number => Some(value),
+        let varint = |field: WireField<'_>| match field.value {
+            WireValue::Varint(value) if field.number == number => Some(value),
             _ => None,
         };
         self.map_while(Result::ok).filter_map(varint).last().unwrap_or_default()
@@ -211,7 +211,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Result<Field<'a>, Error>;
+    type Item = Result<WireField<'a>, WireError>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {

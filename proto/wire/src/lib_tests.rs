@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read(message: &[u8]) -> Result<Vec<(u32, Value<'_>)>, Error> {
+fn read(message: &[u8]) -> Result<Vec<(u32, WireValue<'_>)>, WireError> {
     Fields::new(message).map(|field| field.map(|f| (f.number, f.value))).collect()
 }
 
@@ -17,11 +17,11 @@ fn written_fields_are_read_back() {
     message.extend([0, 1, 0, 0, 0, 0, 0, 0]);
     put_number(&mut message, (1 << 29) - 1, u64::MAX);
     let fields = [
-        (4, Value::Varint(300)),
-        (1, Value::Bytes(b"name")),
-        (5, Value::Fixed32(1)),
-        (6, Value::Fixed64(256)),
-        ((1 << 29) - 1, Value::Varint(u64::MAX)),
+        (4, WireValue::Varint(300)),
+        (1, WireValue::Bytes(b"name")),
+        (5, WireValue::Fixed32(1)),
+        (6, WireValue::Fixed64(256)),
+        ((1 << 29) - 1, WireValue::Varint(u64::MAX)),
     ];
     assert_eq!(read(&message).unwrap(), fields);
     let encoded: Vec<_> = Fields::new(&message).flat_map(|f| f.unwrap().encoded).collect();
@@ -30,14 +30,20 @@ fn written_fields_are_read_back() {
 
 #[test]
 fn valid_encodings() {
-    let table: [(&[u8], (u32, Value<'_>)); 6] = [
-        (&[0x0a, 0], (1, Value::Bytes(b""))),
-        (&[0x08, 0x7f], (1, Value::Varint(127))),
+    let table: [(&[u8], (u32, WireValue<'_>)); 6] = [
+        (&[0x0a, 0], (1, WireValue::Bytes(b""))),
+        (&[0x08, 0x7f], (1, WireValue::Varint(127))),
         // Longer than needed is allowed.
-        (&[0x88, 0, 0x81, 0], (1, Value::Varint(1))),
-        (&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], (1, Value::Varint(!0))),
-        (&[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0], (1, Value::Varint(0))),
-        (&[0xfa, 1, 1, 7], (31, Value::Bytes(&[7]))),
+        (&[0x88, 0, 0x81, 0], (1, WireValue::Varint(1))),
+        (
+            &[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+            (1, WireValue::Varint(!0)),
+        ),
+        (
+            &[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0],
+            (1, WireValue::Varint(0)),
+        ),
+        (&[0xfa, 1, 1, 7], (31, WireValue::Bytes(&[7]))),
     ];
     for (message, field) in table {
         assert_eq!(read(message).unwrap(), [field], "{message:x?}");
@@ -47,27 +53,30 @@ fn valid_encodings() {
 
 #[test]
 fn malformed_messages_end_with_an_error() {
-    let table: [(&[u8], Error); 17] = [
-        (&[0x80], Error::Truncated),
-        (&[0x08], Error::Truncated),
-        (&[0x08, 0x80], Error::Truncated),
-        (&[0x09, 1, 2, 3, 4, 5, 6, 7], Error::Truncated),
-        (&[0x0d, 1, 2, 3], Error::Truncated),
-        (&[0x0a], Error::Truncated),
-        (&[0x0a, 2, 1], Error::Truncated),
-        (&[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1], Error::Truncated),
-        (&[0xff; 20], Error::VarintOverflow),
-        (&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], Error::VarintOverflow),
+    let table: [(&[u8], WireError); 17] = [
+        (&[0x80], WireError::Truncated),
+        (&[0x08], WireError::Truncated),
+        (&[0x08, 0x80], WireError::Truncated),
+        (&[0x09, 1, 2, 3, 4, 5, 6, 7], WireError::Truncated),
+        (&[0x0d, 1, 2, 3], WireError::Truncated),
+        (&[0x0a], WireError::Truncated),
+        (&[0x0a, 2, 1], WireError::Truncated),
+        (&[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1], WireError::Truncated),
+        (&[0xff; 20], WireError::VarintOverflow),
+        (
+            &[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
+            WireError::VarintOverflow,
+        ),
         (
             &[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80],
-            Error::VarintOverflow,
+            WireError::VarintOverflow,
         ),
-        (&[0x02, 0], Error::InvalidTag(2)),
-        (&[0x0e], Error::InvalidTag(0x0e)),
-        (&[0x0f], Error::InvalidTag(0x0f)),
-        (&[0x82, 0x80, 0x80, 0x80, 0x10, 0], Error::InvalidTag(0x1_0000_0002)),
-        (&[0x0b, 0x0c], Error::Group),
-        (&[0x0c], Error::Group),
+        (&[0x02, 0], WireError::InvalidTag(2)),
+        (&[0x0e], WireError::InvalidTag(0x0e)),
+        (&[0x0f], WireError::InvalidTag(0x0f)),
+        (&[0x82, 0x80, 0x80, 0x80, 0x10, 0], WireError::InvalidTag(0x1_0000_0002)),
+        (&[0x0b, 0x0c], WireError::Group),
+        (&[0x0c], WireError::Group),
     ];
     for (message, error) in table {
         assert_eq!(read(message), Err(error), "{message:x?}");
@@ -122,5 +131,5 @@ fn varint_is_read_byte_by_byte() {
     assert_eq!(varint.push(0x01), Ok(Some(1)));
     let mut endless = PartialVarint::default();
     let pushed: Vec<_> = (0..10).map(|_| endless.push(0xff)).collect();
-    assert_eq!(pushed[8..], [Ok(None), Err(Error::VarintOverflow)]);
+    assert_eq!(pushed[8..], [Ok(None), Err(WireError::VarintOverflow)]);
 }

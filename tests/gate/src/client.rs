@@ -28,7 +28,7 @@ enum Wire {
 
 impl Client {
     pub fn connect(server: &Running, row: &str) -> Self {
-        let request = Request::of_row(row);
+        let request = Request::from_row(row);
         request.register(server);
         let connection = match request.path {
             None => Wire::Http(server.connect()),

@@ -30,7 +30,7 @@ enum Expect {
 
 impl Request {
     /// The request of a row, such as `v2-http 64`: the frontend and the bytes of the tensor.
-    pub fn of_row(row: &str) -> Self {
+    pub fn from_row(row: &str) -> Self {
         let (front, bytes) = row.split_once(' ').unwrap_or_else(|| panic!("{row}: no size"));
         let bytes = tensor_bytes(bytes);
         // Few significant bits, so that JSON is short.

@@ -65,7 +65,7 @@ impl Bare {
         rows: usize,
     ) -> Result<Self, String> {
         if gpu.is_some() {
-            trtserver_onnx_engine::preload(&library.to_string_lossy());
+            trtserver_onnx_engine::preload_cuda(&library.to_string_lossy());
         }
         // SAFETY: the library's initialisers are harmless, its symbol has this type, and it stays open.
         let api = unsafe {

@@ -32,7 +32,7 @@ fn refused(dir: &TempDir, parts: &[&str]) {
 /// A C backend compiled with these macros is refused with a log line of these parts.
 fn refused_in_c(name: &str, macros: &[&str], parts: &[&str]) {
     let dir = folder();
-    Version { macros, ..Version::of(name, "1.0", 0.0) }.put(dir.path(), name);
+    Version { macros, ..Version::named(name, "1.0", 0.0) }.put(dir.path(), name);
     let file = format!("libtrtserver_{name}.so");
     refused(&dir, &[&[&*file], parts].concat());
 }
@@ -73,7 +73,7 @@ fn listed_extension_that_is_not_returned_is_named() {
 fn required_extension_that_the_host_offers_is_accepted() {
     let dir = folder();
     let macros = ["REQUIRES=\"trts.metrics\""];
-    Version { macros: &macros, ..Version::of("v", "1.0", 3.0) }.put(dir.path(), "v");
+    Version { macros: &macros, ..Version::named("v", "1.0", 3.0) }.put(dir.path(), "v");
     let server = server(&dir).model("v", model("v", "v", "")).start();
     assert_eq!(server.number("v"), 3.0);
     let all = server.backends();

@@ -52,7 +52,7 @@ fn adapter_opens_libraries_beside_plugins() {
     put_adapter(dir.path());
     let one = put_library(dir.path(), "one", 1);
     put_library(dir.path(), "both", 2);
-    Version::of("both", "1.0", 3.0).put(dir.path(), "both");
+    Version::named("both", "1.0", 3.0).put(dir.path(), "both");
     fs::create_dir(dir.path().join("scripted")).unwrap();
     fs::write(dir.path().join("scripted/script.txt"), "").unwrap();
     fs::write(dir.path().join("scripted/plugin.toml"), "[settings]\nfrom-own = 2\n").unwrap();

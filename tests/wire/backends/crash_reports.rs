@@ -45,7 +45,7 @@ fn crash_in_model_open_names_model() {
 #[test]
 fn crash_while_a_library_is_loaded_at_the_start_names_file() {
     let dir = folder();
-    let version = Version { macros: &["CONSTRUCTOR=abort()"], ..Version::of("v", "1.0", 1.0) };
+    let version = Version { macros: &["CONSTRUCTOR=abort()"], ..Version::named("v", "1.0", 1.0) };
     let file = version.put(dir.path(), "v").display().to_string();
     let server = Server::new().backend_dir(dir.path()).model("m", model("m", "v", ""));
     let ended = server.refuses_to_start();

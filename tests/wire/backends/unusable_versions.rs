@@ -9,7 +9,7 @@ use trtserver_tests::versions::{Version, Versions, model};
 use trtserver_tests::{Running, Server, folder, parameters};
 
 fn v(version: &'static str, number: f32) -> Version<'static> {
-    Version::of("v", version, number)
+    Version::named("v", version, number)
 }
 
 /// A version that contains these macros.

@@ -10,7 +10,7 @@ use trtserver_tests::isolated::{kill, wait_until_served};
 use trtserver_tests::versions::{Version, Versions, model};
 use trtserver_tests::{Server, folder, inference, parameters};
 
-const V: Version<'_> = Version::of("v", "", 0.0);
+const V: Version<'_> = Version::named("v", "", 0.0);
 
 fn v(version: &str, number: f32) -> Version<'_> {
     Version { version, number, ..V }
@@ -286,7 +286,7 @@ fn duplicate_version_is_refused() {
 fn new_version_cannot_claim_platform_of_another_backend() {
     let dir = folder();
     v("1.0", 1.0).put(dir.path(), "v/1.0");
-    let other = Version { macros: &["PLATFORM=\"v\""], ..Version::of("w", "9.0", 9.0) };
+    let other = Version { macros: &["PLATFORM=\"v\""], ..Version::named("w", "9.0", 9.0) };
     let server = server(&dir).start();
     other.put(dir.path(), "w/9.0");
     assert_ok(server.load("m1"));

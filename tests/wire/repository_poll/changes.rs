@@ -246,10 +246,10 @@ fn model_in_two_repositories_keeps_serving_with_the_reason() {
 #[test]
 fn newer_backend_alone_reloads_nothing() {
     let dir = folder();
-    Version::of("v", "1.0", 1.0).put(dir.path(), "v/1.0");
+    Version::named("v", "1.0", 1.0).put(dir.path(), "v/1.0");
     let config = model("m", "v", "");
     let server = polling().backend_dir(dir.path()).model("m", &config).start();
-    Version::of("v", "1.1", 2.0).put(dir.path(), "v/1.1");
+    Version::named("v", "1.1", 2.0).put(dir.path(), "v/1.1");
     // Neither alone, nor when another version of the model is added.
     server.models().model("n", &model("n", "v", ""));
     server.poll_until("the added model serves", |server| server.serves("n"));

@@ -1,24 +1,24 @@
 //! `trtc_v1_client`: health, status, repository, models, shared memory and profiler.
 
-use crate::arguments::{array, deadline, optional_text, result, text};
-use crate::buffer::Buffer;
-use crate::failure::{ErrorObject, Outcome, call, quiet};
-use crate::handle::{Handle, Object};
-use crate::settings::{RawSettings, settings};
+use crate::arguments::{optional_text, read_array, read_deadline, read_text, result_place};
+use crate::buffer::ByteBuffer;
+use crate::failure::{ErrorObject, Outcome, guard_call, ignore_panic};
+use crate::handle::{HandleObject, ObjectHandle};
+use crate::settings::{RawSettings, read_settings};
 use std::ffi::c_char;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_client::blocking;
 use trtserver_client::v1::{Client, Response};
 
-type Error = Handle<ErrorObject>;
+type Error = ObjectHandle<ErrorObject>;
 
 pub struct V1Client {
     client: blocking::v1::Client,
     last_request_id: AtomicU64,
 }
 
-impl Object for V1Client {
+impl HandleObject for V1Client {
     const NAME: &'static str = "v1 client";
 }
 
@@ -29,7 +29,7 @@ impl V1Client {
         deadline_us: u64,
         request: impl AsyncFnOnce(Client) -> trtserver_client::Result<Response<T>>,
     ) -> Outcome<T> {
-        let outcome = match deadline(deadline_us) {
+        let outcome = match read_deadline(deadline_us) {
             Some(limit) => self.client.within(limit, request),
             None => self.client.call(request),
         };
@@ -46,39 +46,39 @@ impl V1Client {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_client_new(
     raw: *const RawSettings,
-    client: *mut Handle<V1Client>,
+    client: *mut ObjectHandle<V1Client>,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (settings, place) = unsafe { (settings(raw)?, result(client, "client")?) };
+        let (settings, place) = unsafe { (read_settings(raw)?, result_place(client, "client")?) };
         let client = blocking::v1::Client::new(&settings)?;
         let last_request_id = AtomicU64::new(0);
-        place.write(Handle::new(Arc::new(V1Client { client, last_request_id })));
+        place.write(ObjectHandle::new(Arc::new(V1Client { client, last_request_id })));
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_v1_client_free(client: Handle<V1Client>) {
-    quiet((), || drop(client.release()));
+pub extern "C" fn trtc_v1_client_free(client: ObjectHandle<V1Client>) {
+    ignore_panic((), || drop(client.release()));
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_v1_client_last_request_id(client: Handle<V1Client>) -> u64 {
-    quiet(0, || client.find().map_or(0, |c| c.last_request_id.load(Ordering::Relaxed)))
+pub extern "C" fn trtc_v1_client_last_request_id(client: ObjectHandle<V1Client>) -> u64 {
+    ignore_panic(0, || client.find().map_or(0, |c| c.last_request_id.load(Ordering::Relaxed)))
 }
 
 /// # Safety
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_live(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     deadline_us: u64,
     live: *mut bool,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (client, place) = (client.get()?, unsafe { result(live, "live") }?);
+        let (client, place) = (client.get()?, unsafe { result_place(live, "live") }?);
         place.write(client.run(deadline_us, async |c: Client| c.is_live().await)?);
         Ok(())
     })
@@ -88,13 +88,13 @@ pub unsafe extern "C" fn trtc_v1_live(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_ready(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     deadline_us: u64,
     ready: *mut bool,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (client, place) = (client.get()?, unsafe { result(ready, "ready") }?);
+        let (client, place) = (client.get()?, unsafe { result_place(ready, "ready") }?);
         place.write(client.run(deadline_us, async |c: Client| c.is_ready().await)?);
         Ok(())
     })
@@ -104,18 +104,18 @@ pub unsafe extern "C" fn trtc_v1_ready(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_status(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     model: *const c_char,
     deadline_us: u64,
-    status: *mut Buffer,
+    status: *mut ByteBuffer,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         let client = client.get()?;
         // SAFETY: the contract of this function.
         let (model, place) =
-            unsafe { (optional_text(model, "the model's name")?, result(status, "status")?) };
+            unsafe { (optional_text(model, "the model's name")?, result_place(status, "status")?) };
         let found = client.run(deadline_us, async |c: Client| c.status(model).await)?;
-        place.write(Buffer::message(&found)?);
+        place.write(ByteBuffer::message(&found)?);
         Ok(())
     })
 }
@@ -124,26 +124,26 @@ pub unsafe extern "C" fn trtc_v1_status(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_repository_index(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     deadline_us: u64,
-    index: *mut Buffer,
+    index: *mut ByteBuffer,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (client, place) = (client.get()?, unsafe { result(index, "index") }?);
+        let (client, place) = (client.get()?, unsafe { result_place(index, "index") }?);
         let found = client.run(deadline_us, async |c: Client| c.repository_index().await)?;
-        place.write(Buffer::message(&found)?);
+        place.write(ByteBuffer::message(&found)?);
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn trtc_v1_profile(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     start: bool,
     deadline_us: u64,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         client.get()?.run(deadline_us, async |c: Client| {
             if start { c.start_profile().await } else { c.stop_profile().await }
         })
@@ -154,13 +154,13 @@ pub extern "C" fn trtc_v1_profile(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_load_model(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     model: *const c_char,
     deadline_us: u64,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (client, model) = (client.get()?, unsafe { text(model, "the model's name") }?);
+        let (client, model) = (client.get()?, unsafe { read_text(model, "the model's name") }?);
         client.run(deadline_us, async |c: Client| c.load(model).await)
     })
 }
@@ -169,13 +169,13 @@ pub unsafe extern "C" fn trtc_v1_load_model(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_unload_model(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     model: *const c_char,
     deadline_us: u64,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (client, model) = (client.get()?, unsafe { text(model, "the model's name") }?);
+        let (client, model) = (client.get()?, unsafe { read_text(model, "the model's name") }?);
         client.run(deadline_us, async |c: Client| c.unload(model).await)
     })
 }
@@ -184,17 +184,18 @@ pub unsafe extern "C" fn trtc_v1_unload_model(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_register_system_memory(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     name: *const c_char,
     key: *const c_char,
     offset: u64,
     byte_size: u64,
     deadline_us: u64,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         let client = client.get()?;
         // SAFETY: the contract of this function.
-        let (name, key) = unsafe { (text(name, "the region's name")?, text(key, "the key")?) };
+        let (name, key) =
+            unsafe { (read_text(name, "the region's name")?, read_text(key, "the key")?) };
         client.run(deadline_us, async |c: Client| {
             c.register_system_shared_memory(name, key, offset, byte_size).await
         })
@@ -205,7 +206,7 @@ pub unsafe extern "C" fn trtc_v1_register_system_memory(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_register_cuda_memory(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     name: *const c_char,
     handle: *const u8,
     handle_size: usize,
@@ -213,11 +214,14 @@ pub unsafe extern "C" fn trtc_v1_register_cuda_memory(
     device_id: i64,
     deadline_us: u64,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         let client = client.get()?;
         // SAFETY: the contract of this function.
         let (name, raw) = unsafe {
-            (text(name, "the region's name")?, array(handle, handle_size, "the CUDA handle")?)
+            (
+                read_text(name, "the region's name")?,
+                read_array(handle, handle_size, "the CUDA handle")?,
+            )
         };
         client.run(deadline_us, async |c: Client| {
             c.register_cuda_shared_memory(name, raw, byte_size, device_id).await
@@ -229,11 +233,11 @@ pub unsafe extern "C" fn trtc_v1_register_cuda_memory(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_unregister_memory(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     name: *const c_char,
     deadline_us: u64,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         let client = client.get()?;
         // SAFETY: the contract of this function.
         let name = unsafe { optional_text(name, "the region's name") }?;
@@ -248,15 +252,15 @@ pub unsafe extern "C" fn trtc_v1_unregister_memory(
 /// See [`trtc_v1_client_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_memory_status(
-    client: Handle<V1Client>,
+    client: ObjectHandle<V1Client>,
     deadline_us: u64,
-    status: *mut Buffer,
+    status: *mut ByteBuffer,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (client, place) = (client.get()?, unsafe { result(status, "status") }?);
+        let (client, place) = (client.get()?, unsafe { result_place(status, "status") }?);
         let found = client.run(deadline_us, async |c: Client| c.shared_memory_status().await)?;
-        place.write(Buffer::message(&found)?);
+        place.write(ByteBuffer::message(&found)?);
         Ok(())
     })
 }

@@ -1,8 +1,8 @@
 //! `trtc_v1_result`: the outputs of a completed request, in place.
 
-use crate::arguments::result;
-use crate::failure::{ErrorObject, c_string, call, quiet};
-use crate::handle::{Handle, Object};
+use crate::arguments::result_place;
+use crate::failure::{ErrorObject, c_string, guard_call, ignore_panic};
+use crate::handle::{HandleObject, ObjectHandle};
 use std::ffi::{CString, c_char};
 use std::ptr;
 use trtserver_client::v1::{OutputFormat, OutputResult, RunResults};
@@ -62,14 +62,14 @@ unsafe impl Send for V1Result {}
 // SAFETY: all that the result points to is its own and never changes, so threads only read it.
 unsafe impl Sync for V1Result {}
 
-impl Object for V1Result {
+impl HandleObject for V1Result {
     const NAME: &'static str = "v1 result";
 }
 
 impl V1Result {
     /// `order` names the requested outputs.
     pub fn new(results: RunResults, order: &[String]) -> Self {
-        let mut parts = Parts::default();
+        let mut parts = ResultParts::default();
         let model_name = parts.text(&results.model);
         let server_id = parts.text(&results.server_id);
         let found = order.iter().filter_map(|name| Some((name, results.outputs.get(name)?)));
@@ -96,13 +96,13 @@ impl V1Result {
 }
 
 #[derive(Default)]
-struct Parts {
+struct ResultParts {
     entries: Vec<Vec<RawEntry>>,
     classes: Vec<Vec<RawClass>>,
     texts: Vec<CString>,
 }
 
-impl Parts {
+impl ResultParts {
     fn text(&mut self, text: &str) -> *const c_char {
         let text = c_string(text);
         let pointer = text.as_ptr();
@@ -158,18 +158,18 @@ impl Parts {
 /// `info` is NULL or points to a writable pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_result_get(
-    handle: Handle<V1Result>,
+    handle: ObjectHandle<V1Result>,
     info: *mut *const RawInfo,
-) -> Handle<ErrorObject> {
-    call(|| {
+) -> ObjectHandle<ErrorObject> {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let place = unsafe { result(info, "info") }?;
+        let place = unsafe { result_place(info, "info") }?;
         place.write(&raw const handle.get()?.info);
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_v1_result_free(result: Handle<V1Result>) {
-    quiet((), || drop(result.release()));
+pub extern "C" fn trtc_v1_result_free(result: ObjectHandle<V1Result>) {
+    ignore_panic((), || drop(result.release()));
 }

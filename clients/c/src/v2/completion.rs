@@ -2,12 +2,12 @@
 //! of them in one call, and no thread of the library runs code of the program.
 
 use super::client::{Error, V2Client};
-use super::infer::{User, parts_of};
-use super::request::{RawRequest, request};
+use super::infer::{CallbackUser, to_handles};
+use super::request::{RawRequest, read_request};
 use super::result::V2Result;
-use crate::arguments::result;
-use crate::failure::{Failure, Outcome, call, quiet};
-use crate::handle::{Handle, Object};
+use crate::arguments::result_place;
+use crate::failure::{ClientFailure, Outcome, guard_call, ignore_panic};
+use crate::handle::{HandleObject, ObjectHandle};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
@@ -16,18 +16,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub struct CompletionQueue {
-    completed: Mutex<VecDeque<Completed>>,
+    completed: Mutex<VecDeque<CallCompletion>>,
     /// Readable while calls wait to be taken.
     event: OwnedFd,
 }
 
-struct Completed {
-    user: User,
+struct CallCompletion {
+    user: CallbackUser,
     number: u64,
     outcome: Outcome<V2Result>,
 }
 
-impl Object for CompletionQueue {
+impl HandleObject for CompletionQueue {
     const NAME: &'static str = "completion queue";
 }
 
@@ -37,17 +37,17 @@ pub struct RawCompletion {
     user: *mut c_void,
     call: u64,
     error: Error,
-    result: Handle<V2Result>,
+    result: ObjectHandle<V2Result>,
 }
 
 impl CompletionQueue {
     fn new() -> Outcome<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|e| Failure::Internal(format!("cannot create an eventfd: {e}")))?;
+            .map_err(|e| ClientFailure::Internal(format!("cannot create an eventfd: {e}")))?;
         Ok(Self { completed: Mutex::default(), event })
     }
 
-    fn add(&self, completed: Completed) {
+    fn add(&self, completed: CallCompletion) {
         let mut all = self.completed.lock().unwrap_or_else(PoisonError::into_inner);
         let first = all.is_empty();
         all.push_back(completed);
@@ -59,7 +59,7 @@ impl CompletionQueue {
     }
 
     /// Takes at most `most`. The descriptor is no longer readable once none is left.
-    fn take(&self, most: usize) -> Vec<Completed> {
+    fn take(&self, most: usize) -> Vec<CallCompletion> {
         let mut all = self.completed.lock().unwrap_or_else(PoisonError::into_inner);
         let count = most.min(all.len());
         let taken = all.drain(..count).collect();
@@ -75,16 +75,16 @@ impl CompletionQueue {
 /// The pointers are as the header describes them, here and below.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_completion_queue_new(
-    place: *mut Handle<CompletionQueue>,
+    place: *mut ObjectHandle<CompletionQueue>,
     descriptor: *mut c_int,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
         let (place, descriptor) =
-            unsafe { (result(place, "queue")?, result(descriptor, "descriptor")?) };
+            unsafe { (result_place(place, "queue")?, result_place(descriptor, "descriptor")?) };
         let queue = CompletionQueue::new()?;
         descriptor.write(queue.event.as_raw_fd());
-        place.write(Handle::new(Arc::new(queue)));
+        place.write(ObjectHandle::new(Arc::new(queue)));
         Ok(())
     })
 }
@@ -93,22 +93,22 @@ pub unsafe extern "C" fn trtc_completion_queue_new(
 /// See [`trtc_completion_queue_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_completion_queue_take(
-    queue: Handle<CompletionQueue>,
+    queue: ObjectHandle<CompletionQueue>,
     places: *mut MaybeUninit<RawCompletion>,
     capacity: usize,
     count: *mut usize,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let count = unsafe { result(count, "count")? };
+        let count = unsafe { result_place(count, "count")? };
         count.write(0);
         if places.is_null() && capacity > 0 {
-            return Err(Failure::argument("the array of completions is NULL"));
+            return Err(ClientFailure::argument("the array of completions is NULL"));
         }
         let taken = queue.get()?.take(capacity);
         count.write(taken.len());
-        for (i, Completed { user, number, outcome }) in taken.into_iter().enumerate() {
-            let (error, result) = parts_of(outcome.map(Some));
+        for (i, CallCompletion { user, number, outcome }) in taken.into_iter().enumerate() {
+            let (error, result) = to_handles(outcome.map(Some));
             let completion = RawCompletion { user: user.0, call: number, error, result };
             // SAFETY: `take` returns at most `capacity` elements, for which the caller has places.
             unsafe { (*places.add(i)).write(completion) };
@@ -118,38 +118,38 @@ pub unsafe extern "C" fn trtc_completion_queue_take(
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_completion_queue_free(queue: Handle<CompletionQueue>) {
-    quiet((), || drop(queue.release()));
+pub extern "C" fn trtc_completion_queue_free(queue: ObjectHandle<CompletionQueue>) {
+    ignore_panic((), || drop(queue.release()));
 }
 
 /// # Safety
 /// See [`trtc_completion_queue_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v2_infer_queued(
-    client: Handle<V2Client>,
+    client: ObjectHandle<V2Client>,
     raw: *const RawRequest,
-    queue: Handle<CompletionQueue>,
+    queue: ObjectHandle<CompletionQueue>,
     user: *mut c_void,
     number: *mut u64,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function: the memory stays until the completion was taken.
         let (client, queue, (request, borrow)) =
-            unsafe { (client.get()?, queue.get()?, request(raw, false)?) };
-        let user = User(user);
+            unsafe { (client.get()?, queue.get()?, read_request(raw, false)?) };
+        let user = CallbackUser(user);
         // Held until the call is listed; its completion waits for it.
         let mut calls = client.calls();
         calls.last += 1;
         let id = calls.last;
         // SAFETY: the caller promises that `number` is NULL or may be written.
-        if let Ok(place) = unsafe { result(number, "call") } {
+        if let Ok(place) = unsafe { result_place(number, "call") } {
             place.write(id);
         }
         let listed = client.calls.clone();
         let started = client.client.infer_then(request, borrow, move |response| {
             listed.lock().unwrap_or_else(PoisonError::into_inner).outstanding.remove(&id);
-            let outcome = response.map(V2Result::new).map_err(Failure::Client);
-            queue.add(Completed { user, number: id, outcome });
+            let outcome = response.map(V2Result::new).map_err(ClientFailure::Client);
+            queue.add(CallCompletion { user, number: id, outcome });
         });
         calls.outstanding.insert(id, started?);
         Ok(())

@@ -1,8 +1,10 @@
 //! `trtc_v2_request` as a request of the client.
 
-use crate::arguments::{Take, array, data, deadline, optional_text, structure, text};
-use crate::failure::{Failure, Outcome};
-use crate::settings::{Header, headers};
+use crate::arguments::{
+    Take, optional_text, read_array, read_deadline, read_struct, read_text, tensor_data,
+};
+use crate::failure::{ClientFailure, Outcome};
+use crate::settings::{Header, read_headers};
 use std::ffi::c_char;
 use std::time::Duration;
 use trtserver_client::Borrow;
@@ -80,12 +82,15 @@ const EMPTY_FINAL_RESPONSE: u32 = 2;
 /// # Safety
 /// `raw` is NULL or points to a request as the header describes it. Tensors stay valid until the borrow is released.
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
-pub unsafe fn request(raw: *const RawRequest, copies: bool) -> Outcome<(InferRequest, Borrow)> {
+pub unsafe fn read_request(
+    raw: *const RawRequest,
+    copies: bool,
+) -> Outcome<(InferRequest, Borrow)> {
     // SAFETY: every block of this function rests on its contract: the caller passes NULL or a
     // request whose pointers are as the header describes them.
-    let raw = unsafe { structure(raw, "request") }?;
+    let raw = unsafe { read_struct(raw, "request") }?;
     if raw.flags & !(COPY_INPUTS | EMPTY_FINAL_RESPONSE) != 0 {
-        return Err(Failure::argument(format!("flags {:#x} has unknown bits", raw.flags)));
+        return Err(ClientFailure::argument(format!("flags {:#x} has unknown bits", raw.flags)));
     }
     let borrow = Borrow::new();
     let take =
@@ -93,29 +98,29 @@ pub unsafe fn request(raw: *const RawRequest, copies: bool) -> Outcome<(InferReq
     let optional = |value, what| -> Outcome<String> {
         Ok(unsafe { optional_text(value, what) }?.unwrap_or_default().to_owned())
     };
-    let mut request = InferRequest::new(unsafe { text(raw.model, "the model's name") }?);
+    let mut request = InferRequest::new(unsafe { read_text(raw.model, "the model's name") }?);
     request.version = optional(raw.version, "the version")?;
     request.id = optional(raw.id, "the request's id")?;
-    for given in unsafe { array(raw.inputs, raw.input_count, "inputs") }? {
-        request.inputs.push(unsafe { input(given, take) }?);
+    for given in unsafe { read_array(raw.inputs, raw.input_count, "inputs") }? {
+        request.inputs.push(unsafe { read_input(given, take) }?);
     }
-    for given in unsafe { array(raw.outputs, raw.output_count, "outputs") }? {
-        request.outputs.push(unsafe { output(given) }?);
+    for given in unsafe { read_array(raw.outputs, raw.output_count, "outputs") }? {
+        request.outputs.push(unsafe { read_output(given) }?);
     }
-    for given in unsafe { array(raw.parameters, raw.parameter_count, "parameters") }? {
-        let name = unsafe { text(given.name, "a parameter's name") }?;
-        request.parameters.insert(name.to_owned(), unsafe { parameter(given, name) }?);
+    for given in unsafe { read_array(raw.parameters, raw.parameter_count, "parameters") }? {
+        let name = unsafe { read_text(given.name, "a parameter's name") }?;
+        request.parameters.insert(name.to_owned(), unsafe { read_parameter(given, name) }?);
     }
-    request.sequence = unsafe { sequence(&raw) }?;
+    request.sequence = unsafe { read_sequence(&raw) }?;
     request.priority = raw.priority;
     request.timeout_us = raw.timeout_us;
-    request.headers = unsafe { headers(raw.headers, raw.header_count) }?;
-    request.deadline = deadline(raw.deadline_us).map(|limit| limit.unwrap_or(Duration::MAX));
+    request.headers = unsafe { read_headers(raw.headers, raw.header_count) }?;
+    request.deadline = read_deadline(raw.deadline_us).map(|limit| limit.unwrap_or(Duration::MAX));
     request.empty_final_response = raw.flags & EMPTY_FINAL_RESPONSE != 0;
     Ok((request, borrow))
 }
 
-unsafe fn region(
+unsafe fn read_region(
     name: *const c_char,
     offset: u64,
     byte_size: u64,
@@ -126,17 +131,18 @@ unsafe fn region(
 }
 
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
-unsafe fn input(raw: &RawInput, take: Take<'_>) -> Outcome<Input> {
+unsafe fn read_input(raw: &RawInput, take: Take<'_>) -> Outcome<Input> {
     // SAFETY: every block of this function rests on the contract of `request`, whose caller keeps
     // the pointers of an input valid.
-    let (name, datatype) =
-        unsafe { (text(raw.name, "an input's name")?, text(raw.datatype, "an input's datatype")?) };
-    let shape = unsafe { array(raw.shape, raw.rank, "an input's shape") }?;
-    let data = match unsafe { region(raw.region, raw.region_offset, raw.region_byte_size) }? {
+    let (name, datatype) = unsafe {
+        (read_text(raw.name, "an input's name")?, read_text(raw.datatype, "an input's datatype")?)
+    };
+    let shape = unsafe { read_array(raw.shape, raw.rank, "an input's shape") }?;
+    let data = match unsafe { read_region(raw.region, raw.region_offset, raw.region_byte_size) }? {
         Some(memory) => Data::SharedMemory(memory),
         None => {
             let what = format!("the data of input '{name}'");
-            Data::Raw(vec![unsafe { data(raw.data, raw.size, take, &what) }?])
+            Data::Raw(vec![unsafe { tensor_data(raw.data, raw.size, take, &what) }?])
         }
     };
     let mut input = Input::new(name, datatype, shape, Vec::new());
@@ -145,48 +151,51 @@ unsafe fn input(raw: &RawInput, take: Take<'_>) -> Outcome<Input> {
 }
 
 #[expect(clippy::undocumented_unsafe_blocks, reason = "all rest on the contract of the function")]
-unsafe fn output(raw: &RawOutput) -> Outcome<RequestedOutput> {
+unsafe fn read_output(raw: &RawOutput) -> Outcome<RequestedOutput> {
     // SAFETY: every block of this function rests on the contract of `request`, whose caller keeps
     // the pointers of an output valid.
-    let mut output = RequestedOutput::new(unsafe { text(raw.name, "an output's name") }?);
+    let mut output = RequestedOutput::new(unsafe { read_text(raw.name, "an output's name") }?);
     output.classes = u32::try_from(raw.class_count).unwrap_or(u32::MAX);
-    output.shared_memory = unsafe { region(raw.region, raw.region_offset, raw.region_byte_size) }?;
+    output.shared_memory =
+        unsafe { read_region(raw.region, raw.region_offset, raw.region_byte_size) }?;
     Ok(output)
 }
 
-unsafe fn parameter(raw: &RawParameter, name: &str) -> Outcome<Parameter> {
+unsafe fn read_parameter(raw: &RawParameter, name: &str) -> Outcome<Parameter> {
     Ok(match raw.kind {
         0 => Parameter::Bool(raw.int_value != 0),
         1 => Parameter::Int(raw.int_value),
         2 => {
             // SAFETY: the contract of `request`.
-            Parameter::String(unsafe { text(raw.string_value, "a parameter's text") }?.to_owned())
+            Parameter::String(
+                unsafe { read_text(raw.string_value, "a parameter's text") }?.to_owned(),
+            )
         }
         3 => Parameter::Double(raw.double_value),
         4 => Parameter::Uint(raw.int_value as u64),
         other => {
-            return Err(Failure::argument(format!(
+            return Err(ClientFailure::argument(format!(
                 "type {other} of parameter '{name}' is unknown"
             )));
         }
     })
 }
 
-unsafe fn sequence(raw: &RawRequest) -> Outcome<Option<Sequence>> {
+unsafe fn read_sequence(raw: &RawRequest) -> Outcome<Option<Sequence>> {
     // SAFETY: the contract of `request`.
     let text = unsafe { optional_text(raw.sequence_id_text, "the sequence's id") }?;
     let id = match (raw.sequence_id, text) {
         (0, None) => {
             if raw.sequence_start || raw.sequence_end {
                 let text = "sequence_start or sequence_end is set without a sequence id";
-                return Err(Failure::argument(text));
+                return Err(ClientFailure::argument(text));
             }
             return Ok(None);
         }
         (0, Some(text)) => SequenceId::Text(text.to_owned()),
         (number, None) => SequenceId::Number(number),
         (_, Some(_)) => {
-            return Err(Failure::argument(
+            return Err(ClientFailure::argument(
                 "sequence_id and sequence_id_text are both set, expected one of both",
             ));
         }

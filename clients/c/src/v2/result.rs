@@ -1,9 +1,9 @@
 //! `trtc_v2_result`: the outputs of a response, in place.
 
 use super::request::{RawParameter, raw_parameters};
-use crate::arguments::result;
-use crate::failure::{ErrorObject, c_string, call, quiet};
-use crate::handle::{Handle, Object};
+use crate::arguments::result_place;
+use crate::failure::{ErrorObject, c_string, guard_call, ignore_panic};
+use crate::handle::{HandleObject, ObjectHandle};
 use std::ffi::{CString, c_char};
 use std::ptr;
 use trtserver_client::v2::{InferResponse, Output};
@@ -45,7 +45,7 @@ unsafe impl Send for V2Result {}
 // SAFETY: all that the result points to is its own and never changes, so threads only read it.
 unsafe impl Sync for V2Result {}
 
-impl Object for V2Result {
+impl HandleObject for V2Result {
     const NAME: &'static str = "v2 result";
 }
 
@@ -93,18 +93,18 @@ impl V2Result {
 /// `info` is NULL or points to a writable pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v2_result_get(
-    handle: Handle<V2Result>,
+    handle: ObjectHandle<V2Result>,
     info: *mut *const RawInfo,
-) -> Handle<ErrorObject> {
-    call(|| {
+) -> ObjectHandle<ErrorObject> {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let place = unsafe { result(info, "info") }?;
+        let place = unsafe { result_place(info, "info") }?;
         place.write(&raw const handle.get()?.info);
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_v2_result_free(result: Handle<V2Result>) {
-    quiet((), || drop(result.release()));
+pub extern "C" fn trtc_v2_result_free(result: ObjectHandle<V2Result>) {
+    ignore_panic((), || drop(result.release()));
 }

@@ -1,10 +1,10 @@
 //! Trace and log settings of a v2 server, as JSON objects.
 
 use super::client::{Error, V2Client};
-use crate::arguments::{optional_text, result};
-use crate::buffer::Buffer;
-use crate::failure::{Failure, Outcome, call};
-use crate::handle::Handle;
+use crate::arguments::{optional_text, result_place};
+use crate::buffer::ByteBuffer;
+use crate::failure::{ClientFailure, Outcome, guard_call};
+use crate::handle::ObjectHandle;
 use serde_json::{Map, Value};
 use std::ffi::c_char;
 use trtserver_client::v2::{Client, LogSettings, LogValue, TraceSettings};
@@ -15,8 +15,10 @@ unsafe fn object(changes: *const c_char) -> Outcome<Map<String, Value>> {
     let Some(text) = (unsafe { optional_text(changes, "changes") })? else { return Ok(Map::new()) };
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(other) => Err(Failure::argument(format!("changes are `{other}`, expected an object"))),
-        Err(e) => Err(Failure::argument(format!("changes are not JSON: {e}"))),
+        Ok(other) => {
+            Err(ClientFailure::argument(format!("changes are `{other}`, expected an object")))
+        }
+        Err(e) => Err(ClientFailure::argument(format!("changes are not JSON: {e}"))),
     }
 }
 
@@ -24,16 +26,20 @@ unsafe fn object(changes: *const c_char) -> Outcome<Map<String, Value>> {
 /// The pointers are as the header describes them, here and below.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v2_trace_settings(
-    client: Handle<V2Client>,
+    client: ObjectHandle<V2Client>,
     model: *const c_char,
     changes: *const c_char,
     deadline_us: u64,
-    json: *mut Buffer,
+    json: *mut ByteBuffer,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
         let (model, changes, place) = unsafe {
-            (optional_text(model, "the model's name")?, object(changes)?, result(json, "json")?)
+            (
+                optional_text(model, "the model's name")?,
+                object(changes)?,
+                result_place(json, "json")?,
+            )
         };
         let (model, mut settings) = (model.unwrap_or_default(), TraceSettings::new());
         for (name, value) in changes {
@@ -49,7 +55,7 @@ pub unsafe extern "C" fn trtc_v2_trace_settings(
             };
             (name, value)
         });
-        place.write(Buffer::of(Value::Object(object.collect()).to_string()));
+        place.write(ByteBuffer::from_bytes(Value::Object(object.collect()).to_string()));
         Ok(())
     })
 }
@@ -62,7 +68,9 @@ fn texts(value: Value) -> Outcome<Vec<String>> {
             Ok(values.into_iter().map(texts).collect::<Outcome<Vec<_>>>()?.concat())
         }
         Value::String(text) => Ok(vec![text]),
-        Value::Object(_) => Err(Failure::argument("a trace setting is an object, expected a text")),
+        Value::Object(_) => {
+            Err(ClientFailure::argument("a trace setting is an object, expected a text"))
+        }
         other => Ok(vec![other.to_string()]),
     }
 }
@@ -71,14 +79,14 @@ fn texts(value: Value) -> Outcome<Vec<String>> {
 /// See [`trtc_v2_trace_settings`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v2_log_settings(
-    client: Handle<V2Client>,
+    client: ObjectHandle<V2Client>,
     changes: *const c_char,
     deadline_us: u64,
-    json: *mut Buffer,
+    json: *mut ByteBuffer,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (changes, place) = unsafe { (object(changes)?, result(json, "json")?) };
+        let (changes, place) = unsafe { (object(changes)?, result_place(json, "json")?) };
         let mut settings = LogSettings::new();
         for (name, value) in changes {
             let value = match value {
@@ -88,7 +96,7 @@ pub unsafe extern "C" fn trtc_v2_log_settings(
                     LogValue::Number(value.as_u64().unwrap_or_default() as u32)
                 }
                 other => {
-                    return Err(Failure::argument(format!(
+                    return Err(ClientFailure::argument(format!(
                         "log setting '{name}' is `{other}`, expected true, false, a number or a text"
                     )));
                 }
@@ -105,7 +113,7 @@ pub unsafe extern "C" fn trtc_v2_log_settings(
             };
             (name, value)
         });
-        place.write(Buffer::of(Value::Object(object.collect()).to_string()));
+        place.write(ByteBuffer::from_bytes(Value::Object(object.collect()).to_string()));
         Ok(())
     })
 }

@@ -1,12 +1,12 @@
 //! `trtc_v2_stream`: requests over one gRPC stream, any number of responses to each.
 
 use super::client::{Error, V2Client};
-use super::infer::{Callback, User, deliver};
-use super::request::{RawRequest, request};
+use super::infer::{Callback, CallbackUser, deliver_result};
+use super::request::{RawRequest, read_request};
 use super::result::V2Result;
-use crate::arguments::{deadline, result};
-use crate::failure::{Failure, Outcome, call, quiet};
-use crate::handle::{Handle, Object};
+use crate::arguments::{read_deadline, result_place};
+use crate::failure::{ClientFailure, Outcome, guard_call, ignore_panic};
+use crate::handle::{HandleObject, ObjectHandle};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -36,7 +36,7 @@ enum Responses {
     Callback(std::sync::Mutex<Option<JoinHandle<()>>>),
 }
 
-impl Object for V2Stream {
+impl HandleObject for V2Stream {
     const NAME: &'static str = "v2 stream";
 }
 
@@ -56,7 +56,8 @@ impl Responding {
             return Ok(None);
         }
         let Responding { receiver, until, cancelled, url, .. } = self;
-        let failed = |kind, text| Some(Err(ClientError::new(kind, text).asked_of(|| url.clone())));
+        let failed =
+            |kind, text| Some(Err(ClientError::new(kind, text).with_asked(|| url.clone())));
         let next = async {
             tokio::select! {
                 biased;
@@ -84,17 +85,18 @@ impl Responding {
 /// The pointers are as the header describes them, here and below.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v2_stream_open(
-    client: Handle<V2Client>,
+    client: ObjectHandle<V2Client>,
     callback: Option<Callback>,
     user: *mut c_void,
     deadline_us: u64,
-    stream: *mut Handle<V2Stream>,
+    stream: *mut ObjectHandle<V2Stream>,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (client, place) = (client.get()?, unsafe { result(stream, "stream") }?);
-        let until =
-            deadline(deadline_us).flatten().and_then(|limit| Instant::now().checked_add(limit));
+        let (client, place) = (client.get()?, unsafe { result_place(stream, "stream") }?);
+        let until = read_deadline(deadline_us)
+            .flatten()
+            .and_then(|limit| Instant::now().checked_add(limit));
         let runtime = background()?;
         let (sender, receiver) = runtime.block_on(client.streams.stream())?.split();
         let (cancel, cancelled) = watch::channel(false);
@@ -104,27 +106,27 @@ pub unsafe extern "C" fn trtc_v2_stream_open(
         let responses = match callback {
             None => Responses::Taken(Box::new(Mutex::new(responding))),
             Some(callback) => {
-                let user = User(user);
+                let user = CallbackUser(user);
                 let run = move || {
                     let user = user;
                     loop {
                         // Outside of the runtime, so that callbacks may make calls.
                         let outcome = runtime.block_on(responding.next());
                         let ended = matches!(outcome, Ok(None));
-                        deliver(callback, user, 0, outcome);
+                        deliver_result(callback, user, 0, outcome);
                         if ended {
                             return;
                         }
                     }
                 };
                 let thread = thread::Builder::new().name("trtserver-stream".to_owned()).spawn(run);
-                let thread =
-                    thread.map_err(|e| Failure::Internal(format!("cannot start a thread: {e}")))?;
+                let thread = thread
+                    .map_err(|e| ClientFailure::Internal(format!("cannot start a thread: {e}")))?;
                 Responses::Callback(std::sync::Mutex::new(Some(thread)))
             }
         };
         let sender = Mutex::new(sender);
-        place.write(Handle::new(Arc::new(V2Stream {
+        place.write(ObjectHandle::new(Arc::new(V2Stream {
             sender,
             responses,
             cancel,
@@ -139,18 +141,18 @@ pub unsafe extern "C" fn trtc_v2_stream_open(
 /// See [`trtc_v2_stream_open`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v2_stream_send(
-    stream: Handle<V2Stream>,
+    stream: ObjectHandle<V2Stream>,
     raw: *const RawRequest,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         let stream = stream.get()?;
         // The connection sends it later: the tensors are copied.
         // SAFETY: the contract of this function.
-        let (request, _) = unsafe { request(raw, true) }?;
+        let (request, _) = unsafe { read_request(raw, true) }?;
         background()?.block_on(async {
             let sender = stream.sender.lock().await;
             let sender = sender.as_ref().ok_or_else(|| {
-                Failure::argument("the stream was closed, no request can be sent")
+                ClientFailure::argument("the stream was closed, no request can be sent")
             })?;
             Ok(sender.send(&request).await?)
         })
@@ -161,20 +163,21 @@ pub unsafe extern "C" fn trtc_v2_stream_send(
 /// See [`trtc_v2_stream_open`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v2_stream_next(
-    stream: Handle<V2Stream>,
+    stream: ObjectHandle<V2Stream>,
     deadline_us: u64,
-    place: *mut Handle<V2Result>,
+    place: *mut ObjectHandle<V2Result>,
     ended: *mut bool,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let (stream, place, ended) =
-            unsafe { (stream.get()?, result(place, "result")?, result(ended, "ended")?) };
+        let (stream, place, ended) = unsafe {
+            (stream.get()?, result_place(place, "result")?, result_place(ended, "ended")?)
+        };
         ended.write(false);
         let Responses::Taken(responding) = &stream.responses else {
-            return Err(Failure::argument("the responses of the stream go to its callback"));
+            return Err(ClientFailure::argument("the responses of the stream go to its callback"));
         };
-        let limit = deadline(deadline_us).unwrap_or(stream.deadline);
+        let limit = read_deadline(deadline_us).unwrap_or(stream.deadline);
         let next = async {
             let mut responding = responding.lock().await;
             let next = responding.next().await;
@@ -186,19 +189,19 @@ pub unsafe extern "C" fn trtc_v2_stream_next(
                 Some(limit) => tokio::time::timeout(limit, next).await.unwrap_or_else(|_| {
                     let text = "no response arrived within the deadline";
                     let error = ClientError::new(Kind::DeadlineExceeded, text);
-                    Err(Failure::Client(error.asked_of(|| stream.url.clone())))
+                    Err(ClientFailure::Client(error.with_asked(|| stream.url.clone())))
                 }),
                 None => next.await,
             }
         })?;
-        place.write(next.map_or(Handle::NULL, |result| Handle::new(Arc::new(result))));
+        place.write(next.map_or(ObjectHandle::NULL, |result| ObjectHandle::new(Arc::new(result))));
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_v2_stream_close(stream: Handle<V2Stream>) -> Error {
-    call(|| {
+pub extern "C" fn trtc_v2_stream_close(stream: ObjectHandle<V2Stream>) -> Error {
+    guard_call(|| {
         let stream = stream.get()?;
         background()?.block_on(async { *stream.sender.lock().await = None });
         Ok(())
@@ -206,8 +209,8 @@ pub extern "C" fn trtc_v2_stream_close(stream: Handle<V2Stream>) -> Error {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn trtc_v2_stream_free(stream: Handle<V2Stream>) {
-    quiet((), || {
+pub extern "C" fn trtc_v2_stream_free(stream: ObjectHandle<V2Stream>) {
+    ignore_panic((), || {
         let Some(stream) = stream.release() else { return };
         let _ = stream.cancel.send(true);
         let Responses::Callback(thread) = &stream.responses else { return };

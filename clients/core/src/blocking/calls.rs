@@ -1,7 +1,7 @@
 //! Calls that run in the background: cancellation, and the thread that callbacks run on.
 //!
 //! Callbacks may block and make calls of their own, so they do not run on the runtime. One thread for each client calls them
-//! one after the other, in the order of completion. What only passes a response on needs no thread ([`Completion::Direct`]).
+//! one after the other, in the order of completion. What only passes a response on needs no thread ([`CallCompletion::Direct`]).
 
 use super::background;
 use crate::error::{Error, Kind, Result};
@@ -18,19 +18,19 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The running calls of one client. Dropping it cancels them and returns after the last callback, except on the thread of the
 /// callbacks itself.
 #[derive(Default)]
-pub(super) struct Calls {
-    shared: Arc<Shared>,
+pub(super) struct BackgroundCalls {
+    shared: Arc<CallTable>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct CallTable {
+    state: Mutex<CallTableState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct CallTableState {
     cancels: BTreeMap<u64, oneshot::Sender<()>>,
     /// Calls whose callback has not returned.
     outstanding: usize,
@@ -41,7 +41,7 @@ struct State {
 
 /// Where the completion of a call runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Completion {
+pub(super) enum CallCompletion {
     /// On the thread of the callbacks.
     Callback,
     /// On the runtime: it must neither block nor make calls, nor drop the client.
@@ -51,7 +51,7 @@ pub(super) enum Completion {
 /// A call in the background.
 #[derive(Clone)]
 pub struct Call {
-    shared: Arc<Shared>,
+    shared: Arc<CallTable>,
     number: u64,
 }
 
@@ -63,7 +63,7 @@ impl Call {
     }
 }
 
-impl Calls {
+impl BackgroundCalls {
     /// Runs `call` in the background, then `after`, also if the call was cancelled, then the callback. The call is
     /// polled once by this thread, so that the requests of a stream are sent in the order of their starts. The second result of
     /// `call` is dropped as soon as the callback has its place in the order of callbacks.
@@ -71,10 +71,10 @@ impl Calls {
         &self,
         call: impl Future<Output = (Result<T>, Place)> + Send + 'static,
         after: impl Future<Output = ()> + Send + 'static,
-        (completion, callback): (Completion, impl FnOnce(Result<T>) + Send + 'static),
+        (completion, callback): (CallCompletion, impl FnOnce(Result<T>) + Send + 'static),
     ) -> Result<Call> {
         let runtime = background()?;
-        if completion == Completion::Callback {
+        if completion == CallCompletion::Callback {
             self.start_thread()?;
         }
         let (cancel, cancelled) = oneshot::channel::<()>();
@@ -115,9 +115,9 @@ impl Calls {
                 done.changed.notify_all();
             };
             match (completion, &state.jobs) {
-                (Completion::Callback, Some(jobs)) => drop(jobs.send(Box::new(job))),
-                (Completion::Callback, None) => {}
-                (Completion::Direct, _) => {
+                (CallCompletion::Callback, Some(jobs)) => drop(jobs.send(Box::new(job))),
+                (CallCompletion::Callback, None) => {}
+                (CallCompletion::Direct, _) => {
                     drop(state);
                     job();
                 }
@@ -146,7 +146,7 @@ impl Calls {
     }
 }
 
-impl Drop for Calls {
+impl Drop for BackgroundCalls {
     fn drop(&mut self) {
         let thread = self.thread.lock().take();
         let mut state = self.shared.state.lock();

@@ -54,9 +54,9 @@ fn wait_for<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 /// A runtime that runs on the threads that wait for it.
-struct Driver(Option<Runtime>);
+struct RuntimeDriver(Option<Runtime>);
 
-impl Driver {
+impl RuntimeDriver {
     fn new() -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         Ok(Self(Some(runtime.map_err(|e| not_started(&e))?)))
@@ -65,7 +65,7 @@ impl Driver {
     fn run<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         check_thread()?;
         match &self.0 {
-            Some(runtime) => direct::run(runtime, future),
+            Some(runtime) => direct::run_call(runtime, future),
             None => Err(Error::new(Kind::Internal, "the runtime has ended")),
         }
     }
@@ -80,7 +80,7 @@ impl Driver {
 }
 
 /// A runtime may be dropped everywhere, also on the threads of another.
-impl Drop for Driver {
+impl Drop for RuntimeDriver {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

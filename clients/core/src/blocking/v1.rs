@@ -1,7 +1,7 @@
 //! The client and the inference contexts of v1 without async.
 
-use super::calls::{Call, Calls, Completion};
-use super::{Driver, forward, wait_for};
+use super::calls::{BackgroundCalls, Call, CallCompletion};
+use super::{RuntimeDriver, forward, wait_for};
 use crate::error::{Error, Kind, Result};
 use crate::settings::Settings;
 use crate::shared::blocking_methods;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// See [`v1::Client`]. May be used by several threads at the same time.
 pub struct Client {
-    driver: Driver,
+    driver: RuntimeDriver,
     inner: v1::Client,
 }
 
@@ -27,7 +27,7 @@ impl Client {
     /// # Errors
     /// The settings contradict each other or cannot be read.
     pub fn new(settings: &Settings) -> Result<Self> {
-        Ok(Self { driver: Driver::new()?, inner: v1::Client::new_direct(settings)? })
+        Ok(Self { driver: RuntimeDriver::new()?, inner: v1::Client::new_direct(settings)? })
     }
 
     blocking_methods!(v1::Client);
@@ -61,18 +61,18 @@ impl Client {
 /// are taken. Dropping the context cancels what runs and returns after the last callback, except in a callback itself.
 pub struct Context {
     // Dropped first: it waits for the callbacks.
-    calls: Calls,
+    calls: BackgroundCalls,
     /// `None` for streams, which are in the background as a whole.
-    driver: Option<Driver>,
+    driver: Option<RuntimeDriver>,
     inner: Arc<v1::Context>,
     /// Context of the asynchronous runs.
     background: Arc<v1::Context>,
-    kept: Arc<Kept>,
+    kept: Arc<CollectedRuns>,
 }
 
 /// Asynchronous runs without a callback.
 #[derive(Default)]
-struct Kept {
+struct CollectedRuns {
     state: Mutex<KeptState>,
     changed: Condvar,
 }
@@ -102,12 +102,18 @@ impl Context {
             let inner = Arc::new(wait_for(v1::Context::new(settings, options))?);
             (None, inner.clone(), inner)
         } else {
-            let driver = Driver::new()?;
+            let driver = RuntimeDriver::new()?;
             let inner = Arc::new(driver.run(v1::Context::new_direct(settings, options))?);
             let background = Arc::new(inner.sibling(settings)?);
             (Some(driver), inner, background)
         };
-        Ok(Self { calls: Calls::default(), driver, inner, background, kept: Arc::default() })
+        Ok(Self {
+            calls: BackgroundCalls::default(),
+            driver,
+            inner,
+            background,
+            kept: Arc::default(),
+        })
     }
 
     /// The server as errors name it.
@@ -201,7 +207,7 @@ impl Context {
                 }
             }
         };
-        self.list(id, self.start(prepared, (Completion::Callback, done)))
+        self.list(id, self.start(prepared, (CallCompletion::Callback, done)))
     }
 
     /// As [`run_async`](Self::run_async), for a `then` that only passes the results on: it runs on the runtime, so that it must
@@ -213,7 +219,7 @@ impl Context {
     ) -> Result<u64> {
         let id = self.background.next_id();
         let prepared = run.prepare(id)?;
-        self.list(id, self.start(prepared, (Completion::Direct, self.listed(id, then))))
+        self.list(id, self.start(prepared, (CallCompletion::Direct, self.listed(id, then))))
     }
 
     /// As [`run_then`](Self::run_then) with a template. See [`v1::Context::run_template`].
@@ -227,14 +233,14 @@ impl Context {
         let id = self.background.next_id();
         let context = self.background.clone();
         let call = async move { (context.run_template(&template, &data).await, ()) };
-        let completion = (Completion::Direct, self.listed(id, then));
+        let completion = (CallCompletion::Direct, self.listed(id, then));
         self.list(id, self.calls.start(call, std::future::ready(()), completion))
     }
 
     fn start(
         &self,
         prepared: Prepared,
-        completion: (Completion, impl FnOnce(Result<RunResults>) + Send + 'static),
+        completion: (CallCompletion, impl FnOnce(Result<RunResults>) + Send + 'static),
     ) -> Result<Call> {
         let context = self.background.clone();
         // `send` waits itself until borrowed memory is released; after a cancellation that remains to be done.

@@ -1,8 +1,8 @@
 //! The client of v2 without async.
 
-use super::calls::{Call, Calls, Completion};
-use super::{Driver, forward, wait_for};
-use crate::borrowed::Borrow;
+use super::calls::{BackgroundCalls, Call, CallCompletion};
+use super::{RuntimeDriver, forward, wait_for};
+use crate::borrow::Borrow;
 use crate::error::{Error, Kind, Result};
 use crate::settings::Settings;
 use crate::shared::blocking_methods;
@@ -18,11 +18,11 @@ use std::time::Duration;
 
 /// See [`v2::Client`]. May be used by several threads at the same time.
 pub struct Client {
-    driver: Driver,
+    driver: RuntimeDriver,
     inner: v2::Client,
     /// Client of the calls that run in the background.
     background: v2::Client,
-    calls: Calls,
+    calls: BackgroundCalls,
     deadline: Option<Duration>,
 }
 
@@ -33,10 +33,10 @@ impl Client {
     /// The settings contradict each other or cannot be read.
     pub fn new(settings: &Settings) -> Result<Self> {
         Ok(Self {
-            driver: Driver::new()?,
+            driver: RuntimeDriver::new()?,
             inner: v2::Client::new_direct(settings)?,
             background: v2::Client::new(settings)?,
-            calls: Calls::default(),
+            calls: BackgroundCalls::default(),
             deadline: settings.call_deadline()?,
         })
     }
@@ -97,7 +97,7 @@ impl Client {
         borrow: Borrow,
         callback: impl FnOnce(Result<InferResponse>) + Send + 'static,
     ) -> Result<Call> {
-        self.start(request, borrow, (Completion::Callback, callback))
+        self.start(request, borrow, (CallCompletion::Callback, callback))
     }
 
     /// As [`Client::infer_async`], for a `then` that only passes the response on: it runs on the runtime, so that it must neither block,
@@ -108,14 +108,14 @@ impl Client {
         borrow: Borrow,
         then: impl FnOnce(Result<InferResponse>) + Send + 'static,
     ) -> Result<Call> {
-        self.start(request, borrow, (Completion::Direct, then))
+        self.start(request, borrow, (CallCompletion::Direct, then))
     }
 
     fn start(
         &self,
         request: InferRequest,
         borrow: Borrow,
-        completion: (Completion, impl FnOnce(Result<InferResponse>) + Send + 'static),
+        completion: (CallCompletion, impl FnOnce(Result<InferResponse>) + Send + 'static),
     ) -> Result<Call> {
         let (client, settling) = (self.background.clone(), self.background.clone());
         let call = async move { (client.infer(&request).await, ()) };
@@ -149,7 +149,7 @@ impl Stream {
         let sender = self.sender.lock().clone();
         let Some(sender) = sender else {
             return Err(
-                Error::invalid("the stream's requests were closed").asked_of(|| self.url.clone())
+                Error::invalid("the stream's requests were closed").with_asked(|| self.url.clone())
             );
         };
         wait_for(self.limited("the server does not read the stream", sender.send(request)))
@@ -186,6 +186,6 @@ async fn limited<T>(
     let Some(limit) = limit else { return future.await };
     tokio::time::timeout(limit, future).await.unwrap_or_else(|_| {
         let text = format!("deadline exceeded: {what} within {} seconds", limit.as_secs_f64());
-        Err(Error::new(Kind::DeadlineExceeded, text).asked_of(|| url.to_owned()))
+        Err(Error::new(Kind::DeadlineExceeded, text).with_asked(|| url.to_owned()))
     })
 }

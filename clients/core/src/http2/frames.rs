@@ -24,25 +24,25 @@ pub const DEFAULT_FRAME: usize = 16_384;
 const MAX_CONTROL: usize = 1 << 20;
 
 /// Begins a connection: no header table, no push, windows that never close.
-pub fn preface() -> Vec<u8> {
+pub fn connection_preface() -> Vec<u8> {
     let mut out = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let mut settings = Vec::new();
     for (identifier, value) in [(1_u16, 0_u32), (2, 0), (4, WIDE), (5, 1 << 20)] {
         settings.extend_from_slice(&identifier.to_be_bytes());
         settings.extend_from_slice(&value.to_be_bytes());
     }
-    frame(&mut out, SETTINGS, 0, 0, &settings);
+    put_frame(&mut out, SETTINGS, 0, 0, &settings);
     let more = WIDE - DEFAULT_WINDOW as u32;
-    frame(&mut out, WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
+    put_frame(&mut out, WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
     out
 }
 
-pub fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    head(out, payload.len(), kind, flags, stream);
+pub fn put_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    put_frame_head(out, payload.len(), kind, flags, stream);
     out.extend_from_slice(payload);
 }
 
-pub fn head(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
+pub fn put_frame_head(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     let length = (length as u32).to_be_bytes();
     let stream = stream.to_be_bytes();
     out.extend_from_slice(&[length[1], length[2], length[3], kind, flags]);
@@ -53,14 +53,14 @@ pub fn head(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) 
 ///
 /// # Errors
 /// The payload is too short.
-pub fn number(payload: &[u8], at: usize) -> Result<u32, &'static str> {
+pub fn read_number(payload: &[u8], at: usize) -> Result<u32, &'static str> {
     let bytes = payload.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     bytes.map(u32::from_be_bytes).ok_or("a frame that is too short")
 }
 
 /// Something that arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<'b> {
+pub enum FrameEvent<'b> {
     /// Part of a DATA frame; `whole` is set on its last part, with the frame's length.
     Data {
         stream: u32,
@@ -84,7 +84,7 @@ pub enum Event<'b> {
 
 /// Splits what arrives into events. DATA is passed on as it comes; other frames are collected.
 #[derive(Debug, Default)]
-pub struct Splitter {
+pub struct FrameSplitter {
     /// A frame of which a part has arrived, from its head on.
     partial: Vec<u8>,
     /// A DATA frame that has not arrived whole: stream, flags, length, bytes left.
@@ -93,7 +93,7 @@ pub struct Splitter {
     block: Option<(u32, u8, Vec<u8>)>,
 }
 
-impl Splitter {
+impl FrameSplitter {
     /// Calls `each` for each event.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Splitter {
     pub fn read(
         &mut self,
         mut bytes: &[u8],
-        each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
+        each: &mut impl FnMut(FrameEvent<'_>) -> Result<(), String>,
     ) -> Result<(), String> {
         while !bytes.is_empty() {
             if let Some((stream, flags, length, left)) = self.data {
@@ -109,11 +109,11 @@ impl Splitter {
                 let left = left - now.len();
                 self.data = (left > 0).then_some((stream, flags, length, left));
                 bytes = rest;
-                each(part(stream, flags, now, length, left))?;
+                each(read_part(stream, flags, now, length, left))?;
                 continue;
             }
             if self.partial.is_empty()
-                && let Some(frame) = whole(bytes)?
+                && let Some(frame) = is_whole(bytes)?
             {
                 bytes = &bytes[frame.len()..];
                 self.frame(frame, each)?;
@@ -147,9 +147,9 @@ impl Splitter {
                 if length > 0 {
                     self.data = Some((stream, flags, length, length));
                 } else {
-                    each(part(stream, flags, &[], 0, 0))?;
+                    each(read_part(stream, flags, &[], 0, 0))?;
                 }
-            } else if let Some(_frame) = whole(&self.partial)? {
+            } else if let Some(_frame) = is_whole(&self.partial)? {
                 let frame = std::mem::take(&mut self.partial);
                 self.frame(&frame, each)?;
                 self.partial = frame;
@@ -162,7 +162,7 @@ impl Splitter {
     fn frame(
         &mut self,
         frame: &[u8],
-        each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
+        each: &mut impl FnMut(FrameEvent<'_>) -> Result<(), String>,
     ) -> Result<(), String> {
         let (kind, flags, stream) = (frame[3], frame[4], stream(frame));
         let payload = &frame[HEAD..];
@@ -173,11 +173,11 @@ impl Splitter {
         }
         match kind {
             DATA => {
-                let bytes = unpadded(payload, flags)?;
-                each(part(stream, flags, bytes, payload.len(), 0))
+                let bytes = strip_padding(payload, flags)?;
+                each(read_part(stream, flags, bytes, payload.len(), 0))
             }
             HEADERS => {
-                let mut block = unpadded(payload, flags)?;
+                let mut block = strip_padding(payload, flags)?;
                 if flags & PRIORITY != 0 {
                     block = block.get(5..).ok_or("a HEADERS frame that is too short")?;
                 }
@@ -185,7 +185,7 @@ impl Splitter {
                     self.block = Some((stream, flags, block.to_vec()));
                     return Ok(());
                 }
-                each(Event::Headers { stream, block, end: flags & END_STREAM != 0 })
+                each(FrameEvent::Headers { stream, block, end: flags & END_STREAM != 0 })
             }
             CONTINUATION => {
                 let Some((_, first, block)) = &mut self.block else {
@@ -199,18 +199,18 @@ impl Splitter {
                 if flags & END_HEADERS != 0
                     && let Some((_, _, block)) = self.block.take()
                 {
-                    return each(Event::Headers { stream, block: &block, end });
+                    return each(FrameEvent::Headers { stream, block: &block, end });
                 }
                 Ok(())
             }
-            kind => each(Event::Other { kind, flags, stream, payload }),
+            kind => each(FrameEvent::Other { kind, flags, stream, payload }),
         }
     }
 }
 
-fn part(stream: u32, flags: u8, bytes: &[u8], length: usize, left: usize) -> Event<'_> {
+fn read_part(stream: u32, flags: u8, bytes: &[u8], length: usize, left: usize) -> FrameEvent<'_> {
     let last = left == 0;
-    Event::Data {
+    FrameEvent::Data {
         stream,
         bytes,
         end: last && flags & END_STREAM != 0,
@@ -219,7 +219,7 @@ fn part(stream: u32, flags: u8, bytes: &[u8], length: usize, left: usize) -> Eve
 }
 
 /// The frame at the start of `bytes`, if it has arrived whole.
-fn whole(bytes: &[u8]) -> Result<Option<&[u8]>, String> {
+fn is_whole(bytes: &[u8]) -> Result<Option<&[u8]>, String> {
     if bytes.len() < HEAD {
         return Ok(None);
     }
@@ -239,7 +239,7 @@ fn stream(head: &[u8]) -> u32 {
     u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]])
 }
 
-fn unpadded(payload: &[u8], flags: u8) -> Result<&[u8], String> {
+fn strip_padding(payload: &[u8], flags: u8) -> Result<&[u8], String> {
     if flags & PADDED == 0 {
         return Ok(payload);
     }

@@ -4,12 +4,12 @@ use super::*;
 
 /// The events of these bytes in pieces of this size; parts of a DATA frame are joined.
 fn events(bytes: &[u8], piece: usize) -> Result<Vec<String>, String> {
-    let mut splitter = Splitter::default();
+    let mut splitter = FrameSplitter::default();
     let (mut found, mut data) = (Vec::new(), Vec::new());
     for piece in bytes.chunks(piece) {
         splitter.read(piece, &mut |event| {
             match event {
-                Event::Data { stream, bytes, end, whole } => {
+                FrameEvent::Data { stream, bytes, end, whole } => {
                     data.extend_from_slice(bytes);
                     if let Some(whole) = whole {
                         let data = std::mem::take(&mut data);
@@ -17,10 +17,10 @@ fn events(bytes: &[u8], piece: usize) -> Result<Vec<String>, String> {
                         found.push(format!("data {stream} {text} {whole} {end}"));
                     }
                 }
-                Event::Headers { stream, block, end } => {
+                FrameEvent::Headers { stream, block, end } => {
                     found.push(format!("headers {stream} {block:?} {end}"));
                 }
-                Event::Other { kind, stream, payload, .. } => {
+                FrameEvent::Other { kind, stream, payload, .. } => {
                     found.push(format!("{kind} {stream} {payload:?}"));
                 }
             }
@@ -33,15 +33,15 @@ fn events(bytes: &[u8], piece: usize) -> Result<Vec<String>, String> {
 #[test]
 fn frames_are_split_in_any_pieces() {
     let mut bytes = Vec::new();
-    frame(&mut bytes, SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 9]);
-    frame(&mut bytes, HEADERS, END_HEADERS, 1, &[0x88]);
-    frame(&mut bytes, DATA, 0, 1, b"first");
-    frame(&mut bytes, DATA, PADDED, 1, b"\x03paddedxyz");
-    frame(&mut bytes, DATA, END_STREAM, 3, b"");
-    frame(&mut bytes, HEADERS, END_STREAM | PADDED | PRIORITY, 5, &[1, 0, 0, 0, 0, 9, 0x81, 0]);
-    frame(&mut bytes, CONTINUATION, 0, 5, &[0x82]);
-    frame(&mut bytes, CONTINUATION, END_HEADERS, 5, &[0x83]);
-    frame(&mut bytes, PING, 0, 0, &[1; 8]);
+    put_frame(&mut bytes, SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 9]);
+    put_frame(&mut bytes, HEADERS, END_HEADERS, 1, &[0x88]);
+    put_frame(&mut bytes, DATA, 0, 1, b"first");
+    put_frame(&mut bytes, DATA, PADDED, 1, b"\x03paddedxyz");
+    put_frame(&mut bytes, DATA, END_STREAM, 3, b"");
+    put_frame(&mut bytes, HEADERS, END_STREAM | PADDED | PRIORITY, 5, &[1, 0, 0, 0, 0, 9, 0x81, 0]);
+    put_frame(&mut bytes, CONTINUATION, 0, 5, &[0x82]);
+    put_frame(&mut bytes, CONTINUATION, END_HEADERS, 5, &[0x83]);
+    put_frame(&mut bytes, PING, 0, 0, &[1; 8]);
     let expected = [
         "4 0 [0, 3, 0, 0, 0, 9]",
         "headers 1 [136] false",
@@ -60,13 +60,13 @@ fn frames_are_split_in_any_pieces() {
 fn what_is_not_http2_is_refused() {
     assert!(events(b"HTTP/1.1 400 Bad Request\r\n\r\n", 100).unwrap_err().contains("HTTP/1.1 400"));
     let mut interrupted = Vec::new();
-    frame(&mut interrupted, HEADERS, 0, 1, &[0x88]);
-    frame(&mut interrupted, PING, 0, 0, &[0; 8]);
+    put_frame(&mut interrupted, HEADERS, 0, 1, &[0x88]);
+    put_frame(&mut interrupted, PING, 0, 0, &[0; 8]);
     assert!(events(&interrupted, 100).is_err());
     let mut padding = Vec::new();
-    frame(&mut padding, DATA, PADDED, 1, &[9, 1]);
+    put_frame(&mut padding, DATA, PADDED, 1, &[9, 1]);
     assert!(events(&padding, 100).is_err());
     let mut lone = Vec::new();
-    frame(&mut lone, CONTINUATION, END_HEADERS, 1, &[]);
+    put_frame(&mut lone, CONTINUATION, END_HEADERS, 1, &[]);
     assert!(events(&lone, 100).is_err());
 }

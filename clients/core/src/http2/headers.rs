@@ -35,7 +35,7 @@ pub struct CallHeaders {
 
 /// What a connection's server knows about its header table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum HeaderTable {
     /// The settings of the server have not arrived.
     Unknown,
     /// It is smaller than the default, which the next block must acknowledge.
@@ -70,14 +70,14 @@ impl CallHeaders {
         let literal = |kind: u8| {
             fields.iter().fold(start(), |mut out, (name, value)| {
                 out.push(kind);
-                string(&mut out, name);
-                string(&mut out, value);
+                put_string(&mut out, name);
+                put_string(&mut out, value);
                 out
             })
         };
         // The newest entry has the lowest index.
         let indexed = (0..fields.len() as u64).rev().fold(start(), |mut out, age| {
-            integer(&mut out, 0x80, 7, FIRST_DYNAMIC + age);
+            put_integer(&mut out, 0x80, 7, FIRST_DYNAMIC + age);
             out
         });
         let size: usize = fields.iter().map(|(name, value)| name.len() + value.len() + ENTRY).sum();
@@ -90,55 +90,58 @@ impl CallHeaders {
     }
 
     /// Appends the block for the next call.
-    pub fn write(&self, table: &mut Table, out: &mut Vec<u8>) {
+    pub fn write(&self, table: &mut HeaderTable, out: &mut Vec<u8>) {
         match table {
-            Table::Empty if self.fits => {
-                *table = Table::Filled;
+            HeaderTable::Empty if self.fits => {
+                *table = HeaderTable::Filled;
                 out.extend_from_slice(&self.first);
             }
-            Table::Filled => out.extend_from_slice(&self.indexed),
-            Table::Shrunk => {
-                *table = Table::Unused;
+            HeaderTable::Filled => out.extend_from_slice(&self.indexed),
+            HeaderTable::Shrunk => {
+                *table = HeaderTable::Unused;
                 out.push(NO_TABLE);
                 out.extend_from_slice(&self.literal);
             }
-            Table::Stale if self.fits => {
-                *table = Table::Filled;
+            HeaderTable::Stale if self.fits => {
+                *table = HeaderTable::Filled;
                 out.extend_from_slice(&CLEARED);
                 out.extend_from_slice(&self.first);
             }
-            Table::Unknown | Table::Unused | Table::Empty | Table::Stale => {
+            HeaderTable::Unknown
+            | HeaderTable::Unused
+            | HeaderTable::Empty
+            | HeaderTable::Stale => {
                 out.extend_from_slice(&self.literal);
             }
         }
     }
 }
 
-impl Table {
+impl HeaderTable {
     /// The server's settings have arrived, with this SETTINGS_HEADER_TABLE_SIZE if it was among them.
     pub fn settings(&mut self, size: Option<u32>) {
         *self = match (*self, size.unwrap_or(DEFAULT_TABLE) < DEFAULT_TABLE) {
-            (_, true) => Table::Shrunk,
-            (Table::Unknown, false) => Table::Empty,
+            (_, true) => HeaderTable::Shrunk,
+            (HeaderTable::Unknown, false) => HeaderTable::Empty,
             (known, false) => known,
         };
     }
 
     /// The next call has other headers than the last one.
     pub fn headers_changed(&mut self) {
-        if *self == Table::Filled {
-            *self = Table::Stale;
+        if *self == HeaderTable::Filled {
+            *self = HeaderTable::Stale;
         }
     }
 }
 
-fn string(out: &mut Vec<u8>, text: &str) {
-    integer(out, 0, 7, text.len() as u64);
+fn put_string(out: &mut Vec<u8>, text: &str) {
+    put_integer(out, 0, 7, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 
 /// An integer with a prefix of `bits` bits (RFC 7541, 5.1).
-fn integer(out: &mut Vec<u8>, pattern: u8, bits: u32, mut value: u64) {
+fn put_integer(out: &mut Vec<u8>, pattern: u8, bits: u32, mut value: u64) {
     let most = (1 << bits) - 1;
     if value < most {
         out.push(pattern | value as u8);
@@ -154,7 +157,7 @@ fn integer(out: &mut Vec<u8>, pattern: u8, bits: u32, mut value: u64) {
 }
 
 /// What is kept of a header block.
-pub trait Block: Default {
+pub trait HeaderBlock: Default {
     /// Takes one field.
     fn take(&mut self, name: &[u8], value: &[u8]);
 }
@@ -172,14 +175,14 @@ impl<B> Default for HeaderReader<B> {
     }
 }
 
-impl<B: Block> HeaderReader<B> {
+impl<B: HeaderBlock> HeaderReader<B> {
     /// # Errors
     /// The block is invalid, or refers to a table.
     pub fn read(&mut self, block: &[u8]) -> Result<&B, String> {
         let at = match self.known.iter().position(|(known, _)| known == block) {
             Some(at) => at,
             None => {
-                let entry = (block.to_vec(), decode(block)?);
+                let entry = (block.to_vec(), decode_block(block)?);
                 if self.known.len() < REMEMBERED {
                     self.known.push(entry);
                     self.known.len() - 1
@@ -194,7 +197,7 @@ impl<B: Block> HeaderReader<B> {
     }
 }
 
-fn decode<B: Block>(block: &[u8]) -> Result<B, String> {
+fn decode_block<B: HeaderBlock>(block: &[u8]) -> Result<B, String> {
     let mut decoder = Decoder::new();
     let headers = decoder
         .decode(block)

@@ -1,6 +1,6 @@
 //! Unit tests of `headers.rs`.
 
-use super::{Block, CallHeaders, HeaderReader, Table};
+use super::{CallHeaders, HeaderBlock, HeaderReader, HeaderTable};
 use loona_hpack::{Decoder, Encoder};
 
 fn block(headers: &[(&str, &str)]) -> Vec<u8> {
@@ -14,8 +14,8 @@ fn every_form_of_our_headers_means_the_same() {
     let path = "/inference.GRPCInferenceService/ModelInfer";
     let headers = CallHeaders::new(false, path, "h:1", "test", [("x-token", token.as_str())]);
     let mut decoder = Decoder::new();
-    let mut table = Table::Unknown;
-    let mut read = |table: &mut Table| {
+    let mut table = HeaderTable::Unknown;
+    let mut read = |table: &mut HeaderTable| {
         let mut out = Vec::new();
         headers.write(table, &mut out);
         let fields = decoder.decode(&out).unwrap();
@@ -44,7 +44,7 @@ fn every_form_of_our_headers_means_the_same() {
 fn large_headers_do_not_use_the_table() {
     let large = "a".repeat(5000);
     let headers = CallHeaders::new(false, "/s/m", "h:1", "test", [("x", large.as_str())]);
-    let mut table = Table::Empty;
+    let mut table = HeaderTable::Empty;
     let (mut first, mut second) = (Vec::new(), Vec::new());
     headers.write(&mut table, &mut first);
     headers.write(&mut table, &mut second);
@@ -55,7 +55,7 @@ fn large_headers_do_not_use_the_table() {
 #[derive(Debug, Default, PartialEq)]
 struct Fields(String);
 
-impl Block for Fields {
+impl HeaderBlock for Fields {
     fn take(&mut self, name: &[u8], value: &[u8]) {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         self.0 += &format!("{}: {}\n", text(name), text(value));

@@ -7,7 +7,7 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use std::io::{Read, Write};
 
-pub(crate) fn compress(how: Compression, body: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn compress_body(how: Compression, body: &[u8]) -> Result<Vec<u8>> {
     let level = flate2::Compression::fast();
     let compressed = match how {
         Compression::Gzip => {
@@ -23,7 +23,7 @@ pub(crate) fn compress(how: Compression, body: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Decompresses a response whose encoding has this name.
-pub(crate) fn decompress(encoding: &str, body: Bytes, limit: usize) -> Result<Bytes> {
+pub(crate) fn decompress_body(encoding: &str, body: Bytes, limit: usize) -> Result<Bytes> {
     let mut decoder: Box<dyn Read> = match encoding {
         "identity" | "" => return Ok(body),
         "gzip" => Box::new(MultiGzDecoder::new(&*body)),

@@ -1,21 +1,21 @@
 //! Opens connections: TCP, Unix sockets, TLS.
 
-use super::no_signal::NoSignal;
-use super::{TlsClient, encryption};
-use crate::address::{Address, Target};
-use crate::error::{Error, Kind, Result, innermost};
+use super::no_sigpipe::NoSignal;
+use super::{TlsClient, tls_client};
+use crate::address::{ServerAddress, SocketTarget};
+use crate::error::{Error, Kind, Result, innermost_error};
 use crate::settings::Settings;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait AsyncSocket: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> AsyncSocket for T {}
 
 /// A connection without encryption.
-pub(crate) enum Plain {
+pub(crate) enum PlainSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -23,19 +23,19 @@ pub(crate) enum Plain {
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(2);
 
-pub(crate) struct Connector {
-    target: Target,
+pub(crate) struct SocketConnector {
+    target: SocketTarget,
     encryption: Option<TlsClient>,
     timeout: Duration,
     retries: u32,
     pub authority: String,
 }
 
-impl Connector {
-    pub fn new(address: &Address, settings: &Settings) -> Result<Self> {
+impl SocketConnector {
+    pub fn new(address: &ServerAddress, settings: &Settings) -> Result<Self> {
         Ok(Self {
             target: address.target.clone(),
-            encryption: encryption(address, settings)?,
+            encryption: tls_client(address, settings)?,
             timeout: settings.connect_timeout,
             retries: settings.connect_retries,
             authority: address.authority.clone(),
@@ -47,12 +47,12 @@ impl Connector {
     }
 
     /// A new connection. Nothing was sent if this fails, so trying again is safe.
-    pub async fn connect(&self) -> Result<Box<dyn Io>> {
+    pub async fn connect(&self) -> Result<Box<dyn AsyncSocket>> {
         self.retried(|| self.connect_once()).await
     }
 
     /// A new connection without encryption.
-    pub async fn connect_plain(&self) -> Result<Plain> {
+    pub async fn connect_plain(&self) -> Result<PlainSocket> {
         self.retried(|| self.connect_plain_once()).await
     }
 
@@ -84,10 +84,10 @@ impl Connector {
         }
     }
 
-    async fn connect_once(&self) -> Result<Box<dyn Io>> {
+    async fn connect_once(&self) -> Result<Box<dyn AsyncSocket>> {
         let stream = match self.connect_plain_once().await? {
-            Plain::Unix(stream) => return Ok(Box::new(NoSignal(stream))),
-            Plain::Tcp(stream) => NoSignal(stream),
+            PlainSocket::Unix(stream) => return Ok(Box::new(NoSignal(stream))),
+            PlainSocket::Tcp(stream) => NoSignal(stream),
         };
         let Some(encryption) = &self.encryption else { return Ok(Box::new(stream)) };
         encryption.encrypt(stream).await.map_err(|e| {
@@ -96,19 +96,19 @@ impl Connector {
         })
     }
 
-    async fn connect_plain_once(&self) -> Result<Plain> {
+    async fn connect_plain_once(&self) -> Result<PlainSocket> {
         let refused = |e: &io::Error| {
             Error::new(Kind::Connect, format!("cannot connect: {}", innermost_io(e)))
         };
         match &self.target {
-            Target::Unix(path) => {
-                UnixStream::connect(path).await.map(Plain::Unix).map_err(|e| refused(&e))
+            SocketTarget::Unix(path) => {
+                UnixStream::connect(path).await.map(PlainSocket::Unix).map_err(|e| refused(&e))
             }
-            Target::Tcp { host, port } => {
+            SocketTarget::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await;
                 let stream = stream.map_err(|e| refused(&e))?;
                 stream.set_nodelay(true).map_err(|e| refused(&e))?;
-                Ok(Plain::Tcp(stream))
+                Ok(PlainSocket::Tcp(stream))
             }
         }
     }
@@ -116,6 +116,6 @@ impl Connector {
 
 /// "Connection refused" without "(os error 111)".
 fn innermost_io(error: &io::Error) -> String {
-    let text = innermost(error);
+    let text = innermost_error(error);
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -4,10 +4,10 @@
 //! done here; statuses are tonic's.
 
 use super::body::{RequestBody, STREAM_BACKLOG, Segments};
-use super::connect::Connector;
+use super::connect::SocketConnector;
 use super::direct::enter_runtime;
-use super::http2::{Responding, broken};
-use super::{Connections, Transport, compress, deadline_exceeded, verbose, within};
+use super::http2::{Responding, connection_error};
+use super::{ClientTransport, Connections, compress, deadline_exceeded, verbose, within_deadline};
 use crate::error::{Error, Kind, Result};
 use crate::settings::Compression;
 use bytes::{Bytes, BytesMut};
@@ -31,7 +31,7 @@ const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 pub(super) const PREFIX: usize = 5;
 
 /// One RPC.
-pub(crate) struct Rpc<'a> {
+pub(crate) struct GrpcCall<'a> {
     /// `/package.Service/Method`
     pub path: &'a str,
     pub headers: &'a [(String, String)],
@@ -40,14 +40,14 @@ pub(crate) struct Rpc<'a> {
 }
 
 /// An empty message with the bytes of the prefix in front, to append to.
-pub(crate) fn message(capacity: usize) -> Segments {
+pub(crate) fn message_segments(capacity: usize) -> Segments {
     let mut segments = Segments::with_capacity(PREFIX + capacity);
     segments.put(&[0; PREFIX]);
     segments
 }
 
 /// Fills in the prefix, and compresses.
-fn framed(message: Segments, compression: Option<Compression>) -> Result<VecDeque<Bytes>> {
+fn frame_message(message: Segments, compression: Option<Compression>) -> Result<VecDeque<Bytes>> {
     let too_long = |len: usize| {
         Error::invalid(format!(
             "Request has byte size {len} which exceed gRPC's byte size limit {}.",
@@ -59,7 +59,7 @@ fn framed(message: Segments, compression: Option<Compression>) -> Result<VecDequ
         return Err(too_long(len));
     }
     if let Some(how) = compression {
-        let compressed = compress::compress(how, &message.join()[PREFIX..])?;
+        let compressed = compress::compress_body(how, &message.join()[PREFIX..])?;
         let mut framed = Segments::with_capacity(PREFIX + compressed.len());
         framed.put(&[1]);
         framed.put(&(compressed.len() as u32).to_be_bytes());
@@ -69,23 +69,23 @@ fn framed(message: Segments, compression: Option<Compression>) -> Result<VecDequ
     Ok(message.finish_with_prefix(&(len as u32).to_be_bytes(), 1))
 }
 
-impl Transport {
+impl ClientTransport {
     pub fn asked_grpc(&self, path: &str) -> String {
         format!("{}{path}", self.address.shown)
     }
 
     /// Sends one message and returns the one that comes back.
-    pub async fn unary(&self, rpc: Rpc<'_>, message: Segments) -> Result<Bytes> {
+    pub async fn unary(&self, rpc: GrpcCall<'_>, message: Segments) -> Result<Bytes> {
         let (path, deadline) = (rpc.path, rpc.deadline);
         let received = if self.is_direct(message.len()) {
             self.unary_direct(rpc, message).await
         } else {
             enter_runtime().await;
-            within(deadline, self.unary_now(rpc, message)).await
+            within_deadline(deadline, self.unary_now(rpc, message)).await
         };
         received.map_err(|e| {
             self.forget_broken(&e);
-            e.asked_of(|| self.asked_grpc(path))
+            e.with_asked(|| self.asked_grpc(path))
         })
     }
 
@@ -95,18 +95,18 @@ impl Transport {
         }
     }
 
-    async fn unary_now(&self, rpc: Rpc<'_>, message: Segments) -> Result<Bytes> {
+    async fn unary_now(&self, rpc: GrpcCall<'_>, message: Segments) -> Result<Bytes> {
         let Connections::Grpc(http2) = &self.connections else { return Err(Self::no_grpc()) };
-        let segments = framed(message, rpc.compression)?;
+        let segments = frame_message(message, rpc.compression)?;
         let left = segments.iter().map(Bytes::len).sum();
         let body = RequestBody::Whole { segments, left, sent: None };
         let request = self.rpc_request(&rpc, body, &http2.connector)?;
-        only_message(self.reader(http2.send(request).await?.map(Body::Incoming))?).await
+        only_message(self.reader(http2.send(request).await?.map(GrpcBody::Incoming))?).await
     }
 
-    async fn unary_direct(&self, rpc: Rpc<'_>, message: Segments) -> Result<Bytes> {
+    async fn unary_direct(&self, rpc: GrpcCall<'_>, message: Segments) -> Result<Bytes> {
         let start = Instant::now();
-        let message = framed(message, rpc.compression)?;
+        let message = frame_message(message, rpc.compression)?;
         let reader = self.reader(self.call_direct(&rpc, &message).await?);
         let received = match reader {
             Ok(reader) => only_message(reader).await,
@@ -123,7 +123,7 @@ impl Transport {
     }
 
     /// Opens a stream. The call itself has no deadline.
-    pub async fn open(self: &Arc<Self>, rpc: Rpc<'_>) -> Result<(RpcSender, RpcReceiver)> {
+    pub async fn open(self: &Arc<Self>, rpc: GrpcCall<'_>) -> Result<(RpcSender, RpcReceiver)> {
         let Connections::Grpc(http2) = &self.connections else { return Err(Self::no_grpc()) };
         let (sender, messages) = mpsc::unbounded_channel();
         let backlog = Arc::new(Semaphore::new(STREAM_BACKLOG));
@@ -131,23 +131,23 @@ impl Transport {
         let body = RequestBody::Stream { segments, messages, backlog: backlog.clone() };
         let request = self.rpc_request(&rpc, body, &http2.connector)?;
         let asked = || self.asked_grpc(rpc.path);
-        let responding = within(rpc.deadline, http2.open(request)).await;
-        let responding = responding.map_err(|e| e.asked_of(asked))?;
+        let responding = within_deadline(rpc.deadline, http2.open(request)).await;
+        let responding = responding.map_err(|e| e.with_asked(asked))?;
         let sender =
             RpcSender { messages: sender, backlog, compression: rpc.compression, asked: asked() };
         let receiver = RpcReceiver {
             transport: self.clone(),
             asked: asked(),
-            state: State::Opening(responding),
+            state: StreamState::Opening(responding),
         };
         Ok((sender, receiver))
     }
 
     fn rpc_request(
         &self,
-        rpc: &Rpc<'_>,
+        rpc: &GrpcCall<'_>,
         body: RequestBody,
-        connector: &Connector,
+        connector: &SocketConnector,
     ) -> Result<Request<RequestBody>> {
         let scheme = if connector.is_encrypted() { "https" } else { "http" };
         let uri = Uri::builder()
@@ -174,18 +174,18 @@ impl Transport {
             headers.append(name, HeaderValue::from_str(value).map_err(|_| refuse())?);
         }
         if self.verbose {
-            verbose::request("POST", rpc.path, Version::HTTP_2, request.headers());
+            verbose::print_request("POST", rpc.path, Version::HTTP_2, request.headers());
         }
         Ok(request)
     }
 
-    fn reader(&self, response: Response<Body>) -> Result<Reader> {
+    fn reader(&self, response: Response<GrpcBody>) -> Result<GrpcReader> {
         let (head, body) = response.into_parts();
         if self.verbose {
-            verbose::response(head.version, head.status, &head.headers);
+            verbose::print_response(head.version, head.status, &head.headers);
         }
         // A status among the headers: the RPC failed before any message.
-        if let Some(error) = status(&head.headers)? {
+        if let Some(error) = read_status(&head.headers)? {
             return Err(error);
         }
         let text = |name: HeaderName| {
@@ -202,7 +202,7 @@ impl Transport {
                 "the response has the content type `{content_type}`, expected application/grpc"
             )));
         }
-        Ok(Reader {
+        Ok(GrpcReader {
             body,
             parts: VecDeque::new(),
             have: 0,
@@ -215,7 +215,7 @@ impl Transport {
 }
 
 /// The only message of a response.
-async fn only_message(mut reader: Reader) -> Result<Bytes> {
+async fn only_message(mut reader: GrpcReader) -> Result<Bytes> {
     let Some(first) = reader.next().await? else {
         return Err(Error::protocol("the response has no message, expected one"));
     };
@@ -226,18 +226,18 @@ async fn only_message(mut reader: Reader) -> Result<Bytes> {
 }
 
 /// Header fields by the options of an RPC.
-pub(super) fn added_fields(rpc: &Rpc<'_>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+pub(super) fn added_fields(rpc: &GrpcCall<'_>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     let compression = rpc.compression.into_iter().flat_map(|how| {
         let accepted = HeaderValue::from_static("identity,gzip,deflate");
         [(ENCODING, HeaderValue::from_static(how.name())), (ACCEPT_ENCODING, accepted)]
     });
     let left = rpc.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    compression.chain(left.map(|left| (TIMEOUT, timeout(left))))
+    compression.chain(left.map(|left| (TIMEOUT, timeout_header(left))))
 }
 
 /// The value of grpc-timeout: at most eight digits and a unit. Rounded up to milliseconds from a second on, so that calls with
 /// the same limit have equal headers.
-fn timeout(left: Duration) -> HeaderValue {
+fn timeout_header(left: Duration) -> HeaderValue {
     let left = match left.as_secs() {
         0 => left,
         _ => Duration::from_millis((left + Duration::from_nanos(999_999)).as_millis() as u64),
@@ -255,7 +255,7 @@ fn timeout(left: Duration) -> HeaderValue {
 }
 
 /// The error of these headers, or `None` for OK and for headers without a status.
-fn status(headers: &HeaderMap) -> Result<Option<Error>> {
+fn read_status(headers: &HeaderMap) -> Result<Option<Error>> {
     let Some(status) = tonic::Status::from_header_map(headers) else { return Ok(None) };
     if status.code() == tonic::Code::Ok {
         return Ok(None);
@@ -270,7 +270,7 @@ fn status(headers: &HeaderMap) -> Result<Option<Error>> {
 }
 
 /// The body of a response.
-pub(super) enum Body {
+pub(super) enum GrpcBody {
     Incoming(Incoming),
     /// Received as a whole.
     Whole {
@@ -279,11 +279,11 @@ pub(super) enum Body {
     },
 }
 
-impl Body {
+impl GrpcBody {
     async fn frame(&mut self) -> Option<std::result::Result<Frame<Bytes>, hyper::Error>> {
         match self {
-            Body::Incoming(body) => body.frame().await,
-            Body::Whole { data, trailers } => {
+            GrpcBody::Incoming(body) => body.frame().await,
+            GrpcBody::Whole { data, trailers } => {
                 let data = data.take().map(Frame::data);
                 data.or_else(|| trailers.take().map(|trailers| Frame::trailers(*trailers))).map(Ok)
             }
@@ -292,8 +292,8 @@ impl Body {
 }
 
 /// Takes the messages of a response out of its frames.
-struct Reader {
-    body: Body,
+struct GrpcReader {
+    body: GrpcBody,
     parts: VecDeque<Bytes>,
     /// Bytes in `parts`.
     have: usize,
@@ -304,7 +304,7 @@ struct Reader {
     ended: bool,
 }
 
-impl Reader {
+impl GrpcReader {
     /// The next message; `None` when the RPC ended with OK.
     async fn next(&mut self) -> Result<Option<Bytes>> {
         if !self.fill(PREFIX).await? {
@@ -339,7 +339,7 @@ impl Reader {
         let message = self.take(len);
         match prefix[0] {
             0 => Ok(Some(message)),
-            _ => compress::decompress(&self.encoding, message, limit).map(Some),
+            _ => compress::decompress_body(&self.encoding, message, limit).map(Some),
         }
     }
 
@@ -347,7 +347,7 @@ impl Reader {
     async fn fill(&mut self, len: usize) -> Result<bool> {
         while self.have < len {
             let Some(frame) = self.body.frame().await else { return Ok(false) };
-            match frame.map_err(|e| broken(&e))?.into_data() {
+            match frame.map_err(|e| connection_error(&e))?.into_data() {
                 Ok(data) => {
                     self.have += data.len();
                     self.parts.push_back(data);
@@ -355,9 +355,9 @@ impl Reader {
                 Err(frame) => {
                     let Ok(trailers) = frame.into_trailers() else { continue };
                     if self.verbose {
-                        verbose::trailers(&trailers);
+                        verbose::print_trailers(&trailers);
                     }
-                    if let Some(error) = status(&trailers)? {
+                    if let Some(error) = read_status(&trailers)? {
                         return Err(error);
                     }
                     self.ended = trailers.contains_key("grpc-status");
@@ -403,9 +403,10 @@ pub(crate) struct RpcSender {
 impl RpcSender {
     /// The message has its place in the stream with the first poll; then this waits while too many are queued.
     pub async fn send(&self, message: Segments) -> Result<()> {
-        let message = framed(message, self.compression)?;
+        let message = frame_message(message, self.compression)?;
         let closed = || {
-            Error::new(Kind::Connection, "Stream has been closed.").asked_of(|| self.asked.clone())
+            Error::new(Kind::Connection, "Stream has been closed.")
+                .with_asked(|| self.asked.clone())
         };
         self.messages.send(message).map_err(|_| closed())?;
         tokio::select! {
@@ -418,14 +419,14 @@ impl RpcSender {
 
 /// Receives the messages of a stream. Dropping it cancels the stream.
 pub(crate) struct RpcReceiver {
-    transport: Arc<Transport>,
+    transport: Arc<ClientTransport>,
     asked: String,
-    state: State,
+    state: StreamState,
 }
 
-enum State {
+enum StreamState {
     Opening(Responding),
-    Reading(Reader),
+    Reading(GrpcReader),
     Ended,
 }
 
@@ -438,24 +439,25 @@ impl RpcReceiver {
     pub async fn next(&mut self) -> Result<Option<Bytes>> {
         let result = self.advance().await;
         if !matches!(result, Ok(Some(_))) {
-            self.state = State::Ended;
+            self.state = StreamState::Ended;
         }
         result.map_err(|e| {
             self.transport.forget_broken(&e);
-            e.asked_of(|| self.asked.clone())
+            e.with_asked(|| self.asked.clone())
         })
     }
 
     async fn advance(&mut self) -> Result<Option<Bytes>> {
         loop {
             match &mut self.state {
-                State::Opening(responding) => {
+                StreamState::Opening(responding) => {
                     let response = responding.await?;
-                    self.state =
-                        State::Reading(self.transport.reader(response.map(Body::Incoming))?);
+                    self.state = StreamState::Reading(
+                        self.transport.reader(response.map(GrpcBody::Incoming))?,
+                    );
                 }
-                State::Reading(reader) => return reader.next().await,
-                State::Ended => return Ok(None),
+                StreamState::Reading(reader) => return reader.next().await,
+                StreamState::Ended => return Ok(None),
             }
         }
     }

@@ -1,10 +1,13 @@
 //! HTTP/1.1: one request, its whole response, and the connections kept between them.
 
 use super::body::{RequestBody, Segments, Sent};
-use super::connect::{Connector, Io};
+use super::connect::{AsyncSocket, SocketConnector};
 use super::direct::enter_runtime;
-use super::{Connections, Tasks, Timing, Transport, notice_close, verbose, within};
-use crate::error::{Error, Kind, Result, innermost};
+use super::{
+    CallTiming, ClientTransport, ConnectionTasks, Connections, notice_close, verbose,
+    within_deadline,
+};
+use crate::error::{Error, Kind, Result, innermost_error};
 use crate::sync::Mutex;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -26,7 +29,7 @@ pub(super) const TRUSTED_LENGTH: usize = 64 << 20;
 pub(super) const MAX_HEAD: usize = 8 << 20;
 
 /// One request, without what every request of the client has.
-pub(crate) struct Exchange<'a> {
+pub(crate) struct HttpExchange<'a> {
     pub method: Method,
     /// Path and query below the prefix of the URL.
     pub path: &'a str,
@@ -36,7 +39,7 @@ pub(crate) struct Exchange<'a> {
     pub deadline: Option<Instant>,
 }
 
-impl<'a> Exchange<'a> {
+impl<'a> HttpExchange<'a> {
     pub fn get(path: &'a str, deadline: Option<Instant>) -> Self {
         Self::new(Method::GET, path, Segments::default(), deadline)
     }
@@ -50,39 +53,39 @@ impl<'a> Exchange<'a> {
     }
 }
 
-pub(crate) struct Received {
+pub(crate) struct HttpResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Bytes,
-    pub timing: Timing,
+    pub timing: CallTiming,
 }
 
-impl Received {
+impl HttpResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-impl Transport {
+impl ClientTransport {
     /// What errors say was asked.
     pub fn asked_http(&self, method: &Method, path: &str) -> String {
         format!("{method} {}{path}", self.address.shown)
     }
 
     /// Sends a request and reads the response, whatever its status.
-    pub async fn exchange(&self, exchange: Exchange<'_>) -> Result<Received> {
+    pub async fn exchange(&self, exchange: HttpExchange<'_>) -> Result<HttpResponse> {
         let (method, path) = (exchange.method.clone(), exchange.path);
         let deadline = exchange.deadline;
         let received = if self.is_direct(exchange.body.len()) {
             self.exchange_direct(exchange).await
         } else {
             enter_runtime().await;
-            within(deadline, self.exchange_now(exchange)).await
+            within_deadline(deadline, self.exchange_now(exchange)).await
         };
-        received.map_err(|e| e.asked_of(|| self.asked_http(&method, path)))
+        received.map_err(|e| e.with_asked(|| self.asked_http(&method, path)))
     }
 
-    async fn exchange_now(&self, exchange: Exchange<'_>) -> Result<Received> {
+    async fn exchange_now(&self, exchange: HttpExchange<'_>) -> Result<HttpResponse> {
         let Connections::Http(pool) = &self.connections else { return Err(Self::no_http()) };
         let start = Instant::now();
         let sent = Sent::new(OnceLock::new());
@@ -91,23 +94,23 @@ impl Transport {
         if self.verbose {
             let path = request.uri().path_and_query().map_or("", |p| p.as_str());
             let method = request.method().as_str();
-            verbose::request(method, path, Version::HTTP_11, request.headers());
+            verbose::print_request(method, path, Version::HTTP_11, request.headers());
         }
         let (response, connection) = pool.send(request, may_repeat).await?;
         let first_byte = Instant::now();
         let (head, body) = response.into_parts();
         if self.verbose {
-            verbose::response(head.version, head.status, &head.headers);
+            verbose::print_response(head.version, head.status, &head.headers);
         }
         let body = read_body(body, self.max_response_bytes).await?;
         pool.put_back(connection);
         let end = Instant::now();
         let sent = sent.get().copied().unwrap_or(start);
-        let timing = Timing { start, sent, first_byte, end };
-        Ok(Received { status: head.status.as_u16(), headers: head.headers, body, timing })
+        let timing = CallTiming { start, sent, first_byte, end };
+        Ok(HttpResponse { status: head.status.as_u16(), headers: head.headers, body, timing })
     }
 
-    fn request(&self, exchange: Exchange<'_>, sent: &Sent) -> Result<Request<RequestBody>> {
+    fn request(&self, exchange: HttpExchange<'_>, sent: &Sent) -> Result<Request<RequestBody>> {
         let uri = format!("{}{}", self.address.prefix, exchange.path);
         let mut request = Request::builder()
             .method(exchange.method)
@@ -147,7 +150,7 @@ async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes> {
     let mut first = Bytes::new();
     let mut all = Vec::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|e| broken(&e))?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|e| connection_error(&e))?.into_data() else { continue };
         let total = first.len() + all.len() + data.len();
         if total > limit {
             return Err(too_large(total as u64, limit));
@@ -169,7 +172,7 @@ pub(super) fn too_large(bytes: u64, limit: usize) -> Error {
     Error::protocol(format!("the response has {bytes} bytes, the limit is {limit} bytes"))
 }
 
-fn broken(error: &hyper::Error) -> Error {
+fn connection_error(error: &hyper::Error) -> Error {
     if error.is_parse() {
         return Error::protocol(format!("the response is not HTTP: {error}"));
     }
@@ -177,32 +180,32 @@ fn broken(error: &hyper::Error) -> Error {
         let text = "the server closed the connection before the response was complete";
         return Error::new(Kind::Connection, text);
     }
-    Error::new(Kind::Connection, format!("the connection broke: {}", innermost(error)))
+    Error::new(Kind::Connection, format!("the connection broke: {}", innermost_error(error)))
 }
 
 /// Idle connections, the last used on top.
-pub(super) struct Pool {
-    pub connector: Connector,
-    idle: Mutex<Vec<Connection>>,
-    tasks: Tasks,
+pub(super) struct ConnectionPool {
+    pub connector: SocketConnector,
+    idle: Mutex<Vec<PooledConnection>>,
+    tasks: ConnectionTasks,
 }
 
-struct Connection {
+struct PooledConnection {
     sender: http1::SendRequest<RequestBody>,
     used: Instant,
     task: AbortHandle,
 }
 
 /// Ends a connection that is dropped in the middle of an exchange, and with it the request.
-impl Drop for Connection {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Pool {
-    pub fn new(connector: Connector) -> Self {
-        Self { connector, idle: Mutex::default(), tasks: Tasks::default() }
+impl ConnectionPool {
+    pub fn new(connector: SocketConnector) -> Self {
+        Self { connector, idle: Mutex::default(), tasks: ConnectionTasks::default() }
     }
 
     pub fn abort(&self) {
@@ -216,10 +219,10 @@ impl Pool {
         &self,
         mut request: Request<RequestBody>,
         may_repeat: bool,
-    ) -> Result<(Response<Incoming>, Connection)> {
+    ) -> Result<(Response<Incoming>, PooledConnection)> {
         loop {
             let (mut connection, kept) = self.checkout().await?;
-            let copy = may_repeat.then(|| copy_of(&request));
+            let copy = may_repeat.then(|| clone_request(&request));
             let mut error = match connection.sender.try_send_request(request).await {
                 Ok(response) => return Ok((response, connection)),
                 Err(error) => error,
@@ -227,12 +230,12 @@ impl Pool {
             match (error.take_message(), copy) {
                 (Some(unsent), _) if kept => request = unsent,
                 (None, Some(copy)) if kept && !error.error().is_parse() => request = copy,
-                _ => return Err(broken(error.error())),
+                _ => return Err(connection_error(error.error())),
             }
         }
     }
 
-    async fn checkout(&self) -> Result<(Connection, bool)> {
+    async fn checkout(&self) -> Result<(PooledConnection, bool)> {
         loop {
             let kept = self.idle.lock().pop();
             let Some(mut connection) = kept else { break };
@@ -244,22 +247,22 @@ impl Pool {
         Ok((self.connect().await?, false))
     }
 
-    async fn connect(&self) -> Result<Connection> {
-        let io: TokioIo<Box<dyn Io>> = TokioIo::new(self.connector.connect().await?);
+    async fn connect(&self) -> Result<PooledConnection> {
+        let io: TokioIo<Box<dyn AsyncSocket>> = TokioIo::new(self.connector.connect().await?);
         let (mut sender, task) = http1::Builder::new()
             .max_header_size(MAX_HEAD)
             .max_buf_size(MAX_HEAD)
             .handshake(io)
             .await
-            .map_err(|e| broken(&e))?;
+            .map_err(|e| connection_error(&e))?;
         let task = self.tasks.spawn(async move {
             let _ = task.await;
         });
-        sender.ready().await.map_err(|e| broken(&e))?;
-        Ok(Connection { sender, used: Instant::now(), task })
+        sender.ready().await.map_err(|e| connection_error(&e))?;
+        Ok(PooledConnection { sender, used: Instant::now(), task })
     }
 
-    fn put_back(&self, mut connection: Connection) {
+    fn put_back(&self, mut connection: PooledConnection) {
         if connection.sender.is_closed() {
             return;
         }
@@ -272,7 +275,7 @@ impl Pool {
 }
 
 /// The same request without a body.
-fn copy_of(request: &Request<RequestBody>) -> Request<RequestBody> {
+fn clone_request(request: &Request<RequestBody>) -> Request<RequestBody> {
     let mut copy = Request::new(RequestBody::whole(Segments::default(), None));
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();

@@ -1,9 +1,9 @@
 //! The HTTP/2 connection of a gRPC client: opened at the first call, replaced when it was closed.
 
 use super::body::RequestBody;
-use super::connect::Connector;
-use super::{Tasks, notice_close};
-use crate::error::{Error, Kind, Result, innermost};
+use super::connect::SocketConnector;
+use super::{ConnectionTasks, notice_close};
+use crate::error::{Error, Kind, Result, innermost_error};
 use crate::sync::Mutex;
 use http::Request;
 use hyper::client::conn::http2;
@@ -17,14 +17,14 @@ const MAX_FRAME: u32 = 1 << 20;
 const MAX_HEADERS: u32 = 1 << 20;
 
 pub(super) struct Http2 {
-    pub connector: Connector,
-    current: Mutex<Option<Current>>,
+    pub connector: SocketConnector,
+    current: Mutex<Option<CurrentConnection>>,
     /// Held while a connection is opened: calls at the same time share it.
     opening: tokio::sync::Mutex<()>,
-    tasks: Tasks,
+    tasks: ConnectionTasks,
 }
 
-struct Current {
+struct CurrentConnection {
     sender: SendRequest<RequestBody>,
     used: Instant,
 }
@@ -34,12 +34,12 @@ pub(super) type Responding =
     std::pin::Pin<Box<dyn Future<Output = Result<http::Response<hyper::body::Incoming>>> + Send>>;
 
 impl Http2 {
-    pub fn new(connector: Connector) -> Self {
+    pub fn new(connector: SocketConnector) -> Self {
         Self {
             connector,
             current: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
-            tasks: Tasks::default(),
+            tasks: ConnectionTasks::default(),
         }
     }
 
@@ -67,7 +67,7 @@ impl Http2 {
             };
             match error.take_message() {
                 Some(unsent) if kept => request = unsent,
-                _ => return Err(broken(error.error())),
+                _ => return Err(connection_error(error.error())),
             }
         }
     }
@@ -76,7 +76,7 @@ impl Http2 {
     pub async fn open(&self, request: Request<RequestBody>) -> Result<Responding> {
         let (mut sender, _) = self.sender().await?;
         let response = sender.send_request(request);
-        Ok(Box::pin(async move { response.await.map_err(|e| broken(&e)) }))
+        Ok(Box::pin(async move { response.await.map_err(|e| connection_error(&e)) }))
     }
 
     /// The open connection, and for how long it was idle.
@@ -108,18 +108,18 @@ impl Http2 {
             .max_header_list_size(MAX_HEADERS)
             .handshake(io)
             .await
-            .map_err(|e| broken(&e))?;
+            .map_err(|e| connection_error(&e))?;
         self.tasks.spawn(async move {
             let _ = connection.await;
         });
         let used = Instant::now();
-        *self.current.lock() = Some(Current { sender: sender.clone(), used });
+        *self.current.lock() = Some(CurrentConnection { sender: sender.clone(), used });
         Ok((sender, false))
     }
 }
 
-pub(super) fn broken(error: &hyper::Error) -> Error {
-    let cause = innermost(error);
+pub(super) fn connection_error(error: &hyper::Error) -> Error {
+    let cause = innermost_error(error);
     if cause.contains("protocol error") || cause.contains("frame with invalid") {
         return Error::protocol(format!("the response is not HTTP/2: {cause}"));
     }

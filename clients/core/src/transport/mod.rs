@@ -7,7 +7,7 @@ pub(crate) mod direct;
 pub(crate) mod grpc;
 pub(crate) mod http;
 mod http2;
-mod no_signal;
+mod no_sigpipe;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(any(test, not(feature = "tls")))]
@@ -17,21 +17,21 @@ mod verbose;
 #[cfg(feature = "tls")]
 pub use tls::TlsClient;
 #[cfg(feature = "tls")]
-use tls::encryption;
+use tls::tls_client;
 #[cfg(not(feature = "tls"))]
 pub use tls_absent::TlsClient;
 #[cfg(not(feature = "tls"))]
-use tls_absent::encryption;
+use tls_absent::tls_client;
 
-use crate::address::Address;
-use crate::borrowed::Borrow;
+use crate::address::ServerAddress;
+use crate::borrow::Borrow;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Protocol, Settings};
 use crate::sync::Mutex;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
-use connect::Connector;
-use direct::{Direct, enter_runtime};
-use http::Pool;
+use connect::SocketConnector;
+use direct::{DirectTransport, enter_runtime};
+use http::ConnectionPool;
 use http2::Http2;
 use std::future::Future;
 use std::sync::Arc;
@@ -42,24 +42,24 @@ use tokio::task::AbortHandle;
 const RELEASE_LIMIT: Duration = Duration::from_millis(500);
 
 /// The connections of a client. They belong to the tokio runtime that first used them.
-pub(crate) struct Transport {
-    pub address: Address,
+pub(crate) struct ClientTransport {
+    pub address: ServerAddress,
     pub max_response_bytes: usize,
     headers: HeaderMap,
     verbose: bool,
     connections: Connections,
     /// Connections of a blocking client, which the calling threads use themselves.
-    direct: Option<Direct>,
+    direct: Option<DirectTransport>,
 }
 
 enum Connections {
-    Http(Pool),
+    Http(ConnectionPool),
     Grpc(Http2),
 }
 
 /// When the parts of an exchange happened.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
+pub(crate) struct CallTiming {
     pub start: Instant,
     /// The last byte of the request was handed to the socket.
     pub sent: Instant,
@@ -68,18 +68,18 @@ pub(crate) struct Timing {
     pub end: Instant,
 }
 
-impl Transport {
+impl ClientTransport {
     pub fn new(settings: &Settings) -> Result<Self> {
-        let address = Address::parse(settings)?;
+        let address = ServerAddress::parse(settings)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.headers {
             let refuse = || Error::invalid(format!("`{name}: {value}` is not a header"));
             let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| refuse())?;
             headers.append(name, HeaderValue::from_str(value.trim()).map_err(|_| refuse())?);
         }
-        let connector = Connector::new(&address, settings)?;
+        let connector = SocketConnector::new(&address, settings)?;
         let connections = match address.protocol {
-            Protocol::Http => Connections::Http(Pool::new(connector)),
+            Protocol::Http => Connections::Http(ConnectionPool::new(connector)),
             Protocol::Grpc => Connections::Grpc(Http2::new(connector)),
         };
         Ok(Self {
@@ -96,12 +96,12 @@ impl Transport {
     pub fn new_direct(settings: &Settings) -> Result<Self> {
         let mut transport = Self::new(settings)?;
         if !transport.verbose && !transport.connector().is_encrypted() {
-            transport.direct = Some(Direct::default());
+            transport.direct = Some(DirectTransport::default());
         }
         Ok(transport)
     }
 
-    fn connector(&self) -> &Connector {
+    fn connector(&self) -> &SocketConnector {
         match &self.connections {
             Connections::Http(pool) => &pool.connector,
             Connections::Grpc(http2) => &http2.connector,
@@ -148,15 +148,15 @@ impl Transport {
 
 /// The tasks of all connections of a client. It is the executor on which hyper spawns its tasks.
 #[derive(Clone, Default)]
-struct Tasks(Arc<Mutex<Vec<AbortHandle>>>);
+struct ConnectionTasks(Arc<Mutex<Vec<AbortHandle>>>);
 
-impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for ConnectionTasks {
     fn execute(&self, future: F) {
         self.spawn(future);
     }
 }
 
-impl Tasks {
+impl ConnectionTasks {
     fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let task = tokio::spawn(future).abort_handle();
         let mut tasks = self.0.lock();
@@ -184,12 +184,12 @@ async fn notice_close(idle: Duration) {
 }
 
 /// The point in time that a call with this limit must not pass.
-pub(crate) fn deadline_of(limit: Option<Duration>) -> Option<Instant> {
+pub(crate) fn deadline_after(limit: Option<Duration>) -> Option<Instant> {
     limit.and_then(|limit| Instant::now().checked_add(limit))
 }
 
 /// Runs a call, at most until its deadline.
-pub(crate) async fn within<T>(
+pub(crate) async fn within_deadline<T>(
     deadline: Option<Instant>,
     call: impl Future<Output = Result<T>>,
 ) -> Result<T> {

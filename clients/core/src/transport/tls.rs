@@ -1,8 +1,8 @@
 //! TLS settings made into a rustls connector.
 
-use super::connect::Io;
-use super::no_signal::NoSignal;
-use crate::address::{Address, Target};
+use super::connect::AsyncSocket;
+use super::no_sigpipe::NoSignal;
+use crate::address::{ServerAddress, SocketTarget};
 use crate::error::{Error, Result};
 use crate::settings::{Protocol, Settings, Tls};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -23,9 +23,12 @@ pub struct TlsClient {
 }
 
 /// `None` for plain connections.
-pub(crate) fn encryption(address: &Address, settings: &Settings) -> Result<Option<TlsClient>> {
+pub(crate) fn tls_client(
+    address: &ServerAddress,
+    settings: &Settings,
+) -> Result<Option<TlsClient>> {
     match &address.target {
-        Target::Tcp { host, .. } if address.tls => {
+        SocketTarget::Tcp { host, .. } if address.tls => {
             let default = Tls::default();
             settings.tls.as_ref().unwrap_or(&default).client(host, address.protocol).map(Some)
         }
@@ -34,7 +37,10 @@ pub(crate) fn encryption(address: &Address, settings: &Settings) -> Result<Optio
 }
 
 impl TlsClient {
-    pub(super) async fn encrypt(&self, stream: NoSignal<TcpStream>) -> io::Result<Box<dyn Io>> {
+    pub(super) async fn encrypt(
+        &self,
+        stream: NoSignal<TcpStream>,
+    ) -> io::Result<Box<dyn AsyncSocket>> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         Ok(Box::new(connector.connect(self.server_name.clone(), stream).await?))
     }
@@ -48,11 +54,11 @@ impl Tls {
     pub fn client(&self, host: &str, protocol: Protocol) -> Result<TlsClient> {
         let name = self.server_name.as_deref().unwrap_or(host).to_owned();
         let server_name = ServerName::try_from(name).map_err(|e| wrong("server name", e))?;
-        Ok(TlsClient { config: Arc::new(config(self, protocol)?), server_name })
+        Ok(TlsClient { config: Arc::new(client_config(self, protocol)?), server_name })
     }
 }
 
-fn config(tls: &Tls, protocol: Protocol) -> Result<ClientConfig> {
+fn client_config(tls: &Tls, protocol: Protocol) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -60,13 +66,13 @@ fn config(tls: &Tls, protocol: Protocol) -> Result<ClientConfig> {
     let builder = if tls.insecure {
         builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
     } else {
-        builder.with_root_certificates(roots(tls)?)
+        builder.with_root_certificates(root_store(tls)?)
     };
     let mut config = match (&tls.certificate, &tls.key) {
         (Some(certificate), Some(key)) => {
             let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| wrong("key", e))?;
             builder
-                .with_client_auth_cert(certificates("certificate", certificate)?, key)
+                .with_client_auth_cert(read_certificates("certificate", certificate)?, key)
                 .map_err(|e| wrong("certificate", e))?
         }
         (None, None) => builder.with_no_client_auth(),
@@ -83,7 +89,7 @@ fn wrong(what: &str, why: impl std::fmt::Display) -> Error {
     Error::invalid(format!("TLS {what}: {why}"))
 }
 
-fn certificates(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
+fn read_certificates(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
     let all: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let all = all.map_err(|e| wrong(what, e))?;
     if all.is_empty() {
@@ -92,10 +98,10 @@ fn certificates(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> 
     Ok(all)
 }
 
-fn roots(tls: &Tls) -> Result<RootCertStore> {
+fn root_store(tls: &Tls) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     if let Some(pem) = &tls.authorities {
-        for certificate in certificates("authorities", pem)? {
+        for certificate in read_certificates("authorities", pem)? {
             roots.add(certificate).map_err(|e| wrong("authorities", e))?;
         }
         return Ok(roots);

@@ -11,8 +11,8 @@ fn address_with_tls_is_an_error_that_names_it() {
         ("unix:/run/models", false),
     ] {
         let settings = Settings::new(url);
-        let address = Address::parse(&settings).unwrap();
-        let error = encryption(&address, &settings).err().map(|e| e.to_string());
+        let address = ServerAddress::parse(&settings).unwrap();
+        let error = tls_client(&address, &settings).err().map(|e| e.to_string());
         assert_eq!(error.is_some(), is_refused, "{url}: {error:?}");
         if let Some(error) = error {
             assert!(error.contains(&address.shown) && error.contains("needs TLS"), "{error}");

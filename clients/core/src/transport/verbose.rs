@@ -3,20 +3,20 @@
 use http::{HeaderMap, StatusCode, Version};
 use std::fmt::Write;
 
-pub(super) fn request(method: &str, path: &str, version: Version, headers: &HeaderMap) {
+pub(super) fn print_request(method: &str, path: &str, version: Version, headers: &HeaderMap) {
     let mut text = format!("> {method} {path} {version:?}\n");
     list(&mut text, '>', headers);
     eprint!("{text}");
 }
 
-pub(super) fn response(version: Version, status: StatusCode, headers: &HeaderMap) {
+pub(super) fn print_response(version: Version, status: StatusCode, headers: &HeaderMap) {
     let reason = status.canonical_reason().unwrap_or_default();
     let mut text = format!("< {version:?} {} {reason}\n", status.as_u16());
     list(&mut text, '<', headers);
     eprint!("{text}");
 }
 
-pub(super) fn trailers(trailers: &HeaderMap) {
+pub(super) fn print_trailers(trailers: &HeaderMap) {
     let mut text = String::new();
     list(&mut text, '<', trailers);
     eprint!("{text}");

@@ -1,14 +1,14 @@
 //! The calls of v1 over gRPC. The RPC succeeds also if the request fails; `request_status` says which.
 
-use super::infer::{Encoded, InferRequest, InferResponse, Outgoing, Tensors};
+use super::infer::{EncodedRequest, InferRequest, InferResponse, OutgoingRequest, RequestTensors};
 use super::stream::Stream;
 use super::{Client, RegionCall, Response, check_status};
 use crate::error::{Error, Kind, Result};
-use crate::message::decode;
+use crate::message::decode_message;
 use crate::settings::Protocol;
 use crate::transport::body::Segments;
-use crate::transport::grpc::{self, Rpc};
-use crate::transport::{Timing, within};
+use crate::transport::grpc::{self, GrpcCall};
+use crate::transport::{CallTiming, within_deadline};
 use bytes::Bytes;
 use prost::Message;
 use std::time::Instant;
@@ -38,31 +38,32 @@ impl Client {
     pub(super) async fn grpc_health(&self, mode: &str) -> Result<Response<bool>> {
         let request = HealthRequest { mode: mode.to_owned() };
         let response: HealthResponse = self.rpc("Health", &request).await?;
-        let status = self.status_of("Health", response.request_status)?;
+        let status = self.check_request_status("Health", response.request_status)?;
         Ok(Response::new(response.health, status))
     }
 
     pub(super) async fn grpc_status(&self, model: Option<&str>) -> Result<Response<ServerStatus>> {
         let request = StatusRequest { model_name: model.unwrap_or_default().to_owned() };
-        let of_model = |e: Error| match model {
-            Some(model) => e.of_model(model),
+        let with_model = |e: Error| match model {
+            Some(model) => e.with_model(model),
             None => e,
         };
-        let response: StatusResponse = self.rpc("Status", &request).await.map_err(of_model)?;
-        let status = self.status_of("Status", response.request_status).map_err(of_model)?;
+        let response: StatusResponse = self.rpc("Status", &request).await.map_err(with_model)?;
+        let status =
+            self.check_request_status("Status", response.request_status).map_err(with_model)?;
         Ok(Response::new(response.server_status.unwrap_or_default(), status))
     }
 
     pub(super) async fn grpc_profile(&self, command: &str) -> Result<Response<()>> {
         let request = ProfileRequest { cmd: command.to_owned() };
         let response: ProfileResponse = self.rpc("Profile", &request).await?;
-        Ok(Response::new((), self.status_of("Profile", response.request_status)?))
+        Ok(Response::new((), self.check_request_status("Profile", response.request_status)?))
     }
 
     pub(super) async fn grpc_index(&self) -> Result<Response<ModelRepositoryIndex>> {
         let request = RepositoryRequest { request_type: Some(RequestType::Index(true)) };
         let response: RepositoryResponse = self.rpc("Repository", &request).await?;
-        let status = self.status_of("Repository", response.request_status)?;
+        let status = self.check_request_status("Repository", response.request_status)?;
         let index = match response.response_type {
             Some(ResponseType::Index(index)) => index,
             None => ModelRepositoryIndex::default(),
@@ -74,8 +75,9 @@ impl Client {
         let action = if load { Type::Load } else { Type::Unload };
         let request = ModelControlRequest { model_name: model.to_owned(), r#type: action.into() };
         let response: Result<ModelControlResponse> = self.rpc("ModelControl", &request).await;
-        let status = response.and_then(|r| self.status_of("ModelControl", r.request_status));
-        Ok(Response::new((), status.map_err(|e| e.of_model(model))?))
+        let status =
+            response.and_then(|r| self.check_request_status("ModelControl", r.request_status));
+        Ok(Response::new((), status.map_err(|e| e.with_model(model))?))
     }
 
     pub(super) async fn grpc_regions(
@@ -110,7 +112,7 @@ impl Client {
         let request = SharedMemoryControlRequest { shared_memory_control: Some(control) };
         let response: SharedMemoryControlResponse =
             self.rpc("SharedMemoryControl", &request).await?;
-        let status = self.status_of("SharedMemoryControl", response.request_status)?;
+        let status = self.check_request_status("SharedMemoryControl", response.request_status)?;
         let regions = match response.shared_memory_control {
             // Servers send the list at another field number than the message declares.
             Some(RegionResponse::SharedMemoryStatus(regions)) => {
@@ -127,50 +129,55 @@ impl Client {
     pub(super) async fn grpc_infer(
         &self,
         head: &[u8],
-        outgoing: Outgoing<'_>,
+        outgoing: OutgoingRequest<'_>,
         deadline: Option<Instant>,
     ) -> Result<InferResponse> {
-        let rpc = Rpc { path: INFER, headers: &[], compression: self.compression, deadline };
+        let rpc = GrpcCall { path: INFER, headers: &[], compression: self.compression, deadline };
         let start = Instant::now();
-        let message = message(head, outgoing.tensors);
+        let message = request_message(head, outgoing.tensors);
         let sent = Instant::now();
         let model = &outgoing.request.model;
-        let asked = |e: Error| e.asked_of(|| self.transport.asked_grpc(INFER)).of_model(model);
+        let asked = |e: Error| e.with_asked(|| self.transport.asked_grpc(INFER)).with_model(model);
         let received = self.transport.unary(rpc, message).await;
         let received = received.map_err(|e| client_failed(asked(e)))?;
         let first_byte = Instant::now();
-        let mut response = response(received).map_err(asked)?;
-        response.timing = Some(Timing { start, sent, first_byte, end: Instant::now() });
+        let mut response = read_response(received).map_err(asked)?;
+        response.timing = Some(CallTiming { start, sent, first_byte, end: Instant::now() });
         Ok(response)
     }
 
     pub(super) async fn grpc_stream(&self) -> Result<Stream> {
         if self.protocol() == Protocol::Http {
             return Err(Error::new(Kind::Unsupported, "streams need gRPC, the client uses HTTP")
-                .asked_of(|| self.url().to_owned()));
+                .with_asked(|| self.url().to_owned()));
         }
-        let rpc = Rpc { path: STREAM, headers: &[], compression: self.compression, deadline: None };
-        let opening = within(self.deadline_now(), self.transport.open(rpc));
+        let rpc =
+            GrpcCall { path: STREAM, headers: &[], compression: self.compression, deadline: None };
+        let opening = within_deadline(self.deadline_now(), self.transport.open(rpc));
         let (sender, receiver) = opening.await.map_err(client_failed)?;
         Ok(Stream::new(sender, receiver))
     }
 
     async fn rpc<R: Described>(&self, method: &str, request: &impl Message) -> Result<R> {
         let path = format!("/nvidia.inferenceserver.GRPCService/{method}");
-        let mut message = grpc::message(0);
+        let mut message = grpc::message_segments(0);
         message.put(&request.encode_to_vec());
         let deadline = self.deadline_now();
-        let rpc = Rpc { path: &path, headers: &[], compression: self.compression, deadline };
+        let rpc = GrpcCall { path: &path, headers: &[], compression: self.compression, deadline };
         let received = self.transport.unary(rpc, message).await;
         received
-            .and_then(decode)
-            .map_err(|e| client_failed(e.asked_of(|| self.transport.asked_grpc(&path))))
+            .and_then(decode_message)
+            .map_err(|e| client_failed(e.with_asked(|| self.transport.asked_grpc(&path))))
     }
 
-    fn status_of(&self, method: &str, status: Option<RequestStatus>) -> Result<RequestStatus> {
+    fn check_request_status(
+        &self,
+        method: &str,
+        status: Option<RequestStatus>,
+    ) -> Result<RequestStatus> {
         let path = format!("/nvidia.inferenceserver.GRPCService/{method}");
         check_status(status.unwrap_or_default())
-            .map_err(|e| e.asked_of(|| self.transport.asked_grpc(&path)))
+            .map_err(|e| e.with_asked(|| self.transport.asked_grpc(&path)))
     }
 }
 
@@ -187,15 +194,17 @@ pub(super) fn client_failed(error: Error) -> Error {
 }
 
 /// `nvidia.inferenceserver.InferRequest`, framed later.
-pub(super) fn encode(request: &InferRequest) -> Segments {
-    match Encoded::grpc(request) {
-        Encoded::Grpc(head) => message(&head, Tensors::Slices(&request.inputs)),
-        Encoded::Http { .. } => Segments::default(),
+pub(super) fn encode_request(request: &InferRequest) -> Segments {
+    match EncodedRequest::grpc(request) {
+        EncodedRequest::Grpc(head) => {
+            request_message(&head, RequestTensors::Slices(&request.inputs))
+        }
+        EncodedRequest::Http { .. } => Segments::default(),
     }
 }
 
-fn message(head: &[u8], tensors: Tensors<'_>) -> Segments {
-    let mut message = grpc::message(head.len() + 128);
+fn request_message(head: &[u8], tensors: RequestTensors<'_>) -> Segments {
+    let mut message = grpc::message_segments(head.len() + 128);
     message.put(head);
     tensors.put(&mut message, |message, size| {
         let mut tag = Vec::with_capacity(12);
@@ -207,8 +216,8 @@ fn message(head: &[u8], tensors: Tensors<'_>) -> Segments {
 }
 
 /// Decodes a response. The error of a failed request has the id of the request.
-pub(super) fn response(message: Bytes) -> Result<InferResponse> {
-    let message: trtserver_proto::v1::InferResponse = decode(message)?;
+pub(super) fn read_response(message: Bytes) -> Result<InferResponse> {
+    let message: trtserver_proto::v1::InferResponse = decode_message(message)?;
     let header = message.meta_data.unwrap_or_default();
     let status = check_status(message.request_status.unwrap_or_default())
         .map_err(|e| e.with_id(header.id.to_string()))?;

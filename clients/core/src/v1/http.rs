@@ -1,12 +1,12 @@
 //! The calls of v1 over HTTP.
 
-use super::infer::{InferRequest, InferResponse, Outgoing};
+use super::infer::{InferRequest, InferResponse, OutgoingRequest};
 use super::{Client, RegionCall, Response, check_status};
 use crate::error::{Error, Kind, Result};
-use crate::message::decode;
-use crate::percent::path;
+use crate::message::decode_message;
+use crate::percent::encode_path;
 use crate::transport::body::Segments;
-use crate::transport::http::{Exchange, Received};
+use crate::transport::http::{HttpExchange, HttpResponse};
 use ::http::{HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -24,46 +24,47 @@ impl Client {
     /// The answer is the HTTP status alone.
     pub(super) async fn http_health(&self, mode: &str) -> Result<Response<bool>> {
         let path = format!("/api/health/{mode}");
-        let received = self.send(Exchange::get(&path, self.deadline_now())).await?;
-        let status = status_of(&received).unwrap_or_default();
+        let received = self.send(HttpExchange::get(&path, self.deadline_now())).await?;
+        let status = read_request_status(&received).unwrap_or_default();
         Ok(Response::new(received.status == 200, status))
     }
 
     pub(super) async fn http_status(&self, model: Option<&str>) -> Result<Response<ServerStatus>> {
         let path = match model {
-            Some(model) => format!("/api/status/{}?format=binary", path(model)),
+            Some(model) => format!("/api/status/{}?format=binary", encode_path(model)),
             None => "/api/status?format=binary".to_owned(),
         };
-        let (body, status) = self.call("status", Exchange::get(&path, self.deadline_now())).await?;
-        let value = decode(body).map_err(|e| {
+        let (body, status) =
+            self.call("status", HttpExchange::get(&path, self.deadline_now())).await?;
+        let value = decode_message(body).map_err(|e| {
             e.map_message(|text| format!("failed to parse server status: {text}"))
-                .asked_of(|| self.transport.asked_http(&Method::GET, &path))
+                .with_asked(|| self.transport.asked_http(&Method::GET, &path))
         })?;
         Ok(Response::new(value, status))
     }
 
     pub(super) async fn http_profile(&self, command: &str) -> Result<Response<()>> {
         let path = format!("/api/profile?cmd={command}");
-        let exchange = Exchange::get(&path, self.deadline_now());
+        let exchange = HttpExchange::get(&path, self.deadline_now());
         let (_, status) = self.call("profile", exchange).await?;
         Ok(Response::new((), status))
     }
 
     pub(super) async fn http_index(&self) -> Result<Response<ModelRepositoryIndex>> {
         let path = "/api/repository/index?format=binary";
-        let exchange = Exchange::get(path, self.deadline_now());
+        let exchange = HttpExchange::get(path, self.deadline_now());
         let (body, status) = self.call("repository", exchange).await?;
-        let value = decode(body).map_err(|e| {
+        let value = decode_message(body).map_err(|e| {
             e.map_message(|text| format!("failed to parse model repository index: {text}"))
-                .asked_of(|| self.transport.asked_http(&Method::GET, path))
+                .with_asked(|| self.transport.asked_http(&Method::GET, path))
         })?;
         Ok(Response::new(value, status))
     }
 
     pub(super) async fn http_model_control(&self, model: &str, load: bool) -> Result<Response<()>> {
         let action = if load { "load" } else { "unload" };
-        let path = format!("/api/modelcontrol/{action}/{}", path(model));
-        let exchange = Exchange::post(&path, Segments::default(), self.deadline_now());
+        let path = format!("/api/modelcontrol/{action}/{}", encode_path(model));
+        let exchange = HttpExchange::post(&path, Segments::default(), self.deadline_now());
         let (_, status) = self.call("modelcontrol", exchange).await?;
         Ok(Response::new((), status))
     }
@@ -76,30 +77,30 @@ impl Client {
         let action = match call {
             // The key begins with a slash, so the path has two.
             RegionCall::RegisterSystem { name, key, offset, byte_size } => {
-                format!("register/{}/{}/{offset}/{byte_size}", path(name), path(key))
+                format!("register/{}/{}/{offset}/{byte_size}", encode_path(name), encode_path(key))
             }
             RegionCall::RegisterCuda { name, raw_handle, byte_size, device_id } => {
                 body.put(raw_handle);
-                format!("cudaregister/{}/{byte_size}/{device_id}", path(name))
+                format!("cudaregister/{}/{byte_size}/{device_id}", encode_path(name))
             }
-            RegionCall::Unregister { name } => format!("unregister/{}", path(name)),
+            RegionCall::Unregister { name } => format!("unregister/{}", encode_path(name)),
             RegionCall::UnregisterAll => "unregisterall".to_owned(),
             RegionCall::Status => "status".to_owned(),
         };
         let path = format!("/api/sharedmemorycontrol/{action}?format=binary");
         let is_status = matches!(call, RegionCall::Status);
         let exchange = if is_status {
-            Exchange::get(&path, self.deadline_now())
+            HttpExchange::get(&path, self.deadline_now())
         } else {
-            Exchange::post(&path, body, self.deadline_now())
+            HttpExchange::post(&path, body, self.deadline_now())
         };
         let (body, status) = self.call("sharedmemorycontrol", exchange).await?;
         if !is_status {
             return Ok(Response::new(SharedMemoryStatus::default(), status));
         }
-        let value = decode(body).map_err(|e| {
+        let value = decode_message(body).map_err(|e| {
             e.map_message(|text| format!("failed to parse shared memory status: {text}"))
-                .asked_of(|| self.transport.asked_http(&Method::GET, &path))
+                .with_asked(|| self.transport.asked_http(&Method::GET, &path))
         })?;
         Ok(Response::new(value, status))
     }
@@ -108,12 +109,12 @@ impl Client {
         &self,
         path: &str,
         header: &HeaderValue,
-        outgoing: Outgoing<'_>,
+        outgoing: OutgoingRequest<'_>,
         deadline: Option<Instant>,
     ) -> Result<InferResponse> {
         let mut body = Segments::default();
         outgoing.tensors.put(&mut body, |_, _| {});
-        let mut exchange = Exchange::post(path, body, deadline);
+        let mut exchange = HttpExchange::post(path, body, deadline);
         exchange.content_type = Some("application/octet-stream");
         exchange.headers.insert(REQUEST, header.clone());
         let received = self.send(exchange).await?;
@@ -121,10 +122,10 @@ impl Client {
             let asked = self.transport.asked_http(&Method::POST, path);
             format!("{asked}, HTTP {}", received.status)
         };
-        self.inferred(outgoing.request, &received).map_err(|e| e.asked_of(asked))
+        self.inferred(outgoing.request, &received).map_err(|e| e.with_asked(asked))
     }
 
-    fn inferred(&self, request: &InferRequest, received: &Received) -> Result<InferResponse> {
+    fn inferred(&self, request: &InferRequest, received: &HttpResponse) -> Result<InferResponse> {
         let status = self.status_or_error("infer", received)?;
         let outputs = self
             .described(received)
@@ -149,7 +150,7 @@ impl Client {
         if rest.is_empty() {
             return Err(Error::protocol("infer request did not return result header"));
         }
-        let header: InferResponseHeader = decode(rest)?;
+        let header: InferResponseHeader = decode_message(rest)?;
         if header.output.len() != raw.len() {
             return Err(Error::protocol(format!(
                 "the result header for model '{}' has {} outputs, the response header {}",
@@ -168,7 +169,7 @@ impl Client {
     }
 
     /// The outputs by the response's header, which is parsed only if it differs from that of the last response.
-    fn described(&self, received: &Received) -> Option<Arc<InferResponseHeader>> {
+    fn described(&self, received: &HttpResponse) -> Option<Arc<InferResponseHeader>> {
         let header = received.header("nv-inferresponse")?;
         let mut last = self.described.lock();
         if let Some((text, parsed)) = &*last
@@ -186,11 +187,11 @@ impl Client {
     }
 
     /// A call whose success is in its status: the body and the status.
-    async fn call(&self, what: &str, exchange: Exchange<'_>) -> Result<(Bytes, RequestStatus)> {
+    async fn call(&self, what: &str, exchange: HttpExchange<'_>) -> Result<(Bytes, RequestStatus)> {
         let (method, path) = (exchange.method.clone(), exchange.path);
         let received = self.send(exchange).await?;
         let status = self.status_or_error(what, &received).map_err(|e| {
-            e.asked_of(|| {
+            e.with_asked(|| {
                 let asked = self.transport.asked_http(&method, path);
                 format!("{asked}, HTTP {}", received.status)
             })
@@ -198,8 +199,8 @@ impl Client {
         Ok((received.body, status))
     }
 
-    fn status_or_error(&self, what: &str, received: &Received) -> Result<RequestStatus> {
-        let Some(status) = status_of(received) else {
+    fn status_or_error(&self, what: &str, received: &HttpResponse) -> Result<RequestStatus> {
+        let Some(status) = read_request_status(received) else {
             let text = format!("{what} request did not return status");
             return Err(Error::protocol(text));
         };
@@ -211,7 +212,7 @@ impl Client {
         Err(Error::protocol(text).with_server(&status.server_id, status.request_id))
     }
 
-    async fn send(&self, exchange: Exchange<'_>) -> Result<Received> {
+    async fn send(&self, exchange: HttpExchange<'_>) -> Result<HttpResponse> {
         self.transport.exchange(exchange).await.map_err(|e| match e.kind() {
             Kind::InvalidArgument | Kind::Unsupported => e,
             _ => e.map_message(|text| format!("HTTP client failed: {text}")),
@@ -229,9 +230,9 @@ fn raw_len(output: &Output, batch_size: u32) -> u64 {
     raw.byte_size.saturating_mul(u64::from(batch_size))
 }
 
-fn status_of(received: &Received) -> Option<RequestStatus> {
+fn read_request_status(received: &HttpResponse) -> Option<RequestStatus> {
     let header = received.header("nv-status")?;
-    if let Some(status) = success(header) {
+    if let Some(status) = check_success(header) {
         return Some(status);
     }
     let status: RequestStatus = text::parse(header).ok()?;
@@ -239,7 +240,7 @@ fn status_of(received: &Received) -> Option<RequestStatus> {
 }
 
 /// The status that servers send for success, in the form in which they print it; others are left to the parser.
-fn success(header: &str) -> Option<RequestStatus> {
+fn check_success(header: &str) -> Option<RequestStatus> {
     let rest = header.strip_prefix("code: SUCCESS server_id: \"")?;
     let (server_id, rest) = rest.split_once('"')?;
     let request_id = rest.strip_prefix(" request_id: ")?;

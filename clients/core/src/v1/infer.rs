@@ -1,9 +1,9 @@
 //! An inference request of v1 and its response, as they are sent.
 
 use crate::error::{Error, Result};
-use crate::percent::path;
+use crate::percent::encode_path;
 use crate::settings::Protocol;
-use crate::transport::Timing;
+use crate::transport::CallTiming;
 use crate::transport::body::Segments;
 use bytes::Bytes;
 use http::HeaderValue;
@@ -48,7 +48,7 @@ impl InferRequest {
 
 /// What precedes the tensors of a request.
 #[derive(Debug)]
-pub(super) enum Encoded {
+pub(super) enum EncodedRequest {
     Http {
         path: String,
         header: HeaderValue,
@@ -57,7 +57,7 @@ pub(super) enum Encoded {
     Grpc(Vec<u8>),
 }
 
-impl Encoded {
+impl EncodedRequest {
     pub fn new(protocol: Protocol, request: &InferRequest) -> Result<Self> {
         match protocol {
             Protocol::Http => Self::http(request),
@@ -70,7 +70,7 @@ impl Encoded {
             0.. => format!("/{}", request.version),
             _ => String::new(),
         };
-        let path = format!("/api/infer/{}{version}?format=binary", path(&request.model));
+        let path = format!("/api/infer/{}{version}?format=binary", encode_path(&request.model));
         let header = text::print_line(&request.header);
         let header = HeaderValue::from_str(&header).map_err(|_| {
             Error::invalid(format!("`{header}` cannot be sent in the header nv-inferrequest"))
@@ -90,7 +90,7 @@ impl Encoded {
 
 /// The tensors of a request.
 #[derive(Clone, Copy)]
-pub(super) enum Tensors<'a> {
+pub(super) enum RequestTensors<'a> {
     Slices(&'a [Vec<Bytes>]),
     /// In one block, with the place of each.
     Joined {
@@ -99,17 +99,17 @@ pub(super) enum Tensors<'a> {
     },
 }
 
-impl Tensors<'_> {
+impl RequestTensors<'_> {
     /// Appends all of them, each behind what `head` writes for its size.
     pub fn put(self, body: &mut Segments, head: impl Fn(&mut Segments, usize)) {
         match self {
-            Tensors::Slices(inputs) => {
+            RequestTensors::Slices(inputs) => {
                 for slices in inputs {
                     head(body, slices.iter().map(Bytes::len).sum());
                     slices.iter().for_each(|slice| body.put_shared(slice));
                 }
             }
-            Tensors::Joined { data, places } => {
+            RequestTensors::Joined { data, places } => {
                 for place in places {
                     head(body, place.len());
                     body.put(&data[place.clone()]);
@@ -121,11 +121,11 @@ impl Tensors<'_> {
 
 /// A request as it is sent.
 #[derive(Clone, Copy)]
-pub(super) struct Outgoing<'a> {
+pub(super) struct OutgoingRequest<'a> {
     /// Its inputs are in `tensors`.
     pub request: &'a InferRequest,
-    pub encoded: &'a Encoded,
-    pub tensors: Tensors<'a>,
+    pub encoded: &'a EncodedRequest,
+    pub tensors: RequestTensors<'a>,
 }
 
 /// A response.
@@ -136,5 +136,5 @@ pub struct InferResponse {
     pub header: InferResponseHeader,
     /// The bytes of each output of the header, slices of the received response. Empty for classes and outputs in shared memory.
     pub outputs: Vec<Bytes>,
-    pub(super) timing: Option<Timing>,
+    pub(super) timing: Option<CallTiming>,
 }

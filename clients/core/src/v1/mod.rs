@@ -13,7 +13,7 @@ pub use context::{
     Class, Context, ContextOptions, Input, Model, OutputFormat, OutputResult, Prepared, Run,
     RunOptions, RunResults, Statistics, Template,
 };
-use infer::{Encoded, Outgoing, Tensors};
+use infer::{EncodedRequest, OutgoingRequest, RequestTensors};
 pub use infer::{InferRequest, InferResponse};
 pub use stream::{Stream, StreamReceiver, StreamSender};
 pub use trtserver_proto::v1 as messages;
@@ -23,7 +23,7 @@ use crate::error::{Error, Kind, Result};
 use crate::settings::{Compression, Protocol, Settings};
 use crate::shared::client_methods;
 use crate::sync::Mutex;
-use crate::transport::{Transport, deadline_of};
+use crate::transport::{ClientTransport, deadline_after};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl<T> Deref for Response<T> {
 /// A call is cancelled by dropping its future; the server is informed.
 #[derive(Clone)]
 pub struct Client {
-    transport: Arc<Transport>,
+    transport: Arc<ClientTransport>,
     deadline: Option<Duration>,
     load_deadline: Option<Duration>,
     compression: Option<Compression>,
@@ -87,15 +87,15 @@ impl Client {
     /// # Errors
     /// The settings contradict each other or cannot be read; v1 over HTTP has no compression.
     pub fn new(settings: &Settings) -> Result<Self> {
-        Self::over(Transport::new(settings)?, settings)
+        Self::over(ClientTransport::new(settings)?, settings)
     }
 
     /// Creates a client whose calls run on the calling threads.
     pub(crate) fn new_direct(settings: &Settings) -> Result<Self> {
-        Self::over(Transport::new_direct(settings)?, settings)
+        Self::over(ClientTransport::new_direct(settings)?, settings)
     }
 
-    fn over(transport: Transport, settings: &Settings) -> Result<Self> {
+    fn over(transport: ClientTransport, settings: &Settings) -> Result<Self> {
         if transport.protocol() == Protocol::Http && settings.compression.is_some() {
             let text = "v1 over HTTP has no compression";
             return Err(Error::new(Kind::Unsupported, text));
@@ -249,18 +249,18 @@ impl Client {
     /// Sends one inference request as it is.
     pub async fn infer(&self, request: &InferRequest) -> Result<InferResponse> {
         request.check()?;
-        let encoded = &Encoded::new(self.protocol(), request)?;
-        let tensors = Tensors::Slices(&request.inputs);
-        self.infer_encoded(Outgoing { request, encoded, tensors }).await
+        let encoded = &EncodedRequest::new(self.protocol(), request)?;
+        let tensors = RequestTensors::Slices(&request.inputs);
+        self.infer_encoded(OutgoingRequest { request, encoded, tensors }).await
     }
 
-    async fn infer_encoded(&self, outgoing: Outgoing<'_>) -> Result<InferResponse> {
-        let deadline = deadline_of(outgoing.request.deadline.or(self.deadline));
+    async fn infer_encoded(&self, outgoing: OutgoingRequest<'_>) -> Result<InferResponse> {
+        let deadline = deadline_after(outgoing.request.deadline.or(self.deadline));
         match outgoing.encoded {
-            Encoded::Http { path, header } => {
+            EncodedRequest::Http { path, header } => {
                 self.http_infer(path, header, outgoing, deadline).await
             }
-            Encoded::Grpc(head) => self.grpc_infer(head, outgoing, deadline).await,
+            EncodedRequest::Grpc(head) => self.grpc_infer(head, outgoing, deadline).await,
         }
     }
 

@@ -11,7 +11,7 @@ use trtserver_proto::v2::{InferParameter, InferTensorContents, ModelInferRespons
 use trtserver_proto_wire::{WireType, put_bytes, put_tag, put_varint};
 
 /// `inference.ModelInferRequest`, framed later.
-pub(super) fn request(request: &InferRequest, stream: bool) -> Segments {
+pub(super) fn encode_request(request: &InferRequest, stream: bool) -> Segments {
     let mut head = Vec::with_capacity(256);
     put_text(&mut head, 1, &request.model);
     put_text(&mut head, 2, &request.version);
@@ -43,7 +43,7 @@ pub(super) fn request(request: &InferRequest, stream: bool) -> Segments {
         }
         put_bytes(&mut head, 6, &inner);
     }
-    let mut message = grpc::message(head.len() + 64);
+    let mut message = grpc::message_segments(head.len() + 64);
     message.put(&head);
     for input in request.inputs.iter().filter(|i| !matches!(i.data, Data::SharedMemory(_))) {
         head.clear();
@@ -120,7 +120,7 @@ fn put_text(out: &mut Vec<u8>, field: u32, text: &str) {
     }
 }
 
-pub(super) fn response(message: ModelInferResponse) -> Result<InferResponse> {
+pub(super) fn decode_response(message: ModelInferResponse) -> Result<InferResponse> {
     let has_raw = !message.raw_output_contents.is_empty();
     if has_raw && message.raw_output_contents.len() < message.outputs.len() {
         return Err(Error::protocol(format!(
@@ -133,7 +133,7 @@ pub(super) fn response(message: ModelInferResponse) -> Result<InferResponse> {
     let mut raw = message.raw_output_contents.into_iter();
     let outputs = message.outputs.into_iter().map(|output| {
         let data = match output.contents {
-            Some(contents) if !has_raw => typed(&output.datatype, &contents)?,
+            Some(contents) if !has_raw => typed_parameter(&output.datatype, &contents)?,
             _ => raw.next().unwrap_or_default(),
         };
         Ok(Output {
@@ -150,7 +150,7 @@ pub(super) fn response(message: ModelInferResponse) -> Result<InferResponse> {
         model: message.model_name,
         version: message.model_version,
         id: message.id,
-        parameters: parameters.filter_map(|(name, p)| Some((name, parameter(p)?))).collect(),
+        parameters: parameters.filter_map(|(name, p)| Some((name, encode_parameter(p)?))).collect(),
         outputs,
         is_final: true,
     };
@@ -158,7 +158,7 @@ pub(super) fn response(message: ModelInferResponse) -> Result<InferResponse> {
     Ok(response)
 }
 
-fn parameter(parameter: InferParameter) -> Option<Parameter> {
+fn encode_parameter(parameter: InferParameter) -> Option<Parameter> {
     Some(match parameter.parameter_choice? {
         ParameterChoice::BoolParam(value) => Parameter::Bool(value),
         ParameterChoice::Int64Param(value) => Parameter::Int(value),
@@ -169,7 +169,7 @@ fn parameter(parameter: InferParameter) -> Option<Parameter> {
 }
 
 /// Contents as typed fields, which servers other than Triton's kind send.
-fn typed(datatype: &str, contents: &InferTensorContents) -> Result<Bytes> {
+fn typed_parameter(datatype: &str, contents: &InferTensorContents) -> Result<Bytes> {
     fn bytes<T, const N: usize>(values: &[T], to: impl Fn(&T) -> [u8; N]) -> Bytes {
         values.iter().flat_map(to).collect::<Vec<u8>>().into()
     }

@@ -36,7 +36,7 @@ fn decoded(segments: Segments) -> ModelInferRequest {
 
 #[test]
 fn grpc_message_has_every_field() {
-    let message = decoded(request(&full(), true));
+    let message = decoded(encode_request(&full(), true));
     let names = |p: &std::collections::BTreeMap<String, InferParameter>| {
         p.keys().cloned().collect::<Vec<_>>().join(" ")
     };
@@ -57,7 +57,7 @@ fn grpc_message_has_every_field() {
     // The input in shared memory has no entry.
     assert_eq!(message.raw_input_contents, [&b"12345678"[..], b"\x01\0\0\0x"]);
     assert!(
-        !decoded(request(&full(), false))
+        !decoded(encode_request(&full(), false))
             .parameters
             .contains_key("triton_enable_empty_final_response")
     );
@@ -67,8 +67,8 @@ fn grpc_message_has_every_field() {
 fn large_tensors_are_not_copied() {
     let tensor = Bytes::from(vec![1; 1 << 20]);
     let input = Input::new("A", "UINT8", [1 << 20], tensor.clone());
-    let of_grpc = request(&InferRequest::new("m").input(input.clone()), false).finish();
-    let (of_http, _) = json::request(&InferRequest::new("m").input(input)).unwrap();
+    let of_grpc = encode_request(&InferRequest::new("m").input(input.clone()), false).finish();
+    let (of_http, _) = json::json_request(&InferRequest::new("m").input(input)).unwrap();
     for segments in [of_grpc, of_http.finish()] {
         assert_eq!(segments.back().unwrap().as_ptr(), tensor.as_ptr());
     }
@@ -76,7 +76,7 @@ fn large_tensors_are_not_copied() {
 
 #[test]
 fn http_body_is_json_and_tensors() {
-    let (body, length) = json::request(&full()).unwrap();
+    let (body, length) = json::json_request(&full()).unwrap();
     let body = body.join();
     let (json, tensors) = body.split_at(length.unwrap());
     assert_eq!(tensors, b"12345678\x01\0\0\0x");

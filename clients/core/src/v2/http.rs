@@ -6,10 +6,10 @@ use super::settings::{LoadOptions, LogSettings, LogValue, TraceSettings, file_ke
 use super::{Client, json};
 use crate::error::{Error, Kind, Result};
 use crate::message::from_json;
-use crate::percent::segment;
+use crate::percent::encode_segment;
 use crate::transport::body::Segments;
-use crate::transport::http::{Exchange, Received, put_header};
-use crate::transport::{compress, deadline_of};
+use crate::transport::http::{HttpExchange, HttpResponse, put_header};
+use crate::transport::{compress, deadline_after};
 use ::http::{HeaderName, HeaderValue, Method};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,28 +24,29 @@ const SHOWN: usize = 200;
 
 /// `/v2/models/MODEL[/versions/VERSION]TAIL`
 pub(super) fn model_path(model: &str, version: &str, tail: &str) -> String {
-    let model = segment(model);
+    let model = encode_segment(model);
     if version.is_empty() {
         return format!("/v2/models/{model}{tail}");
     }
-    format!("/v2/models/{model}/versions/{}{tail}", segment(version))
+    format!("/v2/models/{model}/versions/{}{tail}", encode_segment(version))
 }
 
 impl Client {
     /// 200 is yes; what servers send for no is 400, 404 or 503.
     pub(super) async fn get_health(&self, path: &str) -> Result<bool> {
-        let received = self.transport.exchange(Exchange::get(path, self.deadline_now())).await?;
+        let received =
+            self.transport.exchange(HttpExchange::get(path, self.deadline_now())).await?;
         match received.status {
             200 => Ok(true),
             400 | 404 | 503 => Ok(false),
-            _ => Err(refusal(&received))
-                .map_err(|e: Error| e.asked_of(|| self.transport.asked_http(&Method::GET, path))),
+            _ => Err(read_refusal(&received))
+                .map_err(|e: Error| e.with_asked(|| self.transport.asked_http(&Method::GET, path))),
         }
     }
 
     pub(super) async fn get<M: Described>(&self, path: &str) -> Result<M> {
-        let value = self.value(Exchange::get(path, self.deadline_now())).await?;
-        from_json(value).map_err(|e| e.asked_of(|| self.transport.asked_http(&Method::GET, path)))
+        let value = self.value(HttpExchange::get(path, self.deadline_now())).await?;
+        from_json(value).map_err(|e| e.with_asked(|| self.transport.asked_http(&Method::GET, path)))
     }
 
     pub(super) async fn post_index(&self, ready: bool) -> Result<RepositoryIndexResponse> {
@@ -53,7 +54,7 @@ impl Client {
         let body = if ready { r#"{"ready":true}"# } else { "" };
         let models = self.value(self.post(path, body.to_owned())).await?;
         from_json(Value::Object(Map::from_iter([("models".to_owned(), models)])))
-            .map_err(|e| e.asked_of(|| self.transport.asked_http(&Method::POST, path)))
+            .map_err(|e| e.with_asked(|| self.transport.asked_http(&Method::POST, path)))
     }
 
     pub(super) async fn post_load(&self, model: &str, options: &LoadOptions) -> Result<()> {
@@ -64,14 +65,14 @@ impl Client {
         for (path, contents) in &options.files {
             parameters.insert(file_key(path), STANDARD.encode(contents).into());
         }
-        let path = format!("/v2/repository/models/{}/load", segment(model));
+        let path = format!("/v2/repository/models/{}/load", encode_segment(model));
         let body = serde_json::json!({"parameters": parameters});
         let body = if parameters.is_empty() { "{}".to_owned() } else { body.to_string() };
         self.done(self.post(&path, body)).await
     }
 
     pub(super) async fn post_unload(&self, model: &str, dependents: bool) -> Result<()> {
-        let path = format!("/v2/repository/models/{}/unload", segment(model));
+        let path = format!("/v2/repository/models/{}/unload", encode_segment(model));
         let body = serde_json::json!({"parameters": {"unload_dependents": dependents}});
         self.done(self.post(&path, body.to_string())).await
     }
@@ -83,7 +84,7 @@ impl Client {
         offset: u64,
         byte_size: u64,
     ) -> Result<()> {
-        let path = format!("/v2/systemsharedmemory/region/{}/register", segment(name));
+        let path = format!("/v2/systemsharedmemory/region/{}/register", encode_segment(name));
         let body = serde_json::json!({"key": key, "offset": offset, "byte_size": byte_size});
         self.done(self.post(&path, body.to_string())).await
     }
@@ -95,7 +96,7 @@ impl Client {
         device_id: i64,
         byte_size: u64,
     ) -> Result<()> {
-        let path = format!("/v2/cudasharedmemory/region/{}/register", segment(name));
+        let path = format!("/v2/cudasharedmemory/region/{}/register", encode_segment(name));
         let handle = serde_json::json!({"b64": STANDARD.encode(raw_handle)});
         let body = serde_json::json!({
             "raw_handle": handle, "device_id": device_id, "byte_size": byte_size,
@@ -111,19 +112,19 @@ impl Client {
     /// The status is an array over HTTP, and a map by name over gRPC.
     pub(super) async fn get_regions<M: Described>(&self, kind: &str, name: &str) -> Result<M> {
         let path = region_path(kind, name, "status");
-        let status = self.value(Exchange::get(&path, self.deadline_now())).await?;
+        let status = self.value(HttpExchange::get(&path, self.deadline_now())).await?;
         let Value::Array(regions) = status else {
             return Err(Error::protocol(format!(
                 "the status of regions is not an array: {status}"
             ))
-            .asked_of(|| self.transport.asked_http(&Method::GET, &path)));
+            .with_asked(|| self.transport.asked_http(&Method::GET, &path)));
         };
         let by_name = regions
             .into_iter()
             .map(|region| (region["name"].as_str().unwrap_or_default().to_owned(), region));
         let regions = Value::Object(by_name.collect());
         from_json(Value::Object(Map::from_iter([("regions".to_owned(), regions)])))
-            .map_err(|e| e.asked_of(|| self.transport.asked_http(&Method::GET, &path)))
+            .map_err(|e| e.with_asked(|| self.transport.asked_http(&Method::GET, &path)))
     }
 
     pub(super) async fn http_trace_settings(
@@ -184,14 +185,14 @@ impl Client {
         changes: Map<String, Value>,
     ) -> Result<Map<String, Value>> {
         let (method, exchange) = if changes.is_empty() {
-            (Method::GET, Exchange::get(path, self.deadline_now()))
+            (Method::GET, HttpExchange::get(path, self.deadline_now()))
         } else {
             (Method::POST, self.post(path, Value::Object(changes).to_string()))
         };
         match self.value(exchange).await? {
             Value::Object(settings) => Ok(settings),
             other => Err(Error::protocol(format!("the settings are not an object: {other}"))
-                .asked_of(|| self.transport.asked_http(&method, path))),
+                .with_asked(|| self.transport.asked_http(&method, path))),
         }
     }
 
@@ -201,11 +202,11 @@ impl Client {
         deadline: Option<Instant>,
     ) -> Result<InferResponse> {
         let path = model_path(&request.model, &request.version, "/infer");
-        let (mut body, json_length) = json::request(request)?;
+        let (mut body, json_length) = json::json_request(request)?;
         if let Some(how) = self.compression {
-            body = compress::compress(how, &body.join())?.into();
+            body = compress::compress_body(how, &body.join())?.into();
         }
-        let mut exchange = Exchange::post(&path, body, deadline);
+        let mut exchange = HttpExchange::post(&path, body, deadline);
         exchange.content_type = Some("application/json");
         if let Some(length) = json_length {
             exchange.content_type = Some("application/octet-stream");
@@ -223,15 +224,15 @@ impl Client {
         }
         let received = self.transport.exchange(exchange).await?;
         self.inferred(received)
-            .map_err(|e| e.asked_of(|| self.transport.asked_http(&Method::POST, &path)))
+            .map_err(|e| e.with_asked(|| self.transport.asked_http(&Method::POST, &path)))
     }
 
-    fn inferred(&self, mut received: Received) -> Result<InferResponse> {
+    fn inferred(&self, mut received: HttpResponse) -> Result<InferResponse> {
         let encoding = received.header("content-encoding").unwrap_or_default().to_owned();
         received.body =
-            compress::decompress(&encoding, received.body, self.transport.max_response_bytes)?;
+            compress::decompress_body(&encoding, received.body, self.transport.max_response_bytes)?;
         if received.status != 200 {
-            return Err(refusal(&received));
+            return Err(read_refusal(&received));
         }
         let json_length = match received.header(LENGTH) {
             None => None,
@@ -239,18 +240,18 @@ impl Client {
                 Error::protocol(format!("`{text}` in the header {LENGTH} is not a length"))
             })?),
         };
-        json::response(&received.body, json_length)
+        json::json_response(&received.body, json_length)
     }
 
-    fn post<'a>(&self, path: &'a str, body: String) -> Exchange<'a> {
+    fn post<'a>(&self, path: &'a str, body: String) -> HttpExchange<'a> {
         let body = Segments::from(body.into_bytes());
-        let mut exchange = Exchange::post(path, body, deadline_of(self.deadline));
+        let mut exchange = HttpExchange::post(path, body, deadline_after(self.deadline));
         exchange.content_type = Some("application/json");
         exchange
     }
 
     /// The JSON of a successful response.
-    async fn value(&self, exchange: Exchange<'_>) -> Result<Value> {
+    async fn value(&self, exchange: HttpExchange<'_>) -> Result<Value> {
         let (method, path) = (exchange.method.clone(), exchange.path);
         let received = self.transport.exchange(exchange).await?;
         let value = if received.status == 200 {
@@ -259,31 +260,31 @@ impl Client {
                 Error::protocol(format!("the response is not JSON: {e}: {shown}"))
             })
         } else {
-            Err(refusal(&received))
+            Err(read_refusal(&received))
         };
-        value.map_err(|e| e.asked_of(|| self.transport.asked_http(&method, path)))
+        value.map_err(|e| e.with_asked(|| self.transport.asked_http(&method, path)))
     }
 
     /// Success without contents.
-    async fn done(&self, exchange: Exchange<'_>) -> Result<()> {
+    async fn done(&self, exchange: HttpExchange<'_>) -> Result<()> {
         let (method, path) = (exchange.method.clone(), exchange.path);
         let received = self.transport.exchange(exchange).await?;
         if received.status == 200 {
             return Ok(());
         }
-        Err(refusal(&received).asked_of(|| self.transport.asked_http(&method, path)))
+        Err(read_refusal(&received).with_asked(|| self.transport.asked_http(&method, path)))
     }
 }
 
 fn region_path(kind: &str, name: &str, call: &str) -> String {
     match name {
         "" => format!("/v2/{kind}/{call}"),
-        name => format!("/v2/{kind}/region/{}/{call}", segment(name)),
+        name => format!("/v2/{kind}/region/{}/{call}", encode_segment(name)),
     }
 }
 
 /// The error of a response whose status is not 200: `{"error": TEXT}`.
-fn refusal(received: &Received) -> Error {
+fn read_refusal(received: &HttpResponse) -> Error {
     let status = received.status;
     let kind = Kind::from_http_status(status);
     let json: Option<Value> = serde_json::from_slice(&received.body).ok();

@@ -11,16 +11,17 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// A request body and the length of its JSON, if binary tensors follow it.
-pub(super) fn request(request: &InferRequest) -> Result<(Segments, Option<usize>)> {
+pub(super) fn json_request(request: &InferRequest) -> Result<(Segments, Option<usize>)> {
     let mut head = Map::new();
     if !request.id.is_empty() {
         head.insert("id".into(), request.id.as_str().into());
     }
-    let parameters = parameters(request);
+    let parameters = json_parameters(request);
     if !parameters.is_empty() {
         head.insert("parameters".into(), parameters.into());
     }
-    let inputs: Result<Vec<_>> = request.inputs.iter().map(|i| input(i, &request.model)).collect();
+    let inputs: Result<Vec<_>> =
+        request.inputs.iter().map(|i| json_input(i, &request.model)).collect();
     head.insert("inputs".into(), Value::Array(inputs?));
     if !request.outputs.is_empty() {
         let outputs = request.outputs.iter().map(|output| {
@@ -48,7 +49,7 @@ pub(super) fn request(request: &InferRequest) -> Result<(Segments, Option<usize>
     Ok((body, length))
 }
 
-fn parameters(request: &InferRequest) -> Map<String, Value> {
+fn json_parameters(request: &InferRequest) -> Map<String, Value> {
     let mut all = Map::new();
     if let Some(sequence) = &request.sequence {
         let id: Value = match &sequence.id {
@@ -81,7 +82,7 @@ fn parameters(request: &InferRequest) -> Map<String, Value> {
     all
 }
 
-fn input(input: &Input, model: &str) -> Result<Value> {
+fn json_input(input: &Input, model: &str) -> Result<Value> {
     let mut value = json!({
         "name": input.name, "shape": input.shape, "datatype": input.datatype,
     });
@@ -112,7 +113,7 @@ fn put_shared_memory(parameters: &mut Map<String, Value>, memory: &SharedMemory)
 }
 
 #[derive(Deserialize)]
-struct Head<'a> {
+struct JsonHead<'a> {
     #[serde(borrow, default)]
     id: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -138,7 +139,7 @@ struct OutputHead<'a> {
 }
 
 /// A response body, whose JSON has this length if binary tensors follow it.
-pub(super) fn response(body: &Bytes, json_length: Option<usize>) -> Result<InferResponse> {
+pub(super) fn json_response(body: &Bytes, json_length: Option<usize>) -> Result<InferResponse> {
     let length = json_length.unwrap_or(body.len());
     if length > body.len() {
         return Err(Error::protocol(format!(
@@ -146,7 +147,7 @@ pub(super) fn response(body: &Bytes, json_length: Option<usize>) -> Result<Infer
             body.len()
         )));
     }
-    let head: Head = serde_json::from_slice(&body[..length])
+    let head: JsonHead = serde_json::from_slice(&body[..length])
         .map_err(|e| Error::protocol(format!("the response is not an inference response: {e}")))?;
     let mut rest = body.slice(length..);
     let mut outputs = Vec::with_capacity(head.outputs.len());
@@ -181,7 +182,7 @@ pub(super) fn response(body: &Bytes, json_length: Option<usize>) -> Result<Infer
         model: head.model_name.into_owned(),
         version,
         id: head.id.into_owned(),
-        parameters: parameters.filter_map(|(name, p)| Some((name, parameter(p)?))).collect(),
+        parameters: parameters.filter_map(|(name, p)| Some((name, json_parameter(p)?))).collect(),
         outputs,
         is_final: true,
     })
@@ -200,7 +201,7 @@ fn binary(name: &str, size: &Value, rest: &mut Bytes) -> Result<Bytes> {
     Ok(rest.split_to(size))
 }
 
-fn parameter(value: Value) -> Option<Parameter> {
+fn json_parameter(value: Value) -> Option<Parameter> {
     Some(match value {
         Value::Bool(value) => Parameter::Bool(value),
         Value::String(value) => Parameter::String(value),

@@ -19,11 +19,11 @@ pub use stream::{Stream, StreamReceiver, StreamSender};
 pub use trtserver_proto::v2 as messages;
 
 use crate::error::{Error, Kind, Result};
-use crate::message::decode;
+use crate::message::decode_message;
 use crate::settings::{Compression, Protocol, Settings};
 use crate::shared::client_methods;
-use crate::transport::grpc::{self, Rpc};
-use crate::transport::{Transport, deadline_of, within};
+use crate::transport::grpc::{self, GrpcCall};
+use crate::transport::{ClientTransport, deadline_after, within_deadline};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ use trtserver_proto::v2::{
 /// A call is cancelled by dropping its future; the server is informed.
 #[derive(Clone)]
 pub struct Client {
-    transport: Arc<Transport>,
+    transport: Arc<ClientTransport>,
     deadline: Option<Duration>,
     load_deadline: Option<Duration>,
     compression: Option<Compression>,
@@ -61,15 +61,15 @@ impl Client {
     /// # Errors
     /// The settings contradict each other or cannot be read.
     pub fn new(settings: &Settings) -> Result<Self> {
-        Self::over(Transport::new(settings)?, settings)
+        Self::over(ClientTransport::new(settings)?, settings)
     }
 
     /// Creates a client whose calls run on the calling threads.
     pub(crate) fn new_direct(settings: &Settings) -> Result<Self> {
-        Self::over(Transport::new_direct(settings)?, settings)
+        Self::over(ClientTransport::new_direct(settings)?, settings)
     }
 
-    fn over(transport: Transport, settings: &Settings) -> Result<Self> {
+    fn over(transport: ClientTransport, settings: &Settings) -> Result<Self> {
         let limits = settings.deadline.limits()?;
         Ok(Self {
             transport: Arc::new(transport),
@@ -321,28 +321,28 @@ impl Client {
     /// Sends an inference request and waits for its only response.
     pub async fn infer(&self, request: &InferRequest) -> Result<InferResponse> {
         request.check()?;
-        let deadline = deadline_of(request.deadline.or(self.deadline));
+        let deadline = deadline_after(request.deadline.or(self.deadline));
         let mut response = match self.protocol() {
             Protocol::Http => self.http_infer(request, deadline).await?,
             Protocol::Grpc => {
-                let rpc = Rpc {
+                let rpc = GrpcCall {
                     path: "/inference.GRPCInferenceService/ModelInfer",
                     headers: &request.headers,
                     compression: self.compression,
                     deadline,
                 };
                 let path = rpc.path;
-                let message = encode::request(request, false);
+                let message = encode::encode_request(request, false);
                 let received = self.transport.unary(rpc, message).await;
                 received
-                    .and_then(decode::<ModelInferResponse>)
-                    .and_then(encode::response)
-                    .map_err(|e| e.asked_of(|| self.transport.asked_grpc(path)))
-                    .map_err(|e| e.of_model(&request.model))?
+                    .and_then(decode_message::<ModelInferResponse>)
+                    .and_then(encode::decode_response)
+                    .map_err(|e| e.with_asked(|| self.transport.asked_grpc(path)))
+                    .map_err(|e| e.with_model(&request.model))?
             }
         };
         response.mark_shared(request);
-        response.check().map_err(|e| e.asked_of(|| self.url().to_owned()))?;
+        response.check().map_err(|e| e.with_asked(|| self.url().to_owned()))?;
         Ok(response)
     }
 
@@ -350,30 +350,30 @@ impl Client {
     pub async fn stream(&self) -> Result<Stream> {
         if self.protocol() == Protocol::Http {
             return Err(Error::new(Kind::Unsupported, "streams need gRPC, the client uses HTTP")
-                .asked_of(|| self.url().to_owned()));
+                .with_asked(|| self.url().to_owned()));
         }
-        let deadline = deadline_of(self.deadline);
-        let rpc = Rpc {
+        let deadline = deadline_after(self.deadline);
+        let rpc = GrpcCall {
             path: "/inference.GRPCInferenceService/ModelStreamInfer",
             headers: &[],
             compression: self.compression,
             deadline: None,
         };
-        let (sender, receiver) = within(deadline, self.transport.open(rpc)).await?;
+        let (sender, receiver) = within_deadline(deadline, self.transport.open(rpc)).await?;
         Ok(Stream::new(sender, receiver))
     }
 
     async fn rpc<Q: prost::Message, R: Described>(&self, method: &str, request: Q) -> Result<R> {
         let path = format!("/inference.GRPCInferenceService/{method}");
-        let mut message = grpc::message(0);
+        let mut message = grpc::message_segments(0);
         message.put(&request.encode_to_vec());
-        let rpc = Rpc {
+        let rpc = GrpcCall {
             path: &path,
             headers: &[],
             compression: self.compression,
             deadline: self.deadline_now(),
         };
         let received = self.transport.unary(rpc, message).await?;
-        decode(received).map_err(|e| e.asked_of(|| self.transport.asked_grpc(&path)))
+        decode_message(received).map_err(|e| e.with_asked(|| self.transport.asked_grpc(&path)))
     }
 }

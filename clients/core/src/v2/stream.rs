@@ -4,7 +4,7 @@ use super::encode;
 use super::request::InferRequest;
 use super::response::InferResponse;
 use crate::error::{Error, Kind, Result};
-use crate::message::decode;
+use crate::message::decode_message;
 use crate::shared::stream_types;
 use crate::transport::body::Segments;
 use bytes::Bytes;
@@ -13,15 +13,15 @@ use trtserver_proto::v2::ModelStreamInferResponse;
 stream_types!(InferRequest, InferResponse, encoded, receive);
 
 fn encoded(request: &InferRequest) -> Segments {
-    encode::request(request, true)
+    encode::encode_request(request, true)
 }
 
 fn receive(message: Result<Option<Bytes>>) -> Result<Option<InferResponse>> {
-    message?.map(|message| decode(message).and_then(response)).transpose()
+    message?.map(|message| decode_message(message).and_then(response)).transpose()
 }
 
 fn response(message: ModelStreamInferResponse) -> Result<InferResponse> {
-    let mut response = encode::response(message.infer_response.unwrap_or_default())?;
+    let mut response = encode::decode_response(message.infer_response.unwrap_or_default())?;
     if message.error_message.is_empty() {
         response.check_streamed()?;
         return Ok(response);

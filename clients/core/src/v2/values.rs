@@ -48,7 +48,7 @@ pub(super) fn to_json(datatype: &str, bytes: &[u8]) -> Result<Value> {
 /// The elements of an array, which may be nested.
 pub(super) fn from_json(datatype: &str, data: &Value) -> Result<Bytes> {
     let mut elements = Vec::new();
-    flatten(data, &mut elements);
+    flatten_values(data, &mut elements);
     let wrong = |value: &Value| Error::protocol(format!("`{value}` is not a {datatype} element"));
     if datatype == "BYTES" {
         let strings = elements.into_iter().map(|v| v.as_str().ok_or_else(|| wrong(v)));
@@ -58,20 +58,20 @@ pub(super) fn from_json(datatype: &str, data: &Value) -> Result<Bytes> {
         .ok_or_else(|| Error::protocol(format!("the datatype `{datatype}` is unknown")))?;
     let mut bytes = Vec::with_capacity(elements.len() * size);
     for value in elements {
-        put(&mut bytes, datatype, value).ok_or_else(|| wrong(value))?;
+        put_value(&mut bytes, datatype, value).ok_or_else(|| wrong(value))?;
     }
     Ok(bytes.into())
 }
 
-fn flatten<'a>(value: &'a Value, to: &mut Vec<&'a Value>) {
+fn flatten_values<'a>(value: &'a Value, to: &mut Vec<&'a Value>) {
     match value {
-        Value::Array(values) => values.iter().for_each(|value| flatten(value, to)),
+        Value::Array(values) => values.iter().for_each(|value| flatten_values(value, to)),
         value => to.push(value),
     }
 }
 
 /// Appends an element; `None` if the value has another type, or is out of range.
-fn put(bytes: &mut Vec<u8>, datatype: &str, value: &Value) -> Option<()> {
+fn put_value(bytes: &mut Vec<u8>, datatype: &str, value: &Value) -> Option<()> {
     let signed = value.as_i64();
     let unsigned = value.as_u64();
     match datatype {

@@ -1,7 +1,7 @@
 //! `--require`: a condition on the result at every load.
 
 use crate::measure::Point;
-use crate::number::general;
+use crate::number::format_number;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Condition {
@@ -38,15 +38,17 @@ impl Requirement {
         let condition = if compact == "stable" {
             Condition::Stable
         } else if let Some(least) = compact.strip_prefix("throughput>=") {
-            Condition::Throughput { least: positive(least).ok_or_else(wrong)? }
+            Condition::Throughput { least: positive_number(least).ok_or_else(wrong)? }
         } else {
             let (metric, limit) = compact.split_once("<=").ok_or_else(wrong)?;
             let percent = match metric.strip_prefix('p') {
-                Some(percent) => Some(positive(percent).filter(|p| *p <= 100.0).ok_or_else(wrong)?),
+                Some(percent) => {
+                    Some(positive_number(percent).filter(|p| *p <= 100.0).ok_or_else(wrong)?)
+                }
                 None if metric == "avg" => None,
                 None => return Err(wrong()),
             };
-            Condition::Latency { percent, most_ns: time(limit).ok_or_else(wrong)? }
+            Condition::Latency { percent, most_ns: parse_time(limit).ok_or_else(wrong)? }
         };
         Ok(Requirement { text: text.to_owned(), condition })
     }
@@ -66,21 +68,21 @@ impl Requirement {
             }
             Condition::Throughput { least } => {
                 let found = point.window.infer_per_sec;
-                (found < least).then(|| format!("{} infer/sec", general(found)))
+                (found < least).then(|| format!("{} infer/sec", format_number(found)))
             }
         };
         found.map(|found| format!("required {}, found {found}", self.text))
     }
 }
 
-fn positive(text: &str) -> Option<f64> {
+fn positive_number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
 }
 
 /// A time in nanoseconds.
-fn time(text: &str) -> Option<f64> {
+fn parse_time(text: &str) -> Option<f64> {
     let units = [("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
-    units.iter().find_map(|(unit, ns)| Some(positive(text.strip_suffix(unit)?)? * ns))
+    units.iter().find_map(|(unit, ns)| Some(positive_number(text.strip_suffix(unit)?)? * ns))
 }
 
 #[cfg(test)]

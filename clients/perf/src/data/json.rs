@@ -1,7 +1,7 @@
 //! `--input-data FILE.json`: steps, or data streams of steps, each with a value for every input.
 
-use super::{Item, TensorData, elements, fitting, shape, values};
-use crate::model::{Model, Tensor, element_size};
+use super::{Item, TensorData, check_fit, count_elements, input_shape, values};
+use crate::model::{MeasuredModel, ModelTensor, element_size};
 use base64::Engine;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::path::Path;
 type Shapes = BTreeMap<String, Vec<i64>>;
 
 /// Appends the data of a file: `data` is a list of steps, which join the first stream, or a list of streams.
-pub fn read(
-    model: &Model,
+pub fn read_json(
+    model: &MeasuredModel,
     shapes: &Shapes,
     file: &Path,
     streams: &mut Vec<Vec<Item>>,
@@ -23,11 +23,11 @@ pub fn read(
     let json: Value = serde_json::from_slice(&text).map_err(|e| {
         wrap(format!("failed to parse the specified json file for reading inputs: {e}"))
     })?;
-    parse(model, shapes, &json, streams).map_err(wrap)
+    parse_json(model, shapes, &json, streams).map_err(wrap)
 }
 
-pub fn parse(
-    model: &Model,
+pub fn parse_json(
+    model: &MeasuredModel,
     shapes: &Shapes,
     json: &Value,
     streams: &mut Vec<Vec<Item>>,
@@ -53,7 +53,8 @@ pub fn parse(
             Value::Array(steps) => {
                 let stream = streams.len();
                 let items = steps.iter().enumerate();
-                let items = items.map(|(step, value)| item(model, shapes, value, (stream, step)));
+                let items =
+                    items.map(|(step, value)| read_item(model, shapes, value, (stream, step)));
                 streams.push(items.collect::<Result<_, _>>()?);
             }
             // Steps without streams.
@@ -62,15 +63,15 @@ pub fn parse(
                     streams.push(Vec::new());
                 }
                 let step = streams[0].len();
-                streams[0].push(item(model, shapes, value, (0, step))?);
+                streams[0].push(read_item(model, shapes, value, (0, step))?);
             }
         }
     }
     Ok(())
 }
 
-fn item(
-    model: &Model,
+fn read_item(
+    model: &MeasuredModel,
     shapes: &Shapes,
     step: &Value,
     (stream, index): (usize, usize),
@@ -79,12 +80,12 @@ fn item(
     let tensors = model.inputs.iter().map(|input| {
         let value =
             step.get(&input.name).ok_or_else(|| format!("missing input {}{place}", input.name))?;
-        tensor(input, shapes, value).map_err(|problem| problem + &place)
+        read_tensor(input, shapes, value).map_err(|problem| problem + &place)
     });
     tensors.collect()
 }
 
-fn tensor(input: &Tensor, shapes: &Shapes, value: &Value) -> Result<TensorData, String> {
+fn read_tensor(input: &ModelTensor, shapes: &Shapes, value: &Value) -> Result<TensorData, String> {
     let given = match value.get("shape") {
         None => None,
         Some(list) => {
@@ -92,12 +93,12 @@ fn tensor(input: &Tensor, shapes: &Shapes, value: &Value) -> Result<TensorData, 
             let dims: Vec<i64> = dims.flatten().ok_or_else(|| {
                 format!("input '{}': `shape` must be a list of integers", input.name)
             })?;
-            fitting(input, &dims)?;
+            check_fit(input, &dims)?;
             Some(dims)
         }
     };
-    let shape = given.map_or_else(|| shape(input, shapes), Ok)?;
-    let count = elements(input, &shape)?;
+    let shape = given.map_or_else(|| input_shape(input, shapes), Ok)?;
+    let count = count_elements(input, &shape)?;
     if let Some(encoded) = value.get("b64") {
         let text = encoded.as_str().ok_or("the value of b64 field should be of type string")?;
         let bytes = base64::engine::general_purpose::STANDARD
@@ -121,7 +122,7 @@ fn tensor(input: &Tensor, shapes: &Shapes, value: &Value) -> Result<TensorData, 
         );
     }
     let mut flat = Vec::new();
-    flatten(list, &mut flat);
+    flatten_values(list, &mut flat);
     if flat.len() != count {
         return Err(format!(
             "mismatch in the number of elements of provided. Expected: {count}, Got: {}",
@@ -136,9 +137,9 @@ fn tensor(input: &Tensor, shapes: &Shapes, value: &Value) -> Result<TensorData, 
     Ok(TensorData { shape, bytes })
 }
 
-fn flatten<'v>(value: &'v Value, out: &mut Vec<&'v Value>) {
+fn flatten_values<'v>(value: &'v Value, out: &mut Vec<&'v Value>) {
     match value {
-        Value::Array(values) => values.iter().for_each(|value| flatten(value, out)),
+        Value::Array(values) => values.iter().for_each(|value| flatten_values(value, out)),
         value => out.push(value),
     }
 }

@@ -10,13 +10,13 @@ pub fn push_string(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-pub fn text(length: usize, random: &mut Random) -> Vec<u8> {
+pub fn random_text(length: usize, random: &mut Random) -> Vec<u8> {
     const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     (0..length).map(|_| LETTERS[random.below(LETTERS.len() as u64) as usize]).collect()
 }
 
 /// Finite numbers: real in [0, 1), integers of any value, booleans 0 or 1.
-pub fn random(datatype: &str, count: usize, random: &mut Random) -> Vec<u8> {
+pub fn random_values(datatype: &str, count: usize, random: &mut Random) -> Vec<u8> {
     let mut out = Vec::with_capacity(count * element_size(datatype).unwrap_or(0));
     for _ in 0..count {
         match datatype {
@@ -36,13 +36,13 @@ fn push_real(value: f64, datatype: &str, out: &mut Vec<u8>) {
     match datatype {
         "FP64" => out.extend_from_slice(&value.to_le_bytes()),
         "FP32" => out.extend_from_slice(&single.to_le_bytes()),
-        "BF16" => out.extend_from_slice(&bf16(single).to_le_bytes()),
-        _ => out.extend_from_slice(&fp16(single).to_le_bytes()),
+        "BF16" => out.extend_from_slice(&to_bf16(single).to_le_bytes()),
+        _ => out.extend_from_slice(&to_fp16(single).to_le_bytes()),
     }
 }
 
 /// Rounded to nearest, ties to even.
-pub fn bf16(value: f32) -> u16 {
+pub fn to_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
     if value.is_nan() {
         return (bits >> 16) as u16 | 0x40;
@@ -51,7 +51,7 @@ pub fn bf16(value: f32) -> u16 {
 }
 
 /// Rounded to nearest, ties to even.
-pub fn fp16(value: f32) -> u16 {
+pub fn to_fp16(value: f32) -> u16 {
     let sign = (value.to_bits() >> 16) as u16 & 0x8000;
     let magnitude = value.abs();
     if value.is_nan() {

@@ -4,10 +4,10 @@ mod http;
 mod v1;
 mod v2;
 
-use crate::data::{Data, Item};
-pub use crate::engine::Kind;
+use crate::data::{InputStreams, Item};
+pub use crate::engine::MessageKind;
 use crate::engine::SequenceStep;
-use crate::model::Model;
+use crate::model::MeasuredModel;
 use crate::settings::{Generation, Protocol};
 
 /// Digits of a correlation id in text, padded with blanks.
@@ -19,7 +19,7 @@ pub const IDS: std::ops::Range<u32> = 1 << 21..1 << 28;
 
 /// A place in a prepared request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum SequenceField {
     IdText,
     IdVarint,
     /// `true ` or `false`.
@@ -34,14 +34,14 @@ enum Field {
 
 /// A prepared request.
 #[derive(Debug)]
-pub struct Message {
+pub struct EncodedMessage {
     pub bytes: Vec<u8>,
     /// Places to be patched, all before `head`.
-    fields: Vec<(usize, Field)>,
+    fields: Vec<(usize, SequenceField)>,
     head: usize,
 }
 
-impl Message {
+impl EncodedMessage {
     /// Writes the part of the request that holds all patched places; nothing if there are none.
     pub fn patched_head(&self, step: Option<SequenceStep>, out: &mut Vec<u8>) {
         out.clear();
@@ -59,7 +59,7 @@ impl Message {
         }
         for (place, field) in &self.fields {
             let mut value = [0; ID_DIGITS];
-            let length = write(*field, step, &mut value);
+            let length = write_field(*field, step, &mut value);
             for (index, byte) in value[..length].iter().enumerate() {
                 let at = (place + index).checked_sub(offset);
                 if let Some(slot) = at.and_then(|at| part.get_mut(at)) {
@@ -71,7 +71,7 @@ impl Message {
 }
 
 /// Writes a field's bytes; returns their number.
-fn write(field: Field, step: SequenceStep, out: &mut [u8; ID_DIGITS]) -> usize {
+fn write_field(field: SequenceField, step: SequenceStep, out: &mut [u8; ID_DIGITS]) -> usize {
     let text = |out: &mut [u8; ID_DIGITS], text: &str| {
         out[..text.len()].copy_from_slice(text.as_bytes());
         text.len()
@@ -83,7 +83,7 @@ fn write(field: Field, step: SequenceStep, out: &mut [u8; ID_DIGITS]) -> usize {
         1
     };
     match field {
-        Field::IdText => {
+        SequenceField::IdText => {
             let mut value = step.id;
             for digit in out.iter_mut().rev() {
                 *digit = if value > 0 { b'0' + (value % 10) as u8 } else { b' ' };
@@ -91,43 +91,43 @@ fn write(field: Field, step: SequenceStep, out: &mut [u8; ID_DIGITS]) -> usize {
             }
             ID_DIGITS
         }
-        Field::IdVarint => {
+        SequenceField::IdVarint => {
             for (index, byte) in out[..ID_BYTES].iter_mut().enumerate() {
                 let more = if index + 1 < ID_BYTES { 0x80 } else { 0 };
                 *byte = (step.id >> (7 * index)) as u8 & 0x7f | more;
             }
             ID_BYTES
         }
-        Field::StartText => text(out, boolean(step.start)),
-        Field::EndText => text(out, boolean(step.end)),
-        Field::StartByte => byte(out, step.start.into()),
-        Field::EndByte => byte(out, step.end.into()),
-        Field::FlagsText => byte(out, b'0' + flags),
-        Field::FlagsByte => byte(out, flags),
+        SequenceField::StartText => text(out, boolean(step.start)),
+        SequenceField::EndText => text(out, boolean(step.end)),
+        SequenceField::StartByte => byte(out, step.start.into()),
+        SequenceField::EndByte => byte(out, step.end.into()),
+        SequenceField::FlagsText => byte(out, b'0' + flags),
+        SequenceField::FlagsByte => byte(out, flags),
     }
 }
 
 /// The gRPC method that takes the requests.
 #[derive(Debug)]
-pub struct Call {
+pub struct CallTemplate {
     pub path: String,
     pub headers: Vec<(String, String)>,
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub streaming: bool,
 }
 
 /// All requests of a run.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedRequests {
     /// By data stream and step.
-    pub streams: Vec<Vec<Message>>,
+    pub streams: Vec<Vec<EncodedMessage>>,
     /// `None` over HTTP.
-    pub call: Option<Call>,
+    pub call: Option<CallTemplate>,
 }
 
 /// A slice of a registered shared-memory region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct RegionSlice {
     pub name: String,
     pub offset: u64,
     pub byte_size: u64,
@@ -135,25 +135,25 @@ pub struct Region {
 
 /// One input of a request.
 #[derive(Clone, Debug)]
-pub struct Payload {
+pub struct TensorPayload {
     /// Shape of one batch item.
     pub shape: Vec<i64>,
     /// Bytes of the whole batch.
     pub bytes: Vec<u8>,
-    pub region: Option<Region>,
+    pub region: Option<RegionSlice>,
 }
 
 /// The tensors of one request.
 #[derive(Clone, Debug)]
-pub struct Tensors {
-    pub inputs: Vec<Payload>,
+pub struct BatchTensors {
+    pub inputs: Vec<TensorPayload>,
     /// Where outputs go; empty without shared memory.
-    pub outputs: Vec<Region>,
+    pub outputs: Vec<RegionSlice>,
 }
 
 /// How requests are sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'t> {
+pub struct EncodeTarget<'t> {
     pub generation: Generation,
     pub protocol: Protocol,
     pub authority: &'t str,
@@ -167,7 +167,11 @@ pub struct Target<'t> {
 ///
 /// # Errors
 /// Items of one batch have different shapes.
-pub fn batches(model: &Model, data: &Data, batch: usize) -> Result<Vec<Vec<Tensors>>, String> {
+pub fn join_batches(
+    model: &MeasuredModel,
+    data: &InputStreams,
+    batch: usize,
+) -> Result<Vec<Vec<BatchTensors>>, String> {
     data.streams
         .iter()
         .map(|items| {
@@ -177,7 +181,12 @@ pub fn batches(model: &Model, data: &Data, batch: usize) -> Result<Vec<Vec<Tenso
         .collect()
 }
 
-fn joined(model: &Model, items: &[Item], first: usize, batch: usize) -> Result<Tensors, String> {
+fn joined(
+    model: &MeasuredModel,
+    items: &[Item],
+    first: usize,
+    batch: usize,
+) -> Result<BatchTensors, String> {
     let mut inputs = Vec::with_capacity(model.inputs.len());
     for (index, input) in model.inputs.iter().enumerate() {
         let shape = items[first % items.len()][index].shape.clone();
@@ -192,38 +201,53 @@ fn joined(model: &Model, items: &[Item], first: usize, batch: usize) -> Result<T
             }
             bytes.extend_from_slice(&tensor.bytes);
         }
-        inputs.push(Payload { shape, bytes, region: None });
+        inputs.push(TensorPayload { shape, bytes, region: None });
     }
-    Ok(Tensors { inputs, outputs: Vec::new() })
+    Ok(BatchTensors { inputs, outputs: Vec::new() })
 }
 
 /// Encodes all requests.
-pub fn prepare(model: &Model, streams: &[Vec<Tensors>], target: &Target<'_>) -> Prepared {
-    let encode = |tensors: &Tensors| match (target.generation, target.protocol) {
-        (Generation::V1, Protocol::Http) => v1::http(model, tensors, target),
-        (Generation::V1, Protocol::Grpc) => v1::grpc(model, tensors, target),
-        (Generation::V2, Protocol::Http) => v2::http(model, tensors, target),
-        (Generation::V2, Protocol::Grpc) => v2::grpc(model, tensors, target),
+pub fn prepare_requests(
+    model: &MeasuredModel,
+    streams: &[Vec<BatchTensors>],
+    target: &EncodeTarget<'_>,
+) -> PreparedRequests {
+    let encode = |tensors: &BatchTensors| match (target.generation, target.protocol) {
+        (Generation::V1, Protocol::Http) => v1::encode_http(model, tensors, target),
+        (Generation::V1, Protocol::Grpc) => v1::encode_grpc(model, tensors, target),
+        (Generation::V2, Protocol::Http) => v2::encode_http(model, tensors, target),
+        (Generation::V2, Protocol::Grpc) => v2::encode_grpc(model, tensors, target),
     };
     let streams = streams.iter().map(|steps| steps.iter().map(encode).collect()).collect();
     let call = (target.protocol == Protocol::Grpc).then(|| {
         let (path, kind) = match (target.generation, target.streaming) {
-            (Generation::V1, false) => ("/nvidia.inferenceserver.GRPCService/Infer", Kind::V1),
-            (Generation::V1, true) => ("/nvidia.inferenceserver.GRPCService/StreamInfer", Kind::V1),
-            (Generation::V2, false) => ("/inference.GRPCInferenceService/ModelInfer", Kind::V2),
+            (Generation::V1, false) => {
+                ("/nvidia.inferenceserver.GRPCService/Infer", MessageKind::V1)
+            }
+            (Generation::V1, true) => {
+                ("/nvidia.inferenceserver.GRPCService/StreamInfer", MessageKind::V1)
+            }
+            (Generation::V2, false) => {
+                ("/inference.GRPCInferenceService/ModelInfer", MessageKind::V2)
+            }
             (Generation::V2, true) => {
-                ("/inference.GRPCInferenceService/ModelStreamInfer", Kind::V2Stream)
+                ("/inference.GRPCInferenceService/ModelStreamInfer", MessageKind::V2Stream)
             }
         };
         let lower = |(name, value): &(String, String)| (name.to_ascii_lowercase(), value.clone());
         let headers = target.headers.iter().map(lower).collect();
-        Call { path: path.to_owned(), headers, kind, streaming: target.streaming }
+        CallTemplate { path: path.to_owned(), headers, kind, streaming: target.streaming }
     });
-    Prepared { streams, call }
+    PreparedRequests { streams, call }
 }
 
 /// A gRPC message: length prefix, the encoded head, the raw tensors under `field`.
-fn grpc_message(head: &[u8], fields: Vec<(usize, Field)>, field: u8, tensors: &Tensors) -> Message {
+fn grpc_message(
+    head: &[u8],
+    fields: Vec<(usize, SequenceField)>,
+    field: u8,
+    tensors: &BatchTensors,
+) -> EncodedMessage {
     const PREFIX: usize = 5;
     let mut bytes = vec![0; PREFIX];
     bytes.extend_from_slice(head);
@@ -236,7 +260,7 @@ fn grpc_message(head: &[u8], fields: Vec<(usize, Field)>, field: u8, tensors: &T
     let length = (bytes.len() - PREFIX) as u32;
     bytes[1..PREFIX].copy_from_slice(&length.to_be_bytes());
     let fields = fields.into_iter().map(|(at, field)| (at + PREFIX, field)).collect();
-    Message { bytes, fields, head: end }
+    EncodedMessage { bytes, fields, head: end }
 }
 
 fn varint(mut value: u64, out: &mut Vec<u8>) {

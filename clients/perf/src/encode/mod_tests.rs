@@ -1,17 +1,17 @@
 //! Unit tests of the encoders: what they write is read back with the protocols' own parsers.
 
 use super::*;
-use crate::model::{Scheduling, Tensor};
+use crate::model::{ModelTensor, Scheduling};
 use prost::Message as _;
 use trtserver_proto::{text, v1, v2};
 
-fn model() -> Model {
-    let tensor = |name: &str, datatype: &str| Tensor {
+fn model() -> MeasuredModel {
+    let tensor = |name: &str, datatype: &str| ModelTensor {
         name: name.to_owned(),
         datatype: datatype.to_owned(),
         shape: vec![2],
     };
-    Model {
+    MeasuredModel {
         name: "a model".to_owned(),
         version: "3".to_owned(),
         max_batch_size: 8,
@@ -23,21 +23,21 @@ fn model() -> Model {
     }
 }
 
-fn tensors(region: bool) -> Tensors {
-    let region = region.then(|| Region { name: "r".to_owned(), offset: 4, byte_size: 16 });
-    Tensors {
+fn tensors(region: bool) -> BatchTensors {
+    let region = region.then(|| RegionSlice { name: "r".to_owned(), offset: 4, byte_size: 16 });
+    BatchTensors {
         inputs: vec![
-            Payload { shape: vec![2], bytes: vec![7; 16], region: region.clone() },
-            Payload { shape: vec![2], bytes: b"\x01\0\0\0a\0\0\0\0".repeat(2), region: None },
+            TensorPayload { shape: vec![2], bytes: vec![7; 16], region: region.clone() },
+            TensorPayload { shape: vec![2], bytes: b"\x01\0\0\0a\0\0\0\0".repeat(2), region: None },
         ],
         outputs: region.into_iter().collect(),
     }
 }
 
-fn target(generation: Generation, protocol: Protocol) -> Target<'static> {
+fn target(generation: Generation, protocol: Protocol) -> EncodeTarget<'static> {
     let (streaming, sequences) = (false, true);
     let authority = "host:1";
-    Target { generation, protocol, authority, headers: &[], streaming, sequences, batch: 2 }
+    EncodeTarget { generation, protocol, authority, headers: &[], streaming, sequences, batch: 2 }
 }
 
 const STEP: SequenceStep = SequenceStep { id: 12_345_678, start: true, end: false };
@@ -45,7 +45,7 @@ const STEP: SequenceStep = SequenceStep { id: 12_345_678, start: true, end: fals
 /// The request as it is sent, patched in pieces.
 fn sent(generation: Generation, protocol: Protocol, region: bool) -> Vec<u8> {
     let streams = [vec![tensors(region)]];
-    let prepared = prepare(&model(), &streams, &target(generation, protocol));
+    let prepared = prepare_requests(&model(), &streams, &target(generation, protocol));
     let message = &prepared.streams[0][0];
     let mut whole = message.bytes.clone();
     for (index, piece) in whole.chunks_mut(3).enumerate() {
@@ -156,14 +156,14 @@ fn batches_join_items_in_turn() {
     let mut model = model();
     model.inputs.truncate(1);
     let item = |value: u8| vec![TensorData { shape: vec![1], bytes: vec![value] }];
-    let data = Data { streams: vec![vec![item(1), item(2), item(3), item(4), item(5)]] };
+    let data = InputStreams { streams: vec![vec![item(1), item(2), item(3), item(4), item(5)]] };
     let joined = |batch| {
-        let all = batches(&model, &data, batch).unwrap();
+        let all = join_batches(&model, &data, batch).unwrap();
         all[0].iter().map(|tensors| tensors.inputs[0].bytes.clone()).collect::<Vec<_>>()
     };
     assert_eq!(joined(2), [vec![1, 2], vec![3, 4]]);
     assert_eq!(joined(7), [vec![1, 2, 3, 4, 5, 1, 2]]);
     let other = vec![TensorData { shape: vec![2], bytes: vec![9, 9] }];
-    let data = Data { streams: vec![vec![item(1), other]] };
-    assert!(batches(&model, &data, 2).unwrap_err().contains("[1] and [2]"));
+    let data = InputStreams { streams: vec![vec![item(1), other]] };
+    assert!(join_batches(&model, &data, 2).unwrap_err().contains("[1] and [2]"));
 }

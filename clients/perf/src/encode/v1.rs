@@ -1,18 +1,25 @@
 //! v1 requests: `NV-InferRequest` and raw tensors, or `InferRequest`.
 
-use super::http::{escaped, request};
-use super::{Field, ID_BYTES, ID_DIGITS, Message, Region, Target, Tensors, grpc_message, varint};
-use crate::model::Model;
+use super::http::{escape_name, http_request};
+use super::{
+    BatchTensors, EncodeTarget, EncodedMessage, ID_BYTES, ID_DIGITS, RegionSlice, SequenceField,
+    grpc_message, varint,
+};
+use crate::model::MeasuredModel;
 use prost::Message as _;
 use trtserver_proto::{text, v1};
 
-fn header(model: &Model, tensors: &Tensors, target: &Target<'_>) -> v1::InferRequestHeader {
-    let shared = |region: &Region| v1::InferSharedMemory {
+fn request_header(
+    model: &MeasuredModel,
+    tensors: &BatchTensors,
+    target: &EncodeTarget<'_>,
+) -> v1::InferRequestHeader {
+    let shared = |region: &RegionSlice| v1::InferSharedMemory {
         name: region.name.clone(),
         offset: region.offset,
         byte_size: region.byte_size,
     };
-    let input = |(input, payload): (&crate::model::Tensor, &super::Payload)| {
+    let input = |(input, payload): (&crate::model::ModelTensor, &super::TensorPayload)| {
         v1::infer_request_header::Input {
             name: input.name.clone(),
             dims: payload.shape.clone(),
@@ -23,7 +30,7 @@ fn header(model: &Model, tensors: &Tensors, target: &Target<'_>) -> v1::InferReq
         }
     };
     let output =
-        |(index, output): (usize, &crate::model::Tensor)| v1::infer_request_header::Output {
+        |(index, output): (usize, &crate::model::ModelTensor)| v1::infer_request_header::Output {
             name: output.name.clone(),
             shared_memory: tensors.outputs.get(index).map(shared),
             ..Default::default()
@@ -36,38 +43,46 @@ fn header(model: &Model, tensors: &Tensors, target: &Target<'_>) -> v1::InferReq
     }
 }
 
-pub fn http(model: &Model, tensors: &Tensors, target: &Target<'_>) -> Message {
+pub fn encode_http(
+    model: &MeasuredModel,
+    tensors: &BatchTensors,
+    target: &EncodeTarget<'_>,
+) -> EncodedMessage {
     let mut line =
-        format!("NV-InferRequest: {}", text::print_line(&header(model, tensors, target)));
+        format!("NV-InferRequest: {}", text::print_line(&request_header(model, tensors, target)));
     line.truncate(line.trim_end().len());
     let mut fields = Vec::new();
     if target.sequences {
         line += " correlation_id: ";
-        fields.push((line.len(), Field::IdText));
+        fields.push((line.len(), SequenceField::IdText));
         line += &" ".repeat(ID_DIGITS);
         line += " flags: ";
-        fields.push((line.len(), Field::FlagsText));
+        fields.push((line.len(), SequenceField::FlagsText));
         line.push('0');
     }
     line += "\r\n";
-    let mut path = format!("/api/infer/{}", escaped(&model.name));
+    let mut path = format!("/api/infer/{}", escape_name(&model.name));
     if !model.version.is_empty() {
         path += &format!("/{}", model.version);
     }
     path += "?format=binary";
-    request(target, &path, (&line, fields), ("", Vec::new()), tensors)
+    http_request(target, &path, (&line, fields), ("", Vec::new()), tensors)
 }
 
-pub fn grpc(model: &Model, tensors: &Tensors, target: &Target<'_>) -> Message {
-    let mut header = header(model, tensors, target).encode_to_vec();
+pub fn encode_grpc(
+    model: &MeasuredModel,
+    tensors: &BatchTensors,
+    target: &EncodeTarget<'_>,
+) -> EncodedMessage {
+    let mut header = request_header(model, tensors, target).encode_to_vec();
     let mut fields = Vec::new();
     if target.sequences {
         // correlation_id and flags.
         header.push(4 << 3);
-        fields.push((header.len(), Field::IdVarint));
+        fields.push((header.len(), SequenceField::IdVarint));
         header.extend([0x80; ID_BYTES]);
         header.push(6 << 3);
-        fields.push((header.len(), Field::FlagsByte));
+        fields.push((header.len(), SequenceField::FlagsByte));
         header.push(0);
     }
     let mut head = v1::InferRequest {

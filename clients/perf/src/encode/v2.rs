@@ -1,10 +1,11 @@
 //! v2 requests: JSON and binary tensors, or `ModelInferRequest`.
 
-use super::http::{escaped, request};
+use super::http::{escape_name, http_request};
 use super::{
-    Field, ID_BYTES, ID_DIGITS, Message, Payload, Region, Target, Tensors, grpc_message, varint,
+    BatchTensors, EncodeTarget, EncodedMessage, ID_BYTES, ID_DIGITS, RegionSlice, SequenceField,
+    TensorPayload, grpc_message, varint,
 };
-use crate::model::{Model, Tensor};
+use crate::model::{MeasuredModel, ModelTensor};
 use prost::Message as _;
 use serde_json::{Map, Value, json};
 use trtserver_proto::v2::infer_parameter::ParameterChoice;
@@ -12,12 +13,16 @@ use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedO
 use trtserver_proto::v2::{InferParameter, ModelInferRequest};
 
 /// With the batch dimension, if the model has one.
-fn shape(model: &Model, payload: &Payload, target: &Target<'_>) -> Vec<i64> {
+fn batch_shape(
+    model: &MeasuredModel,
+    payload: &TensorPayload,
+    target: &EncodeTarget<'_>,
+) -> Vec<i64> {
     let batch = (model.max_batch_size > 0).then_some(target.batch as i64);
     batch.into_iter().chain(payload.shape.iter().copied()).collect()
 }
 
-fn shared_memory(region: &Region) -> Map<String, Value> {
+fn shared_memory(region: &RegionSlice) -> Map<String, Value> {
     let mut parameters = Map::new();
     parameters.insert("shared_memory_region".to_owned(), json!(region.name));
     parameters.insert("shared_memory_byte_size".to_owned(), json!(region.byte_size));
@@ -25,31 +30,35 @@ fn shared_memory(region: &Region) -> Map<String, Value> {
     parameters
 }
 
-pub fn http(model: &Model, tensors: &Tensors, target: &Target<'_>) -> Message {
+pub fn encode_http(
+    model: &MeasuredModel,
+    tensors: &BatchTensors,
+    target: &EncodeTarget<'_>,
+) -> EncodedMessage {
     let (mut json, mut fields) = ("{".to_owned(), Vec::new());
     if target.sequences {
         json += "\"parameters\":{\"sequence_id\":";
-        fields.push((json.len(), Field::IdText));
+        fields.push((json.len(), SequenceField::IdText));
         json += &" ".repeat(ID_DIGITS);
         json += ",\"sequence_start\":";
-        fields.push((json.len(), Field::StartText));
+        fields.push((json.len(), SequenceField::StartText));
         json += "false,\"sequence_end\":";
-        fields.push((json.len(), Field::EndText));
+        fields.push((json.len(), SequenceField::EndText));
         json += "false},";
     }
-    let input = |(input, payload): (&Tensor, &Payload)| {
+    let input = |(input, payload): (&ModelTensor, &TensorPayload)| {
         let parameters = match &payload.region {
             Some(region) => shared_memory(region),
             None => Map::from_iter([("binary_data_size".to_owned(), json!(payload.bytes.len()))]),
         };
         json!({
             "name": input.name,
-            "shape": shape(model, payload, target),
+            "shape": batch_shape(model, payload, target),
             "datatype": input.datatype,
             "parameters": parameters,
         })
     };
-    let output = |(index, output): (usize, &Tensor)| {
+    let output = |(index, output): (usize, &ModelTensor)| {
         let parameters = match tensors.outputs.get(index) {
             Some(region) => shared_memory(region),
             None => Map::from_iter([("binary_data".to_owned(), json!(true))]),
@@ -64,8 +73,8 @@ pub fn http(model: &Model, tensors: &Tensors, target: &Target<'_>) -> Message {
         "" => String::new(),
         version => format!("/versions/{version}"),
     };
-    let path = format!("/v2/models/{}{version}/infer", escaped(&model.name));
-    request(target, &path, (&header, Vec::new()), (&json, fields), tensors)
+    let path = format!("/v2/models/{}{version}/infer", escape_name(&model.name));
+    http_request(target, &path, (&header, Vec::new()), (&json, fields), tensors)
 }
 
 fn parameter(value: &Value) -> InferParameter {
@@ -77,19 +86,23 @@ fn parameter(value: &Value) -> InferParameter {
     InferParameter { parameter_choice: Some(choice) }
 }
 
-pub fn grpc(model: &Model, tensors: &Tensors, target: &Target<'_>) -> Message {
-    let parameters = |region: Option<&Region>| {
+pub fn encode_grpc(
+    model: &MeasuredModel,
+    tensors: &BatchTensors,
+    target: &EncodeTarget<'_>,
+) -> EncodedMessage {
+    let parameters = |region: Option<&RegionSlice>| {
         let all = region.map(shared_memory).unwrap_or_default();
         all.iter().map(|(name, value)| (name.clone(), parameter(value))).collect()
     };
-    let input = |(input, payload): (&Tensor, &Payload)| InferInputTensor {
+    let input = |(input, payload): (&ModelTensor, &TensorPayload)| InferInputTensor {
         name: input.name.clone(),
         datatype: input.datatype.clone(),
-        shape: shape(model, payload, target),
+        shape: batch_shape(model, payload, target),
         parameters: parameters(payload.region.as_ref()),
         contents: None,
     };
-    let output = |(index, output): (usize, &Tensor)| InferRequestedOutputTensor {
+    let output = |(index, output): (usize, &ModelTensor)| InferRequestedOutputTensor {
         name: output.name.clone(),
         parameters: parameters(tensors.outputs.get(index)),
     };
@@ -111,9 +124,9 @@ pub fn grpc(model: &Model, tensors: &Tensors, target: &Target<'_>) -> Message {
         // `int64_param` and `bool_param`.
         let (int64, boolean) = (2 << 3, 1 << 3);
         for (name, tag, field, length) in [
-            ("sequence_id", int64, Field::IdVarint, ID_BYTES),
-            ("sequence_start", boolean, Field::StartByte, 1),
-            ("sequence_end", boolean, Field::EndByte, 1),
+            ("sequence_id", int64, SequenceField::IdVarint, ID_BYTES),
+            ("sequence_start", boolean, SequenceField::StartByte, 1),
+            ("sequence_end", boolean, SequenceField::EndByte, 1),
         ] {
             // An entry of the map `parameters`: key 1, value 2.
             let mut entry = vec![1 << 3 | 2];

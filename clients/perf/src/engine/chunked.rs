@@ -4,14 +4,14 @@
 const MAX_LINE: usize = 8 * 1024;
 
 #[derive(Debug, Default)]
-pub struct Chunked {
-    state: State,
+pub struct ChunkedReader {
+    state: ChunkState,
     /// A line that has not arrived whole.
     line: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum ChunkState {
     #[default]
     Size,
     /// Bytes of the chunk that are left.
@@ -21,19 +21,19 @@ enum State {
     Trailer,
 }
 
-impl Chunked {
+impl ChunkedReader {
     /// Calls `each` with the parts of the body; true after its last byte.
     ///
     /// # Errors
     /// The bytes are not chunks, or more follow.
     pub fn read(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) -> Result<bool, String> {
         while !bytes.is_empty() {
-            if let State::Data(left) = self.state {
+            if let ChunkState::Data(left) = self.state {
                 let (now, rest) = bytes.split_at(left.min(bytes.len()));
                 each(now);
                 bytes = rest;
                 let left = left - now.len();
-                self.state = if left > 0 { State::Data(left) } else { State::DataEnd };
+                self.state = if left > 0 { ChunkState::Data(left) } else { ChunkState::DataEnd };
                 continue;
             }
             let end = memchr::memchr(b'\n', bytes);
@@ -59,20 +59,20 @@ impl Chunked {
         let text = line.trim_ascii_end();
         let wrong = |what: &str| Err(format!("{what}: {:?}", String::from_utf8_lossy(text)));
         self.state = match self.state {
-            State::DataEnd if text.is_empty() => State::Size,
-            State::DataEnd | State::Data(_) => {
+            ChunkState::DataEnd if text.is_empty() => ChunkState::Size,
+            ChunkState::DataEnd | ChunkState::Data(_) => {
                 return wrong("a chunk of the response is longer than its size");
             }
-            State::Trailer if text.is_empty() => return Ok(true),
-            State::Trailer => State::Trailer,
-            State::Size => {
+            ChunkState::Trailer if text.is_empty() => return Ok(true),
+            ChunkState::Trailer => ChunkState::Trailer,
+            ChunkState::Size => {
                 let digits = text.split(|byte| *byte == b';').next().unwrap_or_default();
                 let digits = std::str::from_utf8(digits.trim_ascii()).unwrap_or_default();
                 // `from_str_radix` takes a sign.
                 let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
                 match usize::from_str_radix(digits, 16) {
-                    Ok(0) if plain => State::Trailer,
-                    Ok(size) if plain => State::Data(size),
+                    Ok(0) if plain => ChunkState::Trailer,
+                    Ok(size) if plain => ChunkState::Data(size),
                     _ => return wrong("not the size of a chunk of the response"),
                 }
             }

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(Instant);
+pub struct EngineClock(Instant);
 
-impl Clock {
+impl EngineClock {
     pub fn start() -> Self {
-        Clock(Instant::now())
+        EngineClock(Instant::now())
     }
 
     pub fn now(self) -> u64 {
@@ -16,6 +16,6 @@ impl Clock {
 }
 
 /// A difference of two times, capped to what a record holds (4.3 seconds).
-pub fn short(from: u64, to: u64) -> u32 {
+pub fn short_duration(from: u64, to: u64) -> u32 {
     u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX)
 }

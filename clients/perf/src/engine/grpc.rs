@@ -5,13 +5,13 @@ mod connection;
 mod control;
 mod status;
 
-use super::Plan;
-use super::clock::Clock;
-use super::message::Kind;
+use super::EnginePlan;
+use super::clock::EngineClock;
+use super::message::MessageKind;
 use super::poll::Poll;
 use super::socket::Socket;
-use super::thread::{Done, Job, Transport};
-use connection::Connection;
+use super::thread::{FinishedRequest, RequestJob, Transport};
+use connection::GrpcConnection;
 use status::HeaderInfo;
 use std::time::Duration;
 use trtserver_client::http2::headers::{CallHeaders, HeaderReader};
@@ -24,20 +24,20 @@ const READ: usize = 256 * 1024;
 const CHECK: u64 = 500_000_000;
 
 /// What all connections of a thread have in common.
-struct Context<'p> {
-    plan: &'p Plan,
-    clock: Clock,
+struct GrpcContext<'p> {
+    plan: &'p EnginePlan,
+    clock: EngineClock,
     headers: CallHeaders,
-    kind: Kind,
+    kind: MessageKind,
     /// Each request is a message on an open call, instead of a call.
     streaming: bool,
     reader: HeaderReader<HeaderInfo>,
 }
 
 pub struct Grpc<'p> {
-    context: Context<'p>,
+    context: GrpcContext<'p>,
     poll: Poll,
-    connections: Vec<Connection>,
+    connections: Vec<GrpcConnection>,
     /// Connections with frames to be written.
     dirty: Vec<usize>,
     /// Where the search for a connection begins.
@@ -49,10 +49,10 @@ pub struct Grpc<'p> {
 }
 
 impl<'p> Grpc<'p> {
-    pub fn new(plan: &'p Plan, clock: Clock, limit: usize) -> Result<Self, String> {
+    pub fn new(plan: &'p EnginePlan, clock: EngineClock, limit: usize) -> Result<Self, String> {
         let call = plan.prepared.call.as_ref().ok_or("no gRPC method")?;
         let more = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let context = Context {
+        let context = GrpcContext {
             plan,
             clock,
             headers: CallHeaders::new(plan.tls.is_some(), &call.path, &plan.authority, AGENT, more),
@@ -97,7 +97,7 @@ impl<'p> Grpc<'p> {
         }
     }
 
-    fn flush(&mut self, done: &mut Vec<Done>) {
+    fn flush(&mut self, done: &mut Vec<FinishedRequest>) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for index in dirty.drain(..) {
             self.connections[index].dirty = false;
@@ -112,11 +112,11 @@ impl Transport for Grpc<'_> {
         self.connections.len() < self.limit || self.available().is_some()
     }
 
-    fn start(&mut self, job: Job, done: &mut Vec<Done>) {
+    fn start(&mut self, job: RequestJob, done: &mut Vec<FinishedRequest>) {
         let index = match self.available() {
             Some(index) => index,
             None => {
-                self.connections.push(Connection::new());
+                self.connections.push(GrpcConnection::new());
                 self.connections.len() - 1
             }
         };
@@ -126,7 +126,14 @@ impl Transport for Grpc<'_> {
         {
             let now = self.context.clock.now();
             let failure = Some(text);
-            done.push(Done { job, sent: now, first: now, end: now, responses: 0, failure });
+            done.push(FinishedRequest {
+                job,
+                sent: now,
+                first: now,
+                end: now,
+                responses: 0,
+                failure,
+            });
             return;
         }
         self.connections[index].start(job, &mut self.context);
@@ -137,7 +144,7 @@ impl Transport for Grpc<'_> {
         &mut self,
         timeout: Duration,
         precise: bool,
-        done: &mut Vec<Done>,
+        done: &mut Vec<FinishedRequest>,
     ) -> Result<(), String> {
         self.flush(done);
         let timeout = if done.is_empty() { timeout } else { Duration::ZERO };

@@ -1,11 +1,11 @@
 //! HTTP/1.1: one request at a time on each keep-alive connection.
 
-use super::Plan;
-use super::clock::Clock;
+use super::EnginePlan;
+use super::clock::EngineClock;
 use super::poll::Poll;
-use super::response::{Progress, ResponseReader};
+use super::response::{ReadProgress, ResponseReader};
 use super::socket::Socket;
-use super::thread::{Done, Job, Transport};
+use super::thread::{FinishedRequest, RequestJob, Transport};
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ const READ: usize = 256 * 1024;
 const CHECK: u64 = 500_000_000;
 
 pub struct Http<'p> {
-    plan: &'p Plan,
-    clock: Clock,
+    plan: &'p EnginePlan,
+    clock: EngineClock,
     poll: Poll,
-    connections: Vec<Connection>,
+    connections: Vec<HttpConnection>,
     /// Connections without a request; the last used is the next to be used.
     idle: Vec<usize>,
     limit: usize,
@@ -27,9 +27,9 @@ pub struct Http<'p> {
     next_check: u64,
 }
 
-struct Connection {
+struct HttpConnection {
     socket: Option<Socket>,
-    job: Option<Job>,
+    job: Option<RequestJob>,
     /// The patched head of a request of a sequence; empty when the prepared one is sent.
     head: Vec<u8>,
     written: usize,
@@ -39,7 +39,7 @@ struct Connection {
 }
 
 impl<'p> Http<'p> {
-    pub fn new(plan: &'p Plan, clock: Clock, limit: usize) -> Result<Self, String> {
+    pub fn new(plan: &'p EnginePlan, clock: EngineClock, limit: usize) -> Result<Self, String> {
         Ok(Http {
             plan,
             clock,
@@ -58,7 +58,7 @@ impl<'p> Http<'p> {
     }
 
     /// Writes the rest of the request.
-    fn send(&mut self, index: usize, done: &mut Vec<Done>) {
+    fn send(&mut self, index: usize, done: &mut Vec<FinishedRequest>) {
         let connection = &mut self.connections[index];
         let (Some(job), Some(socket)) = (&connection.job, &mut connection.socket) else { return };
         let message = &self.plan.prepared.streams[job.data.0][job.data.1];
@@ -90,7 +90,7 @@ impl<'p> Http<'p> {
         }
     }
 
-    fn receive(&mut self, index: usize, now: u64, done: &mut Vec<Done>) {
+    fn receive(&mut self, index: usize, now: u64, done: &mut Vec<FinishedRequest>) {
         loop {
             let connection = &mut self.connections[index];
             let Some(socket) = &mut connection.socket else { return };
@@ -119,8 +119,8 @@ impl<'p> Http<'p> {
                 connection.first = now;
             }
             match connection.reader.read(&self.scratch[..read]) {
-                Ok(Progress::Incomplete) => {}
-                Ok(Progress::Complete { failure, close }) => {
+                Ok(ReadProgress::Incomplete) => {}
+                Ok(ReadProgress::Complete { failure, close }) => {
                     if close {
                         connection.socket = None;
                     }
@@ -139,27 +139,40 @@ impl<'p> Http<'p> {
         }
     }
 
-    fn complete(&mut self, index: usize, end: u64, failure: Option<String>, done: &mut Vec<Done>) {
+    fn complete(
+        &mut self,
+        index: usize,
+        end: u64,
+        failure: Option<String>,
+        done: &mut Vec<FinishedRequest>,
+    ) {
         let connection = &mut self.connections[index];
         if let Some(job) = connection.job.take() {
             // The server may respond before it has read the whole request.
             let sent = if connection.sent == 0 { end } else { connection.sent };
-            done.push(Done { job, sent, first: connection.first, end, responses: 1, failure });
+            done.push(FinishedRequest {
+                job,
+                sent,
+                first: connection.first,
+                end,
+                responses: 1,
+                failure,
+            });
             self.idle.push(index);
         }
     }
 
     /// Closes the connection; its request has failed.
-    fn fail(&mut self, index: usize, text: String, done: &mut Vec<Done>) {
+    fn fail(&mut self, index: usize, text: String, done: &mut Vec<FinishedRequest>) {
         self.connections[index].socket = None;
         let now = self.clock.now();
         self.complete(index, now, Some(text), done);
     }
 
-    fn expire(&mut self, now: u64, done: &mut Vec<Done>) {
+    fn expire(&mut self, now: u64, done: &mut Vec<FinishedRequest>) {
         let limit = self.plan.timeout.as_nanos() as u64;
         for index in 0..self.connections.len() {
-            let overdue = |job: &Job| now.saturating_sub(job.begun) > limit;
+            let overdue = |job: &RequestJob| now.saturating_sub(job.begun) > limit;
             if self.connections[index].job.as_ref().is_some_and(overdue) {
                 let seconds = self.plan.timeout.as_secs_f64();
                 let text = self.text(&format!("no response within {seconds} s"));
@@ -174,9 +187,9 @@ impl Transport for Http<'_> {
         !self.idle.is_empty() || self.connections.len() < self.limit
     }
 
-    fn start(&mut self, job: Job, done: &mut Vec<Done>) {
+    fn start(&mut self, job: RequestJob, done: &mut Vec<FinishedRequest>) {
         let index = self.idle.pop().unwrap_or_else(|| {
-            self.connections.push(Connection {
+            self.connections.push(HttpConnection {
                 socket: None,
                 job: None,
                 head: Vec::new(),
@@ -216,7 +229,7 @@ impl Transport for Http<'_> {
         &mut self,
         timeout: Duration,
         precise: bool,
-        done: &mut Vec<Done>,
+        done: &mut Vec<FinishedRequest>,
     ) -> Result<(), String> {
         let mut tokens = std::mem::take(&mut self.tokens);
         self.poll.wait(timeout, precise, &mut tokens)?;

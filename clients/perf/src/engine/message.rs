@@ -11,7 +11,7 @@ const KEPT: usize = 4096;
 
 /// What a message says about its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// v2 unary: the call's status tells.
     V2,
     V2Stream,
@@ -20,7 +20,7 @@ pub enum Kind {
 
 /// Outcome of one message.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct MessageOutcome {
     pub failure: Option<String>,
     /// Whether `triton_final_response` says that more responses follow.
     pub more_follow: bool,
@@ -80,18 +80,20 @@ impl MessageReader {
 }
 
 /// Reads what a message says about its request.
-pub fn outcome(kind: Kind, message: &[u8]) -> Outcome {
+pub fn message_outcome(kind: MessageKind, message: &[u8]) -> MessageOutcome {
     match kind {
-        Kind::V2 => Outcome::default(),
-        Kind::V1 => Outcome { failure: v1_failure(message), ..Outcome::default() },
-        Kind::V2Stream => v2_stream(message),
+        MessageKind::V2 => MessageOutcome::default(),
+        MessageKind::V1 => {
+            MessageOutcome { failure: v1_failure(message), ..MessageOutcome::default() }
+        }
+        MessageKind::V2Stream => v2_stream(message),
     }
 }
 
 /// Field 1 of a v1 response is its status.
 fn v1_failure(message: &[u8]) -> Option<String> {
     let status = Fields(message).find_map(|field| match field {
-        Field { number: 1, bytes: Some(bytes), .. } => Some(bytes),
+        ProtoField { number: 1, bytes: Some(bytes), .. } => Some(bytes),
         _ => None,
     });
     let Some(status) = status else { return Some("a response without request_status".to_owned()) };
@@ -111,23 +113,23 @@ pub fn v1_status_text(status: &v1::RequestStatus) -> String {
     format!("[{} {}] {code} - {}", status.server_id, status.request_id, status.msg)
 }
 
-fn v2_stream(message: &[u8]) -> Outcome {
-    let mut outcome = Outcome::default();
+fn v2_stream(message: &[u8]) -> MessageOutcome {
+    let mut outcome = MessageOutcome::default();
     for field in Fields(message) {
         match field {
-            Field { number: 1, bytes: Some(error), .. } if !error.is_empty() => {
+            ProtoField { number: 1, bytes: Some(error), .. } if !error.is_empty() => {
                 outcome.failure = Some(String::from_utf8_lossy(error).into_owned());
             }
-            Field { number: 2, bytes: Some(response), .. } => {
+            ProtoField { number: 2, bytes: Some(response), .. } => {
                 outcome.empty = true;
                 for field in Fields(response) {
                     match field {
-                        Field { number: 4, bytes: Some(parameter), .. } => {
+                        ProtoField { number: 4, bytes: Some(parameter), .. } => {
                             if let Some(last) = final_flag(parameter) {
                                 outcome.more_follow = !last;
                             }
                         }
-                        Field { number: 5 | 6, .. } => outcome.empty = false,
+                        ProtoField { number: 5 | 6, .. } => outcome.empty = false,
                         _ => {}
                     }
                 }
@@ -140,7 +142,7 @@ fn v2_stream(message: &[u8]) -> Outcome {
 
 /// The value of the parameter `triton_final_response`.
 fn final_flag(parameter: &[u8]) -> Option<bool> {
-    let is_final = |field: &Field<'_>| {
+    let is_final = |field: &ProtoField<'_>| {
         field.number == 1 && field.bytes == Some(b"triton_final_response".as_slice())
     };
     if !Fields(parameter).any(|field| is_final(&field)) {
@@ -152,7 +154,7 @@ fn final_flag(parameter: &[u8]) -> Option<bool> {
 }
 
 /// A field of an encoded message. Of a truncated one, the bytes that are there.
-struct Field<'m> {
+struct ProtoField<'m> {
     number: u64,
     varint: u64,
     bytes: Option<&'m [u8]>,
@@ -161,16 +163,16 @@ struct Field<'m> {
 struct Fields<'m>(&'m [u8]);
 
 impl<'m> Iterator for Fields<'m> {
-    type Item = Field<'m>;
+    type Item = ProtoField<'m>;
 
-    fn next(&mut self) -> Option<Field<'m>> {
-        let tag = varint(&mut self.0)?;
-        let mut field = Field { number: tag >> 3, varint: 0, bytes: None };
+    fn next(&mut self) -> Option<ProtoField<'m>> {
+        let tag = read_varint(&mut self.0)?;
+        let mut field = ProtoField { number: tag >> 3, varint: 0, bytes: None };
         match tag & 7 {
-            0 => field.varint = varint(&mut self.0)?,
+            0 => field.varint = read_varint(&mut self.0)?,
             1 => self.0 = self.0.get(8..)?,
             2 => {
-                let length = usize::try_from(varint(&mut self.0)?).ok()?;
+                let length = usize::try_from(read_varint(&mut self.0)?).ok()?;
                 let (bytes, rest) = self.0.split_at(length.min(self.0.len()));
                 field.bytes = Some(bytes);
                 self.0 = rest;
@@ -182,7 +184,7 @@ impl<'m> Iterator for Fields<'m> {
     }
 }
 
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
+fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (first, rest) = bytes.split_first()?;

@@ -1,6 +1,6 @@
 //! Unit tests of `message.rs`.
 
-use super::{Kind, MessageReader, Outcome, outcome};
+use super::{MessageKind, MessageOutcome, MessageReader, message_outcome};
 use prost::Message;
 use trtserver_proto::{v1, v2};
 
@@ -47,11 +47,11 @@ fn v1_status_is_read() {
         v1::InferResponse { request_status, ..Default::default() }.encode_to_vec()
     };
     use v1::RequestStatusCode::{NotFound, Success};
-    assert_eq!(outcome(Kind::V1, &response(Success, "")), Outcome::default());
-    let failure = outcome(Kind::V1, &response(NotFound, "none")).failure;
+    assert_eq!(message_outcome(MessageKind::V1, &response(Success, "")), MessageOutcome::default());
+    let failure = message_outcome(MessageKind::V1, &response(NotFound, "none")).failure;
     assert_eq!(failure.as_deref(), Some("[s 5] NOT_FOUND - none"));
-    assert!(outcome(Kind::V1, b"").failure.is_some());
-    assert!(outcome(Kind::V1, b"\xff\xff\xff").failure.is_some());
+    assert!(message_outcome(MessageKind::V1, b"").failure.is_some());
+    assert!(message_outcome(MessageKind::V1, b"\xff\xff\xff").failure.is_some());
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn v2_stream_errors_and_final_flags_are_read() {
         });
         v2::ModelStreamInferResponse { error_message: error.into(), infer_response }.encode_to_vec()
     };
-    let read = |message: Vec<u8>| outcome(Kind::V2Stream, &message);
-    let expected = |failure: Option<&str>, more_follow, empty| Outcome {
+    let read = |message: Vec<u8>| message_outcome(MessageKind::V2Stream, &message);
+    let expected = |failure: Option<&str>, more_follow, empty| MessageOutcome {
         failure: failure.map(str::to_owned),
         more_follow,
         empty,

@@ -17,12 +17,12 @@ mod socket;
 mod thread;
 
 pub use arrivals::{Arrivals, Distribution, Random};
-pub use message::Kind;
+pub use message::MessageKind;
 pub use sequences::{SequenceStep, Sequences};
 
-use crate::encode::Prepared;
+use crate::encode::PreparedRequests;
 use crate::settings::Protocol;
-use clock::Clock;
+use clock::EngineClock;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ use trtserver_client::TlsClient;
 
 /// What is sent where: fixed for one run of the engine.
 #[derive(Debug)]
-pub struct Plan {
+pub struct EnginePlan {
     pub protocol: Protocol,
     pub address: SocketAddr,
     /// `HOST:PORT` as given by the user.
@@ -40,7 +40,7 @@ pub struct Plan {
     /// The server as errors name it.
     pub url: String,
     pub tls: Option<TlsClient>,
-    pub prepared: Prepared,
+    pub prepared: PreparedRequests,
     pub sequences: Option<Sequences>,
     /// gRPC calls that share a connection.
     pub calls_per_connection: usize,
@@ -80,7 +80,7 @@ pub struct Record {
 
 /// Requests that completed since the last call of [`Engine::take`].
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct CompletedRequests {
     pub records: Vec<Record>,
     pub failures: u64,
     pub first_failure: Option<String>,
@@ -100,7 +100,7 @@ impl Failures {
     }
 }
 
-impl Taken {
+impl CompletedRequests {
     /// Keeps the failures only.
     pub fn fold_failures(self, into: &mut Failures) {
         into.add(self.failures, self.first_failure);
@@ -109,13 +109,13 @@ impl Taken {
 
 /// State that the load threads share with the thread that measures.
 #[derive(Debug, Default)]
-struct Shared {
+struct ThreadStatus {
     stop: AtomicBool,
-    taken: Mutex<Taken>,
+    taken: Mutex<CompletedRequests>,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+impl ThreadStatus {
+    fn lock(&self) -> MutexGuard<'_, CompletedRequests> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,7 +123,7 @@ impl Shared {
 /// Running load; stopped when dropped.
 #[derive(Debug)]
 pub struct Engine {
-    threads: Vec<(Arc<Shared>, Option<Thread>)>,
+    threads: Vec<(Arc<ThreadStatus>, Option<Thread>)>,
 }
 
 type Thread = JoinHandle<Result<(), String>>;
@@ -131,28 +131,28 @@ type Thread = JoinHandle<Result<(), String>>;
 impl Engine {
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(plan: &Arc<Plan>, load: &Load, threads: usize) -> Result<Self, String> {
+    pub fn start(plan: &Arc<EnginePlan>, load: &Load, threads: usize) -> Result<Self, String> {
         let count = match load {
             Load::Concurrency(n) => threads.min(*n),
             Load::Schedule(_) => threads,
         }
         .max(1);
-        let clock = Clock::start();
+        let clock = EngineClock::start();
         let mut engine = Engine { threads: Vec::with_capacity(count) };
         for index in 0..count {
             let part = match load {
                 Load::Concurrency(n) => {
-                    thread::Part::Slots(n / count + usize::from(index < n % count))
+                    thread::ThreadLoad::Slots(n / count + usize::from(index < n % count))
                 }
                 Load::Schedule(arrivals) => {
-                    thread::Part::Arrivals(arrivals.clone().share(index, count))
+                    thread::ThreadLoad::Arrivals(arrivals.clone().share(index, count))
                 }
             };
-            let shared = Arc::new(Shared::default());
+            let shared = Arc::new(ThreadStatus::default());
             let (plan, for_thread) = (Arc::clone(plan), Arc::clone(&shared));
             let handle = std::thread::Builder::new()
                 .name(format!("load-{index}"))
-                .spawn(move || thread::run(&plan, part, (index, count), clock, &for_thread))
+                .spawn(move || thread::run_thread(&plan, part, (index, count), clock, &for_thread))
                 .map_err(|e| format!("cannot start a load thread: {e}"))?;
             engine.threads.push((shared, Some(handle)));
         }
@@ -163,8 +163,8 @@ impl Engine {
     ///
     /// # Errors
     /// A load thread has ended.
-    pub fn take(&mut self) -> Result<Taken, String> {
-        let mut all = Taken::default();
+    pub fn take(&mut self) -> Result<CompletedRequests, String> {
+        let mut all = CompletedRequests::default();
         for (shared, handle) in &mut self.threads {
             let mut taken = std::mem::take(&mut *shared.lock());
             all.records.append(&mut taken.records);
@@ -184,7 +184,7 @@ impl Engine {
     ///
     /// # Errors
     /// A load thread failed.
-    pub fn stop(mut self) -> Result<Taken, String> {
+    pub fn stop(mut self) -> Result<CompletedRequests, String> {
         self.join()?;
         self.take()
     }

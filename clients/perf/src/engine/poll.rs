@@ -77,7 +77,7 @@ fn spec(duration: Duration) -> Timespec {
 }
 
 /// A socket that connects in the background.
-pub fn connect(address: SocketAddr) -> Result<TcpStream, Errno> {
+pub fn connect_socket(address: SocketAddr) -> Result<TcpStream, Errno> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,

@@ -1,6 +1,6 @@
 //! HTTP/1.1 responses: status, length and, for v1, NV-Status. Bodies of successful responses are counted, not kept.
 
-use super::chunked::Chunked;
+use super::chunked::ChunkedReader;
 
 /// A response head may be this long.
 const MAX_HEAD: usize = 64 * 1024;
@@ -9,7 +9,7 @@ const MAX_KEPT: usize = 4096;
 
 /// How far a response has come.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum ReadProgress {
     Incomplete,
     /// With the reason if the request failed. `close`: the server closes the connection.
     Complete {
@@ -23,31 +23,31 @@ pub enum Progress {
 pub struct ResponseReader {
     /// A head that has not arrived whole.
     head: Vec<u8>,
-    body: Option<Body>,
+    body: Option<ResponseBody>,
 }
 
 #[derive(Debug)]
-struct Body {
-    rest: Rest,
+struct ResponseBody {
+    rest: BodyRest,
     close: bool,
-    failure: Option<Failure>,
+    failure: Option<FailedResponse>,
 }
 
 /// What is left of a body.
 #[derive(Debug)]
-enum Rest {
+enum BodyRest {
     Bytes(usize),
-    Chunks(Chunked),
+    Chunks(ChunkedReader),
 }
 
 #[derive(Debug)]
-struct Failure {
+struct FailedResponse {
     status: u16,
     nv_status: Option<String>,
     body: Vec<u8>,
 }
 
-impl Failure {
+impl FailedResponse {
     fn text(self) -> String {
         if let Some(status) = self.nv_status {
             return status;
@@ -78,7 +78,7 @@ impl ResponseReader {
     ///
     /// # Errors
     /// They are not an HTTP response, or more than one.
-    pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, String> {
+    pub fn read(&mut self, bytes: &[u8]) -> Result<ReadProgress, String> {
         if self.body.is_some() {
             return self.read_body(bytes);
         }
@@ -90,16 +90,16 @@ impl ResponseReader {
         self.read_head(bytes)
     }
 
-    fn read_head(&mut self, bytes: &[u8]) -> Result<Progress, String> {
-        let Some(head) = head(bytes)? else {
+    fn read_head(&mut self, bytes: &[u8]) -> Result<ReadProgress, String> {
+        let Some(head) = read_head_lines(bytes)? else {
             if bytes.len() > MAX_HEAD {
                 return Err(format!("the response head has no end within {MAX_HEAD} bytes"));
             }
             self.head = bytes.to_vec();
-            return Ok(Progress::Incomplete);
+            return Ok(ReadProgress::Incomplete);
         };
         let failed = head.status != 200 || head.nv_status.is_some_and(|status| !is_success(status));
-        let failure = failed.then(|| Failure {
+        let failure = failed.then(|| FailedResponse {
             status: head.status,
             nv_status: head
                 .nv_status
@@ -109,18 +109,18 @@ impl ResponseReader {
         let body = &bytes[head.length..];
         // The usual case needs no state.
         if failure.is_none() && !head.chunked && body.len() == head.content_length {
-            return Ok(Progress::Complete { failure: None, close: head.close });
+            return Ok(ReadProgress::Complete { failure: None, close: head.close });
         }
         let rest = match head.chunked {
-            true => Rest::Chunks(Chunked::default()),
-            false => Rest::Bytes(head.content_length),
+            true => BodyRest::Chunks(ChunkedReader::default()),
+            false => BodyRest::Bytes(head.content_length),
         };
-        self.body = Some(Body { rest, close: head.close, failure });
+        self.body = Some(ResponseBody { rest, close: head.close, failure });
         self.read_body(body)
     }
 
-    fn read_body(&mut self, bytes: &[u8]) -> Result<Progress, String> {
-        let Some(body) = &mut self.body else { return Ok(Progress::Incomplete) };
+    fn read_body(&mut self, bytes: &[u8]) -> Result<ReadProgress, String> {
+        let Some(body) = &mut self.body else { return Ok(ReadProgress::Incomplete) };
         let failure = &mut body.failure;
         let mut keep = |bytes: &[u8]| {
             if let Some(failure) = failure {
@@ -129,8 +129,8 @@ impl ResponseReader {
             }
         };
         let whole = match &mut body.rest {
-            Rest::Chunks(chunks) => chunks.read(bytes, keep)?,
-            Rest::Bytes(left) => {
+            BodyRest::Chunks(chunks) => chunks.read(bytes, keep)?,
+            BodyRest::Bytes(left) => {
                 let more = || "the server sent more bytes than its Content-Length".to_owned();
                 *left = left.checked_sub(bytes.len()).ok_or_else(more)?;
                 keep(bytes);
@@ -138,16 +138,16 @@ impl ResponseReader {
             }
         };
         if !whole {
-            return Ok(Progress::Incomplete);
+            return Ok(ReadProgress::Incomplete);
         }
         let body = self.body.take();
         let close = body.as_ref().is_some_and(|body| body.close);
-        let failure = body.and_then(|body| body.failure).map(Failure::text);
-        Ok(Progress::Complete { failure, close })
+        let failure = body.and_then(|body| body.failure).map(FailedResponse::text);
+        Ok(ReadProgress::Complete { failure, close })
     }
 }
 
-struct Head<'b> {
+struct ResponseHead<'b> {
     length: usize,
     content_length: usize,
     chunked: bool,
@@ -157,14 +157,14 @@ struct Head<'b> {
 }
 
 /// `None` while the head is incomplete.
-fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, String> {
+fn read_head_lines(bytes: &[u8]) -> Result<Option<ResponseHead<'_>>, String> {
     const START: &[u8] = b"HTTP/1.";
     let compared = START.len().min(bytes.len());
     if bytes[..compared] != START[..compared] {
         let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         return Err(format!("not an HTTP response: {text:?}"));
     }
-    let mut head = Head {
+    let mut head = ResponseHead {
         length: 0,
         content_length: usize::MAX,
         chunked: false,
@@ -195,18 +195,20 @@ fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, String> {
                 return Ok(Some(head));
             }
             Some(b'c' | b'C') => {
-                if let Some(value) = value(line, b"content-length:") {
+                if let Some(value) = header_value(line, b"content-length:") {
                     let text = std::str::from_utf8(value).unwrap_or_default();
                     head.content_length = text
                         .parse()
                         .map_err(|_| format!("the response's Content-Length is {text:?}"))?;
-                } else if let Some(value) = value(line, b"connection:") {
+                } else if let Some(value) = header_value(line, b"connection:") {
                     head.close = value.eq_ignore_ascii_case(b"close");
                 }
             }
-            Some(b'n' | b'N') => head.nv_status = value(line, b"nv-status:").or(head.nv_status),
+            Some(b'n' | b'N') => {
+                head.nv_status = header_value(line, b"nv-status:").or(head.nv_status)
+            }
             Some(b't' | b'T') => {
-                if let Some(value) = value(line, b"transfer-encoding:") {
+                if let Some(value) = header_value(line, b"transfer-encoding:") {
                     head.chunked = value.eq_ignore_ascii_case(b"chunked");
                     if !head.chunked {
                         let text = String::from_utf8_lossy(value);
@@ -220,7 +222,7 @@ fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, String> {
     Ok(None)
 }
 
-fn value<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+fn header_value<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     let (start, value) = line.split_at_checked(name.len())?;
     start.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
 }

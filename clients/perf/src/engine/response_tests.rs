@@ -1,11 +1,11 @@
 //! Unit tests of `response.rs`.
 
-use super::{Progress, ResponseReader};
+use super::{ReadProgress, ResponseReader};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nX: y\r\ncontent-length: 3\r\n\r\nabc";
 
-fn complete(failure: Option<&str>, close: bool) -> Progress {
-    Progress::Complete { failure: failure.map(str::to_owned), close }
+fn complete(failure: Option<&str>, close: bool) -> ReadProgress {
+    ReadProgress::Complete { failure: failure.map(str::to_owned), close }
 }
 
 #[test]
@@ -13,7 +13,7 @@ fn responses_are_read_in_any_pieces() {
     for cut in 0..OK.len() {
         let mut reader = ResponseReader::default();
         if cut > 0 {
-            assert_eq!(reader.read(&OK[..cut]), Ok(Progress::Incomplete), "{cut}");
+            assert_eq!(reader.read(&OK[..cut]), Ok(ReadProgress::Incomplete), "{cut}");
             assert!(reader.has_begun());
         }
         assert_eq!(reader.read(&OK[cut..]), Ok(complete(None, false)), "{cut}");
@@ -46,7 +46,7 @@ fn chunked_responses_are_read_in_any_pieces() {
         for cut in 1..response.len() {
             let (first, second) = response.as_bytes().split_at(cut);
             let mut reader = ResponseReader::default();
-            assert_eq!(reader.read(first), Ok(Progress::Incomplete), "{cut}");
+            assert_eq!(reader.read(first), Ok(ReadProgress::Incomplete), "{cut}");
             assert_eq!(reader.read(second), Ok(complete(None, false)), "{cut}");
             assert!(!reader.has_begun());
         }

@@ -43,7 +43,7 @@ impl SequenceSlot {
 
 /// Chooses data and correlation ids for the requests of one thread.
 #[derive(Debug)]
-pub struct Chooser {
+pub struct SequenceChooser {
     /// Requests of each data stream.
     streams: Vec<usize>,
     sequences: Option<Sequences>,
@@ -54,7 +54,7 @@ pub struct Chooser {
     next_request: usize,
 }
 
-impl Chooser {
+impl SequenceChooser {
     /// For thread `index` of `count`. `streams` are the numbers of steps of each data stream.
     pub fn new(
         streams: Vec<usize>,
@@ -62,7 +62,7 @@ impl Chooser {
         (index, count): (usize, usize),
     ) -> Self {
         let first = sequences.as_ref().map_or(0, |sequences| sequences.first_id);
-        Chooser {
+        SequenceChooser {
             next_stream: index % streams.len().max(1),
             next_request: index,
             streams,

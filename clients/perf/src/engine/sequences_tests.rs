@@ -1,13 +1,13 @@
 //! Unit tests of `sequences.rs`.
 
-use super::{Chooser, SequenceSlot, Sequences};
+use super::{SequenceChooser, SequenceSlot, Sequences};
 
-fn chooser(streams: Vec<usize>, length: usize) -> Chooser {
-    Chooser::new(streams, Some(Sequences { length, concurrent: 4, first_id: 100 }), (0, 1))
+fn chooser(streams: Vec<usize>, length: usize) -> SequenceChooser {
+    SequenceChooser::new(streams, Some(Sequences { length, concurrent: 4, first_id: 100 }), (0, 1))
 }
 
 /// Ids, flags and data of `count` requests in one slot.
-fn steps(chooser: &mut Chooser, count: usize) -> Vec<(u32, bool, bool, (usize, usize))> {
+fn steps(chooser: &mut SequenceChooser, count: usize) -> Vec<(u32, bool, bool, (usize, usize))> {
     let mut slot = SequenceSlot::new();
     (0..count)
         .map(|_| {
@@ -55,7 +55,7 @@ fn a_sequence_ends_early_on_demand() {
 fn threads_use_different_ids() {
     let sequences = Sequences { length: 1, concurrent: 4, first_id: 10 };
     let ids = |index| {
-        let mut chooser = Chooser::new(vec![1], Some(sequences.clone()), (index, 2));
+        let mut chooser = SequenceChooser::new(vec![1], Some(sequences.clone()), (index, 2));
         let mut slot = SequenceSlot::new();
         [(); 3].map(|()| chooser.step(&mut slot, false).0.id)
     };

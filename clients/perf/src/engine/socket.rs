@@ -3,7 +3,7 @@
 //! epoll reports edges only, so that a read goes on until TCP has no more bytes or the buffer is full, and every event leads to a read:
 //! it also writes what TLS has to send.
 
-use super::poll::connect;
+use super::poll::connect_socket;
 use rustls::ClientConnection;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ impl Socket {
     /// # Errors
     /// The errors of `connect`.
     pub fn open(address: SocketAddr, tls: Option<&TlsClient>) -> Result<Self, String> {
-        let tcp = connect(address).map_err(|e| e.to_string())?;
+        let tcp = connect_socket(address).map_err(|e| e.to_string())?;
         let begin = |tls: &TlsClient| {
             ClientConnection::new(Arc::clone(&tls.config), tls.server_name.clone()).map(Box::new)
         };

@@ -1,11 +1,11 @@
 //! A load thread: keeps slots busy (closed loop) or sends requests when they are due (open loop).
 
 use super::arrivals::{Arrivals, Random};
-use super::clock::{Clock, short};
+use super::clock::{EngineClock, short_duration};
 use super::grpc::Grpc;
 use super::http::Http;
-use super::sequences::{Chooser, SequenceSlot, SequenceStep};
-use super::{Plan, Record, Shared};
+use super::sequences::{SequenceChooser, SequenceSlot, SequenceStep};
+use super::{EnginePlan, Record, ThreadStatus};
 use crate::settings::Protocol;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -19,14 +19,14 @@ const RETRY: u64 = 10_000_000;
 const DELAYED: u64 = 1_000_000;
 
 /// What a thread contributes to the load.
-pub enum Part {
+pub enum ThreadLoad {
     Slots(usize),
     Arrivals(Arrivals),
 }
 
 /// A request to be sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Job {
+pub struct RequestJob {
     /// Latency counts from here.
     pub start: u64,
     /// When it was handed to the transport.
@@ -39,8 +39,8 @@ pub struct Job {
 
 /// A request that succeeded or failed.
 #[derive(Debug)]
-pub struct Done {
-    pub job: Job,
+pub struct FinishedRequest {
+    pub job: RequestJob,
     /// When its last byte was written.
     pub sent: u64,
     /// When the first byte of the response was read.
@@ -55,30 +55,31 @@ pub struct Done {
 pub trait Transport {
     /// Whether a request would be sent at once.
     fn can_start(&self) -> bool;
-    fn start(&mut self, job: Job, done: &mut Vec<Done>);
+    fn start(&mut self, job: RequestJob, done: &mut Vec<FinishedRequest>);
     /// Sends, waits for events, receives.
     fn wait(
         &mut self,
         timeout: Duration,
         precise: bool,
-        done: &mut Vec<Done>,
+        done: &mut Vec<FinishedRequest>,
     ) -> Result<(), String>;
     /// Ends the connections after the last response.
     fn finish(&mut self);
 }
 
 /// Runs until told to stop.
-pub fn run(
-    plan: &Plan,
-    part: Part,
+pub fn run_thread(
+    plan: &EnginePlan,
+    part: ThreadLoad,
     place: (usize, usize),
-    clock: Clock,
-    shared: &Shared,
+    clock: EngineClock,
+    shared: &ThreadStatus,
 ) -> Result<(), String> {
     let streams = plan.prepared.streams.iter().map(Vec::len).collect();
-    let chooser = Chooser::new(streams, plan.sequences.clone(), place);
+    let chooser = SequenceChooser::new(streams, plan.sequences.clone(), place);
     let sequences = plan.sequences.as_ref().map(|s| (s.concurrent / place.1).max(1));
-    let limit = if matches!(part, Part::Slots(_)) { usize::MAX } else { plan.max_connections };
+    let limit =
+        if matches!(part, ThreadLoad::Slots(_)) { usize::MAX } else { plan.max_connections };
     match plan.protocol {
         Protocol::Http => {
             let transport = Http::new(plan, clock, limit)?;
@@ -93,20 +94,20 @@ pub fn run(
 
 struct Thread<'s, T> {
     transport: T,
-    chooser: Chooser,
-    clock: Clock,
-    shared: &'s Shared,
+    chooser: SequenceChooser,
+    clock: EngineClock,
+    shared: &'s ThreadStatus,
     /// Concurrent sequences of an open loop, if the model is stateful.
     sequences: Option<usize>,
-    done: Vec<Done>,
+    done: Vec<FinishedRequest>,
 }
 
 impl<T: Transport> Thread<'_, T> {
-    fn run(mut self, part: Part) -> Result<(), String> {
+    fn run(mut self, part: ThreadLoad) -> Result<(), String> {
         let outcome = match (part, self.sequences) {
-            (Part::Slots(slots), _) => self.closed(slots),
-            (Part::Arrivals(arrivals), None) => self.open(arrivals),
-            (Part::Arrivals(arrivals), Some(count)) => self.open_sequences(arrivals, count),
+            (ThreadLoad::Slots(slots), _) => self.closed(slots),
+            (ThreadLoad::Arrivals(arrivals), None) => self.open(arrivals),
+            (ThreadLoad::Arrivals(arrivals), Some(count)) => self.open_sequences(arrivals, count),
         };
         self.transport.finish();
         outcome
@@ -135,8 +136,8 @@ impl<T: Transport> Thread<'_, T> {
                 start: job.start,
                 begun: job.begun,
                 end: done.end,
-                send: short(job.begun, done.sent),
-                receive: short(done.first, done.end),
+                send: short_duration(job.begun, done.sent),
+                receive: short_duration(done.first, done.end),
                 ends_sequence: job.sequence.is_some_and(|step| step.end),
                 delayed: job.begun.saturating_sub(job.start) > DELAYED,
                 responses: done.responses,
@@ -148,7 +149,7 @@ impl<T: Transport> Thread<'_, T> {
     fn begin(&mut self, slot: usize, start: Option<u64>) {
         let begun = self.clock.now();
         let data = self.chooser.request();
-        let job = Job { start: start.unwrap_or(begun), begun, data, sequence: None, slot };
+        let job = RequestJob { start: start.unwrap_or(begun), begun, data, sequence: None, slot };
         self.transport.start(job, &mut self.done);
     }
 
@@ -163,7 +164,7 @@ impl<T: Transport> Thread<'_, T> {
         let (step, data) = self.chooser.step(sequence, last);
         let begun = self.clock.now();
         let sequence = Some(step);
-        let job = Job { start: start.unwrap_or(begun), begun, data, sequence, slot };
+        let job = RequestJob { start: start.unwrap_or(begun), begun, data, sequence, slot };
         self.transport.start(job, &mut self.done);
     }
 

@@ -4,7 +4,7 @@ mod catalogue; // every flag with its help
 mod tls; // flags of TLS
 mod values; // values of single flags
 
-pub use catalogue::command;
+pub use catalogue::build_command;
 
 use crate::compare::Requirement;
 use crate::settings::{Action, Comparison, Generation, Program, Protocol, Settings};
@@ -12,7 +12,7 @@ use clap::ArgMatches;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{header, input_data, range, servers, shape, version};
+use values::{input_data, parse_header, parse_range, parse_servers, parse_shape, parse_version};
 
 /// Why there is nothing to do.
 pub enum Stop {
@@ -24,15 +24,19 @@ pub enum Stop {
 
 /// # Errors
 /// Help, or what is wrong with the arguments.
-pub fn parse(program: Program, args: impl IntoIterator<Item = OsString>) -> Result<Action, Stop> {
-    let matches = command(program).try_get_matches_from(args).map_err(|e| match e.exit_code() {
-        0 => Stop::Shown(e.render().to_string()),
-        _ => {
-            let text = e.render().to_string();
-            let first = text.lines().next().unwrap_or_default();
-            Stop::Wrong(first.trim_start_matches("error: ").to_owned())
-        }
-    })?;
+pub fn parse_flags(
+    program: Program,
+    args: impl IntoIterator<Item = OsString>,
+) -> Result<Action, Stop> {
+    let matches =
+        build_command(program).try_get_matches_from(args).map_err(|e| match e.exit_code() {
+            0 => Stop::Shown(e.render().to_string()),
+            _ => {
+                let text = e.render().to_string();
+                let first = text.lines().next().unwrap_or_default();
+                Stop::Wrong(first.trim_start_matches("error: ").to_owned())
+            }
+        })?;
     meaning(program, &Flags(matches)).map_err(Stop::Wrong)
 }
 
@@ -119,22 +123,22 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
     }
     let latency_limit_ms = flags.number("latency-threshold", 0)?;
     let binary_search = flags.set("binary-search");
-    let range = range(flags, binary_search, latency_limit_ms)?;
+    let range = parse_range(flags, binary_search, latency_limit_ms)?;
     let positive = |name: &str, usual: usize| match flags.number(name, usual)? {
         0 => Err(format!("--{name} must be > 0")),
         number => Ok(number),
     };
     let stability: f64 = flags.number("stability-percentage", 10.0)?;
     let timeout: f64 = flags.number("timeout", 30.0)?;
-    let servers = servers(flags, protocol)?;
+    let servers = parse_servers(flags, protocol)?;
     Ok(Action::Measure(Box::new(Settings {
         program,
         generation,
         protocol,
-        tls: tls::settings(flags, &servers)?,
+        tls: tls::tls_settings(flags, &servers)?,
         servers,
         models,
-        version: version(flags)?,
+        version: parse_version(flags)?,
         verbose: flags.0.get_count("verbose") > 0,
         batch: batch as usize,
         range,
@@ -155,7 +159,7 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
         sequence_length: positive("sequence-length", 20)?,
         sequences: positive("num-of-sequences", 4)?,
         input: input_data(flags)?,
-        shapes: flags.all("shape").into_iter().map(shape).collect::<Result<_, _>>()?,
+        shapes: flags.all("shape").into_iter().map(parse_shape).collect::<Result<_, _>>()?,
         string_length: flags.number("string-length", 128)?,
         string_data: flags.text("string-data").map(str::to_owned),
         shared_memory: match flags.text("shared-memory").unwrap_or("none") {
@@ -169,7 +173,7 @@ fn meaning(program: Program, flags: &Flags) -> Result<Action, String> {
             other => return Err(format!("--shared-memory: '{other}' is not none, system or cuda")),
         },
         output_shared_memory: positive("output-shared-memory-size", 100 * 1024)?,
-        headers: flags.all("header").into_iter().map(header).collect::<Result<_, _>>()?,
+        headers: flags.all("header").into_iter().map(parse_header).collect::<Result<_, _>>()?,
         csv: flags.path("csv"),
         json: flags.path("json"),
         report: flags.path("report"),

@@ -1,6 +1,6 @@
 //! Unit tests of `flags.rs`.
 
-use super::{Stop, command, parse};
+use super::{Stop, build_command, parse_flags};
 use crate::engine::Distribution;
 use crate::settings::{Action, Generation, InputData, Program, Protocol, Range, Server, Settings};
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 fn run(program: Program, flags: &str) -> Result<Action, String> {
     let name = if program == Program::PerfClient { "perf_client" } else { "trtserver-perf" };
     let args = std::iter::once(name).chain(flags.split_whitespace()).map(OsString::from);
-    parse(program, args).map_err(|stop| match stop {
+    parse_flags(program, args).map_err(|stop| match stop {
         Stop::Shown(text) => format!("shown: {text}"),
         Stop::Wrong(text) => text,
     })
@@ -27,8 +27,8 @@ fn server(authority: &str, tls: bool) -> Server {
 
 #[test]
 fn the_definition_of_the_flags_is_consistent() {
-    command(Program::PerfClient).debug_assert();
-    command(Program::TrtserverPerf).debug_assert();
+    build_command(Program::PerfClient).debug_assert();
+    build_command(Program::TrtserverPerf).debug_assert();
 }
 
 #[test]

@@ -16,7 +16,7 @@ const VERIFY_HOST: &str = "ssl-https-verify-host";
 const CERTIFICATE_TYPE: &str = "ssl-https-client-certificate-type";
 const KEY_TYPE: &str = "ssl-https-private-key-type";
 
-pub(super) fn arguments() -> Vec<Arg> {
+pub(super) fn tls_arguments() -> Vec<Arg> {
     let file = |name: &'static str, aliases: [&'static str; 2], help: &'static str| {
         let arg = Arg::new(name).long(name).visible_aliases(aliases).value_name("FILE");
         arg.value_parser(value_parser!(PathBuf)).help(help)
@@ -55,7 +55,7 @@ pub(super) fn arguments() -> Vec<Arg> {
 
 /// # Errors
 /// A file cannot be read, or the flags contradict each other or `servers`.
-pub(super) fn settings(flags: &Flags, servers: &[Server]) -> Result<Tls, String> {
+pub(super) fn tls_settings(flags: &Flags, servers: &[Server]) -> Result<Tls, String> {
     let text = [NAME, VERIFY_PEER, VERIFY_HOST, CERTIFICATE_TYPE, KEY_TYPE];
     let given = text.into_iter().find(|name| flags.text(name).is_some());
     let given = given.or_else(|| flags.set(INSECURE).then_some(INSECURE));
@@ -75,8 +75,8 @@ pub(super) fn settings(flags: &Flags, servers: &[Server]) -> Result<Tls, String>
             other => return Err(format!("--{name}: '{other}' is not PEM")),
         }
     }
-    let peer = one_of(flags, VERIFY_PEER, &["0", "1"])?.unwrap_or("1") == "1";
-    let host = one_of(flags, VERIFY_HOST, &["0", "1", "2"])?.unwrap_or("2") != "0";
+    let peer = read_choice(flags, VERIFY_PEER, &["0", "1"])?.unwrap_or("1") == "1";
+    let host = read_choice(flags, VERIFY_HOST, &["0", "1", "2"])?.unwrap_or("2") != "0";
     if peer != host {
         return Err(format!(
             "--{VERIFY_PEER} and --{VERIFY_HOST} must both be 0, or neither: a certificate is verified with its name, or not at all"
@@ -98,7 +98,7 @@ pub(super) fn settings(flags: &Flags, servers: &[Server]) -> Result<Tls, String>
     Ok(tls)
 }
 
-fn one_of<'f>(flags: &'f Flags, name: &str, all: &[&str]) -> Result<Option<&'f str>, String> {
+fn read_choice<'f>(flags: &'f Flags, name: &str, all: &[&str]) -> Result<Option<&'f str>, String> {
     match flags.text(name) {
         Some(value) if !all.contains(&value) => {
             Err(format!("--{name}: '{value}' is not one of {}", all.join(", ")))

@@ -7,14 +7,14 @@ use std::fs;
 use std::path::PathBuf;
 
 /// -1 and nothing: the server chooses.
-pub(super) fn version(flags: &Flags) -> Result<String, String> {
+pub(super) fn parse_version(flags: &Flags) -> Result<String, String> {
     match flags.number("version-of-model", -1_i64)? {
         negative if negative < 0 => Ok(String::new()),
         version => Ok(version.to_string()),
     }
 }
 
-pub(super) fn servers(flags: &Flags, protocol: Protocol) -> Result<Vec<Server>, String> {
+pub(super) fn parse_servers(flags: &Flags, protocol: Protocol) -> Result<Vec<Server>, String> {
     let always_tls = protocol == Protocol::Grpc && flags.set("ssl-grpc-use-ssl");
     let given = flags.all("url");
     if given.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn servers(flags: &Flags, protocol: Protocol) -> Result<Vec<Server>, 
     given.into_iter().map(server).collect()
 }
 
-pub(super) fn header(text: &str) -> Result<(String, String), String> {
+pub(super) fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let (name, value) = (name.trim(), value.trim());
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -52,7 +52,7 @@ pub(super) fn header(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(super) fn shape(text: &str) -> Result<(String, Vec<i64>), String> {
+pub(super) fn parse_shape(text: &str) -> Result<(String, Vec<i64>), String> {
     let wrong = || format!("failed to parse input shape: {text}");
     let (name, dims) = text.rsplit_once(':').ok_or_else(wrong)?;
     let dims: Result<Vec<i64>, _> = dims.split(',').map(str::parse).collect();
@@ -85,7 +85,7 @@ pub(super) fn input_data(flags: &Flags) -> Result<InputData, String> {
 }
 
 /// Up to three numbers; a number that is left out has the value `usual`.
-fn triple<N: std::str::FromStr + Copy>(
+fn split_triple<N: std::str::FromStr + Copy>(
     text: &str,
     usual: N,
     (option, words): (&str, &str),
@@ -101,7 +101,7 @@ fn triple<N: std::str::FromStr + Copy>(
     Ok(numbers)
 }
 
-pub(super) fn range(flags: &Flags, binary: bool, limit: u64) -> Result<Range, String> {
+pub(super) fn parse_range(flags: &Flags, binary: bool, limit: u64) -> Result<Range, String> {
     let old = flags.set("dynamic")
         || flags.text("old-concurrency").is_some()
         || flags.text("old-limit").is_some();
@@ -137,12 +137,12 @@ pub(super) fn range(flags: &Flags, binary: bool, limit: u64) -> Result<Range, St
         }
         return Ok(Range::Intervals(read_intervals(file)?));
     } else if let Some(text) = rate {
-        let [start, end, step] = triple(text, 1.0, ("request_rate_range", "request rate"))?;
+        let [start, end, step] = split_triple(text, 1.0, ("request_rate_range", "request rate"))?;
         (Range::Rate { start, end, step, distribution }, [start, end, step])
     } else {
         let mut numbers = [1_usize; 3];
         if let Some(text) = concurrency {
-            numbers = triple(text, 1, ("concurrency-range", "concurrency"))?;
+            numbers = split_triple(text, 1, ("concurrency-range", "concurrency"))?;
         } else if old {
             numbers[0] = flags.number("old-concurrency", 1)?;
             if flags.set("dynamic") {

@@ -1,7 +1,7 @@
 //! Line plots as SVG.
 
-use super::escaped;
-use crate::number::general;
+use super::escape_html;
+use crate::number::format_number;
 use std::fmt::Write;
 
 const WIDTH: f64 = 1000.0;
@@ -67,7 +67,7 @@ impl Axis {
     }
 
     fn ticks(&self) -> Vec<(String, f64)> {
-        let named = |value: f64| (general(value), value);
+        let named = |value: f64| (format_number(value), value);
         match self.scale {
             Scale::Linear => {
                 let rough = (self.high - self.low) / 6.0;
@@ -149,9 +149,9 @@ impl Plot {
                         "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" fill=\"{colour}\"><title>{}: {}, {}</title></circle>",
                         x.at(point.0),
                         y.at(point.1),
-                        escaped(&curve.name),
-                        general(point.0),
-                        general(point.1)
+                        escape_html(&curve.name),
+                        format_number(point.0),
+                        format_number(point.1)
                     );
                 }
             }
@@ -163,7 +163,7 @@ impl Plot {
             let _ = write!(
                 out,
                 "<br><span style=\"color:{colour}\">&#9632;</span> {}",
-                escaped(&curve.name)
+                escape_html(&curve.name)
             );
         }
         out + "</figcaption></figure>\n"

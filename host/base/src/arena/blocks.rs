@@ -4,7 +4,7 @@
 //! is exhausted, a larger free block is used, or free blocks at the end are uncarved, so that their space can
 //! serve other sizes.
 
-use super::map::{Map, SLOTS, TABLE};
+use super::map::{ArenaMap, SLOTS, TABLE};
 use rustix::param::page_size;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -23,9 +23,9 @@ const COLD: u64 = 64;
 
 /// Allocator of the blocks of one arena: knows which are free, allocated or retained. Offsets and
 /// sizes are in bytes.
-pub struct Blocks {
+pub struct ArenaBlocks {
     /// Ascending by offset; the index is the slot.
-    all: Vec<Carved>,
+    all: Vec<CarvedBlock>,
     /// Free slots by class.
     free: Vec<Vec<u32>>,
     /// Slots of retained blocks, the one checked longest ago first.
@@ -40,7 +40,7 @@ pub struct Blocks {
     last_use: [u64; CLASSES],
 }
 
-struct Carved {
+struct CarvedBlock {
     offset: usize,
     class: u8,
     /// Bytes from the start that may not be zero.
@@ -48,13 +48,13 @@ struct Carved {
 }
 
 /// The smallest class for `len` bytes.
-pub fn class_of(len: usize) -> Option<usize> {
+pub fn find_size_class(len: usize) -> Option<usize> {
     let class = len.max(MIN_BLOCK).checked_next_power_of_two()?.trailing_zeros()
         - MIN_BLOCK.trailing_zeros();
     Some(class as usize).filter(|c| *c < CLASSES)
 }
 
-impl Blocks {
+impl ArenaBlocks {
     pub fn new() -> Self {
         Self {
             all: Vec::new(),
@@ -87,7 +87,7 @@ impl Blocks {
     }
 
     /// Allocates a block of this class or a larger one; `None` when the arena is exhausted.
-    pub fn take(&mut self, class: usize, map: &Map) -> Option<u32> {
+    pub fn take(&mut self, class: usize, map: &ArenaMap) -> Option<u32> {
         self.allocations += 1;
         self.last_use[class] = self.allocations;
         self.sweep(SWEEP, map);
@@ -105,7 +105,7 @@ impl Blocks {
     }
 
     /// Frees a block, or lists it as retained while the reader has references to it.
-    pub fn give_back(&mut self, slot: u32, map: &Map) {
+    pub fn give_back(&mut self, slot: u32, map: &ArenaMap) {
         if map.references(slot).load(Ordering::Acquire) == 0 {
             self.free(slot, map);
         } else {
@@ -114,7 +114,7 @@ impl Blocks {
     }
 
     /// Checks `count` of the retained blocks, and frees those whose references were released.
-    fn sweep(&mut self, count: usize, map: &Map) {
+    fn sweep(&mut self, count: usize, map: &ArenaMap) {
         for _ in 0..count.min(self.retained.len()) {
             if let Some(slot) = self.retained.pop_front() {
                 self.give_back(slot, map);
@@ -130,19 +130,19 @@ impl Blocks {
         Some(slot)
     }
 
-    fn carve(&mut self, class: usize, map: &Map) -> Option<u32> {
+    fn carve(&mut self, class: usize, map: &ArenaMap) -> Option<u32> {
         let size = MIN_BLOCK << class;
         // Blocks of a page or more are page-aligned, so that their pages can be returned.
         let offset = self.end.next_multiple_of(size.min(page_size()));
         if self.all.len() >= SLOTS || offset.checked_add(size)? > map.len {
             return None;
         }
-        self.all.push(Carved { offset, class: class as u8, dirty: 0 });
+        self.all.push(CarvedBlock { offset, class: class as u8, dirty: 0 });
         self.end = offset + size;
         Some(self.count() - 1)
     }
 
-    fn free(&mut self, slot: u32, map: &Map) {
+    fn free(&mut self, slot: u32, map: &ArenaMap) {
         let block = &self.all[slot as usize];
         let (class, dirty) = (usize::from(block.class), block.dirty);
         if self.resident_total + dirty > MAX_RESIDENT {
@@ -158,7 +158,7 @@ impl Blocks {
     }
 
     /// Returns the pages of a free block to the system. Blocks below a page share theirs and keep it.
-    fn release_pages(&mut self, slot: u32, map: &Map) {
+    fn release_pages(&mut self, slot: u32, map: &ArenaMap) {
         let block = &mut self.all[slot as usize];
         let size = MIN_BLOCK << block.class;
         // SAFETY: whole pages of the block, see `carve`, which is free.
@@ -168,7 +168,7 @@ impl Blocks {
     }
 
     /// Returns the pages of free blocks in cold classes.
-    fn release_cold(&mut self, map: &Map) {
+    fn release_cold(&mut self, map: &ArenaMap) {
         for class in 0..CLASSES {
             if self.resident[class] == 0 || self.allocations - self.last_use[class] < COLD {
                 continue;
@@ -188,7 +188,7 @@ impl Blocks {
     }
 
     /// Removes the free blocks at the end, so that others can be carved there.
-    fn uncarve(&mut self, map: &Map) {
+    fn uncarve(&mut self, map: &ArenaMap) {
         let mut is_free = vec![false; self.all.len()];
         self.free.iter().flatten().for_each(|slot| is_free[*slot as usize] = true);
         let kept = is_free.iter().rposition(|free| !free).map_or(0, |last| last + 1);

@@ -12,31 +12,33 @@ pub const SLOTS: usize = 1 << 20;
 pub const TABLE: usize = SLOTS * size_of::<AtomicU32>();
 
 /// A mapped memory file.
-pub struct Map {
+pub struct ArenaMap {
     pub base: NonNull<u8>,
     pub len: usize,
 }
 
 // SAFETY: a mapping is plain memory; the types below synchronise access to it.
-unsafe impl Send for Map {}
-// SAFETY: a shared `Map` gives out an address only; the types that use it synchronise their
+unsafe impl Send for ArenaMap {}
+// SAFETY: a shared `ArenaMap` gives out an address only; the types that use it synchronise their
 // accesses.
-unsafe impl Sync for Map {}
+unsafe impl Sync for ArenaMap {}
 
-impl Map {
+impl ArenaMap {
     pub fn new(file: &OwnedFd, len: usize, blocks: ProtFlags) -> Result<Self> {
         let none = std::ptr::null_mut();
         // SAFETY: a new mapping, placed by the system.
         let base = unsafe { rustix::mm::mmap(none, len, blocks, MapFlags::SHARED, file, 0) }
-            .map_err(|e| failed("mapped", e))?;
-        let map =
-            Self { base: NonNull::new(base.cast()).ok_or_else(|| failed("mapped", "null"))?, len };
+            .map_err(|e| arena_error("mapped", e))?;
+        let map = Self {
+            base: NonNull::new(base.cast()).ok_or_else(|| arena_error("mapped", "null"))?,
+            len,
+        };
         if !blocks.contains(ProtFlags::WRITE) {
             let table = ProtFlags::READ | ProtFlags::WRITE;
             let protect = rustix::mm::MprotectFlags::from_bits_retain(table.bits());
             // SAFETY: the pages of the table; the mapping is not shared yet.
             unsafe { rustix::mm::mprotect(base, TABLE, protect) }
-                .map_err(|e| failed("mapped", e))?;
+                .map_err(|e| arena_error("mapped", e))?;
         }
         Ok(map)
     }
@@ -49,7 +51,7 @@ impl Map {
     }
 
     /// Offset of `bytes` in the file, if they are in it.
-    pub fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
+    pub fn find_offset(&self, bytes: &[u8]) -> Option<usize> {
         let offset = bytes.as_ptr().addr().checked_sub(self.base.as_ptr().addr())?;
         (offset >= TABLE && offset.checked_add(bytes.len())? <= self.len).then_some(offset)
     }
@@ -69,13 +71,13 @@ impl Map {
     }
 }
 
-impl Drop for Map {
+impl Drop for ArenaMap {
     fn drop(&mut self) {
         // SAFETY: mapped with this length in `new`; everything that points into it holds the map.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
-pub fn failed(what: &str, e: impl std::fmt::Display) -> Error {
+pub fn arena_error(what: &str, e: impl std::fmt::Display) -> Error {
     Error::internal(format!("shared memory cannot be {what}: {e}"))
 }

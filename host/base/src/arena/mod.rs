@@ -14,9 +14,9 @@ pub mod ring;
 
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
-use blocks::{Blocks, class_of};
+use blocks::{ArenaBlocks, find_size_class};
 use bytes::Bytes;
-use map::{Map, SLOTS, TABLE, failed};
+use map::{ArenaMap, SLOTS, TABLE, arena_error};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::ProtFlags;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,9 +26,9 @@ use std::sync::atomic::Ordering;
 
 /// The owner's side: allocates blocks and shares them.
 pub struct Arena {
-    map: Map,
+    map: ArenaMap,
     file: OwnedFd,
-    blocks: Mutex<Blocks>,
+    blocks: Mutex<ArenaBlocks>,
 }
 
 impl Arena {
@@ -38,11 +38,11 @@ impl Arena {
     /// The system refuses the file or the address space.
     pub fn new(name: &str, capacity: usize) -> Result<Arc<Self>> {
         let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
-            .map_err(|e| failed("created", e))?;
+            .map_err(|e| arena_error("created", e))?;
         let len = TABLE + capacity.next_multiple_of(1 << 21);
-        rustix::fs::ftruncate(&file, len as u64).map_err(|e| failed("created", e))?;
+        rustix::fs::ftruncate(&file, len as u64).map_err(|e| arena_error("created", e))?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
-            .map_err(|e| failed("sealed", e))?;
+            .map_err(|e| arena_error("sealed", e))?;
         Self::over(file, len)
     }
 
@@ -51,13 +51,13 @@ impl Arena {
     /// # Errors
     /// The file cannot be mapped.
     pub fn over_file(file: OwnedFd) -> Result<Arc<Self>> {
-        let len = size(&file)?;
+        let len = file_size(&file)?;
         Self::over(file, len)
     }
 
     fn over(file: OwnedFd, len: usize) -> Result<Arc<Self>> {
-        let map = Map::new(&file, len, ProtFlags::READ | ProtFlags::WRITE)?;
-        Ok(Arc::new(Self { map, file, blocks: Mutex::new(Blocks::new()) }))
+        let map = ArenaMap::new(&file, len, ProtFlags::READ | ProtFlags::WRITE)?;
+        Ok(Arc::new(Self { map, file, blocks: Mutex::new(ArenaBlocks::new()) }))
     }
 
     /// The file, to be sent to the other process.
@@ -67,12 +67,12 @@ impl Arena {
 
     /// Bytes of the file that are in memory.
     pub fn resident(&self) -> u64 {
-        resident(&self.file)
+        resident_bytes(&self.file)
     }
 
     /// A block of `len` bytes, aligned to 256; zeroed if asked for, else with old content. `None` when exhausted.
-    pub fn alloc(self: &Arc<Self>, len: usize, zeroed: bool) -> Option<Block> {
-        let class = class_of(len)?;
+    pub fn alloc(self: &Arc<Self>, len: usize, zeroed: bool) -> Option<ArenaBlock> {
+        let class = find_size_class(len)?;
         let mut blocks = self.lock();
         let slot = blocks.take(class, &self.map)?;
         let (offset, dirty) = blocks.mark_used(slot, len);
@@ -83,17 +83,17 @@ impl Arena {
             // SAFETY: the block was just allocated, exclusively.
             unsafe { ptr.write_bytes(0, len.min(dirty)) };
         }
-        Some(Block { arena: Arc::clone(self), slot, ptr, len })
+        Some(ArenaBlock { arena: Arc::clone(self), slot, ptr, len })
     }
 
     /// Offset of `bytes` in the file, if they are in one of its blocks.
-    pub fn offset_of(&self, bytes: &[u8]) -> Option<u64> {
-        self.map.offset_of(bytes).map(|offset| offset as u64)
+    pub fn find_offset(&self, bytes: &[u8]) -> Option<u64> {
+        self.map.find_offset(bytes).map(|offset| offset as u64)
     }
 
     /// Adds a reference of the reader to `bytes`, part of a block that the caller holds. `None` if they are not in a block.
     pub fn share(&self, bytes: &[u8]) -> Option<SharedRange> {
-        let offset = self.map.offset_of(bytes)?;
+        let offset = self.map.find_offset(bytes)?;
         let slot = self.lock().at(offset)?;
         self.map.references(slot).fetch_add(1, Ordering::Relaxed);
         Some(SharedRange { slot, offset: offset as u64 })
@@ -115,13 +115,13 @@ impl Arena {
         (0..count).for_each(|slot| self.map.references(slot).store(0, Ordering::Release));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Blocks> {
+    fn lock(&self) -> MutexGuard<'_, ArenaBlocks> {
         self.blocks.lock()
     }
 }
 
 /// An allocated block. Dropping it frees it as soon as the reader has no reference to it.
-pub struct Block {
+pub struct ArenaBlock {
     arena: Arc<Arena>,
     slot: u32,
     ptr: NonNull<u8>,
@@ -129,11 +129,11 @@ pub struct Block {
 }
 
 // SAFETY: a block is exclusively owned memory, like a `Vec<u8>`.
-unsafe impl Send for Block {}
+unsafe impl Send for ArenaBlock {}
 // SAFETY: shared references give only the address.
-unsafe impl Sync for Block {}
+unsafe impl Sync for ArenaBlock {}
 
-impl Block {
+impl ArenaBlock {
     pub fn ptr(&self) -> NonNull<u8> {
         self.ptr
     }
@@ -147,7 +147,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for ArenaBlock {
     fn drop(&mut self) {
         self.arena.lock().give_back(self.slot, &self.arena.map);
     }
@@ -161,25 +161,25 @@ pub struct SharedRange {
 }
 
 /// The reader's side: maps the file and checks offsets.
-pub struct Reader {
-    map: Map,
+pub struct ArenaReader {
+    map: ArenaMap,
     file: OwnedFd,
 }
 
-impl Reader {
+impl ArenaReader {
     /// Maps the file of an [`Arena`] in another process.
     ///
     /// # Errors
     /// The file cannot be mapped.
     pub fn new(file: &OwnedFd) -> Result<Arc<Self>> {
-        let map = Map::new(file, size(file)?, ProtFlags::READ)?;
-        let file = file.try_clone().map_err(|e| failed("mapped", e))?;
+        let map = ArenaMap::new(file, file_size(file)?, ProtFlags::READ)?;
+        let file = file.try_clone().map_err(|e| arena_error("mapped", e))?;
         Ok(Arc::new(Self { map, file }))
     }
 
     /// Bytes of the file that are in memory.
     pub fn resident(&self) -> u64 {
-        resident(&self.file)
+        resident_bytes(&self.file)
     }
 
     /// `len` bytes at `offset`. The reference to `slot`, if there is one, is released when the last user drops them.
@@ -205,31 +205,31 @@ impl Reader {
 }
 
 /// Bytes of the pages that a memory file has; 0 if the system does not tell.
-fn resident(file: &OwnedFd) -> u64 {
+fn resident_bytes(file: &OwnedFd) -> u64 {
     rustix::fs::fstat(file).map_or(0, |stat| stat.st_blocks as u64 * 512)
 }
 
 /// Size of an arena's file.
-fn size(file: &OwnedFd) -> Result<usize> {
+fn file_size(file: &OwnedFd) -> Result<usize> {
     let len = size_of_sealed(file)?;
     if len <= TABLE {
-        return Err(failed("mapped", "not an arena file"));
+        return Err(arena_error("mapped", "not an arena file"));
     }
     Ok(len)
 }
 
 /// Size of a memory file; the seal keeps it.
 fn size_of_sealed(file: &OwnedFd) -> Result<usize> {
-    let seals = rustix::fs::fcntl_get_seals(file).map_err(|e| failed("mapped", e))?;
+    let seals = rustix::fs::fcntl_get_seals(file).map_err(|e| arena_error("mapped", e))?;
     if !seals.contains(SealFlags::SHRINK) {
-        return Err(failed("mapped", "not a sealed file"));
+        return Err(arena_error("mapped", "not a sealed file"));
     }
-    Ok(rustix::fs::fstat(file).map_err(|e| failed("mapped", e))?.st_size as usize)
+    Ok(rustix::fs::fstat(file).map_err(|e| arena_error("mapped", e))?.st_size as usize)
 }
 
 /// Bytes of a block that another process owns.
 struct SharedBytes {
-    reader: Arc<Reader>,
+    reader: Arc<ArenaReader>,
     offset: usize,
     len: usize,
     slot: Option<u32>,

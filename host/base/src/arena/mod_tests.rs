@@ -7,12 +7,12 @@ fn arena() -> Arc<Arena> {
     Arena::new("test", 1 << 30).unwrap()
 }
 
-fn fill(block: &Block, value: u8) {
+fn fill(block: &ArenaBlock, value: u8) {
     // SAFETY: the block is the test's.
     unsafe { block.ptr.write_bytes(value, block.len) };
 }
 
-fn read(block: &Block) -> &[u8] {
+fn read(block: &ArenaBlock) -> &[u8] {
     // SAFETY: the test owns the block, which is mapped and has `len` bytes.
     unsafe { std::slice::from_raw_parts(block.ptr.as_ptr(), block.len) }
 }
@@ -39,7 +39,7 @@ fn blocks_are_aligned_zeroed_and_reused() {
 #[test]
 fn block_that_the_reader_references_is_not_reused() {
     let owner = arena();
-    let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
+    let reader = ArenaReader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     let block = owner.alloc(1000, true).unwrap();
     fill(&block, 3);
     let at = block.ptr;
@@ -60,12 +60,12 @@ fn block_that_the_reader_references_is_not_reused() {
 #[test]
 fn reader_rejects_ranges_outside_the_file() {
     let owner = arena();
-    let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
+    let reader = ArenaReader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     for (offset, len) in [(0, 1), (u64::MAX, 1), (TABLE as u64, u64::MAX), (1 << 40, 1)] {
         assert!(reader.bytes(offset, len, None).is_err(), "{offset} {len}");
     }
     assert!(reader.bytes(TABLE as u64, 1, Some(u32::MAX)).is_err());
-    assert!(owner.offset_of(b"outside").is_none());
+    assert!(owner.find_offset(b"outside").is_none());
     assert!(owner.share(b"outside").is_none());
 }
 
@@ -89,7 +89,7 @@ fn touched(arena: &Arena) -> usize {
 #[test]
 fn allocations_of_other_sizes_free_released_blocks() {
     let owner = arena();
-    let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
+    let reader = ArenaReader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     let held: Vec<_> = (0..16)
         .map(|_| {
             let block = owner.alloc(MAX_RESIDENT / 4, false).unwrap();
@@ -108,7 +108,8 @@ fn allocations_of_other_sizes_free_released_blocks() {
 #[test]
 fn space_carved_for_one_size_serves_others() {
     let arena = Arena::new("test", 64 << 20).unwrap();
-    let of = |len: usize| -> Vec<Block> { std::iter::from_fn(|| arena.alloc(len, true)).collect() };
+    let of =
+        |len: usize| -> Vec<ArenaBlock> { std::iter::from_fn(|| arena.alloc(len, true)).collect() };
     for len in [8 << 20, 100, 1 << 20, 5000, 64 << 20, 1 << 16, 16 << 20] {
         let blocks = of(len);
         assert!(!blocks.is_empty(), "{len}");
@@ -148,7 +149,7 @@ fn pages_of_cold_classes_are_released_first() {
 #[test]
 fn blocks_are_not_reused_while_another_thread_reads_them() {
     let owner = Arena::new("test", 1 << 22).unwrap();
-    let reader = Reader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
+    let reader = ArenaReader::new(&owner.file().try_clone_to_owned().unwrap()).unwrap();
     let (sender, receiver) = std::sync::mpsc::sync_channel::<(Vec<SharedRange>, usize, u8)>(20);
     let reading = std::thread::spawn(move || {
         let mut held = std::collections::VecDeque::new();

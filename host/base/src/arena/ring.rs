@@ -9,7 +9,7 @@
 //! publishes a record, then reads the flag, and wakes the consumer if it is set. Both steps are ordered by full fences: of
 //! the two, at least one sees what the other has written. How a side sleeps and is woken is up to the user.
 
-use super::map::{Map, failed};
+use super::map::{ArenaMap, arena_error};
 use super::size_of_sealed;
 use crate::error::Result;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -37,56 +37,60 @@ pub type Kind = u32;
 
 /// The peer has written positions or lengths that no sound peer writes.
 #[derive(Debug, PartialEq)]
-pub struct Corrupt;
+pub struct RingCorruption;
 
 /// The two rings of a connection, as one of its processes maps them.
-pub struct Rings {
-    map: Arc<Map>,
+pub struct RingPair {
+    map: Arc<ArenaMap>,
 }
 
-impl Rings {
+impl RingPair {
     /// Empty rings, and the file to be opened by the other process.
     ///
     /// # Errors
     /// The system refuses the file or the address space.
     pub fn new() -> Result<(Self, OwnedFd)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = rustix::fs::memfd_create("rings", flags).map_err(|e| failed("created", e))?;
-        rustix::fs::ftruncate(&file, BYTES as u64).map_err(|e| failed("created", e))?;
+        let file =
+            rustix::fs::memfd_create("rings", flags).map_err(|e| arena_error("created", e))?;
+        rustix::fs::ftruncate(&file, BYTES as u64).map_err(|e| arena_error("created", e))?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
-            .map_err(|e| failed("sealed", e))?;
+            .map_err(|e| arena_error("sealed", e))?;
         Ok((Self::open(&file)?, file))
     }
 
     /// Maps the rings that another process has made.
     ///
     /// # Errors
-    /// The file was not made by [`Rings::new`], or cannot be mapped.
+    /// The file was not made by [`RingPair::new`], or cannot be mapped.
     pub fn open(file: &OwnedFd) -> Result<Self> {
         if size_of_sealed(file)? != BYTES {
-            return Err(failed("mapped", "not a file of rings"));
+            return Err(arena_error("mapped", "not a file of rings"));
         }
-        let map = Map::new(file, BYTES, ProtFlags::READ | ProtFlags::WRITE)?;
+        let map = ArenaMap::new(file, BYTES, ProtFlags::READ | ProtFlags::WRITE)?;
         Ok(Self { map: Arc::new(map) })
     }
 
     /// Whether the connection is closed.
-    pub fn closed(&self) -> Closed {
-        Closed(Ring { map: Arc::clone(&self.map), first: 0 })
+    pub fn closed(&self) -> ClosedFlag {
+        ClosedFlag(MappedRing { map: Arc::clone(&self.map), first: 0 })
     }
 
     /// The ends of the process that made the rings, or of the other one.
-    pub fn ends(self, maker: bool) -> (Producer, Consumer) {
+    pub fn ends(self, maker: bool) -> (RingProducer, RingConsumer) {
         let (sends, receives) = if maker { (0, RING) } else { (RING, 0) };
-        let ring = |first| Ring { map: Arc::clone(&self.map), first };
-        (Producer { ring: ring(sends), tail: 0 }, Consumer { ring: ring(receives), head: 0 })
+        let ring = |first| MappedRing { map: Arc::clone(&self.map), first };
+        (
+            RingProducer { ring: ring(sends), tail: 0 },
+            RingConsumer { ring: ring(receives), head: 0 },
+        )
     }
 }
 
 /// A flag of a connection: neither side sends any more.
-pub struct Closed(Ring);
+pub struct ClosedFlag(MappedRing);
 
-impl Closed {
+impl ClosedFlag {
     pub fn set(&self) {
         self.0.word(CLOSED).store(1, Ordering::Release);
     }
@@ -96,12 +100,12 @@ impl Closed {
     }
 }
 
-struct Ring {
-    map: Arc<Map>,
+struct MappedRing {
+    map: Arc<ArenaMap>,
     first: usize,
 }
 
-impl Ring {
+impl MappedRing {
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at < RING);
         // SAFETY: inside the mapping, which is two rings long, aligned to a page, and accessed by atomic words only.
@@ -114,23 +118,23 @@ impl Ring {
 }
 
 /// Words of a record with `len` bytes.
-fn words(len: usize) -> u64 {
+fn record_words(len: usize) -> u64 {
     1 + len.div_ceil(8) as u64
 }
 
 /// The sending end. Used by one thread at a time.
-pub struct Producer {
-    ring: Ring,
+pub struct RingProducer {
+    ring: MappedRing,
     tail: u64,
 }
 
-impl Producer {
+impl RingProducer {
     /// Appends a record of at most [`MAX_RECORD`] bytes; false if there is not enough space now.
-    pub fn push(&mut self, kind: Kind, bytes: &[u8]) -> Result<bool, Corrupt> {
+    pub fn push(&mut self, kind: Kind, bytes: &[u8]) -> Result<bool, RingCorruption> {
         debug_assert!(bytes.len() <= MAX_RECORD);
         let used = self.tail.wrapping_sub(self.ring.word(HEAD).load(Ordering::Acquire));
-        let free = WORDS.checked_sub(used).ok_or(Corrupt)?;
-        if words(bytes.len()) > free {
+        let free = WORDS.checked_sub(used).ok_or(RingCorruption)?;
+        if record_words(bytes.len()) > free {
             return Ok(false);
         }
         let head = u64::from(kind) << 32 | bytes.len() as u64;
@@ -142,7 +146,7 @@ impl Producer {
         for (word, at) in whole.iter().chain(last).zip(self.tail.wrapping_add(1)..) {
             self.ring.data(at).store(u64::from_ne_bytes(*word), Ordering::Relaxed);
         }
-        self.tail = self.tail.wrapping_add(words(bytes.len()));
+        self.tail = self.tail.wrapping_add(record_words(bytes.len()));
         self.ring.word(TAIL).store(self.tail, Ordering::Release);
         Ok(true)
     }
@@ -166,46 +170,46 @@ impl Producer {
 }
 
 /// The receiving end. Used by one thread at a time.
-pub struct Consumer {
-    ring: Ring,
+pub struct RingConsumer {
+    ring: MappedRing,
     head: u64,
 }
 
-impl Consumer {
+impl RingConsumer {
     /// No record was published that was not taken.
     pub fn is_empty(&self) -> bool {
         self.ring.word(TAIL).load(Ordering::Acquire) == self.head
     }
 
     /// Kind of the next record, without taking it.
-    pub fn peek(&self) -> Result<Option<Kind>, Corrupt> {
+    pub fn peek(&self) -> Result<Option<Kind>, RingCorruption> {
         Ok(self.next()?.map(|(kind, _)| kind))
     }
 
     /// Takes the next record, whose bytes replace those of `into`.
-    pub fn pop(&mut self, into: &mut Vec<u8>) -> Result<Option<Kind>, Corrupt> {
+    pub fn pop(&mut self, into: &mut Vec<u8>) -> Result<Option<Kind>, RingCorruption> {
         let Some((kind, len)) = self.next()? else { return Ok(None) };
         into.clear();
-        for at in 1..words(len) {
+        for at in 1..record_words(len) {
             let word = self.ring.data(self.head.wrapping_add(at)).load(Ordering::Relaxed);
             into.extend_from_slice(&word.to_ne_bytes());
         }
         into.truncate(len);
-        self.head = self.head.wrapping_add(words(len));
+        self.head = self.head.wrapping_add(record_words(len));
         self.ring.word(HEAD).store(self.head, Ordering::Release);
         Ok(Some(kind))
     }
 
     /// Kind and length of the next record. The peer may change them between two calls; each call checks what it read.
-    fn next(&self) -> Result<Option<(Kind, usize)>, Corrupt> {
+    fn next(&self) -> Result<Option<(Kind, usize)>, RingCorruption> {
         let published = self.ring.word(TAIL).load(Ordering::Acquire).wrapping_sub(self.head);
         if published == 0 {
             return Ok(None);
         }
         let head = self.ring.data(self.head).load(Ordering::Relaxed);
         let (kind, len) = ((head >> 32) as Kind, (head as u32) as usize);
-        if published > WORDS || len > MAX_RECORD || words(len) > published {
-            return Err(Corrupt);
+        if published > WORDS || len > MAX_RECORD || record_words(len) > published {
+            return Err(RingCorruption);
         }
         Ok(Some((kind, len)))
     }

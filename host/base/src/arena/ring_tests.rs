@@ -3,9 +3,9 @@
 use super::*;
 
 /// Both ends of one direction.
-fn direction() -> (Producer, Consumer) {
-    let (rings, file) = Rings::new().unwrap();
-    let other = Rings::open(&file).unwrap();
+fn direction() -> (RingProducer, RingConsumer) {
+    let (rings, file) = RingPair::new().unwrap();
+    let other = RingPair::open(&file).unwrap();
     (rings.ends(true).0, other.ends(false).1)
 }
 
@@ -54,8 +54,8 @@ fn full_ring_accepts_records_once_others_were_taken() {
 
 #[test]
 fn both_directions_and_the_closed_flag_are_separate() {
-    let (rings, file) = Rings::new().unwrap();
-    let other = Rings::open(&file).unwrap();
+    let (rings, file) = RingPair::new().unwrap();
+    let other = RingPair::open(&file).unwrap();
     let (closed, of_other) = (rings.closed(), other.closed());
     let ((mut a_out, mut a_in), (mut b_out, mut b_in)) = (rings.ends(true), other.ends(false));
     a_out.push(1, b"to b").unwrap();
@@ -70,12 +70,12 @@ fn both_directions_and_the_closed_flag_are_separate() {
 
 #[test]
 fn only_a_sealed_file_of_rings_is_opened() {
-    let (_, file) = Rings::new().unwrap();
+    let (_, file) = RingPair::new().unwrap();
     assert!(rustix::fs::ftruncate(&file, 1).is_err());
     let arena = crate::arena::Arena::new("test", 1 << 21).unwrap();
-    assert!(Rings::open(&arena.file().try_clone_to_owned().unwrap()).is_err());
+    assert!(RingPair::open(&arena.file().try_clone_to_owned().unwrap()).is_err());
     let plain = OwnedFd::from(tempfile::tempfile().unwrap());
-    assert!(Rings::open(&plain).is_err());
+    assert!(RingPair::open(&plain).is_err());
 }
 
 /// Whatever a peer writes anywhere, records are inside the ring and at most [`MAX_RECORD`] long.
@@ -100,11 +100,11 @@ fn hostile_positions_and_lengths_are_refused() {
             producer.ring.data(0).store(head, Ordering::Relaxed);
             let mut buffer = Vec::new();
             let len = (head as u32) as usize;
-            let fits = tail <= WORDS && len <= MAX_RECORD && words(len) <= tail;
+            let fits = tail <= WORDS && len <= MAX_RECORD && record_words(len) <= tail;
             let expected = match tail {
                 0 => Ok(None),
                 _ if fits => Ok(Some((head >> 32) as Kind)),
-                _ => Err(Corrupt),
+                _ => Err(RingCorruption),
             };
             assert_eq!(consumer.peek(), expected, "{tail} {head}");
             assert_eq!(consumer.pop(&mut buffer), expected, "{tail} {head}");
@@ -114,8 +114,8 @@ fn hostile_positions_and_lengths_are_refused() {
         consumer.ring.word(HEAD).store(tail, Ordering::Relaxed);
         // The consumer cannot have taken what was not sent, nor be more than a ring behind.
         let expected = match 0u64.wrapping_sub(tail) {
-            used if used > WORDS => Err(Corrupt),
-            used => Ok(words(1) <= WORDS - used),
+            used if used > WORDS => Err(RingCorruption),
+            used => Ok(record_words(1) <= WORDS - used),
         };
         assert_eq!(producer.push(0, b"x"), expected, "{tail}");
     }
@@ -145,7 +145,7 @@ fn record_that_changes_while_it_is_read_stays_in_bounds() {
     });
 }
 
-/// The steps of `Producer::must_wake` and `Consumer::prepare_sleep` in every order in which two threads can take them. The
+/// The steps of `RingProducer::must_wake` and `RingConsumer::prepare_sleep` in every order in which two threads can take them. The
 /// fences make the stores before them visible to the loads after them, so each step is one access in one order of all.
 #[test]
 fn no_order_of_sleep_and_wake_loses_a_record() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Bytes of memory that this process may use: the smallest of all limits.
-pub fn available() -> u64 {
+pub fn available_memory() -> u64 {
     let info = rustix::system::sysinfo();
     let physical = info.totalram as u64 * u64::from(info.mem_unit.max(1));
     let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

@@ -1,27 +1,27 @@
 //! Memory budget: a limit on the bytes that requests and responses hold in this process (`--max-request-memory`).
 //!
-//! Bytes are drawn from the budget before memory is allocated, and given back when the memory is freed: a [`Reservation`]
+//! Bytes are drawn from the budget before memory is allocated, and given back when the memory is freed: a [`MemoryReservation`]
 //! is owned by the buffer that it pays for. What does not fit waits for a short time, first come first served, and is then
 //! refused. Small messages are not drawn individually: what a connection may hold of them is bounded by its buffers.
 //! A reservation enters its bytes in the ledger, under the model and the use that its tag names.
 
 mod available;
 mod open_calls;
-mod reserved;
+mod reserved_bytes;
 mod waiters;
 
-pub use available::{address_space_limit, available};
+pub use available::{address_space_limit, available_memory};
 pub use open_calls::{CallGrant, OpenCallLimit};
-pub use reserved::charged;
+pub use reserved_bytes::charge_bytes;
 
 use crate::error::{Code, Error};
-use crate::ledger::{Holder, MemoryTag};
+use crate::ledger::{LedgerHolder, MemoryTag};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use waiters::Waiters;
+use waiters::BudgetWaiters;
 
 /// Messages up to this size are not drawn from the budget individually.
 pub const SMALL: usize = 64 << 10;
@@ -55,7 +55,7 @@ pub fn model_memory() -> &'static MemoryBudget {
 
 /// Why a request was refused, for the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RefusalReason {
     /// The budget was exhausted.
     Budget,
     /// One message exceeded its own limit.
@@ -66,7 +66,7 @@ pub enum Refusal {
     OpenCalls,
 }
 
-impl Refusal {
+impl RefusalReason {
     pub const ALL: [Self; 4] = [Self::Budget, Self::MessageSize, Self::Allocation, Self::OpenCalls];
 
     pub fn name(self) -> &'static str {
@@ -84,9 +84,9 @@ pub struct MemoryBudget {
     limit: AtomicUsize,
     in_use: AtomicUsize,
     peak: AtomicUsize,
-    waiters: Waiters,
+    waiters: BudgetWaiters,
     counts_address_space: AtomicBool,
-    refusals: [AtomicU64; Refusal::ALL.len()],
+    refusals: [AtomicU64; RefusalReason::ALL.len()],
 }
 
 impl MemoryBudget {
@@ -95,9 +95,9 @@ impl MemoryBudget {
             limit: AtomicUsize::new(limit),
             in_use: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
-            waiters: Waiters::new(),
+            waiters: BudgetWaiters::new(),
             counts_address_space: AtomicBool::new(false),
-            refusals: [const { AtomicU64::new(0) }; Refusal::ALL.len()],
+            refusals: [const { AtomicU64::new(0) }; RefusalReason::ALL.len()],
         }
     }
 
@@ -127,18 +127,18 @@ impl MemoryBudget {
         self.peak.load(Ordering::Relaxed)
     }
 
-    pub fn refusals(&self, reason: Refusal) -> u64 {
+    pub fn refusals(&self, reason: RefusalReason) -> u64 {
         self.refusals[reason as usize].load(Ordering::Relaxed)
     }
 
     /// Counts a refused request.
-    pub fn count_refusal(&self, reason: Refusal) {
+    pub fn count_refusal(&self, reason: RefusalReason) {
         self.refusals[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// A reservation of no bytes, to be grown.
-    pub fn empty(&'static self, tag: impl Into<MemoryTag>) -> Reservation {
-        Reservation { budget: self, bytes: 0, tag: tag.into() }
+    pub fn empty(&'static self, tag: impl Into<MemoryTag>) -> MemoryReservation {
+        MemoryReservation { budget: self, bytes: 0, tag: tag.into() }
     }
 
     /// Reserves `bytes` at once.
@@ -149,7 +149,7 @@ impl MemoryBudget {
         &'static self,
         bytes: usize,
         tag: impl Into<MemoryTag>,
-    ) -> Result<Reservation, Exhausted> {
+    ) -> Result<MemoryReservation, BudgetExhaustion> {
         let mut reservation = self.empty(tag);
         reservation.try_grow(bytes)?;
         Ok(reservation)
@@ -163,7 +163,7 @@ impl MemoryBudget {
         &'static self,
         bytes: usize,
         tag: impl Into<MemoryTag>,
-    ) -> Result<Reservation, Exhausted> {
+    ) -> Result<MemoryReservation, BudgetExhaustion> {
         self.try_reserve(if bytes > SMALL { bytes } else { 0 }, tag)
     }
 
@@ -176,27 +176,27 @@ impl MemoryBudget {
         &'static self,
         bytes: usize,
         tag: impl Into<MemoryTag>,
-    ) -> Result<Reservation, Exhausted> {
+    ) -> Result<MemoryReservation, BudgetExhaustion> {
         let mut reservation = self.empty(tag);
         reservation.grow(bytes).await?;
         Ok(reservation)
     }
 
-    fn ceiling(&self, holder: Holder) -> usize {
+    fn ceiling(&self, holder: LedgerHolder) -> usize {
         let limit = self.limit();
         if holder.is_request() { limit - limit / 8 } else { limit }
     }
 
-    fn exhausted(&self, bytes: usize, holder: Holder) -> Exhausted {
+    fn exhausted(&self, bytes: usize, holder: LedgerHolder) -> BudgetExhaustion {
         let (limit, reserved) = (self.limit(), self.limit() - self.ceiling(holder));
-        Exhausted { requested: bytes, in_use: self.in_use(), limit, reserved }
+        BudgetExhaustion { requested: bytes, in_use: self.in_use(), limit, reserved }
     }
 
     /// Adds `bytes` if they fit.
     fn take(&self, bytes: usize, tag: MemoryTag) -> bool {
         let ceiling = self.ceiling(tag.holder);
         let add = |in_use: usize| in_use.checked_add(bytes).filter(|sum| *sum <= ceiling);
-        // SeqCst orders this after `Waiters::enter`, see there.
+        // SeqCst orders this after `BudgetWaiters::enter`, see there.
         match self.in_use.fetch_update(Ordering::SeqCst, Ordering::Relaxed, add) {
             Ok(before) => {
                 self.peak.fetch_max(before + bytes, Ordering::Relaxed);
@@ -224,13 +224,13 @@ impl MemoryBudget {
 }
 
 /// Bytes drawn from a budget, given back on drop.
-pub struct Reservation {
+pub struct MemoryReservation {
     budget: &'static MemoryBudget,
     bytes: usize,
     tag: MemoryTag,
 }
 
-impl Reservation {
+impl MemoryReservation {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -239,7 +239,7 @@ impl Reservation {
     ///
     /// # Errors
     /// They do not fit now. The reservation is unchanged.
-    pub fn try_grow(&mut self, more: usize) -> Result<(), Exhausted> {
+    pub fn try_grow(&mut self, more: usize) -> Result<(), BudgetExhaustion> {
         if !self.budget.take(more, self.tag) {
             return Err(self.budget.exhausted(more, self.tag.holder));
         }
@@ -247,17 +247,17 @@ impl Reservation {
         Ok(())
     }
 
-    /// As [`Reservation::try_grow`], but waits for at most [`MAX_WAIT`] until the bytes fit. Resolves to an error if they did not
+    /// As [`MemoryReservation::try_grow`], but waits for at most [`MAX_WAIT`] until the bytes fit. Resolves to an error if they did not
     /// fit in time, or never can; the reservation is then unchanged.
-    pub fn grow(&mut self, more: usize) -> Grow<'_> {
+    pub fn grow(&mut self, more: usize) -> ReservationGrowth<'_> {
         // First come, first served: it waits behind earlier reservations, even if it would fit.
         if self.budget.waiters.is_empty() && self.try_grow(more).is_ok() {
-            return Grow::done();
+            return ReservationGrowth::done();
         }
-        Grow(Some(Box::pin(self.wait_and_grow(more))))
+        ReservationGrowth(Some(Box::pin(self.wait_and_grow(more))))
     }
 
-    async fn wait_and_grow(&mut self, more: usize) -> Result<(), Exhausted> {
+    async fn wait_and_grow(&mut self, more: usize) -> Result<(), BudgetExhaustion> {
         if more > self.budget.ceiling(self.tag.holder) {
             return Err(self.budget.exhausted(more, self.tag.holder));
         }
@@ -314,33 +314,33 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.budget.give_back(self.bytes, self.tag);
     }
 }
 
-impl fmt::Debug for Reservation {
+impl fmt::Debug for MemoryReservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Reservation").field(&self.bytes).finish()
     }
 }
 
-/// The future of [`Reservation::grow`]. Waiting is boxed: the futures of requests that need not wait have no space for it, and
+/// The future of [`MemoryReservation::grow`]. Waiting is boxed: the futures of requests that need not wait have no space for it, and
 /// what fits at once is not allocated.
-pub struct Grow<'a>(Option<Waiting<'a>>);
+pub struct ReservationGrowth<'a>(Option<Waiting<'a>>);
 
-type Waiting<'a> = Pin<Box<dyn Future<Output = Result<(), Exhausted>> + Send + 'a>>;
+type Waiting<'a> = Pin<Box<dyn Future<Output = Result<(), BudgetExhaustion>> + Send + 'a>>;
 
-impl Grow<'_> {
+impl ReservationGrowth<'_> {
     /// Nothing is missing.
     pub fn done() -> Self {
         Self(None)
     }
 }
 
-impl Future for Grow<'_> {
-    type Output = Result<(), Exhausted>;
+impl Future for ReservationGrowth<'_> {
+    type Output = Result<(), BudgetExhaustion>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
@@ -352,7 +352,7 @@ impl Future for Grow<'_> {
 
 /// The budget cannot provide the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exhausted {
+pub struct BudgetExhaustion {
     pub requested: usize,
     pub in_use: usize,
     pub limit: usize,
@@ -360,7 +360,7 @@ pub struct Exhausted {
     pub reserved: usize,
 }
 
-impl fmt::Display for Exhausted {
+impl fmt::Display for BudgetExhaustion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { requested, in_use, limit, reserved } = self;
         write!(
@@ -375,19 +375,19 @@ impl fmt::Display for Exhausted {
     }
 }
 
-impl std::error::Error for Exhausted {}
+impl std::error::Error for BudgetExhaustion {}
 
-impl Exhausted {
+impl BudgetExhaustion {
     /// The error that the client sees. Counts the refusal.
     pub fn refuse(self) -> Error {
-        request_memory().count_refusal(Refusal::Budget);
+        request_memory().count_refusal(RefusalReason::Budget);
         Error::new(Code::ResourceExhausted, self.to_string())
     }
 }
 
 /// The refusal of a request for which the system has no memory: `what` needed `bytes`. Counts it.
 pub fn out_of_memory(what: &str, bytes: usize) -> Error {
-    request_memory().count_refusal(Refusal::Allocation);
+    request_memory().count_refusal(RefusalReason::Allocation);
     Error::new(Code::ResourceExhausted, format!("out of memory for {what} of {bytes} bytes"))
 }
 

@@ -1,7 +1,7 @@
 //! Unit tests of `mod.rs`.
 
 use super::*;
-use crate::ledger::Owner;
+use crate::ledger::LedgerOwner;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -16,13 +16,13 @@ fn is_pending(future: std::pin::Pin<&mut impl Future>) -> bool {
 #[test]
 fn reservations_are_given_back_on_drop() {
     let b = budget(800);
-    let mut first = b.try_reserve(100, Holder::Input).unwrap();
+    let mut first = b.try_reserve(100, LedgerHolder::Input).unwrap();
     first.try_grow(200).unwrap();
     let second = first.split(250);
     assert_eq!((first.bytes(), second.bytes(), b.in_use()), (50, 250, 300));
     drop(first);
     assert_eq!(b.in_use(), 250);
-    let mut third = b.try_reserve(20, Holder::Output).unwrap();
+    let mut third = b.try_reserve(20, LedgerHolder::Output).unwrap();
     third.merge(second);
     third.shrink_to(70);
     assert_eq!((third.bytes(), b.in_use(), b.peak()), (70, 70, 300));
@@ -33,20 +33,20 @@ fn reservations_are_given_back_on_drop() {
 #[test]
 fn reservations_are_entered_in_the_ledger_under_their_tags() {
     let b = budget(1000);
-    let owner = Owner::version("budget test", 1);
-    let held = || [Holder::Input, Holder::Output].map(|holder| owner.bytes(holder));
-    let mut first = b.try_reserve(100, owner.tag(Holder::Input)).unwrap();
-    let second = b.try_reserve(30, owner.tag(Holder::Output)).unwrap();
+    let owner = LedgerOwner::version("budget test", 1);
+    let held = || [LedgerHolder::Input, LedgerHolder::Output].map(|holder| owner.bytes(holder));
+    let mut first = b.try_reserve(100, owner.tag(LedgerHolder::Input)).unwrap();
+    let second = b.try_reserve(30, owner.tag(LedgerHolder::Output)).unwrap();
     assert_eq!(held(), [100, 30]);
     first.merge(second);
     assert_eq!(held(), [130, 0]);
     let mut third = first.split(50);
-    third.set_tag(owner.tag(Holder::Output));
+    third.set_tag(owner.tag(LedgerHolder::Output));
     assert_eq!(held(), [80, 50]);
     first.shrink_to(10);
     drop(third);
     assert_eq!((held(), owner.total(), b.in_use()), ([10, 0], 10, 10));
-    assert!(b.try_reserve(2000, owner.tag(Holder::Output)).is_err());
+    assert!(b.try_reserve(2000, owner.tag(LedgerHolder::Output)).is_err());
     drop(first);
     assert_eq!((owner.total(), b.in_use()), (0, 0));
 }
@@ -54,25 +54,25 @@ fn reservations_are_entered_in_the_ledger_under_their_tags() {
 #[test]
 fn last_eighth_is_for_responses() {
     let b = budget(800);
-    let request = b.try_reserve(700, Holder::Input).unwrap();
-    let refused = b.try_reserve(1, Holder::Input).unwrap_err();
+    let request = b.try_reserve(700, LedgerHolder::Input).unwrap();
+    let refused = b.try_reserve(1, LedgerHolder::Input).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "memory for requests is exhausted: 1 bytes are needed, 700 of at most 800 bytes (--max-request-memory) \
          are in use, 100 of them only by responses"
     );
-    let response = b.try_reserve(100, Holder::Output).unwrap();
-    assert!(b.try_reserve(1, Holder::Output).is_err());
+    let response = b.try_reserve(100, LedgerHolder::Output).unwrap();
+    assert!(b.try_reserve(1, LedgerHolder::Output).is_err());
     drop((request, response));
-    assert!(b.try_reserve(usize::MAX, Holder::Output).is_err());
+    assert!(b.try_reserve(usize::MAX, LedgerHolder::Output).is_err());
     assert_eq!(b.in_use(), 0);
 }
 
 #[tokio::test]
 async fn waiting_request_gets_memory_that_is_given_back() {
     let b = budget(800);
-    let held = b.try_reserve(600, Holder::Input).unwrap();
-    let mut waiting = pin!(b.reserve(500, Holder::Input));
+    let held = b.try_reserve(600, LedgerHolder::Input).unwrap();
+    let mut waiting = pin!(b.reserve(500, LedgerHolder::Input));
     assert!(is_pending(waiting.as_mut()));
     drop(held);
     assert_eq!(waiting.await.unwrap().bytes(), 500);
@@ -82,11 +82,11 @@ async fn waiting_request_gets_memory_that_is_given_back() {
 #[tokio::test]
 async fn later_requests_wait_behind_the_first() {
     let b = budget(800);
-    let held = b.try_reserve(600, Holder::Input).unwrap();
-    let mut large = pin!(b.reserve(500, Holder::Input));
+    let held = b.try_reserve(600, LedgerHolder::Input).unwrap();
+    let mut large = pin!(b.reserve(500, LedgerHolder::Input));
     assert!(is_pending(large.as_mut()));
     // It would fit.
-    let mut small = pin!(b.reserve(50, Holder::Input));
+    let mut small = pin!(b.reserve(50, LedgerHolder::Input));
     assert!(is_pending(small.as_mut()));
     drop(held);
     let (large, small) = (large.await.unwrap(), small.await.unwrap());
@@ -96,19 +96,19 @@ async fn later_requests_wait_behind_the_first() {
 #[tokio::test]
 async fn cancelled_waiter_leaves_the_queue() {
     let b = budget(800);
-    let held = b.try_reserve(600, Holder::Input).unwrap();
+    let held = b.try_reserve(600, LedgerHolder::Input).unwrap();
     {
-        let mut first = pin!(b.reserve(500, Holder::Input));
+        let mut first = pin!(b.reserve(500, LedgerHolder::Input));
         assert!(is_pending(first.as_mut()));
     }
-    let mut second = pin!(b.reserve(150, Holder::Input));
+    let mut second = pin!(b.reserve(150, LedgerHolder::Input));
     assert!(is_pending(second.as_mut()));
     drop(held);
     assert_eq!(second.await.unwrap().bytes(), 150);
     // Granted, but cancelled before it was polled.
-    let held = b.try_reserve(600, Holder::Input).unwrap();
+    let held = b.try_reserve(600, LedgerHolder::Input).unwrap();
     {
-        let mut granted = pin!(b.reserve(500, Holder::Input));
+        let mut granted = pin!(b.reserve(500, LedgerHolder::Input));
         assert!(is_pending(granted.as_mut()));
         drop(held);
         assert_eq!(b.in_use(), 500);
@@ -119,14 +119,14 @@ async fn cancelled_waiter_leaves_the_queue() {
 #[tokio::test]
 async fn request_is_refused_after_the_wait() {
     let b = budget(800);
-    let mut held = b.try_reserve(600, Holder::Input).unwrap();
+    let mut held = b.try_reserve(600, LedgerHolder::Input).unwrap();
     let before = std::time::Instant::now();
     assert!(held.grow(500).await.is_err());
     assert!(before.elapsed() >= MAX_WAIT);
     assert_eq!(held.bytes(), 600);
     // What can never fit does not wait.
     let before = std::time::Instant::now();
-    assert!(b.reserve(701, Holder::Input).await.is_err());
+    assert!(b.reserve(701, LedgerHolder::Input).await.is_err());
     assert!(before.elapsed() < MAX_WAIT);
 }
 
@@ -139,7 +139,7 @@ fn threads_never_exceed_the_limit() {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 runtime.unwrap().block_on(async {
                     for i in 0..2000 {
-                        let held = b.reserve(100 + i % 300, Holder::Output).await.unwrap();
+                        let held = b.reserve(100 + i % 300, LedgerHolder::Output).await.unwrap();
                         assert!(b.in_use() <= 1000);
                         tokio::task::yield_now().await;
                         drop(held);
@@ -154,7 +154,7 @@ fn threads_never_exceed_the_limit() {
 #[test]
 fn bytes_own_their_reservation() {
     let b = budget(800);
-    let bytes = charged(vec![1; 100], b.try_reserve(100, Holder::Input).unwrap());
+    let bytes = charge_bytes(vec![1; 100], b.try_reserve(100, LedgerHolder::Input).unwrap());
     let part = bytes.slice(10..20);
     drop(bytes);
     assert_eq!((b.in_use(), &part[..]), (100, &[1; 10][..]));

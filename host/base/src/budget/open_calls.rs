@@ -1,9 +1,9 @@
 //! Open gRPC calls of all connections together: their number is limited (`--max-open-calls`), and with their headers they hold a
 //! part of the memory budget.
 
-use super::{Exhausted, MemoryBudget, Refusal, Reservation, request_memory};
+use super::{BudgetExhaustion, MemoryBudget, MemoryReservation, RefusalReason, request_memory};
 use crate::error::{Code, Error};
-use crate::ledger::Holder;
+use crate::ledger::LedgerHolder;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The part of the memory budget that open calls may hold: the rest is for messages and tensors.
@@ -69,7 +69,7 @@ pub enum CallRefusal {
         in_use: usize,
         share: usize,
     },
-    Budget(Exhausted),
+    Budget(BudgetExhaustion),
 }
 
 impl CallRefusal {
@@ -78,14 +78,14 @@ impl CallRefusal {
         let (reason, text) = match self {
             Self::Budget(exhausted) => return exhausted.refuse(),
             Self::Count { open, max } => (
-                Refusal::OpenCalls,
+                RefusalReason::OpenCalls,
                 format!(
                     "too many calls are open: {open} of at most {max} over all connections \
                      (--max-open-calls); call again when others have ended"
                 ),
             ),
             Self::Share { requested, in_use, share } => (
-                Refusal::Budget,
+                RefusalReason::Budget,
                 format!(
                     "memory for open calls is exhausted: {requested} bytes are needed, {in_use} of at \
                      most {share} bytes (a quarter of --max-request-memory) are in use; call again \
@@ -102,12 +102,12 @@ impl CallRefusal {
 pub struct CallGrant {
     limit: &'static OpenCallLimit,
     calls: usize,
-    memory: Reservation,
+    memory: MemoryReservation,
 }
 
 impl CallGrant {
     pub fn empty(limit: &'static OpenCallLimit) -> Self {
-        Self { limit, calls: 0, memory: limit.budget.empty(Holder::OpenCall) }
+        Self { limit, calls: 0, memory: limit.budget.empty(LedgerHolder::OpenCall) }
     }
 
     pub fn calls(&self) -> usize {

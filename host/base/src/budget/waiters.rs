@@ -1,6 +1,6 @@
 //! Requests that wait for memory, first come first served.
 
-use super::{MAX_WAIT, MemoryBudget, Reservation};
+use super::{MAX_WAIT, MemoryBudget, MemoryReservation};
 use crate::ledger::MemoryTag;
 use crate::sync::Mutex;
 use std::collections::VecDeque;
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
 
 /// First-come-first-served queue of the reservations that wait for memory.
-pub struct Waiters {
+pub struct BudgetWaiters {
     /// Length of `queue`, so that giving memory back takes no lock while none wait.
     len: AtomicUsize,
-    queue: Mutex<VecDeque<Waiter>>,
+    queue: Mutex<VecDeque<BudgetWaiter>>,
 }
 
-struct Waiter {
+struct BudgetWaiter {
     bytes: usize,
     tag: MemoryTag,
-    granted: oneshot::Sender<Reservation>,
+    granted: oneshot::Sender<MemoryReservation>,
 }
 
-impl Waiters {
+impl BudgetWaiters {
     pub const fn new() -> Self {
         Self { len: AtomicUsize::new(0), queue: Mutex::new(VecDeque::new()) }
     }
@@ -35,11 +35,11 @@ impl Waiters {
         budget: &'static MemoryBudget,
         bytes: usize,
         tag: MemoryTag,
-    ) -> Option<Reservation> {
+    ) -> Option<MemoryReservation> {
         let (granted, receiver) = oneshot::channel();
         {
             let mut queue = self.queue.lock();
-            queue.push_back(Waiter { bytes, tag, granted });
+            queue.push_back(BudgetWaiter { bytes, tag, granted });
             self.len.store(queue.len(), Ordering::SeqCst);
         }
         // Memory may have been given back before the length was stored, when its owner saw an empty queue.
@@ -63,11 +63,11 @@ impl Waiters {
             if !cancelled && !budget.take(first.bytes, first.tag) {
                 break;
             }
-            if let Some(Waiter { bytes, tag, granted }) = queue.pop_front()
+            if let Some(BudgetWaiter { bytes, tag, granted }) = queue.pop_front()
                 && !cancelled
             {
                 // Cancelled meanwhile: dropped below, because giving back takes the lock.
-                unclaimed.extend(granted.send(Reservation { budget, bytes, tag }).err());
+                unclaimed.extend(granted.send(MemoryReservation { budget, bytes, tag }).err());
             }
         }
         self.len.store(queue.len(), Ordering::SeqCst);

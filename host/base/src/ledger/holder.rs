@@ -3,7 +3,7 @@
 /// What memory is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Holder {
+pub enum LedgerHolder {
     /// Open gRPC calls with their headers, and heads of HTTP/1 requests.
     OpenCall,
     /// Messages being received, before their model is known.
@@ -35,24 +35,24 @@ pub enum Holder {
 }
 
 /// In the order of their numbers.
-pub const HOLDERS: [Holder; 14] = [
-    Holder::OpenCall,
-    Holder::RequestBody,
-    Holder::Input,
-    Holder::Decode,
-    Holder::GatheredInput,
-    Holder::Output,
-    Holder::State,
-    Holder::Encode,
-    Holder::UnreadResponse,
-    Holder::WarmUp,
-    Holder::Control,
-    Holder::Backend,
-    Holder::ClientSharedMemory,
-    Holder::Download,
+pub const HOLDERS: [LedgerHolder; 14] = [
+    LedgerHolder::OpenCall,
+    LedgerHolder::RequestBody,
+    LedgerHolder::Input,
+    LedgerHolder::Decode,
+    LedgerHolder::GatheredInput,
+    LedgerHolder::Output,
+    LedgerHolder::State,
+    LedgerHolder::Encode,
+    LedgerHolder::UnreadResponse,
+    LedgerHolder::WarmUp,
+    LedgerHolder::Control,
+    LedgerHolder::Backend,
+    LedgerHolder::ClientSharedMemory,
+    LedgerHolder::Download,
 ];
 
-impl Holder {
+impl LedgerHolder {
     /// As `/v2/trtserver/memory` and the metrics name it.
     pub fn name(self) -> &'static str {
         match self {

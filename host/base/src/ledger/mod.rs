@@ -1,19 +1,19 @@
 //! Ledger of memory: how many bytes each model version and the server itself hold, and for what.
 //!
 //! A large block is entered under its [`MemoryTag`] by the reservation that pays for it (`budget/`), a small one by the thread that
-//! allocates or frees it (`small.rs`), GPU and pinned memory by its pool (`device/`). What is entered nowhere is measured when the
+//! allocates or frees it (`small_blocks.rs`), GPU and pinned memory by its pool (`device/`). What is entered nowhere is measured when the
 //! ledger is read (`models/src/memory`). Each owner's counters are on cache lines of their own: models share nothing but the list of
 //! owners, which is locked only when a model is loaded.
 
 mod holder;
 mod process;
-mod small;
+mod small_blocks;
 mod table;
 
-pub use holder::{HOLDERS, Holder};
+pub use holder::{HOLDERS, LedgerHolder};
 pub use process::ProcessMemory;
-use small::ThreadTables;
-pub use table::Table;
+use small_blocks::ThreadTables;
+pub use table::LedgerTable;
 
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -22,25 +22,25 @@ use table::MAX_OWNERS;
 
 /// Who holds memory: a model version, a model as a whole, or the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Owner(u32);
+pub struct LedgerOwner(u32);
 
 /// An owner, and what it uses the memory for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryTag {
-    pub owner: Owner,
-    pub holder: Holder,
+    pub owner: LedgerOwner,
+    pub holder: LedgerHolder,
 }
 
 impl Default for MemoryTag {
     fn default() -> Self {
-        Holder::RequestBody.into()
+        LedgerHolder::RequestBody.into()
     }
 }
 
-impl From<Holder> for MemoryTag {
+impl From<LedgerHolder> for MemoryTag {
     /// Memory whose model is not known, or that belongs to none.
-    fn from(holder: Holder) -> Self {
-        Self { owner: Owner::SERVER, holder }
+    fn from(holder: LedgerHolder) -> Self {
+        Self { owner: LedgerOwner::SERVER, holder }
     }
 }
 
@@ -58,20 +58,20 @@ static LEDGER: Ledger = Ledger::new();
 /// Bytes by owner and holder.
 struct Ledger {
     /// What is drawn individually.
-    drawn: Table,
-    /// Their numbers are those of [`Owner`]; 0 is the server. An owner is never removed, because its memory may outlive its model.
-    owners: Mutex<BTreeMap<OwnerName, Owner>>,
+    drawn: LedgerTable,
+    /// Their numbers are those of [`LedgerOwner`]; 0 is the server. An owner is never removed, because its memory may outlive its model.
+    owners: Mutex<BTreeMap<OwnerName, LedgerOwner>>,
     small: ThreadTables,
 }
 
 impl Ledger {
     const fn new() -> Self {
         let owners = Mutex::new(BTreeMap::new());
-        Self { drawn: Table::new(), owners, small: ThreadTables::new() }
+        Self { drawn: LedgerTable::new(), owners, small: ThreadTables::new() }
     }
 }
 
-impl Owner {
+impl LedgerOwner {
     pub const SERVER: Self = Self(0);
 
     /// The version `version` of `model`.
@@ -85,7 +85,7 @@ impl Owner {
     }
 
     fn named(name: OwnerName) -> Self {
-        let mut owners = owners();
+        let mut owners = lock_owners();
         let next = owners.len() + 1;
         if let Some(owner) = owners.get(&name) {
             return *owner;
@@ -98,12 +98,12 @@ impl Owner {
         owner
     }
 
-    pub fn tag(self, holder: Holder) -> MemoryTag {
+    pub fn tag(self, holder: LedgerHolder) -> MemoryTag {
         MemoryTag { owner: self, holder }
     }
 
     /// Bytes of [`MemoryTag::add`].
-    pub fn bytes(self, holder: Holder) -> usize {
+    pub fn bytes(self, holder: LedgerHolder) -> usize {
         LEDGER.drawn.bytes(self, holder)
     }
 
@@ -126,11 +126,11 @@ impl MemoryTag {
 }
 
 /// All owners but the server, by name.
-pub fn named_owners() -> BTreeMap<OwnerName, Owner> {
-    owners().clone()
+pub fn named_owners() -> BTreeMap<OwnerName, LedgerOwner> {
+    lock_owners().clone()
 }
 
-fn owners() -> MutexGuard<'static, BTreeMap<OwnerName, Owner>> {
+fn lock_owners() -> MutexGuard<'static, BTreeMap<OwnerName, LedgerOwner>> {
     LEDGER.owners.lock()
 }
 

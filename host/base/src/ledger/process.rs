@@ -14,12 +14,12 @@ pub struct ProcessMemory {
 
 impl ProcessMemory {
     /// Memory of this process.
-    pub fn own() -> Self {
+    pub fn own_process() -> Self {
         Self::read("self").unwrap_or_default()
     }
 
     /// Memory of another process; `None` once it has exited.
-    pub fn of(pid: u32) -> Option<Self> {
+    pub fn from_pid(pid: u32) -> Option<Self> {
         Self::read(&pid.to_string())
     }
 

@@ -18,8 +18,11 @@ fn fields_of_the_status_file_are_read() {
 
 #[test]
 fn own_process_is_resident_and_an_unknown_one_is_not() {
-    let own = ProcessMemory::own();
+    let own = ProcessMemory::own_process();
     assert!(own.resident > 1 << 20 && own.peak >= own.resident, "{own:?}");
-    assert_eq!(ProcessMemory::of(std::process::id()).map(|of| of.resident > 1 << 20), Some(true));
-    assert_eq!(ProcessMemory::of(u32::MAX), None);
+    assert_eq!(
+        ProcessMemory::from_pid(std::process::id()).map(|of| of.resident > 1 << 20),
+        Some(true)
+    );
+    assert_eq!(ProcessMemory::from_pid(u32::MAX), None);
 }

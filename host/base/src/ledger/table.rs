@@ -1,6 +1,6 @@
 //! Counters by owner and holder.
 
-use super::{HOLDERS, Holder, MemoryTag, Owner};
+use super::{HOLDERS, LedgerHolder, LedgerOwner, MemoryTag};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,17 +12,17 @@ pub const MAX_OWNERS: usize = CHUNK << 10;
 /// Counters of one owner, on cache lines of their own.
 #[derive(Default)]
 #[repr(align(128))]
-struct Counters([AtomicUsize; HOLDERS.len()]);
+struct OwnerCounters([AtomicUsize; HOLDERS.len()]);
 
-type Chunk = Box<[Counters; CHUNK]>;
+type Chunk = Box<[OwnerCounters; CHUNK]>;
 
 /// Byte counters by owner and holder, written without a lock. Memory for the counters of an owner
 /// is allocated when it first holds something.
-pub struct Table {
+pub struct LedgerTable {
     chunks: [OnceLock<Chunk>; MAX_OWNERS / CHUNK],
 }
 
-impl Table {
+impl LedgerTable {
     pub const fn new() -> Self {
         Self { chunks: [const { OnceLock::new() }; _] }
     }
@@ -37,7 +37,7 @@ impl Table {
         self.counter(tag).fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// As [`Table::add`], of a table that this thread alone changes. Wraps around: a block may be entered in one table and removed in
+    /// As [`LedgerTable::add`], of a table that this thread alone changes. Wraps around: a block may be entered in one table and removed in
     /// another.
     pub fn add_alone(&self, tag: MemoryTag, bytes: usize) {
         let counter = self.counter(tag);
@@ -45,7 +45,7 @@ impl Table {
     }
 
     /// Bytes of an owner and holder.
-    pub fn bytes(&self, owner: Owner, holder: Holder) -> usize {
+    pub fn bytes(&self, owner: LedgerOwner, holder: LedgerHolder) -> usize {
         let chunk = self.chunks[owner.0 as usize / CHUNK].get();
         chunk.map_or(0, |chunk| {
             chunk[owner.0 as usize % CHUNK].0[holder as usize].load(Ordering::Relaxed)
@@ -55,12 +55,12 @@ impl Table {
     fn counter(&self, tag: MemoryTag) -> &AtomicUsize {
         let owner = tag.owner.0 as usize;
         let chunk = self.chunks[owner / CHUNK]
-            .get_or_init(|| Box::new(std::array::from_fn(|_| Counters::default())));
+            .get_or_init(|| Box::new(std::array::from_fn(|_| OwnerCounters::default())));
         &chunk[owner % CHUNK].0[tag.holder as usize]
     }
 }
 
-impl Default for Table {
+impl Default for LedgerTable {
     fn default() -> Self {
         Self::new()
     }

@@ -1,6 +1,6 @@
 //! What is counted for a model version.
 
-use super::latency::{Latencies, Summaries};
+use super::latency::{LatencyHistograms, LatencySummaries};
 use std::collections::BTreeMap;
 
 /// Names of the scheduler's `CloseReason`s in metrics and statistics, in the same order.
@@ -12,18 +12,18 @@ pub const LOAD_RATIO_BOUNDS: [f64; 7] = [1.05, 1.10, 1.25, 1.5, 2.0, 10.0, 50.0]
 
 /// A count and the sum of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct DurationSum {
     pub count: u64,
     pub ns: u64,
 }
 
-impl Span {
+impl DurationSum {
     pub fn add(&mut self, ns: u64) {
         self.count += 1;
         self.ns += ns;
     }
 
-    pub(super) fn merge(&mut self, other: &Span) {
+    pub(super) fn merge(&mut self, other: &DurationSum) {
         self.count += other.count;
         self.ns += other.ns;
     }
@@ -32,38 +32,38 @@ impl Span {
 /// Counters of requests of one batch size.
 #[derive(Clone, Debug, Default)]
 pub struct RequestCounters {
-    pub success: Span,
-    pub failed: Span,
-    pub queue: Span,
-    pub compute: Span,
-    pub compute_input: Span,
-    pub compute_infer: Span,
-    pub compute_output: Span,
+    pub success: DurationSum,
+    pub failed: DurationSum,
+    pub queue: DurationSum,
+    pub compute: DurationSum,
+    pub compute_input: DurationSum,
+    pub compute_infer: DurationSum,
+    pub compute_output: DurationSum,
 }
 
 /// Counters of executions with one number of rows.
 #[derive(Clone, Debug, Default)]
 pub struct ExecutionCounters {
-    pub compute_input: Span,
-    pub compute_infer: Span,
-    pub compute_output: Span,
+    pub compute_input: DurationSum,
+    pub compute_infer: DurationSum,
+    pub compute_output: DurationSum,
 }
 
 /// Counters of the responses at one position of their stream.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseCounters {
-    pub compute_infer: Span,
-    pub compute_output: Span,
-    pub success: Span,
-    pub fail: Span,
+    pub compute_infer: DurationSum,
+    pub compute_output: DurationSum,
+    pub success: DurationSum,
+    pub fail: DurationSum,
     /// The final response, if it has no data.
-    pub empty: Span,
-    pub cancel: Span,
+    pub empty: DurationSum,
+    pub cancel: DurationSum,
 }
 
 /// Everything counted for one version.
 #[derive(Clone, Debug, Default)]
-pub struct Counters {
+pub struct VersionCounters {
     /// Request counters by batch size; 0 if the request failed before its batch size was known.
     pub requests: BTreeMap<u32, RequestCounters>,
     /// Execution counters by the number of rows of the batch.
@@ -75,7 +75,7 @@ pub struct Counters {
     /// Started requests that failed.
     pub failed_executing: u64,
     /// Requests refused before they were queued, e.g. for a wrong shape; `requests` has them as failed ones, too.
-    pub refused: Span,
+    pub refused: DurationSum,
     /// Milliseconds since the epoch, 0 = never.
     pub last_inference_ms: u64,
     /// In the order of [`super::FAILURE_REASONS`].
@@ -90,11 +90,11 @@ pub struct Counters {
     pub load_ratio_sum: f64,
     /// Response counters of decoupled models, by position in the stream.
     pub responses: BTreeMap<u32, ResponseCounters>,
-    pub latencies: Option<Box<Latencies>>,
-    pub summaries: Option<Box<Summaries>>,
+    pub latencies: Option<Box<LatencyHistograms>>,
+    pub summaries: Option<Box<LatencySummaries>>,
 }
 
-impl Counters {
+impl VersionCounters {
     /// Requests that were handed to an instance and have no final response.
     pub fn executing(&self) -> u64 {
         let ended = self.total().success.count + self.failed_executing;
@@ -108,7 +108,7 @@ impl Counters {
         total
     }
 
-    pub(super) fn merge(&mut self, other: &Counters) {
+    pub(super) fn merge(&mut self, other: &VersionCounters) {
         for (batch, r) in &other.requests {
             self.requests.entry(*batch).or_default().merge(r);
         }
@@ -136,8 +136,8 @@ impl Counters {
         for (index, responses) in &other.responses {
             self.responses.entry(*index).or_default().merge(responses);
         }
-        merge_boxed(&mut self.latencies, &other.latencies, Latencies::merge);
-        merge_boxed(&mut self.summaries, &other.summaries, Summaries::merge);
+        merge_boxed(&mut self.latencies, &other.latencies, LatencyHistograms::merge);
+        merge_boxed(&mut self.summaries, &other.summaries, LatencySummaries::merge);
     }
 }
 

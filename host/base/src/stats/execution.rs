@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// One execution of a batch, shared by its requests.
-pub struct Execution {
+pub struct BatchExecution {
     /// The instance's shard of the counters.
     pub shard: usize,
     /// Sum of the requests' batch sizes.
@@ -22,7 +22,7 @@ pub struct Execution {
     pending: AtomicU32,
     outstanding: Arc<OutstandingExecutions>,
     /// Parts by the position of their first request, if the backend executes the batch in parts.
-    parts: Mutex<BTreeMap<u32, Arc<Execution>>>,
+    parts: Mutex<BTreeMap<u32, Arc<BatchExecution>>>,
 }
 
 /// Called with the reason when the backend reports that the instance is broken.
@@ -93,7 +93,7 @@ impl OutstandingExecutions {
     }
 }
 
-impl Execution {
+impl BatchExecution {
     /// An execution of `requests` requests with `rows` rows in total, begun at `start_ns` by the instance with this `shard`.
     pub fn new(
         shard: usize,

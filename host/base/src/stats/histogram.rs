@@ -14,7 +14,7 @@ pub const MAX_BOUNDS: usize = 200;
 
 /// The bounds of a histogram.
 #[derive(Debug)]
-pub struct Buckets {
+pub struct BucketBounds {
     /// Inclusive upper bounds in the unit of the metric, ascending; +Inf follows.
     shown: Box<[f64]>,
     /// The same in nanoseconds. `u64::MAX` is the last one.
@@ -23,7 +23,7 @@ pub struct Buckets {
     first: Box<[u8; SLOTS]>,
 }
 
-impl Buckets {
+impl BucketBounds {
     /// Bounds in a unit of `unit_ns` nanoseconds: ascending, at most [`MAX_BOUNDS`].
     pub fn new(bounds: &[f64], unit_ns: f64) -> Self {
         debug_assert!(bounds.len() <= MAX_BOUNDS && bounds.is_sorted());
@@ -32,7 +32,7 @@ impl Buckets {
         let bounds: Box<[u64]> = bounds.chain([u64::MAX]).collect();
         let mut first = Box::new([0; SLOTS]);
         for (slot, first) in first.iter_mut().enumerate() {
-            let shortest = shortest(slot);
+            let shortest = shortest_in_slot(slot);
             *first = bounds.partition_point(|bound| *bound < shortest) as u8;
         }
         Self { shown, bounds, first }
@@ -43,7 +43,7 @@ impl Buckets {
     }
 
     fn index(&self, ns: u64) -> usize {
-        let mut bucket = usize::from(self.first[slot(ns)]);
+        let mut bucket = usize::from(self.first[slot_index(ns)]);
         while ns > self.bounds[bucket] {
             bucket += 1;
         }
@@ -51,14 +51,14 @@ impl Buckets {
     }
 }
 
-impl PartialEq for Buckets {
+impl PartialEq for BucketBounds {
     fn eq(&self, other: &Self) -> bool {
         self.bounds == other.bounds
     }
 }
 
 /// The power of two and the bits after it.
-fn slot(ns: u64) -> usize {
+fn slot_index(ns: u64) -> usize {
     let ns = ns.max(1 << PARTS_LOG2);
     let power = ns.ilog2();
     let part = (ns >> (power - PARTS_LOG2)) as usize & ((1 << PARTS_LOG2) - 1);
@@ -66,7 +66,7 @@ fn slot(ns: u64) -> usize {
 }
 
 /// The shortest duration of a slot.
-fn shortest(slot: usize) -> u64 {
+fn shortest_in_slot(slot: usize) -> u64 {
     let (power, part) = (slot >> PARTS_LOG2, (slot & ((1 << PARTS_LOG2) - 1)) as u64);
     match (power as u32).checked_sub(PARTS_LOG2) {
         // Shorter durations are in the first slot that is used.
@@ -78,15 +78,15 @@ fn shortest(slot: usize) -> u64 {
 
 /// Durations counted by bucket.
 #[derive(Clone, Debug)]
-pub struct Histogram {
-    buckets: Arc<Buckets>,
+pub struct DurationHistogram {
+    buckets: Arc<BucketBounds>,
     /// The last one is +Inf.
     counts: Box<[u64]>,
     sum_ns: u64,
 }
 
-impl Histogram {
-    pub fn new(buckets: &Arc<Buckets>) -> Self {
+impl DurationHistogram {
+    pub fn new(buckets: &Arc<BucketBounds>) -> Self {
         let counts = vec![0; buckets.bounds.len()].into();
         Self { buckets: Arc::clone(buckets), counts, sum_ns: 0 }
     }
@@ -106,7 +106,7 @@ impl Histogram {
         self.sum_ns += other.sum_ns;
     }
 
-    /// See [`Buckets::bounds`].
+    /// See [`BucketBounds::bounds`].
     pub fn bounds(&self) -> &[f64] {
         self.buckets.bounds()
     }

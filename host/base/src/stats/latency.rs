@@ -1,6 +1,6 @@
 //! Latency histograms and summaries of a model version: which there are, and which are recorded (`--metrics-config`).
 
-use super::histogram::{Buckets, Histogram};
+use super::histogram::{BucketBounds, DurationHistogram};
 use super::quantiles::RecentDurations;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ const DURATIONS: &[f64] = &[
     1.0, 2.5, 5.0, 10.0,
 ];
 
-/// In the order of the fields of [`Latencies`].
+/// In the order of the fields of [`LatencyHistograms`].
 pub const HISTOGRAMS: [HistogramKind; 4] = [
     HistogramKind {
         family: "trtserver_request_duration_seconds",
@@ -71,13 +71,13 @@ pub const FIRST_RESPONSE: &str = "nv_inference_first_response_histogram_ms";
 
 /// Bounds of the histograms of a version, in the order of [`HISTOGRAMS`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct HistogramBuckets([Arc<Buckets>; HISTOGRAMS.len()]);
+pub struct HistogramBuckets([Arc<BucketBounds>; HISTOGRAMS.len()]);
 
 impl HistogramBuckets {
     /// `bounds` returns the bounds of a family in its unit; `None` selects the default bounds.
     pub fn new<'a>(bounds: impl Fn(&str) -> Option<&'a [f64]>) -> Self {
         Self(HISTOGRAMS.each_ref().map(|kind| {
-            Arc::new(Buckets::new(bounds(kind.family).unwrap_or(kind.bounds), kind.unit_ns))
+            Arc::new(BucketBounds::new(bounds(kind.family).unwrap_or(kind.bounds), kind.unit_ns))
         }))
     }
 }
@@ -90,11 +90,11 @@ impl Default for HistogramBuckets {
 
 /// The histograms of one instance.
 #[derive(Clone, Debug)]
-pub struct Latencies([Histogram; HISTOGRAMS.len()]);
+pub struct LatencyHistograms([DurationHistogram; HISTOGRAMS.len()]);
 
-impl Latencies {
+impl LatencyHistograms {
     pub fn new(buckets: &HistogramBuckets) -> Self {
-        Self(buckets.0.each_ref().map(Histogram::new))
+        Self(buckets.0.each_ref().map(DurationHistogram::new))
     }
 
     pub(super) fn add_request(&mut self, request: u64, queue: u64, compute: u64) {
@@ -113,16 +113,16 @@ impl Latencies {
     }
 
     /// In the order of [`HISTOGRAMS`].
-    pub fn histograms(&self) -> &[Histogram] {
+    pub fn histograms(&self) -> &[DurationHistogram] {
         &self.0
     }
 }
 
 /// Durations of the summaries: request, queue, and input, inference and output of the execution.
 #[derive(Clone, Debug, Default)]
-pub struct Summaries([RecentDurations; 5]);
+pub struct LatencySummaries([RecentDurations; 5]);
 
-impl Summaries {
+impl LatencySummaries {
     pub(super) fn add(&mut self, now_ns: u64, durations: [u64; 5]) {
         self.0.iter_mut().zip(durations).for_each(|(recent, ns)| recent.add(now_ns, ns));
     }

@@ -11,16 +11,18 @@ mod quantiles;
 mod service_time;
 
 pub use counters::{
-    CLOSE_REASONS, Counters, ExecutionCounters, LOAD_RATIO_BOUNDS, RequestCounters,
-    ResponseCounters, Span,
+    CLOSE_REASONS, DurationSum, ExecutionCounters, LOAD_RATIO_BOUNDS, RequestCounters,
+    ResponseCounters, VersionCounters,
 };
-pub use execution::{Execution, OutstandingExecutions};
-pub use histogram::{Histogram, MAX_BOUNDS};
-pub use latency::{FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, Summaries};
+pub use execution::{BatchExecution, OutstandingExecutions};
+pub use histogram::{DurationHistogram, MAX_BOUNDS};
+pub use latency::{
+    FIRST_RESPONSE, HISTOGRAMS, HistogramBuckets, LatencySettings, LatencySummaries,
+};
 
 use crate::clock::{now_ns, wall_ms};
 use crate::sync::{Mutex, MutexGuard};
-use latency::Latencies;
+use latency::LatencyHistograms;
 use service_time::ServiceTime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,12 +66,12 @@ pub enum ResponseOutcome {
 pub const MAX_RESPONSE_INDEX: u32 = 999;
 
 /// Runs of warm-up samples by name.
-pub type WarmupSpans = BTreeMap<Arc<str>, Span>;
+pub type WarmupSpans = BTreeMap<Arc<str>, DurationSum>;
 
 /// Statistics of one model version, with one shard for each instance.
 pub struct VersionStats {
     /// Shard 0 is for failures before execution, shard i + 1 for instance i.
-    shards: Box<[Mutex<Counters>]>,
+    shards: Box<[Mutex<VersionCounters>]>,
     /// UUIDs of the GPUs of instances, by instance; shorter than the list of instances if the last ones have none.
     gpus: Mutex<Vec<Option<Arc<str>>>>,
     /// Warm-up times of the slowest instance, sample by sample.
@@ -98,10 +100,11 @@ impl VersionStats {
     fn recording(instances: usize, buckets: HistogramBuckets, recorded: (bool, bool)) -> Self {
         let (histograms, summaries) = recorded;
         let shard = |i: usize| {
-            let counters = Counters {
-                latencies: (histograms && i > 0).then(|| Box::new(Latencies::new(&buckets))),
+            let counters = VersionCounters {
+                latencies: (histograms && i > 0)
+                    .then(|| Box::new(LatencyHistograms::new(&buckets))),
                 summaries: (summaries && i > 0).then(Box::default),
-                ..Counters::default()
+                ..VersionCounters::default()
             };
             Mutex::new(counters)
         };
@@ -144,7 +147,7 @@ impl VersionStats {
         received_ns: u64,
         queued_ns: u64,
         end_ns: u64,
-        execution: &Execution,
+        execution: &BatchExecution,
     ) {
         let [input, infer, output] = execution.phases(end_ns);
         let compute = end_ns.saturating_sub(execution.start_ns);
@@ -244,11 +247,11 @@ impl VersionStats {
     /// How long a request that is queued now will wait behind `waiting` requests.
     pub fn predicted_wait(
         &self,
-        counters: &Counters,
+        counters: &VersionCounters,
         waiting: usize,
         instances: usize,
     ) -> Duration {
-        let request = self.service_time.of_request(now_ns(), counters);
+        let request = self.service_time.estimate_ns(now_ns(), counters);
         let ns = request * waiting as f64 / instances.max(1) as f64;
         Duration::from_nanos(ns as u64)
     }
@@ -284,7 +287,7 @@ impl VersionStats {
     }
 
     /// [`VersionStats::snapshot`] by the GPU of the instance. `None`: instances on the CPU, and failures before execution.
-    pub fn by_gpu(&self) -> BTreeMap<Option<Arc<str>>, Counters> {
+    pub fn by_gpu(&self) -> BTreeMap<Option<Arc<str>>, VersionCounters> {
         let mut sums = self.before.as_ref().map(|before| before.by_gpu()).unwrap_or_default();
         let gpus = self.gpus.lock();
         for (i, shard) in self.shards.iter().enumerate() {
@@ -294,7 +297,7 @@ impl VersionStats {
         sums
     }
 
-    pub fn snapshot(&self) -> Counters {
+    pub fn snapshot(&self) -> VersionCounters {
         let mut sum = self.before.as_ref().map(|before| before.snapshot()).unwrap_or_default();
         for shard in &self.shards {
             sum.merge(&shard.lock());
@@ -302,7 +305,7 @@ impl VersionStats {
         sum
     }
 
-    fn shard(&self, i: usize) -> MutexGuard<'_, Counters> {
+    fn shard(&self, i: usize) -> MutexGuard<'_, VersionCounters> {
         let i = i.min(self.shards.len() - 1);
         self.shards[i].lock()
     }

@@ -7,26 +7,26 @@ fn buckets() -> HistogramBuckets {
 }
 
 fn succeed(stats: &VersionStats, instance: usize, end_ns: u64) {
-    let execution = Execution::new(instance, 1, 1, 100, &Default::default());
+    let execution = BatchExecution::new(instance, 1, 1, 100, &Default::default());
     stats.success(1, 50, 60, end_ns, &execution);
 }
 
 #[test]
 fn batch_of_two_requests_counts_as_one_execution() {
     let stats = VersionStats::new(2);
-    let execution = Execution::new(1, 2, 3, 100, &Default::default());
+    let execution = BatchExecution::new(1, 2, 3, 100, &Default::default());
     execution.note_times(110, 150);
     stats.success(1, 50, 60, 200, &execution);
     stats.success(2, 50, 70, 200, &execution);
     stats.failure(0, 5, FailureReason::Other, false);
     let c = stats.snapshot();
     assert_eq!((c.inference_count, c.execution_count), (3, 1));
-    assert_eq!(c.executions[&3].compute_infer, Span { count: 1, ns: 40 });
-    assert_eq!(c.requests[&1].queue, Span { count: 1, ns: 40 });
-    assert_eq!(c.requests[&2].success, Span { count: 1, ns: 150 });
-    assert_eq!(c.total().compute, Span { count: 2, ns: 200 });
-    assert_eq!(c.total().compute_output, Span { count: 2, ns: 100 });
-    assert_eq!(c.total().failed, Span { count: 1, ns: 5 });
+    assert_eq!(c.executions[&3].compute_infer, DurationSum { count: 1, ns: 40 });
+    assert_eq!(c.requests[&1].queue, DurationSum { count: 1, ns: 40 });
+    assert_eq!(c.requests[&2].success, DurationSum { count: 1, ns: 150 });
+    assert_eq!(c.total().compute, DurationSum { count: 2, ns: 200 });
+    assert_eq!(c.total().compute_output, DurationSum { count: 2, ns: 100 });
+    assert_eq!(c.total().failed, DurationSum { count: 1, ns: 5 });
     assert_eq!(c.failures, [0, 0, 0, 1]);
     assert_eq!(c.load_ratio.iter().sum::<u64>(), 2);
 }
@@ -36,9 +36,9 @@ fn warmup_is_that_of_the_slowest_instance() {
     let stats = VersionStats::new(3);
     assert!(stats.warmup().is_empty());
     for ns in [20, 30, 10] {
-        stats.warmed_up(WarmupSpans::from([("s".into(), Span { count: 2, ns })]));
+        stats.warmed_up(WarmupSpans::from([("s".into(), DurationSum { count: 2, ns })]));
     }
-    let want = WarmupSpans::from([("s".into(), Span { count: 2, ns: 30 })]);
+    let want = WarmupSpans::from([("s".into(), DurationSum { count: 2, ns: 30 })]);
     assert_eq!(stats.warmup(), want);
     assert_eq!(stats.snapshot().execution_count, 0);
 }
@@ -53,7 +53,7 @@ fn counters_continue_with_more_instances() {
     more.failure(1, 7, FailureReason::Other, false);
     // A request of the instances before.
     stats.failure(1, 9, FailureReason::Other, false);
-    assert_eq!(more.snapshot().total().failed, Span { count: 3, ns: 21 });
+    assert_eq!(more.snapshot().total().failed, DurationSum { count: 3, ns: 21 });
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn counters_are_apart_by_gpu_and_together_in_the_snapshot() {
 
 #[test]
 fn reported_times_out_of_order_are_ignored() {
-    let execution = Execution::new(0, 1, 1, 100, &Default::default());
+    let execution = BatchExecution::new(0, 1, 1, 100, &Default::default());
     execution.note_times(5, 900);
     assert_eq!(execution.phases(200), [0, 100, 0]);
 }
@@ -94,7 +94,7 @@ fn histograms_continue_unless_their_buckets_change() {
     succeed(&stats, 0, 1_000_000);
     let counts = |stats: &VersionStats| -> Vec<u64> {
         let latencies = stats.snapshot().latencies.unwrap();
-        latencies.histograms().iter().map(Histogram::count).collect()
+        latencies.histograms().iter().map(DurationHistogram::count).collect()
     };
     let more = stats.continued(2, buckets());
     succeed(&more, 1, 1_000_000);
@@ -132,8 +132,8 @@ fn late_responses_of_a_stream_are_counted_together() {
     stats.response(0, 1, 7, ResponseOutcome::Empty);
     let responses = stats.snapshot().responses;
     let last = &responses[&MAX_RESPONSE_INDEX];
-    assert_eq!(last.success, Span { count: 3, ns: 17 });
-    assert_eq!(last.compute_output, Span { count: 3, ns: 2 });
-    assert_eq!(responses[&1].empty, Span { count: 1, ns: 7 });
-    assert_eq!(responses[&1].compute_infer, Span::default());
+    assert_eq!(last.success, DurationSum { count: 3, ns: 17 });
+    assert_eq!(last.compute_output, DurationSum { count: 3, ns: 2 });
+    assert_eq!(responses[&1].empty, DurationSum { count: 1, ns: 7 });
+    assert_eq!(responses[&1].compute_infer, DurationSum::default());
 }

@@ -15,11 +15,11 @@ const SLICE_NS: u64 = 12_000_000_000;
 /// Durations of the last minute, counted by size in five slices of 12 seconds.
 #[derive(Clone, Debug, Default)]
 pub struct RecentDurations {
-    slices: [Slice; SLICES],
+    slices: [TimeSlice; SLICES],
 }
 
 #[derive(Clone, Debug, Default)]
-struct Slice {
+struct TimeSlice {
     /// Number of the slice since the clock began.
     number: u64,
     /// By slot; empty before the first use.
@@ -31,12 +31,12 @@ impl RecentDurations {
         let number = now_ns / SLICE_NS;
         let slice = self.slice(number);
         if slice.number != number || slice.counts.is_empty() {
-            *slice = Slice { number, counts: vec![0; SLOTS] };
+            *slice = TimeSlice { number, counts: vec![0; SLOTS] };
         }
-        slice.counts[slot(ns)] += 1;
+        slice.counts[slot_index(ns)] += 1;
     }
 
-    fn slice(&mut self, number: u64) -> &mut Slice {
+    fn slice(&mut self, number: u64) -> &mut TimeSlice {
         &mut self.slices[number as usize % SLICES]
     }
 
@@ -66,13 +66,13 @@ impl RecentDurations {
                 below += count;
                 below >= rank
             });
-            slot.map_or(f64::NAN, middle)
+            slot.map_or(f64::NAN, slot_middle)
         };
         quantiles.iter().map(at).collect()
     }
 }
 
-fn slot(ns: u64) -> usize {
+fn slot_index(ns: u64) -> usize {
     let ns = ns.min((2 << MAX_POWER) - 1);
     match ns.checked_ilog2() {
         Some(power) if power >= PARTS_LOG2 => {
@@ -85,7 +85,7 @@ fn slot(ns: u64) -> usize {
 }
 
 /// The duration in the middle of a slot.
-fn middle(slot: usize) -> f64 {
+fn slot_middle(slot: usize) -> f64 {
     let parts = 1 << PARTS_LOG2;
     if slot < parts {
         return slot as f64;

@@ -1,17 +1,17 @@
 //! How long an instance takes for a request, from what was counted since the last time it was asked for. Predicts the time that
 //! requests wait.
 
-use super::counters::Counters;
+use super::counters::VersionCounters;
 use crate::sync::Mutex;
 
 /// The time is that of at least this period, if requests were executed in it.
 const PERIOD_NS: u64 = 1_000_000_000;
 
 #[derive(Default)]
-pub struct ServiceTime(Mutex<Last>);
+pub struct ServiceTime(Mutex<LastReading>);
 
 #[derive(Default)]
-struct Last {
+struct LastReading {
     at_ns: u64,
     /// Time of all executions until then, and their requests.
     busy_ns: u64,
@@ -22,7 +22,7 @@ struct Last {
 
 impl ServiceTime {
     /// Nanoseconds of an instance for one request: less than the execution takes if batches have several. 0 before the first one.
-    pub fn of_request(&self, now_ns: u64, counters: &Counters) -> f64 {
+    pub fn estimate_ns(&self, now_ns: u64, counters: &VersionCounters) -> f64 {
         let executions = counters.executions.values();
         let busy_ns: u64 =
             executions.map(|e| e.compute_input.ns + e.compute_infer.ns + e.compute_output.ns).sum();
@@ -32,7 +32,7 @@ impl ServiceTime {
         if due && requests > last.requests {
             let busy = busy_ns.saturating_sub(last.busy_ns);
             let request_ns = busy as f64 / (requests - last.requests) as f64;
-            *last = Last { at_ns: now_ns, busy_ns, requests, request_ns };
+            *last = LastReading { at_ns: now_ns, busy_ns, requests, request_ns };
         }
         last.request_ns
     }

@@ -3,10 +3,10 @@
 use super::*;
 
 fn given(text: &str) -> Result<Vec<(String, Vec<String>, usize)>, String> {
-    let flags = parse(text, Path::new("t.toml"))?;
+    let flags = parse_config_file(text, Path::new("t.toml"))?;
     let flat = flags.iter().map(|(flag, given)| {
         let values = given.values.iter().map(|v| v.to_string_lossy().into_owned()).collect();
-        let Origin::File { line, .. } = given.origin else { panic!("not from the file") };
+        let FlagOrigin::File { line, .. } = given.origin else { panic!("not from the file") };
         (flag.name.to_owned(), values, line)
     });
     Ok(flat.collect())

@@ -1,6 +1,6 @@
 //! Flags as given on the command line or in a `--config` file, not yet interpreted.
 
-use super::catalogue::{self, Flag};
+use super::catalogue::{self, FlagSpec};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -8,47 +8,47 @@ use std::path::PathBuf;
 
 /// Every flag that was given, by its first name.
 #[derive(Debug, Default)]
-pub struct Flags(BTreeMap<&'static str, Given>);
+pub struct GivenFlags(BTreeMap<&'static str, GivenFlag>);
 
 /// One flag as it was given: a single value, or several for a repeatable one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Given {
+pub struct GivenFlag {
     pub values: Vec<OsString>,
-    pub origin: Origin,
+    pub origin: FlagOrigin,
 }
 
 /// Where a flag was given.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Origin {
+pub enum FlagOrigin {
     CommandLine,
     File { path: PathBuf, line: usize },
 }
 
 /// Prefix of an error message: nothing, or `FILE:LINE: `.
-impl fmt::Display for Origin {
+impl fmt::Display for FlagOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::CommandLine => Ok(()),
-            Origin::File { path, line } => write!(f, "{}:{line}: ", path.display()),
+            FlagOrigin::CommandLine => Ok(()),
+            FlagOrigin::File { path, line } => write!(f, "{}:{line}: ", path.display()),
         }
     }
 }
 
-impl Flags {
-    pub fn get(&self, name: &str) -> Option<&Given> {
+impl GivenFlags {
+    pub fn get(&self, name: &str) -> Option<&GivenFlag> {
         self.0.get(name)
     }
 
-    pub(super) fn insert(&mut self, flag: &'static Flag, given: Given) {
+    pub(super) fn insert(&mut self, flag: &'static FlagSpec, given: GivenFlag) {
         self.0.insert(flag.name, given);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&'static Flag, &Given)> {
-        catalogue::all().filter_map(|f| self.0.get(f.name).map(|given| (f, given)))
+    pub fn iter(&self) -> impl Iterator<Item = (&'static FlagSpec, &GivenFlag)> {
+        catalogue::all_flags().filter_map(|f| self.0.get(f.name).map(|given| (f, given)))
     }
 
     /// Adds flags of a `--config` file. The command line takes precedence, for repeatable flags too.
-    pub(super) fn add_defaults(&mut self, file: Flags) {
+    pub(super) fn add_defaults(&mut self, file: GivenFlags) {
         for (name, given) in file.0 {
             self.0.entry(name).or_insert(given);
         }

@@ -1,6 +1,6 @@
 //! The clap command built from the catalogue: `--help`, `--version` and the grammar of the command line.
 
-use super::catalogue::{Flag, Kind, SECTIONS, Status};
+use super::catalogue::{FlagKind, FlagSpec, FlagStatus, SECTIONS};
 use clap::{Arg, ArgAction, Command};
 use std::ffi::OsString;
 
@@ -14,7 +14,7 @@ pub fn version_text(abi: &str) -> String {
 }
 
 /// The clap command. Values stay strings; `config` interprets them.
-pub fn command(version: &str) -> Command {
+pub fn build_command(version: &str) -> Command {
     let mut command = Command::new("trtserver")
         .about("Inference server: serves models over HTTP and gRPC (TRTIS v1 and Open Inference Protocol v2)")
         .version(version.to_owned())
@@ -50,40 +50,40 @@ pub fn command(version: &str) -> Command {
                         .help("Print the versions of the server and of the plugin interface"),
                 );
         }
-        command = command.args(flags.iter().map(arg));
+        command = command.args(flags.iter().map(build_arg));
     }
     command
 }
 
 /// The argument of one flag.
-pub fn arg(flag: &'static Flag) -> Arg {
+pub fn build_arg(flag: &'static FlagSpec) -> Arg {
     let arg = Arg::new(flag.name)
         .long(flag.name)
         .aliases(flag.aliases.iter().copied())
         .value_parser(clap::value_parser!(OsString))
-        .value_name(metavar(flag.kind))
+        .value_name(flag_metavar(flag.kind))
         .action(if flag.repeatable { ArgAction::Append } else { ArgAction::Set })
-        .help(help(flag));
+        .help(flag_help(flag));
     match flag.kind {
-        Kind::Bool | Kind::Verbosity => {
+        FlagKind::Bool | FlagKind::Verbosity => {
             arg.num_args(0..=1).default_missing_value("true").allow_negative_numbers(true)
         }
         _ => arg.num_args(1).allow_negative_numbers(true),
     }
 }
 
-fn metavar(kind: Kind) -> String {
+fn flag_metavar(kind: FlagKind) -> String {
     match kind {
-        Kind::Bool => "true|false".to_owned(),
-        Kind::Int { .. } | Kind::Count | Kind::Verbosity => "N".to_owned(),
-        Kind::Float => "X".to_owned(),
-        Kind::Size => "BYTES".to_owned(),
-        Kind::Text(placeholder) | Kind::Path(placeholder) => placeholder.to_owned(),
-        Kind::Choice(values) => values.join("|"),
+        FlagKind::Bool => "true|false".to_owned(),
+        FlagKind::Int { .. } | FlagKind::Count | FlagKind::Verbosity => "N".to_owned(),
+        FlagKind::Float => "X".to_owned(),
+        FlagKind::Size => "BYTES".to_owned(),
+        FlagKind::Text(placeholder) | FlagKind::Path(placeholder) => placeholder.to_owned(),
+        FlagKind::Choice(values) => values.join("|"),
     }
 }
 
-fn help(flag: &Flag) -> String {
+fn flag_help(flag: &FlagSpec) -> String {
     let mut text = flag.help.to_owned();
     if !flag.default.is_empty() && flag.default != "false" {
         text += &format!(" [default: {}]", flag.default);
@@ -96,10 +96,12 @@ fn help(flag: &Flag) -> String {
         text += &format!(" [alias: {}]", names.join(", "));
     }
     match flag.status {
-        Status::Effective => {}
-        Status::NoEffect(reason) => text += &format!("\nAccepted, no effect: {reason}"),
-        Status::Warns { reason, .. } => text += &format!("\nAccepted with a warning: {reason}"),
-        Status::Unsupported { feature, .. } => text += &format!("\nNot supported yet: {feature}"),
+        FlagStatus::Effective => {}
+        FlagStatus::NoEffect(reason) => text += &format!("\nAccepted, no effect: {reason}"),
+        FlagStatus::Warns { reason, .. } => text += &format!("\nAccepted with a warning: {reason}"),
+        FlagStatus::Unsupported { feature, .. } => {
+            text += &format!("\nNot supported yet: {feature}")
+        }
     }
     text
 }

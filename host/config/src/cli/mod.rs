@@ -7,18 +7,18 @@ mod flags;
 mod help;
 mod suggest;
 
-pub use flags::{Flags, Given, Origin};
-pub use help::{USAGE, arg, command, version_text};
+pub use flags::{FlagOrigin, GivenFlag, GivenFlags};
+pub use help::{USAGE, build_arg, build_command, version_text};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 use std::path::Path;
-use suggest::suggestion;
+use suggest::suggest_flag;
 
 /// What the command line asks the program to do.
 #[derive(Debug)]
-pub enum Invocation {
-    Serve(Flags),
+pub enum CliInvocation {
+    Serve(GivenFlags),
     /// Print this text and exit.
     Help(String),
     /// Print this text and exit.
@@ -29,38 +29,38 @@ pub enum Invocation {
 ///
 /// # Errors
 /// One or more lines for the user, without usage.
-pub fn parse(
+pub fn parse_args(
     args: impl IntoIterator<Item = OsString>,
     version: &str,
-) -> Result<Invocation, String> {
+) -> Result<CliInvocation, String> {
     let args = args.into_iter().enumerate().map(|(i, a)| if i == 0 { a } else { add_dash(a) });
-    match command(version).try_get_matches_from(args) {
+    match build_command(version).try_get_matches_from(args) {
         Ok(mut matches) => {
-            let mut flags = Flags::default();
-            for flag in catalogue::all() {
+            let mut flags = GivenFlags::default();
+            for flag in catalogue::all_flags() {
                 if let Some(values) = matches.remove_many::<OsString>(flag.name) {
                     let values = values.collect();
-                    flags.insert(flag, Given { values, origin: Origin::CommandLine });
+                    flags.insert(flag, GivenFlag { values, origin: FlagOrigin::CommandLine });
                 }
             }
-            Ok(Invocation::Serve(flags))
+            Ok(CliInvocation::Serve(flags))
         }
         Err(e) if e.kind() == ErrorKind::DisplayHelp => {
-            Ok(Invocation::Help(e.render().to_string()))
+            Ok(CliInvocation::Help(e.render().to_string()))
         }
         Err(e) if e.kind() == ErrorKind::DisplayVersion => {
-            Ok(Invocation::Version(e.render().to_string()))
+            Ok(CliInvocation::Version(e.render().to_string()))
         }
-        Err(e) => Err(message(&e)),
+        Err(e) => Err(clap_message(&e)),
     }
 }
 
 /// Adds the flags of the `--config` file, if one was given.
-pub fn with_config_file(mut flags: Flags) -> Result<Flags, String> {
+pub fn with_config_file(mut flags: GivenFlags) -> Result<GivenFlags, String> {
     let Some(path) = flags.get("config").and_then(|g| g.values.last()).cloned() else {
         return Ok(flags);
     };
-    flags.add_defaults(config_file::read(Path::new(&path))?);
+    flags.add_defaults(config_file::read_config_file(Path::new(&path))?);
     Ok(flags)
 }
 
@@ -77,7 +77,7 @@ fn add_dash(arg: OsString) -> OsString {
 }
 
 /// Error text for what clap refused: ours for unknown flags and arguments, else clap's.
-fn message(e: &clap::Error) -> String {
+fn clap_message(e: &clap::Error) -> String {
     let arg = match e.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(arg)) => arg.clone(),
         _ => String::new(),
@@ -86,7 +86,7 @@ fn message(e: &clap::Error) -> String {
         ErrorKind::UnknownArgument if arg.starts_with('-') => {
             let name = arg.trim_start_matches('-');
             let name = name.split_once('=').map_or(name, |(name, _)| name);
-            let hint = suggestion(name, "--").map(|h| format!("\n{h}")).unwrap_or_default();
+            let hint = suggest_flag(name, "--").map(|h| format!("\n{h}")).unwrap_or_default();
             format!("Unrecognized option: {arg}{hint}")
         }
         ErrorKind::UnknownArgument if arg == "plugin" => {

@@ -14,6 +14,6 @@ fn suggestion_names_similar_flags() {
         ("zzzzzz", None),
     ];
     for (name, want) in table {
-        assert_eq!(suggestion(name, "--").as_deref(), want, "{name}");
+        assert_eq!(suggest_flag(name, "--").as_deref(), want, "{name}");
     }
 }

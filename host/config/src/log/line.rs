@@ -15,7 +15,7 @@ use crate::LogFormat;
 /// The parts of an event. The fields `at.file` and `at.line` replace its source location, for messages logged on behalf
 /// of a backend.
 #[derive(Debug)]
-pub struct Record {
+pub struct LogLine {
     pub now: SystemTime,
     pub pid: u32,
     pub level: Level,
@@ -26,10 +26,10 @@ pub struct Record {
     pub fields: Vec<(String, Value)>,
 }
 
-impl Record {
-    pub fn new(event: &Event<'_>, now: SystemTime, pid: u32) -> Record {
+impl LogLine {
+    pub fn new(event: &Event<'_>, now: SystemTime, pid: u32) -> LogLine {
         let metadata = event.metadata();
-        let mut record = Record {
+        let mut record = LogLine {
             now,
             pid,
             level: *metadata.level(),
@@ -45,25 +45,25 @@ impl Record {
 
     /// The formatted line, with its newline.
     pub fn line(&self, format: LogFormat, escape: bool) -> String {
-        let time = Utc::from(self.now);
+        let time = UtcTime::from(self.now);
         let file = self.file.rsplit(['/', '\\']).next().unwrap_or_default();
         let letter = match self.level {
             Level::ERROR => 'E',
             Level::WARN => 'W',
             _ => 'I',
         };
-        let Record { pid, line, .. } = self;
-        let Utc { year, month, day, hour, minute, second, micros } = time;
+        let LogLine { pid, line, .. } = self;
+        let UtcTime { year, month, day, hour, minute, second, micros } = time;
         match format {
             LogFormat::Default => {
-                let text = if escape { quoted(&self.text()) } else { self.text() };
+                let text = if escape { quote_text(&self.text()) } else { self.text() };
                 format!(
                     "{letter}{month:02}{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06} \
                      {pid} {file}:{line}] {text}\n"
                 )
             }
             LogFormat::Iso8601 => {
-                let text = if escape { quoted(&self.text()) } else { self.text() };
+                let text = if escape { quote_text(&self.text()) } else { self.text() };
                 format!(
                     "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z {letter} \
                      {pid} {file}:{line}] {text}\n"
@@ -75,14 +75,14 @@ impl Record {
                      {micros:06}Z\",\"level\":\"{level}\",\"pid\":{pid},\"file\":{file},\"line\":{line},\
                      \"target\":{target},\"message\":{message}",
                     level = self.level,
-                    file = quoted(file),
-                    target = quoted(&self.target),
-                    message = quoted(&self.message),
+                    file = quote_text(file),
+                    target = quote_text(&self.target),
+                    message = quote_text(&self.message),
                 );
                 for (i, (name, value)) in self.fields.iter().enumerate() {
                     out.push_str(if i == 0 { ",\"fields\":{" } else { "," });
                     // Writing to a String cannot fail.
-                    let _ = write!(out, "{}:{}", quoted(name), escaped(&value.to_string()));
+                    let _ = write!(out, "{}:{}", quote_text(name), escape_text(&value.to_string()));
                 }
                 out.push_str(if self.fields.is_empty() { "}\n" } else { "}}\n" });
                 out
@@ -95,7 +95,7 @@ impl Record {
         let mut text = self.message.clone();
         for (name, value) in &self.fields {
             let value = match value {
-                Value::String(s) if plain(s) => s.clone(),
+                Value::String(s) if is_plain_text(s) => s.clone(),
                 value => value.to_string(),
             };
             if !text.is_empty() {
@@ -120,7 +120,7 @@ impl Record {
     }
 }
 
-impl Visit for Record {
+impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.put(field, format!("{value:?}").into());
     }
@@ -142,7 +142,7 @@ impl Visit for Record {
 }
 
 /// Whether a field's text is unambiguous without quotes.
-fn plain(text: &str) -> bool {
+fn is_plain_text(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c == '"' || c == '=')
 }
 
@@ -152,7 +152,7 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn escaped(text: &str) -> String {
+fn escape_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -169,12 +169,12 @@ fn escaped(text: &str) -> String {
 }
 
 /// A JSON string. Control characters that JSON allows are escaped, too.
-fn quoted(text: &str) -> String {
-    escaped(&Value::from(text).to_string())
+fn quote_text(text: &str) -> String {
+    escape_text(&Value::from(text).to_string())
 }
 
 /// UTC in the proleptic Gregorian calendar.
-struct Utc {
+struct UtcTime {
     year: i64,
     month: i64,
     day: i64,
@@ -184,8 +184,8 @@ struct Utc {
     micros: u32,
 }
 
-impl From<SystemTime> for Utc {
-    fn from(time: SystemTime) -> Utc {
+impl From<SystemTime> for UtcTime {
+    fn from(time: SystemTime) -> UtcTime {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
         let (days, rest) = (seconds / 86_400, seconds % 86_400);
@@ -200,7 +200,7 @@ impl From<SystemTime> for Utc {
             0..10 => (month + 3, day - (153 * month + 2) / 5 + 1, 0),
             _ => (month - 9, day - (153 * month + 2) / 5 + 1, 1),
         };
-        Utc {
+        UtcTime {
             year: era * 400 + year + carry,
             month,
             day,

@@ -3,8 +3,8 @@
 use super::*;
 use std::time::Duration;
 
-fn record(message: &str) -> Record {
-    Record {
+fn record(message: &str) -> LogLine {
+    LogLine {
         now: UNIX_EPOCH + Duration::new(1_550_250_245, 12_345_678),
         pid: 42,
         level: Level::INFO,
@@ -87,7 +87,7 @@ fn timestamps_convert_to_calendar_dates() {
         (4_107_542_400, (2100, 3, 1)),
     ];
     for (seconds, want) in table {
-        let t = Utc::from(UNIX_EPOCH + Duration::from_secs(seconds));
+        let t = UtcTime::from(UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!((t.year, t.month, t.day), want, "{seconds}");
     }
 }

@@ -46,16 +46,17 @@ struct CurrentSettings {
 
 /// Starts logging for the process, and calls `on_change` with the settings. Fails if the file cannot be opened or logging was
 /// already started.
-pub fn init(settings: &LogSettings, on_change: OnChange) -> io::Result<LogControl> {
+pub fn init_log(settings: &LogSettings, on_change: OnChange) -> io::Result<LogControl> {
     let sink = match &settings.file {
-        None => Sink::Stderr,
+        None => LogSink::Stderr,
         Some(path) => {
-            let file = LogFile { path: path.clone(), file: ArcSwap::from_pointee(open(path)?) };
-            Sink::File(Arc::new(file))
+            let file =
+                LogFile { path: path.clone(), file: ArcSwap::from_pointee(open_log_file(path)?) };
+            LogSink::File(Arc::new(file))
         }
     };
     let file = match &sink {
-        Sink::File(file) => Some(Arc::clone(file)),
+        LogSink::File(file) => Some(Arc::clone(file)),
         _ => None,
     };
     let control = LogControl(Arc::new(CurrentSettings::new(settings, on_change, file)));
@@ -72,12 +73,12 @@ struct LogFile {
 }
 
 /// Text with fields, file and line of an event, for the host to log on behalf of a child process.
-pub fn parts(event: &Event<'_>) -> (String, String, u64) {
-    let record = line::Record::new(event, SystemTime::UNIX_EPOCH, 0);
+pub fn event_parts(event: &Event<'_>) -> (String, String, u64) {
+    let record = line::LogLine::new(event, SystemTime::UNIX_EPOCH, 0);
     (record.text(), record.file, record.line)
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open_log_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path).map_err(|e| {
         io::Error::new(e.kind(), format!("cannot open the log file {}: {e}", path.display()))
     })
@@ -93,9 +94,9 @@ impl LogControl {
     ///
     /// # Errors
     /// The file cannot be opened; the log goes on in the one before.
-    pub fn reopen(&self) -> io::Result<bool> {
+    pub fn reopen_log(&self) -> io::Result<bool> {
         let Some(log) = &self.0.log_file else { return Ok(false) };
-        log.file.store(Arc::new(open(&log.path)?));
+        log.file.store(Arc::new(open_log_file(&log.path)?));
         Ok(true)
     }
 
@@ -182,25 +183,25 @@ impl CurrentSettings {
 }
 
 /// Destination. Each line is one write call, so lines of two threads do not mix.
-enum Sink {
+enum LogSink {
     Stderr,
     File(Arc<LogFile>),
     #[cfg(test)]
     Memory(Arc<trtserver_base::sync::Mutex<Vec<u8>>>),
 }
 
-impl Sink {
+impl LogSink {
     fn write(&self, line: &str) {
         // A failure to write the log has nowhere to be reported.
         let _ = match self {
-            Sink::Stderr => io::stderr().write_all(line.as_bytes()),
-            Sink::File(log) => {
+            LogSink::Stderr => io::stderr().write_all(line.as_bytes()),
+            LogSink::File(log) => {
                 let file = log.file.load();
                 let mut file: &File = &file;
                 file.write_all(line.as_bytes())
             }
             #[cfg(test)]
-            Sink::Memory(bytes) => bytes.lock().write_all(line.as_bytes()),
+            LogSink::Memory(bytes) => bytes.lock().write_all(line.as_bytes()),
         };
     }
 }
@@ -208,7 +209,7 @@ impl Sink {
 /// The tracing layer that writes lines.
 struct LineLayer {
     settings: Arc<CurrentSettings>,
-    sink: Sink,
+    sink: LogSink,
     pid: u32,
 }
 
@@ -226,8 +227,8 @@ impl<S: Subscriber> Layer<S> for LineLayer {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut record = line::Record::new(event, SystemTime::now(), self.pid);
-        if let Some(id) = request_id::current() {
+        let mut record = line::LogLine::new(event, SystemTime::now(), self.pid);
+        if let Some(id) = request_id::current_request_id() {
             record.fields.push(("request_id".to_owned(), (&*id).into()));
         }
         self.sink.write(&record.line(self.settings.format(), self.settings.escape));

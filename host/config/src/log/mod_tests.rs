@@ -6,7 +6,7 @@ use super::*;
 fn logged(settings: &LogSettings, body: impl FnOnce(&LogControl)) -> Vec<String> {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     let control = LogControl::new(settings);
-    let sink = Sink::Memory(Arc::clone(&bytes));
+    let sink = LogSink::Memory(Arc::clone(&bytes));
     let lines = LineLayer { settings: Arc::clone(&control.0), sink, pid: 7 };
     let subscriber = tracing_subscriber::registry().with(lines);
     tracing::subscriber::with_default(subscriber, || body(&control));
@@ -48,6 +48,6 @@ fn levels_switch_independently_at_run_time() {
 
 #[test]
 fn open_error_names_the_file() {
-    let error = open(Path::new("/no/such/dir/log")).unwrap_err();
+    let error = open_log_file(Path::new("/no/such/dir/log")).unwrap_err();
     assert!(error.to_string().starts_with("cannot open the log file /no/such/dir/log: "));
 }

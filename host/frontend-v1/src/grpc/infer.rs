@@ -1,9 +1,9 @@
 //! Inference over v1 gRPC without tonic: the unary call, and what it shares with stream requests.
 
-use crate::infer::{AcceptedRequest, Failure, InferResult, PendingRequest};
+use crate::infer::{AcceptedRequest, InferFailure, InferResult, PendingRequest};
 use crate::input_data;
 use crate::input_data::InputParts;
-use crate::request::{Plan, RequestedVersion};
+use crate::request::{RequestPlan, RequestedVersion};
 use crate::{legacy, request_status};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request, Response};
@@ -15,9 +15,9 @@ use trtserver_base::error::Error;
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::{InferRequest, InferResponse, InferResponseHeader};
 use trtserver_request::Sink;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
-use trtserver_wire::decode_workers::{MAX_INLINE, OrDeferred};
+use trtserver_wire::decode_workers::{MAX_INLINE, ReadyOrDeferred};
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::deadline;
 use trtserver_wire::grpc::unary;
@@ -33,16 +33,16 @@ const RAW_OUTPUT: u32 = 3;
 
 /// Serves `/nvidia.inferenceserver.GRPCService/Infer`, whose head was received at `received_ns`. Dropping the future cancels the
 /// request.
-pub fn infer<B: Body<Data = Bytes> + Unpin>(
-    ctx: &Arc<Context>,
+pub fn serve_infer<B: Body<Data = Bytes> + Unpin>(
+    ctx: &Arc<FrontendContext>,
     request: Request<B>,
     received_ns: u64,
 ) -> impl Future<Output = Response<GrpcBody>> + use<B> {
-    unary::serve(ctx, request, move |mut call| async move {
+    unary::serve_unary(ctx, request, move |mut call| async move {
         let message = call.receive().await?;
         let begun = match read_or_defer(&call.ctx, message, received_ns, call.deadline_ns) {
-            OrDeferred::Ready(begun) => begun?,
-            OrDeferred::Deferred(work) => work.await?,
+            ReadyOrDeferred::Ready(begun) => begun?,
+            ReadyOrDeferred::Deferred(work) => work.await?,
         };
         let (response, per_item) = respond(&call.ctx, begun, call.deadline_ns).await?;
         Ok(encode(response, per_item, call.headers))
@@ -54,18 +54,20 @@ fn encode(mut response: InferResponse, per_item: bool, recycled: HeaderMap) -> R
     let raw = std::mem::take(&mut response.raw_output);
     if per_item {
         let InferResponse { request_status, meta_data, .. } = response;
-        let response =
-            legacy::Response { request_status, meta_data: meta_data.map(legacy::Header::new) };
-        return unary::respond(&response, RAW_OUTPUT, &raw, recycled);
+        let response = legacy::LegacyResponse {
+            request_status,
+            meta_data: meta_data.map(legacy::LegacyHeader::new),
+        };
+        return unary::respond_unary(&response, RAW_OUTPUT, &raw, recycled);
     }
-    unary::respond(&response, RAW_OUTPUT, &raw, recycled)
+    unary::respond_unary(&response, RAW_OUTPUT, &raw, recycled)
 }
 
 /// A request that was queued or refused.
-type Begun = Result<PendingRequest, Failure>;
+type InferStart = Result<PendingRequest, InferFailure>;
 
 /// Reading or checking the message takes long.
-fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
+fn is_heavy(ctx: &FrontendContext, frames: &MessageBuf) -> bool {
     frames.remaining() > MAX_INLINE
         && (unary::is_heavy(frames, RAW_INPUT)
             || frames.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
@@ -75,42 +77,48 @@ fn is_heavy(ctx: &Context, frames: &MessageBuf) -> bool {
 ///
 /// # Errors
 /// It cannot be decoded.
-fn decode(ctx: &Context, mut frames: MessageBuf) -> Result<InferRequest, Status> {
+fn decode(ctx: &FrontendContext, mut frames: MessageBuf) -> Result<InferRequest, Status> {
     if frames.remaining() >= MIN_IN_ARENA
         && let Some(memory) = frames.model().and_then(|m| m.input_memory(&ctx.models))
         && let Some(arena) = memory.arena
     {
         frames.copy_into(arena);
     }
-    let legacy::WithLegacy(request) = unary::decode(InferRequest::schema(), frames)?;
+    let legacy::WithLegacy(request) = unary::decode_message(InferRequest::schema(), frames)?;
     Ok(request)
 }
 
 /// Decodes a message and queues its request; of a message that takes long the future that does so on a decode worker.
 fn read_or_defer(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     frames: MessageBuf,
     received_ns: u64,
     deadline_ns: u64,
-) -> OrDeferred<Result<Begun, Status>> {
+) -> ReadyOrDeferred<Result<InferStart, Status>> {
     if !is_heavy(ctx, &frames) {
         let begun = decode(ctx, frames).map(|request| {
-            begin_or_defer(ctx, request, received_ns, deadline_ns, sink::unary(&"InferHandler"))
+            begin_or_defer(
+                ctx,
+                request,
+                received_ns,
+                deadline_ns,
+                sink::unary_sink(&"InferHandler"),
+            )
         });
         return match begun {
-            Ok(OrDeferred::Ready(begun)) => OrDeferred::Ready(Ok(begun)),
-            Ok(OrDeferred::Deferred(work)) => OrDeferred::defer(async { Ok(work.await) }),
-            Err(status) => OrDeferred::Ready(Err(status)),
+            Ok(ReadyOrDeferred::Ready(begun)) => ReadyOrDeferred::Ready(Ok(begun)),
+            Ok(ReadyOrDeferred::Deferred(work)) => ReadyOrDeferred::defer(async { Ok(work.await) }),
+            Err(status) => ReadyOrDeferred::Ready(Err(status)),
         };
     }
     let ctx = Arc::clone(ctx);
-    OrDeferred::defer(async move {
+    ReadyOrDeferred::defer(async move {
         let (frames, _reservation) = unary::reserve_decoded(InferRequest::schema(), frames).await?;
         let read = move || {
             let request = decode(&ctx, frames)?;
-            Ok(begin(&ctx, request, received_ns, deadline_ns, sink::unary(&"InferHandler")))
+            Ok(begin(&ctx, request, received_ns, deadline_ns, sink::unary_sink(&"InferHandler")))
         };
-        decode_workers::run(read).await.map_err(status_code::status)?
+        decode_workers::run_on_worker(read).await.map_err(status_code::to_grpc_status)?
     })
 }
 
@@ -119,77 +127,78 @@ fn read_or_defer(
 /// # Errors
 /// The call's deadline has passed. Every other failure is in the response.
 async fn respond(
-    ctx: &Context,
-    begun: Begun,
+    ctx: &FrontendContext,
+    begun: InferStart,
     deadline_ns: u64,
 ) -> Result<(InferResponse, bool), Status> {
     let running = match begun {
         Ok(running) => running,
-        Err(failure) => return Ok((failed(ctx, &failure), false)),
+        Err(failure) => return Ok((failed_response(ctx, &failure), false)),
     };
     let per_item = running.per_item();
     match running.finish().await {
         Ok(done) => Ok((succeeded(ctx, done, MAX_MESSAGE), per_item)),
         Err(failure) => {
-            deadline::check(deadline_ns)?;
-            Ok((failed(ctx, &failure), per_item))
+            deadline::check_deadline(deadline_ns)?;
+            Ok((failed_response(ctx, &failure), per_item))
         }
     }
 }
 
 /// Checks a request and puts it into the queue of its model, without waiting.
 fn begin(
-    ctx: &Context,
+    ctx: &FrontendContext,
     request: InferRequest,
     received_ns: u64,
     deadline_ns: u64,
     sink: (Sink, UnaryReceiver),
-) -> Begun {
+) -> InferStart {
     let (call, plan, parts) = accept(ctx, request, received_ns)?;
     call.start(plan, parts, deadline_ns, sink)
 }
 
 /// As [`begin`]; of a request that copies much the future that does so on a decode worker.
 pub fn begin_or_defer(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     request: InferRequest,
     received_ns: u64,
     deadline_ns: u64,
     sink: (Sink, UnaryReceiver),
-) -> OrDeferred<Begun> {
+) -> ReadyOrDeferred<InferStart> {
     match accept(ctx, request, received_ns) {
         Ok((call, plan, parts)) => call.start_or_defer(ctx, plan, parts, deadline_ns, sink),
-        Err(failure) => OrDeferred::Ready(Err(failure)),
+        Err(failure) => ReadyOrDeferred::Ready(Err(failure)),
     }
 }
 
 /// The checked header of a request, and its data.
 fn accept(
-    ctx: &Context,
+    ctx: &FrontendContext,
     request: InferRequest,
     received_ns: u64,
-) -> Result<(AcceptedRequest<&Context>, Plan, InputParts), Failure> {
+) -> Result<(AcceptedRequest<&FrontendContext>, RequestPlan, InputParts), InferFailure> {
     let InferRequest { model_name, model_version, meta_data, raw_input } = request;
     let version = RequestedVersion::from_number(model_version);
     let header = Ok(meta_data.unwrap_or_default());
     let (call, plan) = AcceptedRequest::open(ctx, &model_name, version, header, received_ns)?;
-    let parts = input_data::entries(&call.served.signature, &plan, raw_input, &ctx.shared_memory);
+    let parts =
+        input_data::entry_sizes(&call.served.signature, &plan, raw_input, &ctx.shared_memory);
     let parts = parts.map_err(|e| call.refuse(e))?;
     Ok((call, plan, parts))
 }
 
 /// Waits for the response to a request of [`begin_or_defer`].
-pub async fn finish(ctx: &Context, running: PendingRequest) -> InferResponse {
+pub async fn finish_infer(ctx: &FrontendContext, running: PendingRequest) -> InferResponse {
     match running.finish().await {
         Ok(done) => succeeded(ctx, done, MAX_MESSAGE),
-        Err(failure) => failed(ctx, &failure),
+        Err(failure) => failed_response(ctx, &failure),
     }
 }
 
-fn succeeded(ctx: &Context, done: InferResult, longest: usize) -> InferResponse {
+fn succeeded(ctx: &FrontendContext, done: InferResult, longest: usize) -> InferResponse {
     let id = done.built.header.id;
     let response = InferResponse {
-        request_status: Some(request_status::success(&ctx.settings, done.request_id)),
+        request_status: Some(request_status::success_status(&ctx.settings, done.request_id)),
         meta_data: Some(done.built.header),
         raw_output: done.built.raw,
     };
@@ -200,13 +209,13 @@ fn succeeded(ctx: &Context, done: InferResult, longest: usize) -> InferResponse 
     let error = Error::invalid(format!(
         "Response has byte size {len} which exceeds gRPC's byte size limit {longest}."
     ));
-    failed(ctx, &Failure { error, id, request_id: done.request_id })
+    failed_response(ctx, &InferFailure { error, id, request_id: done.request_id })
 }
 
 /// A failed response contains nothing of the request but the client's id.
-pub fn failed(ctx: &Context, failure: &Failure) -> InferResponse {
+pub fn failed_response(ctx: &FrontendContext, failure: &InferFailure) -> InferResponse {
     InferResponse {
-        request_status: Some(request_status::failure(
+        request_status: Some(request_status::failure_status(
             &ctx.settings,
             &failure.error,
             failure.request_id,

@@ -22,29 +22,29 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_proto::schema::{self, Described};
 use trtserver_proto::v1::{InferRequest, InferRequestStream, InferResponse};
 use trtserver_request::buffer::AlignedBuf;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::MAX_INLINE;
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::stream_messages::{StreamBody, StreamDecoding};
 use trtserver_wire::grpc::stream_response;
 use trtserver_wire::grpc::unary;
-use trtserver_wire::grpc::unary::Limits;
-use trtserver_wire::status_code::status;
+use trtserver_wire::grpc::unary::MessageLimits;
+use trtserver_wire::status_code::to_grpc_status;
 use trtserver_wire::unread::ConnectionUnread;
 
 /// Serves `/nvidia.inferenceserver.GRPCService/InferStream`.
 pub fn infer_stream(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     request: Request<impl StreamBody>,
     unread: Arc<ConnectionUnread>,
 ) -> Response<GrpcBody> {
     let ctx_of_stream = Arc::clone(ctx);
-    stream_response::respond(
+    stream_response::respond_with_stream(
         ctx,
         request,
         StreamDecoding::without_conversion(RAW_INPUT),
@@ -53,7 +53,7 @@ pub fn infer_stream(
             let (sender, requests) = mpsc::channel(1);
             tokio::spawn(assemble(Arc::clone(&ctx), parts, sender));
             let requests = ReceiverStream::new(requests);
-            let responses = stream::responses(&ctx, requests, deadline_ns, unread);
+            let responses = stream::answer_in_order(&ctx, requests, deadline_ns, unread);
             ResponseParts { responses, parts: VecDeque::new() }
         },
     )
@@ -107,14 +107,14 @@ impl Message for RequestPart {
 }
 
 impl Described for RequestPart {
-    fn schema() -> &'static schema::Message {
+    fn schema() -> &'static schema::MessageSchema {
         InferRequestStream::schema()
     }
 }
 
 /// Sends the requests that the parts make up. One that the client does not complete is sent as it is, to be refused.
 async fn assemble(
-    ctx: Arc<Context>,
+    ctx: Arc<FrontendContext>,
     mut parts: impl Stream<Item = Result<RequestPart, Status>> + Unpin,
     requests: mpsc::Sender<Result<InferRequest, Status>>,
 ) {
@@ -147,7 +147,7 @@ async fn assemble(
 
 /// Adds a part to the open request. Returns the requests that are complete, or that a new header leaves incomplete.
 async fn take(
-    ctx: &Context,
+    ctx: &FrontendContext,
     open: &mut Option<Assembly>,
     part: RequestPart,
 ) -> Result<Vec<InferRequest>, Status> {
@@ -179,10 +179,10 @@ struct Assembly {
 
 impl Assembly {
     /// A request that is refused because of its header has no inputs to wait for.
-    fn begin(ctx: &Context, request: InferRequest) -> Result<Self, Status> {
+    fn begin(ctx: &FrontendContext, request: InferRequest) -> Result<Self, Status> {
         let missing = sizes(ctx, &request).unwrap_or_default();
         let total = missing.iter().fold(0usize, |sum, size| sum.saturating_add(*size));
-        let limit = Limits::of(&ctx.settings).message;
+        let limit = MessageLimits::from_settings(&ctx.settings).message;
         if total > limit {
             return Err(unary::too_long(total, limit));
         }
@@ -205,7 +205,8 @@ impl Assembly {
                     }
                 };
             }
-            let input = joined(std::mem::take(&mut self.pieces), size).await.map_err(status)?;
+            let input =
+                joined(std::mem::take(&mut self.pieces), size).await.map_err(to_grpc_status)?;
             self.request.raw_input.push(input);
             self.missing.pop_front();
             self.received = 0;
@@ -218,12 +219,12 @@ impl Assembly {
 }
 
 /// Sizes of the inputs that a request sends.
-fn sizes(ctx: &Context, request: &InferRequest) -> Result<VecDeque<usize>> {
+fn sizes(ctx: &FrontendContext, request: &InferRequest) -> Result<VecDeque<usize>> {
     let version = RequestedVersion::from_number(request.model_version);
-    let served = request::find(&ctx.models, &request.model_name, version)?;
+    let served = request::find_version(&ctx.models, &request.model_name, version)?;
     let header = request.meta_data.as_ref();
     let header = header.ok_or_else(|| Error::invalid("the request has no header"))?;
-    let plan = request::plan(&served.signature, header)?;
+    let plan = request::plan_request(&served.signature, header)?;
     Ok(plan.sent().map(|input| input.bytes).collect())
 }
 
@@ -233,7 +234,7 @@ async fn joined(mut pieces: Vec<Bytes>, size: usize) -> Result<Bytes> {
     }
     let join = move || {
         let pieces: Vec<&[u8]> = pieces.iter().map(AsRef::as_ref).collect();
-        AlignedBuf::try_copy(None, &pieces, Holder::Input)
+        AlignedBuf::try_copy(None, &pieces, LedgerHolder::Input)
     };
     let joined = decode_workers::run_if(size > MAX_INLINE, join).await?;
     Ok(joined.map_err(|e| e.refuse("an input of a stream"))?.into_bytes())
@@ -243,7 +244,7 @@ async fn joined(mut pieces: Vec<Bytes>, size: usize) -> Result<Bytes> {
 #[derive(Clone, PartialEq, Message)]
 struct ResponsePart {
     #[prost(message, optional, tag = "1")]
-    response_header: Option<legacy::Response>,
+    response_header: Option<legacy::LegacyResponse>,
     #[prost(bytes = "bytes", optional, tag = "2")]
     raw_output: Option<Bytes>,
 }
@@ -274,8 +275,8 @@ impl Stream for ResponseParts {
 
 fn split(response: InferResponse) -> VecDeque<ResponsePart> {
     let InferResponse { request_status, meta_data, raw_output } = response;
-    let meta_data = meta_data.map(legacy::Header::new);
-    let header = legacy::Response { request_status, meta_data };
+    let meta_data = meta_data.map(legacy::LegacyHeader::new);
+    let header = legacy::LegacyResponse { request_status, meta_data };
     let header = ResponsePart { response_header: Some(header), raw_output: None };
     let raw = |raw| ResponsePart { response_header: None, raw_output: Some(raw) };
     std::iter::once(header).chain(raw_output.into_iter().map(raw)).collect()

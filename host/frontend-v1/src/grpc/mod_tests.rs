@@ -8,7 +8,7 @@ use prost::Message;
 use tokio_stream::StreamExt;
 use tonic::Request;
 use trtserver_base::clock::now_ns;
-use trtserver_base::state::Phase;
+use trtserver_base::state::ServerPhase;
 use trtserver_proto::codec::UndecodedRegionControl;
 use trtserver_proto::v1::grpc_service_server::GrpcService;
 use trtserver_proto::v1::infer_request_header::{Input, Output};
@@ -43,11 +43,11 @@ fn status(code: i32, msg: &str, request_id: u64) -> Option<RequestStatus> {
     Some(RequestStatus { code, msg: msg.into(), server_id: "inference:0".into(), request_id })
 }
 
-async fn call(ctx: &Arc<Context>, request: &InferRequest) -> InferResponse {
+async fn call(ctx: &Arc<FrontendContext>, request: &InferRequest) -> InferResponse {
     InferResponse::decode(&*call_raw(ctx, request.encode_to_vec()).await).unwrap()
 }
 
-async fn call_raw(ctx: &Arc<Context>, message: Vec<u8>) -> Vec<u8> {
+async fn call_raw(ctx: &Arc<FrontendContext>, message: Vec<u8>) -> Vec<u8> {
     let mut body = vec![0];
     body.extend_from_slice(&(message.len() as u32).to_be_bytes());
     body.extend_from_slice(&message);
@@ -55,7 +55,7 @@ async fn call_raw(ctx: &Arc<Context>, message: Vec<u8>) -> Vec<u8> {
         .header("content-type", "application/grpc")
         .body(Full::new(Bytes::from(body)))
         .unwrap();
-    let collected = infer(ctx, request, now_ns()).await.into_body().collect().await.unwrap();
+    let collected = serve_infer(ctx, request, now_ns()).await.into_body().collect().await.unwrap();
     assert_eq!(collected.trailers().unwrap()["grpc-status"], "0");
     collected.to_bytes()[5..].to_vec()
 }
@@ -73,7 +73,7 @@ async fn v0_8_request_gets_legacy_response() {
         message.extend(v.to_le_bytes().repeat(16));
     }
     let got = call_raw(&ctx, message).await;
-    let old = crate::legacy::Response::decode(&*got).unwrap();
+    let old = crate::legacy::LegacyResponse::decode(&*got).unwrap();
     assert_eq!(old.request_status, status(1, "", 1));
     let shown = format!("{:?}", old.meta_data.unwrap());
     assert!(shown.contains("raw: Some(Raw { byte_size: 64 })"), "{shown}");
@@ -199,18 +199,18 @@ async fn control_endpoints() {
     assert_eq!(all.shm_control_stats.unwrap().success.unwrap().count, 9);
     assert_eq!(all.repository_stats.unwrap().success.unwrap().count, 2);
 
-    ctx.state.set_phase(Phase::Exiting);
+    ctx.state.set_phase(ServerPhase::Exiting);
     assert_eq!(health("live").await, (false, status(6, "Server exiting", 0)));
     let (ended, bare) = report("").await;
     assert_eq!((ended, bare.ready_state), (status(6, "Server exiting", 0), 3));
 }
 
 fn stream_of(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     requests: Vec<Result<InferRequest, tonic::Status>>,
 ) -> stream::ResponseStream {
     let unread = ConnectionUnread::new(ctx.settings.unread);
-    stream::responses(ctx, tokio_stream::iter(requests), 0, unread)
+    stream::answer_in_order(ctx, tokio_stream::iter(requests), 0, unread)
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn dropped_stream_cancels_and_stops_reading() {
         Ok(request(5_000_000))
     });
     let unread = ConnectionUnread::new(ctx.settings.unread);
-    let responses = stream::responses(&ctx, tokio_stream::iter(endless), 0, unread);
+    let responses = stream::answer_in_order(&ctx, tokio_stream::iter(endless), 0, unread);
     while ctx.state.in_flight() < 999 {
         tokio::task::yield_now().await;
     }

@@ -7,7 +7,7 @@
 //!   of the identifier, and the size at 4.
 
 use crate::regions::RegionControl;
-use trtserver_proto_wire::{Fields, Value};
+use trtserver_proto_wire::{Fields, WireValue};
 use trtserver_wire::shared_memory::CudaMemory;
 
 /// v1.6, in the enum at 1.
@@ -17,16 +17,16 @@ const UNREGISTER_ALL: u64 = 2;
 ///
 /// # Errors
 /// The message is not in the wire format, or a text is not UTF-8.
-pub fn read(message: &[u8]) -> Result<Option<RegionControl<'_>>, String> {
+pub fn read_region_request(message: &[u8]) -> Result<Option<RegionControl<'_>>, String> {
     let (mut number, mut call) = (0, None);
     for field in Fields::new(message) {
         let field = field.map_err(|e| e.to_string())?;
         match (field.number, field.value) {
-            (1, Value::Varint(value)) => number = value,
-            (1, Value::Bytes(register)) => call = Some(read_register(register)?),
-            (2, Value::Bytes(region)) => call = Some(read_region(region)?),
-            (3, Value::Bytes(_)) => call = Some(RegionControl::UnregisterAll),
-            (4, Value::Bytes(_)) => call = Some(RegionControl::Status),
+            (1, WireValue::Varint(value)) => number = value,
+            (1, WireValue::Bytes(register)) => call = Some(read_register(register)?),
+            (2, WireValue::Bytes(region)) => call = Some(read_region(region)?),
+            (3, WireValue::Bytes(_)) => call = Some(RegionControl::UnregisterAll),
+            (4, WireValue::Bytes(_)) => call = Some(RegionControl::Status),
             _ => {}
         }
     }
@@ -80,25 +80,25 @@ fn read_register(message: &[u8]) -> Result<RegionControl<'_>, String> {
 
 /// The last value of each of the fields 1 to 5, by number.
 #[derive(Default)]
-struct Message<'a> {
+struct RegionFields<'a> {
     bytes: [Option<&'a [u8]>; 6],
     numbers: [Option<u64>; 6],
 }
 
-impl Message<'_> {
+impl RegionFields<'_> {
     fn number(&self, field: usize) -> u64 {
         self.numbers[field].unwrap_or(0)
     }
 }
 
-fn read_message(message: &[u8]) -> Result<Message<'_>, String> {
-    let mut read = Message::default();
+fn read_message(message: &[u8]) -> Result<RegionFields<'_>, String> {
+    let mut read = RegionFields::default();
     for field in Fields::new(message) {
         let field = field.map_err(|e| e.to_string())?;
         let number = field.number as usize;
         match field.value {
-            Value::Bytes(bytes) if number < 6 => read.bytes[number] = Some(bytes),
-            Value::Varint(value) if number < 6 => read.numbers[number] = Some(value),
+            WireValue::Bytes(bytes) if number < 6 => read.bytes[number] = Some(bytes),
+            WireValue::Varint(value) if number < 6 => read.numbers[number] = Some(value),
             _ => {}
         }
     }

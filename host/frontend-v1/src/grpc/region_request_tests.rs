@@ -100,7 +100,7 @@ fn requests_of_all_releases() {
         ("an enum alone", &[N(1, 1)], None),
     ];
     for (what, fields, want) in table {
-        assert_eq!(read(&encoded(fields)), Ok(*want), "{what}");
+        assert_eq!(read_region_request(&encoded(fields)), Ok(*want), "{what}");
     }
 }
 
@@ -116,6 +116,6 @@ fn malformed_messages_are_refused() {
         (&[0x13], "groups are not supported"),
     ];
     for (message, want) in cases {
-        assert_eq!(read(message), Err((*want).to_owned()), "{message:?}");
+        assert_eq!(read_region_request(message), Err((*want).to_owned()), "{message:?}");
     }
 }

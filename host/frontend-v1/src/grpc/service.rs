@@ -3,7 +3,7 @@
 use super::region_request;
 use crate::control;
 use crate::control::Change;
-use crate::{counted, counted_async, health, regions, request_id, request_status, status};
+use crate::{count_endpoint, counted_async, health, regions, request_id, request_status, status};
 use prost::Name;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -19,20 +19,20 @@ use trtserver_proto::v1::{
     SharedMemoryControlRequest, SharedMemoryControlResponse, SharedMemoryRegion, StatusRequest,
     StatusResponse, repository_response,
 };
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 pub struct Service {
-    ctx: Arc<Context>,
+    ctx: Arc<FrontendContext>,
 }
 
 impl Service {
-    pub fn new(ctx: Arc<Context>) -> Self {
+    pub fn new(ctx: Arc<FrontendContext>) -> Self {
         Self { ctx }
     }
 
     /// The request status for a result, with a new request id.
-    fn status_of<T>(&self, result: &Result<T>) -> Option<RequestStatus> {
-        Some(request_status::of_result(&self.ctx.settings, result, request_id(&self.ctx)))
+    fn report_status<T>(&self, result: &Result<T>) -> Option<RequestStatus> {
+        Some(request_status::status_from_result(&self.ctx.settings, result, request_id(&self.ctx)))
     }
 }
 
@@ -42,11 +42,13 @@ type TonicResult<T> = std::result::Result<Response<T>, Status>;
 impl GrpcService for Service {
     async fn status(&self, request: Request<StatusRequest>) -> TonicResult<StatusResponse> {
         let name = request.into_inner().model_name;
-        Ok(Response::new(counted(&self.ctx.endpoints.status, now_ns(), || {
-            let report = status::report(&self.ctx, (!name.is_empty()).then_some(&*name));
+        Ok(Response::new(count_endpoint(&self.ctx.endpoints.status, now_ns(), || {
+            let report = status::report_status(&self.ctx, (!name.is_empty()).then_some(&*name));
             StatusResponse {
-                request_status: self.status_of(&report),
-                server_status: Some(report.unwrap_or_else(|_| status::bare(&self.ctx))),
+                request_status: self.report_status(&report),
+                server_status: Some(
+                    report.unwrap_or_else(|_| status::report_server_only(&self.ctx)),
+                ),
             }
         })))
     }
@@ -55,10 +57,10 @@ impl GrpcService for Service {
         let call = async {
             // Refused because of the server's state: no request id.
             let request_status = match self.ctx.require_ready() {
-                Ok(()) => {
-                    self.status_of(&control::profile(&self.ctx, &request.get_ref().cmd).await)
-                }
-                Err(e) => Some(request_status::failure(&self.ctx.settings, &e, 0)),
+                Ok(()) => self.report_status(
+                    &control::control_profiler(&self.ctx, &request.get_ref().cmd).await,
+                ),
+                Err(e) => Some(request_status::failure_status(&self.ctx.settings, &e, 0)),
             };
             Response::new(ProfileResponse { request_status })
         };
@@ -66,10 +68,10 @@ impl GrpcService for Service {
     }
 
     async fn health(&self, request: Request<HealthRequest>) -> TonicResult<HealthResponse> {
-        Ok(Response::new(counted(&self.ctx.endpoints.health, now_ns(), || {
-            let health = health::check(&self.ctx, &request.get_ref().mode);
+        Ok(Response::new(count_endpoint(&self.ctx.endpoints.health, now_ns(), || {
+            let health = health::check_health(&self.ctx, &request.get_ref().mode);
             HealthResponse {
-                request_status: self.status_of(&health),
+                request_status: self.report_status(&health),
                 health: health.unwrap_or(false),
             }
         })))
@@ -86,8 +88,8 @@ impl GrpcService for Service {
             ControlType::Unload => Change::Unload,
         };
         let call = async {
-            let result = control::model(&self.ctx, &r.model_name, change).await;
-            Response::new(ModelControlResponse { request_status: self.status_of(&result) })
+            let result = control::control_model(&self.ctx, &r.model_name, change).await;
+            Response::new(ModelControlResponse { request_status: self.report_status(&result) })
         };
         Ok(counted_async(&self.ctx.endpoints.model_control, now_ns(), call).await)
     }
@@ -97,13 +99,13 @@ impl GrpcService for Service {
         request: Request<UndecodedRegionControl>,
     ) -> TonicResult<SharedMemoryControlResponse> {
         let message = request.into_inner().0;
-        let call = region_request::read(&message).map_err(|why| {
+        let call = region_request::read_region_request(&message).map_err(|why| {
             let message = SharedMemoryControlRequest::full_name();
             Status::internal(format!("failed to decode Protobuf message: {message}: {why}"))
         })?;
         let call = async {
             let result = match call {
-                Some(call) => regions::control(&self.ctx, call).await,
+                Some(call) => regions::control_region(&self.ctx, call).await,
                 None => Err(Error::new(Code::Unknown, "unknown sharedmemorycontrol request type")),
             };
             let list = |regions: Vec<SharedMemoryRegion>| {
@@ -113,7 +115,7 @@ impl GrpcService for Service {
                 })
             };
             Response::new(SharedMemoryControlResponse {
-                request_status: self.status_of(&result),
+                request_status: self.report_status(&result),
                 shared_memory_control: result.ok().flatten().map(list),
             })
         };
@@ -126,11 +128,11 @@ impl GrpcService for Service {
     ) -> TonicResult<RepositoryResponse> {
         let call = async {
             let result = match request.get_ref().request_type {
-                Some(_) => control::index(&self.ctx).await,
+                Some(_) => control::repository_index(&self.ctx).await,
                 None => Err(Error::new(Code::Unknown, "request type is not specified")),
             };
             Response::new(RepositoryResponse {
-                request_status: self.status_of(&result),
+                request_status: self.report_status(&result),
                 response_type: result.ok().map(repository_response::ResponseType::Index),
             })
         };

@@ -15,8 +15,8 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use trtserver_base::clock::now_ns;
 use trtserver_proto::v1::{InferRequest, InferResponse};
-use trtserver_wire::context::Context;
-use trtserver_wire::decode_workers::OrDeferred;
+use trtserver_wire::context::FrontendContext;
+use trtserver_wire::decode_workers::ReadyOrDeferred;
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::stream_messages::{StreamBody, StreamDecoding};
 use trtserver_wire::grpc::{deadline, stream_response};
@@ -32,7 +32,7 @@ const MAX_UNREAD: usize = 16;
 pub type ResponseStream = Pin<Box<dyn Stream<Item = Result<InferResponse, Status>> + Send>>;
 
 /// A request whose response has not been sent.
-enum Item {
+enum StreamItem {
     Pending(Box<PendingRequest>),
     /// Refused at once.
     Refused(InferResponse),
@@ -41,23 +41,23 @@ enum Item {
 }
 
 /// Serves `/nvidia.inferenceserver.GRPCService/StreamInfer`.
-pub fn stream(
-    ctx: &Arc<Context>,
+pub fn serve_stream_infer(
+    ctx: &Arc<FrontendContext>,
     request: Request<impl StreamBody>,
     unread: Arc<ConnectionUnread>,
 ) -> Response<GrpcBody> {
     let shared = Arc::clone(ctx);
-    stream_response::respond(
+    stream_response::respond_with_stream(
         ctx,
         request,
         StreamDecoding::without_conversion(infer::RAW_INPUT),
-        move |requests, deadline_ns| responses(&shared, requests, deadline_ns, unread),
+        move |requests, deadline_ns| answer_in_order(&shared, requests, deadline_ns, unread),
     )
 }
 
 /// The responses to the requests of a stream. `deadline_ns` is that of the whole call, 0 = none.
-pub fn responses<S>(
-    ctx: &Arc<Context>,
+pub fn answer_in_order<S>(
+    ctx: &Arc<FrontendContext>,
     requests: S,
     deadline_ns: u64,
     unread: Arc<ConnectionUnread>,
@@ -72,9 +72,9 @@ where
         let ctx = Arc::clone(&ctx);
         async move {
             match item {
-                Item::Pending(pending) => Ok(infer::finish(&ctx, *pending).await),
-                Item::Refused(response) => Ok(response),
-                Item::Broken(status) => Err(status),
+                StreamItem::Pending(pending) => Ok(infer::finish_infer(&ctx, *pending).await),
+                StreamItem::Refused(response) => Ok(response),
+                StreamItem::Broken(status) => Err(status),
             }
         }
     });
@@ -88,7 +88,7 @@ fn until(deadline_ns: u64, responses: ResponseStream) -> ResponseStream {
     tokio::spawn(async move {
         let work = Box::pin(forward(responses, &sender));
         // `within` drops the work, which cancels all pending requests.
-        if let Err(status) = deadline::within(deadline_ns, work).await {
+        if let Err(status) = deadline::run_until_deadline(deadline_ns, work).await {
             let _ = sender.send(Err(status)).await;
         }
     });
@@ -113,9 +113,9 @@ async fn forward(
 
 /// Reads requests until the client half-closes or resets the stream.
 async fn read<S>(
-    ctx: Arc<Context>,
+    ctx: Arc<FrontendContext>,
     mut requests: S,
-    sender: mpsc::Sender<Item>,
+    sender: mpsc::Sender<StreamItem>,
     deadline_ns: u64,
     unread: Arc<ConnectionUnread>,
 ) where
@@ -131,19 +131,19 @@ async fn read<S>(
         match request {
             None => return,
             Some(Err(status)) => {
-                permit.send(Item::Broken(status));
+                permit.send(StreamItem::Broken(status));
                 return;
             }
             Some(Ok(request)) => {
                 let sink = sink::counted_unary(&unread, &"StreamInferHandler");
                 let begun = infer::begin_or_defer(&ctx, request, now_ns(), deadline_ns, sink);
                 let begun = match begun {
-                    OrDeferred::Ready(begun) => begun,
-                    OrDeferred::Deferred(work) => work.await,
+                    ReadyOrDeferred::Ready(begun) => begun,
+                    ReadyOrDeferred::Deferred(work) => work.await,
                 };
                 permit.send(match begun {
-                    Ok(pending) => Item::Pending(Box::new(pending)),
-                    Err(failure) => Item::Refused(infer::failed(&ctx, &failure)),
+                    Ok(pending) => StreamItem::Pending(Box::new(pending)),
+                    Err(failure) => StreamItem::Refused(infer::failed_response(&ctx, &failure)),
                 });
             }
         }

@@ -137,7 +137,7 @@ fn regions(rest: &str) -> Option<RegionControl<'_>> {
 }
 
 /// The first value of a query parameter, percent-decoded.
-pub fn query(query: Option<&str>, name: &str) -> Option<String> {
+pub fn query_value(query: Option<&str>, name: &str) -> Option<String> {
     query?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (decoded(key) == name).then(|| decoded(value))

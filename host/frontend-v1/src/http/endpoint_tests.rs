@@ -101,7 +101,7 @@ fn query_parameters_are_percent_decoded() {
         (Some("%66ormat=100%"), Some("100%")),
         (Some("format=%zz%C3%A9"), Some("%zzé")),
     ] {
-        assert_eq!(query(text, "format").as_deref(), want, "{text:?}");
+        assert_eq!(query_value(text, "format").as_deref(), want, "{text:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::endpoint;
 use super::response::{BINARY, V1Response};
-use crate::infer::{AcceptedRequest, Failure, InferResult};
+use crate::infer::{AcceptedRequest, InferFailure, InferResult};
 use crate::request;
 use crate::request::RequestedVersion;
 use crate::{header_text, input_data, legacy, response};
@@ -12,12 +12,12 @@ use http_body::Body;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_proto::text;
-use trtserver_wire::context::Context;
-use trtserver_wire::decode_workers::OrDeferred;
-use trtserver_wire::http::collect::{BodyError, BodySpec, ReceivedBody, collect};
-use trtserver_wire::http::drain::drain;
+use trtserver_wire::context::FrontendContext;
+use trtserver_wire::decode_workers::ReadyOrDeferred;
+use trtserver_wire::http::collect::{BodyError, BodySpec, ReceivedBody, collect_body};
+use trtserver_wire::http::drain::drain_body;
 use trtserver_wire::http::receive::too_slow;
 use trtserver_wire::sink;
 
@@ -25,8 +25,8 @@ use trtserver_wire::sink;
 const LEGACY_AGENT: &[u8] = b"libcurl-agent/1.0";
 
 /// Serves one inference request.
-pub async fn serve<B: ReceivedBody>(
-    ctx: &Arc<Context>,
+pub async fn serve_infer<B: ReceivedBody>(
+    ctx: &Arc<FrontendContext>,
     model: &str,
     version: RequestedVersion,
     request: Request<B>,
@@ -37,11 +37,14 @@ pub async fn serve<B: ReceivedBody>(
     let result = run(ctx, model, version, &head.headers, body.as_mut(), received_ns).await;
     let mut response = match result {
         Ok(done) => {
-            let format = endpoint::query(head.uri.query(), "format");
+            let format = endpoint::query_value(head.uri.query(), "format");
             let binary = match format.as_deref() {
                 Some(format) => format == "binary",
                 // Clients of those releases send no format and expect binary.
-                None => ctx.settings.era_a || (done.per_item && from_legacy_agent(&head.headers)),
+                None => {
+                    ctx.settings.emulate_18_04
+                        || (done.per_item && from_legacy_agent(&head.headers))
+                }
             };
             success(ctx, done, binary)
         }
@@ -49,21 +52,21 @@ pub async fn serve<B: ReceivedBody>(
     };
     // A client that sent `Expect` waits for the response before it sends the body.
     if !head.headers.contains_key(EXPECT) {
-        drain(body, ctx.settings.http_max_input_size).await;
+        drain_body(body, ctx.settings.http_max_input_size).await;
     }
     response.reused_headers = head.headers;
     response
 }
 
 async fn run<B: ReceivedBody>(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     model: &str,
     version: RequestedVersion,
     headers: &HeaderMap,
     body: Pin<&mut B>,
     received_ns: u64,
-) -> Result<InferResult, Failure> {
-    let header = request::parse(model, headers.get("nv-inferrequest").map(|v| v.as_bytes()));
+) -> Result<InferResult, InferFailure> {
+    let header = request::parse_header(model, headers.get("nv-inferrequest").map(|v| v.as_bytes()));
     let (call, plan) = AcceptedRequest::open(ctx, model, version, header, received_ns)?;
     let signature = &call.served.signature;
     let expected = plan.bytes();
@@ -74,14 +77,14 @@ async fn run<B: ReceivedBody>(
         None => {
             let length = expected as u64;
             let arena = call.served.arena.as_ref();
-            let tag = signature.owner.tag(Holder::Input);
+            let tag = signature.owner.tag(LedgerHolder::Input);
             let length = Some(length);
             let spec = BodySpec { length, limit: expected as u64, aligned_at: 0, arena, tag };
-            collect(body, spec).await
+            collect_body(body, spec).await
         }
     };
     let parts = match collected {
-        Ok(body) => input_data::split(signature, &plan, &body, &ctx.shared_memory),
+        Ok(body) => input_data::split_body(signature, &plan, &body, &ctx.shared_memory),
         Err(BodyError::TooLong(got)) => {
             let got = usize::try_from(got).unwrap_or(usize::MAX);
             Err(input_data::wrong_body(signature, &plan, got))
@@ -95,10 +98,11 @@ async fn run<B: ReceivedBody>(
         }
     };
     let parts = parts.map_err(|e| call.refuse(e))?;
-    let started = match call.start_or_defer(ctx, plan, parts, 0, sink::unary(&"HTTP inference")) {
-        OrDeferred::Ready(started) => started,
-        OrDeferred::Deferred(work) => work.await,
-    };
+    let started =
+        match call.start_or_defer(ctx, plan, parts, 0, sink::unary_sink(&"HTTP inference")) {
+            ReadyOrDeferred::Ready(started) => started,
+            ReadyOrDeferred::Deferred(work) => work.await,
+        };
     started?.finish().await
 }
 
@@ -106,7 +110,7 @@ fn from_legacy_agent(headers: &HeaderMap) -> bool {
     headers.get(USER_AGENT).is_some_and(|agent| agent.as_bytes() == LEGACY_AGENT)
 }
 
-fn success(ctx: &Context, done: InferResult, binary: bool) -> V1Response {
+fn success(ctx: &FrontendContext, done: InferResult, binary: bool) -> V1Response {
     let mut response = V1Response::success(&ctx.settings, done.request_id, BINARY);
     for raw in done.built.raw {
         response.body.push(raw);
@@ -115,8 +119,8 @@ fn success(ctx: &Context, done: InferResult, binary: bool) -> V1Response {
     match (binary, done.per_item) {
         (true, false) => response.body.push_message(&header),
         (true, true) => {
-            let legacy = legacy::Header::new(header.clone());
-            response.body.push_slice(&legacy.trailer(ctx.settings.era_a));
+            let legacy = legacy::LegacyHeader::new(header.clone());
+            response.body.push_slice(&legacy.trailer(ctx.settings.emulate_18_04));
         }
         (false, _) => {}
     }
@@ -124,12 +128,13 @@ fn success(ctx: &Context, done: InferResult, binary: bool) -> V1Response {
     if !binary {
         response.body.push_slice(text::print(&shown).as_bytes());
     }
-    response.infer_response = Some(header_text::response(&response::without_classes(shown)));
+    response.infer_response =
+        Some(header_text::format_response_header(&response::without_classes(shown)));
     response
 }
 
 /// A failed response contains nothing of the request but the client's id.
-fn failure(ctx: &Context, failure: &Failure) -> V1Response {
+fn failure(ctx: &FrontendContext, failure: &InferFailure) -> V1Response {
     let mut response =
         V1Response::failure(&ctx.settings, &failure.error, failure.request_id, BINARY);
     let id = match failure.id {

@@ -11,50 +11,52 @@ use endpoint::{ControlEndpoint, Endpoint};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Request, Response, StatusCode};
 use prost::Message;
-use response::{BINARY, JSON, TEXT, V1Response, bare};
+use response::{BINARY, JSON, TEXT, V1Response, empty_response};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_config::{ApiGroup, Settings};
+use trtserver_config::{ApiGroup, ServerSettings};
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::SharedMemoryStatus;
 use trtserver_proto::{json, text};
 use trtserver_request::shared_memory::HANDLE_BYTES;
 use trtserver_wire::access::AccessRefusal;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
-use trtserver_wire::http::drain::drain;
-use trtserver_wire::http::receive::{MAX_DRAINED, receive};
+use trtserver_wire::http::drain::drain_body;
+use trtserver_wire::http::receive::{MAX_DRAINED, receive_body};
 use trtserver_wire::shared_memory::CudaMemory;
 
 /// The response in place of one that cannot be sent.
-pub fn failure(ctx: &Context, error: &Error) -> Response<ResponseBody> {
+pub fn error_response(ctx: &FrontendContext, error: &Error) -> Response<ResponseBody> {
     V1Response::failure(&ctx.settings, error, request_id(ctx), BINARY).into_response()
 }
 
 /// Serves a request whose path begins with `/api`; `received_ns` is when its head was received.
-pub async fn handle<B: ReceivedBody>(
-    ctx: &Arc<Context>,
+pub async fn handle_request<B: ReceivedBody>(
+    ctx: &Arc<FrontendContext>,
     request: Request<B>,
     received_ns: u64,
 ) -> Response<ResponseBody> {
     let uri = request.uri().clone();
     let Some(endpoint) = Endpoint::from_path(uri.path()) else {
-        return bare(StatusCode::BAD_REQUEST);
+        return empty_response(StatusCode::BAD_REQUEST);
     };
     let allowed = endpoint.method() == *request.method();
-    let refused = || bare(StatusCode::METHOD_NOT_ALLOWED);
+    let refused = || empty_response(StatusCode::METHOD_NOT_ALLOWED);
     let call = match endpoint {
         Endpoint::Infer { model, version } if allowed => {
-            return infer::serve(ctx, model, version, request, received_ns).await.into_response();
+            return infer::serve_infer(ctx, model, version, request, received_ns)
+                .await
+                .into_response();
         }
         Endpoint::Infer { .. } => return refused(),
         Endpoint::Control(call) => call,
     };
-    let format = endpoint::query(uri.query(), "format");
-    let form = MessageFormat::of(format, request.headers().get(ACCEPT), &ctx.settings);
+    let format = endpoint::query_value(uri.query(), "format");
+    let form = MessageFormat::from_request(format, request.headers().get(ACCEPT), &ctx.settings);
     if matches!(call, ControlEndpoint::Health(_)) && !ctx.settings.http_health {
-        return bare(StatusCode::BAD_REQUEST);
+        return empty_response(StatusCode::BAD_REQUEST);
     }
     // Boxed: the futures of inference have no space for it.
     let response = Box::pin(async {
@@ -92,11 +94,11 @@ pub fn groups(path: &str) -> &'static [ApiGroup] {
 /// The response to a request that the access check refuses. Its body is drained, because clients read the response only
 /// after they have sent it.
 pub async fn refuse<B: ReceivedBody>(
-    ctx: &Context,
+    ctx: &FrontendContext,
     refusal: &AccessRefusal<'_>,
     body: B,
 ) -> Response<ResponseBody> {
-    drain(std::pin::pin!(body), MAX_DRAINED).await;
+    drain_body(std::pin::pin!(body), MAX_DRAINED).await;
     let AccessRefusal::MissingHeader(header) = refusal;
     let why = format!("This API is restricted, expecting header '{header}'");
     let mut response = V1Response::failure(&ctx.settings, &Error::unavailable(why), 0, TEXT);
@@ -109,12 +111,12 @@ async fn cuda_handle<B: ReceivedBody>(body: B) -> Result<Bytes> {
     let spec = BodySpec { limit: 2 * HANDLE_BYTES as u64, ..BodySpec::default() };
     let too_large =
         |n| Error::invalid(format!("a CUDA shared-memory handle of {n} bytes is too long"));
-    receive(body, spec, too_large).await
+    receive_body(body, spec, too_large).await
 }
 
 /// Serves all endpoints but inference.
 async fn control(
-    ctx: &Context,
+    ctx: &FrontendContext,
     call: ControlEndpoint<'_>,
     query: Option<&str>,
     form: MessageFormat,
@@ -125,7 +127,7 @@ async fn control(
     let id = if admitted { request_id(ctx) } else { 0 };
     let result = match call {
         ControlEndpoint::Health(mode) => {
-            let health = health::check(ctx, mode);
+            let health = health::check_health(ctx, mode);
             if health == Ok(false) {
                 // Not healthy is a successful request with an HTTP status of failure.
                 let mut response = V1Response::success(&ctx.settings, id, TEXT);
@@ -134,29 +136,33 @@ async fn control(
             }
             nothing(health.map(|_| ()))
         }
-        ControlEndpoint::Status(model) => status::report(ctx, model).map(|mut status| {
+        ControlEndpoint::Status(model) => status::report_status(ctx, model).map(|mut status| {
             if form == MessageFormat::Text || ctx.settings.before_v1_13 {
                 status::without_later_fields(ctx, &mut status);
             }
-            match ctx.settings.era_a {
-                true => form.write(&status_1804::of(status)),
+            match ctx.settings.emulate_18_04 {
+                true => form.write(&status_1804::convert_status(status)),
                 false => form.write(&status),
             }
         }),
         ControlEndpoint::Profile => {
-            let command = endpoint::query(query, "cmd").unwrap_or_default();
-            nothing(control::profile(ctx, &command).await)
+            let command = endpoint::query_value(query, "cmd").unwrap_or_default();
+            nothing(control::control_profiler(ctx, &command).await)
         }
-        ControlEndpoint::Model(name, change) => nothing(control::model(ctx, name, change).await),
+        ControlEndpoint::Model(name, change) => {
+            nothing(control::control_model(ctx, name, change).await)
+        }
         ControlEndpoint::Regions(call) => {
-            regions::control(ctx, call).await.map(|regions| match regions {
+            regions::control_region(ctx, call).await.map(|regions| match regions {
                 Some(shared_memory_region) => {
                     form.write(&SharedMemoryStatus { shared_memory_region })
                 }
                 None => (TEXT, Vec::new()),
             })
         }
-        ControlEndpoint::Index => control::index(ctx).await.map(|index| form.write(&index)),
+        ControlEndpoint::Index => {
+            control::repository_index(ctx).await.map(|index| form.write(&index))
+        }
     };
     match result {
         Ok((content_type, body)) => {
@@ -178,7 +184,11 @@ enum MessageFormat {
 
 impl MessageFormat {
     /// The query parameter `format` takes precedence over `Accept`.
-    fn of(format: Option<String>, accept: Option<&HeaderValue>, settings: &Settings) -> Self {
+    fn from_request(
+        format: Option<String>,
+        accept: Option<&HeaderValue>,
+        settings: &ServerSettings,
+    ) -> Self {
         let json = match settings.before_v1_13 {
             true => MessageFormat::CamelCaseJson,
             false => MessageFormat::Json,

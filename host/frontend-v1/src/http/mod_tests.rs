@@ -4,7 +4,7 @@ use super::*;
 use crate::testing;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use trtserver_base::state::Phase;
+use trtserver_base::state::ServerPhase;
 use trtserver_proto::v1::{InferResponseHeader, ServerStatus};
 use trtserver_request::shared_memory::testing::Object;
 
@@ -18,14 +18,19 @@ struct Received {
     body: Vec<u8>,
 }
 
-async fn call(ctx: &Arc<Context>, line: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Received {
+async fn call(
+    ctx: &Arc<FrontendContext>,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> Received {
     let (method, uri) = line.split_once(' ').unwrap();
     let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let request = request.body(Full::new(Bytes::from(body))).unwrap();
-    let response = handle(ctx, request, trtserver_base::clock::now_ns()).await;
+    let response = handle_request(ctx, request, trtserver_base::clock::now_ns()).await;
     let header = |name| response.headers().get(name).map(|v| v.to_str().unwrap().to_owned());
     let (status, response_header) = (header("NV-Status"), header("NV-InferResponse"));
     let content_type = header("content-type");
@@ -101,12 +106,12 @@ async fn control_endpoints() {
     let counted =
         [&e.health, &e.status, &e.profile, &e.model_control, &e.shm_control, &e.repository];
     assert_eq!(counted.map(|s| s.get().count), [4, 4, 2, 2, 3, 1]);
-    ctx.state.set_phase(Phase::Initializing);
+    ctx.state.set_phase(ServerPhase::Initializing);
     let got = call(&ctx, "GET /api/health/ready", &[], vec![]).await;
     assert_eq!((got.code, got.status), (400, ok(12)));
     let got = call(&ctx, "GET /api/profile", &[], vec![]).await;
     assert_eq!(got.status, fail("UNAVAILABLE", "Server not ready", 0));
-    ctx.state.set_phase(Phase::Exiting);
+    ctx.state.set_phase(ServerPhase::Exiting);
     for line in ["GET /api/health/live", "GET /api/status", "GET /api/repository/index"] {
         let got = call(&ctx, line, &[], vec![]).await;
         assert_eq!((got.code, got.status), (400, fail("UNAVAILABLE", "Server exiting", 0)));
@@ -334,7 +339,7 @@ async fn failures_have_code_status_and_no_body() {
         };
         assert_eq!(got, want, "{path} {header:?}");
     }
-    ctx.state.set_phase(Phase::Exiting);
+    ctx.state.set_phase(ServerPhase::Exiting);
     let got =
         call(&ctx, "POST /api/infer/simple", &[("NV-InferRequest", simple)], tensors(1, 1)).await;
     assert_eq!(got.status, fail("UNAVAILABLE", "Server not ready", 0));

@@ -5,7 +5,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use trtserver_base::budget::RETRY_AFTER_SECS;
 use trtserver_base::error::{Code, Error};
-use trtserver_config::Settings;
+use trtserver_config::ServerSettings;
 use trtserver_proto::v1::RequestStatus;
 use trtserver_wire::chunks::Chunks;
 use trtserver_wire::http::body::ResponseBody;
@@ -34,12 +34,12 @@ pub struct V1Response {
 
 impl V1Response {
     /// A success without a body.
-    pub fn success(settings: &Settings, request_id: u64, content_type: HeaderValue) -> Self {
+    pub fn success(settings: &ServerSettings, request_id: u64, content_type: HeaderValue) -> Self {
         Self {
             code: StatusCode::OK,
             retry_after: false,
             content_type,
-            status: request_status::success(settings, request_id),
+            status: request_status::success_status(settings, request_id),
             infer_response: None,
             body: Chunks::default(),
             reused_headers: HeaderMap::new(),
@@ -48,7 +48,7 @@ impl V1Response {
 
     /// A failure; its body is empty.
     pub fn failure(
-        settings: &Settings,
+        settings: &ServerSettings,
         error: &Error,
         request_id: u64,
         content_type: HeaderValue,
@@ -61,7 +61,9 @@ impl V1Response {
         Self {
             code,
             retry_after,
-            status: request_status::shortened(request_status::failure(settings, error, request_id)),
+            status: request_status::shorten_status(request_status::failure_status(
+                settings, error, request_id,
+            )),
             ..Self::success(settings, 0, content_type)
         }
     }
@@ -82,7 +84,7 @@ impl V1Response {
             headers.insert(RETRY_AFTER, RETRY_AFTER_SECS.into());
         }
         // The text printer writes ASCII, which is always a valid header value.
-        if let Ok(value) = HeaderValue::try_from(header_text::status(&self.status)) {
+        if let Ok(value) = HeaderValue::try_from(header_text::format_status(&self.status)) {
             headers.insert(NV_STATUS, value);
         }
         if let Some(Ok(value)) = self.infer_response.map(HeaderValue::try_from) {
@@ -93,7 +95,7 @@ impl V1Response {
 }
 
 /// A response without v1 status, for requests that reach no endpoint.
-pub fn bare(code: StatusCode) -> Response<ResponseBody> {
+pub fn empty_response(code: StatusCode) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = code;
     response

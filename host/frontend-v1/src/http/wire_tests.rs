@@ -18,7 +18,7 @@ async fn exchange(sent: Vec<u8>) -> String {
     let (mut client, server) = tokio::io::duplex(4096);
     let service = service_fn(move |request: Request<Incoming>| {
         let ctx = Arc::clone(&ctx);
-        async move { Ok::<_, Infallible>(handle(&ctx, request, now_ns()).await) }
+        async move { Ok::<_, Infallible>(handle_request(&ctx, request, now_ns()).await) }
     });
     // All requests are sent at once, and the client keeps its write half open.
     let mut builder = hyper::server::conn::http1::Builder::new();

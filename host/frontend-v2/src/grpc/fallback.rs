@@ -1,13 +1,13 @@
 //! The fallback for messages that the fast path does not parse: converts a ModelInferRequest decoded by prost into a
 //! request, or returns the error for the client.
 
-use super::input::Source;
+use super::input::InputContents;
 use super::response::ResponseSpec;
 use super::shared_memory;
-use crate::{Regions, RequestParameters, UncheckedRequest};
+use crate::{RequestParameters, RequestRegions, UncheckedRequest};
 use smallvec::SmallVec;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Owner;
+use trtserver_base::ledger::LedgerOwner;
 use trtserver_models::OpenVersion;
 use trtserver_proto::v2::model_infer_request::InferInputTensor;
 use trtserver_proto::v2::{ModelInferRequest, infer_parameter::ParameterChoice};
@@ -16,13 +16,13 @@ use trtserver_request::check::IdPrefix;
 use trtserver_request::{DType, InputTensor};
 use trtserver_wire::decode_workers::MAX_INLINE;
 
-/// Replaces typed contents by raw tensors, which [`read`] takes as they are. A message with an input that cannot be converted is
+/// Replaces typed contents by raw tensors, which [`read_request`] takes as they are. A message with an input that cannot be converted is
 /// left as it is, for `read` to return the error.
 pub fn convert_contents(request: &mut ModelInferRequest) {
     if !request.raw_input_contents.is_empty() {
         return;
     }
-    let mut source = Source::new(&request.model_name, Vec::new(), Owner::SERVER);
+    let mut source = InputContents::new(&request.model_name, Vec::new(), LedgerOwner::SERVER);
     let sent = |tensor: &&InferInputTensor| !tensor.parameters.contains_key(shared_memory::REGION);
     let raw = request.inputs.iter().filter(sent).map(|tensor| {
         let dtype = DType::from_v2_name(&tensor.datatype)?;
@@ -37,20 +37,22 @@ pub fn convert_contents(request: &mut ModelInferRequest) {
 /// Reading the message copies much: strings in shared memory, which are copied before they are checked, or misaligned tensors
 /// there.
 pub fn copies_much(request: &ModelInferRequest) -> bool {
-    request.inputs.iter().any(|tensor| match shared_memory::slice("", &tensor.parameters) {
-        Ok(Some(slice)) => {
-            let copied = tensor.datatype == "BYTES" || !slice.offset.is_multiple_of(8);
-            copied && slice.byte_size > MAX_INLINE as u64
+    request.inputs.iter().any(|tensor| {
+        match shared_memory::parse_region_slice("", &tensor.parameters) {
+            Ok(Some(slice)) => {
+                let copied = tensor.datatype == "BYTES" || !slice.offset.is_multiple_of(8);
+                copied && slice.byte_size > MAX_INLINE as u64
+            }
+            _ => false,
         }
-        _ => false,
     })
 }
 
 /// Converts a message for the model version `served`.
-pub fn read(
+pub fn read_request(
     served: &OpenVersion,
     request: ModelInferRequest,
-    regions: Regions<'_>,
+    regions: RequestRegions<'_>,
 ) -> Result<(UncheckedRequest, ResponseSpec)> {
     let signature = &served.signature;
     let mut unchecked = UncheckedRequest {
@@ -58,7 +60,8 @@ pub fn read(
         parameters: RequestParameters::from_grpc(request.parameters)?,
         ..Default::default()
     };
-    let mut source = Source::new(&served.name, request.raw_input_contents, served.signature.owner);
+    let mut source =
+        InputContents::new(&served.name, request.raw_input_contents, served.signature.owner);
     let mut indexes = SmallVec::<[usize; 4]>::new();
     for tensor in &request.inputs {
         let Some(index) = signature.input(&tensor.name) else {
@@ -78,7 +81,7 @@ pub fn read(
             )));
         };
         let shape = SmallVec::from_vec(std::mem::take(&mut tensor.shape));
-        let data = match shared_memory::slice(&tensor.name, &tensor.parameters)? {
+        let data = match shared_memory::parse_region_slice(&tensor.name, &tensor.parameters)? {
             Some(_) if tensor.contents.is_some() => {
                 return Err(Error::invalid(format!(
                     "unexpected 'content' provided when using shared memory for input tensor '{}' for model \
@@ -114,7 +117,7 @@ pub fn read(
                 "output can't set both 'shared_memory_region' and 'classification'",
             ));
         }
-        let slice = shared_memory::slice(&output.name, &output.parameters)?;
+        let slice = shared_memory::parse_region_slice(&output.name, &output.parameters)?;
         let destination = slice.map(|slice| regions.output(&slice)).transpose()?;
         let added = unchecked.request_output(signature, &output.name, classes, destination)?;
         if classes > 0 && added.is_some() {

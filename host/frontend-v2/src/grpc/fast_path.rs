@@ -10,7 +10,7 @@ use crate::UncheckedRequest;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use trtserver_models::OpenVersion;
-use trtserver_proto_wire::{Error, Field, Fields, Value, read_varint};
+use trtserver_proto_wire::{Fields, WireError, WireField, WireValue, read_varint};
 use trtserver_request::{DType, InputTensor, Shape};
 
 /// Messages with more inputs, outputs or raw tensors go to the fallback, which limits their number.
@@ -28,13 +28,13 @@ pub struct FastRequest<'a> {
     pub model: &'a str,
     pub version: &'a str,
     id: &'a str,
-    inputs: SmallVec<[Input<'a>; 4]>,
+    inputs: SmallVec<[FastInput<'a>; 4]>,
     outputs: SmallVec<[&'a str; 4]>,
     raw_tensors: SmallVec<[&'a [u8]; 4]>,
 }
 
 #[derive(Default)]
-struct Input<'a> {
+struct FastInput<'a> {
     name: &'a str,
     datatype: &'a str,
     shape: Shape,
@@ -42,9 +42,9 @@ struct Input<'a> {
 
 /// Number and contents of a length-delimited field. All fields of ordinary messages are length-delimited.
 #[inline]
-fn length_delimited(field: Result<Field<'_>, Error>) -> Option<(u32, &[u8])> {
+fn length_delimited(field: Result<WireField<'_>, WireError>) -> Option<(u32, &[u8])> {
     match field.ok()? {
-        Field { number, value: Value::Bytes(contents), .. } => Some((number, contents)),
+        WireField { number, value: WireValue::Bytes(contents), .. } => Some((number, contents)),
         _ => None,
     }
 }
@@ -59,7 +59,7 @@ impl<'a> FastRequest<'a> {
                 1 => request.model = std::str::from_utf8(field).ok()?,
                 2 => request.version = std::str::from_utf8(field).ok()?,
                 3 => request.id = std::str::from_utf8(field).ok()?,
-                5 => request.inputs.push(Input::parse(field)?),
+                5 => request.inputs.push(FastInput::parse(field)?),
                 6 => request.outputs.push(output_name(field)?),
                 7 => request.raw_tensors.push(field),
                 _ => return None,
@@ -101,7 +101,7 @@ impl<'a> FastRequest<'a> {
     }
 }
 
-impl<'a> Input<'a> {
+impl<'a> FastInput<'a> {
     fn parse(message: &'a [u8]) -> Option<Self> {
         let mut input = Self::default();
         for field in Fields::new(message) {

@@ -1,7 +1,7 @@
 //! Unit tests of `fast_path.rs`.
 
 use super::*;
-use crate::Regions;
+use crate::RequestRegions;
 use crate::grpc::fallback;
 use prost::Message;
 use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
@@ -36,7 +36,7 @@ fn assert_same(
     request: ModelInferRequest,
     what: &dyn std::fmt::Debug,
 ) {
-    let (want, want_spec) = fallback::read(served, request, Regions::DISABLED)
+    let (want, want_spec) = fallback::read_request(served, request, RequestRegions::DISABLED)
         .unwrap_or_else(|e| panic!("{what:?}: {e}"));
     assert_eq!((&got.id, &spec.id), (&want.id, &want_spec.id), "{what:?}");
     assert_eq!(got.outputs, want.outputs, "{what:?}");
@@ -141,7 +141,7 @@ fn other_messages_return_none() {
         if FastRequest::parse(&cut).and_then(|p| p.into_unchecked(&served, &cut)).is_some() {
             let request = ModelInferRequest::decode(cut).unwrap();
             assert!(
-                fallback::read(&served, request, Regions::DISABLED).is_ok(),
+                fallback::read_request(&served, request, RequestRegions::DISABLED).is_ok(),
                 "truncated after {len} bytes"
             );
         }

@@ -2,9 +2,10 @@
 
 use super::fallback;
 use super::fast_path::FastRequest;
-use super::response::{Head, RAW_OUTPUTS, ResponseSpec};
+use super::response::{RAW_OUTPUTS, ResponseHead, ResponseSpec};
 use crate::{
-    ForwardedHeaders, Regions, UncheckedRequest, find_for_inference, refused, require_unary,
+    ForwardedHeaders, RequestRegions, UncheckedRequest, count_refused, find_for_inference,
+    require_unary,
 };
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request, Response};
@@ -12,14 +13,14 @@ use http_body::Body;
 use std::sync::Arc;
 use tonic::Status;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::state::{InFlightGuard, Phase};
+use trtserver_base::state::{InFlightGuard, ServerPhase};
 use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_proto::schema::Described;
 use trtserver_proto::v2::ModelInferRequest;
 use trtserver_request::InferResponse;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
-use trtserver_wire::decode_workers::{MAX_INLINE, OrDeferred};
+use trtserver_wire::decode_workers::{MAX_INLINE, ReadyOrDeferred};
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::compression::Compression;
 use trtserver_wire::grpc::unary;
@@ -31,34 +32,36 @@ use trtserver_wire::{sink, status_code};
 pub const RAW_INPUTS: u32 = 7;
 
 /// Serves `/inference.GRPCInferenceService/ModelInfer`. Dropping the future cancels the request.
-pub fn infer<B: Body<Data = Bytes> + Unpin>(
-    ctx: &Arc<Context>,
+pub fn serve_infer<B: Body<Data = Bytes> + Unpin>(
+    ctx: &Arc<FrontendContext>,
     request: Request<B>,
     received_ns: u64,
 ) -> impl Future<Output = Response<GrpcBody>> + use<B> {
-    unary::serve(ctx, request, move |mut call| async move {
+    unary::serve_unary(ctx, request, move |mut call| async move {
         let message = call.receive().await?;
         let settings = &call.ctx.settings;
-        let forwarded = ForwardedHeaders::of(settings.grpc_header_forward.as_ref(), &call.headers);
-        let forwarded = forwarded.map_err(status_code::status)?;
-        let compression =
-            settings.grpc_compression.and_then(|level| Compression::of(&call.headers, level));
+        let forwarded =
+            ForwardedHeaders::from_headers(settings.grpc_header_forward.as_ref(), &call.headers);
+        let forwarded = forwarded.map_err(status_code::to_grpc_status)?;
+        let compression = settings
+            .grpc_compression
+            .and_then(|level| Compression::from_headers(&call.headers, level));
         let arrival = Arrival { received_ns, deadline_ns: call.deadline_ns, forwarded };
         let pending = match begin_or_defer(&call.ctx, message, arrival) {
-            OrDeferred::Ready(pending) => pending?,
-            OrDeferred::Deferred(work) => work.await?,
+            ReadyOrDeferred::Ready(pending) => pending?,
+            ReadyOrDeferred::Deferred(work) => work.await?,
         };
         let PendingRequest { served, spec, response, _in_flight } = pending;
         let encoded = match response.await {
             Ok(response) => match encode_or_defer(served, spec, response, call.headers) {
-                OrDeferred::Ready(encoded) => encoded,
-                OrDeferred::Deferred(work) => work.await,
+                ReadyOrDeferred::Ready(encoded) => encoded,
+                ReadyOrDeferred::Deferred(work) => work.await,
             },
             Err(error) => Err(error),
         };
         match (encoded, compression) {
             (Ok(response), Some(compression)) => Ok(Box::pin(compression.compress(response)).await),
-            (encoded, _) => encoded.map_err(status_code::status),
+            (encoded, _) => encoded.map_err(status_code::to_grpc_status),
         }
     })
 }
@@ -71,7 +74,7 @@ struct Arrival {
 }
 
 /// Reading or checking the message takes long.
-fn is_heavy(ctx: &Context, message: &MessageBuf) -> bool {
+fn is_heavy(ctx: &FrontendContext, message: &MessageBuf) -> bool {
     message.remaining() > MAX_INLINE
         && (unary::is_heavy(message, RAW_INPUTS)
             || message.first_text().is_some_and(|model| ctx.models.takes_strings(model)))
@@ -79,38 +82,40 @@ fn is_heavy(ctx: &Context, message: &MessageBuf) -> bool {
 
 /// As [`begin`]; of a message that takes long the future that reads it on a decode worker.
 fn begin_or_defer(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     frames: MessageBuf,
     arrival: Arrival,
-) -> OrDeferred<Result<PendingRequest, Status>> {
+) -> ReadyOrDeferred<Result<PendingRequest, Status>> {
     if !is_heavy(ctx, &frames) {
         return match begin(ctx, frames, &arrival) {
-            Ok(pending) => OrDeferred::Ready(pending),
+            Ok(pending) => ReadyOrDeferred::Ready(pending),
             Err(request) if fallback::copies_much(&request) => {
                 let ctx = Arc::clone(ctx);
                 let begin = move || begin_decoded(&ctx, *request, &arrival);
-                OrDeferred::defer(async {
-                    decode_workers::run(begin).await.map_err(status_code::status)?
+                ReadyOrDeferred::defer(async {
+                    decode_workers::run_on_worker(begin)
+                        .await
+                        .map_err(status_code::to_grpc_status)?
                 })
             }
-            Err(request) => OrDeferred::Ready(begin_decoded(ctx, *request, &arrival)),
+            Err(request) => ReadyOrDeferred::Ready(begin_decoded(ctx, *request, &arrival)),
         };
     }
     let ctx = Arc::clone(ctx);
-    OrDeferred::defer(async move {
+    ReadyOrDeferred::defer(async move {
         let (frames, _reservation) =
             unary::reserve_decoded(ModelInferRequest::schema(), frames).await?;
         let begin = move || {
             begin(&ctx, frames, &arrival)
                 .unwrap_or_else(|request| begin_decoded(&ctx, *request, &arrival))
         };
-        decode_workers::run(begin).await.map_err(status_code::status)?
+        decode_workers::run_on_worker(begin).await.map_err(status_code::to_grpc_status)?
     })
 }
 
 /// Reads a message and queues its request, if it is ordinary; else returns the decoded message.
 fn begin(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     mut frames: MessageBuf,
     arrival: &Arrival,
 ) -> Result<Result<PendingRequest, Status>, Box<ModelInferRequest>> {
@@ -126,14 +131,16 @@ fn begin(
         let read = |served: &OpenVersion| match request.into_unchecked(served, message) {
             Some(read) => Ok(read),
             // Not ordinary, or invalid: the fallback accepts the message or returns the error.
-            None => unary::decode(ModelInferRequest::schema(), frames.clone())
+            None => unary::decode_message(ModelInferRequest::schema(), frames.clone())
                 .map_err(|status| Error::internal(status.message()))
-                .and_then(|request| fallback::read(served, request, Regions::of(ctx))),
+                .and_then(|request| {
+                    fallback::read_request(served, request, RequestRegions::from_context(ctx))
+                }),
         };
         let pending = start(ctx, model, version, arrival, read);
-        return Ok(pending.map_err(status_code::status));
+        return Ok(pending.map_err(status_code::to_grpc_status));
     }
-    match unary::decode(ModelInferRequest::schema(), frames) {
+    match unary::decode_message(ModelInferRequest::schema(), frames) {
         Ok(request) => Err(Box::new(request)),
         Err(status) => Ok(Err(status)),
     }
@@ -141,13 +148,15 @@ fn begin(
 
 /// Queues the request of a message that is not ordinary.
 fn begin_decoded(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     request: ModelInferRequest,
     arrival: &Arrival,
 ) -> Result<PendingRequest, Status> {
     let (model, version) = (request.model_name.clone(), request.model_version.clone());
-    let read = |served: &OpenVersion| fallback::read(served, request, Regions::of(ctx));
-    start(ctx, &model, &version, arrival, read).map_err(status_code::status)
+    let read = |served: &OpenVersion| {
+        fallback::read_request(served, request, RequestRegions::from_context(ctx))
+    };
+    start(ctx, &model, &version, arrival, read).map_err(status_code::to_grpc_status)
 }
 
 /// A request that was queued.
@@ -164,12 +173,12 @@ fn encode_or_defer(
     spec: ResponseSpec,
     response: InferResponse,
     recycled: HeaderMap,
-) -> OrDeferred<Result<Response<GrpcBody>>> {
+) -> ReadyOrDeferred<Result<Response<GrpcBody>>> {
     if !spec.is_heavy(&response) {
-        return OrDeferred::Ready(encode(&served, &spec, response, recycled));
+        return ReadyOrDeferred::Ready(encode(&served, &spec, response, recycled));
     }
     let encode = move || encode(&served, &spec, response, recycled);
-    OrDeferred::defer(async move { decode_workers::run(encode).await? })
+    ReadyOrDeferred::defer(async move { decode_workers::run_on_worker(encode).await? })
 }
 
 /// Encodes the response. `recycled` is a header map that is no longer needed; its memory is reused.
@@ -180,22 +189,22 @@ fn encode(
     recycled: HeaderMap,
 ) -> Result<Response<GrpcBody>> {
     spec.rank(served, &mut response)?;
-    let head = Head::of(served, spec, &response);
+    let head = ResponseHead::from_response(served, spec, &response);
     let payloads = response.outputs.iter().map(|o| o.data.payload());
     Ok(unary::respond_with(head.len(), |to| head.encode(to), RAW_OUTPUTS, payloads, recycled))
 }
 
 /// Looks up the model and queues the request that `read` returns.
 fn start(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     model: &str,
     version: &str,
     arrival: &Arrival,
     read: impl FnOnce(&OpenVersion) -> Result<(UncheckedRequest, ResponseSpec)>,
 ) -> Result<PendingRequest> {
     let in_flight = ctx.state.begin_request();
-    let found = find(ctx, model, version)?;
-    let (sink, receiver) = sink::unary(&"ModelInferHandler");
+    let found = find_version(ctx, model, version)?;
+    let (sink, receiver) = sink::unary_sink(&"ModelInferHandler");
     let submitted = require_unary(
         &found,
         "ModelInfer RPC doesn't support models with decoupled transaction policy",
@@ -209,15 +218,15 @@ fn start(
         Ok((unchecked.submit(ctx, &found, arrival.received_ns, sink)?, spec))
     });
     let ((responder, served), spec) =
-        submitted.map_err(|e| refused(&found, arrival.received_ns, e))?;
-    let response = receiver.response_of(responder);
+        submitted.map_err(|e| count_refused(&found, arrival.received_ns, e))?;
+    let response = receiver.await_response(responder);
     Ok(PendingRequest { served, spec, response, _in_flight: in_flight })
 }
 
 /// The served model version.
-pub fn find(ctx: &Context, model: &str, version: &str) -> Result<FoundVersion> {
+pub fn find_version(ctx: &FrontendContext, model: &str, version: &str) -> Result<FoundVersion> {
     find_for_inference(ctx, model, version).map_err(|error| match ctx.state.phase() {
-        Phase::Exiting => Error::unavailable(
+        ServerPhase::Exiting => Error::unavailable(
             "GRPC server is shutting down and has stopped accepting new requests.",
         ),
         _ => error,

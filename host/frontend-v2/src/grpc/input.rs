@@ -3,24 +3,24 @@
 
 use bytes::Bytes;
 use trtserver_base::budget;
-use trtserver_base::budget::{Exhausted, out_of_memory, request_memory};
+use trtserver_base::budget::{BudgetExhaustion, out_of_memory, request_memory};
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::{Holder, MemoryTag, Owner};
+use trtserver_base::ledger::{LedgerHolder, LedgerOwner, MemoryTag};
 use trtserver_proto::v2::{InferTensorContents, model_infer_request::InferInputTensor};
 use trtserver_request::{DType, strings};
 
 /// The source of the input bytes of one request.
-pub struct Source<'a> {
+pub struct InputContents<'a> {
     pub model: &'a str,
     raw: std::vec::IntoIter<Bytes>,
     /// The request has raw entries, so typed contents are an error.
     is_raw: bool,
     /// What the inputs are entered under in the ledger.
-    owner: Owner,
+    owner: LedgerOwner,
 }
 
-impl<'a> Source<'a> {
-    pub fn new(model: &'a str, raw: Vec<Bytes>, owner: Owner) -> Self {
+impl<'a> InputContents<'a> {
+    pub fn new(model: &'a str, raw: Vec<Bytes>, owner: LedgerOwner) -> Self {
         Self { model, is_raw: !raw.is_empty(), raw: raw.into_iter(), owner }
     }
 
@@ -40,7 +40,7 @@ impl<'a> Source<'a> {
             return self.raw.next().ok_or_else(|| missing(name, model));
         }
         let contents = tensor.contents.as_ref().ok_or_else(|| missing(name, model))?;
-        typed(contents, dtype, name, model, self.owner.tag(Holder::Input))
+        typed(contents, dtype, name, model, self.owner.tag(LedgerHolder::Input))
     }
 }
 
@@ -108,7 +108,7 @@ fn typed(
     })?;
     field(!c.bytes_contents.is_empty(), &[String], String, &|| {
         let len = c.bytes_contents.iter().map(|element| 4 + element.len()).sum();
-        tensor(len, tag, |out| c.bytes_contents.iter().for_each(|e| strings::push(out, e)))
+        tensor(len, tag, |out| c.bytes_contents.iter().for_each(|e| strings::push_string(out, e)))
     })?;
     Ok(out.unwrap_or_default())
 }
@@ -127,11 +127,11 @@ fn low_bytes<const N: usize>(
 /// A tensor of `len` bytes, which `write` appends.
 fn tensor(len: usize, tag: MemoryTag, write: impl FnOnce(&mut Vec<u8>)) -> Result<Bytes> {
     let reservation = request_memory().try_reserve_large(len, tag);
-    let reservation = reservation.map_err(Exhausted::refuse)?;
+    let reservation = reservation.map_err(BudgetExhaustion::refuse)?;
     let mut out = Vec::new();
     out.try_reserve_exact(len).map_err(|_| out_of_memory("an input tensor", len))?;
     write(&mut out);
-    Ok(budget::charged(out, reservation))
+    Ok(budget::charge_bytes(out, reservation))
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ fn tensor(contents: Option<InferTensorContents>) -> InferInputTensor {
 }
 
 fn take(contents: InferTensorContents, dtype: DType) -> Result<Vec<u8>, std::string::String> {
-    let got = Source::new("m", vec![], Owner::SERVER).take(&tensor(Some(contents)), dtype);
+    let got =
+        InputContents::new("m", vec![], LedgerOwner::SERVER).take(&tensor(Some(contents)), dtype);
     got.map(|b| b.to_vec()).map_err(|e| e.message)
 }
 
@@ -39,7 +40,7 @@ fn typed_contents_become_tensor_bytes() {
 
 #[test]
 fn raw_entries_are_taken_in_order() {
-    let mut source = Source::new("m", vec!["a".into(), "b".into()], Owner::SERVER);
+    let mut source = InputContents::new("m", vec!["a".into(), "b".into()], LedgerOwner::SERVER);
     assert_eq!(source.take(&tensor(None), DType::Int8).unwrap(), "a");
     let contents = InferTensorContents { int_contents: vec![1], ..Default::default() };
     let mixed = source.take(&tensor(Some(contents)), DType::Int8).unwrap_err();

@@ -9,9 +9,9 @@ mod service;
 mod shared_memory;
 mod stream;
 
-pub use infer::infer;
-pub use service::{Health, Service, services};
-pub use stream::stream;
+pub use infer::serve_infer;
+pub use service::{Health, Service, grpc_services};
+pub use stream::serve_stream_infer;
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

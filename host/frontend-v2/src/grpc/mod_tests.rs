@@ -10,7 +10,7 @@ use trtserver_proto::codec::Encoded;
 use trtserver_proto::v2::infer_parameter::ParameterChoice;
 use trtserver_proto::v2::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
 use trtserver_proto::v2::*;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::echo_testing::context;
 use trtserver_wire::grpc::unary;
 use trtserver_wire::unread::ConnectionUnread;
@@ -31,7 +31,7 @@ fn request(model: &str, id: &str) -> ModelInferRequest {
 }
 
 async fn unary(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     request: &ModelInferRequest,
 ) -> Result<ModelInferResponse, (String, String)> {
     let message = request.encode_to_vec();
@@ -42,7 +42,7 @@ async fn unary(
         .header("content-type", "application/grpc")
         .body(Full::new(Bytes::from(wire)))
         .unwrap();
-    let (head, body) = infer(ctx, call, trtserver_base::clock::now_ns()).await.into_parts();
+    let (head, body) = serve_infer(ctx, call, trtserver_base::clock::now_ns()).await.into_parts();
     let body = body.collect().await.unwrap();
     if let Some(status) = head.headers.get("grpc-status") {
         let text = |v: &http::HeaderValue| v.to_str().unwrap().to_owned();
@@ -158,7 +158,7 @@ async fn non_grpc_requests_get_an_http_status() {
             .header("content-type", content)
             .body(Full::new(Bytes::new()))
             .unwrap();
-        assert_eq!(infer(&ctx, call, 0).await.status(), status);
+        assert_eq!(serve_infer(&ctx, call, 0).await.status(), status);
     }
     assert_eq!(unary::MAX_MESSAGE, 2_147_483_647);
 }
@@ -178,7 +178,7 @@ fn decoded(message: &Encoded) -> ModelStreamInferResponse {
 async fn stream(requests: Vec<ModelInferRequest>, true_status: bool) -> Vec<String> {
     let incoming = tokio_stream::iter(requests.into_iter().map(Ok));
     let mut responses =
-        super::stream::serve(context(), incoming, stream_call(true_status), unread());
+        super::stream::answer_requests(context(), incoming, stream_call(true_status), unread());
     let mut got = Vec::new();
     while let Some(response) = responses.next().await {
         got.push(match response {
@@ -244,7 +244,8 @@ async fn dropped_stream_cancels_its_requests() {
         tokio_stream::iter([Ok(request("stuck", "0"))]),
         tokio_stream::pending(),
     );
-    let responses = super::stream::serve(Arc::clone(&ctx), incoming, stream_call(false), unread());
+    let responses =
+        super::stream::answer_requests(Arc::clone(&ctx), incoming, stream_call(false), unread());
     while ctx.state.in_flight() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
@@ -259,10 +260,10 @@ async fn dropped_stream_cancels_its_requests() {
 
 /// Futures are `Send`, because hyper's connections are tasks.
 #[allow(dead_code)]
-fn futures_can_move(ctx: &Arc<Context>, request: http::Request<hyper::body::Incoming>) {
+fn futures_can_move(ctx: &Arc<FrontendContext>, request: http::Request<hyper::body::Incoming>) {
     fn check(_: impl Send) {}
-    check(infer(ctx, request, 0));
-    check(services(Arc::clone(ctx)));
+    check(serve_infer(ctx, request, 0));
+    check(grpc_services(Arc::clone(ctx)));
 }
 
 fn stream_call(true_status: bool) -> super::stream::StreamCall {

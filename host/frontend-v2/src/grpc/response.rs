@@ -42,7 +42,7 @@ impl ResponseSpec {
     pub fn rank(&self, served: &OpenVersion, response: &mut InferResponse) -> Result<()> {
         for output in &mut response.outputs {
             if let Some((_, k)) = self.classes.iter().find(|(name, _)| **name == *output.name) {
-                *output = classes::of(&served.signature, output, *k)?;
+                *output = classes::classify_output(&served.signature, output, *k)?;
             }
         }
         Ok(())
@@ -50,14 +50,14 @@ impl ResponseSpec {
 }
 
 /// A ModelInferResponse without its tensors. The order of fields is free in protobuf, so they may follow it.
-pub struct Head<'a> {
+pub struct ResponseHead<'a> {
     texts: [(u32, &'a str); 3],
     /// Nothing but parameters.
     parameters: ModelInferResponse,
     outputs: &'a [OutputTensor],
 }
 
-impl<'a> Head<'a> {
+impl<'a> ResponseHead<'a> {
     /// A head without parameters and outputs.
     pub fn new(model: &'a str, version: &'a str, id: &'a str) -> Self {
         let parameters = ModelInferResponse::default();
@@ -65,7 +65,7 @@ impl<'a> Head<'a> {
     }
 
     /// The head of a response.
-    pub fn of(
+    pub fn from_response(
         served: &'a OpenVersion,
         spec: &'a ResponseSpec,
         response: &'a InferResponse,

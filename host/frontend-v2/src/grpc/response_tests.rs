@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http_body_util::BodyExt;
 use trtserver_proto::v2::ModelStreamInferResponse;
 use trtserver_proto::v2::model_infer_response::InferOutputTensor;
-use trtserver_request::{DType, Parameter};
+use trtserver_request::{DType, ParameterValue};
 use trtserver_wire::echo_testing::context;
 use trtserver_wire::grpc::unary;
 
@@ -21,7 +21,7 @@ fn message(
         shape: o.shape.to_vec(),
         ..Default::default()
     };
-    let parameter = |(k, v): &(String, Parameter)| (k.clone(), parameters::to_grpc(v));
+    let parameter = |(k, v): &(String, ParameterValue)| (k.clone(), parameters::to_grpc(v));
     ModelInferResponse {
         model_name: served.name.to_string(),
         model_version: served.version_text.to_string(),
@@ -48,22 +48,24 @@ async fn unary_and_stream_encode_as_prost() {
         output("C", &[i64::MAX], 5000),
         output("D", &[7], 1),
     ];
-    let parameters =
-        vec![("k".to_owned(), Parameter::Int(3)), ("l".to_owned(), Parameter::Bool(false))];
+    let parameters = vec![
+        ("k".to_owned(), ParameterValue::Int(3)),
+        ("l".to_owned(), ParameterValue::Bool(false)),
+    ];
     for (count, parameters) in [(0, vec![]), (1, vec![]), (2, parameters.clone()), (5, parameters)]
     {
         let outputs = outputs[..count].iter().cloned().collect();
         let response = InferResponse { outputs, parameters, unread: None };
         let spec = ResponseSpec { id: "7".repeat(count), ..Default::default() };
         let want = message(&served, &spec, &response);
-        let head = Head::of(&served, &spec, &response);
+        let head = ResponseHead::from_response(&served, &spec, &response);
         let payloads = response.outputs.iter().map(|o| o.data.payload());
         let encode = |to: &mut Vec<u8>| head.encode(to);
         let encoded =
             unary::respond_with(head.len(), encode, RAW_OUTPUTS, payloads, HeaderMap::new());
         let (parts, body) = encoded.into_parts();
         for error in ["", "e"] {
-            let head = Head::of(&served, &spec, &response).mark_final(true);
+            let head = ResponseHead::from_response(&served, &spec, &response).mark_final(true);
             let Encoded { head: mut got, field, payloads, .. } = head.into_stream_response(error);
             encoding::bytes::encode_repeated(field, &payloads, &mut got);
             let got = ModelStreamInferResponse::decode(&*got).unwrap();

@@ -1,7 +1,7 @@
 //! The endpoints of v2 gRPC that go through tonic. Each method delegates to `frontend-v2/src`, which HTTP uses too.
 
 use crate::log_settings;
-use crate::log_settings::{Kind as LogKind, Value as LogValue};
+use crate::log_settings::{SettingKind as LogKind, SettingValue as LogValue};
 use crate::repository;
 use crate::repository::{CONFIG, DEPENDENTS, FILE, LoadParameters};
 use crate::{find_ready, metadata, statistics, trace_settings};
@@ -18,17 +18,19 @@ use trtserver_proto::v2::grpc_inference_service_server::{
 };
 use trtserver_proto::v2::model_repository_parameter::ParameterChoice as Choice;
 use trtserver_proto::v2::*;
-use trtserver_request::shared_memory::Kind;
-use trtserver_wire::context::Context;
+use trtserver_request::shared_memory::RegionKind;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::grpc::unary;
 use trtserver_wire::regions;
 use trtserver_wire::shared_memory::CudaMemory;
-use trtserver_wire::status_code::status;
+use trtserver_wire::status_code::to_grpc_status;
 
 /// The inference service without its two inference RPCs, and the health service.
-pub fn services(ctx: Arc<Context>) -> (GrpcInferenceServiceServer<Service>, HealthServer<Health>) {
+pub fn grpc_services(
+    ctx: Arc<FrontendContext>,
+) -> (GrpcInferenceServiceServer<Service>, HealthServer<Health>) {
     let inference = GrpcInferenceServiceServer::new(Service(Arc::clone(&ctx)))
-        .max_decoding_message_size(unary::Limits::CONTROL.expanded)
+        .max_decoding_message_size(unary::MessageLimits::CONTROL.expanded)
         .max_encoding_message_size(unary::MAX_MESSAGE)
         .accept_compressed(Gzip)
         .accept_compressed(Deflate);
@@ -37,12 +39,12 @@ pub fn services(ctx: Arc<Context>) -> (GrpcInferenceServiceServer<Service>, Heal
 }
 
 /// `grpc.health.v1.Health`: readiness, for any service name.
-pub struct Health(Arc<Context>);
+pub struct Health(Arc<FrontendContext>);
 
 #[tonic::async_trait]
 impl health_server::Health for Health {
     async fn check(&self, _: Request<HealthCheckRequest>) -> TonicResult<HealthCheckResponse> {
-        let ready = metadata::ready(&self.0).map_err(status)?;
+        let ready = metadata::is_server_ready(&self.0).map_err(to_grpc_status)?;
         let serving = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
         Ok(Response::new(HealthCheckResponse { status: serving as i32 }))
     }
@@ -84,7 +86,7 @@ fn log_changes(
         BoolParam, StringParam, Uint32Param,
     };
     let change = |(key, value): (&String, &log_settings_request::SettingValue)| {
-        let value = match (log_settings::kind(key)?, &value.parameter_choice) {
+        let value = match (log_settings::setting_kind(key)?, &value.parameter_choice) {
             (LogKind::Switch, Some(BoolParam(on))) => LogValue::Switch(*on),
             (LogKind::Switch, _) => {
                 return Err(Error::invalid(format!("expect boolean for '{key}'")));
@@ -94,7 +96,7 @@ fn log_changes(
                 return Err(Error::invalid(format!("expect int32 for '{key}'")));
             }
             (LogKind::Format, Some(StringParam(name))) => {
-                let format = log_settings::format(name);
+                let format = log_settings::parse_log_format(name);
                 let unknown = || Error::invalid(format!("invalid argument for {key}, got: {name}"));
                 LogValue::Format(format.ok_or_else(unknown)?)
             }
@@ -108,24 +110,26 @@ fn log_changes(
 }
 
 /// `inference.GRPCInferenceService`.
-pub struct Service(Arc<Context>);
+pub struct Service(Arc<FrontendContext>);
 
 #[tonic::async_trait]
 impl GrpcInferenceService for Service {
     async fn server_live(&self, _: Request<ServerLiveRequest>) -> TonicResult<ServerLiveResponse> {
-        ok(ServerLiveResponse { live: metadata::live(&self.0).map_err(status)? })
+        ok(ServerLiveResponse { live: metadata::is_server_live(&self.0).map_err(to_grpc_status)? })
     }
 
     async fn server_ready(
         &self,
         _: Request<ServerReadyRequest>,
     ) -> TonicResult<ServerReadyResponse> {
-        ok(ServerReadyResponse { ready: metadata::ready(&self.0).map_err(status)? })
+        ok(ServerReadyResponse {
+            ready: metadata::is_server_ready(&self.0).map_err(to_grpc_status)?,
+        })
     }
 
     async fn model_ready(&self, r: Request<ModelReadyRequest>) -> TonicResult<ModelReadyResponse> {
         let r = r.get_ref();
-        let ready = metadata::model_ready(&self.0, &r.name, &r.version).map_err(status)?;
+        let ready = metadata::model_ready(&self.0, &r.name, &r.version).map_err(to_grpc_status)?;
         ok(ModelReadyResponse { ready })
     }
 
@@ -133,7 +137,7 @@ impl GrpcInferenceService for Service {
         &self,
         _: Request<ServerMetadataRequest>,
     ) -> TonicResult<ServerMetadataResponse> {
-        ok(metadata::server(&self.0))
+        ok(metadata::server_metadata(&self.0))
     }
 
     async fn model_metadata(
@@ -141,7 +145,7 @@ impl GrpcInferenceService for Service {
         r: Request<ModelMetadataRequest>,
     ) -> TonicResult<ModelMetadataResponse> {
         let r = r.get_ref();
-        ok(metadata::model(&self.0, &r.name, &r.version).map_err(status)?)
+        ok(metadata::model_metadata(&self.0, &r.name, &r.version).map_err(to_grpc_status)?)
     }
 
     async fn model_config(
@@ -149,7 +153,7 @@ impl GrpcInferenceService for Service {
         r: Request<ModelConfigRequest>,
     ) -> TonicResult<ModelConfigResponse> {
         let r = r.get_ref();
-        let served = find_ready(&self.0, &r.name, &r.version).map_err(status)?;
+        let served = find_ready(&self.0, &r.name, &r.version).map_err(to_grpc_status)?;
         ok(ModelConfigResponse { config: Some((*served.config).clone()) })
     }
 
@@ -158,7 +162,8 @@ impl GrpcInferenceService for Service {
         r: Request<ModelStatisticsRequest>,
     ) -> TonicResult<ModelStatisticsResponse> {
         let r = r.get_ref();
-        let model_stats = statistics::collect(&self.0, &r.name, &r.version).map_err(status)?;
+        let model_stats =
+            statistics::collect_statistics(&self.0, &r.name, &r.version).map_err(to_grpc_status)?;
         ok(ModelStatisticsResponse { model_stats })
     }
 
@@ -167,8 +172,8 @@ impl GrpcInferenceService for Service {
         r: Request<RepositoryIndexRequest>,
     ) -> TonicResult<RepositoryIndexResponse> {
         let r = r.get_ref();
-        let models = repository::index(&self.0, &r.repository_name, r.ready).await;
-        ok(RepositoryIndexResponse { models: models.map_err(status)? })
+        let models = repository::repository_index(&self.0, &r.repository_name, r.ready).await;
+        ok(RepositoryIndexResponse { models: models.map_err(to_grpc_status)? })
     }
 
     async fn repository_model_load(
@@ -176,9 +181,12 @@ impl GrpcInferenceService for Service {
         r: Request<RepositoryModelLoadRequest>,
     ) -> TonicResult<RepositoryModelLoadResponse> {
         let r = r.get_ref();
-        let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
-        let parameters = load_parameters(r).map_err(status)?;
-        repository::load(&control, &r.model_name, parameters).await.map_err(status)?;
+        let control =
+            repository::expect_allowed(&self.0, &r.repository_name).map_err(to_grpc_status)?;
+        let parameters = load_parameters(r).map_err(to_grpc_status)?;
+        repository::load_model(&control, &r.model_name, parameters)
+            .await
+            .map_err(to_grpc_status)?;
         ok(RepositoryModelLoadResponse {})
     }
 
@@ -187,17 +195,20 @@ impl GrpcInferenceService for Service {
         r: Request<RepositoryModelUnloadRequest>,
     ) -> TonicResult<RepositoryModelUnloadResponse> {
         let r = r.get_ref();
-        let control = repository::allowed(&self.0, &r.repository_name).map_err(status)?;
+        let control =
+            repository::expect_allowed(&self.0, &r.repository_name).map_err(to_grpc_status)?;
         let dependents = match r.parameters.get(DEPENDENTS).map(|p| &p.parameter_choice) {
             Some(Some(Choice::BoolParam(dependents))) => *dependents,
             None => false,
             Some(_) => {
-                return Err(status(Error::invalid(format!(
+                return Err(to_grpc_status(Error::invalid(format!(
                     "invalid value type for '{DEPENDENTS}' parameter, expected bool_param."
                 ))));
             }
         };
-        repository::unload(&control, &r.model_name, dependents).await.map_err(status)?;
+        repository::unload_model(&control, &r.model_name, dependents)
+            .await
+            .map_err(to_grpc_status)?;
         ok(RepositoryModelUnloadResponse {})
     }
 
@@ -205,7 +216,7 @@ impl GrpcInferenceService for Service {
         &self,
         r: Request<SystemSharedMemoryStatusRequest>,
     ) -> TonicResult<SystemSharedMemoryStatusResponse> {
-        let regions = regions::system_status(&self.0, &r.get_ref().name).map_err(status)?;
+        let regions = regions::system_status(&self.0, &r.get_ref().name).map_err(to_grpc_status)?;
         let regions = regions.into_iter().map(|region| (region.name.clone(), region));
         ok(SystemSharedMemoryStatusResponse { regions: regions.collect() })
     }
@@ -216,7 +227,7 @@ impl GrpcInferenceService for Service {
     ) -> TonicResult<SystemSharedMemoryRegisterResponse> {
         let r = r.get_ref();
         regions::register_system(&self.0, &r.name, &r.key, r.offset, r.byte_size)
-            .map_err(status)?;
+            .map_err(to_grpc_status)?;
         ok(SystemSharedMemoryRegisterResponse {})
     }
 
@@ -224,7 +235,8 @@ impl GrpcInferenceService for Service {
         &self,
         r: Request<SystemSharedMemoryUnregisterRequest>,
     ) -> TonicResult<SystemSharedMemoryUnregisterResponse> {
-        regions::unregister(&self.0, Kind::System, &r.get_ref().name).map_err(status)?;
+        regions::unregister_regions(&self.0, RegionKind::System, &r.get_ref().name)
+            .map_err(to_grpc_status)?;
         ok(SystemSharedMemoryUnregisterResponse {})
     }
 
@@ -232,7 +244,7 @@ impl GrpcInferenceService for Service {
         &self,
         r: Request<CudaSharedMemoryStatusRequest>,
     ) -> TonicResult<CudaSharedMemoryStatusResponse> {
-        let regions = regions::cuda_status(&self.0, &r.get_ref().name).map_err(status)?;
+        let regions = regions::cuda_status(&self.0, &r.get_ref().name).map_err(to_grpc_status)?;
         let regions = regions.into_iter().map(|region| (region.name.clone(), region));
         ok(CudaSharedMemoryStatusResponse { regions: regions.collect() })
     }
@@ -245,7 +257,7 @@ impl GrpcInferenceService for Service {
         // A negative number is not a device.
         let device_id = u64::try_from(r.device_id).unwrap_or(u64::MAX);
         let memory = CudaMemory { handle: &r.raw_handle, device_id, byte_size: r.byte_size };
-        regions::register_cuda(&self.0, &r.name, memory).await.map_err(status)?;
+        regions::register_cuda(&self.0, &r.name, memory).await.map_err(to_grpc_status)?;
         ok(CudaSharedMemoryRegisterResponse {})
     }
 
@@ -253,7 +265,8 @@ impl GrpcInferenceService for Service {
         &self,
         r: Request<CudaSharedMemoryUnregisterRequest>,
     ) -> TonicResult<CudaSharedMemoryUnregisterResponse> {
-        regions::unregister(&self.0, Kind::Cuda, &r.get_ref().name).map_err(status)?;
+        regions::unregister_regions(&self.0, RegionKind::Cuda, &r.get_ref().name)
+            .map_err(to_grpc_status)?;
         ok(CudaSharedMemoryUnregisterResponse {})
     }
 
@@ -262,9 +275,10 @@ impl GrpcInferenceService for Service {
         r: Request<TraceSettingRequest>,
     ) -> TonicResult<TraceSettingResponse> {
         let r = r.get_ref();
-        let known = trace_settings::of(&self.0, &r.model_name).map_err(status)?;
+        let known =
+            trace_settings::read_trace_settings(&self.0, &r.model_name).map_err(to_grpc_status)?;
         if !r.settings.is_empty() {
-            return Err(status(trace_settings::cannot_change()));
+            return Err(to_grpc_status(trace_settings::cannot_change()));
         }
         let value = |values: &[&str]| trace_setting_response::SettingValue {
             value: values.iter().map(|v| (*v).to_owned()).collect(),
@@ -278,12 +292,13 @@ impl GrpcInferenceService for Service {
         &self,
         r: Request<LogSettingsRequest>,
     ) -> TonicResult<LogSettingsResponse> {
-        let changes = log_changes(&r.get_ref().settings).map_err(status)?;
-        log_settings::change(&self.0, &changes);
-        let settings = log_settings::current(&self.0).into_iter().map(|(key, value)| {
-            let value = log_settings_response::SettingValue { parameter_choice: Some(value) };
-            (key.to_owned(), value)
-        });
+        let changes = log_changes(&r.get_ref().settings).map_err(to_grpc_status)?;
+        log_settings::change_log_settings(&self.0, &changes);
+        let settings =
+            log_settings::current_log_settings(&self.0).into_iter().map(|(key, value)| {
+                let value = log_settings_response::SettingValue { parameter_choice: Some(value) };
+                (key.to_owned(), value)
+            });
         ok(LogSettingsResponse { settings: settings.collect() })
     }
 }

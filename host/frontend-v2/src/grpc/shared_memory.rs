@@ -13,7 +13,7 @@ const BYTE_SIZE: &str = "shared_memory_byte_size";
 ///
 /// # Errors
 /// A parameter has a wrong type, or one that it needs is missing.
-pub fn slice(
+pub fn parse_region_slice(
     name: &str,
     parameters: &BTreeMap<String, InferParameter>,
 ) -> Result<Option<RegionSlice>> {

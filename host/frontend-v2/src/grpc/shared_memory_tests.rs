@@ -54,5 +54,5 @@ fn parameters_name_a_slice_or_are_refused() {
 }
 
 fn slice_of(parameters: BTreeMap<String, InferParameter>) -> Result<Option<RegionSlice>, String> {
-    super::slice("T", &parameters).map_err(|e| e.message)
+    super::parse_region_slice("T", &parameters).map_err(|e| e.message)
 }

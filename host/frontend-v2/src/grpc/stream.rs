@@ -4,9 +4,9 @@
 //! requests and wait for each other; those of a decoupled model are sent as they arrive. Responses that the client has not
 //! read are limited by bytes (`wire/src/unread`).
 
-use super::response::{Head, ResponseSpec};
+use super::response::{ResponseHead, ResponseSpec};
 use super::{fallback, infer};
-use crate::{ForwardedHeaders, Regions, refused};
+use crate::{ForwardedHeaders, RequestRegions, count_refused};
 use http::{Request, Response};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use trtserver_models::OpenVersion;
 use trtserver_proto::codec::Encoded;
 use trtserver_proto::v2::ModelInferRequest;
 use trtserver_request::{InferResponse, StreamLimit};
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::grpc::body::GrpcBody;
 use trtserver_wire::grpc::compression::Compression;
@@ -43,28 +43,30 @@ const DECODING: StreamDecoding<ModelInferRequest> =
     StreamDecoding { raw_field: infer::RAW_INPUTS, convert: fallback::convert_contents };
 
 /// Serves `/inference.GRPCInferenceService/ModelStreamInfer`.
-pub fn stream(
-    ctx: &Arc<Context>,
+pub fn serve_stream_infer(
+    ctx: &Arc<FrontendContext>,
     request: Request<impl StreamBody>,
     unread: Arc<ConnectionUnread>,
 ) -> Response<GrpcBody> {
     let true_status = request.headers().get("triton_grpc_error");
     let true_status = true_status.is_some_and(|value| value.as_bytes() == b"true");
     let settings = &ctx.settings;
-    let forwarded = ForwardedHeaders::of(settings.grpc_header_forward.as_ref(), request.headers());
+    let forwarded =
+        ForwardedHeaders::from_headers(settings.grpc_header_forward.as_ref(), request.headers());
     let forwarded = match forwarded {
         Ok(forwarded) => forwarded,
-        Err(error) => return unary::refuse(&status_code::status(error)),
+        Err(error) => return unary::refuse_call(&status_code::to_grpc_status(error)),
     };
     let compression = settings.grpc_compression;
-    let compression = compression.and_then(|level| Compression::of(request.headers(), level));
+    let compression =
+        compression.and_then(|level| Compression::from_headers(request.headers(), level));
     let shared = Arc::clone(ctx);
     let serve = move |requests, deadline_ns| {
         let call = StreamCall { true_status, deadline_ns, forwarded };
-        serve(shared, requests, call, unread)
+        answer_requests(shared, requests, call, unread)
     };
     match compression {
-        None => stream_response::respond(ctx, request, DECODING, serve),
+        None => stream_response::respond_with_stream(ctx, request, DECODING, serve),
         Some(compression) => {
             stream_response::respond_compressed(ctx, request, DECODING, compression, serve)
         }
@@ -81,8 +83,8 @@ pub struct StreamCall {
 }
 
 /// Serves the requests of `incoming`.
-pub fn serve(
-    ctx: Arc<Context>,
+pub fn answer_requests(
+    ctx: Arc<FrontendContext>,
     incoming: impl Stream<Item = Result<ModelInferRequest, Status>> + Send + Unpin + 'static,
     call: StreamCall,
     connection: Arc<ConnectionUnread>,
@@ -101,7 +103,7 @@ pub fn serve(
             Ok(())
         };
         // `within` drops the work, which cancels all pending requests.
-        if let Err(status) = deadline::within(deadline_ns, Box::pin(work)).await {
+        if let Err(status) = deadline::run_until_deadline(deadline_ns, Box::pin(work)).await {
             let _ = out.send(Err(status)).await;
         }
     });
@@ -136,8 +138,12 @@ async fn drive(
         }
         while let Some(outgoing) = pending.next_outgoing() {
             let (message, failed) = match outgoing {
-                Outgoing::Error(error, _) if true_status => (Err(status_code::status(error)), true),
-                Outgoing::Response(message) | Outgoing::Error(_, message) => (Ok(message), false),
+                OutgoingMessage::Error(error, _) if true_status => {
+                    (Err(status_code::to_grpc_status(error)), true)
+                }
+                OutgoingMessage::Response(message) | OutgoingMessage::Error(_, message) => {
+                    (Ok(message), false)
+                }
             };
             if out.send(message).await.is_err() || failed {
                 pending.complete = failed;
@@ -148,7 +154,7 @@ async fn drive(
     pending.complete = true;
 }
 
-enum Outgoing {
+enum OutgoingMessage {
     Response(Encoded),
     /// With its in-band form.
     Error(Error, Encoded),
@@ -159,7 +165,7 @@ struct PendingRequests {
     submitter: Submitter,
     unread: Arc<StreamUnread>,
     /// By number, which is the order of arrival.
-    slots: BTreeMap<u64, Slot>,
+    slots: BTreeMap<u64, StreamSlot>,
     next: u64,
     /// The stream has ended; its client did not cancel it.
     complete: bool,
@@ -182,7 +188,7 @@ impl Drop for PendingRequests {
 /// Queues the requests of a stream.
 #[derive(Clone)]
 struct Submitter {
-    ctx: Arc<Context>,
+    ctx: Arc<FrontendContext>,
     sink: mpsc::UnboundedSender<StreamItem>,
     unread: Arc<StreamUnread>,
     deadline_ns: u64,
@@ -195,29 +201,29 @@ impl Submitter {
         number: u64,
         request: ModelInferRequest,
         received_ns: u64,
-    ) -> Result<Accepted, Error> {
+    ) -> Result<AcceptedRequest, Error> {
         let in_flight = self.ctx.state.begin_request();
-        let found = infer::find(&self.ctx, &request.model_name, &request.model_version)?;
+        let found = infer::find_version(&self.ctx, &request.model_name, &request.model_version)?;
         let model_name = request.model_name.clone();
         let model_version = request.model_version.clone();
-        let submitted = fallback::read(&found, request, Regions::of(&self.ctx)).and_then(
-            |(mut unchecked, spec)| {
-                unchecked.streaming = true;
-                unchecked.deadline_ns = self.deadline_ns;
-                if let Some(forwarded) = &self.forwarded {
-                    forwarded.add_to(&mut unchecked.parameters);
-                }
-                let empty_final_response = unchecked.parameters.empty_final_response;
-                let unread = Arc::clone(&self.unread);
-                unchecked.stream = Some(Arc::clone(&unread) as _);
-                let sink = sink::channel(number, self.sink.clone(), unread);
-                let queued = unchecked.submit(&self.ctx, &found, received_ns, sink)?;
-                Ok((queued, spec, empty_final_response))
-            },
-        );
+        let submitted =
+            fallback::read_request(&found, request, RequestRegions::from_context(&self.ctx))
+                .and_then(|(mut unchecked, spec)| {
+                    unchecked.streaming = true;
+                    unchecked.deadline_ns = self.deadline_ns;
+                    if let Some(forwarded) = &self.forwarded {
+                        forwarded.add_to(&mut unchecked.parameters);
+                    }
+                    let empty_final_response = unchecked.parameters.empty_final_response;
+                    let unread = Arc::clone(&self.unread);
+                    unchecked.stream = Some(Arc::clone(&unread) as _);
+                    let sink = sink::stream_sink(number, self.sink.clone(), unread);
+                    let queued = unchecked.submit(&self.ctx, &found, received_ns, sink)?;
+                    Ok((queued, spec, empty_final_response))
+                });
         let ((responder, served), spec, empty_final_response) =
-            submitted.map_err(|e| refused(&found, received_ns, e))?;
-        Ok(Accepted {
+            submitted.map_err(|e| count_refused(&found, received_ns, e))?;
+        Ok(AcceptedRequest {
             served,
             spec,
             model_name,
@@ -231,17 +237,17 @@ impl Submitter {
 }
 
 /// One request.
-struct Slot {
+struct StreamSlot {
     /// Waits for the slots before it.
     ordered: bool,
     done: bool,
-    outgoing: VecDeque<Outgoing>,
+    outgoing: VecDeque<OutgoingMessage>,
     /// `None` if the request was refused before it was queued.
-    accepted: Option<Accepted>,
+    accepted: Option<AcceptedRequest>,
 }
 
 /// A request that was queued.
-struct Accepted {
+struct AcceptedRequest {
     served: Arc<OpenVersion>,
     spec: ResponseSpec,
     /// As requested, for responses without outputs.
@@ -268,11 +274,11 @@ impl PendingRequests {
         self.next += 1;
         let id = request.id.clone();
         let mut slot =
-            Slot { ordered: true, done: false, outgoing: VecDeque::new(), accepted: None };
+            StreamSlot { ordered: true, done: false, outgoing: VecDeque::new(), accepted: None };
         let submitted = if fallback::copies_much(&request) {
             let submitter = self.submitter.clone();
             let submit = move || submitter.submit(number, request, received_ns);
-            decode_workers::run(submit).await.and_then(|submitted| submitted)
+            decode_workers::run_on_worker(submit).await.and_then(|submitted| submitted)
         } else {
             self.submitter.submit(number, request, received_ns)
         };
@@ -282,8 +288,8 @@ impl PendingRequests {
                 slot.accepted = Some(accepted);
             }
             Err(error) => {
-                let message = Head::new("", "", &id).into_stream_response(&error.message);
-                slot.outgoing.push_back(Outgoing::Error(error, message));
+                let message = ResponseHead::new("", "", &id).into_stream_response(&error.message);
+                slot.outgoing.push_back(OutgoingMessage::Error(error, message));
                 slot.done = true;
             }
         }
@@ -317,7 +323,8 @@ impl PendingRequests {
                         slot.outgoing.push_back(accepted.error(error));
                     }
                     None if accepted.empty_final_response => {
-                        slot.outgoing.push_back(Outgoing::Response(accepted.without_outputs("")));
+                        slot.outgoing
+                            .push_back(OutgoingMessage::Response(accepted.without_outputs("")));
                     }
                     None => {}
                 }
@@ -330,7 +337,7 @@ impl PendingRequests {
     }
 
     /// The next message that may be sent now. Removes the slots that are complete.
-    fn next_outgoing(&mut self) -> Option<Outgoing> {
+    fn next_outgoing(&mut self) -> Option<OutgoingMessage> {
         let mut blocked = false;
         let mut complete = Vec::new();
         let mut found = None;
@@ -355,27 +362,28 @@ impl PendingRequests {
     }
 }
 
-impl Accepted {
-    fn response(&self, mut response: InferResponse, last: bool) -> Outgoing {
+impl AcceptedRequest {
+    fn response(&self, mut response: InferResponse, last: bool) -> OutgoingMessage {
         match self.spec.rank(&self.served, &mut response) {
             Ok(()) => {
-                let head = Head::of(&self.served, &self.spec, &response).mark_final(last);
+                let head = ResponseHead::from_response(&self.served, &self.spec, &response)
+                    .mark_final(last);
                 let encoded = head.into_stream_response("");
                 let counted = response.unread.map(|unread| unread as Box<dyn Send + Sync>);
-                Outgoing::Response(Encoded { counted, ..encoded })
+                OutgoingMessage::Response(Encoded { counted, ..encoded })
             }
             Err(error) => self.error(error),
         }
     }
 
-    fn error(&self, error: Error) -> Outgoing {
+    fn error(&self, error: Error) -> OutgoingMessage {
         let message = self.without_outputs(&error.message);
-        Outgoing::Error(error, message)
+        OutgoingMessage::Error(error, message)
     }
 
     /// The final message of a request, without outputs.
     fn without_outputs(&self, error: &str) -> Encoded {
-        let head = Head::new(&self.model_name, &self.model_version, &self.spec.id);
+        let head = ResponseHead::new(&self.model_name, &self.model_version, &self.spec.id);
         head.mark_final(true).into_stream_response(error)
     }
 }

@@ -1,18 +1,18 @@
 //! `GET /v2/trtserver/backends`, an extension of this server: the backend versions and the models that use them.
 
-use super::json::write::{array, string};
-use super::management_json::{nested, object};
+use super::json::write::{write_array, write_string};
+use super::management_json::{write_nested_object, write_object};
 use std::path::PathBuf;
 use trtserver_models::backends::BackendStatus;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 /// The response, as JSON.
-pub fn respond(ctx: &Context) -> Vec<u8> {
+pub fn backends_json(ctx: &FrontendContext) -> Vec<u8> {
     let all = ctx.models.backends();
-    object(|o| {
-        array(o.key("backends"), &all.usable, backend);
-        array(o.key("unusable"), &all.unusable, |out, (file, reason): &(PathBuf, String)| {
-            nested(out, |o| {
+    write_object(|o| {
+        write_array(o.key("backends"), &all.usable, backend);
+        write_array(o.key("unusable"), &all.unusable, |out, (file, reason): &(PathBuf, String)| {
+            write_nested_object(out, |o| {
                 o.string("file", &file.to_string_lossy());
                 o.string("reason", reason);
             });
@@ -25,7 +25,7 @@ fn isolation(isolated: bool) -> &'static str {
 }
 
 fn backend(out: &mut Vec<u8>, b: &BackendStatus) {
-    nested(out, |o| {
+    write_nested_object(out, |o| {
         o.string("name", &b.facts.name);
         o.string("version", &b.facts.version);
         o.string("file", &b.file.path().to_string_lossy());
@@ -41,12 +41,12 @@ fn backend(out: &mut Vec<u8>, b: &BackendStatus) {
         if !b.facts.runtime.is_empty() {
             o.string("runtime", &b.facts.runtime);
         }
-        array(o.key("platforms"), &b.facts.platforms, |out, (platform, _)| {
-            string(out, platform.as_bytes());
+        write_array(o.key("platforms"), &b.facts.platforms, |out, (platform, _)| {
+            write_string(out, platform.as_bytes());
         });
         o.string("isolation", isolation(b.isolated));
-        array(o.key("models"), &b.models, |out, (name, version, isolated)| {
-            nested(out, |o| {
+        write_array(o.key("models"), &b.models, |out, (name, version, isolated)| {
+            write_nested_object(out, |o| {
                 o.string("name", name);
                 o.string("version", &version.to_string());
                 o.string("isolation", isolation(*isolated));

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use trtserver_config::ApiGroup;
-use trtserver_request::shared_memory::Kind;
+use trtserver_request::shared_memory::RegionKind;
 
 /// An endpoint, with the names in its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Endpoint<'a> {
     },
     /// An empty region means all.
     SharedMemory {
-        kind: Kind,
+        kind: RegionKind,
         region: &'a str,
         call: RegionAction,
     },
@@ -76,7 +76,7 @@ impl<'a> Endpoint<'a> {
     /// # Errors
     /// 404 for an unknown path, 405 for a known one with the wrong method; and whether the endpoint responds in JSON.
     pub fn from_request(method: &Method, path: &'a str) -> Result<Self, (StatusCode, bool)> {
-        let found = find(path, method == Method::POST);
+        let found = find_endpoint(path, method == Method::POST);
         let (endpoint, get, post) = found.ok_or((StatusCode::NOT_FOUND, false))?;
         let fits = (get && method == Method::GET) || (post && method == Method::POST);
         if fits { Ok(endpoint) } else { Err((StatusCode::METHOD_NOT_ALLOWED, endpoint.is_json())) }
@@ -119,7 +119,7 @@ impl Endpoint<'_> {
 }
 
 /// The endpoint of a path, and whether it accepts GET and POST.
-fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
+fn find_endpoint(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
     let rest = path.strip_prefix("/v2")?;
     if rest.is_empty() {
         return Some((Endpoint::Server, true, false));
@@ -154,8 +154,8 @@ fn find(path: &str, post: bool) -> Option<(Endpoint<'_>, bool, bool)> {
         ["repository", repository, "models", name, act @ ("load" | "unload")] => {
             (Endpoint::Control { repository, name, load: *act == "load" }, false, true)
         }
-        ["systemsharedmemory", rest @ ..] => region(Kind::System, rest)?,
-        ["cudasharedmemory", rest @ ..] => region(Kind::Cuda, rest)?,
+        ["systemsharedmemory", rest @ ..] => region(RegionKind::System, rest)?,
+        ["cudasharedmemory", rest @ ..] => region(RegionKind::Cuda, rest)?,
         _ => return None,
     })
 }
@@ -178,7 +178,7 @@ fn model<'a>(name: &'a str, version: &'a str, rest: &[&str]) -> Option<(Endpoint
     Some((Endpoint::Model { name, version, call }, !post, post))
 }
 
-fn region<'a>(kind: Kind, rest: &[&'a str]) -> Option<(Endpoint<'a>, bool, bool)> {
+fn region<'a>(kind: RegionKind, rest: &[&'a str]) -> Option<(Endpoint<'a>, bool, bool)> {
     let (region, call) = match rest {
         [call] => ("", *call),
         ["region", region, call] => (*region, *call),

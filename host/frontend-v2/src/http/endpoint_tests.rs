@@ -58,14 +58,20 @@ fn method_and_path_select_the_endpoint() {
             "POST /v2/repository/r/models/m/unload",
             Ok(Endpoint::Control { repository: "r", name: "m", load: false }),
         ),
-        ("GET /v2/systemsharedmemory/status", region(Kind::System, "", RegionAction::Status)),
-        ("GET /v2/cudasharedmemory/region/r/status", region(Kind::Cuda, "r", RegionAction::Status)),
+        ("GET /v2/systemsharedmemory/status", region(RegionKind::System, "", RegionAction::Status)),
+        (
+            "GET /v2/cudasharedmemory/region/r/status",
+            region(RegionKind::Cuda, "r", RegionAction::Status),
+        ),
         (
             "POST /v2/systemsharedmemory/region/r/register",
-            region(Kind::System, "r", RegionAction::Register),
+            region(RegionKind::System, "r", RegionAction::Register),
         ),
         ("GET /v2/systemsharedmemory/register", Err(405)),
-        ("POST /v2/cudasharedmemory/unregister", region(Kind::Cuda, "", RegionAction::Unregister)),
+        (
+            "POST /v2/cudasharedmemory/unregister",
+            region(RegionKind::Cuda, "", RegionAction::Unregister),
+        ),
     ];
     for (line, want) in table {
         let (method, path) = line.split_once(' ').unwrap();

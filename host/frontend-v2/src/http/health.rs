@@ -1,22 +1,22 @@
 //! Bodies of the health endpoints: what KServe's client parses, with the reason beside a false; and
 //! `GET /v2/trtserver/health`, an extension of this server, which names all models that are not ready.
 
-use super::json::write::{Object, array};
-use super::management_json::{nested, object};
-use super::response::{json, with_status};
+use super::json::write::{Object, write_array};
+use super::management_json::{write_nested_object, write_object};
+use super::response::{json_response, with_status};
 use crate::readiness;
 use http::{Response, StatusCode};
-use trtserver_models::Unready;
-use trtserver_wire::context::Context;
+use trtserver_models::UnreadyModel;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::http::body::ResponseBody;
 
 /// `{"KEY":true}`, or status 400 with the reason.
-pub fn respond(
+pub fn health_response(
     key: &str,
     good: bool,
     reason: impl FnOnce() -> Option<String>,
 ) -> Response<ResponseBody> {
-    with_health(good, json(object(|o| flag(o, key, good, reason))))
+    with_health(good, json_response(write_object(|o| flag(o, key, good, reason))))
 }
 
 /// The same for a model. Clients match the error text.
@@ -25,14 +25,14 @@ pub fn respond_model(
     ready: bool,
     reason: impl FnOnce() -> Option<String>,
 ) -> Response<ResponseBody> {
-    let body = object(|o| {
+    let body = write_object(|o| {
         if !ready {
             o.string("error", "Model version not ready");
         }
         o.string("name", name);
         flag(o, "ready", ready, reason);
     });
-    with_health(ready, json(body))
+    with_health(ready, json_response(body))
 }
 
 fn flag(o: &mut Object<'_>, key: &str, good: bool, reason: impl FnOnce() -> Option<String>) {
@@ -47,20 +47,20 @@ fn with_health(good: bool, response: Response<ResponseBody>) -> Response<Respons
 }
 
 /// The report, whatever the health is.
-pub fn report(ctx: &Context) -> Vec<u8> {
+pub fn health_report(ctx: &FrontendContext) -> Vec<u8> {
     let unready = readiness::unready_models(ctx);
-    object(|o| {
+    write_object(|o| {
         o.plain("live", ctx.state.is_live());
         o.plain("started", ctx.state.is_started());
         flag(o, "ready", ctx.is_ready(), || readiness::not_ready(ctx));
         o.string("state", ctx.state.phase().name());
         since(o, ctx.state.phase_since_ns());
-        array(o.key("not_ready"), &unready, model);
+        write_array(o.key("not_ready"), &unready, model);
     })
 }
 
-fn model(out: &mut Vec<u8>, model: &Unready) {
-    nested(out, |o| {
+fn model(out: &mut Vec<u8>, model: &UnreadyModel) {
+    write_nested_object(out, |o| {
         o.string("name", &model.model);
         if let Some(version) = model.version {
             o.string("version", &version.to_string());
@@ -75,7 +75,7 @@ fn model(out: &mut Vec<u8>, model: &Unready) {
 }
 
 fn since(o: &mut Object<'_>, ns: u64) {
-    let (time, passed) = readiness::since(ns);
+    let (time, passed) = readiness::format_since(ns);
     o.string("since", &time);
     o.plain("elapsed_ms", passed);
 }

@@ -3,7 +3,8 @@
 use super::infer_response::{EncodedResponse, HEADER_LENGTH};
 use super::{infer_request, infer_response, response};
 use crate::{
-    ForwardedHeaders, Regions, UncheckedRequest, find_for_inference, refused, require_unary,
+    ForwardedHeaders, RequestRegions, UncheckedRequest, count_refused, find_for_inference,
+    require_unary,
 };
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
@@ -11,22 +12,22 @@ use http::{HeaderMap, HeaderValue, Response};
 use infer_request::ResponseSpec;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_models::{FoundVersion, OpenVersion};
 use trtserver_request::InferResponse;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
-use trtserver_wire::decode_workers::{MAX_INLINE, OrDeferred};
+use trtserver_wire::decode_workers::{MAX_INLINE, ReadyOrDeferred};
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
-use trtserver_wire::http::drain::drain;
+use trtserver_wire::http::drain::drain_body;
 use trtserver_wire::http::receive;
 use trtserver_wire::sink;
 use trtserver_wire::sink::PendingResponse;
 
 /// Serves an inference request. Dropping the future cancels it.
-pub async fn infer<B>(
-    ctx: &Arc<Context>,
+pub async fn serve_infer<B>(
+    ctx: &Arc<FrontendContext>,
     (name, version): (&str, &str),
     headers: HeaderMap,
     body: B,
@@ -37,9 +38,9 @@ where
 {
     let _in_flight = ctx.state.begin_request();
     let found = find_for_inference(ctx, name, version).and_then(|served| {
-        match Head::read(ctx, &served, &headers) {
+        match InferHead::read(ctx, &served, &headers) {
             Ok(head) => Ok((served, head)),
-            Err(error) => Err(refused(&served, received_ns, error)),
+            Err(error) => Err(count_refused(&served, received_ns, error)),
         }
     });
     let (served, head) = match found {
@@ -51,19 +52,19 @@ where
     };
     let submitted = match head.body(ctx, &served, body).await {
         Ok(body) => match head.submit_or_defer(ctx, &served, body, received_ns) {
-            OrDeferred::Ready(submitted) => submitted,
-            OrDeferred::Deferred(work) => work.await,
+            ReadyOrDeferred::Ready(submitted) => submitted,
+            ReadyOrDeferred::Deferred(work) => work.await,
         },
         Err(error) => Err(error),
     };
     let (pending, spec, executing) = match submitted {
         Ok(submitted) => submitted,
-        Err(error) => return response::failure(&refused(&served, received_ns, error)),
+        Err(error) => return response::error_response(&count_refused(&served, received_ns, error)),
     };
     let result = pending.await;
     match encode_or_defer(executing, spec, result, headers) {
-        OrDeferred::Ready(response) => response,
-        OrDeferred::Deferred(work) => work.await,
+        ReadyOrDeferred::Ready(response) => response,
+        ReadyOrDeferred::Deferred(work) => work.await,
     }
 }
 
@@ -73,32 +74,32 @@ fn encode_or_defer(
     spec: ResponseSpec,
     result: Result<InferResponse>,
     headers: HeaderMap,
-) -> OrDeferred<Response<ResponseBody>> {
+) -> ReadyOrDeferred<Response<ResponseBody>> {
     let response = match result {
         Ok(response) => response,
-        Err(error) => return OrDeferred::Ready(response::plain_failure(&error)),
+        Err(error) => return ReadyOrDeferred::Ready(response::plain_failure(&error)),
     };
     if !infer_response::is_heavy(&served, &spec, &response) {
         return compress_or_defer(EncodedResponse::new(&served, &spec, response, headers));
     }
-    OrDeferred::defer(async move {
+    ReadyOrDeferred::defer(async move {
         let encoded = infer_response::encode_on_worker(served, spec, response, headers).await;
         match compress_or_defer(encoded) {
-            OrDeferred::Ready(response) => response,
-            OrDeferred::Deferred(work) => work.await,
+            ReadyOrDeferred::Ready(response) => response,
+            ReadyOrDeferred::Deferred(work) => work.await,
         }
     })
 }
 
 /// An encoded response; if it is to be compressed, the future that does so.
-fn compress_or_defer(encoded: Result<EncodedResponse>) -> OrDeferred<Response<ResponseBody>> {
+fn compress_or_defer(encoded: Result<EncodedResponse>) -> ReadyOrDeferred<Response<ResponseBody>> {
     match encoded.map(EncodedResponse::uncompressed) {
-        Ok(Ok(response)) => OrDeferred::Ready(response),
-        Ok(Err((encoded, coding))) => OrDeferred::defer(async move {
+        Ok(Ok(response)) => ReadyOrDeferred::Ready(response),
+        Ok(Err((encoded, coding))) => ReadyOrDeferred::defer(async move {
             let compressed = encoded.compressed(coding).await;
             compressed.unwrap_or_else(|error| response::plain_failure(&error))
         }),
-        Err(error) => OrDeferred::Ready(response::plain_failure(&error)),
+        Err(error) => ReadyOrDeferred::Ready(response::plain_failure(&error)),
     }
 }
 
@@ -107,7 +108,7 @@ async fn refuse_unread<B>(body: B, error: Error) -> Response<ResponseBody>
 where
     B: ReceivedBody,
 {
-    drain(std::pin::pin!(body), receive::MAX_DRAINED).await;
+    drain_body(std::pin::pin!(body), receive::MAX_DRAINED).await;
     let mut response = response::plain_failure(&error);
     if error.message == UNSUPPORTED_ENCODING {
         let accepted = HeaderValue::from_static("gzip, deflate");
@@ -117,12 +118,12 @@ where
 }
 
 /// The response to a request that was queued, how it is written, and the version that executes the request.
-type Submitted = (PendingResponse, ResponseSpec, Arc<OpenVersion>);
+type PendingInfer = (PendingResponse, ResponseSpec, Arc<OpenVersion>);
 
 const UNSUPPORTED_ENCODING: &str = "Unsupported compression type";
 
 /// The headers that describe the body.
-struct Head {
+struct InferHead {
     length: Option<u64>,
     compressed: bool,
     /// Length of the JSON part, unchecked.
@@ -130,8 +131,8 @@ struct Head {
     forwarded: Option<Box<ForwardedHeaders>>,
 }
 
-impl Head {
-    fn read(ctx: &Context, served: &OpenVersion, headers: &HeaderMap) -> Result<Self> {
+impl InferHead {
+    fn read(ctx: &FrontendContext, served: &OpenVersion, headers: &HeaderMap) -> Result<Self> {
         require_unary(
             served,
             "HTTP end point doesn't support models with decoupled transaction policy",
@@ -144,12 +145,13 @@ impl Head {
         };
         let json = headers.get(HEADER_LENGTH).map(|value| leading_number(value.as_bytes()));
         let length = receive::content_length(headers)?;
-        let forwarded = ForwardedHeaders::of(ctx.settings.http_header_forward.as_ref(), headers)?;
+        let forwarded =
+            ForwardedHeaders::from_headers(ctx.settings.http_header_forward.as_ref(), headers)?;
         Ok(Self { length, compressed, json, forwarded })
     }
 
     /// The body, decompressed if necessary.
-    async fn body<B>(&self, ctx: &Context, served: &OpenVersion, body: B) -> Result<Bytes>
+    async fn body<B>(&self, ctx: &FrontendContext, served: &OpenVersion, body: B) -> Result<Bytes>
     where
         B: ReceivedBody,
     {
@@ -164,11 +166,11 @@ impl Head {
         };
         let aligned_at = self.json.map_or(0, |n| usize::try_from(n).unwrap_or(0));
         let arena = served.arena.as_ref();
-        let tag = served.signature.owner.tag(Holder::Input);
+        let tag = served.signature.owner.tag(LedgerHolder::Input);
         let spec = BodySpec { length: self.length, limit: most, aligned_at, arena, tag };
-        let body = receive::receive(body, spec, too_large).await?;
+        let body = receive::receive_body(body, spec, too_large).await?;
         if self.compressed {
-            Box::pin(receive::decompress(body, limit, tag)).await
+            Box::pin(receive::decompress_body(body, limit, tag)).await
         } else {
             Ok(body)
         }
@@ -186,45 +188,58 @@ impl Head {
     /// Reads the request and queues it, or returns the future that does so on a decode worker.
     fn submit_or_defer(
         self,
-        ctx: &Arc<Context>,
+        ctx: &Arc<FrontendContext>,
         found: &FoundVersion,
         body: Bytes,
         received_ns: u64,
-    ) -> OrDeferred<Result<Submitted>> {
+    ) -> ReadyOrDeferred<Result<PendingInfer>> {
         if self.is_heavy(found, &body) {
             let (ctx, found) = (Arc::clone(ctx), found.clone());
             let submit = move || {
                 let (unchecked, spec) = self.request(&ctx, &found, body)?;
                 queue(&ctx, &found, unchecked, spec, received_ns)
             };
-            return OrDeferred::defer(async move { decode_workers::run(submit).await? });
+            return ReadyOrDeferred::defer(
+                async move { decode_workers::run_on_worker(submit).await? },
+            );
         }
         let (unchecked, spec) = match self.request(ctx, found, body) {
             Ok(request) => request,
-            Err(error) => return OrDeferred::Ready(Err(error)),
+            Err(error) => return ReadyOrDeferred::Ready(Err(error)),
         };
         if unchecked.copies_much() {
             let (ctx, found) = (Arc::clone(ctx), found.clone());
             let queue = move || queue(&ctx, &found, unchecked, spec, received_ns);
-            return OrDeferred::defer(async move { decode_workers::run(queue).await? });
+            return ReadyOrDeferred::defer(
+                async move { decode_workers::run_on_worker(queue).await? },
+            );
         }
-        OrDeferred::Ready(queue(ctx, found, unchecked, spec, received_ns))
+        ReadyOrDeferred::Ready(queue(ctx, found, unchecked, spec, received_ns))
     }
 
     fn request(
         &self,
-        ctx: &Context,
+        ctx: &FrontendContext,
         served: &OpenVersion,
         body: Bytes,
     ) -> Result<(UncheckedRequest, ResponseSpec)> {
-        let (limit, regions) = (ctx.settings.http_max_input_size, Regions::of(ctx));
+        let (limit, regions) =
+            (ctx.settings.http_max_input_size, RequestRegions::from_context(ctx));
         let read = match self.json {
-            Some(0) => infer_request::raw(&served.signature, body),
+            Some(0) => infer_request::read_raw_request(&served.signature, body),
             // An empty body counts as raw binary.
-            None if body.is_empty() => infer_request::raw(&served.signature, body),
-            None => infer_request::request(&served.signature, &body, body.len(), limit, regions),
+            None if body.is_empty() => infer_request::read_raw_request(&served.signature, body),
+            None => infer_request::read_infer_request(
+                &served.signature,
+                &body,
+                body.len(),
+                limit,
+                regions,
+            ),
             Some(n) => match usize::try_from(n).ok().filter(|n| *n <= body.len()) {
-                Some(n) => infer_request::request(&served.signature, &body, n, limit, regions),
+                Some(n) => {
+                    infer_request::read_infer_request(&served.signature, &body, n, limit, regions)
+                }
                 None => Err(Error::invalid(format!(
                     "inference header size should be in range (0, {}), got: {n}",
                     body.len()
@@ -254,13 +269,13 @@ fn leading_number(text: &[u8]) -> i64 {
 
 /// Checks a request and puts it into the queue of its model.
 fn queue(
-    ctx: &Context,
+    ctx: &FrontendContext,
     found: &FoundVersion,
     unchecked: UncheckedRequest,
     spec: ResponseSpec,
     received_ns: u64,
-) -> Result<Submitted> {
-    let (sink, receiver) = sink::unary(&"HTTP inference");
+) -> Result<PendingInfer> {
+    let (sink, receiver) = sink::unary_sink(&"HTTP inference");
     let (responder, executing) = unchecked.submit(ctx, found, received_ns, sink)?;
-    Ok((receiver.response_of(responder), spec, executing))
+    Ok((receiver.await_response(responder), spec, executing))
 }

@@ -1,18 +1,18 @@
 //! Reads an inference request: JSON with or without binary sections, or the raw bytes of a single tensor.
 
-use super::json::access::{array, as_unsigned, member, text, wrong_type};
+use super::json::access::{as_unsigned, expect_array, expect_member, expect_text, wrong_type};
 use super::json::inputs::pick_with_inputs;
-use super::json::{Array, Picked, Tensors, Value};
+use super::json::{JsonArray, JsonTensors, JsonValue, PickedMembers};
 use super::{input, parameters, shared_memory};
-use crate::{Regions, UncheckedRequest};
+use crate::{RequestRegions, UncheckedRequest};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::check;
 use trtserver_request::check::IdPrefix;
-use trtserver_request::{InputTensor, Signature};
+use trtserver_request::{InputTensor, ModelSignature};
 use trtserver_wire::shared_memory::RegionSlice;
 
 /// What the response needs of the request.
@@ -36,37 +36,37 @@ pub struct OutputSpec {
 }
 
 /// Reads a request whose first `header` bytes are JSON, followed by binary sections.
-pub fn request(
-    signature: &Signature,
+pub fn read_infer_request(
+    signature: &ModelSignature,
     body: &Bytes,
     header: usize,
     limit: u64,
-    regions: Regions<'_>,
+    regions: RequestRegions<'_>,
 ) -> Result<(UncheckedRequest, ResponseSpec)> {
     if header as u64 > limit {
         return Err(too_large_json(header as u64, limit));
     }
-    let mut tensors = Tensors::new(signature, limit);
+    let mut tensors = JsonTensors::new(signature, limit);
     let names = ["inputs", "id", "parameters", "outputs"];
     let ([inputs, id, parameters, outputs], read) =
         pick_with_inputs(&body[..header], names, &mut tensors)?;
     let mut unchecked = UncheckedRequest::default();
     if let Some(id) = id {
-        unchecked.id = text("id", &id)?.into_owned();
+        unchecked.id = expect_text("id", &id)?.into_owned();
     }
     if let Some(value) = parameters {
-        let Value::Object(object) = value else {
+        let JsonValue::Object(object) = value else {
             return Err(Error::internal(
                 "failed to get request params.: attempt to get members for non-object",
             ));
         };
-        unchecked.parameters = parameters::read(object)?;
+        unchecked.parameters = parameters::read_parameters(object)?;
     }
     let mut sections = body.slice(header..);
-    let inputs = array("inputs", member(&inputs, "inputs")?)?;
+    let inputs = expect_array("inputs", expect_member(&inputs, "inputs")?)?;
     for members in read.each(inputs) {
         let members = members?;
-        let input = input::read(&members, &mut sections, signature)?;
+        let input = input::read_input(&members, &mut sections, signature)?;
         let Some(index) = signature.input(&input.name) else {
             return Err(check::unknown_input(
                 signature,
@@ -90,9 +90,9 @@ pub fn request(
         ..Default::default()
     };
     if let Some(outputs) = outputs {
-        for members in array("outputs", &outputs)?.picks(["name", "parameters"]) {
+        for members in expect_array("outputs", &outputs)?.picks(["name", "parameters"]) {
             let [name, parameters] = members?;
-            let name = text("name", member(&name, "name")?)?;
+            let name = expect_text("name", expect_member(&name, "name")?)?;
             let (binary, classes, slice) = output_form(parameters)?;
             let destination = slice.map(|slice| regions.output(&slice)).transpose()?;
             match unchecked.request_output(signature, &name, classes, destination)? {
@@ -125,22 +125,22 @@ pub fn too_large_raw(bytes: u64, limit: u64) -> Error {
 }
 
 /// The names of all inputs, for an error message.
-fn names(inputs: Array<'_>) -> Vec<String> {
+fn names(inputs: JsonArray<'_>) -> Vec<String> {
     let names = inputs.picks(["name"]).filter_map(Result::ok).map(|[name]| {
-        let text = name.as_ref().and_then(|name| text("name", name).ok());
+        let text = name.as_ref().and_then(|name| expect_text("name", name).ok());
         text.unwrap_or_default().into_owned()
     });
     names.collect()
 }
 
 /// Whether an output is requested as a binary section, as how many classes, and in which shared memory.
-fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32, Option<RegionSlice>)> {
-    let Some(Value::Object(parameters)) = parameters else { return Ok((false, 0, None)) };
+fn output_form(parameters: Option<JsonValue<'_>>) -> Result<(bool, u32, Option<RegionSlice>)> {
+    let Some(JsonValue::Object(parameters)) = parameters else { return Ok((false, 0, None)) };
     let names = ["binary_data", "classification", shared_memory::REGION];
-    let [binary, classes, region]: Picked<'_, 3> = parameters.pick(names)?;
+    let [binary, classes, region]: PickedMembers<'_, 3> = parameters.pick(names)?;
     let binary = match binary {
         None => false,
-        Some(Value::Bool(binary)) => binary,
+        Some(JsonValue::Bool(binary)) => binary,
         Some(_) => return Err(wrong_type("binary_data", "boolean")),
     };
     let classes = match classes {
@@ -157,7 +157,13 @@ fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32, Option<Regio
         let other = match (classes > 0, binary) {
             (true, _) => "classification",
             (_, true) => "binary_data",
-            _ => return Ok((false, 0, Some(shared_memory::slice(parameters, &region)?))),
+            _ => {
+                return Ok((
+                    false,
+                    0,
+                    Some(shared_memory::parse_region_slice(parameters, &region)?),
+                ));
+            }
         };
         return Err(Error::invalid(format!(
             "Output can't set both 'shared_memory_region' and '{other}'"
@@ -167,7 +173,10 @@ fn output_form(parameters: Option<Value<'_>>) -> Result<(bool, u32, Option<Regio
 }
 
 /// Reads a body that is the raw tensor of the model's only input (docs/protocol/v2.md §2.7).
-pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, ResponseSpec)> {
+pub fn read_raw_request(
+    signature: &ModelSignature,
+    body: Bytes,
+) -> Result<(UncheckedRequest, ResponseSpec)> {
     let none = IdPrefix::new("");
     let [input] = signature.inputs.as_slice() else {
         let n = signature.inputs.len();
@@ -192,8 +201,11 @@ pub fn raw(signature: &Signature, body: Bytes) -> Result<(UncheckedRequest, Resp
         }
         None if input.dims.iter().all(|d| *d == 1) => {
             let length = (body.len() as u32).to_le_bytes();
-            let copy =
-                AlignedBuf::try_copy(None, &[&length, &body], signature.owner.tag(Holder::Input));
+            let copy = AlignedBuf::try_copy(
+                None,
+                &[&length, &body],
+                signature.owner.tag(LedgerHolder::Input),
+            );
             (1, copy.map_err(|e| e.refuse("a raw input"))?.into_bytes())
         }
         None => {

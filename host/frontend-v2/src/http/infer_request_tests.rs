@@ -2,12 +2,12 @@
 
 use super::*;
 use trtserver_base::error::Code;
-use trtserver_request::{CorrelationId, DType, Parameter, TensorSpec};
+use trtserver_request::{CorrelationId, DType, ParameterValue, TensorSpec};
 use trtserver_wire::regions::SHARED_MEMORY_DISABLED;
 
-fn signature(inputs: &[(&str, DType, &[i64])], max_batch_size: u32) -> Signature {
+fn signature(inputs: &[(&str, DType, &[i64])], max_batch_size: u32) -> ModelSignature {
     let spec = |name: &str, dtype, dims: &[i64]| TensorSpec::new(name, dtype, dims);
-    Signature {
+    ModelSignature {
         model: "m".into(),
         max_batch_size,
         inputs: inputs.iter().map(|(n, t, d)| spec(n, *t, d)).collect(),
@@ -19,7 +19,7 @@ fn signature(inputs: &[(&str, DType, &[i64])], max_batch_size: u32) -> Signature
 fn read(json: &str, tail: &[u8]) -> Result<(UncheckedRequest, ResponseSpec)> {
     let signature = signature(&[("A", DType::Int8, &[2]), ("S", DType::String, &[-1])], 0);
     let body = Bytes::from([json.as_bytes(), tail].concat());
-    request(&signature, &body, json.len(), 10_000, Regions::DISABLED)
+    read_infer_request(&signature, &body, json.len(), 10_000, RequestRegions::DISABLED)
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn request_with_every_member() {
     assert_eq!(
         custom,
         [
-            ("mine", Parameter::Int(-1)),
-            ("yours", Parameter::Double(0.5)),
-            ("theirs", Parameter::String("t".into())),
-            ("ours", Parameter::Bool(false)),
+            ("mine", ParameterValue::Int(-1)),
+            ("yours", ParameterValue::Double(0.5)),
+            ("theirs", ParameterValue::String("t".into())),
+            ("ours", ParameterValue::Bool(false)),
         ]
     );
     assert_eq!(*unchecked.inputs[0].data.payload(), &b"\x03\0\0\0a\xc3\xbc\0\0\0\0"[..]);
@@ -268,7 +268,7 @@ fn raw_body_is_the_only_input() {
         ),
     ];
     for (inputs, max_batch, body, want) in table {
-        let got = raw(&signature(inputs, max_batch), Bytes::copy_from_slice(body));
+        let got = read_raw_request(&signature(inputs, max_batch), Bytes::copy_from_slice(body));
         let got =
             got.map(|(unchecked, _)| unchecked.inputs[0].shape.to_vec()).map_err(|e| e.message);
         assert_eq!(got, want, "{inputs:?}");

@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use std::io::Read;
 use std::sync::Arc;
 use trtserver_base::budget;
-use trtserver_base::budget::{Exhausted, Reservation, out_of_memory, request_memory};
+use trtserver_base::budget::{BudgetExhaustion, MemoryReservation, out_of_memory, request_memory};
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::{Holder, MemoryTag};
+use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_models::OpenVersion;
 use trtserver_request::{InferResponse, OutputTensor};
 use trtserver_wire::chunks;
@@ -62,9 +62,9 @@ pub async fn encode_on_worker(
     let outputs = converted(&served, &spec, &response);
     let text = outputs.map(|o| encode::max_text(o.dtype, o.data.payload().len())).sum();
     let reservation = request_memory().reserve(text, tag(&served)).await;
-    let reservation = reservation.map_err(Exhausted::refuse)?;
+    let reservation = reservation.map_err(BudgetExhaustion::refuse)?;
     let encode = move || EncodedResponse::encode(&served, &spec, response, headers, reservation);
-    decode_workers::run(encode).await?
+    decode_workers::run_on_worker(encode).await?
 }
 
 /// The binary sections after the JSON.
@@ -99,7 +99,7 @@ impl EncodedResponse {
         spec: &ResponseSpec,
         response: InferResponse,
         mut headers: HeaderMap,
-        mut reservation: Reservation,
+        mut reservation: MemoryReservation,
     ) -> Result<Self> {
         let coding = accepted_coding(&headers);
         headers.clear();
@@ -116,7 +116,7 @@ impl EncodedResponse {
             json.shrink_to_fit();
             reservation.shrink_to(json.len());
             let mut chunks = Chunks::default();
-            chunks.push(budget::charged(json, reservation));
+            chunks.push(budget::charge_bytes(json, reservation));
             chunks
         } else {
             Chunks::from(json)
@@ -135,14 +135,14 @@ impl EncodedResponse {
 
     pub async fn compressed(mut self: Box<Self>, coding: Coding) -> Result<Response<ResponseBody>> {
         self.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
-        let body = compress(self.chunks, coding, self.tag).await?;
+        let body = compress_body(self.chunks, coding, self.tag).await?;
         Ok(whole(self.headers, ResponseBody::from(body)))
     }
 }
 
 /// What the text of a response is entered under in the ledger.
 fn tag(served: &OpenVersion) -> MemoryTag {
-    served.signature.owner.tag(Holder::Encode)
+    served.signature.owner.tag(LedgerHolder::Encode)
 }
 
 fn whole(headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
@@ -175,26 +175,26 @@ fn json(
     long: usize,
     sections: &mut Sections,
 ) -> Result<Vec<u8>> {
-    let size = |o: &OutputTensor| 128 + o.name.len() + chunks::copied(o.data.payload().len());
+    let size = |o: &OutputTensor| 128 + o.name.len() + chunks::copied_bytes(o.data.payload().len());
     let outputs: usize = response.outputs.iter().map(size).sum();
     let mut out = Vec::with_capacity(96 + spec.id.len() + served.name.len() + outputs);
     // Large texts are not reallocated while they are written, so no allocation can fail there.
     out.try_reserve_exact(long).map_err(|_| out_of_memory("a JSON response", long))?;
     let mut object = write::Object::new(&mut out);
     if !spec.id.is_empty() {
-        write::string(object.key("id"), &spec.id);
+        write::write_string(object.key("id"), &spec.id);
     }
     object.string("model_name", &served.name);
     object.string("model_version", &served.version_text);
     if !response.parameters.is_empty() {
         let mut inner = write::Object::new(object.key("parameters"));
         for (key, value) in &response.parameters {
-            write::parameter(inner.key(key), value);
+            write::write_parameter(inner.key(key), value);
         }
         inner.end();
     }
     let mut failed = None;
-    write::array(object.key("outputs"), response.outputs, |out, output| {
+    write::write_array(object.key("outputs"), response.outputs, |out, output| {
         if failed.is_none() {
             failed = self::output(served, spec, out, output, sections).err();
         }
@@ -214,12 +214,12 @@ fn output(
     let listed = spec.outputs.iter().find(|o| declared[o.index].name == output.name);
     let binary = listed.map_or(spec.binary, |o| o.binary);
     if let Some(k) = listed.map(|o| o.classes).filter(|k| *k > 0) {
-        output = classes::of(&served.signature, &output, k)?;
+        output = classes::classify_output(&served.signature, &output, k)?;
     }
     let mut object = write::Object::new(out);
     object.string("name", &output.name);
     object.string("datatype", output.dtype.v2_name());
-    write::shape(object.key("shape"), &output.shape);
+    write::write_shape(object.key("shape"), &output.shape);
     if output.data.placed().is_some() {
         // Written to shared memory: an entry without data.
     } else if binary {
@@ -228,13 +228,13 @@ fn output(
         parameters.end();
         sections.push(output.data.payload().clone());
     } else {
-        encode::encode(object.key("data"), &output.name, output.dtype, output.data.payload())?;
+        encode::encode_data(object.key("data"), &output.name, output.dtype, output.data.payload())?;
     }
     object.end();
     Ok(())
 }
 
-async fn compress(chunks: Chunks, coding: Coding, tag: MemoryTag) -> Result<Bytes> {
+async fn compress_body(chunks: Chunks, coding: Coding, tag: MemoryTag) -> Result<Bytes> {
     let (mut chunks, len) = chunks.finish();
     let mut all: Box<dyn Read + Send> = Box::new(std::io::empty());
     while let Some(last) = chunks.pop() {

@@ -1,39 +1,39 @@
 //! Reads one input of an inference request: name, shape, datatype, and its bytes in JSON or in a binary section.
 
-use super::json::access::{array, member, text, unsigned};
-use super::json::{Picked, Tensors, Value, data};
+use super::json::access::{expect_array, expect_member, expect_text, expect_unsigned};
+use super::json::{JsonTensors, JsonValue, PickedMembers, data};
 use super::shared_memory;
-use crate::Regions;
+use crate::RequestRegions;
 use bytes::Bytes;
 use std::borrow::Cow;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_request::tensor::element_count;
-use trtserver_request::{DType, InputTensor, Shape, ShapeText, Signature};
+use trtserver_request::{DType, InputTensor, ModelSignature, Shape, ShapeText};
 use trtserver_wire::shared_memory::RegionSlice;
 
 /// An input before it is checked against the model.
-pub struct Input<'o, 'a> {
+pub struct RequestInput<'o, 'a> {
     pub name: Cow<'o, str>,
     shape: Shape,
     dtype: DType,
-    source: Source<'o, 'a>,
+    source: InputSource<'o, 'a>,
 }
 
-enum Source<'o, 'a> {
-    Json(&'o Value<'a>),
+enum InputSource<'o, 'a> {
+    Json(&'o JsonValue<'a>),
     Binary(Bytes),
     Shared(RegionSlice),
 }
 
 /// Reads an input, given its [members](super::json::inputs::MEMBERS), and takes its bytes off the binary `sections`.
-pub fn read<'o, 'a>(
-    [name, shape, datatype, json, parameters]: &'o Picked<'a, 5>,
+pub fn read_input<'o, 'a>(
+    [name, shape, datatype, json, parameters]: &'o PickedMembers<'a, 5>,
     sections: &mut Bytes,
-    signature: &Signature,
-) -> Result<Input<'o, 'a>> {
+    signature: &ModelSignature,
+) -> Result<RequestInput<'o, 'a>> {
     let parameters = match parameters {
-        Some(Value::Object(parameters)) => Some(*parameters),
+        Some(JsonValue::Object(parameters)) => Some(*parameters),
         _ => None,
     };
     let [binary, region] = match parameters {
@@ -44,20 +44,20 @@ pub fn read<'o, 'a>(
     if set.iter().filter(|set| **set).count() != 1 {
         return Err(one_source(set));
     }
-    let name = text("name", member(name, "name")?)?;
-    let dims = array("shape", member(shape, "shape")?)?;
+    let name = expect_text("name", expect_member(name, "name")?)?;
+    let dims = expect_array("shape", expect_member(shape, "shape")?)?;
     let mut shape = Shape::new();
     for d in dims.elements() {
-        shape.push(i64::try_from(unsigned("shape", &d?)?).unwrap_or(i64::MAX));
+        shape.push(i64::try_from(expect_unsigned("shape", &d?)?).unwrap_or(i64::MAX));
     }
-    let datatype = text("datatype", member(datatype, "datatype")?)?;
+    let datatype = expect_text("datatype", expect_member(datatype, "datatype")?)?;
     let Some(dtype) = DType::from_v2_name(&datatype) else {
         return Err(Error::invalid(format!("invalid datatype for input {name}")));
     };
     let source = if let Some(json) = json {
-        Source::Json(json)
+        InputSource::Json(json)
     } else if let Some(size) = binary {
-        let size = unsigned("binary_data_size", &size)?;
+        let size = expect_unsigned("binary_data_size", &size)?;
         let there = sections.len() as u64;
         if size > there {
             return Err(Error::invalid(format!(
@@ -66,42 +66,42 @@ pub fn read<'o, 'a>(
                 signature.model
             )));
         }
-        Source::Binary(sections.split_to(size as usize))
+        InputSource::Binary(sections.split_to(size as usize))
     } else if let (Some(parameters), Some(region)) = (parameters, region) {
-        Source::Shared(shared_memory::slice(parameters, &region)?)
+        InputSource::Shared(shared_memory::parse_region_slice(parameters, &region)?)
     } else {
         return Err(one_source(set));
     };
-    Ok(Input { name, shape, dtype, source })
+    Ok(RequestInput { name, shape, dtype, source })
 }
 
-impl Input<'_, '_> {
+impl RequestInput<'_, '_> {
     /// The tensor of the declared input number `index`, which `read` may hold.
     pub fn tensor(
         self,
         index: usize,
-        signature: &Signature,
-        read: &mut Tensors<'_, '_>,
+        signature: &ModelSignature,
+        read: &mut JsonTensors<'_, '_>,
         limit: u64,
-        regions: Regions<'_>,
+        regions: RequestRegions<'_>,
     ) -> Result<InputTensor> {
         let Self { name, shape, dtype, source } = self;
         let data = match source {
-            Source::Binary(data) => data,
-            Source::Shared(slice) => {
+            InputSource::Binary(data) => data,
+            InputSource::Shared(slice) => {
                 let data = regions.input(&slice)?;
                 return Ok(InputTensor { index, dtype, shape, data });
             }
             // A missing batch dimension is reported by the check of the whole request.
-            Source::Json(_) if shape.is_empty() && signature.batching() => Bytes::new(),
-            Source::Json(json) => match elements(&name, &shape, dtype)? {
+            InputSource::Json(_) if shape.is_empty() && signature.batching() => Bytes::new(),
+            InputSource::Json(json) => match elements(&name, &shape, dtype)? {
                 0 => Bytes::new(),
                 elements => {
-                    let array = array("data", json)?;
-                    let tag = signature.owner.tag(Holder::Input);
+                    let array = expect_array("data", json)?;
+                    let tag = signature.owner.tag(LedgerHolder::Input);
                     match read.take(array, dtype, elements) {
                         Some(data) => data,
-                        None => data::decode(array, dtype, elements, &name, limit, tag)?,
+                        None => data::decode_data(array, dtype, elements, &name, limit, tag)?,
                     }
                 }
             },
@@ -121,7 +121,7 @@ fn one_source(set: [bool; 3]) -> Error {
         format!("set {}", set.join(" "))
     };
     Error::invalid(format!(
-        "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
+        "RequestInput must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
          'shared_memory_region' in 'parameters'. But {found}"
     ))
 }

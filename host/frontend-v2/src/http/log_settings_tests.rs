@@ -9,12 +9,12 @@ fn bodies_are_changes_or_errors() {
     let body =
         br#"{"log_info":false,"log_error":null,"log_verbose_level":2,"log_format":"ISO8601"}"#;
     let want = [
-        ("log_info".to_owned(), Value::Switch(false)),
-        ("log_verbose_level".to_owned(), Value::Level(2)),
-        ("log_format".to_owned(), Value::Format(LogFormat::Iso8601)),
+        ("log_info".to_owned(), SettingValue::Switch(false)),
+        ("log_verbose_level".to_owned(), SettingValue::Level(2)),
+        ("log_format".to_owned(), SettingValue::Format(LogFormat::Iso8601)),
     ];
-    assert_eq!(read(body).unwrap(), want);
-    assert!(read(b" ").unwrap().is_empty());
+    assert_eq!(read_log_settings(body).unwrap(), want);
+    assert!(read_log_settings(b" ").unwrap().is_empty());
     let refused = [
         (
             &br#"{"log_info":1}"#[..],
@@ -30,7 +30,7 @@ fn bodies_are_changes_or_errors() {
         (b"[]", Code::Internal, "attempt to access JSON non-object as object"),
     ];
     for (body, code, text) in refused {
-        let error = read(body).unwrap_err();
+        let error = read_log_settings(body).unwrap_err();
         assert!(error.code == code && error.message.contains(text), "{error:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Responses of all endpoints but inference as JSON, with keys in the order of the protocol text.
 
-use super::json::write::{Object, array, shape, string};
+use super::json::write::{Object, write_array, write_shape, write_string};
 use crate::trace_settings::TraceSetting;
 use trtserver_proto::v2::log_settings_response::setting_value::ParameterChoice as Log;
 use trtserver_proto::v2::{
@@ -9,45 +9,45 @@ use trtserver_proto::v2::{
 };
 
 /// The text of an object that `fill` writes.
-pub(super) fn object(fill: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+pub(super) fn write_object(fill: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
-    nested(&mut out, fill);
+    write_nested_object(&mut out, fill);
     out
 }
 
-pub(super) fn nested(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+pub(super) fn write_nested_object(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
     let mut object = Object::new(out);
     fill(&mut object);
     object.end();
 }
 
 fn strings(out: &mut Vec<u8>, items: &[String]) {
-    array(out, items, |out, item| string(out, item.as_bytes()));
+    write_array(out, items, |out, item| write_string(out, item.as_bytes()));
 }
 
-pub fn error(message: &str) -> Vec<u8> {
-    object(|o| o.string("error", message))
+pub fn error_json(message: &str) -> Vec<u8> {
+    write_object(|o| o.string("error", message))
 }
 
-pub fn server(m: &ServerMetadataResponse) -> Vec<u8> {
-    object(|o| {
+pub fn server_metadata_json(m: &ServerMetadataResponse) -> Vec<u8> {
+    write_object(|o| {
         o.string("name", &m.name);
         o.string("version", &m.version);
         strings(o.key("extensions"), &m.extensions);
     })
 }
 
-pub fn model(m: &ModelMetadataResponse) -> Vec<u8> {
+pub fn model_metadata_json(m: &ModelMetadataResponse) -> Vec<u8> {
     let tensors = |out: &mut Vec<u8>, tensors: &[TensorMetadata]| {
-        array(out, tensors, |out, t| {
-            nested(out, |o| {
+        write_array(out, tensors, |out, t| {
+            write_nested_object(out, |o| {
                 o.string("name", &t.name);
                 o.string("datatype", &t.datatype);
-                shape(o.key("shape"), &t.shape);
+                write_shape(o.key("shape"), &t.shape);
             });
         });
     };
-    object(|o| {
+    write_object(|o| {
         o.string("name", &m.name);
         strings(o.key("versions"), &m.versions);
         o.string("platform", &m.platform);
@@ -56,10 +56,10 @@ pub fn model(m: &ModelMetadataResponse) -> Vec<u8> {
     })
 }
 
-pub fn index(models: &[ModelIndex]) -> Vec<u8> {
+pub fn repository_index_json(models: &[ModelIndex]) -> Vec<u8> {
     let mut out = Vec::new();
-    array(&mut out, models, |out, m| {
-        nested(out, |o| {
+    write_array(&mut out, models, |out, m| {
+        write_nested_object(out, |o| {
             o.string("name", &m.name);
             for (key, value) in
                 [("version", &m.version), ("state", &m.state), ("reason", &m.reason)]
@@ -73,12 +73,12 @@ pub fn index(models: &[ModelIndex]) -> Vec<u8> {
     out
 }
 
-pub fn statistics(models: &[ModelStatistics]) -> Vec<u8> {
-    object(|o| array(o.key("model_stats"), models, statistics_of))
+pub fn statistics_json(models: &[ModelStatistics]) -> Vec<u8> {
+    write_object(|o| write_array(o.key("model_stats"), models, write_model_statistics))
 }
 
-fn statistics_of(out: &mut Vec<u8>, m: &ModelStatistics) {
-    nested(out, |o| {
+fn write_model_statistics(out: &mut Vec<u8>, m: &ModelStatistics) {
+    write_nested_object(out, |o| {
         o.string("name", &m.name);
         o.string("version", &m.version);
         o.plain("last_inference", m.last_inference);
@@ -98,7 +98,7 @@ fn statistics_of(out: &mut Vec<u8>, m: &ModelStatistics) {
                 ("cache_miss", s.cache_miss),
             ],
         );
-        nested(o.key("response_stats"), |o| {
+        write_nested_object(o.key("response_stats"), |o| {
             for (response, s) in &m.response_stats {
                 durations(
                     o.key(response),
@@ -113,8 +113,8 @@ fn statistics_of(out: &mut Vec<u8>, m: &ModelStatistics) {
                 );
             }
         });
-        array(o.key("batch_stats"), &m.batch_stats, |out, b| {
-            nested(out, |o| {
+        write_array(o.key("batch_stats"), &m.batch_stats, |out, b| {
+            write_nested_object(out, |o| {
                 o.plain("batch_size", b.batch_size);
                 for (key, value) in [
                     ("compute_input", b.compute_input),
@@ -125,18 +125,18 @@ fn statistics_of(out: &mut Vec<u8>, m: &ModelStatistics) {
                 }
             });
         });
-        array(o.key("memory_usage"), &m.memory_usage, |out, u| {
-            nested(out, |o| {
+        write_array(o.key("memory_usage"), &m.memory_usage, |out, u| {
+            write_nested_object(out, |o| {
                 o.string("type", &u.r#type);
                 o.plain("id", u.id);
                 o.plain("byte_size", u.byte_size);
             });
         });
-        nested(o.key("batch_closed"), |o| {
+        write_nested_object(o.key("batch_closed"), |o| {
             m.batch_closed.iter().for_each(|(reason, count)| o.plain(reason, count));
         });
         if !m.warmup_stats.is_empty() {
-            nested(o.key("warmup_stats"), |o| {
+            write_nested_object(o.key("warmup_stats"), |o| {
                 m.warmup_stats.iter().for_each(|(sample, s)| duration(o.key(sample), Some(*s)));
             });
         }
@@ -144,31 +144,33 @@ fn statistics_of(out: &mut Vec<u8>, m: &ModelStatistics) {
 }
 
 fn durations(out: &mut Vec<u8>, all: &[(&str, Option<StatisticDuration>)]) {
-    nested(out, |o| all.iter().for_each(|(key, value)| duration(o.key(key), *value)));
+    write_nested_object(out, |o| all.iter().for_each(|(key, value)| duration(o.key(key), *value)));
 }
 
 fn duration(out: &mut Vec<u8>, value: Option<StatisticDuration>) {
     let value = value.unwrap_or_default();
-    nested(out, |o| {
+    write_nested_object(out, |o| {
         o.plain("count", value.count);
         o.plain("ns", value.ns);
     });
 }
 
 /// The trace level is a list, every other setting a string.
-pub fn trace(settings: &[TraceSetting]) -> Vec<u8> {
-    object(|o| {
+pub fn trace_settings_json(settings: &[TraceSetting]) -> Vec<u8> {
+    write_object(|o| {
         for (key, values) in settings {
             match values {
                 [value] if *key != "trace_level" => o.string(key, value),
-                values => array(o.key(key), *values, |out, v| string(out, v.as_bytes())),
+                values => {
+                    write_array(o.key(key), *values, |out, v| write_string(out, v.as_bytes()))
+                }
             }
         }
     })
 }
 
-pub fn log(settings: &[(&str, Log)]) -> Vec<u8> {
-    object(|o| {
+pub fn log_settings_json(settings: &[(&str, Log)]) -> Vec<u8> {
+    write_object(|o| {
         for (key, value) in settings {
             match value {
                 Log::BoolParam(b) => o.plain(key, b),

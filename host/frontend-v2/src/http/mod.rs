@@ -9,7 +9,7 @@ mod infer_request;
 mod infer_response;
 mod input;
 pub mod json;
-mod loads;
+mod load_progress;
 mod log_settings;
 mod management_json;
 mod memory;
@@ -19,26 +19,26 @@ mod repository;
 mod response;
 mod shared_memory;
 
-pub use response::failure;
+pub use response::error_response;
 
 use crate::{find_ready, metadata, readiness, statistics, trace_settings};
 use bytes::Bytes;
 use endpoint::{Endpoint, ModelEndpoint, RegionAction};
 use http::{Method, Request, Response, StatusCode};
-use response::{json, plain, with_status};
+use response::{json_response, text_response, with_status};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_config::ApiGroup;
 use trtserver_wire::access::AccessRefusal;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody};
-use trtserver_wire::http::drain::drain;
-use trtserver_wire::http::receive::{MAX_DRAINED, receive};
+use trtserver_wire::http::drain::drain_body;
+use trtserver_wire::http::receive::{MAX_DRAINED, receive_body};
 
 /// Serves a request for a path under `/v2`. Dropping the future cancels an inference request.
-pub async fn handle<B>(
-    ctx: &Arc<Context>,
+pub async fn handle_request<B>(
+    ctx: &Arc<FrontendContext>,
     request: Request<B>,
     received_ns: u64,
 ) -> Response<ResponseBody>
@@ -49,22 +49,25 @@ where
     let endpoint = match Endpoint::from_request(&parts.method, parts.uri.path()) {
         Ok(endpoint) => endpoint,
         Err((status, is_json)) => {
-            let text = management_json::error(status.canonical_reason().unwrap_or_default());
-            return with_status(status, if is_json { json(text) } else { plain(text) });
+            let text = management_json::error_json(status.canonical_reason().unwrap_or_default());
+            return with_status(
+                status,
+                if is_json { json_response(text) } else { text_response(text) },
+            );
         }
     };
     if let Endpoint::Model { name, version, call: ModelEndpoint::Infer } = endpoint {
-        return infer::infer(ctx, (name, version), parts.headers, body, received_ns).await;
+        return infer::serve_infer(ctx, (name, version), parts.headers, body, received_ns).await;
     }
     if let Endpoint::Model { name, version, call: ModelEndpoint::Generate { streams } } = endpoint {
         let (headers, model) = (parts.headers, (name, version));
-        let generated = generate::generate(ctx, model, headers, body, streams, received_ns);
+        let generated = generate::serve_generate(ctx, model, headers, body, streams, received_ns);
         return Box::pin(generated).await;
     }
     // Boxed, because these futures are large and would be part of every inference's future.
     let response =
-        Box::pin(async { serve(ctx, endpoint, small_body(&endpoint, body).await?).await });
-    response.await.unwrap_or_else(|error| failure(&error))
+        Box::pin(async { serve_endpoint(ctx, endpoint, small_body(&endpoint, body).await?).await });
+    response.await.unwrap_or_else(|error| error_response(&error))
 }
 
 /// The groups of the endpoint of a method and a path, for the access check; none if there is no such endpoint.
@@ -78,10 +81,10 @@ pub async fn refuse<B: ReceivedBody>(
     refusal: &AccessRefusal<'_>,
     body: B,
 ) -> Response<ResponseBody> {
-    drain(std::pin::pin!(body), MAX_DRAINED).await;
+    drain_body(std::pin::pin!(body), MAX_DRAINED).await;
     let AccessRefusal::MissingHeader(header) = refusal;
     let why = format!("This API is restricted, expecting header '{header}'");
-    with_status(StatusCode::FORBIDDEN, json(management_json::error(&why)))
+    with_status(StatusCode::FORBIDDEN, json_response(management_json::error_json(&why)))
 }
 
 /// Longest body of a request that is not inference.
@@ -100,32 +103,37 @@ async fn small_body<B: ReceivedBody>(endpoint: &Endpoint<'_>, body: B) -> Result
         ))
     };
     let spec = BodySpec { limit, ..BodySpec::default() };
-    receive(body, spec, too_large).await
+    receive_body(body, spec, too_large).await
 }
 
-async fn serve(
-    ctx: &Context,
+async fn serve_endpoint(
+    ctx: &FrontendContext,
     endpoint: Endpoint<'_>,
     body: Bytes,
 ) -> Result<Response<ResponseBody>> {
     Ok(match endpoint {
-        Endpoint::Live | Endpoint::Ready if !ctx.settings.http_health => {
-            with_status(StatusCode::NOT_FOUND, plain(management_json::error("Not Found")))
-        }
-        Endpoint::Live => {
-            health::respond("live", metadata::live(ctx)?, || readiness::not_live(ctx))
-        }
+        Endpoint::Live | Endpoint::Ready if !ctx.settings.http_health => with_status(
+            StatusCode::NOT_FOUND,
+            text_response(management_json::error_json("Not Found")),
+        ),
+        Endpoint::Live => health::health_response("live", metadata::is_server_live(ctx)?, || {
+            readiness::not_live(ctx)
+        }),
         Endpoint::Ready => {
-            health::respond("ready", metadata::ready(ctx)?, || readiness::not_ready(ctx))
+            health::health_response("ready", metadata::is_server_ready(ctx)?, || {
+                readiness::not_ready(ctx)
+            })
         }
-        Endpoint::Started => {
-            health::respond("started", ctx.state.is_started(), || readiness::not_started(ctx))
+        Endpoint::Started => health::health_response("started", ctx.state.is_started(), || {
+            readiness::not_started(ctx)
+        }),
+        Endpoint::Health => json_response(health::health_report(ctx)),
+        Endpoint::Backends => json_response(backends::backends_json(ctx)),
+        Endpoint::Loads => json_response(load_progress::load_progress_json(ctx)),
+        Endpoint::Memory => json_response(memory::memory_json(ctx).await?),
+        Endpoint::Server => {
+            json_response(management_json::server_metadata_json(&metadata::server_metadata(ctx)))
         }
-        Endpoint::Health => json(health::report(ctx)),
-        Endpoint::Backends => json(backends::respond(ctx)),
-        Endpoint::Loads => json(loads::respond(ctx)),
-        Endpoint::Memory => json(memory::respond(ctx).await?),
-        Endpoint::Server => json(management_json::server(&metadata::server(ctx))),
         Endpoint::Model { name, version, call } => match call {
             ModelEndpoint::Ready => {
                 let ready = metadata::model_ready(ctx, name, version)?;
@@ -133,53 +141,58 @@ async fn serve(
                     readiness::model_not_ready(ctx, name, version)
                 })
             }
-            ModelEndpoint::Metadata => {
-                json(management_json::model(&metadata::model(ctx, name, version)?))
-            }
+            ModelEndpoint::Metadata => json_response(management_json::model_metadata_json(
+                &metadata::model_metadata(ctx, name, version)?,
+            )),
             ModelEndpoint::Config => {
                 let served = find_ready(ctx, name, version)?;
-                json(trtserver_proto::json::model_config(&served.config).into_bytes())
+                json_response(trtserver_proto::json::model_config(&served.config).into_bytes())
             }
-            ModelEndpoint::Statistics => {
-                json(management_json::statistics(&statistics::collect(ctx, name, version)?))
-            }
+            ModelEndpoint::Statistics => json_response(management_json::statistics_json(
+                &statistics::collect_statistics(ctx, name, version)?,
+            )),
             // Handled by `handle`.
             ModelEndpoint::Infer | ModelEndpoint::Generate { .. } => {
                 return Err(Error::internal("not an endpoint with a short body"));
             }
         },
-        Endpoint::AllStatistics => {
-            json(management_json::statistics(&statistics::collect(ctx, "", "")?))
-        }
+        Endpoint::AllStatistics => json_response(management_json::statistics_json(
+            &statistics::collect_statistics(ctx, "", "")?,
+        )),
         Endpoint::Trace { model, change } => {
-            let known = trace_settings::of(ctx, model)?;
+            let known = trace_settings::read_trace_settings(ctx, model)?;
             if change && !is_empty(&body) {
                 return Err(trace_settings::cannot_change());
             }
-            json(management_json::trace(known))
+            json_response(management_json::trace_settings_json(known))
         }
         Endpoint::Logging { change } => {
             if change {
-                crate::log_settings::change(ctx, &log_settings::read(&body)?);
+                crate::log_settings::change_log_settings(
+                    ctx,
+                    &log_settings::read_log_settings(&body)?,
+                );
             }
-            json(management_json::log(&crate::log_settings::current(ctx)))
+            json_response(management_json::log_settings_json(
+                &crate::log_settings::current_log_settings(ctx),
+            ))
         }
-        Endpoint::Index { repository } => {
-            json(management_json::index(&repository::index(ctx, repository, &body).await?))
-        }
+        Endpoint::Index { repository } => json_response(management_json::repository_index_json(
+            &repository::list_repository(ctx, repository, &body).await?,
+        )),
         Endpoint::Control { repository, name, load } => {
-            repository::control(ctx, repository, name, load, body).await?;
-            plain(Vec::new())
+            repository::control_model(ctx, repository, name, load, body).await?;
+            text_response(Vec::new())
         }
         Endpoint::SharedMemory { kind, region, call } => match call {
-            RegionAction::Status => json(regions::status(ctx, kind, region)?),
+            RegionAction::Status => json_response(regions::region_status_json(ctx, kind, region)?),
             RegionAction::Register => {
-                regions::register(ctx, kind, region, &body).await?;
-                plain(Vec::new())
+                regions::register_region(ctx, kind, region, &body).await?;
+                text_response(Vec::new())
             }
             RegionAction::Unregister => {
-                trtserver_wire::regions::unregister(ctx, kind, region)?;
-                plain(Vec::new())
+                trtserver_wire::regions::unregister_regions(ctx, kind, region)?;
+                text_response(Vec::new())
             }
         },
     })
@@ -189,7 +202,7 @@ async fn serve(
 fn is_empty(body: &[u8]) -> bool {
     let body = body.trim_ascii();
     body.is_empty()
-        || matches!(json::parse(body), Ok(json::Value::Object(object)) if object.members().next().is_none())
+        || matches!(json::parse_json(body), Ok(json::JsonValue::Object(object)) if object.members().next().is_none())
 }
 
 #[cfg(test)]

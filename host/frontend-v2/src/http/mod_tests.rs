@@ -14,19 +14,25 @@ struct Received {
     body: Vec<u8>,
 }
 
-async fn call(ctx: &Arc<Context>, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Received {
+async fn call(
+    ctx: &Arc<FrontendContext>,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Received {
     let (method, path) = line.split_once(' ').unwrap();
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
-    let (head, body) = handle(ctx, request, trtserver_base::clock::now_ns()).await.into_parts();
+    let (head, body) =
+        handle_request(ctx, request, trtserver_base::clock::now_ns()).await.into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
     Received { status: head.status.as_u16(), headers: head.headers, body }
 }
 
-async fn text(ctx: &Arc<Context>, line: &str, body: &str) -> (u16, String) {
+async fn text(ctx: &Arc<FrontendContext>, line: &str, body: &str) -> (u16, String) {
     let got = call(ctx, line, &[], body.as_bytes()).await;
     (got.status, String::from_utf8(got.body).unwrap())
 }
@@ -337,7 +343,7 @@ async fn invalid_requests_are_refused() {
         let inside = line.contains("/echo/").then_some("application/json");
         assert_eq!(got.headers["content-type"], inside.unwrap_or("text/plain"), "{line}");
     }
-    ctx.state.set_phase(trtserver_base::state::Phase::Exiting);
+    ctx.state.set_phase(trtserver_base::state::ServerPhase::Exiting);
     assert_eq!(text(&ctx, "POST /v2/models/echo/infer", body).await.0, 503);
     let exiting = (503, r#"{"error":"Server exiting"}"#.to_owned());
     assert_eq!(text(&ctx, "GET /v2/health/ready", "").await, exiting);
@@ -360,7 +366,10 @@ async fn client_disconnect_cancels_the_request() {
 
 /// Futures are `Send`, because hyper's connections are tasks.
 #[allow(dead_code)]
-fn futures_can_move(ctx: &Arc<Context>, request: Request<trtserver_wire::disconnect::RequestBody>) {
+fn futures_can_move(
+    ctx: &Arc<FrontendContext>,
+    request: Request<trtserver_wire::disconnect::RequestBody>,
+) {
     fn check(_: impl Send) {}
-    check(handle(ctx, request, 0));
+    check(handle_request(ctx, request, 0));
 }

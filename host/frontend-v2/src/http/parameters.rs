@@ -1,33 +1,37 @@
 //! Request parameters as JSON (docs/protocol/v2.md §2.12).
 
-use super::json::access::{as_signed, as_unsigned, real, wrong_type};
-use super::json::{Object, Value};
+use super::json::access::{as_signed, as_unsigned, expect_real, wrong_type};
+use super::json::{JsonValue, Object};
 use crate::RequestParameters;
 use crate::parameters::{number_id, text_id};
 use trtserver_base::error::{Error, Result};
-use trtserver_request::Parameter;
+use trtserver_request::ParameterValue;
 
 /// Reads the members of `parameters`.
-pub fn read(object: Object<'_>) -> Result<RequestParameters> {
+pub fn read_parameters(object: Object<'_>) -> Result<RequestParameters> {
     let mut parameters = RequestParameters::default();
     for member in object.members() {
         let (key, value) = member?;
-        take(&mut parameters, &String::from_utf8_lossy(&key), &value)?;
+        take_parameter(&mut parameters, &String::from_utf8_lossy(&key), &value)?;
     }
     Ok(parameters)
 }
 
 /// Takes one parameter.
-pub fn take(parameters: &mut RequestParameters, key: &str, value: &Value<'_>) -> Result<()> {
+pub fn take_parameter(
+    parameters: &mut RequestParameters,
+    key: &str,
+    value: &JsonValue<'_>,
+) -> Result<()> {
     let whole = || as_unsigned(value).ok_or_else(|| wrong_type(key, "unsigned-integer"));
     let truth = || match value {
-        Value::Bool(b) => Ok(*b),
+        JsonValue::Bool(b) => Ok(*b),
         _ => Err(wrong_type(key, "boolean")),
     };
     match key {
         "sequence_id" => {
             parameters.sequence.id = match value {
-                Value::String(text) => text_id(String::from_utf8_lossy(text).into_owned())?,
+                JsonValue::String(text) => text_id(String::from_utf8_lossy(text).into_owned())?,
                 value => number_id(as_unsigned(value).ok_or_else(|| wrong_type(key, "string"))?),
             };
         }
@@ -47,13 +51,15 @@ pub fn take(parameters: &mut RequestParameters, key: &str, value: &Value<'_>) ->
     Ok(())
 }
 
-fn custom(key: &str, value: &Value<'_>) -> Result<Parameter> {
+fn custom(key: &str, value: &JsonValue<'_>) -> Result<ParameterValue> {
     Ok(match value {
-        Value::String(text) => Parameter::String(String::from_utf8_lossy(text).into_owned()),
-        Value::Bool(b) => Parameter::Bool(*b),
-        Value::Number(_) => match as_signed(value) {
-            Some(n) => Parameter::Int(n),
-            None => Parameter::Double(real(key, value)?),
+        JsonValue::String(text) => {
+            ParameterValue::String(String::from_utf8_lossy(text).into_owned())
+        }
+        JsonValue::Bool(b) => ParameterValue::Bool(*b),
+        JsonValue::Number(_) => match as_signed(value) {
+            Some(n) => ParameterValue::Int(n),
+            None => ParameterValue::Double(expect_real(key, value)?),
         },
         _ => {
             return Err(Error::invalid(format!(

@@ -7,12 +7,12 @@ use trtserver_base::error::{Code, Error};
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::status_code;
 
-pub fn json(text: Vec<u8>) -> Response<ResponseBody> {
+pub fn json_response(text: Vec<u8>) -> Response<ResponseBody> {
     typed(text, "application/json")
 }
 
 /// The default content type of Triton's HTTP library.
-pub fn plain(text: Vec<u8>) -> Response<ResponseBody> {
+pub fn text_response(text: Vec<u8>) -> Response<ResponseBody> {
     typed(text, "text/plain")
 }
 
@@ -23,17 +23,17 @@ fn typed(text: Vec<u8>, kind: &'static str) -> Response<ResponseBody> {
 }
 
 /// An error as JSON.
-pub fn failure(error: &Error) -> Response<ResponseBody> {
-    refusal(error, json(management_json::error(&error.message)))
+pub fn error_response(error: &Error) -> Response<ResponseBody> {
+    refusal(error, json_response(management_json::error_json(&error.message)))
 }
 
 /// An error of inference before the JSON is read, or after the model was executed: its content type is plain text.
 pub fn plain_failure(error: &Error) -> Response<ResponseBody> {
-    refusal(error, plain(management_json::error(&error.message)))
+    refusal(error, text_response(management_json::error_json(&error.message)))
 }
 
 fn refusal(error: &Error, response: Response<ResponseBody>) -> Response<ResponseBody> {
-    let mut response = with_status(status_code::http(error.code), response);
+    let mut response = with_status(status_code::to_http_status(error.code), response);
     if error.code == Code::ResourceExhausted {
         response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
     }

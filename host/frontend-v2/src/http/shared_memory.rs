@@ -1,7 +1,7 @@
 //! The parameters of a tensor that lies in client shared memory (docs/protocol/v2.md §2.5).
 
-use super::json::access::{member, text, unsigned};
-use super::json::{Object, Value};
+use super::json::access::{expect_member, expect_text, expect_unsigned};
+use super::json::{JsonValue, Object};
 use trtserver_base::error::Result;
 use trtserver_wire::shared_memory::RegionSlice;
 
@@ -13,10 +13,10 @@ const BYTE_SIZE: &str = "shared_memory_byte_size";
 ///
 /// # Errors
 /// A parameter has a wrong type, or the size is missing.
-pub fn slice(parameters: Object<'_>, region: &Value<'_>) -> Result<RegionSlice> {
-    let region = text(REGION, region)?.into_owned();
+pub fn parse_region_slice(parameters: Object<'_>, region: &JsonValue<'_>) -> Result<RegionSlice> {
+    let region = expect_text(REGION, region)?.into_owned();
     let [offset, byte_size] = parameters.pick([OFFSET, BYTE_SIZE])?;
-    let offset = offset.map_or(Ok(0), |offset| unsigned(OFFSET, &offset))?;
-    let byte_size = unsigned(BYTE_SIZE, member(&byte_size, BYTE_SIZE)?)?;
+    let offset = offset.map_or(Ok(0), |offset| expect_unsigned(OFFSET, &offset))?;
+    let byte_size = expect_unsigned(BYTE_SIZE, expect_member(&byte_size, BYTE_SIZE)?)?;
     Ok(RegionSlice { region, offset, byte_size })
 }

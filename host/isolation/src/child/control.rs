@@ -1,6 +1,6 @@
 //! Sends messages over the control connection, and ends the process when the host is gone.
 
-use crate::facts::failure;
+use crate::facts::failure_message;
 use crate::messages::{ControlMessage, ControlResponse, control_message};
 use crate::wire::Sender;
 use std::os::fd::BorrowedFd;
@@ -19,16 +19,16 @@ impl Control {
         Self { sender, ending: AtomicBool::new(false) }
     }
 
-    pub fn send(&self, kind: control_message::Kind) {
+    pub fn send(&self, kind: control_message::MessageKind) {
         let message = ControlMessage { kind: Some(kind) };
         let sent = self.sender.send(&message).or_else(|e| match (e.code, message.kind) {
             (
                 Code::InvalidArg,
-                Some(control_message::Kind::Response(ControlResponse { number, .. })),
+                Some(control_message::MessageKind::Response(ControlResponse { number, .. })),
             ) => {
-                let kind = control_message::Kind::Response(ControlResponse {
+                let kind = control_message::MessageKind::Response(ControlResponse {
                     number,
-                    failure: Some(failure(&e)),
+                    failure: Some(failure_message(&e)),
                     ..ControlResponse::default()
                 });
                 self.sender.send(&ControlMessage { kind: Some(kind) })
@@ -43,7 +43,7 @@ impl Control {
     }
 
     /// Sends a message that carries a file.
-    pub fn send_file(&self, kind: control_message::Kind, file: BorrowedFd<'_>) {
+    pub fn send_file(&self, kind: control_message::MessageKind, file: BorrowedFd<'_>) {
         let sent = self.sender.send_with(&ControlMessage { kind: Some(kind) }, &[file]);
         if sent.is_err() && !self.is_ending() {
             exit_without_host();
@@ -56,10 +56,13 @@ impl Control {
             if number == 0 {
                 tracing::error!("{e}");
             }
-            ControlResponse { failure: Some(failure(&e)), ..ControlResponse::default() }
+            ControlResponse { failure: Some(failure_message(&e)), ..ControlResponse::default() }
         });
         if number != 0 {
-            self.send(control_message::Kind::Response(ControlResponse { number, ..response }));
+            self.send(control_message::MessageKind::Response(ControlResponse {
+                number,
+                ..response
+            }));
         }
     }
 

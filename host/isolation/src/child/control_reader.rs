@@ -6,14 +6,14 @@ use super::log;
 use crate::messages::{
     ControlRequest, Handshake, InstanceFacts, ModelFacts, ProbeFacts, control_request,
 };
-use crate::wire::{Received, Receiver};
+use crate::wire::{ReceiveOutcome, Receiver};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use trtserver_base::error::Error;
 
 /// A job for the main thread.
-pub struct Job {
+pub struct MainThreadJob {
     pub number: u64,
     pub kind: JobKind,
 }
@@ -32,7 +32,7 @@ pub enum JobKind {
 /// The thread that reads the control connection.
 pub struct ControlReader {
     pub receiver: Receiver,
-    pub jobs: Sender<Job>,
+    pub jobs: Sender<MainThreadJob>,
     pub control: Arc<Control>,
     pub instances: Arc<Instances>,
 }
@@ -41,10 +41,10 @@ impl ControlReader {
     pub fn run(mut self) {
         loop {
             match self.receiver.receive::<ControlRequest>() {
-                Ok(Received::Message(request)) => self.handle(request),
-                Ok(Received::TimedOut) => {}
-                Ok(Received::Closed) if self.control.is_ending() => return,
-                Ok(Received::Closed) => control::exit_without_host(),
+                Ok(ReceiveOutcome::Message(request)) => self.handle(request),
+                Ok(ReceiveOutcome::TimedOut) => {}
+                Ok(ReceiveOutcome::Closed) if self.control.is_ending() => return,
+                Ok(ReceiveOutcome::Closed) => control::exit_without_host(),
                 Err(e) => control::exit_on_violation(&e),
             }
         }
@@ -52,28 +52,28 @@ impl ControlReader {
 
     fn handle(&mut self, ControlRequest { number, kind }: ControlRequest) {
         let kind = match kind {
-            Some(control_request::Kind::LogLevel(level)) => return log::set_level(level),
-            Some(control_request::Kind::Cancel(cancel)) => {
+            Some(control_request::RequestKind::LogLevel(level)) => return log::set_level(level),
+            Some(control_request::RequestKind::Cancel(cancel)) => {
                 return self.instances.cancel(cancel.ordinal, cancel.key);
             }
-            Some(control_request::Kind::Handshake(hello)) => JobKind::Handshake(hello),
-            Some(control_request::Kind::Describe(_)) => JobKind::Describe,
-            Some(control_request::Kind::OpenBackend(_)) => JobKind::OpenBackend,
-            Some(control_request::Kind::Complete(facts)) => JobKind::Complete(facts),
-            Some(control_request::Kind::Probe(facts)) => JobKind::Probe(facts),
-            Some(control_request::Kind::OpenModel(facts)) => {
+            Some(control_request::RequestKind::Handshake(hello)) => JobKind::Handshake(hello),
+            Some(control_request::RequestKind::Describe(_)) => JobKind::Describe,
+            Some(control_request::RequestKind::OpenBackend(_)) => JobKind::OpenBackend,
+            Some(control_request::RequestKind::Complete(facts)) => JobKind::Complete(facts),
+            Some(control_request::RequestKind::Probe(facts)) => JobKind::Probe(facts),
+            Some(control_request::RequestKind::OpenModel(facts)) => {
                 JobKind::OpenModel(facts, [self.receiver.file(), self.receiver.file()])
             }
-            Some(control_request::Kind::OpenInstance(facts)) => {
+            Some(control_request::RequestKind::OpenInstance(facts)) => {
                 JobKind::OpenInstance(facts, [self.receiver.file(), self.receiver.file()])
             }
-            Some(control_request::Kind::Close(_)) => JobKind::Close,
+            Some(control_request::RequestKind::Close(_)) => JobKind::Close,
             None => {
                 let error = Error::unsupported("the control request is unknown");
                 return self.control.respond(number, Err(error));
             }
         };
         // Fails only when the main thread has ended, and the process with it.
-        let _ = self.jobs.send(Job { number, kind });
+        let _ = self.jobs.send(MainThreadJob { number, kind });
     }
 }

@@ -1,15 +1,15 @@
 //! The thread of an instance: opens it, executes the batches from its work connection, closes it.
 
 use super::control::{Control, exit_on_violation, exit_without_device};
-use super::ending::ProcessEnd;
 use super::model::OpenModel;
 use super::regions::Regions;
-use super::requests::decode;
+use super::requested_exit::ProcessEnd;
+use super::requests::decode_request;
 use super::responses::ResponseSender;
 use crate::messages;
 use crate::messages::{ControlResponse, ExecuteBatch};
-use crate::wire::Received;
-use crate::work_channel::{End, WorkReceiver};
+use crate::wire::ReceiveOutcome;
+use crate::work_channel::{ChannelEnd, WorkReceiver};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -19,11 +19,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::stats::{Execution, OutstandingExecutions};
+use trtserver_base::stats::{BatchExecution, OutstandingExecutions};
 use trtserver_base::sync::{Mutex, MutexGuard};
-use trtserver_device::{LostWatch, Streams};
+use trtserver_device::{InstanceStreams, LostWatch};
 use trtserver_plugin_api::abi::descriptors::instance_kind;
-use trtserver_plugin_host::model::{Instance, LocalInstance};
+use trtserver_plugin_host::model::{BackendInstance, LocalInstance};
 use trtserver_plugin_host::{FrameHold, InstanceFacts, Runner};
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_request::InferRequest;
@@ -62,7 +62,7 @@ impl Instances {
     ) -> Result<()> {
         let failed = |e| Error::internal(format!("instance {}: {e}", facts.name));
         let socket = UnixStream::from(file);
-        let end = End::other(socket.try_clone().map_err(failed)?, &rings)?;
+        let end = ChannelEnd::other(socket.try_clone().map_err(failed)?, &rings)?;
         let (sender, ring, receiver) = end.split(None)?;
         let receiver = WorkReceiver::new(ring, receiver, SPIN);
         let responses = ResponseSender::new(sender, &model.arena, &model.signature);
@@ -144,21 +144,21 @@ impl Worker {
         };
         control.respond(number, Ok(ControlResponse::default()));
         let outstanding = Arc::new(OutstandingExecutions::default());
-        self.end.add(&self.facts.name, &outstanding);
+        self.end.register_instance(&self.facts.name, &outstanding);
         let mut hold = FrameHold::new();
         let mut requests = Vec::new();
         let mut regions = Regions::new(gpu.1.gpu().map(|streams| streams.device));
         let gpu_instance = self.facts.kind == instance_kind::GPU;
         let kind = if gpu_instance { Kind::Gpu } else { Kind::Cpu };
         let facts = &self.model.model.backend.facts;
-        let max_in_flight = facts.max_in_flight_of(kind, self.model.decoupled);
+        let max_in_flight = facts.max_in_flight_for(kind, self.model.decoupled);
         loop {
             // The host sends batches ahead. One that was not taken is executed by the next process if this one crashes.
             outstanding.wait_at_most(max_in_flight - 1, None);
-            let batch = match receiver.receive_after::<ExecuteBatch>(|| self.end.hold()) {
-                Ok(Received::Message(batch)) => batch,
-                Ok(Received::TimedOut) => continue,
-                Ok(Received::Closed) => break,
+            let batch = match receiver.receive_after::<ExecuteBatch>(|| self.end.wait_for_exit()) {
+                Ok(ReceiveOutcome::Message(batch)) => batch,
+                Ok(ReceiveOutcome::TimedOut) => continue,
+                Ok(ReceiveOutcome::Closed) => break,
                 Err(e) => exit_on_violation(&e),
             };
             regions.update(&batch, &mut receiver.socket);
@@ -174,13 +174,13 @@ impl Worker {
         outstanding.wait_at_most(0, None);
     }
 
-    fn open(&self) -> Result<((Option<LostWatch>, Streams), LocalInstance)> {
+    fn open(&self) -> Result<((Option<LostWatch>, InstanceStreams), LocalInstance)> {
         let Self { model, facts, .. } = self;
         // Before the backend starts threads, which inherit it: that of a load until the host ends it. It may be refused, as it was in the host, since both
         // processes have the same limits.
         let _ = rustix::process::setpriority_process(None, facts.nice);
         let gpu = facts.kind == instance_kind::GPU;
-        let streams = Streams::for_instance(gpu, facts.device, model.priority)?;
+        let streams = InstanceStreams::for_instance(gpu, facts.device, model.priority)?;
         let secondary = facts.secondary_devices.iter();
         let secondary: Vec<_> = secondary.map(|device| (device.kind.clone(), device.id)).collect();
         let ordinal = facts.device;
@@ -201,9 +201,9 @@ impl Worker {
             nice: facts.nice,
             drain: Duration::MAX,
         };
-        match Instance::open(&model.model, &facts)? {
-            Instance::Local(instance) => Ok(((watch, streams), instance)),
-            Instance::Isolated(_) => {
+        match BackendInstance::open(&model.model, &facts)? {
+            BackendInstance::Local(instance) => Ok(((watch, streams), instance)),
+            BackendInstance::Isolated(_) => {
                 Err(Error::internal("the child process opened an isolated model"))
             }
         }
@@ -222,11 +222,12 @@ impl Worker {
         }
         let rows = messages.iter().map(|message| message.batch).fold(0, u32::saturating_add);
         let ordinal = self.facts.ordinal as usize;
-        let execution = Execution::new(ordinal, messages.len() as u32, rows, now_ns(), outstanding);
+        let execution =
+            BatchExecution::new(ordinal, messages.len() as u32, rows, now_ns(), outstanding);
         let execution = Arc::new(execution);
         for message in messages {
             let key = message.key;
-            match decode(message, (&self.model, regions), &self.responses, &execution) {
+            match decode_request(message, (&self.model, regions), &self.responses, &execution) {
                 Ok(request) => requests.push(request),
                 Err(e) => {
                     tracing::error!("instance {}: {e}", self.facts.name);

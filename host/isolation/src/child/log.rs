@@ -13,8 +13,8 @@ use trtserver_plugin_api::abi::types::level;
 use trtserver_plugin_host::host_api::{log_level_set, set_log_level};
 
 /// Forwards all events over `control` from here on.
-pub fn start(control: &Arc<Control>) {
-    let forward = Forward(Arc::clone(control));
+pub fn start_forwarding(control: &Arc<Control>) {
+    let forward = LogForwarder(Arc::clone(control));
     // Fails only if it was set before.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(forward));
 }
@@ -26,9 +26,9 @@ pub fn set_level(level: u32) {
     tracing::callsite::rebuild_interest_cache();
 }
 
-struct Forward(Arc<Control>);
+struct LogForwarder(Arc<Control>);
 
-fn level_of(metadata: &Metadata<'_>) -> u32 {
+fn to_abi_level(metadata: &Metadata<'_>) -> u32 {
     match *metadata.level() {
         Level::ERROR => level::ERROR,
         Level::WARN => level::WARNING,
@@ -39,13 +39,13 @@ fn level_of(metadata: &Metadata<'_>) -> u32 {
 }
 
 fn is_enabled(metadata: &Metadata<'_>) -> bool {
-    let level = level_of(metadata);
+    let level = to_abi_level(metadata);
     // Verbose records are limited to our own code.
     let ours = metadata.target().starts_with("trtserver");
     level <= log_level_set() && (ours || level <= level::INFO)
 }
 
-impl<S: Subscriber> Layer<S> for Forward {
+impl<S: Subscriber> Layer<S> for LogForwarder {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         if is_enabled(metadata) { Interest::always() } else { Interest::never() }
     }
@@ -66,9 +66,9 @@ impl<S: Subscriber> Layer<S> for Forward {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let (mut text, file, line) = log::parts(event);
+        let (mut text, file, line) = log::event_parts(event);
         text.truncate(text.floor_char_boundary(MAX_TEXT));
-        let level = level_of(event.metadata());
-        self.0.send(control_message::Kind::Log(LogRecord { level, text, file, line }));
+        let level = to_abi_level(event.metadata());
+        self.0.send(control_message::MessageKind::Log(LogRecord { level, text, file, line }));
     }
 }

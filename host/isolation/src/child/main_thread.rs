@@ -1,13 +1,14 @@
 //! The main thread: runs jobs one after another, and owns the backend and the model.
 
 use super::control::Control;
-use super::control_reader::{Job, JobKind};
+use super::control_reader::{JobKind, MainThreadJob};
 use super::instance::Instances;
 use super::log;
 use super::metrics::Forwarder;
 use super::model::{self, OpenModel};
 use crate::messages::{
-    BackendInfo, ControlResponse, Devices, Handshake, InstanceFacts, ModelFacts, Patch, ProbeFacts,
+    BackendInfo, ControlResponse, DeviceFacts, Handshake, InstanceFacts, ModelFacts, PatchMessage,
+    ProbeFacts,
 };
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -15,12 +16,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
-use trtserver_base::arena::{Arena, Reader};
+use trtserver_base::arena::{Arena, ArenaReader};
 use trtserver_base::error::{Error, Result};
 use trtserver_device::DeviceSettings;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::load_priority::LowPriority;
-use trtserver_plugin_host::plugin_file::{Adapted, PluginFile};
+use trtserver_plugin_host::plugin_file::{AdaptedLibrary, PluginFile};
 use trtserver_plugin_host::{CancelFlag, Isolation};
 use trtserver_request::buffer;
 
@@ -34,7 +35,7 @@ pub struct MainThread {
     /// Sends the last values of metrics.
     forwarder: &'static Forwarder,
     handshake: Option<Handshake>,
-    backend: Option<Arc<Backend>>,
+    backend: Option<Arc<PluginBackend>>,
     /// The host has asked to open a model.
     model_requested: bool,
     model: Option<Arc<OpenModel>>,
@@ -61,14 +62,18 @@ impl MainThread {
         }
     }
 
-    pub fn run(mut self, inbox: &Receiver<Job>) -> ExitCode {
+    pub fn run(mut self, inbox: &Receiver<MainThreadJob>) -> ExitCode {
         // The reader never drops its end: it ends the process.
-        while let Ok(Job { number, kind }) = inbox.recv() {
+        while let Ok(MainThreadJob { number, kind }) = inbox.recv() {
             let result = match kind {
                 JobKind::Handshake(handshake) => {
                     log::set_level(handshake.log_level);
-                    let Devices { disabled, pinned_pool, pools } = handshake.devices.clone();
-                    trtserver_device::configure(DeviceSettings { disabled, pinned_pool, pools });
+                    let DeviceFacts { disabled, pinned_pool, pools } = handshake.devices.clone();
+                    trtserver_device::configure_devices(DeviceSettings {
+                        disabled,
+                        pinned_pool,
+                        pools,
+                    });
                     self.handshake = Some(handshake);
                     Ok(ControlResponse::default())
                 }
@@ -95,21 +100,21 @@ impl MainThread {
         ExitCode::FAILURE
     }
 
-    fn backend(&mut self) -> Result<Arc<Backend>> {
+    fn backend(&mut self) -> Result<Arc<PluginBackend>> {
         if let Some(backend) = &self.backend {
             return Ok(Arc::clone(backend));
         }
         let Some(handshake) = &self.handshake else {
             return Err(Error::internal("the host sent no handshake"));
         };
-        let adapted = handshake.adapted.as_ref().map(|a| Adapted {
+        let adapted = handshake.adapted.as_ref().map(|a| AdaptedLibrary {
             adapter: a.adapter.clone(),
             name: a.name.clone(),
             file: a.file.clone().into(),
             default_file: None,
         });
         let file = PluginFile { library: handshake.file.clone().into(), adapted };
-        let backend = Backend::load_locally(file, handshake.settings.clone())?;
+        let backend = PluginBackend::load_locally(file, handshake.settings.clone())?;
         Ok(Arc::clone(self.backend.insert(Arc::new(backend))))
     }
 
@@ -144,7 +149,7 @@ impl MainThread {
         let backend = self.backend()?;
         let completed = model::Facts::new(facts)?.with(|facts| backend.complete_locally(facts));
         let patch = completed?.patch.take();
-        let patch = patch.map(|p| Patch { format: p.format, data: p.data });
+        let patch = patch.map(|p| PatchMessage { format: p.format, data: p.data });
         Ok(ControlResponse { patch, ..ControlResponse::default() })
     }
 
@@ -173,7 +178,7 @@ impl MainThread {
         let [Some(inputs), Some(outputs)] = files else {
             return Err(Error::internal("the host sent no shared memory with the model"));
         };
-        let reader = Reader::new(&inputs)?;
+        let reader = ArenaReader::new(&inputs)?;
         let arena = Arena::over_file(outputs)?;
         // Before the backend allocates anything.
         buffer::use_arena(Arc::clone(&arena));

@@ -4,7 +4,7 @@
 //! while that thread pauses are sent in its next round. While nothing changes, nothing runs.
 
 use super::control::Control;
-use crate::messages::{Metric, MetricValue, control_message};
+use crate::messages::{MetricMessage, MetricValue, control_message};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
 use trtserver_plugin_api::abi::extensions::metric_kind;
 use trtserver_plugin_host::host_api::metric;
-use trtserver_plugin_host::host_api::metric::{MetricKind, NewSeries, Series, SeriesWatcher};
+use trtserver_plugin_host::host_api::metric::{MetricKind, MetricSeries, NewSeries, SeriesWatcher};
 
 /// Pause between two rounds of the sending thread.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -25,19 +25,19 @@ const MAX_OBSERVATIONS: usize = 4096;
 pub struct Forwarder {
     control: Arc<Control>,
     wake: Sender<()>,
-    state: Mutex<State>,
+    state: Mutex<ForwarderState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ForwarderState {
     last: u64,
-    watched: BTreeMap<u64, Watched>,
+    watched: BTreeMap<u64, WatchedSeries>,
     /// Numbers by name and label values: a series created twice is the same.
     numbers: BTreeMap<Vec<String>, u64>,
 }
 
-struct Watched {
-    value: Series,
+struct WatchedSeries {
+    value: MetricSeries,
     watcher: Arc<Watcher>,
     /// How often it was created and not removed.
     uses: usize,
@@ -65,7 +65,7 @@ enum Changes {
 ///
 /// # Errors
 /// The thread cannot be started.
-pub fn start(control: &Arc<Control>) -> Result<&'static Forwarder> {
+pub fn start_forwarding(control: &Arc<Control>) -> Result<&'static Forwarder> {
     let (wake, woken) = channel();
     let (control, state) = (Arc::clone(control), Mutex::default());
     let forwarder: &'static Forwarder = Box::leak(Box::new(Forwarder { control, wake, state }));
@@ -105,7 +105,7 @@ impl Forwarder {
             MetricKind::Gauge => (metric_kind::GAUGE, &[][..]),
             MetricKind::Histogram(bounds) => (metric_kind::HISTOGRAM, bounds),
         };
-        self.control.send(control_message::Kind::Metric(Metric {
+        self.control.send(control_message::MessageKind::Metric(MetricMessage {
             number,
             kind,
             name: new.name.to_owned(),
@@ -125,7 +125,7 @@ impl Forwarder {
             },
         });
         let (value, of_state) = (new.series.clone(), Arc::clone(&watcher));
-        let watched = Watched { value, watcher: of_state, uses: 1 };
+        let watched = WatchedSeries { value, watcher: of_state, uses: 1 };
         state.watched.insert(number, watched);
         state.numbers.insert(key, number);
         watcher
@@ -133,7 +133,7 @@ impl Forwarder {
 
     /// Sends changed values now.
     pub fn send(&self) {
-        for Watched { value, watcher, .. } in self.state.lock().watched.values() {
+        for WatchedSeries { value, watcher, .. } in self.state.lock().watched.values() {
             // Unmarked before it is read: a later change marks it again.
             if watcher.marked.swap(false, Ordering::AcqRel) {
                 watcher.send(value.get());
@@ -154,7 +154,7 @@ impl Watcher {
             }
             Changes::Histogram(all) => message.observations = std::mem::take(&mut *all.lock()),
         }
-        self.forwarder.control.send(control_message::Kind::Value(message));
+        self.forwarder.control.send(control_message::MessageKind::Value(message));
     }
 
     /// Has the sending thread send this series.
@@ -204,7 +204,7 @@ impl SeriesWatcher for Watcher {
         state.numbers.remove(&self.key);
         state.watched.remove(&self.number);
         // Under the lock: nothing of it follows.
-        self.forwarder.control.send(control_message::Kind::Value(MetricValue {
+        self.forwarder.control.send(control_message::MessageKind::Value(MetricValue {
             number: self.number,
             removed: true,
             ..MetricValue::default()

@@ -9,7 +9,6 @@
 
 mod control;
 mod control_reader;
-pub mod ending;
 mod instance;
 mod log;
 mod main_thread;
@@ -17,11 +16,12 @@ mod metrics;
 mod model;
 mod nested;
 mod regions;
+pub mod requested_exit;
 mod requests;
 mod responses;
 mod unread;
 
-use super::wire::split;
+use super::wire::split_socket;
 use crate::messages::{MemoryReport, control_message};
 use control::Control;
 use control_reader::ControlReader;
@@ -45,7 +45,7 @@ use trtserver_plugin_host::serve_nested;
 const OOM_SCORE: i32 = 500;
 
 /// Serves the host at the other end of standard input until it closes the connection.
-pub fn run() -> ExitCode {
+pub fn run_child() -> ExitCode {
     let socket = match connection() {
         Ok(socket) => socket,
         Err(why) => {
@@ -61,11 +61,11 @@ pub fn run() -> ExitCode {
         eprintln!("trtserver plugin-host: cannot raise /proc/self/oom_score_adj: {e}");
     }
     let started_by_load = load_priority::leave_in_child();
-    crash_report::install();
-    let (sender, receiver) = split(socket);
+    crash_report::install_handlers();
+    let (sender, receiver) = split_socket(socket);
     let control = Arc::new(Control::new(sender));
-    log::start(&control);
-    let forwarder = match metrics::start(&control) {
+    log::start_forwarding(&control);
+    let forwarder = match metrics::start_forwarding(&control) {
         Ok(forwarder) => forwarder,
         Err(e) => {
             eprintln!("trtserver plugin-host: {e}");
@@ -74,7 +74,7 @@ pub fn run() -> ExitCode {
     };
     let reports = Arc::clone(&control);
     reported_memory::set_observer(move |scope, report| {
-        reports.send(control_message::Kind::Memory(MemoryReport {
+        reports.send(control_message::MessageKind::Memory(MemoryReport {
             scope,
             label: report.reporter.label.to_string(),
             memory_type: report.memory.memory_type,
@@ -84,7 +84,7 @@ pub fn run() -> ExitCode {
     });
     let instances = Arc::new(Instances::default());
     let end = Arc::clone(&instances.end);
-    set_isolated(move |broken, reason| end.begin(broken, reason));
+    set_isolated(move |broken, reason| end.begin_exit(broken, reason));
     serve_nested(RemoteModels::new(&control));
     let (jobs, inbox) = channel();
     let host =

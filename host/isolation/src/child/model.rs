@@ -5,25 +5,25 @@ use crate::messages;
 use prost::Message;
 use std::path::Path;
 use std::sync::Arc;
-use trtserver_base::arena::{Arena, Reader};
+use trtserver_base::arena::{Arena, ArenaReader};
 use trtserver_base::error::{Error, Result};
 use trtserver_device::StreamPriority;
 use trtserver_plugin_api::abi::types::tensor_flags;
-use trtserver_plugin_host::backend::Backend;
-use trtserver_plugin_host::model::Model;
+use trtserver_plugin_host::backend::PluginBackend;
+use trtserver_plugin_host::model::BackendModel;
 use trtserver_plugin_host::{CancelFlag, ModelFacts, TensorNames};
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_optimization_policy::ModelPriority;
 use trtserver_proto::v2::model_sequence_batching::StrategyChoice;
-use trtserver_request::{DType, Role, Signature, TensorSpec};
+use trtserver_request::{DType, InputRole, ModelSignature, TensorSpec};
 
 /// Facts of a model version, decoded.
 pub struct Facts<'a> {
     message: &'a messages::ModelFacts,
     pub config: ModelConfig,
     /// Signature as the configuration declares it.
-    declared: Signature,
+    declared: ModelSignature,
 }
 
 impl<'a> Facts<'a> {
@@ -39,7 +39,7 @@ impl<'a> Facts<'a> {
             };
             specs.map(spec).collect::<Result<Vec<_>>>()
         };
-        let declared = Signature {
+        let declared = ModelSignature {
             inputs: declared(&message.inputs, message.n_declared_inputs)?,
             outputs: declared(&message.outputs, message.n_declared_outputs)?,
             ..empty(message, &config)
@@ -66,7 +66,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The signature of request messages: tensors as the model sees them, and tensors that the host adds.
-    fn message_signature(&self) -> Result<Signature> {
+    fn message_signature(&self) -> Result<ModelSignature> {
         let message = self.message;
         let all = |specs: &[messages::TensorSpec]| {
             specs.iter().map(|s| spec(&message.name, s)).collect::<Result<Vec<_>>>()
@@ -76,21 +76,22 @@ impl<'a> Facts<'a> {
         let mut outputs = all(&message.outputs)?;
         let declared = message.n_declared_outputs as usize;
         for (i, output) in outputs.iter_mut().enumerate() {
-            output.role = if i < declared { Role::Declared } else { Role::State };
+            output.role = if i < declared { InputRole::Declared } else { InputRole::State };
             // The host checks for missing outputs, since it knows the requested ones.
             output.optional = true;
         }
-        let mut signature = Signature { inputs, hidden, outputs, ..empty(message, &self.config) };
+        let mut signature =
+            ModelSignature { inputs, hidden, outputs, ..empty(message, &self.config) };
         signature.cut_outputs(&self.config);
         Ok(signature)
     }
 }
 
-fn empty(message: &messages::ModelFacts, config: &ModelConfig) -> Signature {
-    Signature {
+fn empty(message: &messages::ModelFacts, config: &ModelConfig) -> ModelSignature {
+    ModelSignature {
         model: message.name.as_str().into(),
         max_batch_size: config.max_batch_size.max(0) as u32,
-        ..Signature::default()
+        ..ModelSignature::default()
     }
 }
 
@@ -107,10 +108,10 @@ fn spec(model: &str, message: &messages::TensorSpec) -> Result<TensorSpec> {
         shape_tensor: has(tensor_flags::SHAPE_TENSOR),
         ragged: has(tensor_flags::RAGGED),
         role: match () {
-            () if has(tensor_flags::CONTROL) => Role::Control,
-            () if has(tensor_flags::STATE) => Role::State,
-            () if has(tensor_flags::BATCH) => Role::Batch,
-            () => Role::Declared,
+            () if has(tensor_flags::CONTROL) => InputRole::Control,
+            () if has(tensor_flags::STATE) => InputRole::State,
+            () if has(tensor_flags::BATCH) => InputRole::Batch,
+            () => InputRole::Declared,
         },
         ..TensorSpec::new(&message.name, dtype, &message.dims)
     })
@@ -139,15 +140,15 @@ fn priority(config: &ModelConfig) -> StreamPriority {
 
 /// The open model, and what its instances share.
 pub struct OpenModel {
-    pub model: Arc<Model>,
+    pub model: Arc<BackendModel>,
     pub version: i64,
-    pub signature: Arc<Signature>,
+    pub signature: Arc<ModelSignature>,
     pub names: Arc<TensorNames>,
     pub decoupled: bool,
     /// Priority of the GPU streams.
     pub priority: StreamPriority,
     /// The arena of the inputs.
-    pub reader: Arc<Reader>,
+    pub reader: Arc<ArenaReader>,
     /// The arena of the outputs.
     pub arena: Arc<Arena>,
     /// The streams of its requests.
@@ -156,9 +157,9 @@ pub struct OpenModel {
 
 impl OpenModel {
     pub fn new(
-        backend: &Arc<Backend>,
+        backend: &Arc<PluginBackend>,
         message: &messages::ModelFacts,
-        reader: Arc<Reader>,
+        reader: Arc<ArenaReader>,
         arena: Arc<Arena>,
     ) -> Result<Self> {
         let facts = Facts::new(message)?;
@@ -169,8 +170,8 @@ impl OpenModel {
         let priority = priority(&facts.config);
         let policy = facts.config.model_transaction_policy.as_ref();
         let decoupled = policy.is_some_and(|policy| policy.decoupled);
-        let model =
-            facts.with(|facts| Model::open_locally(backend, facts, &CancelFlag::default()))?;
+        let model = facts
+            .with(|facts| BackendModel::open_locally(backend, facts, &CancelFlag::default()))?;
         let (version, streams) = (message.version, Streams::new(preserves_order(&facts.config)));
         Ok(Self { model, version, signature, names, decoupled, priority, reader, arena, streams })
     }

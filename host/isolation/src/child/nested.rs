@@ -4,11 +4,11 @@
 
 use super::control::{self, Control};
 use crate::messages::{
-    Empty, LoadModel, ModelFile, ModelQuery, NamedTensor, NestedCall, NestedData, NestedInfer,
-    NestedReply, UnloadModel, control_message, nested_call,
+    EmptyMessage, LoadModel, ModelFile, ModelQuery, NamedTensor, NestedCall, NestedData,
+    NestedInfer, NestedReply, UnloadModel, control_message, nested_call,
 };
 use crate::wire;
-use crate::wire::{Received, Receiver, Sender};
+use crate::wire::{ReceiveOutcome, Receiver, Sender};
 use crate::{facts, params};
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -19,11 +19,11 @@ use std::thread::{self, ThreadId};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::Mutex;
 use trtserver_plugin_host::nested::{
-    MakeSink, ModelStatus, NestedRequest, Queued, ReachedVersion, ResponseEnd, ServerModels,
+    MakeSink, ModelStatus, NestedRequest, QueuedRequest, ReachedVersion, ResponseEnd, ServerModels,
 };
 use trtserver_request::dtype::DType;
 use trtserver_request::unread::UnreadAccount;
-use trtserver_request::{CorrelationId, InferResponse, OutputTensor, Sink, Unread};
+use trtserver_request::{CorrelationId, InferResponse, OutputTensor, Sink, UnreadResponse};
 
 /// The server's models, called from a child process over the nested-inference connection.
 pub struct RemoteModels {
@@ -37,16 +37,16 @@ struct NestedCalls {
     connection: Mutex<Option<Arc<Sender>>>,
     /// The thread that reads replies. It must not send: the host may wait for it to read.
     reader: OnceLock<ThreadId>,
-    state: Mutex<State>,
+    state: Mutex<NestedCallState>,
 }
 
 #[derive(Default)]
-struct State {
+struct NestedCallState {
     last: u64,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, ReplyTarget>,
 }
 
-enum Waiting {
+enum ReplyTarget {
     /// Waits for responses.
     Sink(Sink, ReachedVersion),
     /// Waits for one reply.
@@ -60,14 +60,17 @@ impl NestedCalls {
         if let Some(sender) = &*connection {
             return Ok(Arc::clone(sender));
         }
-        let (ours, theirs) = wire::pair()?;
-        let (sender, receiver) = wire::split(ours);
+        let (ours, theirs) = wire::socket_pair()?;
+        let (sender, receiver) = wire::split_socket(ours);
         let calls = Arc::clone(self);
         let reader = thread::Builder::new().name("nested-replies".to_owned());
         reader
             .spawn(move || calls.read(receiver))
             .map_err(|e| Error::unavailable(format!("cannot start a thread: {e}")))?;
-        self.control.send_file(control_message::Kind::NestedConnection(Empty {}), theirs.as_fd());
+        self.control.send_file(
+            control_message::MessageKind::NestedConnection(EmptyMessage {}),
+            theirs.as_fd(),
+        );
         Ok(Arc::clone(connection.insert(Arc::new(sender))))
     }
 
@@ -76,10 +79,10 @@ impl NestedCalls {
         let _ = self.reader.set(thread::current().id());
         loop {
             match receiver.receive::<NestedReply>() {
-                Ok(Received::Message(reply)) => self.resolve(reply),
-                Ok(Received::TimedOut) => {}
-                Ok(Received::Closed) if self.control.is_ending() => return,
-                Ok(Received::Closed) => control::exit_without_host(),
+                Ok(ReceiveOutcome::Message(reply)) => self.resolve(reply),
+                Ok(ReceiveOutcome::TimedOut) => {}
+                Ok(ReceiveOutcome::Closed) if self.control.is_ending() => return,
+                Ok(ReceiveOutcome::Closed) => control::exit_without_host(),
                 Err(e) => control::exit_on_violation(&e),
             }
         }
@@ -89,7 +92,7 @@ impl NestedCalls {
     ///
     /// # Errors
     /// It is too long, or the connection cannot be opened.
-    fn send(self: &Arc<Self>, number: u64, kind: nested_call::Kind) -> Result<()> {
+    fn send(self: &Arc<Self>, number: u64, kind: nested_call::CallKind) -> Result<()> {
         match self.connection()?.send(&NestedCall { number, kind: Some(kind) }) {
             Err(e) if e.code != Code::InvalidArg && !self.control.is_ending() => {
                 control::exit_without_host()
@@ -98,7 +101,7 @@ impl NestedCalls {
         }
     }
 
-    fn call(self: &Arc<Self>, waiting: Waiting, kind: nested_call::Kind) -> Result<u64> {
+    fn call(self: &Arc<Self>, waiting: ReplyTarget, kind: nested_call::CallKind) -> Result<u64> {
         let number = {
             let mut state = self.state.lock();
             state.last += 1;
@@ -113,13 +116,13 @@ impl NestedCalls {
     }
 
     /// Sends a call and waits for its one reply.
-    fn wait(self: &Arc<Self>, kind: nested_call::Kind) -> Result<NestedReply> {
+    fn wait(self: &Arc<Self>, kind: nested_call::CallKind) -> Result<NestedReply> {
         let (sender, reply) = mpsc::channel();
-        self.call(Waiting::Reply(sender), kind)?;
+        self.call(ReplyTarget::Reply(sender), kind)?;
         // Without the host this process ends.
         let reply = reply.recv().map_err(|_| Error::internal("the call got no reply"))?;
         match &reply.failure {
-            Some(failure) => Err(facts::error(failure)),
+            Some(failure) => Err(facts::failure_error(failure)),
             None => Ok(reply),
         }
     }
@@ -129,10 +132,12 @@ impl NestedCalls {
         let last = reply.last || reply.failure.is_some();
         let unread = (reply.counted && !last).then(|| {
             let account = ReceivedBy { calls: Arc::clone(self), number: reply.number };
-            Box::new(Unread::new(Arc::new(account), 0))
+            Box::new(UnreadResponse::new(Arc::new(account), 0))
         });
         let mut state = self.state.lock();
-        if !last && let Some(Waiting::Sink(sink, version)) = state.waiting.get_mut(&reply.number) {
+        if !last
+            && let Some(ReplyTarget::Sink(sink, version)) = state.waiting.get_mut(&reply.number)
+        {
             version.set(reply.version);
             // It only adds to a queue.
             return sink.send(response(reply, unread), false);
@@ -140,12 +145,12 @@ impl NestedCalls {
         let waiting = state.waiting.remove(&reply.number);
         drop(state);
         match waiting {
-            Some(Waiting::Sink(mut sink, version)) => {
+            Some(ReplyTarget::Sink(mut sink, version)) => {
                 version.set(reply.version);
                 sink.send(response(reply, unread), true);
             }
             // It waits no longer only if it has panicked.
-            Some(Waiting::Reply(sender)) => drop(sender.send(reply)),
+            Some(ReplyTarget::Reply(sender)) => drop(sender.send(reply)),
             None => {}
         }
     }
@@ -162,14 +167,17 @@ impl UnreadAccount for ReceivedBy {
         // On the reading thread a response is dropped when its scope is closed: the request is cancelled.
         if self.calls.reader.get() != Some(&thread::current().id()) {
             // Cannot fail: it is short, and the connection open.
-            let _ = self.calls.send(self.number, nested_call::Kind::Received(Empty {}));
+            let _ = self.calls.send(self.number, nested_call::CallKind::Received(EmptyMessage {}));
         }
     }
 }
 
-fn response(reply: NestedReply, unread: Option<Box<Unread>>) -> Result<Option<InferResponse>> {
+fn response(
+    reply: NestedReply,
+    unread: Option<Box<UnreadResponse>>,
+) -> Result<Option<InferResponse>> {
     if let Some(failure) = &reply.failure {
-        return Err(facts::error(failure));
+        return Err(facts::failure_error(failure));
     }
     let Some(NestedData { outputs, params }) = reply.data else { return Ok(None) };
     let outputs = outputs.into_iter().map(|NamedTensor { name, dtype, shape, data }| {
@@ -181,7 +189,7 @@ fn response(reply: NestedReply, unread: Option<Box<Unread>>) -> Result<Option<In
     });
     Ok(Some(InferResponse {
         outputs: outputs.collect::<Result<_>>()?,
-        parameters: params.into_iter().filter_map(params::decode).collect(),
+        parameters: params.into_iter().filter_map(params::decode_parameter).collect(),
         unread,
     }))
 }
@@ -195,21 +203,22 @@ impl RemoteModels {
 }
 
 impl ServerModels for RemoteModels {
-    fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<Queued> {
+    fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<QueuedRequest> {
         // Any number of responses: whether the model is decoupled is known to the host, which limits the unread ones.
         let ResponseEnd { sink, version, .. } = make_sink(true);
-        let waiting = Waiting::Sink(sink, version);
-        let number = self.calls.call(waiting, nested_call::Kind::Infer(infer(request)?))?;
+        let waiting = ReplyTarget::Sink(sink, version);
+        let number = self.calls.call(waiting, nested_call::CallKind::Infer(infer(request)?))?;
         let calls = Arc::clone(&self.calls);
         let cancel = Arc::new(move || {
-            let _ = calls.send(number, nested_call::Kind::Cancel(Empty {}));
+            let _ = calls.send(number, nested_call::CallKind::Cancel(EmptyMessage {}));
         });
-        Ok(Queued { cancel, hold: Box::new(()) })
+        Ok(QueuedRequest { cancel, hold: Box::new(()) })
     }
 
     fn status(&self, model: &str, version: Option<i64>) -> Result<ModelStatus> {
         let query = ModelQuery { model: model.to_owned(), version };
-        let status = self.calls.wait(nested_call::Kind::Status(query))?.status.unwrap_or_default();
+        let status =
+            self.calls.wait(nested_call::CallKind::Status(query))?.status.unwrap_or_default();
         let (version, ready, decoupled) = (status.version, status.ready, status.decoupled);
         Ok(ModelStatus { version, ready, decoupled })
     }
@@ -217,12 +226,12 @@ impl ServerModels for RemoteModels {
     fn load(&self, model: &str, config: Option<String>, files: Vec<(String, Bytes)>) -> Result<()> {
         let files = files.into_iter().map(|(key, content)| ModelFile { key, content }).collect();
         let load = LoadModel { model: model.to_owned(), config, files };
-        self.calls.wait(nested_call::Kind::Load(load)).map(drop)
+        self.calls.wait(nested_call::CallKind::Load(load)).map(drop)
     }
 
     fn unload(&self, model: &str, dependents: bool) -> Result<()> {
         let unload = UnloadModel { model: model.to_owned(), dependents };
-        self.calls.wait(nested_call::Kind::Unload(unload)).map(drop)
+        self.calls.wait(nested_call::CallKind::Unload(unload)).map(drop)
     }
 }
 
@@ -249,7 +258,7 @@ fn infer(request: NestedRequest) -> Result<NestedInfer> {
         priority: request.priority,
         timeout_us: request.timeout_us,
         deadline_ns: request.deadline_ns,
-        params: request.parameters.into_iter().map(params::encode).collect(),
+        params: request.parameters.into_iter().map(params::encode_parameter).collect(),
         outputs: request.outputs,
     })
 }

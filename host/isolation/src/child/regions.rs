@@ -1,12 +1,12 @@
 //! Client shared memory that messages of a work connection refer to: files and CUDA IPC handles come from the host, and are opened here
 //! again.
 
-use crate::messages::{ExecuteBatch, Region};
+use crate::messages::{ExecuteBatch, RegionMessage};
 use crate::wire::Receiver;
 use std::collections::HashMap;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_device::Device;
+use trtserver_device::GpuDevice;
 use trtserver_request::memory::{PlacedMemory, PlacedSlice};
 use trtserver_request::shared_memory;
 use trtserver_request::shared_memory::{CudaRegion, OpenError};
@@ -14,12 +14,12 @@ use trtserver_request::shared_memory::{CudaRegion, OpenError};
 /// The regions by number; an error for one that cannot be opened.
 pub struct Regions {
     by_number: HashMap<u64, Result<Arc<PlacedMemory>>>,
-    gpu: Option<&'static Device>,
+    gpu: Option<&'static GpuDevice>,
 }
 
 impl Regions {
     /// `gpu` is that of the instance.
-    pub fn new(gpu: Option<&'static Device>) -> Self {
+    pub fn new(gpu: Option<&'static GpuDevice>) -> Self {
         Self { by_number: HashMap::new(), gpu }
     }
 
@@ -57,11 +57,11 @@ impl Regions {
 
 /// Opens a region; one in GPU memory is of the GPU of the instance.
 fn open(
-    region: &Region,
-    gpu: Option<&'static Device>,
+    region: &RegionMessage,
+    gpu: Option<&'static GpuDevice>,
     receiver: &mut Receiver,
 ) -> Result<Arc<PlacedMemory>> {
-    let Region { name, key, offset, bytes, .. } = region;
+    let RegionMessage { name, key, offset, bytes, .. } = region;
     let failed =
         |e| Error::internal(format!("shared memory region '{name}' cannot be opened: {e}"));
     if !region.cuda_handle.is_empty() {
@@ -76,7 +76,7 @@ fn open(
     let Some(file) = receiver.file() else {
         return Err(failed("the host sent no file".to_owned()));
     };
-    shared_memory::Region::from_descriptor(name, key, file, *offset, *bytes)
+    shared_memory::SystemRegion::from_descriptor(name, key, file, *offset, *bytes)
         .map(|region| Arc::new(region).memory())
         .map_err(|e| match e {
             // The client has made it shorter since it was registered.

@@ -3,29 +3,29 @@
 use super::model::OpenModel;
 use super::regions::Regions;
 use super::responses::{HostSink, ResponseSender};
-use crate::messages::{Destination, Input, Request};
+use crate::messages::{DestinationMessage, InputMessage, RequestMessage};
 use crate::params;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::stats::Execution;
+use trtserver_base::stats::BatchExecution;
 use trtserver_plugin_api::abi::request::request_flags;
 use trtserver_request::memory::OutputMemory;
 use trtserver_request::tensor::element_count;
 use trtserver_request::{
-    CorrelationId, InferRequest, InputTensor, RequestContext, RequestedOutput, Responder, Sequence,
-    ShapeText, TensorData, UsedMemory,
+    CorrelationId, InferRequest, InputTensor, RequestContext, RequestSequence, RequestedOutput,
+    Responder, ShapeText, TensorData, UsedMemory,
 };
 
 /// Decodes a request; its responses go to `responses`.
 ///
 /// # Errors
 /// The message does not fit the model or has an invalid memory range, which is a fault of the host.
-pub fn decode(
-    message: Request,
+pub fn decode_request(
+    message: RequestMessage,
     (model, regions): (&OpenModel, &Regions),
     responses: &Arc<ResponseSender>,
-    execution: &Arc<Execution>,
+    execution: &Arc<BatchExecution>,
 ) -> Result<InferRequest> {
     // All are read even if one is invalid: each has a reference, which must be released.
     let inputs: SmallVec<[Result<InputTensor>; 2]> =
@@ -42,7 +42,7 @@ pub fn decode(
         Ok(RequestedOutput::new(index as usize, classes))
     });
     let mut outputs = outputs.collect::<Result<SmallVec<[RequestedOutput; 2]>>>()?;
-    for Destination { output, region, offset, bytes } in message.destinations {
+    for DestinationMessage { output, region, offset, bytes } in message.destinations {
         let Some(requested) = outputs.get_mut(output as usize) else {
             return Err(fault(
                 model,
@@ -62,7 +62,7 @@ pub fn decode(
         received_ns: message.received_ns,
         batch: message.batch,
         wording: trtserver_request::context::ErrorWording::default(),
-        used_memory: UsedMemory::of(&inputs, &outputs),
+        used_memory: UsedMemory::from_tensors(&inputs, &outputs),
         outputs,
         waits: stream.as_ref().is_some_and(|(_, waits)| *waits),
         stream: stream.map(|(limit, _)| limit as _),
@@ -70,7 +70,7 @@ pub fn decode(
     let request = InferRequest {
         id: message.id,
         inputs,
-        sequence: Sequence {
+        sequence: RequestSequence {
             id: match (message.sequence, message.sequence_text) {
                 (0, text) if text.is_empty() => CorrelationId::None,
                 (0, text) => CorrelationId::Text(text),
@@ -81,7 +81,7 @@ pub fn decode(
         },
         priority: message.priority,
         timeout_us: message.timeout_us,
-        parameters: message.params.into_iter().filter_map(params::decode).collect(),
+        parameters: message.params.into_iter().filter_map(params::decode_parameter).collect(),
         deadline_ns: message.deadline_ns,
         streaming: has(request_flags::STREAMING),
         warmup: has(request_flags::WARMUP),
@@ -93,8 +93,8 @@ pub fn decode(
     Ok(request)
 }
 
-fn input(input: Input, model: &OpenModel, regions: &Regions) -> Result<InputTensor> {
-    let Input { index, shape, offset, bytes, slot, region } = input;
+fn input(input: InputMessage, model: &OpenModel, regions: &Regions) -> Result<InputTensor> {
+    let InputMessage { index, shape, offset, bytes, slot, region } = input;
     let data: TensorData = if region != 0 {
         regions.slice(region, offset, bytes)?.into()
     } else if bytes == 0 && offset == 0 {

@@ -1,8 +1,8 @@
 //! Sends responses to the host over the work connection of an instance.
 
 use super::unread::StreamRequest;
-use crate::facts::failure;
-use crate::messages::{Output, Part, Response, ResponseData};
+use crate::facts::failure_message;
+use crate::messages::{BatchPart, OutputMessage, ResponseData, ResponseMessage};
 use crate::params;
 use crate::work_channel::WorkSender;
 use std::collections::{HashMap, VecDeque};
@@ -10,12 +10,12 @@ use std::sync::{Arc, Weak};
 use trtserver_base::arena::{Arena, SharedRange};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::ledger::Holder;
-use trtserver_base::stats::Execution;
+use trtserver_base::ledger::LedgerHolder;
+use trtserver_base::stats::BatchExecution;
 use trtserver_base::sync::{Mutex, MutexGuard};
-use trtserver_plugin_host::times;
+use trtserver_plugin_host::execution_times;
 use trtserver_request::buffer::AlignedBuf;
-use trtserver_request::{InferResponse, OutputTensor, Responder, ResponseSink, Signature};
+use trtserver_request::{InferResponse, ModelSignature, OutputTensor, Responder, ResponseSink};
 
 /// Limit of remembered cancellations. They arrive over another connection and may overtake their requests. One that
 /// arrives after the final response is remembered, too, until others displace it.
@@ -25,12 +25,12 @@ const MAX_EARLY: usize = 256;
 pub struct ResponseSender {
     sender: WorkSender,
     arena: Arc<Arena>,
-    signature: Arc<Signature>,
-    state: Mutex<State>,
+    signature: Arc<ModelSignature>,
+    state: Mutex<OutstandingResponders>,
 }
 
 #[derive(Default)]
-struct State {
+struct OutstandingResponders {
     /// Requests without a final response, by key.
     outstanding: HashMap<u64, Weak<Responder>>,
     /// Keys that were cancelled before their requests arrived.
@@ -38,7 +38,11 @@ struct State {
 }
 
 impl ResponseSender {
-    pub fn new(sender: WorkSender, arena: &Arc<Arena>, signature: &Arc<Signature>) -> Arc<Self> {
+    pub fn new(
+        sender: WorkSender,
+        arena: &Arc<Arena>,
+        signature: &Arc<ModelSignature>,
+    ) -> Arc<Self> {
         let (arena, signature) = (Arc::clone(arena), Arc::clone(signature));
         Arc::new(Self { sender, arena, signature, state: Mutex::default() })
     }
@@ -75,8 +79,9 @@ impl ResponseSender {
 
     /// Fails a request that could not be decoded.
     pub fn refuse(&self, key: u64, error: &Error) {
-        let failure = Some(failure(error));
-        let _ = self.send(Response { key, last: true, failure, ..Response::default() });
+        let failure = Some(failure_message(error));
+        let _ =
+            self.send(ResponseMessage { key, last: true, failure, ..ResponseMessage::default() });
     }
 
     /// Closes the connection.
@@ -87,7 +92,7 @@ impl ResponseSender {
     /// Sends a response; returns whether it was the last. One that is too long for a message is replaced by an error, which
     /// is the last. Other failures are ignored: the host closed the connection, or is gone, which the control connection
     /// detects.
-    fn send(&self, response: Response) -> bool {
+    fn send(&self, response: ResponseMessage) -> bool {
         let last = response.last;
         if let Err(e) = self.sender.send(&response)
             && e.code == Code::InvalidArg
@@ -95,14 +100,15 @@ impl ResponseSender {
             let outputs = response.data.as_ref().map_or(&[][..], |data| &data.outputs);
             self.unshare(outputs);
             let e = Error::internal(format!("model '{}': the response: {e}", self.signature.model));
-            let failure = Some(failure(&e));
-            let _ = self.sender.send(&Response { last: true, failure, data: None, ..response });
+            let failure = Some(failure_message(&e));
+            let _ =
+                self.sender.send(&ResponseMessage { last: true, failure, data: None, ..response });
             return true;
         }
         last
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutstandingResponders> {
         self.state.lock()
     }
 
@@ -112,12 +118,12 @@ impl ResponseSender {
             let output = self.output(output).inspect_err(|_| self.unshare(&outputs))?;
             outputs.push(output);
         }
-        let params = response.parameters.into_iter().map(params::encode).collect();
+        let params = response.parameters.into_iter().map(params::encode_parameter).collect();
         Ok(ResponseData { outputs, params })
     }
 
     /// Shares the tensor with the host.
-    fn output(&self, output: OutputTensor) -> Result<Output> {
+    fn output(&self, output: OutputTensor) -> Result<OutputMessage> {
         let OutputTensor { name, dtype, shape, data } = output;
         // The name is a clone of the signature's.
         let index = self.signature.outputs.iter().position(|o| Arc::ptr_eq(&o.name, &name));
@@ -125,7 +131,14 @@ impl ResponseSender {
         let (dtype, shape, bytes) = (dtype.number(), shape.to_vec(), data.len() as u64);
         if data.placed().is_some() {
             let in_destination = true;
-            return Ok(Output { index, dtype, shape, bytes, in_destination, ..Output::default() });
+            return Ok(OutputMessage {
+                index,
+                dtype,
+                shape,
+                bytes,
+                in_destination,
+                ..OutputMessage::default()
+            });
         }
         let data = data.payload();
         let shared = if data.is_empty() { None } else { self.arena.share(data) };
@@ -140,11 +153,11 @@ impl ResponseSender {
             })?,
         };
         let SharedRange { slot, offset } = shared;
-        Ok(Output { index, dtype, shape, offset, bytes, slot, in_destination: false })
+        Ok(OutputMessage { index, dtype, shape, offset, bytes, slot, in_destination: false })
     }
 
     /// Removes the host's references to outputs that were not sent.
-    fn unshare(&self, outputs: &[Output]) {
+    fn unshare(&self, outputs: &[OutputMessage]) {
         let shared = outputs.iter().filter(|output| !output.in_destination);
         shared.for_each(|output| self.arena.unshare(output.slot));
     }
@@ -152,7 +165,7 @@ impl ResponseSender {
     /// Shares a copy of bytes that are not in the arena, or of an empty tensor.
     fn share_copy(&self, data: &[u8]) -> Option<SharedRange> {
         let end = [0];
-        let block = AlignedBuf::try_copy(None, &[data, &end], Holder::Output).ok()?;
+        let block = AlignedBuf::try_copy(None, &[data, &end], LedgerHolder::Output).ok()?;
         self.arena.share(block.as_ref().get(..data.len())?)
     }
 }
@@ -161,9 +174,9 @@ impl ResponseSender {
 pub struct HostSink {
     responses: Arc<ResponseSender>,
     key: u64,
-    execution: Arc<Execution>,
+    execution: Arc<BatchExecution>,
     /// The part of the batch that the request is in, by the position of its first request.
-    part: Option<(u32, Arc<Execution>)>,
+    part: Option<(u32, Arc<BatchExecution>)>,
     stream: Option<Arc<StreamRequest>>,
     /// The last response was sent, if only an error in place of one that could not be sent.
     ended: bool,
@@ -174,7 +187,7 @@ impl HostSink {
     pub fn new(
         responses: &Arc<ResponseSender>,
         key: u64,
-        execution: &Arc<Execution>,
+        execution: &Arc<BatchExecution>,
         stream: Option<Arc<StreamRequest>>,
     ) -> Self {
         let (responses, execution) = (Arc::clone(responses), Arc::clone(execution));
@@ -202,20 +215,20 @@ impl ResponseSink for HostSink {
         let encoded = response.and_then(|response| response.map(encode).transpose());
         let (data, failure) = match encoded {
             Ok(data) => (data, None),
-            Err(e) => (None, Some(failure(&e))),
+            Err(e) => (None, Some(failure_message(&e))),
         };
         let last = last || failure.is_some();
         let counted = self.part.as_ref().map_or(&self.execution, |(_, part)| part);
-        let times = times(counted).unwrap_or_else(|| {
+        let times = execution_times(counted).unwrap_or_else(|| {
             let [compute, output] = counted.noted_times();
             [0, compute, output, 0]
         });
         let part = self.part.as_ref().map(|(first, part)| {
             let (first, rows, start_ns) = (*first, part.rows, part.start_ns);
-            Part { first, rows, start_ns }
+            BatchPart { first, rows, start_ns }
         });
         let (key, times) = (self.key, times.to_vec());
-        self.ended = self.responses.send(Response {
+        self.ended = self.responses.send(ResponseMessage {
             key,
             last,
             data,
@@ -226,7 +239,7 @@ impl ResponseSink for HostSink {
         });
     }
 
-    fn executed_in_part(&mut self, first: u32, part: &Arc<Execution>) {
+    fn executed_in_part(&mut self, first: u32, part: &Arc<BatchExecution>) {
         self.part = Some((first, Arc::clone(part)));
     }
 }

@@ -1,7 +1,7 @@
 //! Unread responses of a stream, as the process of an isolated model sees them: blocks of its arena that the host still
 //! refers to.
 
-use crate::messages::{Output, RequestStream};
+use crate::messages::{OutputMessage, RequestStream};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,7 +10,9 @@ use trtserver_base::arena::Arena;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::Mutex;
 use trtserver_request::CancelToken;
-use trtserver_request::unread::{Backlog, RESPONSE_OVERHEAD, StreamLimit, Unread, UnreadAccount};
+use trtserver_request::unread::{
+    RESPONSE_OVERHEAD, StreamLimit, UnreadAccount, UnreadBacklog, UnreadResponse,
+};
 
 /// How often a waiting backend looks for references that the host has released, of which it is not notified.
 const LOOK: Duration = Duration::from_millis(2);
@@ -61,7 +63,7 @@ struct SharedStream {
     timeout: Duration,
     in_order: bool,
     arena: Arc<Arena>,
-    state: Mutex<State>,
+    state: Mutex<UnreadState>,
 }
 
 /// One request of a stream.
@@ -72,24 +74,24 @@ pub struct StreamRequest {
 }
 
 #[derive(Default)]
-struct State {
+struct UnreadState {
     /// Unread responses that were admitted and are not shared with the host yet.
-    admitted: Count,
+    admitted: UnreadCount,
     /// Unread responses in blocks that are shared with the host.
-    shared: Count,
+    shared: UnreadCount,
     /// By slot, with the request. A block that the host released and the backend used again is counted once.
-    blocks: HashMap<u32, (Count, u64)>,
+    blocks: HashMap<u32, (UnreadCount, u64)>,
     /// How often blocks were found that the host had released.
     released: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Count {
+struct UnreadCount {
     bytes: usize,
     responses: usize,
 }
 
-impl State {
+impl UnreadState {
     fn bytes(&self) -> usize {
         self.admitted.bytes + self.shared.bytes
     }
@@ -109,7 +111,7 @@ impl State {
         self.released += u64::from(self.blocks.len() < before);
     }
 
-    fn add(&mut self, slot: u32, block: Count, request: u64) {
+    fn add(&mut self, slot: u32, block: UnreadCount, request: u64) {
         let (before, _) = self.blocks.insert(slot, (block, request)).unwrap_or_default();
         self.shared.bytes = self.shared.bytes + block.bytes - before.bytes;
         self.shared.responses = self.shared.responses + block.responses - before.responses;
@@ -122,12 +124,12 @@ impl State {
 
 impl StreamRequest {
     /// The outputs of an admitted response are shared with the host.
-    pub fn share(&self, outputs: &[Output]) {
+    pub fn share(&self, outputs: &[OutputMessage]) {
         let mut state = self.stream.state.lock();
         let in_arena = outputs.iter().filter(|output| !output.in_destination);
         for (at, output) in in_arena.enumerate() {
             let (overhead, responses) = if at == 0 { (RESPONSE_OVERHEAD, 1) } else { (0, 0) };
-            let block = Count { bytes: output.bytes as usize + overhead, responses };
+            let block = UnreadCount { bytes: output.bytes as usize + overhead, responses };
             state.add(output.slot, block, self.request);
         }
     }
@@ -144,7 +146,12 @@ impl StreamRequest {
 }
 
 impl StreamLimit for StreamRequest {
-    fn admit(self: Arc<Self>, bytes: usize, wait: bool, cancel: &CancelToken) -> Result<Unread> {
+    fn admit(
+        self: Arc<Self>,
+        bytes: usize,
+        wait: bool,
+        cancel: &CancelToken,
+    ) -> Result<UnreadResponse> {
         let stream = &self.stream;
         let (mut since, mut released) = (Instant::now(), None);
         loop {
@@ -162,7 +169,7 @@ impl StreamLimit for StreamRequest {
                 state.admitted.bytes += bytes;
                 state.admitted.responses += 1;
                 drop(state);
-                return Ok(Unread::new(Arc::clone(stream) as _, bytes));
+                return Ok(UnreadResponse::new(Arc::clone(stream) as _, bytes));
             }
             if released.replace(state.released) != Some(state.released) {
                 since = Instant::now();
@@ -180,10 +187,10 @@ impl StreamLimit for StreamRequest {
         }
     }
 
-    fn backlog(&self) -> Backlog {
+    fn backlog(&self) -> UnreadBacklog {
         let mut state = self.stream.state.lock();
         state.sweep(&self.stream.arena);
-        Backlog {
+        UnreadBacklog {
             bytes: state.bytes() as u64,
             responses: (state.admitted.responses + state.shared.responses) as u64,
             limit: self.stream.limit as u64,

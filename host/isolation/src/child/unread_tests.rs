@@ -1,11 +1,11 @@
 //! Unit tests of `unread.rs`.
 
 use super::*;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_request::buffer::AlignedBuf;
 
-fn output(slot: u32) -> Output {
-    Output { slot, bytes: 1000, ..Output::default() }
+fn output(slot: u32) -> OutputMessage {
+    OutputMessage { slot, bytes: 1000, ..OutputMessage::default() }
 }
 
 #[test]
@@ -17,8 +17,10 @@ fn blocks_count_until_the_host_releases_them() {
     assert!(Arc::ptr_eq(&stream.stream, &streams.enter(&message, &arena).stream));
     let token = CancelToken::default();
     let admit = |wait| Arc::clone(&stream).admit(1000 + RESPONSE_OVERHEAD, wait, &token);
-    let block = AlignedBuf::try_for_input(Some(&arena), 1000, Holder::Input).unwrap().into_bytes();
-    let other = AlignedBuf::try_for_input(Some(&arena), 1000, Holder::Input).unwrap().into_bytes();
+    let block =
+        AlignedBuf::try_for_input(Some(&arena), 1000, LedgerHolder::Input).unwrap().into_bytes();
+    let other =
+        AlignedBuf::try_for_input(Some(&arena), 1000, LedgerHolder::Input).unwrap().into_bytes();
     let slots = [&block, &other].map(|block| arena.share(block).unwrap().slot);
     for slot in slots {
         let admitted = admit(false).unwrap();
@@ -26,7 +28,7 @@ fn blocks_count_until_the_host_releases_them() {
         drop(admitted);
     }
     let unread = 2 * (1000 + RESPONSE_OVERHEAD) as u64;
-    assert_eq!(stream.backlog(), Backlog { bytes: unread, responses: 2, limit: 2000 });
+    assert_eq!(stream.backlog(), UnreadBacklog { bytes: unread, responses: 2, limit: 2000 });
     assert_eq!(admit(false).unwrap_err().code, Code::ResourceExhausted);
     assert!(admit(true).unwrap_err().message.contains("read nothing for 20ms"));
     arena.unshare(slots[0]);
@@ -44,7 +46,7 @@ fn earlier_request_does_not_wait_for_responses_that_are_held_back() {
     let [first, second] = [(); 2].map(|()| streams.enter(&message, &arena));
     let token = CancelToken::default();
     let block =
-        || AlignedBuf::try_for_input(Some(&arena), 1000, Holder::Input).unwrap().into_bytes();
+        || AlignedBuf::try_for_input(Some(&arena), 1000, LedgerHolder::Input).unwrap().into_bytes();
     let blocks = [block(), block()];
     let slots = blocks.each_ref().map(|block| arena.share(block).unwrap().slot);
     let send = |request: &Arc<StreamRequest>, slot| {

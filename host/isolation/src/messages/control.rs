@@ -1,6 +1,6 @@
 //! Messages over the control connection: what the host requests of a child, and its responses, log records and metrics.
 
-use super::Failure;
+use super::FailureMessage;
 
 /// Host to child, over the control connection.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -8,19 +8,19 @@ pub struct ControlRequest {
     /// Repeated in the response; 0 = no response is sent.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "control_request::Kind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
-    pub kind: Option<control_request::Kind>,
+    #[prost(oneof = "control_request::RequestKind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    pub kind: Option<control_request::RequestKind>,
 }
 
 pub mod control_request {
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum Kind {
+    pub enum RequestKind {
         /// The first message.
         #[prost(message, tag = "2")]
         Handshake(super::Handshake),
         /// The response has the [`BackendInfo`]. The backend is not opened for it.
         #[prost(message, tag = "3")]
-        Describe(super::Empty),
+        Describe(super::EmptyMessage),
         /// Calls `model_complete`; the response has the patch.
         #[prost(message, tag = "4")]
         Complete(super::ModelFacts),
@@ -32,16 +32,16 @@ pub mod control_request {
         OpenInstance(super::InstanceFacts),
         /// Drain and close the instances, close the model and the backend, respond, and exit.
         #[prost(message, tag = "7")]
-        Close(super::Empty),
+        Close(super::EmptyMessage),
         /// The least severe level that is logged, as in `trtserver_plugin_api::abi::types::level`.
         #[prost(uint32, tag = "8")]
         LogLevel(u32),
         /// A request was cancelled.
         #[prost(message, tag = "9")]
-        Cancel(super::Cancel),
+        Cancel(super::CancelMessage),
         /// Opens the backend.
         #[prost(message, tag = "10")]
-        OpenBackend(super::Empty),
+        OpenBackend(super::EmptyMessage),
         /// Calls `model_probe`; the response has the entry. The backend is not opened for it.
         #[prost(message, tag = "11")]
         Probe(super::ProbeFacts),
@@ -51,20 +51,20 @@ pub mod control_request {
 /// Child to host, over the control connection.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ControlMessage {
-    #[prost(oneof = "control_message::Kind", tags = "1, 2, 3, 4, 5, 6")]
-    pub kind: Option<control_message::Kind>,
+    #[prost(oneof = "control_message::MessageKind", tags = "1, 2, 3, 4, 5, 6")]
+    pub kind: Option<control_message::MessageKind>,
 }
 
 pub mod control_message {
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum Kind {
+    pub enum MessageKind {
         #[prost(message, tag = "1")]
         Response(super::ControlResponse),
         #[prost(message, tag = "2")]
         Log(super::LogRecord),
         /// A metric was created.
         #[prost(message, tag = "3")]
-        Metric(super::Metric),
+        Metric(super::MetricMessage),
         /// The current value of a metric.
         #[prost(message, tag = "4")]
         Value(super::MetricValue),
@@ -73,12 +73,12 @@ pub mod control_message {
         Memory(super::MemoryReport),
         /// The backend uses the models of the server. Sent once; carries one file: the connection for nested inference.
         #[prost(message, tag = "6")]
-        NestedConnection(super::Empty),
+        NestedConnection(super::EmptyMessage),
     }
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Empty {}
+pub struct EmptyMessage {}
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Handshake {
@@ -91,15 +91,15 @@ pub struct Handshake {
     #[prost(uint32, tag = "3")]
     pub log_level: u32,
     #[prost(message, required, tag = "4")]
-    pub devices: Devices,
+    pub devices: DeviceFacts,
     /// The library of an adapted backend, whose adapter is `file`.
     #[prost(message, optional, tag = "5")]
-    pub adapted: Option<Adapted>,
+    pub adapted: Option<AdaptedMessage>,
 }
 
-/// `plugin::plugin_file::Adapted`.
+/// `plugin::plugin_file::AdaptedLibrary`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Adapted {
+pub struct AdaptedMessage {
     #[prost(string, tag = "1")]
     pub adapter: String,
     #[prost(string, tag = "2")]
@@ -110,7 +110,7 @@ pub struct Adapted {
 
 /// `device::DeviceSettings`. Each child has pools of its own.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Devices {
+pub struct DeviceFacts {
     #[prost(bool, tag = "1")]
     pub disabled: bool,
     #[prost(uint64, tag = "2")]
@@ -125,11 +125,11 @@ pub struct ControlResponse {
     #[prost(uint64, tag = "1")]
     pub number: u64,
     #[prost(message, optional, tag = "2")]
-    pub failure: Option<Failure>,
+    pub failure: Option<FailureMessage>,
     #[prost(message, optional, tag = "3")]
     pub backend: Option<BackendInfo>,
     #[prost(message, optional, tag = "4")]
-    pub patch: Option<Patch>,
+    pub patch: Option<PatchMessage>,
     /// Result of a probe: the name of the recognised file or directory.
     #[prost(string, optional, tag = "5")]
     pub entry: Option<String>,
@@ -172,7 +172,7 @@ pub struct BackendInfo {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Patch {
+pub struct PatchMessage {
     #[prost(uint32, tag = "1")]
     pub format: u32,
     #[prost(bytes = "vec", tag = "2")]
@@ -303,7 +303,7 @@ pub struct LogRecord {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Metric {
+pub struct MetricMessage {
     /// Identifies the metric in [`MetricValue`].
     #[prost(uint64, tag = "1")]
     pub number: u64,
@@ -360,7 +360,7 @@ pub struct MemoryReport {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Cancel {
+pub struct CancelMessage {
     #[prost(uint32, tag = "1")]
     pub ordinal: u32,
     /// `key` of the request in `work.rs`.

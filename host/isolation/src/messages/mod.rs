@@ -3,7 +3,7 @@
 //! There are two kinds of connection, both streams of length-prefixed messages (`wire.rs`). Over the **control**
 //! connection, one per child, the host sends [`ControlRequest`] and the child [`ControlMessage`]; each request with a
 //! number gets one [`ControlResponse`] of the same number, in any order. Over the **work** connection, one per
-//! instance, the host sends [`ExecuteBatch`] and the child [`Response`]. Tensors are in two arenas (`trtserver_base::arena`),
+//! instance, the host sends [`ExecuteBatch`] and the child [`ResponseMessage`]. Tensors are in two arenas (`trtserver_base::arena`),
 //! one owned by the host (inputs) and one by the child (outputs), or in client shared memory, which both map; messages carry
 //! offsets.
 //!
@@ -14,22 +14,23 @@ mod nested;
 mod work;
 
 pub use control::{
-    Adapted, BackendInfo, Cancel, ControlMessage, ControlRequest, ControlResponse, Devices,
-    DirEntry, Empty, Handshake, InstanceFacts, LogRecord, MemoryReport, Metric, MetricValue,
-    ModelFacts, Patch, ProbeFacts, SecondaryDevice, TensorSpec, control_message, control_request,
+    AdaptedMessage, BackendInfo, CancelMessage, ControlMessage, ControlRequest, ControlResponse,
+    DeviceFacts, DirEntry, EmptyMessage, Handshake, InstanceFacts, LogRecord, MemoryReport,
+    MetricMessage, MetricValue, ModelFacts, PatchMessage, ProbeFacts, SecondaryDevice, TensorSpec,
+    control_message, control_request,
 };
 pub use nested::{
-    LoadModel, ModelFile, ModelQuery, ModelStatus, NamedTensor, NestedCall, NestedData,
+    LoadModel, ModelFile, ModelQuery, ModelStatusMessage, NamedTensor, NestedCall, NestedData,
     NestedInfer, NestedReply, UnloadModel, nested_call,
 };
 pub use work::{
-    Destination, ExecuteBatch, Input, Output, Param, Part, Region, Request, RequestStream,
-    Response, ResponseData, param,
+    BatchPart, DestinationMessage, ExecuteBatch, InputMessage, OutputMessage, ParamMessage,
+    RegionMessage, RequestMessage, RequestStream, ResponseData, ResponseMessage, param,
 };
 
 /// An error of the host or of the backend.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Failure {
+pub struct FailureMessage {
     /// Number of `trtserver_plugin_api::abi::types::code`.
     #[prost(uint32, tag = "1")]
     pub code: u32,

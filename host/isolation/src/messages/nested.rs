@@ -1,6 +1,6 @@
 //! Messages over the connection for nested inference: what the backend of a child asks of the models of the server.
 
-use super::{Failure, Param};
+use super::{FailureMessage, ParamMessage};
 use bytes::Bytes;
 
 /// Child to host.
@@ -9,19 +9,19 @@ pub struct NestedCall {
     /// Chosen by the child, repeated in each [`NestedReply`]; never reused.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "nested_call::Kind", tags = "2, 3, 4, 5, 6, 7")]
-    pub kind: Option<nested_call::Kind>,
+    #[prost(oneof = "nested_call::CallKind", tags = "2, 3, 4, 5, 6, 7")]
+    pub kind: Option<nested_call::CallKind>,
 }
 
 pub mod nested_call {
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum Kind {
+    pub enum CallKind {
         /// Any number of replies, until one is the last.
         #[prost(message, tag = "2")]
         Infer(super::NestedInfer),
         /// Cancels the request of this number; no reply.
         #[prost(message, tag = "3")]
-        Cancel(super::super::Empty),
+        Cancel(super::super::EmptyMessage),
         /// One reply, as for the following.
         #[prost(message, tag = "4")]
         Status(super::ModelQuery),
@@ -31,7 +31,7 @@ pub mod nested_call {
         Unload(super::UnloadModel),
         /// The handler of this number has received a counted response; no reply.
         #[prost(message, tag = "7")]
-        Received(super::super::Empty),
+        Received(super::super::EmptyMessage),
     }
 }
 
@@ -59,7 +59,7 @@ pub struct NestedInfer {
     #[prost(uint64, tag = "10")]
     pub deadline_ns: u64,
     #[prost(message, repeated, tag = "11")]
-    pub params: Vec<Param>,
+    pub params: Vec<ParamMessage>,
     #[prost(message, repeated, tag = "12")]
     pub inputs: Vec<NamedTensor>,
     #[prost(string, repeated, tag = "13")]
@@ -120,7 +120,7 @@ pub struct NestedReply {
     #[prost(uint64, tag = "1")]
     pub number: u64,
     #[prost(message, optional, tag = "2")]
-    pub failure: Option<Failure>,
+    pub failure: Option<FailureMessage>,
     /// No further reply follows. Implied by a failure.
     #[prost(bool, tag = "3")]
     pub last: bool,
@@ -129,11 +129,11 @@ pub struct NestedReply {
     #[prost(message, optional, tag = "4")]
     pub data: Option<NestedData>,
     #[prost(message, optional, tag = "5")]
-    pub status: Option<ModelStatus>,
+    pub status: Option<ModelStatusMessage>,
     /// Version that executed the request, for a response; below 0 if no version did.
     #[prost(int64, tag = "6")]
     pub version: i64,
-    /// It counts as unread until the child has sent [`nested_call::Kind::Received`].
+    /// It counts as unread until the child has sent [`nested_call::CallKind::Received`].
     #[prost(bool, tag = "7")]
     pub counted: bool,
 }
@@ -143,12 +143,12 @@ pub struct NestedData {
     #[prost(message, repeated, tag = "1")]
     pub outputs: Vec<NamedTensor>,
     #[prost(message, repeated, tag = "2")]
-    pub params: Vec<Param>,
+    pub params: Vec<ParamMessage>,
 }
 
 /// `plugin::nested::ModelStatus`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct ModelStatus {
+pub struct ModelStatusMessage {
     #[prost(int64, optional, tag = "1")]
     pub version: Option<i64>,
     #[prost(bool, tag = "2")]

@@ -1,6 +1,6 @@
 //! Messages over a work connection: batches to execute, and responses to their requests.
 
-use super::Failure;
+use super::FailureMessage;
 
 /// Host to child, over an instance's work connection: a batch to execute.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -8,10 +8,10 @@ pub struct ExecuteBatch {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(message, repeated, tag = "2")]
-    pub requests: Vec<Request>,
+    pub requests: Vec<RequestMessage>,
     /// Regions that later messages use. Carries the file of each that is a part of one, in this order.
     #[prost(message, repeated, tag = "3")]
-    pub regions: Vec<Region>,
+    pub regions: Vec<RegionMessage>,
     /// Numbers of regions that no later message uses.
     #[prost(uint64, repeated, tag = "4")]
     pub dropped_regions: Vec<u64>,
@@ -19,7 +19,7 @@ pub struct ExecuteBatch {
 
 /// A region of client shared memory.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Region {
+pub struct RegionMessage {
     /// Never reused.
     #[prost(uint64, tag = "1")]
     pub number: u64,
@@ -39,7 +39,7 @@ pub struct Region {
 
 /// One request.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Request {
+pub struct RequestMessage {
     /// Identifies the request until its final response; never reused on a connection.
     #[prost(uint64, tag = "1")]
     pub key: u64,
@@ -63,18 +63,18 @@ pub struct Request {
     #[prost(uint64, tag = "10")]
     pub deadline_ns: u64,
     #[prost(message, repeated, tag = "11")]
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<InputMessage>,
     /// Pairs of position in `ModelFacts::outputs` and number of classes.
     #[prost(uint32, repeated, tag = "12")]
     pub requested_outputs: Vec<u32>,
     #[prost(message, repeated, tag = "13")]
-    pub params: Vec<Param>,
+    pub params: Vec<ParamMessage>,
     /// Absent unless the request is of a stream.
     #[prost(message, optional, tag = "14")]
     pub stream: Option<RequestStream>,
     /// Outputs that are written to memory of the client, and where.
     #[prost(message, repeated, tag = "15")]
-    pub destinations: Vec<Destination>,
+    pub destinations: Vec<DestinationMessage>,
     /// 0 = none.
     #[prost(uint64, tag = "16")]
     pub timeout_us: u64,
@@ -82,8 +82,8 @@ pub struct Request {
 
 /// The memory for an output.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Destination {
-    /// Position in `Request::requested_outputs`, in pairs.
+pub struct DestinationMessage {
+    /// Position in `RequestMessage::requested_outputs`, in pairs.
     #[prost(uint32, tag = "1")]
     pub output: u32,
     /// Number of a region that was sent, and offset in it.
@@ -110,7 +110,7 @@ pub struct RequestStream {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Input {
+pub struct InputMessage {
     /// Position in `ModelFacts::inputs`.
     #[prost(uint32, tag = "1")]
     pub index: u32,
@@ -131,16 +131,16 @@ pub struct Input {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Param {
+pub struct ParamMessage {
     #[prost(string, tag = "1")]
     pub key: String,
-    #[prost(oneof = "param::Value", tags = "2, 3, 4, 5")]
-    pub value: Option<param::Value>,
+    #[prost(oneof = "param::ParamValue", tags = "2, 3, 4, 5")]
+    pub value: Option<param::ParamValue>,
 }
 
 pub mod param {
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum Value {
+    pub enum ParamValue {
         #[prost(string, tag = "2")]
         String(String),
         #[prost(int64, tag = "3")]
@@ -155,7 +155,7 @@ pub mod param {
 /// Child to host, over an instance's work connection: one response to a request, in the order in which the backend
 /// sent them.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Response {
+pub struct ResponseMessage {
     #[prost(uint64, tag = "1")]
     pub key: u64,
     /// No further response follows. Implied by a failure.
@@ -165,7 +165,7 @@ pub struct Response {
     #[prost(message, optional, tag = "3")]
     pub data: Option<ResponseData>,
     #[prost(message, optional, tag = "4")]
-    pub failure: Option<Failure>,
+    pub failure: Option<FailureMessage>,
     /// Start, compute, output and end of the batch as far as the backend has written them, else 0.
     #[prost(uint64, repeated, tag = "5")]
     pub times: Vec<u64>,
@@ -174,12 +174,12 @@ pub struct Response {
     pub execution_ns: u64,
     /// If the backend executes the batch in parts: the one that the request is in.
     #[prost(message, optional, tag = "7")]
-    pub part: Option<Part>,
+    pub part: Option<BatchPart>,
 }
 
 /// A part of a batch, which the statistics count as an execution.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Part {
+pub struct BatchPart {
     /// Position of its first request in the batch.
     #[prost(uint32, tag = "1")]
     pub first: u32,
@@ -194,13 +194,13 @@ pub struct Part {
 pub struct ResponseData {
     /// The requested outputs that were produced, in the requested order.
     #[prost(message, repeated, tag = "1")]
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputMessage>,
     #[prost(message, repeated, tag = "2")]
-    pub params: Vec<Param>,
+    pub params: Vec<ParamMessage>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Output {
+pub struct OutputMessage {
     /// Position in `ModelFacts::outputs`.
     #[prost(uint32, tag = "1")]
     pub index: u32,

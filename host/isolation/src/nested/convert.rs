@@ -3,15 +3,15 @@
 use crate::messages::{NamedTensor, NestedData, NestedInfer};
 use crate::params;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_plugin_host::nested::{NestedInput, NestedRequest};
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::dtype::DType;
-use trtserver_request::{CorrelationId, InferResponse, Sequence};
+use trtserver_request::{CorrelationId, InferResponse, RequestSequence};
 
 /// # Errors
 /// A data type is unknown, or there is no memory for an input.
-pub fn request(infer: NestedInfer) -> Result<NestedRequest> {
+pub fn nested_request(infer: NestedInfer) -> Result<NestedRequest> {
     let NestedInfer { model, version, id, sequence, sequence_text, .. } = infer;
     let sequence_id = match (sequence_text.is_empty(), sequence) {
         (false, _) => CorrelationId::Text(sequence_text),
@@ -26,7 +26,7 @@ pub fn request(infer: NestedInfer) -> Result<NestedRequest> {
                 "input '{name}' for model '{model}': {number} is not a data type"
             ))
         })?;
-        let data = AlignedBuf::try_copy(None, &[&bytes], Holder::Backend);
+        let data = AlignedBuf::try_copy(None, &[&bytes], LedgerHolder::Backend);
         let data = data.map_err(|e| e.refuse("an input of a nested request"))?;
         Ok(NestedInput {
             dtype,
@@ -40,7 +40,7 @@ pub fn request(infer: NestedInfer) -> Result<NestedRequest> {
         model,
         version,
         id,
-        sequence: Sequence {
+        sequence: RequestSequence {
             id: sequence_id,
             start: infer.sequence_start,
             end: infer.sequence_end,
@@ -48,7 +48,7 @@ pub fn request(infer: NestedInfer) -> Result<NestedRequest> {
         priority: infer.priority,
         timeout_us: infer.timeout_us,
         deadline_ns: infer.deadline_ns,
-        parameters: infer.params.into_iter().filter_map(params::decode).collect(),
+        parameters: infer.params.into_iter().filter_map(params::decode_parameter).collect(),
         inputs,
         outputs: infer.outputs,
     })
@@ -56,7 +56,7 @@ pub fn request(infer: NestedInfer) -> Result<NestedRequest> {
 
 /// # Errors
 /// An output is in memory that cannot be read.
-pub fn data(response: InferResponse) -> Result<NestedData> {
+pub fn nested_data(response: InferResponse) -> Result<NestedData> {
     let outputs = response.outputs.iter().map(|output| {
         let data = output.data.to_cpu()?;
         Ok(NamedTensor {
@@ -68,6 +68,6 @@ pub fn data(response: InferResponse) -> Result<NestedData> {
     });
     Ok(NestedData {
         outputs: outputs.collect::<Result<_>>()?,
-        params: response.parameters.into_iter().map(params::encode).collect(),
+        params: response.parameters.into_iter().map(params::encode_parameter).collect(),
     })
 }

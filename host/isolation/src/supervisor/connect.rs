@@ -1,27 +1,27 @@
 //! Opens instances in the child and connects their sessions to it.
 
 use super::instance_session::InstanceSession;
-use super::shared::{LiveProcess, OpenError, Phase, Shared};
+use super::shared::{LiveProcess, OpenError, Phase, SupervisedModel};
 use crate::messages::{ExecuteBatch, InstanceFacts, control_request};
 use crate::process::PendingResponse;
-use crate::requests::{encode, unshare_inputs};
+use crate::requests::{encode_request, unshare_inputs};
 use crate::responses::{ResponseReader, Responses};
-use crate::work_channel::{End, channel};
-use crate::work_connection::{Sent, WorkConnection};
+use crate::work_channel::{ChannelEnd, open_work_channel};
+use crate::work_connection::{SendOutcome, WorkConnection};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_plugin_host::load_priority;
 
-impl Shared {
+impl SupervisedModel {
     /// Asks the child to open an instance. Returns the pending response and our end of the work connection.
     pub(super) fn request_open<'a>(
         &self,
         live: &'a LiveProcess,
         facts: InstanceFacts,
-    ) -> Result<(PendingResponse<'a>, End), OpenError> {
-        let (ours, theirs, rings) = channel()?;
-        let open = control_request::Kind::OpenInstance(facts);
+    ) -> Result<(PendingResponse<'a>, ChannelEnd), OpenError> {
+        let (ours, theirs, rings) = open_work_channel()?;
+        let open = control_request::RequestKind::OpenInstance(facts);
         Ok((live.process.request(open, &[theirs.as_fd(), rings.as_fd()])?, ours))
     }
 
@@ -30,7 +30,7 @@ impl Shared {
         &self,
         live: &LiveProcess,
         session: &InstanceSession,
-        ours: End,
+        ours: ChannelEnd,
     ) -> Result<Arc<WorkConnection>> {
         // The timeout ends a send that the child does not read.
         let (sender, ring, socket) = ours.split(self.limits.response)?;
@@ -53,14 +53,15 @@ impl Shared {
     /// Sends the batches that the child before has not begun.
     fn send_untaken(&self, session: &InstanceSession, connection: &WorkConnection) {
         let gpu = session.gpu();
-        let encode = |key, request: &_| encode(key, request, &self.inputs, &self.states, gpu);
+        let encode =
+            |key, request: &_| encode_request(key, request, &self.inputs, &self.states, gpu);
         let mut message = ExecuteBatch::default();
         let mut batches = session.take_untaken().into_iter();
         for (id, mut requests) in batches.by_ref() {
             message.id = id;
             let unshare = |batch: &_| unshare_inputs(batch, &self.inputs);
             let sent = connection.send(&mut message, &mut requests, gpu, true, encode, unshare);
-            if !matches!(sent, Ok(Sent::Delivered)) {
+            if !matches!(sent, Ok(SendOutcome::Delivered)) {
                 // The child ended meanwhile.
                 session.keep_untaken([(id, requests)].into_iter().chain(batches));
                 return;

@@ -1,7 +1,7 @@
 //! Instance sessions: the state of an isolated instance across restarts, and its connection to the current child.
 
 use crate::messages::InstanceFacts;
-use crate::outstanding::Untaken;
+use crate::outstanding::UntakenBatches;
 use crate::work_connection::WorkConnection;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -13,15 +13,15 @@ use trtserver_request::InferRequest;
 /// State of one isolated instance that outlives restarts of the child process.
 pub struct InstanceSession {
     pub facts: InstanceFacts,
-    connection: Mutex<Connected>,
+    connection: Mutex<OpenConnection>,
     /// Batches that an ended child has not begun.
-    untaken: Mutex<Untaken>,
+    untaken: Mutex<UntakenBatches>,
     /// Called when the sequence state in the child is lost.
     pub on_sequences_lost: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// The connection and the thread that reads responses.
-pub(super) type Connected = Option<(Arc<WorkConnection>, JoinHandle<()>)>;
+pub(super) type OpenConnection = Option<(Arc<WorkConnection>, JoinHandle<()>)>;
 
 impl InstanceSession {
     pub fn new(facts: InstanceFacts) -> Arc<Self> {
@@ -50,7 +50,7 @@ impl InstanceSession {
         }
     }
 
-    pub(super) fn take_untaken(&self) -> Untaken {
+    pub(super) fn take_untaken(&self) -> UntakenBatches {
         std::mem::take(&mut self.untaken.lock())
     }
 
@@ -65,7 +65,7 @@ impl InstanceSession {
     }
 
     /// Removes the connection, if there is one.
-    pub(super) fn disconnect(&self) -> Connected {
+    pub(super) fn disconnect(&self) -> OpenConnection {
         self.lock().take()
     }
 
@@ -82,7 +82,7 @@ impl InstanceSession {
         *self.lock() = Some((Arc::clone(connection), reader));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Connected> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnection> {
         self.connection.lock()
     }
 }

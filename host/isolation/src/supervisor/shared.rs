@@ -10,28 +10,28 @@ use crate::messages::{ControlResponse, Handshake};
 use crate::process::{PendingResponse, Process, ProcessGone};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trtserver_base::arena::{Arena, Reader};
+use trtserver_base::arena::{Arena, ArenaReader};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::{Condvar, Mutex, MutexGuard};
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::current_failure::CurrentFailure;
 use trtserver_plugin_host::health::{IsolatedMemory, IsolatedState};
-use trtserver_plugin_host::isolation_limits::Limits;
+use trtserver_plugin_host::isolation_limits::IsolationLimits;
 
 /// State of one isolated model that its supervisor, its instances and its unload deadline share.
-pub struct Shared {
+pub struct SupervisedModel {
     pub running: Arc<RunningProcesses>,
     /// `model digits:1`.
     pub label: String,
     /// `model 'digits' version 1`.
     pub subject: String,
-    pub backend: Arc<Backend>,
+    pub backend: Arc<PluginBackend>,
     pub handshake: Handshake,
     pub facts: messages::ModelFacts,
     /// Output names by position.
     pub names: Arc<[String]>,
-    pub limits: Limits,
+    pub limits: IsolationLimits,
     /// Breaks off the load of the model.
     pub cancel: CancelFlag,
     /// Positions of the states among the outputs.
@@ -41,13 +41,13 @@ pub struct Shared {
     pub inputs: Arc<Arena>,
     /// Why it does not serve at the moment.
     pub failure: Arc<CurrentFailure>,
-    pub state: Mutex<State>,
+    pub state: Mutex<SupervisorState>,
     pub changed: Condvar,
     /// Drain time: how long the model may take to close.
     pub drain: Mutex<Duration>,
 }
 
-pub struct State {
+pub struct SupervisorState {
     pub phase: Phase,
     pub sessions: Vec<Arc<InstanceSession>>,
     /// All instances of the load are open; later others may be added and removed.
@@ -58,7 +58,7 @@ pub struct State {
     pub closing: bool,
 }
 
-impl State {
+impl SupervisorState {
     pub fn new() -> Self {
         Self {
             phase: Phase::Opening,
@@ -86,7 +86,7 @@ pub enum Phase {
 /// The running child of the model.
 pub struct LiveProcess {
     pub process: Arc<Process>,
-    pub outputs: Arc<Reader>,
+    pub outputs: Arc<ArenaReader>,
     /// Number of the child, counting from 1.
     pub generation: u64,
 }
@@ -109,8 +109,8 @@ impl From<Error> for OpenError {
     }
 }
 
-impl Shared {
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+impl SupervisedModel {
+    pub fn lock(&self) -> MutexGuard<'_, SupervisorState> {
         self.state.lock()
     }
 
@@ -140,7 +140,7 @@ impl Shared {
         };
         let response = pending.wait(self.limits.open, unneeded)?;
         match response.failure {
-            Some(failure) => Err(OpenError::Refused(facts::error(&failure))),
+            Some(failure) => Err(OpenError::Refused(facts::failure_error(&failure))),
             None => Ok(response),
         }
     }
@@ -179,7 +179,7 @@ impl Shared {
     }
 }
 
-impl IsolatedState for Shared {
+impl IsolatedState for SupervisedModel {
     fn memory(&self) -> IsolatedMemory {
         let live = match &self.lock().phase {
             Phase::Running(live) => Some(Arc::clone(live)),
@@ -194,13 +194,13 @@ impl IsolatedState for Shared {
     }
 
     fn begin_unload(self: Arc<Self>) {
-        unload::begin(&self);
+        unload::begin_unload(&self);
     }
 }
 
 /// The arena for one direction of a model's tensors. It reserves address space for four times the machine's memory, since
 /// free blocks of other sizes take up space too; only pages in use are memory.
-pub fn arena(name: &str) -> Result<Arc<Arena>> {
+pub fn create_arena(name: &str) -> Result<Arc<Arena>> {
     const MAX: u64 = 512 << 30;
     let system = rustix::system::sysinfo();
     let memory = system.totalram as u64 * u64::from(system.mem_unit.max(1));

@@ -1,7 +1,7 @@
 //! Deadline of a model that is being unloaded: outstanding requests may finish, but a child that does not respond for the
 //! drain time is killed, even if its response deadline is longer.
 
-use super::shared::{Phase, Shared};
+use super::shared::{Phase, SupervisedModel};
 use crate::exit_reason::KillReason;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const MIN_WAIT: Duration = Duration::from_millis(20);
 
 /// Starts the thread that kills a child which does not respond for the drain time, until the model is closed.
-pub fn begin(shared: &Arc<Shared>) {
+pub fn begin_unload(shared: &Arc<SupervisedModel>) {
     let mut state = shared.lock();
     if state.closing || std::mem::replace(&mut state.unloading, true) {
         return;
@@ -18,7 +18,7 @@ pub fn begin(shared: &Arc<Shared>) {
     drop(state);
     let of_thread = Arc::clone(shared);
     let thread = std::thread::Builder::new().name(format!("unload {}", shared.label));
-    if let Err(e) = thread.spawn(move || watch(&of_thread)) {
+    if let Err(e) = thread.spawn(move || watch_unload(&of_thread)) {
         tracing::warn!(
             "{}: no thread could be started to watch its unloading: {e}",
             shared.subject
@@ -26,7 +26,7 @@ pub fn begin(shared: &Arc<Shared>) {
     }
 }
 
-fn watch(shared: &Shared) {
+fn watch_unload(shared: &SupervisedModel) {
     let since = Instant::now();
     let drain = *shared.drain.lock();
     loop {

@@ -7,7 +7,10 @@ use super::super::platforms::ENSEMBLE;
 use super::super::{ConfigError, InstanceSupport};
 
 /// Names the first accelerator that nothing reads.
-pub(super) fn check(config: &ModelConfig, support: &InstanceSupport) -> Result<(), ConfigError> {
+pub(super) fn check_accelerators(
+    config: &ModelConfig,
+    support: &InstanceSupport,
+) -> Result<(), ConfigError> {
     let accelerators = config.optimization.as_ref().and_then(|o| o.execution_accelerators.as_ref());
     let Some(accelerators) = accelerators else { return Ok(()) };
     let gpu = accelerators.gpu_execution_accelerator.iter().map(|a| ("gpu", a));

@@ -34,7 +34,9 @@ fn accelerators_that_nothing_reads_are_refused() {
         ),
     ] {
         let config = parse(&format!("name: 'm' {platform} optimization {{ {field} }}"));
-        let got = check(&config, support).map(|()| String::new()).unwrap_or_else(|e| e.message);
+        let got = check_accelerators(&config, support)
+            .map(|()| String::new())
+            .unwrap_or_else(|e| e.message);
         assert_eq!(got, expected, "{field}");
     }
 }

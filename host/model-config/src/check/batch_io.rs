@@ -7,32 +7,35 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput};
 
 use super::super::platforms::ENSEMBLE;
-use super::super::{ConfigError, InstanceSupport, Part};
-use super::refuse;
+use super::super::{ConfigError, ConfigPart, InstanceSupport};
+use super::refuse_config;
 
-pub(super) fn check(config: &ModelConfig, support: &InstanceSupport) -> Result<(), ConfigError> {
-    let about = |field| move |e: ConfigError| e.about(Part::Field(field));
-    inputs(config, support).map_err(about("batch_input"))?;
-    outputs(config).map_err(about("batch_output"))
+pub(super) fn check_batch_io(
+    config: &ModelConfig,
+    support: &InstanceSupport,
+) -> Result<(), ConfigError> {
+    let about = |field| move |e: ConfigError| e.about(ConfigPart::Field(field));
+    check_batch_inputs(config, support).map_err(about("batch_input"))?;
+    check_batch_outputs(config).map_err(about("batch_output"))
 }
 
-fn inputs(config: &ModelConfig, support: &InstanceSupport) -> Result<(), ConfigError> {
+fn check_batch_inputs(config: &ModelConfig, support: &InstanceSupport) -> Result<(), ConfigError> {
     let model = &config.name;
     let mut targets = HashSet::new();
     for batch in &config.batch_input {
         if !matches!(batch.data_type(), DataType::TypeInt32 | DataType::TypeFp32) {
-            return refuse(format!(
+            return refuse_config(format!(
                 "batch input data type must be TYPE_INT32 or TYPE_FP32 for {model}"
             ));
         }
         let kind = batch.kind().as_str_name();
         one_source(("batch input", "batch_input"), kind, &batch.source_input, config)?;
         if batch.target_name.is_empty() {
-            return refuse(format!("batch input must specify 'target_name' for {model}"));
+            return refuse_config(format!("batch input must specify 'target_name' for {model}"));
         }
         for target in &batch.target_name {
             if is_input(config, target) || !targets.insert(target) {
-                return refuse(format!(
+                return refuse_config(format!(
                     "batch input '{target}' is the name of another input for {model}"
                 ));
             }
@@ -47,7 +50,7 @@ fn inputs(config: &ModelConfig, support: &InstanceSupport) -> Result<(), ConfigE
     Ok(())
 }
 
-fn outputs(config: &ModelConfig) -> Result<(), ConfigError> {
+fn check_batch_outputs(config: &ModelConfig) -> Result<(), ConfigError> {
     let model = &config.name;
     let mut targets = HashSet::new();
     for batch in &config.batch_output {
@@ -56,16 +59,16 @@ fn outputs(config: &ModelConfig) -> Result<(), ConfigError> {
         let source = one_source(names, kind, &batch.source_input, config)?;
         for target in &batch.target_name {
             let Some(output) = config.output.iter().find(|output| output.name == *target) else {
-                return refuse(format!("unknown target output name '{target}' for {model}"));
+                return refuse_config(format!("unknown target output name '{target}' for {model}"));
             };
             if !targets.insert(target) {
-                return refuse(format!(
+                return refuse_config(format!(
                     "target output name '{target}' can only be specified once for {model}"
                 ));
             }
             let beyond = output.dims.iter().skip(source.dims.len());
             if output.reshape.is_some() || beyond.into_iter().any(|dim| *dim == -1) {
-                return refuse(format!(
+                return refuse_config(format!(
                     "target output '{target}' must have no reshape, and variable dimensions only where \
                      source input '{}' has a dimension, for {model}",
                     source.name
@@ -85,19 +88,19 @@ fn one_source<'a>(
 ) -> Result<&'a ModelInput, ConfigError> {
     let model = &config.name;
     if config.platform == ENSEMBLE {
-        return refuse(format!("{field} should not be specified for ensemble '{model}'"));
+        return refuse_config(format!("{field} should not be specified for ensemble '{model}'"));
     }
     let [source] = sources else {
         let count = sources.len();
-        return refuse(format!(
+        return refuse_config(format!(
             "{what} kind '{kind}' expects 1 source input, got {count} for {model}"
         ));
     };
     let Some(input) = config.input.iter().find(|input| input.name == *source) else {
-        return refuse(format!("unknown source input name '{source}' for {model}"));
+        return refuse_config(format!("unknown source input name '{source}' for {model}"));
     };
     if input.optional {
-        return refuse(format!("source input '{source}' must not be optional for {model}"));
+        return refuse_config(format!("source input '{source}' must not be optional for {model}"));
     }
     Ok(input)
 }

@@ -8,7 +8,7 @@ fn error(text: &str, support: &InstanceSupport) -> String {
         "name: 'm' input {{ name: 'i' dims: -1 }} input {{ name: 'j' optional: true }} \
          output {{ name: 'o' dims: -1 }} output {{ name: 'p' dims: [ 1, -1 ] }} {text}"
     ));
-    check(&config, support).map(|()| String::new()).unwrap_or_else(|e| e.message)
+    check_batch_io(&config, support).map(|()| String::new()).unwrap_or_else(|e| e.message)
 }
 
 #[test]

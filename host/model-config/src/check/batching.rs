@@ -4,40 +4,40 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::model_queue_policy::TimeoutAction;
 use trtserver_proto::v2::{ModelConfig, ModelDynamicBatching, ModelQueuePolicy};
 
-use super::super::{ConfigError, Warning};
-use super::refuse;
+use super::super::{ConfigError, ConfigWarning};
+use super::refuse_config;
 
-pub(super) fn check(
+pub(super) fn check_batching(
     config: &ModelConfig,
     dynamic: &ModelDynamicBatching,
 ) -> Result<(), ConfigError> {
-    sizes(config, &dynamic.preferred_batch_size, "dynamic batching preferred size")?;
+    check_batch_sizes(config, &dynamic.preferred_batch_size, "dynamic batching preferred size")?;
     let model = &config.name;
     let levels = dynamic.priority_levels;
     if levels > 0 {
         let range = 1..=levels;
         if !range.contains(&dynamic.default_priority_level) {
-            return refuse(format!(
+            return refuse_config(format!(
                 "default priority level must be in range [1, {levels}] for {model}: it is {}",
                 dynamic.default_priority_level
             ));
         }
         if !dynamic.priority_queue_policy.keys().all(|level| range.contains(level)) {
-            return refuse(format!(
+            return refuse_config(format!(
                 "priority queue policy must have priority level in range [1, {levels}] for {model}"
             ));
         }
     }
     if dynamic.preserve_ordering {
         if levels > 1 {
-            return refuse(format!(
+            return refuse_config(format!(
                 "Only one priority level is allowed when 'preserve_ordering' is true for {model}"
             ));
         }
         let mut policies =
             dynamic.default_queue_policy.iter().chain(dynamic.priority_queue_policy.values());
-        if policies.any(delays) {
-            return refuse(format!(
+        if policies.any(allows_delays) {
+            return refuse_config(format!(
                 "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is \
                  true for {model}"
             ));
@@ -47,7 +47,7 @@ pub(super) fn check(
 }
 
 /// Warnings of settings that have no effect beside the other settings of the model.
-pub(super) fn without_effect(config: &ModelConfig) -> Vec<Warning> {
+pub(super) fn without_effect(config: &ModelConfig) -> Vec<ConfigWarning> {
     let Some(SchedulingChoice::DynamicBatching(dynamic)) = &config.scheduling_choice else {
         return Vec::new();
     };
@@ -74,19 +74,26 @@ pub(super) fn without_effect(config: &ModelConfig) -> Vec<Warning> {
     set.map(|(field, _, reason)| {
         let field = format!("dynamic_batching.{field}");
         let message = format!("'{field}' has no effect: {reason}");
-        Warning { field, message }
+        ConfigWarning { field, message }
     })
     .collect()
 }
 
 /// Preferred batch sizes must be between 1 and the model's maximum. `what` names them in the error.
-pub(super) fn sizes(config: &ModelConfig, sizes: &[i32], what: &str) -> Result<(), ConfigError> {
+pub(super) fn check_batch_sizes(
+    config: &ModelConfig,
+    sizes: &[i32],
+    what: &str,
+) -> Result<(), ConfigError> {
     for &size in sizes {
         if size <= 0 {
-            return refuse(format!("{what} must be positive for {}: it is {size}", config.name));
+            return refuse_config(format!(
+                "{what} must be positive for {}: it is {size}",
+                config.name
+            ));
         }
         if size > config.max_batch_size {
-            return refuse(format!(
+            return refuse_config(format!(
                 "{what} must be <= max batch size for {}: {size} is more than {}",
                 config.name, config.max_batch_size
             ));
@@ -96,7 +103,7 @@ pub(super) fn sizes(config: &ModelConfig, sizes: &[i32], what: &str) -> Result<(
 }
 
 /// Whether later requests can overtake a request under this policy: DELAY moves a request that timed out.
-fn delays(policy: &ModelQueuePolicy) -> bool {
+fn allows_delays(policy: &ModelQueuePolicy) -> bool {
     policy.timeout_action() == TimeoutAction::Delay && policy.default_timeout_microseconds != 0
 }
 

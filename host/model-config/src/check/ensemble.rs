@@ -7,9 +7,9 @@ use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::{ModelConfig, ModelEnsembling};
 
 use super::super::ConfigError;
-use super::refuse;
+use super::refuse_config;
 
-pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
+pub(super) fn check_ensemble(config: &ModelConfig) -> Result<(), ConfigError> {
     let Some(SchedulingChoice::EnsembleScheduling(ensemble)) = &config.scheduling_choice else {
         return Ok(());
     };
@@ -19,18 +19,18 @@ pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
         ("optimization", config.optimization.is_none()),
     ];
     if let Some((what, _)) = forbidden.iter().find(|(_, absent)| !absent) {
-        return refuse(format!("{what} should not be specified for ensemble '{name}'"));
+        return refuse_config(format!("{what} should not be specified for ensemble '{name}'"));
     }
     if !config.model_warmup.is_empty() {
-        return refuse(format!("model_warmup can not be specified for ensemble '{name}'"));
+        return refuse_config(format!("model_warmup can not be specified for ensemble '{name}'"));
     }
-    steps(name, ensemble)?;
-    connections(config, ensemble)
+    check_ensemble_steps(name, ensemble)?;
+    check_connections(config, ensemble)
 }
 
-fn steps(name: &str, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
+fn check_ensemble_steps(name: &str, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
     if ensemble.step.is_empty() {
-        return refuse(format!("must specify 'step' for ensemble '{name}'"));
+        return refuse_config(format!("must specify 'step' for ensemble '{name}'"));
     }
     for (position, step) in ensemble.step.iter().enumerate() {
         let required = [
@@ -39,7 +39,7 @@ fn steps(name: &str, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
             ("output_map", step.output_map.is_empty()),
         ];
         if let Some((field, _)) = required.iter().find(|(_, empty)| *empty) {
-            return refuse(format!(
+            return refuse_config(format!(
                 "must specify '{field}' in step {position} of ensemble '{name}'"
             ));
         }
@@ -47,7 +47,7 @@ fn steps(name: &str, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn connections(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
+fn check_connections(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), ConfigError> {
     let name = &config.name;
     let inputs: BTreeSet<&str> = config.input.iter().map(|input| input.name.as_str()).collect();
     let mut read = BTreeSet::new();
@@ -56,7 +56,7 @@ fn connections(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), C
         read.extend(step.input_map.values().map(String::as_str));
         for tensor in step.output_map.values().map(String::as_str) {
             if inputs.contains(tensor) || writer.insert(tensor, position).is_some() {
-                return refuse(format!(
+                return refuse_config(format!(
                     "ensemble tensor '{tensor}' can appear in an output map only once for \
                      ensemble '{name}' step {position}"
                 ));
@@ -65,16 +65,18 @@ fn connections(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), C
     }
     if let Some(unread) = config.input.iter().find(|input| !read.contains(input.name.as_str())) {
         let input = &unread.name;
-        return refuse(format!("ensemble input '{input}' for ensemble {name}' is not used"));
+        return refuse_config(format!("ensemble input '{input}' for ensemble {name}' is not used"));
     }
     for output in config.output.iter().map(|output| output.name.as_str()) {
         let mentioned = writer.contains_key(output) || read.contains(output);
         if !mentioned {
-            return refuse(format!("ensemble output '{output}' for ensemble {name}' is not used"));
+            return refuse_config(format!(
+                "ensemble output '{output}' for ensemble {name}' is not used"
+            ));
         }
     }
 
-    let written = reachable(&inputs, ensemble);
+    let written = reachable_tensors(&inputs, ensemble);
     for output in config.output.iter().map(|output| output.name.as_str()) {
         if written.contains(output) {
             continue;
@@ -93,18 +95,23 @@ fn connections(config: &ModelConfig, ensemble: &ModelEnsembling) -> Result<(), C
         let why = origin.map_or(String::new(), |tensor| {
             format!(": at least one of its depending tensors, '{tensor}', is not connected")
         });
-        return refuse(format!("output '{output}' for ensemble '{name}' is not written{why}"));
+        return refuse_config(format!(
+            "output '{output}' for ensemble '{name}' is not written{why}"
+        ));
     }
     let outputs: BTreeSet<&str> = config.output.iter().map(|output| output.name.as_str()).collect();
     let unused = |tensor: &&str| !read.contains(tensor) && !outputs.contains(tensor);
     if let Some(tensor) = writer.keys().find(|tensor| unused(tensor)) {
-        return refuse(format!("ensemble tensor '{tensor}' is unused in ensemble '{name}'"));
+        return refuse_config(format!("ensemble tensor '{tensor}' is unused in ensemble '{name}'"));
     }
     Ok(())
 }
 
 /// The tensors that are written when the inputs are: a step writes its outputs once all its inputs are written.
-fn reachable<'a>(inputs: &BTreeSet<&'a str>, ensemble: &'a ModelEnsembling) -> BTreeSet<&'a str> {
+fn reachable_tensors<'a>(
+    inputs: &BTreeSet<&'a str>,
+    ensemble: &'a ModelEnsembling,
+) -> BTreeSet<&'a str> {
     let mut written = inputs.clone();
     let mut waiting: Vec<_> = ensemble.step.iter().collect();
     loop {

@@ -106,7 +106,7 @@ fn tensors_must_be_connected() {
             "name: 'm' platform: 'ensemble' input {{ name: 'in' }} output {{ name: 'out' }} \
              ensemble_scheduling {{ {steps} }}"
         ));
-        let got = check(&config).map(|()| String::new()).unwrap_or_else(|e| e.message);
+        let got = check_ensemble(&config).map(|()| String::new()).unwrap_or_else(|e| e.message);
         assert_eq!(got, *expected, "{steps}");
     }
 }

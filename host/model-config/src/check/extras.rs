@@ -4,24 +4,24 @@ use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
 use super::super::ConfigError;
-use super::refuse;
+use super::refuse_config;
 
-pub(super) fn check(config: &ModelConfig) -> Vec<ConfigError> {
-    let checks = [warmup, cache];
+pub(super) fn check_extras(config: &ModelConfig) -> Vec<ConfigError> {
+    let checks = [check_warmup, check_response_cache];
     checks.iter().filter_map(|check| check(config).err()).collect()
 }
 
-fn warmup(config: &ModelConfig) -> Result<(), ConfigError> {
+fn check_warmup(config: &ModelConfig) -> Result<(), ConfigError> {
     let model = &config.name;
     for (name, input) in config.model_warmup.iter().flat_map(|sample| &sample.inputs) {
         if input.dims.iter().any(|&dim| dim < 0) {
-            return refuse(format!(
+            return refuse_config(format!(
                 "warmup setting expects all variable-size dimensions are specified for input \
                  '{name}' for {model}"
             ));
         }
         if input.input_data_type.is_none() {
-            return refuse(format!(
+            return refuse_config(format!(
                 "warmup setting expects input '{name}' to have input_data_type set for {model}"
             ));
         }
@@ -29,7 +29,7 @@ fn warmup(config: &ModelConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn cache(config: &ModelConfig) -> Result<(), ConfigError> {
+fn check_response_cache(config: &ModelConfig) -> Result<(), ConfigError> {
     if config.response_cache.as_ref().is_none_or(|cache| !cache.enable) {
         return Ok(());
     }
@@ -40,7 +40,7 @@ fn cache(config: &ModelConfig) -> Result<(), ConfigError> {
         (_, true) => "'decoupled' transaction policy",
         _ => return Ok(()),
     };
-    refuse(format!(
+    refuse_config(format!(
         "Response Cache does not currently support model {} with {with}. Please disable the \
          response cache.",
         config.name

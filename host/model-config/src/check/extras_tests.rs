@@ -9,7 +9,7 @@ fn check_errors(rows: &[(&str, &str)]) {
             "name: 'm' input {{ name: 'i' }} output {{ name: 'o' }} \
              output {{ name: 'p' }} {text}"
         ));
-        let got = check(&config).into_iter().next().map(|e| e.message).unwrap_or_default();
+        let got = check_extras(&config).into_iter().next().map(|e| e.message).unwrap_or_default();
         assert_eq!(got, *expected, "{text}");
     }
 }

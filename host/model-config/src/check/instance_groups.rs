@@ -4,13 +4,13 @@ use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_proto::v2::{ModelConfig, ModelInstanceGroup};
 
-use super::super::{ConfigError, InstanceSupport, Machine};
-use super::refuse;
+use super::super::{ConfigError, InstanceSupport, MachineFacts};
+use super::refuse_config;
 
 /// Each instance is a thread and may hold a copy of the model: more than `max` of them in all groups are refused.
-pub(super) fn check(
+pub(super) fn check_instance_groups(
     config: &ModelConfig,
-    machine: &Machine,
+    machine: &MachineFacts,
     support: &InstanceSupport,
     max: usize,
 ) -> Vec<ConfigError> {
@@ -19,9 +19,11 @@ pub(super) fn check(
         let text = format!("must specify one or more 'instance group's for {model}");
         return vec![ConfigError::invalid(text)];
     }
-    let each = groups.iter().filter_map(|group| one(config, group, machine, support, max).err());
+    let each = groups
+        .iter()
+        .filter_map(|group| check_instance_group(config, group, machine, support, max).err());
     let mut refused: Vec<_> = each.collect();
-    let total = groups.iter().map(instances).fold(0, usize::saturating_add);
+    let total = groups.iter().map(count_instances).fold(0, usize::saturating_add);
     if refused.is_empty() && total > max {
         refused.push(ConfigError::invalid(format!(
             "the instance groups of model {model} have {total} instances, at most {max} are allowed by \
@@ -31,37 +33,41 @@ pub(super) fn check(
     refused
 }
 
-fn one(
+fn check_instance_group(
     config: &ModelConfig,
     group: &ModelInstanceGroup,
-    machine: &Machine,
+    machine: &MachineFacts,
     support: &InstanceSupport,
     max: usize,
 ) -> Result<(), ConfigError> {
     let subject = format!("instance group {} of model {}", group.name, config.name);
     match group.kind() {
-        Kind::Auto => return refuse(format!("{subject} has unexpected kind KIND_AUTO")),
+        Kind::Auto => return refuse_config(format!("{subject} has unexpected kind KIND_AUTO")),
         Kind::Cpu | Kind::Model => {
             if !group.gpus.is_empty() {
                 let kind = group.kind().as_str_name();
-                return refuse(format!("{subject} has kind {kind} but specifies one or more GPUs"));
+                return refuse_config(format!(
+                    "{subject} has kind {kind} but specifies one or more GPUs"
+                ));
             }
         }
         Kind::Gpu => {
             if !machine.has_gpus() {
-                return refuse(format!("{subject} has kind KIND_GPU but no GPUs are available"));
+                return refuse_config(format!(
+                    "{subject} has kind KIND_GPU but no GPUs are available"
+                ));
             }
             if group.gpus.is_empty() {
-                return refuse(format!("{subject} has kind KIND_GPU but specifies no GPUs"));
+                return refuse_config(format!("{subject} has kind KIND_GPU but specifies no GPUs"));
             }
             if let Some(&id) = group.gpus.iter().find(|&&id| !machine.has_gpu(id)) {
-                return refuse(format!("{subject} {}", machine.without_gpu(id)));
+                return refuse_config(format!("{subject} {}", machine.without_gpu(id)));
             }
         }
     }
     if !support.opens(group.kind()) {
         let (backend, kinds) = (&support.backend, support.kinds_text());
-        return refuse(match group.kind() {
+        return refuse_config(match group.kind() {
             // The beginning is the text of v1.6 (docs/protocol/v1.md §7.3).
             Kind::Model => format!(
                 "{subject} has kind KIND_MODEL which is supported only on TensorFlow models and by backends \
@@ -74,23 +80,23 @@ fn one(
         });
     }
     if !group.secondary_devices.is_empty() && !support.declares(backend_flags::SECONDARY_DEVICES) {
-        return refuse(format!(
+        return refuse_config(format!(
             "{subject} specifies secondary devices, which backend '{}' does not use",
             support.backend
         ));
     }
     let count = group.count;
     if count < 1 {
-        return refuse(format!("{subject} has count {count}, expected at least 1"));
+        return refuse_config(format!("{subject} has count {count}, expected at least 1"));
     }
     if usize::try_from(count).is_ok_and(|count| count > max) {
-        return refuse(format!(
+        return refuse_config(format!(
             "{subject} has count {count}, at most {max} is allowed (--max-instances-per-model)"
         ));
     }
     if !group.profile.is_empty() && !support.declares(backend_flags::PROFILES) {
         // The text of v1.6 (docs/protocol/v1.md §7.3).
-        return refuse(format!(
+        return refuse_config(format!(
             "{subject} specifies a profile, which is supported only on TensorRT models"
         ));
     }
@@ -98,7 +104,7 @@ fn one(
 }
 
 /// A GPU group has `count` instances for each GPU.
-fn instances(group: &ModelInstanceGroup) -> usize {
+fn count_instances(group: &ModelInstanceGroup) -> usize {
     let count = usize::try_from(group.count).unwrap_or(0).max(1);
     match group.kind() {
         Kind::Gpu => count.saturating_mul(group.gpus.len()),

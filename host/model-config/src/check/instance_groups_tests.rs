@@ -1,7 +1,7 @@
 //! Unit tests of `instance_groups.rs`.
 
 use super::super::super::testing::{checked, gpu, machine, parse};
-use super::super::super::{Preference, normalise};
+use super::super::super::{InstancePreference, normalise_config};
 use super::*;
 
 #[test]
@@ -43,7 +43,7 @@ fn instance_group_rules() {
         assert_eq!(got, expected, "{group}");
     }
     let text = "name: 'm' backend: 'b' instance_group { count: 1024 } instance_group { count: 1 }";
-    let error = checked(text, &Machine::default()).unwrap_err();
+    let error = checked(text, &MachineFacts::default()).unwrap_err();
     assert_eq!(
         error.message,
         "the instance groups of model m have 1025 instances, at most 1024 are allowed by \
@@ -54,7 +54,7 @@ fn instance_group_rules() {
     );
     let flags = backend_flags::PROFILES;
     let support = InstanceSupport { flags, ..InstanceSupport::every_kind() };
-    assert_eq!(check(&profile, &machine(&[]), &support, 1024), []);
+    assert_eq!(check_instance_groups(&profile, &machine(&[]), &support, 1024), []);
 }
 
 #[test]
@@ -70,7 +70,12 @@ fn groups_that_normalise_completes_are_valid() {
         (Kind::Auto, "instance group g of model m has unexpected kind KIND_AUTO"),
         (Kind::Gpu, "instance group g of model m has kind KIND_GPU but specifies no GPUs"),
     ] {
-        let errors = check(&group(kind), &machine(&[0]), &InstanceSupport::every_kind(), 1024);
+        let errors = check_instance_groups(
+            &group(kind),
+            &machine(&[0]),
+            &InstanceSupport::every_kind(),
+            1024,
+        );
         assert_eq!(errors[0].message, expected);
     }
 }
@@ -84,13 +89,13 @@ fn backend(kinds: &[Kind]) -> InstanceSupport {
 /// Kind and GPUs of each group after normalisation, or the error without its subject.
 fn placed(
     groups: &str,
-    machine: &Machine,
+    machine: &MachineFacts,
     support: &InstanceSupport,
 ) -> Result<Vec<(Kind, Vec<i32>)>, String> {
     let mut config = parse(&format!("name: 'm' backend: 'b' {groups}"));
-    normalise(&mut config, machine, support);
+    normalise_config(&mut config, machine, support);
     let subject = "instance group m_0 of model m ";
-    if let Some(first) = check(&config, machine, support, 1024).first() {
+    if let Some(first) = check_instance_groups(&config, machine, support, 1024).first() {
         return Err(first.message.trim_start_matches(subject).to_owned());
     }
     Ok(config.instance_group.iter().map(|g| (g.kind(), g.gpus.clone())).collect())
@@ -105,14 +110,15 @@ fn groups_are_placed_by_machine_and_backend() {
     let both = &backend(&[Gpu, Cpu, Model]);
     let gpu_only = &backend(&[Gpu]);
     let model_only = &backend(&[Model]);
-    let preferred = vec![Preference { kind: Cpu, count: 1 }];
+    let preferred = vec![InstancePreference { kind: Cpu, count: 1 }];
     let prefers_cpu = &InstanceSupport { preferred, ..both.clone() };
-    let preferred = vec![Preference { kind: Gpu, count: 3 }];
+    let preferred = vec![InstancePreference { kind: Gpu, count: 3 }];
     let prefers_gpu_without_it = &InstanceSupport { preferred, ..cpu_only.clone() };
     let auto = "instance_group { kind: KIND_AUTO }";
     let gpu = "instance_group { kind: KIND_GPU }";
     let all = (0..8).collect::<Vec<_>>();
-    type Row<'a> = (&'a str, &'a Machine, &'a InstanceSupport, Result<(Kind, &'a [i32]), &'a str>);
+    type Row<'a> =
+        (&'a str, &'a MachineFacts, &'a InstanceSupport, Result<(Kind, &'a [i32]), &'a str>);
     let no_gpu = "has kind KIND_GPU but no GPUs are available";
     let cannot =
         "has kind KIND_GPU but backend 'b' opens only instances of KIND_CPU and KIND_MODEL";
@@ -187,13 +193,13 @@ fn gpus_below_the_minimum_compute_capability_are_not_used() {
         (8.6, &[1, 3]),
         (9.9, &[3]),
     ] {
-        let got = placed("", &Machine::new(found(), min), &any);
+        let got = placed("", &MachineFacts::new(found(), min), &any);
         assert_eq!(got, Ok(vec![(Kind::Gpu, expected.to_vec())]), "{min}");
     }
-    assert_eq!(placed("", &Machine::new(found(), 11.0), &any), Ok(vec![(Kind::Cpu, vec![])]));
+    assert_eq!(placed("", &MachineFacts::new(found(), 11.0), &any), Ok(vec![(Kind::Cpu, vec![])]));
     let too_old = placed(
         "instance_group { kind: KIND_GPU gpus: [ 1, 2 ] }",
-        &Machine::new(found(), 8.6),
+        &MachineFacts::new(found(), 8.6),
         &any,
     );
     assert_eq!(

@@ -5,7 +5,7 @@ use trtserver_proto::v2::model_metrics::MetricControl;
 use trtserver_proto::v2::model_metrics::metric_control::MetricOptions;
 
 use super::super::ConfigError;
-use super::refuse;
+use super::refuse_config;
 use trtserver_base::stats::{HISTOGRAMS, HistogramBuckets, MAX_BOUNDS};
 
 /// The buckets of a checked configuration.
@@ -14,57 +14,61 @@ pub fn histogram_buckets(config: &ModelConfig) -> HistogramBuckets {
         let of_family = |control: &&MetricControl| {
             control.metric_identifier.as_ref().is_some_and(|id| id.family == family)
         };
-        controls(config).find(of_family).and_then(bounds)
+        metric_controls(config).find(of_family).and_then(control_bounds)
     })
 }
 
-fn controls(config: &ModelConfig) -> impl Iterator<Item = &MetricControl> {
+fn metric_controls(config: &ModelConfig) -> impl Iterator<Item = &MetricControl> {
     config.model_metrics.iter().flat_map(|metrics| &metrics.metric_control)
 }
 
-fn bounds(control: &MetricControl) -> Option<&[f64]> {
+fn control_bounds(control: &MetricControl) -> Option<&[f64]> {
     match &control.metric_options {
         Some(MetricOptions::HistogramOptions(histogram)) => Some(&histogram.buckets),
         None => None,
     }
 }
 
-pub(super) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
+pub(super) fn check_metrics(config: &ModelConfig) -> Result<(), ConfigError> {
     let model = &config.name;
-    for control in controls(config) {
+    for control in metric_controls(config) {
         let Some(identifier) = &control.metric_identifier else {
-            return refuse(format!("metric control must specify 'metric_identifier' for {model}"));
+            return refuse_config(format!(
+                "metric control must specify 'metric_identifier' for {model}"
+            ));
         };
         let family = &identifier.family;
         if family.is_empty() {
-            return refuse(format!(
+            return refuse_config(format!(
                 "metric identifier must specify non-empty 'family' for {model}"
             ));
         }
         if !HISTOGRAMS.iter().any(|kind| kind.family == family) {
             let known: Vec<&str> = HISTOGRAMS.iter().map(|kind| kind.family).collect();
-            return refuse(format!(
+            return refuse_config(format!(
                 "Metric family '{family}' in 'metric_identifier' is not a customizable metric in \
                  Triton core. Those of this server are {}, for {model}",
                 known.join(", ")
             ));
         }
-        let Some(bounds) = bounds(control) else {
-            return refuse(format!("metric control must specify 'histogram_options' for {model}"));
+        let Some(bounds) = control_bounds(control) else {
+            return refuse_config(format!(
+                "metric control must specify 'histogram_options' for {model}"
+            ));
         };
         if bounds.is_empty() {
-            return refuse(format!(
+            return refuse_config(format!(
                 "histogram options must specify non-empty 'buckets' for {model}"
             ));
         }
         let ascending = bounds.is_sorted_by(|a, b| a < b);
         if !ascending || bounds.iter().any(|bound| !bound.is_finite() || *bound < 0.0) {
-            return refuse(format!(
+            return refuse_config(format!(
                 "'buckets' of '{family}' must be finite, not negative and in ascending order for {model}"
             ));
         }
         if bounds.len() > MAX_BOUNDS {
-            return refuse(format!(
+            return refuse_config(format!(
                 "'buckets' of '{family}' are {}, at most {MAX_BOUNDS} are possible, for {model}",
                 bounds.len()
             ));

@@ -43,7 +43,7 @@ fn metric_control_rules() {
         ),
     ];
     for (text, expected) in rows {
-        let checked = check(&parse(&format!("name: 'm' {text}")));
+        let checked = check_metrics(&parse(&format!("name: 'm' {text}")));
         let got = checked.map_or_else(|e| e.message, |()| String::new());
         assert_eq!(got, expected, "{text}");
     }

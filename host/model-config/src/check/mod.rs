@@ -20,15 +20,15 @@ use trtserver_model_files::stays_inside;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_config::SchedulingChoice;
 
-use super::error::refuse;
+use super::error::refuse_config;
 use super::platforms::ENSEMBLE;
-use super::{ConfigError, InstanceSupport, Machine, Part, Warning, fields};
+use super::{ConfigError, ConfigPart, ConfigWarning, InstanceSupport, MachineFacts, fields};
 
 #[cfg(test)]
-pub(super) use unsupported::fields as unsupported_fields;
+pub(super) use unsupported::unsupported_fields;
 
 pub use metrics::histogram_buckets;
-pub use trtis_rules::check as check_trtis_rules;
+pub use trtis_rules::check_trtis_rules;
 
 /// Checks a normalised configuration. Returns warnings of settings without effect, and of unsupported settings that
 /// do not change the responses. `support` is that of the model's backend; `max_instances` is `--max-instances-per-model`.
@@ -36,40 +36,43 @@ pub use trtis_rules::check as check_trtis_rules;
 /// # Errors
 /// The configuration is invalid, or uses features that this server does not support: every reason that does not follow from
 /// another. A load reports the first.
-pub fn check(
+pub fn check_config(
     config: &ModelConfig,
-    machine: &Machine,
+    machine: &MachineFacts,
     support: &InstanceSupport,
     max_instances: usize,
-) -> Result<Vec<Warning>, Vec<ConfigError>> {
-    identity(config).map_err(|e| vec![e.about(Part::Field(""))])?;
+) -> Result<Vec<ConfigWarning>, Vec<ConfigError>> {
+    check_identity(config).map_err(|e| vec![e.about(ConfigPart::Field(""))])?;
     let mut refused: Vec<ConfigError> = Vec::new();
     let mut refuse_each = |field, found: Vec<ConfigError>| {
-        refused.extend(found.into_iter().map(|e| e.about(Part::Field(field))));
+        refused.extend(found.into_iter().map(|e| e.about(ConfigPart::Field(field))));
     };
-    refuse_each("", general(config));
-    refuse_each("", tensors::check(config, support));
+    refuse_each("", check_general(config));
+    refuse_each("", tensors::check_tensors(config, support));
     match &config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(dynamic)) => {
-            refuse_each("dynamic_batching", errors(batching::check(config, dynamic)));
+            refuse_each("dynamic_batching", error_list(batching::check_batching(config, dynamic)));
         }
         Some(SchedulingChoice::SequenceBatching(batching)) => {
-            refuse_each("sequence_batching", errors(sequence::check(config, batching)));
+            refuse_each(
+                "sequence_batching",
+                error_list(sequence::check_sequence(config, batching)),
+            );
         }
         Some(SchedulingChoice::EnsembleScheduling(_)) | None => {}
     }
     if config.platform == ENSEMBLE {
-        refuse_each("", errors(ensemble::check(config)));
+        refuse_each("", error_list(ensemble::check_ensemble(config)));
     } else {
-        let found = instance_groups::check(config, machine, support, max_instances);
+        let found = instance_groups::check_instance_groups(config, machine, support, max_instances);
         refuse_each("instance_group", found);
     }
-    let found = errors(accelerators::check(config, support));
+    let found = error_list(accelerators::check_accelerators(config, support));
     refuse_each("optimization.execution_accelerators", found);
-    refuse_each("", errors(batch_io::check(config, support)));
-    refuse_each("", extras::check(config));
-    refuse_each("model_metrics", errors(metrics::check(config)));
-    let (mut warnings, unsupported) = unsupported::check(config);
+    refuse_each("", error_list(batch_io::check_batch_io(config, support)));
+    refuse_each("", extras::check_extras(config));
+    refuse_each("model_metrics", error_list(metrics::check_metrics(config)));
+    let (mut warnings, unsupported) = unsupported::check_unsupported(config);
     refuse_each("", unsupported);
     if !refused.is_empty() {
         return Err(refused);
@@ -80,40 +83,40 @@ pub fn check(
 }
 
 /// The error of a check that ends with its first one.
-fn errors(checked: Result<(), ConfigError>) -> Vec<ConfigError> {
+fn error_list(checked: Result<(), ConfigError>) -> Vec<ConfigError> {
     checked.err().into_iter().collect()
 }
 
 /// Which model it is: all other checks depend on this.
-fn identity(config: &ModelConfig) -> Result<(), ConfigError> {
+fn check_identity(config: &ModelConfig) -> Result<(), ConfigError> {
     let name = &config.name;
     if name.is_empty() {
-        return refuse("model configuration must specify 'name'");
+        return refuse_config("model configuration must specify 'name'");
     }
     if config.platform.is_empty() && config.backend.is_empty() {
-        return refuse(format!("must specify 'platform' or 'backend' for '{name}'"));
+        return refuse_config(format!("must specify 'platform' or 'backend' for '{name}'"));
     }
     let ensemble =
         matches!(config.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_)));
     if config.platform == ENSEMBLE && !config.backend.is_empty() {
-        return refuse(format!(
+        return refuse_config(format!(
             "Ensemble model '{name}' must have platform type 'ensemble' and empty backend type"
         ));
     }
     if ensemble && config.platform != ENSEMBLE {
-        return refuse(format!(
+        return refuse_config(format!(
             "ensemble scheduling cannot be set for model '{name}' whose platform is not ensemble"
         ));
     }
     if !ensemble && config.platform == ENSEMBLE {
-        return refuse(format!(
+        return refuse_config(format!(
             "ensemble scheduling must be set for ensemble {name} whose platform is ensemble"
         ));
     }
     Ok(())
 }
 
-fn general(config: &ModelConfig) -> Vec<ConfigError> {
+fn check_general(config: &ModelConfig) -> Vec<ConfigError> {
     let (name, mut refused) = (&config.name, Vec::new());
     if config.max_batch_size < 0 {
         refused.push(format!("'max_batch_size' must be non-negative value for {name}"));

@@ -1,6 +1,6 @@
 //! Unit tests of `check`.
 
-use super::super::Fault;
+use super::super::ConfigFault;
 use super::super::testing::{check_errors, parse};
 use super::*;
 
@@ -33,7 +33,8 @@ fn general_rules() {
 fn fields_that_normalise_fills_are_required() {
     let mut config = parse("name: 'm' backend: 'b'");
     let error = |config: &ModelConfig| {
-        check(config, &Machine::default(), &InstanceSupport::every_kind(), 1024).unwrap_err()[0]
+        check_config(config, &MachineFacts::default(), &InstanceSupport::every_kind(), 1024)
+            .unwrap_err()[0]
             .message
             .clone()
     };
@@ -46,9 +47,10 @@ fn fields_that_normalise_fills_are_required() {
 fn error_classes() {
     let config = parse("name: 'm' backend: 'b' max_batch_size: -1");
     assert_eq!(
-        check(&config, &Machine::default(), &InstanceSupport::every_kind(), 1024).unwrap_err()[0]
+        check_config(&config, &MachineFacts::default(), &InstanceSupport::every_kind(), 1024)
+            .unwrap_err()[0]
             .fault,
-        Fault::Invalid
+        ConfigFault::Invalid
     );
 }
 
@@ -59,7 +61,8 @@ fn every_independent_reason_is_reported() {
          input { name: 'a' data_type: TYPE_FP32 dims: 0 } input { name: 'b' dims: 1 } \
          output { name: 'c' } instance_group { count: 0 kind: KIND_CPU }",
     );
-    let refused = check(&config, &Machine::default(), &InstanceSupport::every_kind(), 1024);
+    let refused =
+        check_config(&config, &MachineFacts::default(), &InstanceSupport::every_kind(), 1024);
     let texts: Vec<_> = refused.unwrap_err().into_iter().map(|e| e.message).collect();
     let subjects = ["max_batch_size", "'a' dimension", "'b' must", "'c' must", "count 0"];
     assert_eq!(texts.len(), subjects.len(), "{texts:?}");

@@ -6,10 +6,10 @@ use trtserver_proto::v2::model_sequence_batching::control::Kind;
 use trtserver_proto::v2::model_sequence_batching::{Control, StrategyChoice};
 use trtserver_proto::v2::{DataType, ModelConfig, ModelSequenceBatching};
 
-use super::super::{ConfigError, Part};
-use super::{batching, refuse, states};
+use super::super::{ConfigError, ConfigPart};
+use super::{batching, refuse_config, states};
 
-pub(super) fn check(
+pub(super) fn check_sequence(
     config: &ModelConfig,
     sequence: &ModelSequenceBatching,
 ) -> Result<(), ConfigError> {
@@ -21,11 +21,11 @@ pub(super) fn check(
             let text = format!(
                 "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {model}"
             );
-            let part = Part::Field("sequence_batching.direct.minimum_slot_utilization");
+            let part = ConfigPart::Field("sequence_batching.direct.minimum_slot_utilization");
             return Err(ConfigError::invalid(text).about(part));
         }
         Some(StrategyChoice::Oldest(oldest)) if oldest.max_candidate_sequences < 0 => {
-            return refuse(format!(
+            return refuse_config(format!(
                 "sequence batching maximum candidate sequences must be non-negative for {model}: it \
                  is {}",
                 oldest.max_candidate_sequences
@@ -33,22 +33,22 @@ pub(super) fn check(
         }
         Some(StrategyChoice::Oldest(oldest)) => {
             let what = "sequence batching preferred batch size";
-            batching::sizes(config, &oldest.preferred_batch_size, what)?;
+            batching::check_batch_sizes(config, &oldest.preferred_batch_size, what)?;
         }
         _ => {}
     }
     let (mut kinds, mut names) = (HashSet::new(), HashSet::new());
     for input in &sequence.control_input {
         if input.name.is_empty() {
-            return refuse(format!(
+            return refuse_config(format!(
                 "sequence batching control tensor must have a name for {model}"
             ));
         }
         if !names.insert(&input.name) || input.control.len() > 1 {
-            return refuse(several_kinds(&input.name, model));
+            return refuse_config(several_kinds(&input.name, model));
         }
         if input.control.is_empty() {
-            return refuse(format!(
+            return refuse_config(format!(
                 "sequence batching must specify a control for control tensor '{}' for {model}",
                 input.name
             ));
@@ -57,7 +57,7 @@ pub(super) fn check(
             let kind = control.kind();
             if !kinds.insert(kind) {
                 let kind = kind.as_str_name();
-                return refuse(format!(
+                return refuse_config(format!(
                     "sequence batching specifies multiple {kind} tensors for {model}"
                 ));
             }
@@ -69,18 +69,18 @@ pub(super) fn check(
                 states.any(|s| s.input_name == input.name).then_some("a state input")
             };
             if let Some(what) = taken {
-                return refuse(format!(
+                return refuse_config(format!(
                     "sequence batching control tensor '{}' is {what} too for {model}",
                     input.name
                 ));
             }
             match kind {
-                Kind::ControlSequenceCorrid => correlation(control, model)?,
-                _ => flag(control, model)?,
+                Kind::ControlSequenceCorrid => check_correlation_control(control, model)?,
+                _ => check_flag_control(control, model)?,
             }
         }
     }
-    states::check(config, sequence)
+    states::check_states(config, sequence)
 }
 
 fn several_kinds(tensor: &str, model: &str) -> String {
@@ -90,7 +90,7 @@ fn several_kinds(tensor: &str, model: &str) -> String {
 }
 
 /// Number of values for false and true, by field.
-fn lists(control: &Control) -> [(&'static str, usize); 3] {
+fn control_lists(control: &Control) -> [(&'static str, usize); 3] {
     [
         ("int32_false_true", control.int32_false_true.len()),
         ("fp32_false_true", control.fp32_false_true.len()),
@@ -99,37 +99,37 @@ fn lists(control: &Control) -> [(&'static str, usize); 3] {
 }
 
 /// START, READY and END need exactly one pair of values for false and true.
-fn flag(control: &Control, model: &str) -> Result<(), ConfigError> {
+fn check_flag_control(control: &Control, model: &str) -> Result<(), ConfigError> {
     let kind = control.kind().as_str_name();
-    let lists = lists(control);
+    let lists = control_lists(control);
     let mut given = lists.iter().filter(|(_, len)| *len > 0);
     match (given.next(), given.next()) {
-        (None, _) => refuse(format!(
+        (None, _) => refuse_config(format!(
             "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or \
              'bool_false_true' for {kind} for {model}"
         )),
-        (Some(_), Some(_)) => refuse(format!(
+        (Some(_), Some(_)) => refuse_config(format!(
             "sequence batching specifies more than one from 'int32_false_true', \
              'fp32_false_true' and 'bool_false_true' for {kind} for {model}"
         )),
-        (Some((list, len)), None) if *len != 2 => refuse(format!(
+        (Some((list, len)), None) if *len != 2 => refuse_config(format!(
             "sequence batching control '{list}' must have exactly 2 entries for {kind} for {model}"
         )),
         _ => Ok(()),
     }
 }
 
-fn correlation(control: &Control, model: &str) -> Result<(), ConfigError> {
+fn check_correlation_control(control: &Control, model: &str) -> Result<(), ConfigError> {
     use DataType::{TypeInt32, TypeInt64, TypeString, TypeUint32, TypeUint64};
-    if lists(control).iter().any(|(_, len)| *len > 0) {
-        return refuse(format!(
+    if control_lists(control).iter().any(|(_, len)| *len > 0) {
+        return refuse_config(format!(
             "sequence batching must not specify either 'int32_false_true', 'fp32_false_true' or \
              'bool_false_true' for CONTROL_SEQUENCE_CORRID for {model}"
         ));
     }
     match control.data_type() {
         TypeUint64 | TypeInt64 | TypeUint32 | TypeInt32 | TypeString => Ok(()),
-        _ => refuse(format!(
+        _ => refuse_config(format!(
             "unexpected data type for control CONTROL_SEQUENCE_CORRID for {model}. Allowed data \
              types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and TYPE_STRING"
         )),

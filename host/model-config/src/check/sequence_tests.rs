@@ -11,7 +11,7 @@ fn sequence_error(fields: &str) -> String {
     let Some(SchedulingChoice::SequenceBatching(sequence)) = &config.scheduling_choice else {
         panic!("{text}");
     };
-    check(&config, sequence).map(|()| String::new()).unwrap_or_else(|e| e.message)
+    check_sequence(&config, sequence).map(|()| String::new()).unwrap_or_else(|e| e.message)
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn duplicate_names_are_refused() {
         let Some(SchedulingChoice::SequenceBatching(sequence)) = &config.scheduling_choice else {
             panic!("{text}");
         };
-        let got = check(&config, sequence).map_or_else(|e| e.message, |()| String::new());
+        let got = check_sequence(&config, sequence).map_or_else(|e| e.message, |()| String::new());
         assert_eq!(got, expected, "{text}");
     }
 }

@@ -6,11 +6,11 @@ use trtserver_plugin_api::abi::descriptors::backend_flags;
 use trtserver_proto::v2::model_input::Format;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelTensorReshape};
 
-use super::super::{ConfigError, InstanceSupport, Part};
-use super::refuse;
+use super::super::{ConfigError, ConfigPart, InstanceSupport};
+use super::refuse_config;
 
 /// Fields that inputs and outputs share.
-struct Tensor<'a> {
+struct TensorFields<'a> {
     /// `input` or `output`.
     side: &'static str,
     name: &'a str,
@@ -22,11 +22,11 @@ struct Tensor<'a> {
 }
 
 /// Checks each tensor by itself.
-pub(super) fn check(config: &ModelConfig, support: &InstanceSupport) -> Vec<ConfigError> {
+pub(super) fn check_tensors(config: &ModelConfig, support: &InstanceSupport) -> Vec<ConfigError> {
     let mut refused = Vec::new();
     let mut seen = HashSet::new();
     for input in &config.input {
-        let tensor = Tensor {
+        let tensor = TensorFields {
             side: "input",
             name: &input.name,
             data_type: input.data_type,
@@ -35,16 +35,16 @@ pub(super) fn check(config: &ModelConfig, support: &InstanceSupport) -> Vec<Conf
             shape_tensor: input.is_shape_tensor,
             non_linear: input.is_non_linear_format_io,
         };
-        if let Err(e) = one(config, support, &tensor, &mut seen) {
-            refused.push(e.about(Part::Field("input")));
+        if let Err(e) = check_tensor(config, support, &tensor, &mut seen) {
+            refused.push(e.about(ConfigPart::Field("input")));
         } else if input.format() != Format::None && input.dims.len() != 3 {
             let text = format!("model input NHWC/NCHW require 3 dims for {}", config.name);
-            refused.push(ConfigError::invalid(text).about(Part::Field("input.format")));
+            refused.push(ConfigError::invalid(text).about(ConfigPart::Field("input.format")));
         }
     }
     seen.clear();
     for output in &config.output {
-        let tensor = Tensor {
+        let tensor = TensorFields {
             side: "output",
             name: &output.name,
             data_type: output.data_type,
@@ -53,23 +53,24 @@ pub(super) fn check(config: &ModelConfig, support: &InstanceSupport) -> Vec<Conf
             shape_tensor: output.is_shape_tensor,
             non_linear: output.is_non_linear_format_io,
         };
-        let checked = one(config, support, &tensor, &mut seen);
-        refused.extend(checked.err().map(|e| e.about(Part::Field("output"))));
+        let checked = check_tensor(config, support, &tensor, &mut seen);
+        refused.extend(checked.err().map(|e| e.about(ConfigPart::Field("output"))));
     }
     refused
 }
 
-fn one<'a>(
+fn check_tensor<'a>(
     config: &ModelConfig,
     support: &InstanceSupport,
-    tensor: &Tensor<'a>,
+    tensor: &TensorFields<'a>,
     seen: &mut HashSet<&'a str>,
 ) -> Result<(), ConfigError> {
     let model = &config.name;
     let (side, name) = (tensor.side, tensor.name);
-    let refuse_tensor = |what: &str| refuse(format!("model {side} '{name}' {what} for {model}"));
+    let refuse_tensor =
+        |what: &str| refuse_config(format!("model {side} '{name}' {what} for {model}"));
     if name.is_empty() {
-        return refuse(format!("model {side} must specify 'name' for {model}"));
+        return refuse_config(format!("model {side} must specify 'name' for {model}"));
     }
     if !seen.insert(name) {
         return refuse_tensor("is specified more than once");
@@ -80,7 +81,7 @@ fn one<'a>(
     if tensor.dims.is_empty() {
         return refuse_tensor("must specify 'dims'");
     }
-    if !tensor.dims.iter().all(valid) {
+    if !tensor.dims.iter().all(is_valid_dim) {
         return refuse_tensor(
             "dimension must be integer >= 1, or -1 to indicate a variable-size dimension",
         );
@@ -95,7 +96,7 @@ fn one<'a>(
                  not supported",
             );
         }
-        if !reshape.shape.iter().all(valid) {
+        if !reshape.shape.iter().all(is_valid_dim) {
             return refuse_tensor(
                 "reshape dimensions must be integer >= 1, or -1 to indicate a variable-size \
                  dimension",
@@ -115,19 +116,19 @@ fn one<'a>(
     }
     // Other backends would treat the tensor as an ordinary one. The texts are those of v1.11 (docs/protocol/v1.md §7.3) and v2.
     if tensor.shape_tensor && !support.declares(backend_flags::SHAPE_TENSORS) {
-        return refuse(format!(
+        return refuse_config(format!(
             "shape tensors are only supported for TensorRT platform for {model}"
         ));
     }
     if tensor.non_linear && !support.declares(backend_flags::NON_LINEAR_IO) {
-        return refuse(format!(
+        return refuse_config(format!(
             "Non-linear IO format is only supported for the TensorRT platform for {model}"
         ));
     }
     Ok(())
 }
 
-fn valid(dim: &i64) -> bool {
+fn is_valid_dim(dim: &i64) -> bool {
     *dim >= 1 || *dim == -1
 }
 

@@ -4,7 +4,7 @@
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 
-use super::super::{ConfigError, Part};
+use super::super::{ConfigError, ConfigPart};
 
 /// Platforms of TRTIS (docs/protocol/v1.md §6.1), for the rules of §7.3 there. Models of other platforms and of backends without a platform have no rule in v1.x.
 const PLATFORMS: [&str; 7] = [
@@ -20,12 +20,12 @@ const PLATFORMS: [&str; 7] = [
 /// Appended to the texts of v1.x.
 const HINT: &str = "with --model-store, as in TRTIS; --model-repository allows it";
 
-/// Checks a configuration that [`super::check`] has accepted.
-pub fn check(config: &ModelConfig) -> Vec<ConfigError> {
+/// Checks a configuration that [`super::check_config`] has accepted.
+pub fn check_trtis_rules(config: &ModelConfig) -> Vec<ConfigError> {
     let (model, platform) = (&config.name, config.platform.as_str());
     let mut refused = Vec::new();
     let mut refuse = |field, text: String| {
-        refused.push(ConfigError::invalid(text).about(Part::Field(field)));
+        refused.push(ConfigError::invalid(text).about(ConfigPart::Field(field)));
     };
     if !PLATFORMS.contains(&platform) {
         return refused;

@@ -19,7 +19,7 @@ fn kind_model_and_ragged_inputs_follow_v1() {
         (ragged, "platform: 'custom'", ""),
         (ragged, "backend: 'mine'", ""),
     ] {
-        let refused = check(&parse(&format!("{text} {model}")).unwrap());
+        let refused = check_trtis_rules(&parse(&format!("{text} {model}")).unwrap());
         match refused.as_slice() {
             [] => assert_eq!(refusal, "", "{text} {model}"),
             [one] => assert!(!refusal.is_empty() && one.message.starts_with(refusal), "{one:?}"),

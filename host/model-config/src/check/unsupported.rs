@@ -3,73 +3,75 @@
 use trtserver_proto::v2::model_config::SchedulingChoice::SequenceBatching;
 use trtserver_proto::v2::{ModelConfig, ModelSequenceBatching};
 
-use super::super::{ConfigError, Part, Warning};
+use super::super::{ConfigError, ConfigPart, ConfigWarning};
 
 /// What happens to a model that sets the field.
-enum Action {
+enum FieldAction {
     /// The model is refused, because responses would be wrong, or not what clients expect.
     Refuse,
     /// A warning is logged, because responses are correct without the feature.
     Warn,
 }
-use Action::{Refuse, Warn};
+use FieldAction::{Refuse, Warn};
 
-struct Row {
+struct UnsupportedField {
     /// Name of the field, as the configuration spells it.
     field: &'static str,
     is_set: fn(&ModelConfig) -> bool,
-    action: Action,
+    action: FieldAction,
     /// What the server does instead, for the operator.
     consequence: &'static str,
 }
 
 /// The sequence batching of a configuration.
-fn sequence(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
+fn sequence_batching(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
     match &config.scheduling_choice {
         Some(SequenceBatching(sequence)) => Some(sequence),
         _ => None,
     }
 }
 
-const TABLE: &[Row] = &[
-    Row {
+const TABLE: &[UnsupportedField] = &[
+    UnsupportedField {
         field: "sequence_batching.iterative_sequence",
-        is_set: |c| sequence(c).is_some_and(|s| s.iterative_sequence),
+        is_set: |c| sequence_batching(c).is_some_and(|s| s.iterative_sequence),
         action: Refuse,
         consequence: "each request is executed once, not until the model ends its sequence",
     },
-    Row {
+    UnsupportedField {
         field: "sequence_batching.state.use_growable_memory",
-        is_set: |c| sequence(c).is_some_and(|s| s.state.iter().any(|s| s.use_growable_memory)),
+        is_set: |c| {
+            sequence_batching(c).is_some_and(|s| s.state.iter().any(|s| s.use_growable_memory))
+        },
         action: Refuse,
         consequence: "states are kept in host memory, not in CUDA virtual memory",
     },
-    Row {
+    UnsupportedField {
         field: "response_cache",
         is_set: |c| c.response_cache.as_ref().is_some_and(|cache| cache.enable),
         // As Triton without --cache-config.
         action: Warn,
         consequence: "every request is executed",
     },
-    Row {
+    UnsupportedField {
         field: "model_repository_agents",
         is_set: |c| c.model_repository_agents.as_ref().is_some_and(|a| !a.agents.is_empty()),
         action: Refuse,
         consequence: "repository agents are not run on the model's files",
     },
-    Row {
+    UnsupportedField {
         field: "instance_group.passive",
         is_set: |c| c.instance_group.iter().any(|group| group.passive),
         action: Refuse,
         consequence: "all instances get requests",
     },
-    Row {
+    UnsupportedField {
         field: "instance_group.rate_limiter",
         is_set: |c| c.instance_group.iter().any(|group| group.rate_limiter.is_some()),
         action: Warn,
         consequence: "instances execute as soon as they are idle",
     },
-    Row {
+    UnsupportedField {
         field: "instance_group.host_policy",
         is_set: |c| c.instance_group.iter().any(|group| !group.host_policy.is_empty()),
         action: Warn,
@@ -78,14 +80,16 @@ const TABLE: &[Row] = &[
 ];
 
 /// A warning or an error for each row that applies.
-pub(super) fn check(config: &ModelConfig) -> (Vec<Warning>, Vec<ConfigError>) {
+pub(super) fn check_unsupported(config: &ModelConfig) -> (Vec<ConfigWarning>, Vec<ConfigError>) {
     let (mut warnings, mut refused) = (Vec::new(), Vec::new());
     for row in TABLE.iter().filter(|row| (row.is_set)(config)) {
         let (field, model, consequence) = (row.field, &config.name, row.consequence);
         let message = format!("'{field}' of model '{model}' is not supported yet: {consequence}");
         match row.action {
-            Refuse => refused.push(ConfigError::unsupported(message).about(Part::Field(field))),
-            Warn => warnings.push(Warning { field: field.to_owned(), message }),
+            Refuse => {
+                refused.push(ConfigError::unsupported(message).about(ConfigPart::Field(field)))
+            }
+            Warn => warnings.push(ConfigWarning { field: field.to_owned(), message }),
         }
     }
     (warnings, refused)
@@ -93,7 +97,7 @@ pub(super) fn check(config: &ModelConfig) -> (Vec<Warning>, Vec<ConfigError>) {
 
 /// The fields of the table, and whether they refuse the model.
 #[cfg(test)]
-pub fn fields() -> Vec<(&'static str, bool)> {
+pub fn unsupported_fields() -> Vec<(&'static str, bool)> {
     TABLE.iter().map(|row| (row.field, matches!(row.action, Refuse))).collect()
 }
 

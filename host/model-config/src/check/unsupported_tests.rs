@@ -1,6 +1,6 @@
 //! Unit tests of `unsupported.rs`.
 
-use super::super::super::Fault;
+use super::super::super::ConfigFault;
 use super::super::super::testing::parse;
 use super::*;
 
@@ -25,13 +25,13 @@ fn each_unsupported_field_is_refused_or_warned_about() {
         ("instance_group.host_policy", false, "instance_group { host_policy: 'p' }"),
     ] {
         let start = format!("'{field}' of model 'm' is not supported yet: ");
-        let message = match check(&parse(&format!("name: 'm' {text}"))) {
+        let message = match check_unsupported(&parse(&format!("name: 'm' {text}"))) {
             (warnings, errors) if errors.is_empty() => {
                 assert!(!refused && warnings.len() == 1, "{text}: {warnings:?}");
                 warnings[0].message.clone()
             }
             (_, errors) => {
-                assert!(refused && errors[0].fault == Fault::Unsupported, "{text}");
+                assert!(refused && errors[0].fault == ConfigFault::Unsupported, "{text}");
                 errors[0].message.clone()
             }
         };
@@ -43,9 +43,9 @@ fn each_unsupported_field_is_refused_or_warned_about() {
 fn disabled_features_are_accepted() {
     let text = "name: 'm' response_cache {} model_transaction_policy {} \
                 model_repository_agents {} model_metrics {} optimization {} instance_group {}";
-    assert_eq!(check(&parse(text)), (vec![], vec![]));
+    assert_eq!(check_unsupported(&parse(text)), (vec![], vec![]));
     let decoupled = "name: 'm' model_transaction_policy { decoupled: true }";
-    assert_eq!(check(&parse(decoupled)), (vec![], vec![]));
+    assert_eq!(check_unsupported(&parse(decoupled)), (vec![], vec![]));
     let two = "name: 'm' response_cache { enable: true } instance_group { rate_limiter {} }";
-    assert_eq!(check(&parse(two)).0.len(), 2);
+    assert_eq!(check_unsupported(&parse(two)).0.len(), 2);
 }

@@ -1,7 +1,7 @@
 //! The directory of the cache, as one server uses it.
 
 use super::leftovers;
-use super::lookups::Lookups;
+use super::lookups::CacheLookups;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use trtserver_base::sync::Mutex;
 
 /// The cache of one server.
-pub struct Cache {
+pub struct ModelCache {
     pub(super) root: PathBuf,
     /// `--model-cache-size`; `None` = no limit.
     pub(super) limit: Option<u64>,
@@ -24,10 +24,10 @@ pub struct Cache {
     trees_lock: PathBuf,
     _lock: File,
     pub(super) next_tree: AtomicU64,
-    pub lookups: Lookups,
+    pub lookups: CacheLookups,
 }
 
-impl Cache {
+impl ModelCache {
     /// # Errors
     /// The directory cannot be created or written; names it.
     pub fn open(root: &Path, limit: Option<u64>) -> Result<Arc<Self>, String> {
@@ -47,7 +47,7 @@ impl Cache {
             trees_lock,
             _lock: lock,
             next_tree: AtomicU64::new(0),
-            lookups: Lookups::default(),
+            lookups: CacheLookups::default(),
         }))
     }
 
@@ -56,7 +56,7 @@ impl Cache {
     }
 }
 
-impl Drop for Cache {
+impl Drop for ModelCache {
     fn drop(&mut self) {
         // What remains is removed by the next server.
         let _ = fs::remove_dir_all(&self.trees);

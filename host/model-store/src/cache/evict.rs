@@ -1,12 +1,12 @@
 //! The size limit of the cache: contents that no server uses are removed, those used longest ago first.
 
-use super::Cache;
+use super::ModelCache;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
-impl Cache {
+impl ModelCache {
     /// Makes space for `bytes` more.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ impl Cache {
         let failed = |e: io::Error| format!("model cache '{}': {e}", self.root.display());
         let blobs = self.files("blobs").map_err(failed)?;
         let partial = self.files("partial").map_err(failed)?;
-        let mut used = size(&blobs) + size(&partial);
+        let mut used = total_size(&blobs) + total_size(&partial);
         let (mut unused, in_use): (Vec<_>, Vec<_>) =
             blobs.into_iter().partition(|(_, metadata)| metadata.nlink() == 1);
         unused.sort_by_key(|(_, m)| m.modified().unwrap_or(SystemTime::UNIX_EPOCH));
@@ -44,7 +44,7 @@ impl Cache {
 
     /// Space that the cache takes, with unfinished downloads.
     pub(super) fn bytes(&self) -> io::Result<u64> {
-        Ok(size(&self.files("blobs")?) + size(&self.files("partial")?))
+        Ok(total_size(&self.files("blobs")?) + total_size(&self.files("partial")?))
     }
 
     fn files(&self, dir: &str) -> io::Result<Vec<(DirEntry, Metadata)>> {
@@ -61,6 +61,6 @@ impl Cache {
 }
 
 /// Space that is allocated: a partial download has its full length from the beginning.
-fn size(files: &[(DirEntry, Metadata)]) -> u64 {
+fn total_size(files: &[(DirEntry, Metadata)]) -> u64 {
     files.iter().map(|(_, m)| m.len().min(m.blocks() * 512)).sum()
 }

@@ -14,6 +14,6 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// As lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
+pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

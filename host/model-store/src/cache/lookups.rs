@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Contents that were looked for in the cache.
 #[derive(Default)]
-pub struct Lookups {
+pub struct CacheLookups {
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-impl Lookups {
+impl CacheLookups {
     pub fn count(&self, found: bool) {
         let lookups = if found { &self.hits } else { &self.misses };
         lookups.fetch_add(1, Ordering::Relaxed);

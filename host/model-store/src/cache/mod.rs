@@ -21,10 +21,10 @@ mod partial;
 mod tree;
 mod usage;
 
-pub use blobs::{Blob, ObjectKey};
-pub use dir::Cache;
-pub use partial::Partial;
-pub use tree::Tree;
+pub use blobs::{CachedBlob, ObjectKey};
+pub use dir::ModelCache;
+pub use partial::PartialDownload;
+pub use tree::CachedTree;
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

@@ -10,16 +10,16 @@ use tempfile::TempDir;
 
 const URL: &str = "s3://bucket/object";
 
-fn open(dir: &TempDir, limit: Option<u64>) -> Arc<Cache> {
-    Cache::open(dir.path(), limit).unwrap()
+fn open(dir: &TempDir, limit: Option<u64>) -> Arc<ModelCache> {
+    ModelCache::open(dir.path(), limit).unwrap()
 }
 
 fn key(name: &str) -> ObjectKey {
-    ObjectKey::of(&[name])
+    ObjectKey::from_parts(&[name])
 }
 
 /// Downloads `content`.
-fn put(cache: &Cache, name: &str, content: &[u8]) -> Blob {
+fn put(cache: &ModelCache, name: &str, content: &[u8]) -> CachedBlob {
     let size = content.len() as u64;
     let partial = cache.partial(&key(name), size).unwrap().unwrap();
     for chunk in partial.missing().unwrap() {

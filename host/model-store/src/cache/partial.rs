@@ -2,7 +2,7 @@
 
 use super::leftovers::chunks_path;
 use super::lock::try_lock;
-use super::{Blob, Cache, ObjectKey};
+use super::{CachedBlob, ModelCache, ObjectKey};
 use ring::digest::{Context, SHA256, digest};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -16,33 +16,38 @@ pub const CHUNK: u64 = 8 << 20;
 const DIGEST: u64 = 32;
 
 /// A download, locked against other users.
-pub struct Partial {
+pub struct PartialDownload {
     file: Mutex<File>,
     chunks: File,
     path: PathBuf,
     size: u64,
 }
 
-impl Cache {
+impl ModelCache {
     /// The download of an object of `size` bytes; `None` while another task or server downloads it.
     ///
     /// # Errors
     /// A file cannot be created.
-    pub fn partial(&self, key: &ObjectKey, size: u64) -> io::Result<Option<Partial>> {
+    pub fn partial(&self, key: &ObjectKey, size: u64) -> io::Result<Option<PartialDownload>> {
         let path = self.path("partial", key.name());
         let Some(file) = try_lock(&path)? else { return Ok(None) };
         let chunks = chunks_path(&path);
         let open = |path: &Path| {
             File::options().read(true).write(true).create(true).truncate(false).open(path)
         };
-        Ok(Some(Partial { chunks: open(&chunks)?, file: Mutex::new(file), path, size }))
+        Ok(Some(PartialDownload { chunks: open(&chunks)?, file: Mutex::new(file), path, size }))
     }
 
     /// Moves a complete download into the cache.
     ///
     /// # Errors
     /// A file cannot be read or written.
-    pub fn complete(&self, partial: Partial, key: &ObjectKey, url: &str) -> io::Result<Blob> {
+    pub fn complete(
+        &self,
+        partial: PartialDownload,
+        key: &ObjectKey,
+        url: &str,
+    ) -> io::Result<CachedBlob> {
         let mut file = partial.file.lock();
         let blob = self.insert(key, &mut file, &partial.path, url)?;
         let _ = fs::remove_file(chunks_path(&partial.path));
@@ -50,7 +55,7 @@ impl Cache {
     }
 }
 
-impl Partial {
+impl PartialDownload {
     /// Allocates the file, so that a full disk is found before the download.
     ///
     /// # Errors

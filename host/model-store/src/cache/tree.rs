@@ -1,6 +1,6 @@
 //! Model directories of this server, made of hard links to contents in the cache.
 
-use super::{Blob, Cache};
+use super::{CachedBlob, ModelCache};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A directory that is removed when it is dropped.
-pub struct Tree {
+pub struct CachedTree {
     path: PathBuf,
-    _cache: Arc<Cache>,
+    _cache: Arc<ModelCache>,
 }
 
-impl Cache {
+impl ModelCache {
     /// An empty directory whose last component is `name`: backends may log it or use its name.
     ///
     /// # Errors
     /// The directory cannot be created.
-    pub fn tree(self: &Arc<Self>, name: &str) -> io::Result<Tree> {
+    pub fn tree(self: &Arc<Self>, name: &str) -> io::Result<CachedTree> {
         let number = self.next_tree.fetch_add(1, Ordering::Relaxed);
         let path = self.trees.join(number.to_string()).join(name);
         fs::create_dir_all(&path)?;
-        Ok(Tree { path, _cache: Arc::clone(self) })
+        Ok(CachedTree { path, _cache: Arc::clone(self) })
     }
 }
 
-impl Tree {
+impl CachedTree {
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -42,7 +42,7 @@ impl Tree {
     /// # Errors
     /// `NotFound`: another server has removed the blob meanwhile. Else a directory cannot be created, or the file system
     /// has no hard links.
-    pub fn add_file(&self, path: &str, blob: &Blob) -> io::Result<()> {
+    pub fn add_file(&self, path: &str, blob: &CachedBlob) -> io::Result<()> {
         let path = self.path.join(path);
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir)?;
@@ -51,7 +51,7 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for CachedTree {
     fn drop(&mut self) {
         let dir = self.path.parent().unwrap_or(&self.path);
         // What remains is removed when the server ends.

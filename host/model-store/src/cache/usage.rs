@@ -1,10 +1,10 @@
 //! Use of the cache, for the metrics page.
 
 use super::super::{CacheReport, CacheUsage};
-use super::Cache;
+use super::ModelCache;
 
-impl CacheReport for Cache {
-    fn usage(&self) -> Option<CacheUsage> {
+impl CacheReport for ModelCache {
+    fn cache_usage(&self) -> Option<CacheUsage> {
         Some(CacheUsage {
             bytes: self.bytes().ok()?,
             limit: self.limit,

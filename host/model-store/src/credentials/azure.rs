@@ -1,7 +1,7 @@
 //! Credentials and settings for Azure Blob Storage.
 
 use super::super::location::ObjectUrl;
-use super::{Environment, Sources, file};
+use super::{CredentialEnvironment, CredentialSources, file};
 use object_store::ClientOptions;
 use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
 
@@ -10,11 +10,11 @@ use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
 ///
 /// # Errors
 /// A source that was named cannot be used.
-pub fn azure(
+pub fn find_azure_credentials(
     url: &ObjectUrl,
-    env: &Environment,
+    env: &CredentialEnvironment,
     options: ClientOptions,
-    sources: &mut Sources,
+    sources: &mut CredentialSources,
 ) -> Result<MicrosoftAzureBuilder, String> {
     let mut builder = MicrosoftAzureBuilder::new()
         .with_account(&url.account)
@@ -33,7 +33,7 @@ pub fn azure(
             .with_endpoint(format!("{endpoint}/{}", url.account))
             .with_allow_http(endpoint.starts_with("http://"));
     }
-    if let Some(found) = file::azure(url, env, sources)? {
+    if let Some(found) = file::read_azure_entry(url, env, sources)? {
         let entry = found.entry;
         if entry.account_str != url.account && !entry.account_str.is_empty() {
             let why = format!("is for account '{}', not '{}'", entry.account_str, url.account);

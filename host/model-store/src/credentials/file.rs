@@ -1,7 +1,7 @@
 //! Triton's credential file (`TRITON_CLOUD_CREDENTIAL_PATH`): credentials by URL prefix, for each provider.
 
-use super::super::location::{ObjectUrl, Provider};
-use super::{Environment, Sources};
+use super::super::location::{ObjectUrl, StoreProvider};
+use super::{CredentialEnvironment, CredentialSources};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct AzureEntry {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct File {
+struct CredentialFile {
     /// Paths of credential files.
     gs: BTreeMap<String, String>,
     s3: BTreeMap<String, S3Entry>,
@@ -42,35 +42,35 @@ pub struct FileEntry<T> {
     pub source: String,
 }
 
-pub fn s3(
+pub fn read_s3_entry(
     url: &ObjectUrl,
-    env: &Environment,
-    sources: &mut Sources,
+    env: &CredentialEnvironment,
+    sources: &mut CredentialSources,
 ) -> Result<Option<FileEntry<S3Entry>>, String> {
-    find(url, env, sources, |file| file.s3)
+    find_entry(url, env, sources, |file| file.s3)
 }
 
-pub fn azure(
+pub fn read_azure_entry(
     url: &ObjectUrl,
-    env: &Environment,
-    sources: &mut Sources,
+    env: &CredentialEnvironment,
+    sources: &mut CredentialSources,
 ) -> Result<Option<FileEntry<AzureEntry>>, String> {
-    find(url, env, sources, |file| file.r#as)
+    find_entry(url, env, sources, |file| file.r#as)
 }
 
-pub fn gcs(
+pub fn read_gcs_entry(
     url: &ObjectUrl,
-    env: &Environment,
-    sources: &mut Sources,
+    env: &CredentialEnvironment,
+    sources: &mut CredentialSources,
 ) -> Result<Option<FileEntry<String>>, String> {
-    find(url, env, sources, |file| file.gs)
+    find_entry(url, env, sources, |file| file.gs)
 }
 
-fn find<T>(
+fn find_entry<T>(
     url: &ObjectUrl,
-    env: &Environment,
-    sources: &mut Sources,
-    section: impl FnOnce(File) -> BTreeMap<String, T>,
+    env: &CredentialEnvironment,
+    sources: &mut CredentialSources,
+    section: impl FnOnce(CredentialFile) -> BTreeMap<String, T>,
 ) -> Result<Option<FileEntry<T>>, String> {
     let Some(path) = env.get(VARIABLE) else {
         sources.nothing(VARIABLE, "not set");
@@ -79,7 +79,7 @@ fn find<T>(
     let text = std::fs::read_to_string(path)
         .map_err(|e| format!("{VARIABLE}: cannot read '{path}': {e}"))?;
     // The text of the parser's error may quote a secret; its position does not.
-    let file: File = serde_json::from_str(&text).map_err(|e| {
+    let file: CredentialFile = serde_json::from_str(&text).map_err(|e| {
         format!(
             "{VARIABLE}: '{path}':{}:{}: not a credential file: expected JSON with the keys gs, s3 and as",
             e.line(),
@@ -91,12 +91,17 @@ fn find<T>(
     let best = section(file).into_iter().filter(|(key, _)| matching(key));
     match best.max_by_key(|(key, _)| key.len()) {
         Some((key, entry)) => {
-            let source =
-                format!("{VARIABLE} '{path}', entry \"{key}\" of \"{}\"", name(url.provider));
+            let source = format!(
+                "{VARIABLE} '{path}', entry \"{key}\" of \"{}\"",
+                provider_name(url.provider)
+            );
             Ok(Some(FileEntry { entry, source }))
         }
         None => {
-            let why = format!("'{path}' has no entry of \"{}\" for this URL", name(url.provider));
+            let why = format!(
+                "'{path}' has no entry of \"{}\" for this URL",
+                provider_name(url.provider)
+            );
             sources.nothing(VARIABLE, why);
             Ok(None)
         }
@@ -109,10 +114,10 @@ fn is_prefix(prefix: &str, url: &str) -> bool {
         || url.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn name(provider: Provider) -> &'static str {
+fn provider_name(provider: StoreProvider) -> &'static str {
     match provider {
-        Provider::Gcs => "gs",
-        Provider::S3 => "s3",
-        Provider::Azure => "as",
+        StoreProvider::Gcs => "gs",
+        StoreProvider::S3 => "s3",
+        StoreProvider::Azure => "as",
     }
 }

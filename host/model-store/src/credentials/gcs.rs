@@ -1,7 +1,7 @@
 //! Credentials and settings for Google Cloud Storage.
 
 use super::super::location::ObjectUrl;
-use super::{Environment, Sources, file};
+use super::{CredentialEnvironment, CredentialSources, file};
 use object_store::ClientOptions;
 use object_store::gcp::GoogleCloudStorageBuilder;
 
@@ -11,11 +11,11 @@ const EMULATOR: &str = "STORAGE_EMULATOR_HOST";
 ///
 /// # Errors
 /// A source that was named cannot be used.
-pub fn gcs(
+pub fn find_gcs_credentials(
     url: &ObjectUrl,
-    env: &Environment,
+    env: &CredentialEnvironment,
     options: ClientOptions,
-    sources: &mut Sources,
+    sources: &mut CredentialSources,
 ) -> Result<GoogleCloudStorageBuilder, String> {
     let emulator = env.get(EMULATOR).map(|host| match host.contains("://") {
         true => host.to_owned(),
@@ -28,7 +28,7 @@ pub fn gcs(
     if let Some(base) = &base {
         builder = builder.with_base_url(base);
     }
-    if let Some(found) = file::gcs(url, env, sources)? {
+    if let Some(found) = file::read_gcs_entry(url, env, sources)? {
         return from_file(builder, &found.entry, &found.source, sources);
     }
     const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
@@ -61,7 +61,7 @@ fn from_file(
     builder: GoogleCloudStorageBuilder,
     path: &str,
     source: &str,
-    sources: &mut Sources,
+    sources: &mut CredentialSources,
 ) -> Result<GoogleCloudStorageBuilder, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| format!("{source}: cannot read '{path}': {e}"))?;

@@ -8,9 +8,9 @@ mod gcs;
 mod profile;
 mod s3;
 
-pub use azure::azure;
-pub use gcs::gcs;
-pub use s3::s3;
+pub use azure::find_azure_credentials;
+pub use gcs::find_gcs_credentials;
+pub use s3::find_s3_credentials;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,17 +18,17 @@ use std::path::PathBuf;
 
 /// The environment in which credentials are searched.
 #[derive(Clone, Debug, Default)]
-pub struct Environment(BTreeMap<String, String>);
+pub struct CredentialEnvironment(BTreeMap<String, String>);
 
 /// A source of credentials, and what was found there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct CredentialSource {
     pub source: String,
-    pub found: Found,
+    pub found: SourceOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum SourceOutcome {
     /// These credentials are used; with what may be shown of them.
     Used(String),
     /// The source has none, for this reason.
@@ -37,11 +37,11 @@ pub enum Found {
 
 /// The sources that were looked at. Ends with the one that is used.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(pub Vec<Tried>);
+pub struct CredentialSources(pub Vec<CredentialSource>);
 
-impl Environment {
+impl CredentialEnvironment {
     /// The environment of this process.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -70,25 +70,31 @@ impl Environment {
 }
 
 #[cfg(test)]
-impl<const N: usize> From<[(&str, &str); N]> for Environment {
+impl<const N: usize> From<[(&str, &str); N]> for CredentialEnvironment {
     fn from(variables: [(&str, &str); N]) -> Self {
         Self(variables.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect())
     }
 }
 
-impl Sources {
+impl CredentialSources {
     fn nothing(&mut self, source: impl Into<String>, why: impl Into<String>) {
-        self.0.push(Tried { source: source.into(), found: Found::Nothing(why.into()) });
+        self.0.push(CredentialSource {
+            source: source.into(),
+            found: SourceOutcome::Nothing(why.into()),
+        });
     }
 
     fn used(&mut self, source: impl Into<String>, what: impl Into<String>) {
-        self.0.push(Tried { source: source.into(), found: Found::Used(what.into()) });
+        self.0.push(CredentialSource {
+            source: source.into(),
+            found: SourceOutcome::Used(what.into()),
+        });
     }
 
     /// Looks for all of these variables; `None`, with a note, if one is not set.
     fn variables<'a, const N: usize>(
         &mut self,
-        env: &'a Environment,
+        env: &'a CredentialEnvironment,
         names: [&str; N],
     ) -> Option<[&'a str; N]> {
         let values = names.map(|name| env.get(name));
@@ -108,17 +114,17 @@ impl Sources {
     }
 
     /// The source that is used.
-    pub fn chosen(&self) -> Option<&Tried> {
-        self.0.iter().find(|tried| matches!(tried.found, Found::Used(_)))
+    pub fn chosen(&self) -> Option<&CredentialSource> {
+        self.0.iter().find(|tried| matches!(tried.found, SourceOutcome::Used(_)))
     }
 }
 
-impl fmt::Display for Tried {
+impl fmt::Display for CredentialSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.found {
-            Found::Used(what) if what.is_empty() => write!(f, "{}: used", self.source),
-            Found::Used(what) => write!(f, "{}: used ({what})", self.source),
-            Found::Nothing(why) => write!(f, "{}: {why}", self.source),
+            SourceOutcome::Used(what) if what.is_empty() => write!(f, "{}: used", self.source),
+            SourceOutcome::Used(what) => write!(f, "{}: used ({what})", self.source),
+            SourceOutcome::Nothing(why) => write!(f, "{}: {why}", self.source),
         }
     }
 }

@@ -1,25 +1,32 @@
 //! Unit tests of the sources of credentials.
 
-use super::super::location::{Location, ObjectUrl};
+use super::super::location::{ObjectUrl, StoreLocation};
 use super::*;
 use object_store::ClientOptions;
 use std::fs;
 use std::path::Path;
 
 fn url(text: &str) -> ObjectUrl {
-    match Location::parse(Path::new(text)) {
-        Ok(Location::Object(url)) => url,
+    match StoreLocation::parse(Path::new(text)) {
+        Ok(StoreLocation::Object(url)) => url,
         other => panic!("{text}: {other:?}"),
     }
 }
 
 /// The source that is used for `text`, or the error.
-fn chosen(text: &str, env: &Environment) -> Result<String, String> {
-    let (url, options, mut sources) = (url(text), ClientOptions::new(), Sources::default());
+fn chosen(text: &str, env: &CredentialEnvironment) -> Result<String, String> {
+    let (url, options, mut sources) =
+        (url(text), ClientOptions::new(), CredentialSources::default());
     match url.provider {
-        super::super::location::Provider::S3 => drop(s3(&url, env, options, &mut sources)?),
-        super::super::location::Provider::Gcs => drop(gcs(&url, env, options, &mut sources)?),
-        super::super::location::Provider::Azure => drop(azure(&url, env, options, &mut sources)?),
+        super::super::location::StoreProvider::S3 => {
+            drop(find_s3_credentials(&url, env, options, &mut sources)?)
+        }
+        super::super::location::StoreProvider::Gcs => {
+            drop(find_gcs_credentials(&url, env, options, &mut sources)?)
+        }
+        super::super::location::StoreProvider::Azure => {
+            drop(find_azure_credentials(&url, env, options, &mut sources)?)
+        }
     }
     let shown = format!("{sources:?}");
     assert!(!shown.contains("HIDDEN"), "{shown}");
@@ -40,7 +47,7 @@ fn first_source_of_s3_is_used() {
     fs::write(home.path().join(".aws/config"), "[profile sso]\nsso_session = x\n").unwrap();
     let key = [("AWS_ACCESS_KEY_ID", "ID"), ("AWS_SECRET_ACCESS_KEY", "HIDDEN")];
     let home_only = ("HOME", path);
-    let cases: [(Environment, &str); 5] = [
+    let cases: [(CredentialEnvironment, &str); 5] = [
         ([home_only, key[0], key[1]].into(), "key id ID"),
         ([home_only, key[0]].into(), "key id DEFAULT"),
         ([home_only, ("AWS_PROFILE", "other")].into(), "key id OTHER"),
@@ -54,7 +61,7 @@ fn first_source_of_s3_is_used() {
         let found = chosen("s3://bucket", &env).unwrap();
         assert!(found.contains(expected), "{found}");
     }
-    let none: Environment =
+    let none: CredentialEnvironment =
         [home_only, ("AWS_PROFILE", "sso"), ("AWS_EC2_METADATA_DISABLED", "true")].into();
     assert_eq!(chosen("s3://bucket", &none).unwrap_err(), "no credentials");
 }
@@ -71,7 +78,7 @@ fn entry_with_the_longest_prefix_is_used() {
             "as": {"as://account/container": {"account_str": "account", "account_key": "HIDDEN"}}}"#,
     )
     .unwrap();
-    let env: Environment = [
+    let env: CredentialEnvironment = [
         ("TRITON_CLOUD_CREDENTIAL_PATH", path.to_str().unwrap()),
         ("AWS_ACCESS_KEY_ID", "ENV"),
         ("AWS_SECRET_ACCESS_KEY", "HIDDEN"),
@@ -96,7 +103,7 @@ fn entry_with_the_longest_prefix_is_used() {
 
 #[test]
 fn first_source_of_azure_is_used() {
-    let cases: [(Environment, &str); 4] = [
+    let cases: [(CredentialEnvironment, &str); 4] = [
         ([("AZURE_STORAGE_KEY", "HIDDEN")].into(), "AZURE_STORAGE_KEY"),
         ([("AZURE_STORAGE_SAS_TOKEN", "sig=HIDDEN")].into(), "AZURE_STORAGE_SAS_TOKEN"),
         (
@@ -114,7 +121,8 @@ fn first_source_of_azure_is_used() {
 
 #[test]
 fn key_file_of_google_that_cannot_be_read_is_an_error() {
-    let env: Environment = [("GOOGLE_APPLICATION_CREDENTIALS", "/nonexistent.json")].into();
+    let env: CredentialEnvironment =
+        [("GOOGLE_APPLICATION_CREDENTIALS", "/nonexistent.json")].into();
     let error = chosen("gs://bucket", &env).unwrap_err();
     assert!(error.contains("/nonexistent.json"), "{error}");
 }

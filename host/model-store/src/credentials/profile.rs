@@ -1,11 +1,11 @@
 //! Profiles of the AWS command line: keys and region in `~/.aws/credentials` and `~/.aws/config`.
 
-use super::Environment;
+use super::CredentialEnvironment;
 use std::path::PathBuf;
 
 /// What a profile contains that this server can use.
 #[derive(Default)]
-pub struct Profile {
+pub struct CredentialProfile {
     pub key_id: Option<String>,
     pub secret_key: Option<String>,
     pub session_token: Option<String>,
@@ -19,9 +19,9 @@ pub struct Profile {
 const UNSUPPORTED: [&str; 4] =
     ["credential_process", "sso_session", "sso_start_url", "source_profile"];
 
-impl Profile {
+impl CredentialProfile {
     /// Reads the profile `name` from both files. A file that does not exist has no profiles.
-    pub fn read(name: &str, env: &Environment) -> Self {
+    pub fn read(name: &str, env: &CredentialEnvironment) -> Self {
         let path = |variable: &str, default: &str| {
             env.get(variable).map(PathBuf::from).or_else(|| env.home(default))
         };

@@ -1,8 +1,8 @@
 //! Credentials and settings for S3.
 
 use super::super::location::ObjectUrl;
-use super::profile::Profile;
-use super::{Environment, Sources, file};
+use super::profile::CredentialProfile;
+use super::{CredentialEnvironment, CredentialSources, file};
 use object_store::ClientOptions;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 
@@ -11,11 +11,11 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 ///
 /// # Errors
 /// A source that was named cannot be used.
-pub fn s3(
+pub fn find_s3_credentials(
     url: &ObjectUrl,
-    env: &Environment,
+    env: &CredentialEnvironment,
     options: ClientOptions,
-    sources: &mut Sources,
+    sources: &mut CredentialSources,
 ) -> Result<AmazonS3Builder, String> {
     let mut builder =
         AmazonS3Builder::new().with_bucket_name(&url.bucket).with_client_options(options);
@@ -34,7 +34,7 @@ pub fn s3(
             .with_virtual_hosted_style_request(false);
     }
     let mut profile_name = env.get("AWS_PROFILE").unwrap_or("default").to_owned();
-    if let Some(found) = file::s3(url, env, sources)? {
+    if let Some(found) = file::read_s3_entry(url, env, sources)? {
         let entry = found.entry;
         if !entry.region.is_empty() {
             builder = builder.with_region(&entry.region);
@@ -55,7 +55,7 @@ pub fn s3(
         sources.used("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", format!("key id {id}"));
         return Ok(with_key(builder, id, secret, env.get("AWS_SESSION_TOKEN")));
     }
-    let profile = Profile::read(&profile_name, env);
+    let profile = CredentialProfile::read(&profile_name, env);
     let source = format!("profile '{profile_name}' in {}", profile.files.join(", "));
     if let (Some(region), None) = (&profile.region, builder.get_config_value(&Key::Region)) {
         builder = builder.with_region(region);

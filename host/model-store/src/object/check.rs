@@ -1,6 +1,6 @@
 //! `trtserver store check`: credentials and calls of an object store, one by one.
 
-use super::super::credentials::{Environment, Sources};
+use super::super::credentials::{CredentialEnvironment, CredentialSources};
 use super::super::location::ObjectUrl;
 use super::StoreRuntime;
 use super::client::connect_in;
@@ -15,11 +15,15 @@ use trtserver_base::error::{Error, Result};
 ///
 /// # Errors
 /// `out` cannot be written, or the system starts no threads.
-pub fn check(url: &ObjectUrl, timeout: Duration, out: &mut dyn Write) -> io::Result<bool> {
+pub fn check_object_store(
+    url: &ObjectUrl,
+    timeout: Duration,
+    out: &mut dyn Write,
+) -> io::Result<bool> {
     let runtime = StoreRuntime::start()?;
     writeln!(out, "repository {url}\ncredentials")?;
-    let mut sources = Sources::default();
-    let client = connect_in(url, timeout, &Environment::of_process(), &mut sources);
+    let mut sources = CredentialSources::default();
+    let client = connect_in(url, timeout, &CredentialEnvironment::from_process(), &mut sources);
     for tried in &sources.0 {
         writeln!(out, "  {tried}")?;
     }
@@ -33,7 +37,7 @@ pub fn check(url: &ObjectUrl, timeout: Duration, out: &mut dyn Write) -> io::Res
     writeln!(out, "calls")?;
     let never = CancelFlag::default();
     let models = runtime.run(&never, || (), async { client.models().await });
-    let Some(models) = report(out, models, |models| {
+    let Some(models) = report_step(out, models, |models| {
         format!("list {url}/: {} models: {}", models.len(), models.join(", "))
     })?
     else {
@@ -44,7 +48,7 @@ pub fn check(url: &ObjectUrl, timeout: Duration, out: &mut dyn Write) -> io::Res
         return Ok(true);
     };
     let files = runtime.run(&never, || (), async { client.files(model).await });
-    let Some(files) = report(out, files, |files| {
+    let Some(files) = report_step(out, files, |files| {
         let bytes: u64 = files.iter().map(|file| file.object.size).sum();
         format!("list {url}/{model}/: {} files, {bytes} bytes", files.len())
     })?
@@ -60,13 +64,15 @@ pub fn check(url: &ObjectUrl, timeout: Duration, out: &mut dyn Write) -> io::Res
         let options = GetOptions { range, if_match, ..GetOptions::default() };
         let read =
             async { client.store.get_opts(&file.object.location, options).await?.bytes().await };
-        read.await.map_err(|e| Error::internal(format!("read {path}: {}", message::of(&e))))
+        read.await.map_err(|e| {
+            Error::internal(format!("read {path}: {}", message::describe_store_error(&e)))
+        })
     });
-    Ok(report(out, read, |bytes| format!("read {path}: {} bytes", bytes.len()))?.is_some())
+    Ok(report_step(out, read, |bytes| format!("read {path}: {} bytes", bytes.len()))?.is_some())
 }
 
 /// Prints a call and its result.
-fn report<T>(
+fn report_step<T>(
     out: &mut dyn Write,
     result: Result<T>,
     text: impl FnOnce(&T) -> String,

@@ -1,7 +1,7 @@
 //! Clients of object stores, with their credentials, timeouts and retries.
 
-use super::super::credentials::{self, Environment, Sources};
-use super::super::location::{ObjectUrl, Provider};
+use super::super::credentials::{self, CredentialEnvironment, CredentialSources};
+use super::super::location::{ObjectUrl, StoreProvider};
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const MAX_RETRIES: usize = 10;
 
 /// The client of one repository.
 #[derive(Clone)]
-pub struct Client {
+pub struct StoreClient {
     pub url: Arc<ObjectUrl>,
     pub store: Arc<dyn ObjectStore>,
     /// Where the credentials come from, for the log.
@@ -23,9 +23,9 @@ pub struct Client {
 ///
 /// # Errors
 /// No credentials, or settings that cannot be used.
-pub fn connect(url: &ObjectUrl, timeout: Duration) -> Result<Client, String> {
-    let mut sources = Sources::default();
-    let client = connect_in(url, timeout, &Environment::of_process(), &mut sources);
+pub fn connect_store(url: &ObjectUrl, timeout: Duration) -> Result<StoreClient, String> {
+    let mut sources = CredentialSources::default();
+    let client = connect_in(url, timeout, &CredentialEnvironment::from_process(), &mut sources);
     client.map_err(|e| {
         let tried: Vec<String> = sources.0.iter().map(ToString::to_string).collect();
         match tried.is_empty() {
@@ -42,9 +42,9 @@ pub fn connect(url: &ObjectUrl, timeout: Duration) -> Result<Client, String> {
 pub fn connect_in(
     url: &ObjectUrl,
     timeout: Duration,
-    env: &Environment,
-    sources: &mut Sources,
-) -> Result<Client, String> {
+    env: &CredentialEnvironment,
+    sources: &mut CredentialSources,
+) -> Result<StoreClient, String> {
     // Fails if it was done before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = ClientOptions::new()
@@ -57,21 +57,21 @@ pub fn connect_in(
         max_retries: MAX_RETRIES,
         retry_timeout: timeout,
     };
-    let failed = |e: object_store::Error| super::message::of(&e);
+    let failed = |e: object_store::Error| super::message::describe_store_error(&e);
     let store: Arc<dyn ObjectStore> = match url.provider {
-        Provider::S3 => {
-            let builder = credentials::s3(url, env, options, sources)?;
+        StoreProvider::S3 => {
+            let builder = credentials::find_s3_credentials(url, env, options, sources)?;
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
-        Provider::Gcs => {
-            let builder = credentials::gcs(url, env, options, sources)?;
+        StoreProvider::Gcs => {
+            let builder = credentials::find_gcs_credentials(url, env, options, sources)?;
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
-        Provider::Azure => {
-            let builder = credentials::azure(url, env, options, sources)?;
+        StoreProvider::Azure => {
+            let builder = credentials::find_azure_credentials(url, env, options, sources)?;
             Arc::new(builder.with_retry(retry).build().map_err(failed)?)
         }
     };
     let credentials = sources.chosen().map(|tried| tried.source.clone()).unwrap_or_default();
-    Ok(Client { url: Arc::new(url.clone()), store, credentials: credentials.into() })
+    Ok(StoreClient { url: Arc::new(url.clone()), store, credentials: credentials.into() })
 }

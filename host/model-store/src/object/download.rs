@@ -1,9 +1,9 @@
 //! Downloads one object into the cache, in chunks and in parallel.
 
-use super::super::cache::{Blob, Cache, ObjectKey, Partial, Tree};
-use super::client::Client;
+use super::super::cache::{CachedBlob, CachedTree, ModelCache, ObjectKey, PartialDownload};
+use super::client::StoreClient;
 use super::message;
-use super::progress::Progress;
+use super::progress::DownloadProgress;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, block_in_place};
 use tokio_stream::StreamExt;
 use trtserver_base::budget::request_memory;
-use trtserver_base::ledger::{Holder, Owner};
+use trtserver_base::ledger::{LedgerHolder, LedgerOwner};
 
 /// What the HTTP client holds of a response that is written to disk. Drawn from the memory budget.
 const MEMORY: usize = 512 << 10;
@@ -23,21 +23,21 @@ const WAIT: Duration = Duration::from_millis(100);
 const ATTEMPTS: usize = 3;
 
 /// The download of one object.
-pub struct Download {
-    pub client: Client,
-    pub cache: Arc<Cache>,
+pub struct ObjectDownload {
+    pub client: StoreClient,
+    pub cache: Arc<ModelCache>,
     /// Limits the requests at the same time.
     pub requests: Arc<Semaphore>,
-    pub progress: Arc<Progress>,
+    pub progress: Arc<DownloadProgress>,
     pub object: ObjectMeta,
 }
 
-impl Download {
+impl ObjectDownload {
     /// Adds the object to `tree` as `path`.
     ///
     /// # Errors
     /// Names the object and the reason.
-    pub async fn into_tree(self, tree: &Tree, path: &str) -> Result<(), String> {
+    pub async fn into_tree(self, tree: &CachedTree, path: &str) -> Result<(), String> {
         let this = Arc::new(self);
         let subject = |e: String| format!("'{}': {e}", this.url());
         for attempt in 1.. {
@@ -52,13 +52,13 @@ impl Download {
     }
 
     fn url(&self) -> String {
-        self.client.url.of_key(self.object.location.as_ref())
+        self.client.url.object_url(self.object.location.as_ref())
     }
 
     /// The content, from the cache or the store.
-    async fn blob(self: Arc<Self>) -> Result<Blob, String> {
+    async fn blob(self: Arc<Self>) -> Result<CachedBlob, String> {
         let ObjectMeta { location, last_modified, size, e_tag, version } = &self.object;
-        let key = ObjectKey::of(&[
+        let key = ObjectKey::from_parts(&[
             &self.client.url.bucket_identity(),
             location.as_ref(),
             &last_modified.to_rfc3339(),
@@ -97,8 +97,8 @@ impl Download {
         match downloaded {
             Ok(()) => block_in_place(|| self.cache.complete(partial, &key, &self.url()))
                 .map_err(|e| cache_error(&e)),
-            Err(Failure::Store(e)) => Err(e),
-            Err(Failure::Disk(e)) => {
+            Err(DownloadFailure::Store(e)) => Err(e),
+            Err(DownloadFailure::Disk(e)) => {
                 // On a full disk, free space is of more use than an incomplete download.
                 if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
                     partial.discard();
@@ -108,7 +108,7 @@ impl Download {
         }
     }
 
-    fn find(&self, key: &ObjectKey) -> Result<Option<Blob>, String> {
+    fn find(&self, key: &ObjectKey) -> Result<Option<CachedBlob>, String> {
         let size = self.object.size;
         let found = block_in_place(|| self.cache.find(key, size)).map_err(|e| cache_error(&e))?;
         if found.is_some() {
@@ -119,12 +119,15 @@ impl Download {
     }
 
     /// Downloads the chunks that are missing.
-    async fn chunks(self: Arc<Self>, partial: &Arc<Partial>) -> Result<(), Failure> {
+    async fn chunks(
+        self: Arc<Self>,
+        partial: &Arc<PartialDownload>,
+    ) -> Result<(), DownloadFailure> {
         block_in_place(|| {
-            self.cache.make_space(self.object.size).map_err(Failure::Store)?;
-            partial.reserve_space().map_err(Failure::Disk)
+            self.cache.make_space(self.object.size).map_err(DownloadFailure::Store)?;
+            partial.reserve_space().map_err(DownloadFailure::Disk)
         })?;
-        let missing = block_in_place(|| partial.missing()).map_err(Failure::Disk)?;
+        let missing = block_in_place(|| partial.missing()).map_err(DownloadFailure::Disk)?;
         let left: u64 = missing.iter().map(|chunk| chunk.end - chunk.start).sum();
         if left < self.object.size {
             tracing::info!(
@@ -140,7 +143,7 @@ impl Download {
         }
         let mut failed = None;
         while let Some(done) = chunks.join_next().await {
-            let done = done.unwrap_or_else(|e| Err(Failure::Store(e.to_string())));
+            let done = done.unwrap_or_else(|e| Err(DownloadFailure::Store(e.to_string())));
             if let Err(e) = done
                 && failed.is_none()
             {
@@ -154,13 +157,13 @@ impl Download {
 
     async fn chunk(
         self: Arc<Self>,
-        partial: Arc<Partial>,
+        partial: Arc<PartialDownload>,
         range: Range<u64>,
-    ) -> Result<(), Failure> {
-        let closed = |_| Failure::Store("the server is exiting".to_owned());
+    ) -> Result<(), DownloadFailure> {
+        let closed = |_| DownloadFailure::Store("the server is exiting".to_owned());
         let _request = self.requests.acquire().await.map_err(closed)?;
-        let mut memory = request_memory().empty(Owner::SERVER.tag(Holder::Download));
-        memory.grow(MEMORY).await.map_err(|e| Failure::Store(e.to_string()))?;
+        let mut memory = request_memory().empty(LedgerOwner::SERVER.tag(LedgerHolder::Download));
+        memory.grow(MEMORY).await.map_err(|e| DownloadFailure::Store(e.to_string()))?;
         let options = GetOptions {
             range: Some(GetRange::Bounded(range.clone())),
             if_match: self.object.e_tag.clone(),
@@ -168,33 +171,33 @@ impl Download {
         };
         let refused = |e: object_store::Error| match e {
             object_store::Error::Precondition { .. } | object_store::Error::NotFound { .. } => {
-                Failure::Store("changed while it was downloaded".to_owned())
+                DownloadFailure::Store("changed while it was downloaded".to_owned())
             }
-            e => Failure::Store(message::of(&e)),
+            e => DownloadFailure::Store(message::describe_store_error(&e)),
         };
         let got = self.client.store.get_opts(&self.object.location, options).await;
         let got = got.map_err(refused)?;
         if got.meta.size != self.object.size || got.range != range {
-            return Err(Failure::Store(format!(
+            return Err(DownloadFailure::Store(format!(
                 "{} bytes were listed, the store sends {}-{} of {}",
                 self.object.size, got.range.start, got.range.end, got.meta.size
             )));
         }
-        let mut writer = partial.chunk(range).map_err(Failure::Disk)?;
+        let mut writer = partial.chunk(range).map_err(DownloadFailure::Disk)?;
         let mut stream = got.into_stream();
         while let Some(bytes) = stream.next().await {
             let bytes = bytes.map_err(refused)?;
-            writer.write(&bytes).map_err(Failure::Disk)?;
+            writer.write(&bytes).map_err(DownloadFailure::Disk)?;
             self.progress.add_downloaded(bytes.len() as u64);
         }
         writer.finish().map_err(|e| match e.kind() {
-            ErrorKind::UnexpectedEof => Failure::Store(format!("truncated: {e}")),
-            _ => Failure::Disk(e),
+            ErrorKind::UnexpectedEof => DownloadFailure::Store(format!("truncated: {e}")),
+            _ => DownloadFailure::Disk(e),
         })
     }
 }
 
-enum Failure {
+enum DownloadFailure {
     /// The store, or a limit.
     Store(String),
     Disk(io::Error),

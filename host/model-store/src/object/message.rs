@@ -4,7 +4,7 @@
 
 const MAX: usize = 500;
 
-pub fn of(e: &object_store::Error) -> String {
+pub fn describe_store_error(e: &object_store::Error) -> String {
     // The outermost text is the most general: "Generic S3 error". The innermost has no request.
     let mut text = e.to_string();
     let mut source = std::error::Error::source(e);
@@ -15,15 +15,15 @@ pub fn of(e: &object_store::Error) -> String {
         }
         source = cause.source();
     }
-    shortened(&text)
+    shorten_text(&text)
 }
 
-fn shortened(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     let body = text.find("<?xml").or_else(|| text.find("<Error>"));
     let mut short = match body {
         Some(start) => {
             let (head, body) = text.split_at(start);
-            let parts = [element(body, "Code"), element(body, "Message")];
+            let parts = [xml_element(body, "Code"), xml_element(body, "Message")];
             let parts: Vec<&str> = parts.into_iter().flatten().collect();
             format!("{}{}", head, parts.join(": "))
         }
@@ -45,7 +45,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The text of the first element `name`.
-fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
+fn xml_element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     Some(rest.split_once(&format!("</{name}>"))?.0)
 }

@@ -8,19 +8,19 @@ mod opener;
 mod progress;
 mod runtime;
 
-pub use check::check as check_store;
+pub use check::check_object_store as check_store;
 pub use opener::ObjectStoreOpener;
 
-use super::cache::{Cache, Tree};
+use super::cache::{CachedTree, ModelCache};
 use super::location::ObjectUrl;
 use super::model_dir::{ModelDir, VersionFiles};
-use super::{Store, StoreSettings};
-use crate::fingerprint::{Fingerprint, Stamp};
-use client::{Client, connect};
-use download::Download;
+use super::{ModelStore, StoreSettings};
+use crate::fingerprint::{FileStamp, ModelFingerprint};
+use client::{StoreClient, connect_store};
+use download::ObjectDownload;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
-use progress::Progress;
+use progress::DownloadProgress;
 use runtime::StoreRuntime;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,19 +36,19 @@ use trtserver_base::sync::Mutex;
 const PARALLEL: usize = 8;
 
 /// A model repository in an object store, read through the local cache.
-pub struct ObjectRepository(Arc<Shared>);
+pub struct ObjectRepository(Arc<StoreState>);
 
-struct Shared {
+struct StoreState {
     location: String,
-    client: Client,
-    cache: Arc<Cache>,
+    client: StoreClient,
+    cache: Arc<ModelCache>,
     runtime: Arc<StoreRuntime>,
     requests: Arc<Semaphore>,
 }
 
 /// A file of a model: its path below the model's directory.
 #[derive(Clone)]
-struct Entry {
+struct StoreEntry {
     path: String,
     object: ObjectMeta,
 }
@@ -59,13 +59,13 @@ impl ObjectRepository {
     pub fn open(
         url: &ObjectUrl,
         settings: &StoreSettings,
-        cache: &Arc<Cache>,
+        cache: &Arc<ModelCache>,
         runtime: &Arc<StoreRuntime>,
     ) -> Result<Self> {
-        let client = connect(url, settings.timeout)
+        let client = connect_store(url, settings.timeout)
             .map_err(|e| Error::invalid(format!("model repository '{url}': {e}")))?;
         tracing::info!("model repository '{url}': credentials from {}", client.credentials);
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(StoreState {
             location: url.to_string(),
             client,
             cache: Arc::clone(cache),
@@ -75,7 +75,7 @@ impl ObjectRepository {
     }
 }
 
-impl Store for ObjectRepository {
+impl ModelStore for ObjectRepository {
     fn location(&self) -> &str {
         &self.0.location
     }
@@ -92,18 +92,18 @@ impl Store for ObjectRepository {
         shared.runtime.run(&CancelFlag::default(), || (), has)
     }
 
-    fn fingerprint(&self, model: &str) -> Result<Fingerprint> {
+    fn fingerprint(&self, model: &str) -> Result<ModelFingerprint> {
         let shared = &self.0;
         let list = async { shared.client.files(model).await };
         let files = shared.runtime.run(&CancelFlag::default(), || (), list)?;
-        Ok(fingerprint_of(files.into_iter().map(|entry| (entry.path, entry.object))))
+        Ok(fingerprint_files(files.into_iter().map(|entry| (entry.path, entry.object))))
     }
 
-    fn fingerprints(&self) -> Result<BTreeMap<String, Fingerprint>> {
+    fn fingerprints(&self) -> Result<BTreeMap<String, ModelFingerprint>> {
         let shared = &self.0;
         let list = async { shared.client.all_files().await };
         let models = shared.runtime.run(&CancelFlag::default(), || (), list)?.into_iter();
-        Ok(models.map(|(model, files)| (model, fingerprint_of(files.into_iter()))).collect())
+        Ok(models.map(|(model, files)| (model, fingerprint_files(files.into_iter()))).collect())
     }
 
     fn materialise(&self, model: &str, cancel: &CancelFlag) -> Result<Arc<ModelDir>> {
@@ -112,7 +112,7 @@ impl Store for ObjectRepository {
         let files = shared.runtime.run(cancel, || (), list)?;
         let failed = |e| shared.cache_error(model, &e);
         let tree = Arc::new(shared.cache.tree(model).map_err(failed)?);
-        let (mut now, mut versions) = (Vec::new(), BTreeMap::<String, Vec<Entry>>::new());
+        let (mut now, mut versions) = (Vec::new(), BTreeMap::<String, Vec<StoreEntry>>::new());
         for entry in files {
             match entry.path.split_once('/') {
                 Some((dir, _)) if dir.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -136,24 +136,24 @@ impl Store for ObjectRepository {
     }
 }
 
-impl Shared {
+impl StoreState {
     /// Adds `files` to `tree`. Files that are not in the cache are downloaded.
     fn fill(
         self: &Arc<Self>,
         model: &str,
-        tree: &Arc<Tree>,
-        files: Vec<Entry>,
+        tree: &Arc<CachedTree>,
+        files: Vec<StoreEntry>,
         cancel: &CancelFlag,
     ) -> Result<()> {
         if files.is_empty() {
             return Ok(());
         }
         let total = files.iter().map(|entry| entry.object.size).sum();
-        let progress = Arc::new(Progress::new(model, &self.location, files.len(), total));
+        let progress = Arc::new(DownloadProgress::new(model, &self.location, files.len(), total));
         let work = async {
             let mut downloads = tokio::task::JoinSet::new();
             for entry in files {
-                let download = Download {
+                let download = ObjectDownload {
                     client: self.client.clone(),
                     cache: Arc::clone(&self.cache),
                     requests: Arc::clone(&self.requests),
@@ -185,10 +185,10 @@ impl Shared {
 /// The private directory of a model.
 struct RemoteCopy {
     model: String,
-    shared: Arc<Shared>,
-    tree: Arc<Tree>,
+    shared: Arc<StoreState>,
+    tree: Arc<CachedTree>,
     /// Files of version directories that are empty so far.
-    versions: Mutex<BTreeMap<String, Vec<Entry>>>,
+    versions: Mutex<BTreeMap<String, Vec<StoreEntry>>>,
 }
 
 impl VersionFiles for RemoteCopy {
@@ -204,12 +204,12 @@ impl VersionFiles for RemoteCopy {
 }
 
 /// Fingerprint of the objects of one model, by path.
-fn fingerprint_of(files: impl Iterator<Item = (String, ObjectMeta)>) -> Fingerprint {
-    Fingerprint::new(files.map(|(path, object)| {
+fn fingerprint_files(files: impl Iterator<Item = (String, ObjectMeta)>) -> ModelFingerprint {
+    ModelFingerprint::new(files.map(|(path, object)| {
         let ObjectMeta { last_modified, size, e_tag, .. } = object;
         let modified_ns = last_modified.timestamp_nanos_opt().unwrap_or_default();
         let tag = e_tag.unwrap_or_default();
-        (PathBuf::from(path), Stamp::of_object(modified_ns.into(), size, &tag))
+        (PathBuf::from(path), FileStamp::from_object(modified_ns.into(), size, &tag))
     }))
 }
 
@@ -224,7 +224,7 @@ fn remove_markers(files: &mut BTreeMap<String, ObjectMeta>) {
     }
 }
 
-impl Client {
+impl StoreClient {
     async fn models(&self) -> Result<Vec<String>> {
         let prefix = self.prefix("");
         let call = || format!("list {}/", self.url);
@@ -270,7 +270,7 @@ impl Client {
     }
 
     /// The files of a model, by path.
-    async fn files(&self, model: &str) -> Result<Vec<Entry>> {
+    async fn files(&self, model: &str) -> Result<Vec<StoreEntry>> {
         let prefix = self.prefix(model);
         let below = format!("{}/", self.url.key(model));
         let mut listed = self.store.list(prefix.as_ref());
@@ -294,7 +294,7 @@ impl Client {
             return Err(Error::not_found(format!("'{}/{model}/' has no files", self.url)));
         }
         remove_markers(&mut files);
-        Ok(files.into_iter().map(|(path, object)| Entry { path, object }).collect())
+        Ok(files.into_iter().map(|(path, object)| StoreEntry { path, object }).collect())
     }
 
     /// The directory `path` of this repository; `None` for all of the bucket.
@@ -304,6 +304,6 @@ impl Client {
     }
 
     fn error(&self, call: &str, e: &object_store::Error) -> Error {
-        Error::new(Code::Unavailable, format!("{call}: {}", message::of(e)))
+        Error::new(Code::Unavailable, format!("{call}: {}", message::describe_store_error(e)))
     }
 }

@@ -7,7 +7,7 @@ use trtserver_base::sync::Mutex;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// What was downloaded of a model so far.
-pub struct Progress {
+pub struct DownloadProgress {
     model: String,
     location: String,
     files: usize,
@@ -18,7 +18,7 @@ pub struct Progress {
     logged: Mutex<Instant>,
 }
 
-impl Progress {
+impl DownloadProgress {
     pub fn new(model: &str, location: &str, files: usize, total: u64) -> Self {
         let start = Instant::now();
         let (model, location) = (model.to_owned(), location.to_owned());

@@ -1,21 +1,21 @@
 //! Opens the versions of an ensemble.
 
-use super::super::{ModelTable, OpenVersion, Version};
+use super::super::{ModelTable, ModelVersion, OpenVersion};
 use super::check_steps::{self, StepTensors};
-use super::{Dependencies, max_inflight, steps};
+use super::{EnsembleDependencies, max_inflight, step_plans};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Owner;
+use trtserver_base::ledger::LedgerOwner;
 use trtserver_proto::v2::{ModelConfig, ModelTransactionPolicy};
-use trtserver_request::Signature;
+use trtserver_request::ModelSignature;
 use trtserver_scheduler::Scheduler;
-use trtserver_scheduler::ensemble::{Ensemble, Graph, StepModels};
+use trtserver_scheduler::ensemble::{Ensemble, EnsembleGraph, StepModels};
 
 /// Everything the versions of one ensemble are opened with.
 pub struct EnsembleBuilder {
     config: Arc<ModelConfig>,
-    signature: Arc<Signature>,
-    pub dependencies: Arc<Dependencies>,
+    signature: Arc<ModelSignature>,
+    pub dependencies: Arc<EnsembleDependencies>,
 }
 
 impl EnsembleBuilder {
@@ -23,10 +23,10 @@ impl EnsembleBuilder {
     pub fn new(
         id: &str,
         config: &Arc<ModelConfig>,
-        signature: Arc<Signature>,
+        signature: Arc<ModelSignature>,
         models: &Arc<ModelTable>,
     ) -> Self {
-        let dependencies = Arc::new(Dependencies::new(id, steps(config), models));
+        let dependencies = Arc::new(EnsembleDependencies::new(id, step_plans(config), models));
         Self { config: Arc::clone(config), signature, dependencies }
     }
 
@@ -36,7 +36,7 @@ impl EnsembleBuilder {
     }
 
     /// The ensemble's own tensors.
-    pub fn signature(&self) -> &Arc<Signature> {
+    pub fn signature(&self) -> &Arc<ModelSignature> {
         &self.signature
     }
 
@@ -47,24 +47,28 @@ impl EnsembleBuilder {
     /// A tensor does not match.
     pub fn check_steps(
         &self,
-        model: impl Fn(&str) -> Option<(Arc<Signature>, bool)>,
+        model: impl Fn(&str) -> Option<(Arc<ModelSignature>, bool)>,
     ) -> Result<()> {
         let steps = self.dependencies.steps.iter().map(|plan| {
             let (signature, decoupled) = model(&plan.model)?;
             Some(StepTensors { plan, signature, decoupled })
         });
         let Some(steps) = steps.collect::<Option<Vec<_>>>() else { return Ok(()) };
-        check_steps::check(&self.signature, &steps)?;
+        check_steps::check_ensemble_steps(&self.signature, &steps)?;
         self.graph(&self.signature, &steps).map(drop)
     }
 
-    fn graph(&self, signature: &Arc<Signature>, steps: &[StepTensors<'_>]) -> Result<Graph> {
+    fn graph(
+        &self,
+        signature: &Arc<ModelSignature>,
+        steps: &[StepTensors<'_>],
+    ) -> Result<EnsembleGraph> {
         let decoupled: Vec<bool> = steps.iter().map(|step| step.decoupled).collect();
-        Graph::new(signature, &self.dependencies.steps, &decoupled)
+        EnsembleGraph::new(signature, &self.dependencies.steps, &decoupled)
     }
 
     /// The configuration as clients see it: an ensemble with a decoupled step is decoupled.
-    fn config_with_policy(&self, graph: &Graph) -> Arc<ModelConfig> {
+    fn config_with_policy(&self, graph: &EnsembleGraph) -> Arc<ModelConfig> {
         let mut config = Arc::clone(&self.config);
         if graph.is_decoupled() {
             let policy = ModelTransactionPolicy { decoupled: true };
@@ -77,7 +81,7 @@ impl EnsembleBuilder {
     ///
     /// # Errors
     /// A model of a step is not served, or its tensors do not match those of the ensemble.
-    pub fn open(&self, version: &Version) -> Result<Arc<OpenVersion>> {
+    pub fn open(&self, version: &ModelVersion) -> Result<Arc<OpenVersion>> {
         let number = version.number;
         if let Some(reason) = self.dependencies.unmet() {
             return Err(Error::invalid(reason));
@@ -89,9 +93,9 @@ impl EnsembleBuilder {
             Ok(StepTensors { plan, signature, decoupled: served.decoupled() })
         };
         let steps = plans.iter().map(find).collect::<Result<Vec<_>>>()?;
-        check_steps::check(&self.signature, &steps)?;
+        check_steps::check_ensemble_steps(&self.signature, &steps)?;
         let labelled = check_steps::with_labels(&self.signature, &steps);
-        let signature = labelled.of_version(Owner::version(&self.config.name, number));
+        let signature = labelled.with_owner(LedgerOwner::version(&self.config.name, number));
         let graph = self.graph(&signature, &steps)?;
         let config = self.config_with_policy(&graph);
         let max_inflight = max_inflight(&self.config);

@@ -1,18 +1,18 @@
 //! Dependencies of an ensemble: the models of its steps, and whether they are served.
 
-use super::super::{Model, ModelTable, OpenVersion, Version};
+use super::super::{Model, ModelTable, ModelVersion, OpenVersion};
 use super::load_order::not_available;
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::VersionStats;
 use trtserver_model_config::model_id;
-use trtserver_request::{InferRequest, Sequence, Signature};
+use trtserver_request::{InferRequest, ModelSignature, RequestSequence};
 use trtserver_scheduler::Scheduler;
 use trtserver_scheduler::ensemble::{StepModel, StepModels, StepPlan};
 
 /// The models of an ensemble's steps.
-pub struct Dependencies {
+pub struct EnsembleDependencies {
     /// Id of the ensemble.
     id: String,
     pub(super) steps: Vec<StepPlan>,
@@ -20,16 +20,16 @@ pub struct Dependencies {
     models: Weak<ModelTable>,
 }
 
-impl Dependencies {
+impl EnsembleDependencies {
     pub fn new(id: &str, steps: Vec<StepPlan>, models: &Arc<ModelTable>) -> Self {
         Self { id: id.to_owned(), steps, models: Arc::downgrade(models) }
     }
 
     /// The id of the model of a step.
-    fn of_step<'a>(&self, models: &ModelTable, step: &'a str) -> Cow<'a, str> {
-        match model_id::split(&self.id).0 {
+    fn resolve_step<'a>(&self, models: &ModelTable, step: &'a str) -> Cow<'a, str> {
+        match model_id::split_model_id(&self.id).0 {
             "" => Cow::Borrowed(step),
-            _ => Cow::Owned(models.of_step(&self.id, step)),
+            _ => Cow::Owned(models.resolve_step(&self.id, step)),
         }
     }
 
@@ -46,18 +46,18 @@ impl Dependencies {
     /// Why the ensemble cannot be served now, and the model of that step.
     fn unmet_step(&self) -> Option<(String, Option<Arc<Model>>)> {
         let models = self.models.upgrade()?;
-        let (_, ensemble) = model_id::split(&self.id);
+        let (_, ensemble) = model_id::split_model_id(&self.id);
         let subject = format!("ensemble '{ensemble}' depends on");
         self.steps.iter().find_map(|step| {
             let name = &step.model;
-            let Some(model) = models.get(&self.of_step(&models, name)) else {
+            let Some(model) = models.get(&self.resolve_step(&models, name)) else {
                 return Some((not_available(ensemble, &[name]), None));
             };
             let ready = model.ready_versions();
             let reason = if let Some(refusal) = &model.refusal {
                 format!("{subject} '{name}' which is not valid: {refusal}")
             } else if ready.is_empty() {
-                format!("{subject} '{name}' which has no loaded version{}", reasons(&model))
+                format!("{subject} '{name}' which has no loaded version{}", unready_reasons(&model))
             } else {
                 let version = required_version(&model, step.version)?;
                 if ready.contains(&version) {
@@ -72,10 +72,10 @@ impl Dependencies {
     /// Whether every step that is not served was unloaded by request.
     pub fn unloaded_by_request(&self) -> bool {
         let Some(models) = self.models.upgrade() else { return false };
-        self.steps.iter().all(|step| match models.get(&self.of_step(&models, &step.model)) {
+        self.steps.iter().all(|step| match models.get(&self.resolve_step(&models, &step.model)) {
             Some(model) => {
                 let number = required_version(&model, step.version);
-                let required = |v: &&Arc<Version>| number.is_none_or(|n| n == v.number);
+                let required = |v: &&Arc<ModelVersion>| number.is_none_or(|n| n == v.number);
                 let mut versions = model.versions.values().filter(required);
                 model.refusal.is_none()
                     && versions.all(|v| v.is_ready() || v.is_unloaded_by_request())
@@ -93,7 +93,7 @@ impl Dependencies {
         let Some(models) = self.models.upgrade() else {
             return Err(Error::unavailable("the model table no longer exists: the server stops"));
         };
-        let id = self.of_step(&models, name);
+        let id = self.resolve_step(&models, name);
         let version = match models.get(&id) {
             Some(model) => required_version(&model, version),
             None => version,
@@ -108,7 +108,7 @@ fn required_version(model: &Model, version: Option<i64>) -> Option<i64> {
 }
 
 /// Why the versions of a model are not loaded, as the end of a sentence.
-fn reasons(model: &Model) -> String {
+fn unready_reasons(model: &Model) -> String {
     let reasons = model.versions.values().filter_map(|version| {
         let status = version.status();
         (!status.1.is_empty()).then(|| format!("version {}: {}", version.number, status.1))
@@ -117,14 +117,14 @@ fn reasons(model: &Model) -> String {
     if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
 }
 
-impl StepModels for Dependencies {
+impl StepModels for EnsembleDependencies {
     fn find(&self, model: &str, version: Option<i64>) -> Result<Arc<dyn StepModel>> {
         Ok(self.look_up(model, version)?)
     }
 }
 
 impl StepModel for OpenVersion {
-    fn signature(&self) -> &Arc<Signature> {
+    fn signature(&self) -> &Arc<ModelSignature> {
         &self.signature
     }
 
@@ -146,11 +146,11 @@ impl StepModel for OpenVersion {
         }
     }
 
-    fn has_sequence(&self, sequence: &Sequence) -> bool {
+    fn has_sequence(&self, sequence: &RequestSequence) -> bool {
         self.scheduler.has_sequence(sequence)
     }
 
-    fn begun_on(&self, sequence: &Sequence, exact: bool) -> Option<Arc<dyn StepModel>> {
+    fn begun_on(&self, sequence: &RequestSequence, exact: bool) -> Option<Arc<dyn StepModel>> {
         let began = OpenVersion::begun_on(self, sequence, exact)?;
         began.signature.has_same_tensors(&self.signature).then_some(began as Arc<dyn StepModel>)
     }

@@ -27,7 +27,8 @@ pub fn load_order(ensembles: &EnsembleSteps, unique: impl Fn(&str) -> bool) -> L
         let missing: Vec<&str> = missing.into_iter().collect();
         if !missing.is_empty() {
             order.refused.insert(name.clone(), not_available(name, &missing));
-        } else if let Some(last) = models.iter().find(|model| reaches(ensembles, model, name)) {
+        } else if let Some(last) = models.iter().find(|model| reaches_step(ensembles, model, name))
+        {
             let reason =
                 format!("circular dependency between ensembles: {name} -> ... -> {last} -> {name}");
             order.refused.insert(name.clone(), reason);
@@ -57,7 +58,7 @@ pub fn load_order(ensembles: &EnsembleSteps, unique: impl Fn(&str) -> bool) -> L
 }
 
 /// Whether `from` is `to`, or has it as a step, directly or through other ensembles.
-fn reaches(ensembles: &EnsembleSteps, from: &str, to: &str) -> bool {
+fn reaches_step(ensembles: &EnsembleSteps, from: &str, to: &str) -> bool {
     let mut seen = BTreeSet::new();
     let mut pending = vec![from];
     while let Some(name) = pending.pop() {

@@ -6,7 +6,7 @@ mod dependencies;
 mod load_order;
 
 pub use builder::EnsembleBuilder;
-pub use dependencies::Dependencies;
+pub use dependencies::EnsembleDependencies;
 pub use load_order::{EnsembleSteps, load_order};
 
 use trtserver_model_config::model_id;
@@ -24,14 +24,14 @@ pub fn names_namespace(config: &ModelConfig) -> bool {
 }
 
 /// The steps of an ensemble's configuration; empty for other models.
-pub fn steps(config: &ModelConfig) -> Vec<StepPlan> {
+pub fn step_plans(config: &ModelConfig) -> Vec<StepPlan> {
     let Some(SchedulingChoice::EnsembleScheduling(ensemble)) = &config.scheduling_choice else {
         return Vec::new();
     };
     let step = |s: &Step| StepPlan {
         model: match s.model_namespace.as_str() {
             "" => s.model_name.clone(),
-            namespace => model_id::join(namespace, &s.model_name),
+            namespace => model_id::join_model_id(namespace, &s.model_name),
         },
         version: (s.model_version >= 0).then_some(s.model_version),
         inputs: s.input_map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),

@@ -1,16 +1,16 @@
 //! Unit tests of ensembles against the models of their steps: loaded, failed, missing, mismatched, unloaded.
 
-use super::{EnsembleBuilder, steps};
+use super::{EnsembleBuilder, step_plans};
 use crate::testing::served_by;
-use crate::{LookupError, Model, ModelTable, OpenVersion, Version, VersionState};
+use crate::{LookupError, Model, ModelTable, ModelVersion, OpenVersion, VersionState};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use trtserver_base::stats::VersionStats;
-use trtserver_base::timer::Timer;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_proto::v2::ModelConfig;
-use trtserver_request::Signature;
+use trtserver_request::ModelSignature;
 use trtserver_request::class_labels::ClassLabels;
-use trtserver_scheduler::{Queue, SchedulingPolicy};
+use trtserver_scheduler::{RequestQueue, SchedulingPolicy};
 
 fn parse(text: &str) -> Arc<ModelConfig> {
     Arc::new(trtserver_proto::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}")))
@@ -28,14 +28,14 @@ fn model(config: &str, states: &[TestVersion]) -> Arc<Model> {
     let config = parse(config);
     let version = |state: &TestVersion| {
         let (Ready(number) | Failed(number, _)) = state;
-        (*number, Version::new(*number, Arc::new(VersionStats::new(1))))
+        (*number, ModelVersion::new(*number, Arc::new(VersionStats::new(1))))
     };
     let versions = states.iter().map(version).collect();
     let model = Model::new(&config.name, Some(Arc::clone(&config)), None, versions);
     let labels = |name: &str| {
         ClassLabels::from_lines("yes\nno".to_owned()).filter(|_| name == "O").map(Into::into)
     };
-    let signature = Arc::new(Signature::new(&config, labels).unwrap());
+    let signature = Arc::new(ModelSignature::new(&config, labels).unwrap());
     let policy = || SchedulingPolicy::Dynamic(Default::default());
     for state in states {
         match state {
@@ -44,7 +44,8 @@ fn model(config: &str, states: &[TestVersion]) -> Arc<Model> {
             }
             Ready(number) => {
                 let version = &model.versions[number];
-                let queue = Queue::new(policy(), &signature, 1, false, Timer::leak());
+                let queue =
+                    RequestQueue::new(policy(), &signature, 1, false, DeadlineTimer::leak());
                 let served = served_by(queue, &config, &signature, version, None);
                 model.set_ready(version, served);
             }
@@ -62,7 +63,7 @@ fn table_of(models: Vec<Arc<Model>>) -> Arc<ModelTable> {
 
 fn builder(config: &str, models: &Arc<ModelTable>) -> EnsembleBuilder {
     let config = parse(config);
-    let signature = Arc::new(Signature::new(&config, |_| None).unwrap());
+    let signature = Arc::new(ModelSignature::new(&config, |_| None).unwrap());
     EnsembleBuilder::new(&config.name, &config, signature, models)
 }
 
@@ -94,7 +95,7 @@ fn open_error(changes: &[(&str, &str, &str)]) -> String {
     let models =
         table_of(vec![model(&text("a", A), &[Ready(1)]), model(&text("b", B), &[Ready(1)])]);
     let opened =
-        builder(&text("e", E), &models).open(&Version::new(1, Arc::new(VersionStats::new(1))));
+        builder(&text("e", E), &models).open(&ModelVersion::new(1, Arc::new(VersionStats::new(1))));
     opened.map(|_| String::new()).unwrap_or_else(|e| e.message)
 }
 
@@ -228,7 +229,7 @@ fn open_fails_when_a_step_is_not_served() {
     ] {
         let models = table_of(models);
         let opened =
-            builder(&config, &models).open(&Version::new(1, Arc::new(VersionStats::new(1))));
+            builder(&config, &models).open(&ModelVersion::new(1, Arc::new(VersionStats::new(1))));
         assert_eq!(opened.map(|_| String::new()).unwrap_or_else(|e| e.message), expected);
     }
 }
@@ -243,7 +244,7 @@ fn with_e() -> (Arc<ModelTable>, Arc<Model>) {
 /// Opens an ensemble and adds it to the table.
 fn open(models: &Arc<ModelTable>, config: &str) -> Arc<Model> {
     let builder = builder(config, models);
-    let version = Version::new(1, Arc::new(VersionStats::new(1)));
+    let version = ModelVersion::new(1, Arc::new(VersionStats::new(1)));
     let table = BTreeMap::from([(1, Arc::clone(&version))]);
     let served = builder.open(&version).unwrap();
     let model = Model::new(&served.name, Some(Arc::clone(&served.config)), None, table);
@@ -319,6 +320,6 @@ fn labels_are_those_of_the_step_that_writes_the_output() {
 
 #[test]
 fn models_without_ensemble_scheduling_have_no_steps() {
-    assert!(steps(&parse(A)).is_empty());
-    assert_eq!(steps(&parse(E)).len(), 2);
+    assert!(step_plans(&parse(A)).is_empty());
+    assert_eq!(step_plans(&parse(E)).len(), 2);
 }

@@ -1,6 +1,6 @@
 //! Expands the instance groups of a normalised configuration into single instances.
 
-use super::priority::Priority;
+use super::priority::InstancePriority;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
 
@@ -19,7 +19,7 @@ pub struct InstancePlan {
     pub secondary_devices: Vec<(String, i64)>,
     /// Name of the host policy: that of the group, or that of the kind.
     pub host_policy: String,
-    pub priority: Priority,
+    pub priority: InstancePriority,
     /// Niceness of its thread.
     pub nice: i32,
 }
@@ -51,13 +51,13 @@ impl InstancePlan {
 
 /// All instances of a model: `count` for each group, and for each GPU of a GPU group. `max_asked`: a model of the server has
 /// `PRIORITY_MAX`. `file_on` returns the model file for a device.
-pub fn plans<'a>(
+pub fn plan_instances<'a>(
     config: &'a ModelConfig,
     max_asked: bool,
     file_on: impl Fn(i32) -> &'a str,
 ) -> Vec<InstancePlan> {
     let mut plans = Vec::new();
-    let priority = Priority::of(config);
+    let priority = InstancePriority::from_config(config);
     for group in &config.instance_group {
         let kind = Kind::try_from(group.kind).unwrap_or(Kind::Cpu);
         let secondary = group.secondary_devices.iter();

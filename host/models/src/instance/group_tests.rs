@@ -21,7 +21,7 @@ fn groups_expand_by_count_and_gpu() {
         ..Default::default()
     };
     let file_on = |device: i32| if device == 3 { "three" } else { "default" };
-    let plans = plans(&config, false, file_on).into_iter();
+    let plans = plan_instances(&config, false, file_on).into_iter();
     let got: Vec<_> = plans.map(|p| (p.name, p.device, p.file, p.host_policy)).collect();
     let want = [
         ("m_0_0_cpu", -1, "default", "cpu"),

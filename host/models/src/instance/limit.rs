@@ -26,8 +26,8 @@ impl InstanceLimit {
     /// `max`: `--max-instances`, or `None` to derive it from the limits of the system.
     pub fn new(max: Option<usize>) -> Arc<Self> {
         let max = max.unwrap_or_else(|| {
-            let threads = thread_limit::threads().unwrap_or(usize::MAX) / SHARE;
-            let mappings = thread_limit::mappings().unwrap_or(usize::MAX) / MAPPINGS;
+            let threads = thread_limit::thread_limit().unwrap_or(usize::MAX) / SHARE;
+            let mappings = thread_limit::mapping_limit().unwrap_or(usize::MAX) / MAPPINGS;
             DEFAULT.min(threads).min(mappings).max(1)
         });
         Arc::new(Self { max, open: AtomicUsize::new(0) })
@@ -37,8 +37,8 @@ impl InstanceLimit {
     ///
     /// # Errors
     /// With them the server would have more instances, or the process more threads, than it may.
-    pub fn reserve(self: &Arc<Self>, count: usize, subject: &str) -> Result<Reservation> {
-        if let Some((left, limit)) = thread_limit::left()
+    pub fn reserve(self: &Arc<Self>, count: usize, subject: &str) -> Result<InstanceReservation> {
+        if let Some((left, limit)) = thread_limit::threads_left()
             && left < count.saturating_add(SPARE_THREADS)
         {
             return Err(Error::unavailable(format!(
@@ -48,7 +48,7 @@ impl InstanceLimit {
         }
         let add = |open: usize| open.checked_add(count).filter(|open| *open <= self.max);
         match self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, add) {
-            Ok(_) => Ok(Reservation { limit: Arc::clone(self), count }),
+            Ok(_) => Ok(InstanceReservation { limit: Arc::clone(self), count }),
             Err(open) => Err(Error::unavailable(format!(
                 "{subject} has {count} instances and the server has {open} already, at most {} \
                  are allowed by --max-instances",
@@ -59,12 +59,12 @@ impl InstanceLimit {
 }
 
 /// Instances that count until this is dropped.
-pub struct Reservation {
+pub struct InstanceReservation {
     limit: Arc<InstanceLimit>,
     count: usize,
 }
 
-impl Reservation {
+impl InstanceReservation {
     /// One for each instance.
     pub fn split(mut self) -> impl Iterator<Item = Self> {
         let count = std::mem::take(&mut self.count);
@@ -73,7 +73,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for InstanceReservation {
     fn drop(&mut self) {
         self.limit.open.fetch_sub(self.count, Ordering::AcqRel);
     }

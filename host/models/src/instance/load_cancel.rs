@@ -5,7 +5,7 @@
 use std::sync::{Arc, Weak};
 use trtserver_base::error::Result;
 use trtserver_base::sync::Mutex;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::health::Health;
 use trtserver_plugin_host::{CancelFlag, Isolation, isolation};
 use trtserver_proto::v2::ModelConfig;
@@ -48,8 +48,12 @@ impl LoadCancel {
     ///
     /// # Errors
     /// The isolation in the configuration is invalid.
-    pub fn calls(&self, backend: &Backend, config: &ModelConfig) -> Result<Option<InProcess<'_>>> {
-        let isolation = isolation::of_model(config, backend.isolation)?;
+    pub fn calls(
+        &self,
+        backend: &PluginBackend,
+        config: &ModelConfig,
+    ) -> Result<Option<InProcess<'_>>> {
+        let isolation = isolation::choose_isolation(config, backend.isolation)?;
         Ok((isolation == Isolation::None).then(|| self.enters(&backend.facts.name)))
     }
 

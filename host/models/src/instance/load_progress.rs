@@ -78,7 +78,7 @@ impl LoadsInProgress {
         list.loads.push(Arc::downgrade(&progress));
         if !list.reporting {
             let (named, this) = (std::thread::Builder::new(), Arc::clone(self));
-            let started = named.name("load-progress".into()).spawn(move || this.report());
+            let started = named.name("load-progress".into()).spawn(move || this.report_progress());
             list.reporting = started.is_ok();
         }
         drop(list);
@@ -90,7 +90,7 @@ impl LoadsInProgress {
     }
 
     /// Logs the progress of loads until none is left.
-    fn report(&self) {
+    fn report_progress(&self) {
         loop {
             std::thread::sleep(LOOK);
             let mut list = self.0.lock();

@@ -6,19 +6,19 @@ use trtserver_proto::v2::model_optimization_policy::ModelPriority;
 
 /// `optimization.priority` of a configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Priority {
+pub enum InstancePriority {
     #[default]
     Default,
     Max,
     Min,
 }
 
-impl Priority {
-    pub fn of(config: &ModelConfig) -> Self {
+impl InstancePriority {
+    pub fn from_config(config: &ModelConfig) -> Self {
         match config.optimization.as_ref().map(|o| o.priority()) {
-            Some(ModelPriority::PriorityMax) => Priority::Max,
-            Some(ModelPriority::PriorityMin) => Priority::Min,
-            Some(ModelPriority::PriorityDefault) | None => Priority::Default,
+            Some(ModelPriority::PriorityMax) => InstancePriority::Max,
+            Some(ModelPriority::PriorityMin) => InstancePriority::Min,
+            Some(ModelPriority::PriorityDefault) | None => InstancePriority::Default,
         }
     }
 
@@ -27,17 +27,17 @@ impl Priority {
     /// model a quarter of its throughput.
     pub fn nice(self, max_asked: bool) -> i32 {
         match self {
-            Priority::Default if max_asked => 5,
-            Priority::Default | Priority::Max => 0,
-            Priority::Min => 19,
+            InstancePriority::Default if max_asked => 5,
+            InstancePriority::Default | InstancePriority::Max => 0,
+            InstancePriority::Min => 19,
         }
     }
 
     pub fn stream(self) -> StreamPriority {
         match self {
-            Priority::Default => StreamPriority::Default,
-            Priority::Max => StreamPriority::Greatest,
-            Priority::Min => StreamPriority::Least,
+            InstancePriority::Default => StreamPriority::Default,
+            InstancePriority::Max => StreamPriority::Greatest,
+            InstancePriority::Min => StreamPriority::Least,
         }
     }
 }

@@ -15,7 +15,7 @@ fn niceness_follows_the_configuration() {
             assert!(text.contains("77"), "{text}");
             continue;
         };
-        let priority = Priority::of(&config);
+        let priority = InstancePriority::from_config(&config);
         assert_eq!([false, true].map(|m| priority.nice(m)), [alone, beside_max], "{text}");
     }
 }

@@ -6,21 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Threads that the process may have in the best case, with none of another process.
-pub fn threads() -> Option<usize> {
-    let groups = groups().into_iter().filter_map(|group| number(&group.join("pids.max")));
-    groups.chain(user_limit()).chain(number(Path::new("/proc/sys/kernel/threads-max"))).min()
+pub fn thread_limit() -> Option<usize> {
+    let groups =
+        process_groups().into_iter().filter_map(|group| read_number(&group.join("pids.max")));
+    groups.chain(user_limit()).chain(read_number(Path::new("/proc/sys/kernel/threads-max"))).min()
 }
 
 /// Memory mappings that the process may have (`vm.max_map_count`).
-pub fn mappings() -> Option<usize> {
-    number(Path::new("/proc/sys/vm/max_map_count"))
+pub fn mapping_limit() -> Option<usize> {
+    read_number(Path::new("/proc/sys/vm/max_map_count"))
 }
 
 /// Threads that can still be started, and the limit that says so, as a text.
-pub fn left() -> Option<(usize, String)> {
+pub fn threads_left() -> Option<(usize, String)> {
     let of_group = |group: PathBuf| {
-        let max = number(&group.join("pids.max"))?;
-        let current = number(&group.join("pids.current"))?;
+        let max = read_number(&group.join("pids.max"))?;
+        let current = read_number(&group.join("pids.current"))?;
         Some((max.saturating_sub(current), format!("pids.max={max} of '{}'", group.display())))
     };
     let of_user = || {
@@ -29,7 +30,7 @@ pub fn left() -> Option<(usize, String)> {
         let own = fs::read_dir("/proc/self/task").ok()?.count();
         Some((max.saturating_sub(own), format!("RLIMIT_NPROC={max}")))
     };
-    groups().into_iter().filter_map(of_group).chain(of_user()).min_by_key(|(left, _)| *left)
+    process_groups().into_iter().filter_map(of_group).chain(of_user()).min_by_key(|(left, _)| *left)
 }
 
 /// RLIMIT_NPROC, which does not bind root.
@@ -39,7 +40,7 @@ fn user_limit() -> Option<usize> {
 }
 
 /// Directories of the control groups that count the threads of this process, with their parents.
-fn groups() -> Vec<PathBuf> {
+fn process_groups() -> Vec<PathBuf> {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     text.lines().flat_map(group_dirs).collect()
 }
@@ -61,7 +62,7 @@ fn group_dirs(line: &str) -> Vec<PathBuf> {
 }
 
 /// The number in a file; `None` for `max`, or where there is no such file.
-fn number(path: &Path) -> Option<usize> {
+fn read_number(path: &Path) -> Option<usize> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 

@@ -18,6 +18,6 @@ fn control_groups_with_parents() {
 
 #[test]
 fn threads_and_mappings_of_this_machine() {
-    assert!(threads().is_none_or(|threads| threads > 0));
-    assert!(mappings().is_some_and(|mappings| mappings > 0));
+    assert!(thread_limit().is_none_or(|threads| threads > 0));
+    assert!(mapping_limit().is_some_and(|mappings| mappings > 0));
 }

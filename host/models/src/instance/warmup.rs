@@ -1,6 +1,6 @@
 //! Warm-up: samples run on the instance's thread before it takes requests, without the scheduler.
 
-use super::worker::{BatchContext, Worker};
+use super::worker::{BatchContext, InstanceWorker};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::WarmupSpans;
 use trtserver_base::sync::Mutex;
-use trtserver_plugin_host::model::Instance;
+use trtserver_plugin_host::model::BackendInstance;
 use trtserver_request::check::all_outputs;
 use trtserver_request::{
     ImplicitState, InferRequest, InferResponse, InputTensor, RequestContext, Responder,
@@ -45,12 +45,12 @@ impl ResponseSink for ErrorSink {
     }
 }
 
-impl Worker {
+impl InstanceWorker {
     /// Runs every sample. Stops when one fails, when another instance of the model fails to open, at the time limit, and
     /// when the load is cancelled.
     pub(super) fn warm_up(
         &self,
-        instance: &mut Instance,
+        instance: &mut BackendInstance,
         samples: &[WarmupSample],
     ) -> Result<WarmupSpans> {
         let mut spans = WarmupSpans::new();
@@ -76,7 +76,7 @@ impl Worker {
                         return Err(e);
                     }
                 }
-                if let Some(e) = failure(&sample.name, &errors) {
+                if let Some(e) = warmup_failure(&sample.name, &errors) {
                     return Err(e);
                 }
                 let span = spans.entry(Arc::clone(&sample.name)).or_default();
@@ -138,13 +138,13 @@ impl Worker {
             request
         };
         let mut requests = (0..sample.calls).map(one).collect();
-        batch_inputs::add(&self.signature, &mut requests);
+        batch_inputs::add_batch_inputs(&self.signature, &mut requests);
         requests
     }
 }
 
 /// The error of a sample, with each text once: its requests are alike and mostly fail alike.
-fn failure(sample: &str, errors: &Errors) -> Option<Error> {
+fn warmup_failure(sample: &str, errors: &Errors) -> Option<Error> {
     let errors = errors.lock();
     let code = errors.first()?.code;
     let mut texts: Vec<&str> = Vec::new();

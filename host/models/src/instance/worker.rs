@@ -17,33 +17,33 @@ use std::time::Duration;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::request_id::enter_all;
-use trtserver_base::stats::{Execution, OutstandingExecutions, VersionStats};
-use trtserver_device::{Device, LostWatch, Streams};
+use trtserver_base::stats::{BatchExecution, OutstandingExecutions, VersionStats};
+use trtserver_device::{GpuDevice, InstanceStreams, LostWatch};
 use trtserver_plugin_host::child_processes::IsolatedInstance;
 use trtserver_plugin_host::load_priority;
 use trtserver_plugin_host::load_priority::LowPriority;
-use trtserver_plugin_host::model::{Instance, Model};
+use trtserver_plugin_host::model::{BackendInstance, BackendModel};
 use trtserver_plugin_host::{
     AnyThread, DEFAULT_STACK, FrameHold, InstanceFacts, Runner, TensorNames,
 };
 use trtserver_proto::v2::model_instance_group::Kind;
 use trtserver_request::completion::InlineCompletion;
 use trtserver_request::response_times::TimedSink;
-use trtserver_request::{InferRequest, Signature};
-use trtserver_scheduler::inline::{Executor, SharedInstance};
-use trtserver_scheduler::{Batch, Queue};
+use trtserver_request::{InferRequest, ModelSignature};
+use trtserver_scheduler::inline::{InstanceExecutor, SharedInstance};
+use trtserver_scheduler::{RequestBatch, RequestQueue};
 
 /// Everything one instance thread needs.
-pub struct Worker {
+pub struct InstanceWorker {
     pub plan: InstancePlan,
     /// Index among the model's instances; also its shard of the statistics.
     pub ordinal: usize,
     pub threads: u32,
     pub version: i64,
-    pub model: Arc<Model>,
-    pub signature: Arc<Signature>,
+    pub model: Arc<BackendModel>,
+    pub signature: Arc<ModelSignature>,
     pub names: Arc<TensorNames>,
-    pub queue: Arc<Queue>,
+    pub queue: Arc<RequestQueue>,
     /// Runs before the first request.
     pub warmup: Arc<[WarmupSample]>,
     /// Time limit of the warm-up.
@@ -71,7 +71,7 @@ const AHEAD: usize = 15;
 /// What a fast execution takes at most.
 const FAST_NS: u64 = 100_000;
 
-impl Worker {
+impl InstanceWorker {
     /// Starts the thread, which reports through `opened` once, whether it is ready to execute.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Worker {
         self.serve(instance);
     }
 
-    fn open(&mut self) -> Result<(Gpu, Instance)> {
+    fn open(&mut self) -> Result<(WorkerGpu, BackendInstance)> {
         // The process of an isolated model has streams of its own.
         let gpu = self.plan.kind == Kind::Gpu && !self.model.is_isolated();
         let priority = self.plan.priority;
@@ -116,7 +116,7 @@ impl Worker {
             None => set_niceness(self.plan.nice),
         };
         self.stats.placed(self.ordinal, self.gpu_uuid());
-        let streams = Streams::for_instance(gpu, self.plan.device, priority.stream())?;
+        let streams = InstanceStreams::for_instance(gpu, self.plan.device, priority.stream())?;
         tracing::info!(
             "model '{}' instance {}: nice value {nice}{}",
             self.signature.model,
@@ -139,9 +139,9 @@ impl Worker {
         };
         let in_process =
             (!self.model.is_isolated()).then(|| self.cancel.enters(&self.model.backend.facts.name));
-        let mut instance = Instance::open(&self.model, &facts)?;
+        let mut instance = BackendInstance::open(&self.model, &facts)?;
         drop(in_process);
-        if let Instance::Isolated(remote) = &instance {
+        if let BackendInstance::Isolated(remote) = &instance {
             let (queue, ordinal) = (Arc::downgrade(&self.queue), self.ordinal);
             remote.on_sequences_lost(Box::new(move || {
                 if let Some(queue) = queue.upgrade() {
@@ -166,17 +166,17 @@ impl Worker {
                 .context()
                 .on_lost(move |reason| broken(&format!("GPU {ordinal} is lost: {reason}")))
         });
-        Ok((Gpu { _watch: watch, _streams: streams }, instance))
+        Ok((WorkerGpu { _watch: watch, _streams: streams }, instance))
     }
 
     /// UUID of the instance's GPU, also if another process executes the instance.
     fn gpu_uuid(&self) -> Option<String> {
-        let gpu =
-            (self.plan.kind == Kind::Gpu).then(|| trtserver_device::device(self.plan.device).ok());
-        gpu.flatten().map(Device::uuid_text)
+        let gpu = (self.plan.kind == Kind::Gpu)
+            .then(|| trtserver_device::find_gpu(self.plan.device).ok());
+        gpu.flatten().map(GpuDevice::uuid_text)
     }
 
-    fn serve(self, instance: Instance) {
+    fn serve(self, instance: BackendInstance) {
         // A network thread has neither this thread's niceness nor its streams nor a larger stack.
         let inline = self.plan.nice == 0
             && self.plan.kind != Kind::Gpu
@@ -189,9 +189,9 @@ impl Worker {
     }
 
     /// Serves on this thread alone.
-    fn serve_here(&self, instance: &mut Instance) {
+    fn serve_here(&self, instance: &mut BackendInstance) {
         let mut context = self.batch_context();
-        let mut batch = Batch::default();
+        let mut batch = RequestBatch::default();
         let _guard = PanicGuard(Arc::clone(&self.queue));
         while self.queue.take(self.ordinal, &mut batch) {
             self.run_batch(instance, &mut context, &mut batch, true);
@@ -214,8 +214,8 @@ impl Worker {
     }
 
     /// Closes an isolated instance in its process if the others of the version serve on.
-    fn close_alone(&self, instance: &mut Instance) {
-        if let Instance::Isolated(remote) = instance
+    fn close_alone(&self, instance: &mut BackendInstance) {
+        if let BackendInstance::Isolated(remote) = instance
             && !self.queue.is_closed()
         {
             remote.close_alone();
@@ -252,13 +252,13 @@ impl Worker {
     /// Executes what was taken from the queue. The thread must not wait long unless it `may_wait`.
     fn run_batch(
         &self,
-        instance: &mut Instance,
+        instance: &mut BackendInstance,
         context: &mut BatchContext,
-        batch: &mut Batch,
+        batch: &mut RequestBatch,
         may_wait: bool,
     ) {
         if let Some(closed) = batch.close_reason {
-            let (requests, rows) = counted(&batch.requests);
+            let (requests, rows) = count_requests(&batch.requests);
             self.stats.batch(self.ordinal, closed as usize, requests, rows);
         }
         let ids = batch.requests.iter().filter_map(|r| r.responder.request_id.as_deref());
@@ -282,7 +282,7 @@ impl Worker {
         if self.one_at_a_time {
             return 0;
         }
-        self.model.backend.facts.max_in_flight_of(self.plan.kind, self.decoupled) - 1
+        self.model.backend.facts.max_in_flight_for(self.plan.kind, self.decoupled) - 1
     }
 
     pub(super) fn drain_outstanding(&self, outstanding: &OutstandingExecutions) {
@@ -298,7 +298,7 @@ impl Worker {
     /// Executes `requests` as one batch; the backend may respond later.
     pub(super) fn execute(
         &self,
-        instance: &mut Instance,
+        instance: &mut BackendInstance,
         context: &mut BatchContext,
         requests: &mut Vec<InferRequest>,
         may_wait: bool,
@@ -307,8 +307,8 @@ impl Worker {
         let rows = requests.iter().map(|r| r.context().batch).sum();
         let count = requests.len() as u32;
         let BatchContext { hold, outstanding, last } = context;
-        let new = || Execution::new(self.ordinal, count, rows, now_ns(), outstanding);
-        let execution = Execution::next(last, new);
+        let new = || BatchExecution::new(self.ordinal, count, rows, now_ns(), outstanding);
+        let execution = BatchExecution::next(last, new);
         for request in requests.iter() {
             request.responder.executed_in(Arc::clone(&execution));
         }
@@ -317,8 +317,10 @@ impl Worker {
         }
         let id = self.batch_numbers.fetch_add(1, Ordering::Relaxed) + 1;
         match instance {
-            Instance::Local(here) => self.runner().execute(here, hold, id, requests, &execution),
-            Instance::Isolated(remote) => remote.execute(id, requests, may_wait),
+            BackendInstance::Local(here) => {
+                self.runner().execute(here, hold, id, requests, &execution)
+            }
+            BackendInstance::Isolated(remote) => remote.execute(id, requests, may_wait),
         }
     }
 
@@ -339,10 +341,10 @@ impl Worker {
 }
 
 /// What an instance has on its GPU, if it has one.
-struct Gpu {
+struct WorkerGpu {
     /// Dropped first.
     _watch: Option<LostWatch>,
-    _streams: Streams,
+    _streams: InstanceStreams,
 }
 
 /// Reusable state of an instance for executing batches.
@@ -350,14 +352,14 @@ struct Gpu {
 pub(super) struct BatchContext {
     pub hold: FrameHold,
     pub outstanding: Arc<OutstandingExecutions>,
-    last: Option<Arc<Execution>>,
+    last: Option<Arc<BatchExecution>>,
 }
 
 /// An instance that any thread may execute. Fields are dropped in this order, on the instance's own thread.
 struct InlineExecutor {
     instance: AnyThread,
     context: BatchContext,
-    worker: Worker,
+    worker: InstanceWorker,
 }
 
 impl InlineExecutor {
@@ -377,8 +379,8 @@ impl InlineExecutor {
     }
 }
 
-impl Executor for InlineExecutor {
-    fn execute(&mut self, batch: &mut Batch, may_wait: bool) {
+impl InstanceExecutor for InlineExecutor {
+    fn execute(&mut self, batch: &mut RequestBatch, may_wait: bool) {
         self.worker.run_batch(self.instance.get_mut(), &mut self.context, batch, may_wait);
     }
 
@@ -402,7 +404,7 @@ impl Executor for InlineExecutor {
     }
 
     fn wait_for_capacity(&mut self) {
-        if let Instance::Isolated(remote) = self.instance.get_mut() {
+        if let BackendInstance::Isolated(remote) = self.instance.get_mut() {
             remote.send_delayed();
         }
         self.context.outstanding.wait_at_most(self.max_outstanding(), None);
@@ -410,7 +412,7 @@ impl Executor for InlineExecutor {
 }
 
 /// Takes the queue out of service when the instance's thread panics: requests must not wait for it.
-struct PanicGuard(Arc<Queue>);
+struct PanicGuard(Arc<RequestQueue>);
 
 impl Drop for PanicGuard {
     fn drop(&mut self) {
@@ -421,7 +423,7 @@ impl Drop for PanicGuard {
 }
 
 /// Requests and their rows, without null and warm-up requests.
-fn counted(requests: &[InferRequest]) -> (u32, u32) {
+fn count_requests(requests: &[InferRequest]) -> (u32, u32) {
     let counted = requests.iter().filter(|r| r.context().is_counted());
     counted.fold((0, 0), |(requests, rows), r| (requests + 1, rows + r.context().batch))
 }

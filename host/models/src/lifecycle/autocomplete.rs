@@ -10,12 +10,12 @@ use trtserver_base::error::{Error, Result};
 use trtserver_model_config::version_dirs::VersionDirs;
 use trtserver_model_config::version_policy::select_versions;
 use trtserver_plugin_api::abi::host::patch_format;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::discovery::backends::VERSION_PARAMETER;
 use trtserver_plugin_host::{ModelFacts, Patch, isolation};
 use trtserver_proto::v2::model_config::SchedulingChoice;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelInput, ModelOutput, ModelTensorReshape};
-use trtserver_request::Signature;
+use trtserver_request::ModelSignature;
 
 /// Asks `backend` about the highest version that the version policy selects, and adds the fields that `config` lacks.
 /// `normalise` writes out defaults; the backend reads the configuration with them. Returns the number of that version and what the
@@ -23,9 +23,9 @@ use trtserver_request::Signature;
 ///
 /// # Errors
 /// The backend's error, or a patch that cannot be decoded or sets a field that it must not set.
-pub fn autocomplete(
+pub fn autocomplete_config(
     config: &mut ModelConfig,
-    backend: &Arc<Backend>,
+    backend: &Arc<PluginBackend>,
     dir: &Path,
     found: &VersionDirs,
     normalise: impl FnOnce(&mut ModelConfig),
@@ -37,10 +37,10 @@ pub fn autocomplete(
     let highest = selected.last().and_then(|number| found.versions.get_key_value(number));
     let Some((number, dir_name)) = highest else { return Ok(None) };
     // As in TRTIS, tensors may be declared without type or dims; the backend is asked for all then.
-    let inputs = take_incomplete(&mut config.input, of_input);
-    let outputs = take_incomplete(&mut config.output, of_output);
+    let inputs = take_incomplete(&mut config.input, input_parts);
+    let outputs = take_incomplete(&mut config.output, output_parts);
     // The backend may read the tensors that are declared, so they are checked first.
-    let signature = Signature::new(config, |_| None)?;
+    let signature = ModelSignature::new(config, |_| None)?;
     let mut shown = config.clone();
     normalise(&mut shown);
     let facts = ModelFacts {
@@ -62,8 +62,9 @@ pub fn autocomplete(
     if let Some(patch) = completed.patch.take() {
         let (model, backend) = (&config.name.clone(), &backend.facts.name);
         let replaces = patch.format == patch_format::COMPLETED_JSON;
-        let patch = decode(&patch, model, backend)?;
-        let merged = if replaces { replace(config, patch) } else { merge(config, patch) };
+        let patch = decode_patch(&patch, model, backend)?;
+        let merged =
+            if replaces { replace_completed(config, patch) } else { merge_patch(config, patch) };
         merged.map_err(|why| {
             Error::internal(format!(
                 "model '{model}': the auto-complete result of backend '{backend}' {why}"
@@ -71,31 +72,31 @@ pub fn autocomplete(
         })?;
     }
     completed.adds_batch_size = configured == 0 && config.max_batch_size > 0;
-    fill(&mut config.input, inputs, of_input);
-    fill(&mut config.output, outputs, of_output);
+    fill_tensors(&mut config.input, inputs, input_parts);
+    fill_tensors(&mut config.output, outputs, output_parts);
     Ok(Some((*number, completed)))
 }
 
 /// What completion adds to a declared tensor.
-struct Parts<'a> {
+struct TensorParts<'a> {
     name: &'a str,
     data_type: &'a mut i32,
     dims: &'a mut Vec<i64>,
     reshape: &'a mut Option<ModelTensorReshape>,
 }
 
-fn of_input(tensor: &mut ModelInput) -> Parts<'_> {
+fn input_parts(tensor: &mut ModelInput) -> TensorParts<'_> {
     let ModelInput { name, data_type, dims, reshape, .. } = tensor;
-    Parts { name, data_type, dims, reshape }
+    TensorParts { name, data_type, dims, reshape }
 }
 
-fn of_output(tensor: &mut ModelOutput) -> Parts<'_> {
+fn output_parts(tensor: &mut ModelOutput) -> TensorParts<'_> {
     let ModelOutput { name, data_type, dims, reshape, .. } = tensor;
-    Parts { name, data_type, dims, reshape }
+    TensorParts { name, data_type, dims, reshape }
 }
 
 /// Removes the tensors of a list if one of them is incomplete.
-fn take_incomplete<T>(tensors: &mut Vec<T>, parts: fn(&mut T) -> Parts<'_>) -> Vec<T> {
+fn take_incomplete<T>(tensors: &mut Vec<T>, parts: fn(&mut T) -> TensorParts<'_>) -> Vec<T> {
     let mut all = tensors.iter_mut().map(parts);
     let incomplete =
         all.any(|own| *own.data_type == DataType::TypeInvalid as i32 || own.dims.is_empty());
@@ -103,7 +104,11 @@ fn take_incomplete<T>(tensors: &mut Vec<T>, parts: fn(&mut T) -> Parts<'_>) -> V
 }
 
 /// Puts the declared tensors, if any, in place of the completed ones; what they leave out is completed.
-fn fill<T>(completed: &mut Vec<T>, mut declared: Vec<T>, parts: fn(&mut T) -> Parts<'_>) {
+fn fill_tensors<T>(
+    completed: &mut Vec<T>,
+    mut declared: Vec<T>,
+    parts: fn(&mut T) -> TensorParts<'_>,
+) {
     for tensor in &mut declared {
         let own = parts(tensor);
         let Some(from) = completed.iter_mut().map(parts).find(|from| from.name == own.name) else {
@@ -124,7 +129,7 @@ fn fill<T>(completed: &mut Vec<T>, mut declared: Vec<T>, parts: fn(&mut T) -> Pa
 
 /// # Errors
 /// The patch cannot be decoded.
-pub fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> {
+pub fn decode_patch(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> {
     patch.decode().map_err(|why| {
         Error::internal(format!(
             "model '{model}': cannot read the auto-complete result of backend '{backend}': {why}"
@@ -138,7 +143,7 @@ pub fn decode(patch: &Patch, model: &str, backend: &str) -> Result<ModelConfig> 
 ///
 /// # Errors
 /// The patch sets a field that was decided before the backend was asked; completes "the patch …".
-pub fn merge(config: &mut ModelConfig, patch: ModelConfig) -> Result<(), String> {
+pub fn merge_patch(config: &mut ModelConfig, patch: ModelConfig) -> Result<(), String> {
     // Every field is named, so that none is forgotten.
     let ModelConfig {
         name,
@@ -190,24 +195,24 @@ pub fn merge(config: &mut ModelConfig, patch: ModelConfig) -> Result<(), String>
     if batches || !dynamic {
         config.scheduling_choice = config.scheduling_choice.take().or(scheduling_choice);
     }
-    list(&mut config.input, input);
-    list(&mut config.output, output);
-    list(&mut config.instance_group, instance_group);
-    list(&mut config.model_warmup, model_warmup);
-    list(&mut config.batch_input, batch_input);
-    list(&mut config.batch_output, batch_output);
-    text(&mut config.default_model_filename, default_model_filename);
-    text(&mut config.runtime, runtime);
-    map(&mut config.cc_model_filenames, cc_model_filenames);
-    map(&mut config.metric_tags, metric_tags);
-    map(&mut config.parameters, parameters);
-    message(&mut config.version_policy, version_policy);
-    message(&mut config.optimization, optimization);
-    message(&mut config.model_operations, model_operations);
-    message(&mut config.model_transaction_policy, model_transaction_policy);
-    message(&mut config.model_repository_agents, model_repository_agents);
-    message(&mut config.response_cache, response_cache);
-    message(&mut config.model_metrics, model_metrics);
+    replace_list(&mut config.input, input);
+    replace_list(&mut config.output, output);
+    replace_list(&mut config.instance_group, instance_group);
+    replace_list(&mut config.model_warmup, model_warmup);
+    replace_list(&mut config.batch_input, batch_input);
+    replace_list(&mut config.batch_output, batch_output);
+    replace_text(&mut config.default_model_filename, default_model_filename);
+    replace_text(&mut config.runtime, runtime);
+    replace_map(&mut config.cc_model_filenames, cc_model_filenames);
+    replace_map(&mut config.metric_tags, metric_tags);
+    replace_map(&mut config.parameters, parameters);
+    replace_message(&mut config.version_policy, version_policy);
+    replace_message(&mut config.optimization, optimization);
+    replace_message(&mut config.model_operations, model_operations);
+    replace_message(&mut config.model_transaction_policy, model_transaction_policy);
+    replace_message(&mut config.model_repository_agents, model_repository_agents);
+    replace_message(&mut config.response_cache, response_cache);
+    replace_message(&mut config.model_metrics, model_metrics);
     Ok(())
 }
 
@@ -215,7 +220,10 @@ pub fn merge(config: &mut ModelConfig, patch: ModelConfig) -> Result<(), String>
 ///
 /// # Errors
 /// It sets a scheduler that a backend must not set; completes "the patch …".
-pub(crate) fn replace(config: &mut ModelConfig, completed: ModelConfig) -> Result<(), String> {
+pub(crate) fn replace_completed(
+    config: &mut ModelConfig,
+    completed: ModelConfig,
+) -> Result<(), String> {
     if matches!(completed.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
         return Err("sets 'ensemble_scheduling'".into());
     }
@@ -229,25 +237,25 @@ pub(crate) fn replace(config: &mut ModelConfig, completed: ModelConfig) -> Resul
     Ok(())
 }
 
-fn list<T>(ours: &mut Vec<T>, theirs: Vec<T>) {
+fn replace_list<T>(ours: &mut Vec<T>, theirs: Vec<T>) {
     if ours.is_empty() {
         *ours = theirs;
     }
 }
 
-fn text(ours: &mut String, theirs: String) {
+fn replace_text(ours: &mut String, theirs: String) {
     if ours.is_empty() {
         *ours = theirs;
     }
 }
 
-fn map<V>(ours: &mut BTreeMap<String, V>, theirs: BTreeMap<String, V>) {
+fn replace_map<V>(ours: &mut BTreeMap<String, V>, theirs: BTreeMap<String, V>) {
     for (key, value) in theirs {
         ours.entry(key).or_insert(value);
     }
 }
 
-fn message<T>(ours: &mut Option<T>, theirs: Option<T>) {
+fn replace_message<T>(ours: &mut Option<T>, theirs: Option<T>) {
     *ours = ours.take().or(theirs);
 }
 

@@ -3,13 +3,13 @@
 //! The operator's settings come first: a request may isolate a model that is not, and never the other way round; it brings
 //! code only where the operator allows that.
 
-use super::prepare::{Loader, selected_dirs};
+use super::prepare::{ModelLoader, selected_dirs};
 use std::path::Path;
-use trtserver_base::disk::listing;
+use trtserver_base::disk::list_dir;
 use trtserver_base::error::{Error, Result};
 use trtserver_model_config::version_dirs::VersionDirs;
 use trtserver_model_files::FilePlaces;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::isolation;
 use trtserver_plugin_host::isolation::Isolation;
 use trtserver_proto::v2::{ModelConfig, ModelParameter};
@@ -32,7 +32,7 @@ impl LoadOrigin {
     }
 }
 
-impl Loader {
+impl ModelLoader {
     /// Where the files of the model in `dir` may lie.
     pub(super) fn places(&self, dir: &Path) -> FilePlaces {
         FilePlaces::new(dir, self.link_roots.iter().cloned())
@@ -66,7 +66,7 @@ impl Loader {
 ///
 /// # Errors
 /// The models of the backend are isolated.
-pub(super) fn expect_local(config: &ModelConfig, backend: Option<&Backend>) -> Result<()> {
+pub(super) fn expect_local(config: &ModelConfig, backend: Option<&PluginBackend>) -> Result<()> {
     match backend.map(|backend| backend.isolation.by_default()) {
         None | Some(Isolation::None) => Ok(()),
         Some(Isolation::Process) => Err(Error::invalid(format!(
@@ -96,7 +96,7 @@ pub(super) fn allowed_entries(
     places: &FilePlaces,
     dir: &Path,
 ) -> Result<Vec<(String, bool)>> {
-    let mut entries = listing(dir)?;
+    let mut entries = list_dir(dir)?;
     entries.retain(|(entry, _)| {
         let found = places.judge(&dir.join(entry));
         if let Err(refusal) = &found {

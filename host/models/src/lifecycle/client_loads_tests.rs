@@ -1,17 +1,17 @@
 //! Unit tests of `client_loads.rs`, and of everything in the host that opens a file which a configuration names.
 
-use super::super::super::labels::Labels;
+use super::super::super::labels::OutputLabels;
 use super::super::super::load_limits::LoadMemory;
-use super::super::super::scheduling::Scheduling;
+use super::super::super::scheduling::SchedulingPlan;
 use super::super::super::warmup;
-use super::super::Overrides;
+use super::super::LoadOverrides;
 use super::*;
 use proptest::prelude::*;
 use std::fs;
 use trtserver_model_files::stays_inside;
 use trtserver_model_files::testing::{HostileModel, OWN};
 use trtserver_proto::v2::ModelOutput;
-use trtserver_request::Signature;
+use trtserver_request::ModelSignature;
 
 /// The name as a text of a configuration in protobuf text.
 fn quoted(name: &str) -> String {
@@ -31,7 +31,7 @@ type Reader = fn(&FilePlaces, &str) -> Option<Vec<u8>>;
 fn label_of(places: &FilePlaces, name: &str) -> Option<Vec<u8>> {
     let output =
         ModelOutput { name: "O".into(), label_filename: name.into(), ..Default::default() };
-    let labels = Labels::load(places, &[output], &mut LoadMemory::new(1 << 20)).ok()?;
+    let labels = OutputLabels::load(places, &[output], &mut LoadMemory::new(1 << 20)).ok()?;
     labels.get("O", 0).map(|label| [label.as_bytes(), b"\n"].concat())
 }
 
@@ -40,8 +40,8 @@ fn warmup_of(places: &FilePlaces, name: &str) -> Option<Vec<u8>> {
     let config = config_of(&format!(
         "model_warmup {{ name: 's' batch_size: 1 inputs {{ key: 'I' value {{ {file} }} }} }}"
     ));
-    let signature = Signature::new(&config, |_| None).unwrap();
-    let samples = warmup::samples(&config, &signature, places, &mut LoadMemory::new(1 << 20));
+    let signature = ModelSignature::new(&config, |_| None).unwrap();
+    let samples = warmup::build_samples(&config, &signature, places, &mut LoadMemory::new(1 << 20));
     samples.ok().map(|samples| samples[0].inputs[0].data.payload().to_vec())
 }
 
@@ -51,9 +51,9 @@ fn state_of(places: &FilePlaces, name: &str) -> Option<Vec<u8>> {
         "sequence_batching {{ state {{ input_name: 'i' output_name: 'o' data_type: TYPE_UINT8 dims: 7 \
          initial_state {{ {initial} }} }} }}"
     ));
-    let mut signature = Signature::new(&config, |_| None).unwrap();
+    let mut signature = ModelSignature::new(&config, |_| None).unwrap();
     let memory = &mut LoadMemory::new(1 << 20);
-    Scheduling::new(&config, &mut signature, places, memory).ok()?;
+    SchedulingPlan::new(&config, &mut signature, places, memory).ok()?;
     Some(signature.states[0].initial.data.payload().to_vec())
 }
 
@@ -116,10 +116,10 @@ fn model_directories_are_judged_with_their_contents() {
 fn uploaded_files_stay_in_their_directory() {
     let model = HostileModel::new(&["1"]);
     proptest!(|(name in model.names())| {
-        if Overrides::is_file_path(&name) {
+        if LoadOverrides::is_file_path(&name) {
             prop_assert!(stays_inside(&name));
             let files = vec![(name.clone(), bytes::Bytes::from_static(b"x"))];
-            let overrides = Overrides { config: None, files };
+            let overrides = LoadOverrides { config: None, files };
             if let Ok(dir) = overrides.directory() {
                 let written = fs::canonicalize(dir.path().join(&name)).unwrap();
                 prop_assert!(written.starts_with(dir.path().canonicalize().unwrap()), "{name:?}");

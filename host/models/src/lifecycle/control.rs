@@ -6,11 +6,11 @@
 //!
 //! Lock order: model lock, `ensembles`, `stopping`; `loading` is held alone. None of them is on the path of an inference request.
 
-use super::super::poll::Wake;
+use super::super::poll::WakeEvent;
 use super::super::{Model, ModelTable};
 use super::model_locks::ModelLocks;
-use super::overrides::Overrides;
-use super::prepare::Loader;
+use super::overrides::LoadOverrides;
+use super::prepare::ModelLoader;
 use super::startup::StartupReport;
 use crate::instance::load_cancel::LoadCancel;
 use std::collections::{BTreeMap, HashMap};
@@ -24,18 +24,18 @@ use trtserver_base::disk::is_entry;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::Mutex;
 use trtserver_model_config::model_id;
-use trtserver_model_store::{Listing, Repositories};
+use trtserver_model_store::{ModelListing, ModelRepositories};
 use trtserver_plugin_host::load_priority::LowPriority;
 
 /// Loads, unloads and lists models by request, while other models serve.
 pub struct ModelControl {
-    pub(super) loader: Loader,
+    pub(super) loader: ModelLoader,
     pub(super) models: Arc<ModelTable>,
-    pub(super) repositories: Repositories,
+    pub(super) repositories: ModelRepositories,
     pub(super) locks: Arc<ModelLocks>,
     pub(super) runtime: Handle,
     /// The polling thread, which ends at shutdown.
-    poller: OnceLock<Arc<Wake>>,
+    poller: OnceLock<Arc<WakeEvent>>,
     /// Limits parallel loads to `--model-load-thread-count`.
     loads: Semaphore,
     /// Changes that have begun and not ended.
@@ -103,13 +103,17 @@ pub struct IndexEntry {
 
 impl IndexEntry {
     pub fn name(&self) -> &str {
-        model_id::split(&self.id).1
+        model_id::split_model_id(&self.id).1
     }
 }
 
 impl ModelControl {
     /// To be called in the runtime that changes run on.
-    pub fn new(loader: Loader, models: &Arc<ModelTable>, repositories: Repositories) -> Self {
+    pub fn new(
+        loader: ModelLoader,
+        models: &Arc<ModelTable>,
+        repositories: ModelRepositories,
+    ) -> Self {
         let loads = Semaphore::new(loader.threads);
         Self {
             loader,
@@ -138,13 +142,17 @@ impl ModelControl {
     /// # Errors
     /// The load failed. Versions that served before still do.
     /// With namespaces, all models of that name.
-    pub async fn load(self: &Arc<Self>, name: &str, overrides: Overrides) -> Result<(), LoadError> {
+    pub async fn load(
+        self: &Arc<Self>,
+        name: &str,
+        overrides: LoadOverrides,
+    ) -> Result<(), LoadError> {
         let (this, name) = (Arc::clone(self), name.to_owned());
         self.run_to_completion(async move {
             let mut ids = vec![name.clone()];
             if overrides.files.is_empty() {
                 let control = Arc::clone(&this);
-                let named = blocking(move || control.repositories.named(&name)).await?;
+                let named = run_blocking(move || control.repositories.named(&name)).await?;
                 let named = named.map_err(LoadError::NotPolled)?;
                 ids = if named.is_empty() { ids } else { named };
             }
@@ -164,8 +172,10 @@ impl ModelControl {
     /// The load failed. Versions that served before still do.
     pub async fn load_changed(self: &Arc<Self>, name: &str) -> Result<(), LoadError> {
         let (this, name) = (Arc::clone(self), name.to_owned());
-        self.run_to_completion(async move { this.load_one(name, Overrides::default(), true).await })
-            .await?
+        self.run_to_completion(
+            async move { this.load_one(name, LoadOverrides::default(), true).await },
+        )
+        .await?
     }
 
     /// Takes a model out of service whose directory was removed. A load of it in progress is broken off.
@@ -180,7 +190,7 @@ impl ModelControl {
         self.run_to_completion(async move {
             let lock = this.locks.lock(&name).await;
             let model = Arc::clone(&this);
-            let removed = blocking(move || model.remove_model(&name)).await?;
+            let removed = run_blocking(move || model.remove_model(&name)).await?;
             drop(lock);
             removed
         })
@@ -196,7 +206,7 @@ impl ModelControl {
     pub async fn unload(self: &Arc<Self>, name: &str, dependents: bool) -> Result<(), LoadError> {
         // With namespaces, all models of that name.
         for (id, load) in &*self.loading.lock() {
-            if model_id::split(id).1 == name {
+            if model_id::split_model_id(id).1 == name {
                 break_off(name, load);
             }
         }
@@ -219,7 +229,7 @@ impl ModelControl {
     /// # Errors
     /// A repository cannot be listed, and no model is known.
     pub fn index(&self) -> Result<Vec<IndexEntry>> {
-        let Listing { models, failures } = self.repositories.list();
+        let ModelListing { models, failures } = self.repositories.list();
         for e in &failures {
             tracing::warn!("repository index: {e}");
         }
@@ -250,17 +260,17 @@ impl ModelControl {
     }
 
     /// Wakes the polling thread when nothing is loaded any more.
-    pub fn wake_at_stop(&self, poller: &Arc<Wake>) {
+    pub fn wake_at_stop(&self, poller: &Arc<WakeEvent>) {
         let _ = self.poller.set(Arc::clone(poller));
     }
 
     /// The load of `name` can be broken off through `cancel` until the result is dropped. One at a time for each model.
-    pub(super) fn loading(&self, name: &str, cancel: &Arc<LoadCancel>) -> Loading<'_> {
+    pub(super) fn loading(&self, name: &str, cancel: &Arc<LoadCancel>) -> CancellableLoad<'_> {
         self.loading.lock().insert(name.to_owned(), Arc::clone(cancel));
         if self.is_stopping() {
             cancel.cancel();
         }
-        Loading { control: self, name: name.to_owned() }
+        CancellableLoad { control: self, name: name.to_owned() }
     }
 
     pub fn is_stopping(&self) -> bool {
@@ -275,22 +285,22 @@ impl ModelControl {
     async fn load_with_steps(
         self: Arc<Self>,
         name: String,
-        overrides: Overrides,
+        overrides: LoadOverrides,
     ) -> Result<(), LoadError> {
         let given = overrides.config.clone();
         let (this, model) = (Arc::clone(&self), name.clone());
-        let steps = blocking(move || this.models_of_steps(&model, given.as_ref())).await??;
+        let steps = run_blocking(move || this.models_of_steps(&model, given.as_ref())).await??;
         // The failure of a step is reported even if an older load of the step still serves.
         let mut first = None;
         let mut loads = JoinSet::new();
         for step in steps.models {
-            loads.spawn(Arc::clone(&self).load_one(step, Overrides::default(), false));
+            loads.spawn(Arc::clone(&self).load_one(step, LoadOverrides::default(), false));
         }
         while let Some(loaded) = loads.join_next().await {
-            first = first.or(flatten(loaded).err());
+            first = first.or(flatten_join(loaded).err());
         }
         for step in steps.ensembles {
-            let loaded = Arc::clone(&self).load_one(step, Overrides::default(), false).await;
+            let loaded = Arc::clone(&self).load_one(step, LoadOverrides::default(), false).await;
             first = first.or(loaded.err());
         }
         let loaded = self.load_one(name, overrides, true).await;
@@ -301,7 +311,7 @@ impl ModelControl {
     async fn load_one(
         self: Arc<Self>,
         name: String,
-        overrides: Overrides,
+        overrides: LoadOverrides,
         by_name: bool,
     ) -> Result<(), LoadError> {
         let lock = self.locks.lock(&name).await;
@@ -317,7 +327,7 @@ impl ModelControl {
         if loaded.is_err() {
             self.abandon_after_panic(&name);
         }
-        let loaded = flatten(loaded);
+        let loaded = flatten_join(loaded);
         if let Err(LoadError::Unreadable(e) | LoadError::Refused(e)) = &loaded {
             tracing::error!("failed to load '{name}': {e}");
         }
@@ -339,7 +349,7 @@ impl ModelControl {
             let _in_progress = in_progress;
             change.await
         });
-        change.await.map_err(|e| panicked(&e))
+        change.await.map_err(|e| panic_error(&e))
     }
 }
 
@@ -356,12 +366,12 @@ fn break_off(name: &str, load: &LoadCancel) {
 }
 
 /// A load that can be broken off.
-pub(super) struct Loading<'a> {
+pub(super) struct CancellableLoad<'a> {
     control: &'a ModelControl,
     name: String,
 }
 
-impl Drop for Loading<'_> {
+impl Drop for CancellableLoad<'_> {
     fn drop(&mut self) {
         self.control.loading.lock().remove(&self.name);
     }
@@ -384,17 +394,17 @@ impl Drop for InProgress {
 }
 
 /// Runs `work` on a blocking thread.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, LoadError> {
-    spawn_blocking(work).await.map_err(|e| panicked(&e))
+    spawn_blocking(work).await.map_err(|e| panic_error(&e))
 }
 
-fn flatten<T>(joined: Result<Result<T, LoadError>, JoinError>) -> Result<T, LoadError> {
-    joined.unwrap_or_else(|e| Err(panicked(&e)))
+fn flatten_join<T>(joined: Result<Result<T, LoadError>, JoinError>) -> Result<T, LoadError> {
+    joined.unwrap_or_else(|e| Err(panic_error(&e)))
 }
 
-fn panicked(e: &JoinError) -> LoadError {
+fn panic_error(e: &JoinError) -> LoadError {
     LoadError::Internal(format!("the server panicked while loading or unloading: {e}"))
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::ensemble::EnsembleBuilder;
 use super::super::{Model, ensemble};
-use super::control::blocking;
+use super::control::run_blocking;
 use super::{LoadError, ModelControl};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl ModelControl {
 
     /// The models of the steps of `name`, according to its configuration file; none if it is not an
     /// ensemble.
-    pub fn steps_of(&self, name: &str) -> Vec<String> {
+    pub fn list_steps(&self, name: &str) -> Vec<String> {
         self.steps_in_repository(name).unwrap_or_default()
     }
 
@@ -75,8 +75,8 @@ impl ModelControl {
 
     /// The ids of the models of an ensemble's steps; empty for other models.
     fn ids_of_steps(&self, id: &str, config: &ModelConfig) -> Vec<String> {
-        let steps = ensemble::steps(config).into_iter();
-        steps.map(|step| self.repositories.of_step(id, &step.model)).collect()
+        let steps = ensemble::step_plans(config).into_iter();
+        steps.map(|step| self.repositories.resolve_step(id, &step.model)).collect()
     }
 
     /// Reopens all loaded ensembles that have `name` as a step, directly or through other ensembles: its tensors may
@@ -87,11 +87,11 @@ impl ModelControl {
     ) -> Result<(), LoadError> {
         let (mut pending, mut seen) = (vec![name.to_owned()], BTreeSet::new());
         while let Some(step) = pending.pop() {
-            for ensemble in self.ensembles_of(&step) {
+            for ensemble in self.list_dependent_ensembles(&step) {
                 if seen.insert(ensemble.clone()) {
                     let _lock = self.locks.lock(&ensemble).await;
                     let (this, name) = (Arc::clone(self), ensemble.clone());
-                    blocking(move || this.reopen(&name)).await?;
+                    run_blocking(move || this.reopen(&name)).await?;
                     pending.push(ensemble);
                 }
             }
@@ -128,12 +128,12 @@ impl ModelControl {
             let model = self.models.get(&name);
             let lock = self.locks.lock(&name).await;
             let (this, model_name) = (Arc::clone(&self), name.clone());
-            blocking(move || this.unload_model(&model_name)).await??;
+            run_blocking(move || this.unload_model(&model_name)).await??;
             drop(lock);
             let ensemble = model.and_then(|m| m.load_info.ensemble.clone());
             if let Some(ensemble) = ensemble.filter(|_| dependents) {
                 let steps = ensemble.step_models().into_iter();
-                let ids = steps.map(|step| self.models.of_step(&name, &step));
+                let ids = steps.map(|step| self.models.resolve_step(&name, &step));
                 pending.extend(ids.filter(|step| self.is_unneeded(step)));
             }
         }
@@ -144,15 +144,15 @@ impl ModelControl {
     fn is_unneeded(&self, name: &str) -> bool {
         let by_name = |m: Arc<Model>| m.load_info.requested_by_name.load(Ordering::Relaxed);
         let only_step = self.models.get(name).is_some_and(|m| !by_name(m));
-        only_step && self.ensembles_of(name).is_empty()
+        only_step && self.list_dependent_ensembles(name).is_empty()
     }
 
     /// Loaded ensembles that have `name` as a step.
-    fn ensembles_of(&self, name: &str) -> Vec<String> {
+    fn list_dependent_ensembles(&self, name: &str) -> Vec<String> {
         let models = self.models.all().into_iter();
         let has = |model: &Model| {
             let ensemble = model.load_info.ensemble.as_ref();
-            let is_it = |step: &String| self.models.of_step(&model.id, step) == name;
+            let is_it = |step: &String| self.models.resolve_step(&model.id, step) == name;
             let has = |e: &Arc<EnsembleBuilder>| e.step_models().iter().any(is_it);
             model.should_serve() && ensemble.is_some_and(has)
         };

@@ -4,12 +4,12 @@
 mod files;
 mod finding;
 
-pub use finding::{CheckedModel, Finding, RepositoryFindings, Severity};
+pub use finding::{CheckFinding, CheckedModel, FindingSeverity, RepositoryFindings};
 
 use super::super::{Model, ModelTable, ensemble};
-use super::prepare::{LoadRequest, Loader, Refusal};
-use super::prepared::{Builder, PreparedModel};
-use finding::Located;
+use super::prepare::{LoadRequest, ModelLoader, ModelRefusal};
+use super::prepared::{ModelBuilder, PreparedModel};
+use finding::FindingLocator;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,31 +17,35 @@ use std::time::{Duration, Instant};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::Result;
 use trtserver_model_config::model_id;
-use trtserver_model_config::{Part, Warning};
-use trtserver_model_store::{ModelDir, ModelSource, Repositories};
+use trtserver_model_config::{ConfigPart, ConfigWarning};
+use trtserver_model_store::{ModelDir, ModelRepositories, ModelSource};
 use trtserver_plugin_host::Backends;
-use trtserver_request::Signature;
+use trtserver_request::ModelSignature;
 
 /// A model while it is checked.
-struct Checking {
+struct ModelInspection {
     found: CheckedModel,
     /// `None` if the files cannot be read, or lie in several repositories.
     files: Option<Arc<ModelDir>>,
     prepared: Option<PreparedModel>,
 }
 
-impl Loader {
+impl ModelLoader {
     /// Checks every model of the repositories. Files of object stores are downloaded as a server would. With `open` the versions
     /// that would be served are opened and warmed up, too, and closed.
     ///
     /// # Errors
     /// A repository cannot be listed.
-    pub fn check_all(&self, repositories: &Repositories, open: bool) -> Result<RepositoryFindings> {
+    pub fn check_all(
+        &self,
+        repositories: &ModelRepositories,
+        open: bool,
+    ) -> Result<RepositoryFindings> {
         let mut all = RepositoryFindings::default();
         let mut sources: BTreeMap<String, Vec<(PathBuf, ModelSource)>> = BTreeMap::new();
         for store in repositories.stores() {
             let names = match store.local_root() {
-                Some(root) => files::models(root, &mut all.findings),
+                Some(root) => files::list_model_dirs(root, &mut all.findings),
                 None => store.models()?,
             };
             for name in names {
@@ -53,12 +57,12 @@ impl Loader {
             }
         }
         let models = Arc::new(ModelTable::default());
-        let mut checked: BTreeMap<String, Checking> = BTreeMap::new();
+        let mut checked: BTreeMap<String, ModelInspection> = BTreeMap::new();
         for (id, sources) in sources {
             let (dirs, sources): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
-            let name = model_id::split(&id).1.to_owned();
+            let name = model_id::split_model_id(&id).1.to_owned();
             let found = CheckedModel { name, dirs, findings: Vec::new() };
-            let mut model = Checking { found, files: None, prepared: None };
+            let mut model = ModelInspection { found, files: None, prepared: None };
             self.check_model(&id, &mut model, &sources, &models);
             checked.insert(id, model);
         }
@@ -84,7 +88,7 @@ impl Loader {
     fn check_model(
         &self,
         id: &str,
-        model: &mut Checking,
+        model: &mut ModelInspection,
         sources: &[ModelSource],
         models: &Arc<ModelTable>,
     ) {
@@ -93,34 +97,34 @@ impl Loader {
         let [source] = sources else {
             let found: Vec<_> = dirs.iter().map(|dir| format!("'{}'", dir.display())).collect();
             let message = format!("not unique across all model repositories: {}", found.join(", "));
-            findings.push(Finding::error("repository", dir, message));
+            findings.push(CheckFinding::error("repository", dir, message));
             return;
         };
         let files = match source.materialise(&CancelFlag::default()) {
             Ok(files) => model.files.insert(files),
             Err(e) => {
-                findings.push(Finding::error("file", dir, e.message));
+                findings.push(CheckFinding::error("file", dir, e.message));
                 return;
             }
         };
-        files::walk(files.path(), findings);
+        files::walk_model_files(files.path(), findings);
         let path = self.config_path(files.path());
         let read = match trtserver_model_config::read_with_places(&path) {
             Ok(read) => read,
             Err(e) => {
-                findings.push(Located::new(&path, None).refused(&e.message, e.part));
+                findings.push(FindingLocator::new(&path, None).refused(&e.message, e.part));
                 return;
             }
         };
         let (config, places) = read.unzip();
-        let at = Located::new(&path, places.as_ref());
-        let mut warnings: Vec<Warning> = Vec::new();
+        let at = FindingLocator::new(&path, places.as_ref());
+        let mut warnings: Vec<ConfigWarning> = Vec::new();
         let request = LoadRequest { config: config.clone(), ..LoadRequest::default() };
         let prepared =
             self.prepare_with(id, files, models, request, &mut |warning| warnings.push(warning));
         model.prepared = match prepared {
             Ok(prepared) => Some(prepared),
-            Err(Refusal { error, part, others, .. }) => {
+            Err(ModelRefusal { error, part, others, .. }) => {
                 let reasons = std::iter::once((error, part)).chain(others);
                 findings.extend(reasons.map(|(error, part)| at.refused(&error.message, part)));
                 // The checks ended before these.
@@ -135,22 +139,22 @@ impl Loader {
         if let Some(prepared) = &model.prepared {
             findings.extend(missing_versions(prepared, &at));
             model_files(prepared, findings, &at);
-            findings.extend(labels(prepared, &at));
+            findings.extend(check_labels(prepared, &at));
         }
         findings.sort_by_key(|finding| (finding.severity, finding.file.clone(), finding.position));
     }
 }
 
-impl Checking {
+impl ModelInspection {
     fn open_versions(&mut self) {
         let Some(prepared) = &self.prepared else { return };
-        if matches!(prepared.builder, Builder::Ensemble(_)) {
+        if matches!(prepared.builder, ModelBuilder::Ensemble(_)) {
             return;
         }
         for version in &prepared.versions {
             if let Err(e) = prepared.open("checking", version) {
                 let dir = self.found.dirs.first().cloned().unwrap_or_default().join(&version.1);
-                self.found.findings.push(Finding::error("open", dir, e.message));
+                self.found.findings.push(CheckFinding::error("open", dir, e.message));
             }
         }
     }
@@ -171,16 +175,16 @@ impl Checking {
     }
 }
 
-impl Loader {
+impl ModelLoader {
     /// Ensembles whose steps form a cycle, are missing, or do not fit.
-    fn check_ensembles(&self, checked: &mut BTreeMap<String, Checking>) {
+    fn check_ensembles(&self, checked: &mut BTreeMap<String, ModelInspection>) {
         let prepared = |name: &str| checked.get(name)?.prepared.as_ref();
         let named = |name: &str| -> Vec<String> {
-            let ids = checked.keys().filter(|id| model_id::split(id).1 == name);
+            let ids = checked.keys().filter(|id| model_id::split_model_id(id).1 == name);
             ids.cloned().collect()
         };
         let of_step = |ensemble: &str, step: &str| {
-            model_id::of_step(ensemble, step, |id| checked.contains_key(id), named)
+            model_id::resolve_step_id(ensemble, step, |id| checked.contains_key(id), named)
         };
         let steps = checked.iter().filter_map(|(id, model)| {
             let steps = model.prepared.as_ref()?.step_models()?;
@@ -194,13 +198,13 @@ impl Loader {
             config.and_then(|c| c.model_transaction_policy).is_some_and(|policy| policy.decoupled)
         };
         for name in checked.keys() {
-            let Some(Builder::Ensemble(builder)) = prepared(name).map(|model| &model.builder)
+            let Some(ModelBuilder::Ensemble(builder)) = prepared(name).map(|model| &model.builder)
             else {
                 continue;
             };
             let tensors = |step: &str| {
                 let step = prepared(&of_step(name, step))?;
-                Some((Arc::clone(signature(step)), decoupled(&step.model)))
+                Some((Arc::clone(prepared_signature(step)), decoupled(&step.model)))
             };
             if let Err(e) = builder.check_steps(tensors) {
                 reasons.entry(name.clone()).or_insert(e.message);
@@ -214,8 +218,8 @@ impl Loader {
                 .ok()
                 .flatten()
                 .map(|(_, places)| places);
-            let at = Located::new(&path, places.as_ref());
-            let mut finding = at.refused(&reason, Part::Field("ensemble_scheduling"));
+            let at = FindingLocator::new(&path, places.as_ref());
+            let mut finding = at.refused(&reason, ConfigPart::Field("ensemble_scheduling"));
             finding.kind = "ensemble";
             model.found.findings.push(finding);
         }
@@ -223,7 +227,7 @@ impl Loader {
 }
 
 /// Versions that the version policy names and that have no directory.
-fn missing_versions(prepared: &PreparedModel, at: &Located<'_>) -> Vec<Finding> {
+fn missing_versions(prepared: &PreparedModel, at: &FindingLocator<'_>) -> Vec<CheckFinding> {
     use trtserver_proto::v2::model_version_policy::PolicyChoice;
     let config = prepared.model.config.as_deref();
     let policy = config.and_then(|config| config.version_policy.as_ref()?.policy_choice.as_ref());
@@ -234,14 +238,18 @@ fn missing_versions(prepared: &PreparedModel, at: &Located<'_>) -> Vec<Finding> 
         .map(|number| {
             let field = "version_policy.specific.versions".to_owned();
             let message = format!("version {number} of the version policy has no directory");
-            at.warning(&Warning { field, message })
+            at.warning(&ConfigWarning { field, message })
         })
         .collect()
 }
 
 /// Model files that do not exist or are not files.
-fn model_files(prepared: &PreparedModel, findings: &mut Vec<Finding>, at: &Located<'_>) {
-    let Builder::Backend(builder) = &prepared.builder else { return };
+fn model_files(
+    prepared: &PreparedModel,
+    findings: &mut Vec<CheckFinding>,
+    at: &FindingLocator<'_>,
+) {
+    let ModelBuilder::Backend(builder) = &prepared.builder else { return };
     let mut named: Vec<String> = builder.plans().into_iter().map(|plan| plan.file).collect();
     // Files for GPUs that this machine lacks.
     named.extend(builder.config.cc_model_filenames.values().cloned());
@@ -252,7 +260,7 @@ fn model_files(prepared: &PreparedModel, findings: &mut Vec<Finding>, at: &Locat
         for file in &named {
             let path = builder.dir.path().join(dir_name).join(file);
             if let Err(e) = builder.check_file(dir_name, file) {
-                findings.push(Finding::error("file", path, e.message));
+                findings.push(CheckFinding::error("file", path, e.message));
             } else if std::fs::metadata(&path).is_err() {
                 let by = match builder.config.cc_model_filenames.values().any(|name| name == file) {
                     true => "cc_model_filenames",
@@ -263,7 +271,7 @@ fn model_files(prepared: &PreparedModel, findings: &mut Vec<Finding>, at: &Locat
                     "version {number} has no model file '{file}': '{}' does not exist",
                     path.display()
                 );
-                let found = Finding::error("file", path, message);
+                let found = CheckFinding::error("file", path, message);
                 findings.push(at.at_field(found, by));
             }
         }
@@ -271,8 +279,8 @@ fn model_files(prepared: &PreparedModel, findings: &mut Vec<Finding>, at: &Locat
 }
 
 /// Label files whose number of lines is not the number of classes of their output.
-fn labels(prepared: &PreparedModel, at: &Located<'_>) -> Vec<Finding> {
-    let signature = signature(prepared);
+fn check_labels(prepared: &PreparedModel, at: &FindingLocator<'_>) -> Vec<CheckFinding> {
+    let signature = prepared_signature(prepared);
     let mut findings = Vec::new();
     for output in &signature.outputs {
         let Some(labels) = &output.labels else { continue };
@@ -293,10 +301,10 @@ fn labels(prepared: &PreparedModel, at: &Located<'_>) -> Vec<Finding> {
     findings
 }
 
-fn signature(prepared: &PreparedModel) -> &Arc<Signature> {
+fn prepared_signature(prepared: &PreparedModel) -> &Arc<ModelSignature> {
     match &prepared.builder {
-        Builder::Backend(builder) => &builder.signature,
-        Builder::Ensemble(builder) => builder.signature(),
+        ModelBuilder::Backend(builder) => &builder.signature,
+        ModelBuilder::Ensemble(builder) => builder.signature(),
     }
 }
 

@@ -1,22 +1,22 @@
 //! Loads one model: prepare, open, publish, retire. Runs on a blocking thread, under the model's lock.
 
-use super::super::ending::EndingVersions;
+use super::super::ending_versions::EndingVersions;
 use super::super::ensemble::{self, EnsembleSteps};
-use super::super::open_instances::Resized;
-use super::super::{Model, OpenVersion, Version, VersionState};
+use super::super::open_instances::InstanceResize;
+use super::super::{Model, ModelVersion, OpenVersion, VersionState};
 use super::client_loads::LoadOrigin;
 use super::prepare::{LoadRequest, RefusedModel};
 use super::prepared::PreparedModel;
-use super::{LoadError, ModelControl, Overrides};
+use super::{LoadError, LoadOverrides, ModelControl};
 use crate::instance::load_cancel::LoadCancel;
-use crate::instance::priority::Priority;
+use crate::instance::priority::InstancePriority;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Error, Result};
 use trtserver_model_config::version_dirs::VersionDirs;
 use trtserver_model_store::ModelSource;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_proto::v2::ModelConfig;
 
 /// Interval at which replaced versions are closed whose sequences have ended.
@@ -27,7 +27,7 @@ impl ModelControl {
     pub(super) fn load_model(
         &self,
         name: &str,
-        overrides: Overrides,
+        overrides: LoadOverrides,
         by_name: bool,
     ) -> Result<bool, LoadError> {
         let loaded = self.load_if_changed(name, overrides, by_name);
@@ -40,7 +40,7 @@ impl ModelControl {
     fn load_if_changed(
         &self,
         name: &str,
-        overrides: Overrides,
+        overrides: LoadOverrides,
         by_name: bool,
     ) -> Result<bool, LoadError> {
         if self.is_stopping() {
@@ -131,7 +131,7 @@ impl ModelControl {
     }
 
     /// The backend version that a load of `model` would choose now.
-    fn newest_backend(&self, model: &Model, cancel: &LoadCancel) -> Option<Arc<Backend>> {
+    fn newest_backend(&self, model: &Model, cancel: &LoadCancel) -> Option<Arc<PluginBackend>> {
         self.loader.backends.for_model(model.config.as_deref()?, cancel.flag()).ok()
     }
 
@@ -140,8 +140,10 @@ impl ModelControl {
         mut prepared: PreparedModel,
         old: Option<&Model>,
     ) -> Result<(), LoadError> {
-        let max = |model: &Arc<Model>| model.is_loaded() && model.priority() == Priority::Max;
-        let in_use = prepared.priority() == Priority::Max || self.models.all().values().any(max);
+        let max =
+            |model: &Arc<Model>| model.is_loaded() && model.priority() == InstancePriority::Max;
+        let in_use =
+            prepared.priority() == InstancePriority::Max || self.models.all().values().any(max);
         prepared.set_max_priority_in_use(in_use);
         let is_ensemble = prepared.step_models().is_some();
         let _ensembles = is_ensemble.then(|| self.ensembles.lock());
@@ -164,7 +166,7 @@ impl ModelControl {
         for version in &prepared.versions {
             // Drain unloads what the table shows as loaded; versions that are not open yet must not be opened then.
             if self.is_stopping() {
-                abandon(&prepared.model, "Server exiting");
+                abandon_versions(&prepared.model, "Server exiting");
                 return Err(LoadError::Stopping);
             }
             if let Err(e) = prepared.load(version) {
@@ -176,7 +178,7 @@ impl ModelControl {
 
     /// Opens all versions while the old ones serve, then publishes them in one write. If one fails, none is published.
     fn replace(&self, prepared: &PreparedModel) -> Result<(), LoadError> {
-        let mut opened: Vec<(&Arc<Version>, Arc<OpenVersion>)> = Vec::new();
+        let mut opened: Vec<(&Arc<ModelVersion>, Arc<OpenVersion>)> = Vec::new();
         let mut failed = Vec::new();
         for version in &prepared.versions {
             if self.is_stopping() {
@@ -205,7 +207,7 @@ impl ModelControl {
         opened.into_iter().for_each(|(version, served)| prepared.model.set_ready(version, served));
         let old = self.models.get(&prepared.model.id);
         let until = Instant::now() + self.loader.sequence_drain;
-        let replaced = |version: &&Arc<Version>| {
+        let replaced = |version: &&Arc<ModelVersion>| {
             version.is_loaded() && !prepared.kept.contains(&version.number)
         };
         let versions = old.iter().flat_map(|old| old.versions.values());
@@ -214,7 +216,7 @@ impl ModelControl {
         let ending: Vec<_> = versions.iter().filter_map(|version| version.ending(until)).collect();
         ending.into_iter().for_each(|version| prepared.model.ending.add(version));
         self.publish(&prepared.model)?;
-        resized.into_iter().for_each(Resized::complete);
+        resized.into_iter().for_each(InstanceResize::complete);
         for version in versions {
             if !prepared.versions.iter().any(|(new, _)| new.number == version.number) {
                 let name = &prepared.model.name;
@@ -295,7 +297,7 @@ impl ModelControl {
     fn circular_dependency(&self, prepared: &PreparedModel) -> Option<Error> {
         let own = &prepared.model;
         let ids = |ensemble: &str, steps: Vec<String>| {
-            steps.iter().map(|step| self.models.of_step(ensemble, step)).collect::<Vec<_>>()
+            steps.iter().map(|step| self.models.resolve_step(ensemble, step)).collect::<Vec<_>>()
         };
         let own_steps = ids(&own.id, prepared.step_models()?);
         let loaded = self.models.all().into_iter().filter(|(_, model)| model.is_loaded());
@@ -313,19 +315,19 @@ impl ModelControl {
     /// After a panic: versions that were being opened become UNAVAILABLE.
     pub(super) fn abandon_after_panic(&self, name: &str) {
         if let Some(model) = self.models.get(name) {
-            abandon(&model, "the server panicked while loading; see its log");
+            abandon_versions(&model, "the server panicked while loading; see its log");
         }
     }
 }
 
 /// A version of `model` uses another backend version than `backend`.
-fn uses_another(model: &Model, backend: &Arc<Backend>) -> bool {
+fn uses_another(model: &Model, backend: &Arc<PluginBackend>) -> bool {
     let mut used = model.versions.values().filter_map(|v| v.served()?.backend.clone());
     used.any(|used| !used.is(backend))
 }
 
 /// LOADING versions become UNAVAILABLE.
-fn abandon(model: &Model, reason: &str) {
+fn abandon_versions(model: &Model, reason: &str) {
     let loading = model.versions.values().filter(|v| v.status().0 == VersionState::Loading);
     loading.for_each(|version| model.set_unavailable(version, reason));
 }

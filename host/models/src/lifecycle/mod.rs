@@ -13,12 +13,12 @@
 //!
 //! | | event | moved by |
 //! |---|---|---|
-//! | 1 | a load prepared the model | `Version::new`; visible once `load` or `startup` publishes the entry |
+//! | 1 | a load prepared the model | `ModelVersion::new`; visible once `load` or `startup` publishes the entry |
 //! | 2 | all instances are open and warmed up | `Model::set_ready` |
 //! | 3 | opening failed, panicked, or the server stops | `Model::set_unavailable` |
 //! | 4 | unload request, or the server drains | `Model::set_unloading` |
-//! | 5 | the last user of the version is dropped | not stored: `Version::status` asks the usage tracker |
-//! | 6 | the process of an isolated model is down; a step of an ensemble is not served | not stored: `Version::status` asks |
+//! | 5 | the last user of the version is dropped | not stored: `ModelVersion::status` asks the usage tracker |
+//! | 6 | the process of an isolated model is down; a step of an ensemble is not served | not stored: `ModelVersion::status` asks |
 //! | 7 | the process restarted, the step is served again | not stored, like 6 |
 //!
 //! Only READY versions get requests. A version that is UNAVAILABLE because it failed becomes "unloaded" by an unload
@@ -32,7 +32,7 @@
 //!     unchanged)     ../model_config                                          in the table closes it
 //! ```
 //!
-//! Versions that nothing of the change concerns stay open (`kept`): their files, the files that all versions share and the
+//! Versions that nothing of the change concerns stay open (`unchanged_versions`): their files, the files that all versions share and the
 //! configuration are the same. Version policy, labels and metric tags concern no open version.
 //!
 //! A model that serves nothing is published first and its versions are opened after that, each becoming READY on its
@@ -40,30 +40,30 @@
 //! beside the old ones, then one write publishes all of them or, if one failed, none. The old versions stay READY until
 //! that write; requests that found the old entry before it are still served by it.
 
+mod adapter_only_settings;
 mod autocomplete;
 mod client_loads;
 mod control;
 mod ensembles;
 mod inspect;
-mod kept;
 mod load;
 mod model_locks;
-mod of_adapters;
 mod overrides;
 mod prepare;
 mod prepared;
 mod startup;
+mod unchanged_versions;
 mod unload;
 mod usage;
 mod version;
 mod version_builder;
 
 pub use crate::instance::load_progress::{LoadProgress, LoadTimes, LoadsInProgress};
-pub use autocomplete::{decode, merge};
+pub use autocomplete::{decode_patch, merge_patch};
 pub use control::{IndexEntry, LoadError, ModelControl, check_model_name};
-pub use inspect::{CheckedModel, Finding, RepositoryFindings, Severity};
-pub use overrides::Overrides;
-pub use prepare::Loader;
+pub use inspect::{CheckFinding, CheckedModel, FindingSeverity, RepositoryFindings};
+pub use overrides::LoadOverrides;
+pub use prepare::ModelLoader;
 pub use startup::StartupReport;
 pub use usage::UsageGuard;
-pub use version::{Version, VersionState};
+pub use version::{ModelVersion, VersionState};

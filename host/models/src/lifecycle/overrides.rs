@@ -19,14 +19,14 @@ const PREFIX: &str = "trtserver-model-";
 /// The configuration and the files that a load request brings instead of the repository's. The
 /// default is a load from the repository.
 #[derive(Clone, Debug, Default)]
-pub struct Overrides {
+pub struct LoadOverrides {
     /// Replaces the configuration file.
     pub config: Option<ModelConfig>,
     /// Path in the model's directory, and content. If there are any, they are all files of the model.
     pub files: Vec<(String, Bytes)>,
 }
 
-impl Overrides {
+impl LoadOverrides {
     /// Whether `path` can be that of a file.
     pub fn is_file_path(path: &str) -> bool {
         let is_file = Path::new(path).file_name().is_some() && !path.ends_with('/');
@@ -50,16 +50,16 @@ impl Overrides {
                 .and_then(|()| fs::write(&file, content))
                 .map_err(|e| fail(&format!("file '{path}'"), e))?;
         }
-        Ok(ModelDir::copied(dir.path().to_owned(), Box::new(Private { _dir: dir })))
+        Ok(ModelDir::copied(dir.path().to_owned(), Box::new(PrivateDir { _dir: dir })))
     }
 }
 
 /// Keeps a private directory.
-struct Private {
+struct PrivateDir {
     _dir: TempDir,
 }
 
-impl VersionFiles for Private {
+impl VersionFiles for PrivateDir {
     fn fetch(&self, _: &[&str], _: &CancelFlag) -> Result<()> {
         Ok(())
     }

@@ -1,20 +1,20 @@
 //! First steps of a load: reads a model's directory and configuration, completes and checks it.
 
-use super::super::ending::EndingVersions;
+use super::super::ending_versions::EndingVersions;
 use super::super::ensemble::EnsembleBuilder;
-use super::super::labels::Labels;
+use super::super::labels::OutputLabels;
 use super::super::load_limits::{LoadLimits, LoadMemory};
 use super::super::model::LoadInfo;
-use super::super::scheduling::Scheduling;
+use super::super::scheduling::SchedulingPlan;
 use super::super::{Model, ModelTable, ensemble, warmup};
-use super::Version;
-use super::autocomplete::autocomplete;
+use super::ModelVersion;
+use super::adapter_only_settings::without_effect;
+use super::autocomplete::autocomplete_config;
 use super::client_loads::{
     LoadOrigin, allowed_entries, code_refused, expect_local, judge_model_files,
 };
-use super::kept::Unchanged;
-use super::of_adapters::without_effect;
-use super::prepared::{Builder, PreparedModel};
+use super::prepared::{ModelBuilder, PreparedModel};
+use super::unchanged_versions::UnchangedVersions;
 use super::version_builder::{CompletedVersion, VersionBuilder};
 use crate::instance::limit::InstanceLimit;
 use crate::instance::load_cancel::LoadCancel;
@@ -23,33 +23,33 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use trtserver_base::disk::listing;
+use trtserver_base::disk::list_dir;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::ledger::Owner;
+use trtserver_base::ledger::LedgerOwner;
 use trtserver_base::stats::{LatencySettings, VersionStats};
 use trtserver_base::sync::Mutex;
-use trtserver_base::timer::Timer;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_model_config::WithOwnBackend;
 use trtserver_model_config::model_id;
 use trtserver_model_config::version_dirs::VersionDirs;
 use trtserver_model_config::version_policy::{SelectedVersions, select_versions};
 use trtserver_model_config::{
-    ConfigError, ENSEMBLE, FILE_NAME, InstanceSupport, Machine, Part, Platforms, Probe,
-    VersionListing, Warning,
+    ConfigError, ConfigPart, ConfigWarning, ENSEMBLE, FILE_NAME, FileProbe, InstanceSupport,
+    MachineFacts, PlatformDirectory, VersionListing,
 };
 use trtserver_model_files::FilePlaces;
 use trtserver_model_store::ModelDir;
-use trtserver_model_store::fingerprint::Fingerprint;
+use trtserver_model_store::fingerprint::ModelFingerprint;
 use trtserver_plugin_host::Backends;
-use trtserver_plugin_host::backend::Backend;
+use trtserver_plugin_host::backend::PluginBackend;
 use trtserver_plugin_host::isolation;
 use trtserver_proto::v2::ModelConfig;
-use trtserver_request::Signature;
+use trtserver_request::ModelSignature;
 
 /// Settings and backends that models are loaded with.
-pub struct Loader {
+pub struct ModelLoader {
     pub backends: Arc<Backends>,
-    pub machine: Arc<Machine>,
+    pub machine: Arc<MachineFacts>,
     /// Refuse incomplete configurations instead of asking the backend to complete them.
     pub strict: bool,
     /// Configurations follow the rules of v1.x ([`trtserver_model_config::check_trtis_rules`]).
@@ -76,7 +76,7 @@ pub struct Loader {
     /// `--allow-uploaded-code`
     pub uploaded_code: bool,
     /// Calls queues at their deadlines.
-    pub timer: &'static Timer,
+    pub timer: &'static DeadlineTimer,
     /// What versions record beside the counters.
     pub latency: LatencySettings,
     /// The last number of a batch, for traces; unique in the process.
@@ -92,7 +92,7 @@ pub(super) struct LoadRequest {
     pub origin: LoadOrigin,
     /// The model's entry before the load. Its counters continue.
     pub old: Option<Arc<Model>>,
-    pub fingerprint: Option<Fingerprint>,
+    pub fingerprint: Option<ModelFingerprint>,
     /// How long the files of the model were fetched.
     pub fetch: Duration,
     /// Requested by name, not as a step of an ensemble.
@@ -107,7 +107,7 @@ pub(super) struct RefusedModel {
     pub error: Error,
     /// Its configuration, if that is not the cause.
     pub config: Option<Arc<ModelConfig>>,
-    /// See [`Refusal`].
+    /// See [`ModelRefusal`].
     pub unreadable: bool,
 }
 
@@ -118,29 +118,29 @@ impl From<Error> for RefusedModel {
 }
 
 /// Why a model is refused, and the part of its configuration that is the cause.
-pub(super) struct Refusal {
+pub(super) struct ModelRefusal {
     pub error: Error,
-    pub part: Part,
+    pub part: ConfigPart,
     /// Further reasons, of which the first one is not the cause.
-    pub others: Vec<(Error, Part)>,
+    pub others: Vec<(Error, ConfigPart)>,
     /// The configuration file is missing or cannot be read.
     pub unreadable: bool,
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ModelRefusal {
     fn from(error: Error) -> Self {
-        Self { error, part: Part::Unknown, others: Vec::new(), unreadable: false }
+        Self { error, part: ConfigPart::Unknown, others: Vec::new(), unreadable: false }
     }
 }
 
-impl From<ConfigError> for Refusal {
+impl From<ConfigError> for ModelRefusal {
     fn from(e: ConfigError) -> Self {
         let part = e.part;
         Self { error: config_error(e), part, others: Vec::new(), unreadable: false }
     }
 }
 
-impl Refusal {
+impl ModelRefusal {
     fn and(mut self, other: Self) -> Self {
         self.others.push((other.error, other.part));
         self.others.extend(other.others);
@@ -156,7 +156,7 @@ impl Refusal {
     }
 }
 
-impl Loader {
+impl ModelLoader {
     /// Prepares a model: its configuration is read, completed, normalised and checked, its versions are selected. Warnings are
     /// logged.
     ///
@@ -170,8 +170,9 @@ impl Loader {
         request: LoadRequest,
     ) -> Result<PreparedModel, RefusedModel> {
         let checked = Arc::clone(&request.checked);
-        let (_, name) = model_id::split(id);
-        let mut log = |warning: Warning| tracing::warn!("model '{name}': {}", warning.message);
+        let (_, name) = model_id::split_model_id(id);
+        let mut log =
+            |warning: ConfigWarning| tracing::warn!("model '{name}': {}", warning.message);
         let prepared = self.prepare_with(id, files, models, request, &mut log);
         prepared.map_err(|refusal| RefusedModel {
             error: refusal.error,
@@ -180,26 +181,26 @@ impl Loader {
         })
     }
 
-    /// As [`Loader::prepare`], with the warnings given to `warn`.
+    /// As [`ModelLoader::prepare`], with the warnings given to `warn`.
     pub(super) fn prepare_with(
         &self,
         id: &str,
         files: &Arc<ModelDir>,
         models: &Arc<ModelTable>,
         request: LoadRequest,
-        warn: &mut dyn FnMut(Warning),
-    ) -> Result<PreparedModel, Refusal> {
+        warn: &mut dyn FnMut(ConfigWarning),
+    ) -> Result<PreparedModel, ModelRefusal> {
         let begin = Instant::now();
-        let (namespace, name) = model_id::split(id);
+        let (namespace, name) = model_id::split_model_id(id);
         let dir = files.path();
         let found = VersionDirs::read(dir)?;
         for warning in found.warnings.iter().cloned() {
-            warn(Warning { field: String::new(), message: warning });
+            warn(ConfigWarning { field: String::new(), message: warning });
         }
         let places = self.places(dir);
         let read = || {
             let read = self.read_config(name, &places);
-            read.map_err(|error| Refusal { unreadable: true, ..error.into() })
+            read.map_err(|error| ModelRefusal { unreadable: true, ..error.into() })
         };
         let (mut config, asks_local) = match request.config {
             Some(config) if request.origin.is_request() => {
@@ -224,20 +225,24 @@ impl Loader {
             without_effect(&config, dir, &found).into_iter().for_each(&mut *warn);
         }
         let support = instance_support(backend.as_deref());
-        let checked =
-            trtserver_model_config::check(&config, &self.machine, &support, self.limits.instances);
+        let checked = trtserver_model_config::check_config(
+            &config,
+            &self.machine,
+            &support,
+            self.limits.instances,
+        );
         match checked {
             Ok(warnings) => warnings.into_iter().for_each(warn),
-            Err(reasons) => Refusal::by(reasons)?,
+            Err(reasons) => ModelRefusal::by(reasons)?,
         }
         if self.trtis_rules {
-            Refusal::by(trtserver_model_config::check_trtis_rules(&config))?;
+            ModelRefusal::by(trtserver_model_config::check_trtis_rules(&config))?;
         }
         if namespace.is_empty() && ensemble::names_namespace(&config) {
             let why = "is used only with --model-namespacing=true";
             let field = "ensemble_scheduling.step.model_namespace";
             let e = ConfigError::invalid(format!("'{field}' of model '{name}' {why}"));
-            return Err(e.about(Part::Field(field)).into());
+            return Err(e.about(ConfigPart::Field(field)).into());
         }
         let config = Arc::new(config);
         let _ = request.checked.set(Arc::clone(&config));
@@ -250,11 +255,12 @@ impl Loader {
         let old = request.old.as_deref();
         // One of its own changes with the model's files, which are compared.
         let newest = backend.as_ref().filter(|_| !self.polls && own.is_none());
-        let unchanged = Unchanged::between(old, request.fingerprint.as_ref(), &config, newest);
+        let unchanged =
+            UnchangedVersions::between(old, request.fingerprint.as_ref(), &config, newest);
         let (mut by_number, mut versions, mut kept) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut resized = Vec::new();
         for (number, dir_name) in
-            select(&config, &found).map_err(|e| about_versions(e.into(), dir, &found))?
+            require_versions(&config, &found).map_err(|e| about_versions(e.into(), dir, &found))?
         {
             let before = old.and_then(|old| old.versions.get(&number));
             let stays = unchanged.version(number, &dir_name);
@@ -272,7 +278,7 @@ impl Loader {
                 Some(before) => before.stats.continued(instances, buckets),
                 None => Arc::new(VersionStats::with_buckets(instances, buckets, &self.latency)),
             };
-            let version = Version::new(number, stats);
+            let version = ModelVersion::new(number, stats);
             by_number.insert(number, Arc::clone(&version));
             versions.push((version, dir_name));
         }
@@ -286,8 +292,8 @@ impl Loader {
         let load_info = LoadInfo {
             fingerprint: request.fingerprint,
             ensemble: match &builder {
-                Builder::Backend(_) => None,
-                Builder::Ensemble(builder) => Some(Arc::clone(builder)),
+                ModelBuilder::Backend(_) => None,
+                ModelBuilder::Ensemble(builder) => Some(Arc::clone(builder)),
             },
             should_serve: true.into(),
             requested_by_name: request.by_name.into(),
@@ -318,7 +324,7 @@ impl Loader {
         places: &FilePlaces,
         found: &VersionDirs,
         origin: LoadOrigin,
-    ) -> Result<Option<Arc<Backend>>> {
+    ) -> Result<Option<Arc<PluginBackend>>> {
         let dir = places.model_dir();
         let versions = found.versions.values().rev().map(|version| dir.join(version));
         let dirs: Vec<_> = versions.chain([dir.to_owned()]).collect();
@@ -339,22 +345,22 @@ impl Loader {
         &self,
         config: &mut ModelConfig,
         (name, places, found, origin): (&str, &FilePlaces, &VersionDirs, LoadOrigin),
-        own: Option<&Arc<Backend>>,
+        own: Option<&Arc<PluginBackend>>,
         cancel: &LoadCancel,
-    ) -> Result<(Option<Arc<Backend>>, Option<CompletedVersion>), Refusal> {
+    ) -> Result<(Option<Arc<PluginBackend>>, Option<CompletedVersion>), ModelRefusal> {
         let (mut listings, dir) = (Vec::new(), places.model_dir());
         for (number, dir_name) in &found.versions {
             let dir = dir.join(dir_name);
             let entries = allowed_entries(name, places, &dir)?;
             listings.push(VersionListing { number: *number, dir, entries });
         }
-        let probe: Option<&dyn Probe> = if self.strict { None } else { Some(&*self.backends) };
+        let probe: Option<&dyn FileProbe> = if self.strict { None } else { Some(&*self.backends) };
         let with_own = own.map(|own| WithOwnBackend { installed: &self.backends, own });
-        let platforms: &dyn Platforms = match &with_own {
+        let platforms: &dyn PlatformDirectory = match &with_own {
             Some(with_own) => with_own,
             None => &*self.backends,
         };
-        trtserver_model_config::complete(config, name, &listings, platforms, probe)
+        trtserver_model_config::complete_config(config, name, &listings, platforms, probe)
             .map_err(|e| self.with_unusable_backends(e.into()))?;
         let backend = match own {
             // An ensemble that names a backend is refused by the checks.
@@ -379,13 +385,13 @@ impl Loader {
         let completed = match backend.as_ref().filter(|_| !self.strict) {
             Some(backend) => {
                 let normalise = |config: &mut ModelConfig| {
-                    trtserver_model_config::normalise(config, &self.machine, &support);
+                    trtserver_model_config::normalise_config(config, &self.machine, &support);
                 };
-                autocomplete(config, backend, dir, found, normalise, cancel)?
+                autocomplete_config(config, backend, dir, found, normalise, cancel)?
             }
             None => None,
         };
-        trtserver_model_config::normalise(config, &self.machine, &support);
+        trtserver_model_config::normalise_config(config, &self.machine, &support);
         Ok((backend, completed))
     }
 
@@ -394,7 +400,7 @@ impl Loader {
     fn asks_open(
         &self,
         config: &ModelConfig,
-        backend: &Backend,
+        backend: &PluginBackend,
         support: &InstanceSupport,
     ) -> bool {
         let groups = &config.instance_group;
@@ -408,28 +414,30 @@ impl Loader {
         &self,
         config: &Arc<ModelConfig>,
         (files, places): (&Arc<ModelDir>, &FilePlaces),
-        backend: Option<Arc<Backend>>,
+        backend: Option<Arc<PluginBackend>>,
         completed: Option<CompletedVersion>,
         (id, models): (&str, &Arc<ModelTable>),
         (cancel, ending): (Arc<LoadCancel>, Arc<EndingVersions>),
-    ) -> Result<Builder, Refusal> {
-        let about = |field| move |e: ConfigError| e.about(Part::Field(field));
+    ) -> Result<ModelBuilder, ModelRefusal> {
+        let about = |field| move |e: ConfigError| e.about(ConfigPart::Field(field));
         let mut memory = LoadMemory::new(self.limits.memory);
-        let labels = Labels::load(places, &config.output, &mut memory).map_err(about("output"));
+        let labels =
+            OutputLabels::load(places, &config.output, &mut memory).map_err(about("output"));
         let (labels, without_labels) = match labels {
             Ok(labels) => (labels, Ok(())),
-            Err(e) => (Labels::default(), Err(Refusal::from(e))),
+            Err(e) => (OutputLabels::default(), Err(ModelRefusal::from(e))),
         };
         let mut rest = || {
-            let mut signature = Signature::new(config, |output| labels.of(output).cloned())?;
-            signature.owner = Owner::model(&config.name);
+            let mut signature =
+                ModelSignature::new(config, |output| labels.for_output(output).cloned())?;
+            signature.owner = LedgerOwner::model(&config.name);
             signature.completed_batch_size =
                 completed.as_ref().is_some_and(|(_, completed)| completed.adds_batch_size);
             // What the steps of an ensemble send was checked when they sent it.
             signature.free_outputs = backend.as_ref().is_none_or(|b| b.facts.has_free_outputs());
-            let scheduling = Scheduling::new(config, &mut signature, places, &mut memory)?;
+            let scheduling = SchedulingPlan::new(config, &mut signature, places, &mut memory)?;
             let signature = Arc::new(signature);
-            let warmup = warmup::samples(config, &signature, places, &mut memory);
+            let warmup = warmup::build_samples(config, &signature, places, &mut memory);
             Ok((signature, scheduling, warmup.map_err(about("model_warmup"))?))
         };
         let (signature, scheduling, warmup) = match (without_labels, rest()) {
@@ -438,11 +446,11 @@ impl Loader {
             (Err(e), Err(rest)) => return Err(e.and(rest)),
         };
         let Some(backend) = backend else {
-            return Ok(Builder::Ensemble(Arc::new(EnsembleBuilder::new(
+            return Ok(ModelBuilder::Ensemble(Arc::new(EnsembleBuilder::new(
                 id, config, signature, models,
             ))));
         };
-        Ok(Builder::Backend(Box::new(VersionBuilder {
+        Ok(ModelBuilder::Backend(Box::new(VersionBuilder {
             dir: Arc::clone(files),
             places: places.clone(),
             config: Arc::clone(config),
@@ -464,7 +472,7 @@ impl Loader {
     }
 
     /// If no installed backend fits, the right one may be a plugin that could not be opened: names those.
-    fn with_unusable_backends(&self, mut refusal: Refusal) -> Refusal {
+    fn with_unusable_backends(&self, mut refusal: ModelRefusal) -> ModelRefusal {
         if refusal.error.code == Code::Unsupported {
             for (_, reason) in self.backends.unusable() {
                 refusal.error.message.push_str(&format!("; not usable: {reason}"));
@@ -482,7 +490,7 @@ impl Loader {
     pub(super) fn read_config(&self, name: &str, places: &FilePlaces) -> Result<ModelConfig> {
         let path = self.config_path(places.model_dir());
         places.judge(&path).map_err(|refusal| Error::invalid(refusal.to_string()))?;
-        match trtserver_model_config::read(&path).map_err(config_error)? {
+        match trtserver_model_config::read_model_config(&path).map_err(config_error)? {
             Some(config) => Ok(config),
             None if self.strict => Err(Error::not_found(format!(
                 "'{}' does not exist; it may be left out with --strict-model-config=false",
@@ -494,8 +502,8 @@ impl Loader {
 }
 
 /// Adds to a refusal that a model's file is beside its configuration, if there is no version directory.
-fn about_versions(mut refusal: Refusal, dir: &Path, found: &VersionDirs) -> Refusal {
-    let entries = listing(dir).unwrap_or_default();
+fn about_versions(mut refusal: ModelRefusal, dir: &Path, found: &VersionDirs) -> ModelRefusal {
+    let entries = list_dir(dir).unwrap_or_default();
     let model = entries.iter().find(|(name, _)| name.starts_with("model."));
     if let Some((name, _)) = model.filter(|_| found.versions.is_empty()) {
         let dir = dir.display();
@@ -506,7 +514,7 @@ fn about_versions(mut refusal: Refusal, dir: &Path, found: &VersionDirs) -> Refu
     refusal
 }
 
-fn selected(config: &ModelConfig, found: &VersionDirs) -> SelectedVersions {
+fn selected_versions(config: &ModelConfig, found: &VersionDirs) -> SelectedVersions {
     let policy = config.version_policy.clone().unwrap_or_default();
     let existing: Vec<i64> = found.versions.keys().copied().collect();
     select_versions(&policy, &existing)
@@ -514,13 +522,16 @@ fn selected(config: &ModelConfig, found: &VersionDirs) -> SelectedVersions {
 
 /// The directories of the versions that the version policy selects.
 pub(super) fn selected_dirs<'a>(config: &ModelConfig, found: &'a VersionDirs) -> Vec<&'a str> {
-    let selected = selected(config, found).versions;
+    let selected = selected_versions(config, found).versions;
     selected.iter().filter_map(|number| found.versions.get(number).map(String::as_str)).collect()
 }
 
 /// The versions that the version policy selects, and the names of their directories; ascending.
-fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)>, ConfigError> {
-    let selected = selected(config, found);
+fn require_versions(
+    config: &ModelConfig,
+    found: &VersionDirs,
+) -> Result<Vec<(i64, String)>, ConfigError> {
+    let selected = selected_versions(config, found);
     for missing in &selected.missing {
         tracing::error!(
             "model '{}': version {missing} of its version policy does not exist",
@@ -528,21 +539,23 @@ fn select(config: &ModelConfig, found: &VersionDirs) -> Result<Vec<(i64, String)
         );
     }
     let selected = selected.or_refuse(&config.name);
-    let selected = selected.map_err(|e| e.about(Part::Field("version_policy")))?;
+    let selected = selected.map_err(|e| e.about(ConfigPart::Field("version_policy")))?;
     let dir_name = |number: i64| Some((number, found.versions.get(&number)?.clone()));
     Ok(selected.versions.into_iter().filter_map(dir_name).collect())
 }
 
 /// What the model's backend supports; an ensemble has no backend and no instances.
-fn instance_support(backend: Option<&Backend>) -> InstanceSupport {
-    backend.map_or_else(InstanceSupport::every_kind, |backend| InstanceSupport::of(&backend.facts))
+fn instance_support(backend: Option<&PluginBackend>) -> InstanceSupport {
+    backend.map_or_else(InstanceSupport::every_kind, |backend| {
+        InstanceSupport::from_facts(&backend.facts)
+    })
 }
 
 fn config_error(e: trtserver_model_config::ConfigError) -> Error {
     let code = match e.fault {
-        trtserver_model_config::Fault::Invalid => Code::InvalidArg,
-        trtserver_model_config::Fault::Unsupported => Code::Unsupported,
-        trtserver_model_config::Fault::Unreadable => Code::Internal,
+        trtserver_model_config::ConfigFault::Invalid => Code::InvalidArg,
+        trtserver_model_config::ConfigFault::Unsupported => Code::Unsupported,
+        trtserver_model_config::ConfigFault::Unreadable => Code::Internal,
     };
     Error::new(code, e.message)
 }

@@ -1,29 +1,29 @@
 //! A model with a checked configuration: its versions can be opened.
 
 use super::super::ensemble::EnsembleBuilder;
-use super::super::open_instances::Resized;
+use super::super::open_instances::InstanceResize;
 use super::super::{Model, OpenVersion};
-use super::Version;
+use super::ModelVersion;
 use super::version_builder::VersionBuilder;
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::load_progress::{LoadProgress, LoadTimes, LoadsInProgress};
-use crate::instance::priority::Priority;
+use crate::instance::priority::InstancePriority;
 use std::sync::Arc;
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
 
 /// What opens the versions of a model.
-pub enum Builder {
+pub enum ModelBuilder {
     Backend(Box<VersionBuilder>),
     Ensemble(Arc<EnsembleBuilder>),
 }
 
 /// A version that a load opens, and the name of its directory.
-pub type VersionDir = (Arc<Version>, String);
+pub type VersionDir = (Arc<ModelVersion>, String);
 
 /// Result of the steps before versions are opened.
 pub struct PreparedModel {
-    pub builder: Builder,
+    pub builder: ModelBuilder,
     /// The entry for the model table.
     pub model: Arc<Model>,
     /// To be opened; ascending.
@@ -31,7 +31,7 @@ pub struct PreparedModel {
     /// Versions that stay open.
     pub kept: Vec<i64>,
     /// Kept versions whose instances change.
-    pub resized: Vec<Arc<Version>>,
+    pub resized: Vec<Arc<ModelVersion>>,
     /// How often the opening of a version is tried again.
     pub retries: u64,
     pub cancel: Arc<LoadCancel>,
@@ -41,7 +41,7 @@ pub struct PreparedModel {
     pub parse: Duration,
 }
 
-impl Builder {
+impl ModelBuilder {
     /// Number of instances, each with counters of its own.
     pub fn instances(&self) -> usize {
         match self {
@@ -52,7 +52,7 @@ impl Builder {
 
     /// `version` for an entry that leaves it open; `None` for ensembles, which are always reopened. `resized`: its instances
     /// change.
-    pub fn kept(&self, version: &Version, resized: bool) -> Option<Arc<Version>> {
+    pub fn kept(&self, version: &ModelVersion, resized: bool) -> Option<Arc<ModelVersion>> {
         let Self::Backend(builder) = self else { return None };
         let open = version.served()?;
         if resized && !builder.can_resize(&open) {
@@ -69,7 +69,7 @@ impl Builder {
 
     fn open(
         &self,
-        version: &Version,
+        version: &ModelVersion,
         dir_name: &str,
         progress: &Arc<LoadProgress>,
     ) -> Result<Arc<OpenVersion>> {
@@ -85,14 +85,14 @@ impl Builder {
 }
 
 impl PreparedModel {
-    pub fn priority(&self) -> Priority {
+    pub fn priority(&self) -> InstancePriority {
         self.model.priority()
     }
 
     /// Whether a model of the server has `PRIORITY_MAX`: instances of others then get a niceness. Must be set before a
     /// version is opened.
     pub fn set_max_priority_in_use(&mut self, in_use: bool) {
-        if let Builder::Backend(builder) = &mut self.builder {
+        if let ModelBuilder::Backend(builder) = &mut self.builder {
             builder.max_priority_in_use = in_use;
         }
     }
@@ -100,8 +100,8 @@ impl PreparedModel {
     /// For an ensemble: the models of its steps.
     pub fn step_models(&self) -> Option<Vec<String>> {
         match &self.builder {
-            Builder::Backend(_) => None,
-            Builder::Ensemble(builder) => Some(builder.step_models()),
+            ModelBuilder::Backend(_) => None,
+            ModelBuilder::Ensemble(builder) => Some(builder.step_models()),
         }
     }
 
@@ -120,9 +120,9 @@ impl PreparedModel {
     }
 
     /// Opens instances of a version that stays open; see [`VersionBuilder::resize`].
-    pub fn resize(&self, version: &Version) -> Result<Resized> {
+    pub fn resize(&self, version: &ModelVersion) -> Result<InstanceResize> {
         let (name, number) = (&self.model.name, version.number);
-        let (Builder::Backend(builder), Some(open)) = (&self.builder, version.served()) else {
+        let (ModelBuilder::Backend(builder), Some(open)) = (&self.builder, version.served()) else {
             return Err(Error::internal(format!("model '{name}' version {number} is not open")));
         };
         let progress = self.loads.begin(name, number, &self.cancel);
@@ -154,11 +154,11 @@ impl PreparedModel {
                     tracing::info!(
                         "successfully loaded '{name}' version {number} in {:.1} ms (fetch {:.1}, parse {:.1}, open \
                          {:.1}, warm-up {:.1})",
-                        milliseconds(times.total()),
-                        milliseconds(times.fetch),
-                        milliseconds(times.parse),
-                        milliseconds(times.open),
-                        milliseconds(times.warm)
+                        as_milliseconds(times.total()),
+                        as_milliseconds(times.fetch),
+                        as_milliseconds(times.parse),
+                        as_milliseconds(times.open),
+                        as_milliseconds(times.warm)
                     );
                     version.set_load_times(times);
                 }
@@ -179,6 +179,6 @@ impl PreparedModel {
     }
 }
 
-fn milliseconds(time: Duration) -> f64 {
+fn as_milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

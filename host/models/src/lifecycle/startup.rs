@@ -1,9 +1,9 @@
 //! Loads the model repository at start: all models, or those that `--load-model` names and the steps of ensembles.
 
 use super::super::{Model, ModelTable, ensemble};
-use super::prepare::{LoadRequest, Loader, RefusedModel};
+use super::prepare::{LoadRequest, ModelLoader, RefusedModel};
 use super::prepared::{PreparedModel, VersionDir};
-use crate::instance::priority::Priority;
+use crate::instance::priority::InstancePriority;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use trtserver_base::error::{Error, Result};
 use trtserver_model_config::model_id;
-use trtserver_model_store::{ModelSource, Repositories};
+use trtserver_model_store::{ModelRepositories, ModelSource};
 
 const PANICKED: &str = "loading panicked; see the log";
 
@@ -26,7 +26,7 @@ pub struct StartupReport {
 
 /// Models prepared so far, and table entries of models that were refused.
 #[derive(Default)]
-struct Preparation {
+struct StartupPreparation {
     prepared: BTreeMap<String, PreparedModel>,
     refused: HashMap<String, Arc<Model>>,
     /// Failures of models that were requested by name and are in no repository.
@@ -34,7 +34,7 @@ struct Preparation {
     report: StartupReport,
 }
 
-impl Loader {
+impl ModelLoader {
     /// Reads all repositories, publishes their models and loads the selected versions; with `only`, of those models and
     /// of the models of their steps.
     ///
@@ -42,17 +42,18 @@ impl Loader {
     pub fn load_all(
         &self,
         models: &Arc<ModelTable>,
-        repositories: &Repositories,
+        repositories: &ModelRepositories,
         only: Option<&[String]>,
     ) -> StartupReport {
         let listing = repositories.list();
         let mut preparation = self.prepare_all(models, &listing.models, only);
         let order = preparation.order_ensembles(&listing.models);
-        let Preparation { mut prepared, refused: mut table, missing, mut report } = preparation;
+        let StartupPreparation { mut prepared, refused: mut table, missing, mut report } =
+            preparation;
         report.failures.extend(listing.failures.into_iter().map(|e| e.message));
         report.failures.extend(missing);
         // Before any instance opens: if a model has PRIORITY_MAX, instances of the others open with a niceness.
-        let max_in_use = prepared.values().any(|model| model.priority() == Priority::Max);
+        let max_in_use = prepared.values().any(|model| model.priority() == InstancePriority::Max);
         prepared.values_mut().for_each(|model| model.set_max_priority_in_use(max_in_use));
         for (name, prepared) in &prepared {
             tracing::info!("New status tracking for model '{name}'");
@@ -65,7 +66,7 @@ impl Loader {
         // Ensembles load fast, and one may be a step of the next: they are loaded one after another, in this order.
         for ensemble in &ensembles {
             for version in &ensemble.versions {
-                report.add(load(ensemble, version));
+                report.add(load_version(ensemble, version));
             }
         }
         report
@@ -76,8 +77,8 @@ impl Loader {
         models: &Arc<ModelTable>,
         sources: &BTreeMap<String, Vec<ModelSource>>,
         only: Option<&[String]>,
-    ) -> Preparation {
-        let mut preparation = Preparation::default();
+    ) -> StartupPreparation {
+        let mut preparation = StartupPreparation::default();
         let requested: Vec<String> = match only {
             None => sources.keys().cloned().collect(),
             Some(names) => names.iter().flat_map(|name| ids_named(sources, name)).collect(),
@@ -134,7 +135,7 @@ impl Loader {
     fn load_in_parallel(&self, models: &[PreparedModel], report: &mut StartupReport) {
         let versions: Vec<(&PreparedModel, &VersionDir)> =
             models.iter().flat_map(|m| m.versions.iter().map(move |v| (m, v))).collect();
-        let results = self.in_parallel(&versions, |(model, version)| load(model, version));
+        let results = self.in_parallel(&versions, |(model, version)| load_version(model, version));
         let panicked = || Err(PANICKED.to_owned());
         results.into_iter().for_each(|result| report.add(result.unwrap_or_else(panicked)));
     }
@@ -170,7 +171,7 @@ impl Loader {
     }
 }
 
-impl Preparation {
+impl StartupPreparation {
     /// A model that was requested by name is in no repository.
     fn is_missing(&mut self, name: &str) {
         tracing::error!("failed to load '{name}', failed to poll from model repository");
@@ -204,7 +205,7 @@ impl Preparation {
 /// The ids of the models called `name`; the name itself if there is none.
 fn ids_named(sources: &BTreeMap<String, Vec<ModelSource>>, name: &str) -> Vec<String> {
     let named: Vec<String> =
-        sources.keys().filter(|id| model_id::split(id).1 == name).cloned().collect();
+        sources.keys().filter(|id| model_id::split_model_id(id).1 == name).cloned().collect();
     if named.is_empty() { vec![name.to_owned()] } else { named }
 }
 
@@ -215,8 +216,9 @@ fn ids_of_steps(
     prepared: &PreparedModel,
 ) -> Option<Vec<String>> {
     let exists = |id: &str| sources.contains_key(id);
-    let id =
-        |step: String| model_id::of_step(ensemble, &step, exists, |name| ids_named(sources, name));
+    let id = |step: String| {
+        model_id::resolve_step_id(ensemble, &step, exists, |name| ids_named(sources, name))
+    };
     Some(prepared.step_models()?.into_iter().map(id).collect())
 }
 
@@ -230,7 +232,7 @@ impl StartupReport {
 }
 
 /// Loads a version; the error names model and version.
-fn load(model: &PreparedModel, version: &VersionDir) -> Result<(), String> {
+fn load_version(model: &PreparedModel, version: &VersionDir) -> Result<(), String> {
     let name = &model.model.name;
     model.load(version).map_err(|e| format!("'{name}' version {}: {e}", version.0.number))
 }

@@ -1,7 +1,7 @@
 //! Unloads one model. Runs on a blocking thread, under the model's lock.
 
 use super::super::memory::log_in_use;
-use super::super::{Model, Version, VersionState};
+use super::super::{Model, ModelVersion, VersionState};
 use super::version::UNLOADED;
 use super::{LoadError, ModelControl};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl ModelControl {
 
     /// Removes models from the table that are neither loaded nor in any repository.
     fn remove_deleted_models(&self) {
-        let is_open = |v: &Arc<Version>| v.status().0 != VersionState::Unavailable;
+        let is_open = |v: &Arc<ModelVersion>| v.status().0 != VersionState::Unavailable;
         let unserved =
             |model: &Arc<Model>| !model.should_serve() && !model.versions.values().any(is_open);
         // A repository that cannot be listed may have the model. Repositories are asked without the lock.

@@ -8,12 +8,12 @@ use trtserver_base::sync::{Condvar, Mutex};
 /// Counts the [`UsageGuard`]s of one version.
 #[derive(Default)]
 pub struct UsageTracker {
-    state: Mutex<State>,
+    state: Mutex<UsageState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct UsageState {
     users: usize,
     when_unused: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -42,7 +42,7 @@ impl UsageTracker {
     }
 }
 
-impl State {
+impl UsageState {
     fn report_if_unused(&mut self) {
         if self.users == 0
             && let Some(report) = self.when_unused.take()

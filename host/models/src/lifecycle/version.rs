@@ -1,8 +1,8 @@
 //! One version of a model: its state, and the open version while it is ready.
 
 use super::super::OpenVersion;
-use super::super::ending::EndingVersion;
-use super::super::ensemble::Dependencies;
+use super::super::ending_versions::EndingVersion;
+use super::super::ensemble::EnsembleDependencies;
 use super::super::memory::UnloadReport;
 use super::usage::{UsageGuard, UsageTracker};
 use crate::instance::load_progress::LoadTimes;
@@ -39,7 +39,7 @@ impl VersionState {
 pub const UNLOADED: &str = "unloaded";
 
 /// One version of a model, served or not.
-pub struct Version {
+pub struct ModelVersion {
     pub number: i64,
     pub stats: Arc<VersionStats>,
     /// State and, when the version is not served, the reason.
@@ -48,7 +48,7 @@ pub struct Version {
     since_ns: AtomicU64,
     served: ArcSwapOption<OpenVersion>,
     /// Models of an ensemble's steps; set when the ensemble is loaded.
-    dependencies: OnceLock<Arc<Dependencies>>,
+    dependencies: OnceLock<Arc<EnsembleDependencies>>,
     /// Health of the backend's models, one for each model file: the process of an isolated model
     /// may end at any time, and instances may become broken.
     health: ArcSwap<Vec<Arc<Health>>>,
@@ -57,7 +57,7 @@ pub struct Version {
     load_times: OnceLock<LoadTimes>,
 }
 
-impl Version {
+impl ModelVersion {
     /// A version in state LOADING.
     pub fn new(number: i64, stats: Arc<VersionStats>) -> Arc<Self> {
         Self::with(number, stats, VersionState::Loading, UsageTracker::new())
@@ -136,7 +136,7 @@ impl Version {
         self.status.store(Arc::new((state, reason)));
     }
 
-    /// Since when it is in the state that [`Version::status`] returns, in nanoseconds of CLOCK_MONOTONIC.
+    /// Since when it is in the state that [`ModelVersion::status`] returns, in nanoseconds of CLOCK_MONOTONIC.
     pub fn since_ns(&self) -> u64 {
         let own = self.since_ns.load(Relaxed);
         if !self.is_loaded() {
@@ -187,7 +187,7 @@ impl Version {
         (**self.status.load()).clone()
     }
 
-    /// Loaded, even if it cannot serve now: see [`Version::is_ready`].
+    /// Loaded, even if it cannot serve now: see [`ModelVersion::is_ready`].
     pub fn is_loaded(&self) -> bool {
         self.status.load().0 == VersionState::Ready
     }
@@ -267,7 +267,7 @@ impl Version {
     }
 
     /// Makes it READY only while `dependencies` are served.
-    pub(crate) fn set_dependencies(&self, dependencies: Arc<Dependencies>) {
+    pub(crate) fn set_dependencies(&self, dependencies: Arc<EnsembleDependencies>) {
         let _ = self.dependencies.set(dependencies);
     }
 }

@@ -1,53 +1,53 @@
 //! Opens one version: backend model, instances and scheduler.
 
 use super::super::backend_use::BackendUse;
-use super::super::ending::EndingVersions;
-use super::super::open_instances::Resized;
-use super::super::scheduling::Scheduling;
-use super::super::{OpenInstances, OpenVersion, Opened};
+use super::super::ending_versions::EndingVersions;
+use super::super::open_instances::InstanceResize;
+use super::super::scheduling::SchedulingPlan;
+use super::super::{OpenInstances, OpenResources, OpenVersion};
 use super::client_loads::judge_model_file;
-use super::{UsageGuard, Version};
-use crate::instance::group::{InstancePlan, plans};
-use crate::instance::limit::{InstanceLimit, Reservation};
+use super::{ModelVersion, UsageGuard};
+use crate::instance::group::{InstancePlan, plan_instances};
+use crate::instance::limit::{InstanceLimit, InstanceReservation};
 use crate::instance::load_cancel::LoadCancel;
 use crate::instance::load_progress::LoadProgress;
 use crate::instance::warmup::WarmupSample;
-use crate::instance::worker::Worker;
+use crate::instance::worker::InstanceWorker;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Owner;
+use trtserver_base::ledger::LedgerOwner;
 use trtserver_base::stats::VersionStats;
 use trtserver_base::sync::Mutex;
-use trtserver_base::timer::Timer;
-use trtserver_model_config::Machine;
+use trtserver_base::timer::DeadlineTimer;
+use trtserver_model_config::MachineFacts;
 use trtserver_model_files::FilePlaces;
 use trtserver_model_store::ModelDir;
 use trtserver_plugin_host::ModelFacts;
-use trtserver_plugin_host::backend::{Backend, Completed};
+use trtserver_plugin_host::backend::{CompletedConfig, PluginBackend};
 use trtserver_plugin_host::load_priority;
-use trtserver_plugin_host::model::Model;
+use trtserver_plugin_host::model::BackendModel;
 use trtserver_proto::v2::ModelConfig;
 use trtserver_proto::v2::model_instance_group::Kind;
-use trtserver_request::Signature;
-use trtserver_scheduler::{Queue, Scheduler};
+use trtserver_request::ModelSignature;
+use trtserver_scheduler::{RequestQueue, Scheduler};
 
 /// A version's number, and the state of its backend from the completion of the configuration.
-pub type CompletedVersion = (i64, Completed);
+pub type CompletedVersion = (i64, CompletedConfig);
 
 /// Everything the versions of one model are opened with.
 pub struct VersionBuilder {
     pub dir: Arc<ModelDir>,
     pub places: FilePlaces,
     pub config: Arc<ModelConfig>,
-    pub signature: Arc<Signature>,
+    pub signature: Arc<ModelSignature>,
     /// A model of the server has `PRIORITY_MAX`.
     pub max_priority_in_use: bool,
-    pub scheduling: Scheduling,
-    pub backend: Arc<Backend>,
-    pub machine: Arc<Machine>,
+    pub scheduling: SchedulingPlan,
+    pub backend: Arc<PluginBackend>,
+    pub machine: Arc<MachineFacts>,
     /// State of the backend for opening the version of this number.
     pub completed: Mutex<Option<CompletedVersion>>,
     /// How long a closing instance waits for outstanding requests.
@@ -58,19 +58,19 @@ pub struct VersionBuilder {
     pub instance_limit: Arc<InstanceLimit>,
     pub cancel: Arc<LoadCancel>,
     pub ending: Arc<EndingVersions>,
-    pub timer: &'static Timer,
+    pub timer: &'static DeadlineTimer,
     pub batch_numbers: Arc<AtomicU64>,
 }
 
 impl VersionBuilder {
     pub fn plans(&self) -> Vec<InstancePlan> {
         let file_on = |device| self.machine.model_file(&self.config, device);
-        plans(&self.config, self.max_priority_in_use, file_on)
+        plan_instances(&self.config, self.max_priority_in_use, file_on)
     }
 
     /// What the completion of the configuration handed over for opening version `number` from `file`: completions read the
     /// default model file.
-    fn take_completed(&self, number: i64, file: &str) -> Option<Completed> {
+    fn take_completed(&self, number: i64, file: &str) -> Option<CompletedConfig> {
         if file != self.config.default_model_filename {
             return None;
         }
@@ -81,7 +81,7 @@ impl VersionBuilder {
     /// files for the GPUs of this machine.
     fn open_models(
         &self,
-        signature: &Signature,
+        signature: &ModelSignature,
         number: i64,
         dir_name: &str,
         plans: &[InstancePlan],
@@ -103,10 +103,10 @@ impl VersionBuilder {
                 signature,
                 n_instances: plans.iter().filter(|of| of.file == plan.file).count() as u32,
                 threads: threads_each(plans.len()),
-                state: completed.as_ref().map_or(std::ptr::null_mut(), Completed::state),
+                state: completed.as_ref().map_or(std::ptr::null_mut(), CompletedConfig::state),
             };
             let in_process = self.cancel.calls(&self.backend, &self.config)?;
-            let model = Model::open(&self.backend, &facts, self.cancel.flag())?;
+            let model = BackendModel::open(&self.backend, &facts, self.cancel.flag())?;
             drop((in_process, completed));
             self.cancel.opened(&model.health());
             files.push(OpenFile { file: plan.file.clone(), model });
@@ -120,7 +120,7 @@ impl VersionBuilder {
     /// The backend's error, or an instance thread that did not start; nothing stays open.
     pub fn open(
         &self,
-        version: &Version,
+        version: &ModelVersion,
         dir_name: &str,
         progress: &Arc<LoadProgress>,
     ) -> Result<Arc<OpenVersion>> {
@@ -128,18 +128,23 @@ impl VersionBuilder {
         let count = plans.len();
         progress.expects(count);
         let reserved = self.instance_limit.reserve(count, &self.subject(number))?;
-        let signature = self.signature.of_version(Owner::version(&self.config.name, number));
+        let signature = self.signature.with_owner(LedgerOwner::version(&self.config.name, number));
         let models = self.open_models(&signature, number, dir_name, &plans)?;
         let Some(first) = models.first() else {
             return Err(Error::internal(format!("{} has no instances", self.subject(number))));
         };
         let has_gpu = plans.iter().any(|plan| plan.kind == Kind::Gpu);
         let in_order = self.scheduling.in_order;
-        let queue =
-            Queue::new(self.scheduling.policy(count), &signature, count, in_order, self.timer);
+        let queue = RequestQueue::new(
+            self.scheduling.policy(count),
+            &signature,
+            count,
+            in_order,
+            self.timer,
+        );
         let weak = |open: &OpenFile| (open.file.clone(), Arc::downgrade(&open.model));
         let models_of_files = models.iter().map(weak).collect();
-        let opened = Opened { models: models_of_files, dir: Arc::downgrade(&self.dir) };
+        let opened = OpenResources { models: models_of_files, dir: Arc::downgrade(&self.dir) };
         // Dropped after a failure, it closes what was opened.
         let instances = OpenInstances::new(&queue, &signature, opened);
         let shared = SharedByInstances {
@@ -151,7 +156,7 @@ impl VersionBuilder {
             progress,
         };
         self.open_instances(&shared, plans, reserved, |_| queue.close())?;
-        let used = BackendUse::of(&first.model, has_gpu);
+        let used = BackendUse::from_model(&first.model, has_gpu);
         tracing::info!(
             "model '{}' version {number} uses backend '{}' {} from {} ({})",
             self.config.name,
@@ -185,10 +190,10 @@ impl VersionBuilder {
     /// The errors of `open`; the instances are unchanged.
     pub fn resize(
         &self,
-        version: &Version,
+        version: &ModelVersion,
         open: &OpenVersion,
         progress: &Arc<LoadProgress>,
-    ) -> Result<Resized> {
+    ) -> Result<InstanceResize> {
         let subject = self.subject(version.number);
         let closed = || Error::unavailable(format!("{subject} is closed"));
         let instances = open.instances.as_ref().ok_or_else(closed)?;
@@ -205,7 +210,7 @@ impl VersionBuilder {
         };
         let give_up = |added: &[usize]| added.iter().for_each(|number| instances.remove(*number));
         let opened = self.open_instances(&shared, change.open, reserved, give_up)?;
-        Ok(Resized { instances: Arc::clone(instances), opened, close: change.close })
+        Ok(InstanceResize { instances: Arc::clone(instances), opened, close: change.close })
     }
 
     /// Opens instances and waits for them. Returns their numbers. After a failure `give_up` closes the instances with the given numbers.
@@ -213,7 +218,7 @@ impl VersionBuilder {
         &self,
         shared: &SharedByInstances<'_>,
         plans: Vec<InstancePlan>,
-        reserved: Reservation,
+        reserved: InstanceReservation,
         give_up: impl Fn(&[usize]),
     ) -> Result<Vec<usize>> {
         let SharedByInstances { version, instances, usage, dir, threads, progress } = shared;
@@ -234,7 +239,7 @@ impl VersionBuilder {
             };
             let (ordinal, alive) = instances.add(plan.clone());
             numbers.push(ordinal);
-            let worker = Worker {
+            let worker = InstanceWorker {
                 plan,
                 ordinal,
                 threads: *threads,
@@ -297,8 +302,8 @@ impl VersionBuilder {
 impl VersionBuilder {
     /// `open` with the configuration and labels of this load; see [`OpenVersion::with_config`].
     pub fn kept(&self, open: &OpenVersion, stats: &Arc<VersionStats>) -> Option<Arc<OpenVersion>> {
-        let owner = Owner::version(&self.config.name, open.version);
-        open.with_config(&self.config, self.signature.of_version(owner), stats)
+        let owner = LedgerOwner::version(&self.config.name, open.version);
+        open.with_config(&self.config, self.signature.with_owner(owner), stats)
     }
 
     /// Whether [`Self::resize`] is possible.
@@ -326,7 +331,7 @@ impl VersionBuilder {
 
 /// What all instances of a version share.
 struct SharedByInstances<'a> {
-    version: &'a Version,
+    version: &'a ModelVersion,
     instances: &'a OpenInstances,
     usage: &'a Arc<UsageGuard>,
     dir: &'a Arc<ModelDir>,
@@ -338,7 +343,7 @@ struct SharedByInstances<'a> {
 /// A model file of a version, and the backend's model that was opened from it.
 struct OpenFile {
     file: String,
-    model: Arc<Model>,
+    model: Arc<BackendModel>,
 }
 
 /// Threads per instance for the framework: the cores available to this process (cgroup limits included), divided

@@ -1,11 +1,11 @@
 //! Memory of one kind on one device, and sums of it.
 
 use std::collections::BTreeMap;
-use trtserver_request::memory::{Location, MemoryType};
+use trtserver_request::memory::{MemoryLocation, MemoryType};
 
 /// Memory of one kind on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct MemoryEntry {
     /// What it is used for.
     pub holder: &'static str,
     /// `CPU`, `CPU_PINNED` or `GPU`, as `memory_usage` of the statistics names it.
@@ -21,13 +21,13 @@ pub type Totals = BTreeMap<(&'static str, i64), u64>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerMemory {
     /// Entries that have bytes; others are left out.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<MemoryEntry>,
     /// The part that is drawn from the memory budget.
     pub budgeted: u64,
 }
 
-impl Entry {
-    pub fn new(holder: &'static str, location: Location, bytes: u64) -> Self {
+impl MemoryEntry {
+    pub fn new(holder: &'static str, location: MemoryLocation, bytes: u64) -> Self {
         let memory_type = match location.memory_type {
             MemoryType::Cpu => "CPU",
             MemoryType::Pinned => "CPU_PINNED",
@@ -37,16 +37,17 @@ impl Entry {
     }
 
     pub fn cpu(holder: &'static str, bytes: u64) -> Self {
-        Self::new(holder, Location::CPU, bytes)
+        Self::new(holder, MemoryLocation::CPU, bytes)
     }
 }
 
 impl OwnerMemory {
     /// Adds memory that is not drawn from the memory budget. Entries of one holder and location are summed up.
-    pub fn add(&mut self, entry: Entry) {
-        let Entry { holder, memory_type, device, bytes } = entry;
-        let same =
-            |e: &&mut Entry| (e.holder, e.memory_type, e.device) == (holder, memory_type, device);
+    pub fn add(&mut self, entry: MemoryEntry) {
+        let MemoryEntry { holder, memory_type, device, bytes } = entry;
+        let same = |e: &&mut MemoryEntry| {
+            (e.holder, e.memory_type, e.device) == (holder, memory_type, device)
+        };
         match self.entries.iter_mut().find(same) {
             _ if bytes == 0 => {}
             Some(known) => known.bytes += bytes,
@@ -56,7 +57,7 @@ impl OwnerMemory {
 
     /// Sums by memory type and device.
     pub fn totals(&self) -> Totals {
-        totals(&self.entries)
+        sum_memory(&self.entries)
     }
 
     /// All bytes, on all devices.
@@ -65,7 +66,7 @@ impl OwnerMemory {
     }
 }
 
-pub fn totals<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Totals {
+pub fn sum_memory<'a>(entries: impl IntoIterator<Item = &'a MemoryEntry>) -> Totals {
     let mut totals = Totals::new();
     for entry in entries {
         *totals.entry((entry.memory_type, entry.device)).or_default() += entry.bytes;

@@ -6,7 +6,7 @@ mod owner;
 mod report;
 mod unload;
 
-pub use entry::{Entry, OwnerMemory, Totals};
-pub use owner::of_version;
+pub use entry::{MemoryEntry, OwnerMemory, Totals};
+pub use owner::version_memory;
 pub use report::{MemoryReport, ModelMemory};
 pub use unload::{UnloadReport, log_in_use};

@@ -1,54 +1,54 @@
 //! Memory of one owner: what the ledger has entered, what backends report beside it, and the process of an isolated model.
 
-use super::entry::{Entry, OwnerMemory};
-use trtserver_base::ledger::{HOLDERS, Owner};
-use trtserver_device::Driver;
+use super::entry::{MemoryEntry, OwnerMemory};
+use trtserver_base::ledger::{HOLDERS, LedgerOwner};
+use trtserver_device::GpuDriver;
 use trtserver_plugin_api::abi::types::{Memory, memory_type};
 use trtserver_plugin_host::health::IsolatedMemory;
 use trtserver_plugin_host::{ReportedMemory, reported_memory};
-use trtserver_request::memory::Location;
+use trtserver_request::memory::MemoryLocation;
 
 /// The memory of one version of a model; `isolated` is that of its processes.
-pub fn of_version(model: &str, version: i64, isolated: &[IsolatedMemory]) -> OwnerMemory {
-    let owner = Owner::version(model, version);
-    of_owner_version(owner, model, version, isolated, &reported_memory())
+pub fn version_memory(model: &str, version: i64, isolated: &[IsolatedMemory]) -> OwnerMemory {
+    let owner = LedgerOwner::version(model, version);
+    owner_version_memory(owner, model, version, isolated, &reported_memory())
 }
 
 /// The same for an owner that was looked up, with the reports of all backends.
-pub fn of_owner_version(
-    owner: Owner,
+pub fn owner_version_memory(
+    owner: LedgerOwner,
     model: &str,
     version: i64,
     isolated: &[IsolatedMemory],
     reported: &[ReportedMemory],
 ) -> OwnerMemory {
-    let mut memory = of_owner(owner);
+    let mut memory = owner_memory(owner);
     add_reported(&mut memory, reported, Some((model, version)));
     isolated.iter().for_each(|isolated| add_isolated(&mut memory, isolated));
     memory
 }
 
 /// What belongs to no model.
-pub fn of_server(reported: &[ReportedMemory]) -> OwnerMemory {
-    let mut memory = of_owner(Owner::SERVER);
+pub fn server_memory(reported: &[ReportedMemory]) -> OwnerMemory {
+    let mut memory = owner_memory(LedgerOwner::SERVER);
     add_reported(&mut memory, reported, None);
     memory
 }
 
 /// What the ledger has entered, and what the pools of the server have.
-pub fn of_owner(owner: Owner) -> OwnerMemory {
+pub fn owner_memory(owner: LedgerOwner) -> OwnerMemory {
     let mut memory = OwnerMemory::default();
-    let driver = Driver::get().ok();
+    let driver = GpuDriver::get().ok();
     for holder in HOLDERS {
         let (name, drawn) = (holder.name(), owner.bytes(holder) as u64);
-        memory.add(Entry::cpu(name, drawn + owner.small_bytes(holder) as u64));
+        memory.add(MemoryEntry::cpu(name, drawn + owner.small_bytes(holder) as u64));
         memory.budgeted += if holder.is_budgeted() { drawn } else { 0 };
         let Some(driver) = driver else { continue };
-        let pinned = driver.pinned().bytes_of(owner, holder) as u64;
-        memory.add(Entry::new(name, Location::PINNED, pinned));
+        let pinned = driver.pinned().owner_bytes(owner, holder) as u64;
+        memory.add(MemoryEntry::new(name, MemoryLocation::PINNED, pinned));
         for device in driver.devices() {
-            let bytes = device.pool().bytes_of(owner, holder) as u64;
-            memory.add(Entry::new(name, Location::gpu(device.ordinal), bytes));
+            let bytes = device.pool().owner_bytes(owner, holder) as u64;
+            memory.add(MemoryEntry::new(name, MemoryLocation::gpu(device.ordinal), bytes));
         }
     }
     memory
@@ -57,11 +57,11 @@ pub fn of_owner(owner: Owner) -> OwnerMemory {
 /// Memory that a backend has allocated by itself, and reports.
 const REPORTED: &str = "reported_by_backend";
 
-fn location(memory: Memory) -> Location {
+fn memory_location(memory: Memory) -> MemoryLocation {
     match memory.memory_type {
-        memory_type::PINNED => Location::PINNED,
-        memory_type::GPU | memory_type::MANAGED => Location::gpu(memory.device_id),
-        _ => Location::CPU,
+        memory_type::PINNED => MemoryLocation::PINNED,
+        memory_type::GPU | memory_type::MANAGED => MemoryLocation::gpu(memory.device_id),
+        _ => MemoryLocation::CPU,
     }
 }
 
@@ -70,7 +70,7 @@ fn add_reported(memory: &mut OwnerMemory, reported: &[ReportedMemory], of: Optio
     for report in reported {
         let reporter = report.reporter.model.as_ref().map(|(name, version)| (&**name, *version));
         if reporter == of {
-            memory.add(Entry::new(REPORTED, location(report.memory), report.bytes));
+            memory.add(MemoryEntry::new(REPORTED, memory_location(report.memory), report.bytes));
         }
     }
 }
@@ -78,7 +78,7 @@ fn add_reported(memory: &mut OwnerMemory, reported: &[ReportedMemory], of: Optio
 /// The arenas are counted once, not as shared memory of the child, too.
 fn add_isolated(memory: &mut OwnerMemory, isolated: &IsolatedMemory) {
     let private = isolated.process.resident.saturating_sub(isolated.process.shared);
-    memory.add(Entry::cpu("process", private));
-    memory.add(Entry::cpu("arena_inputs", isolated.inputs));
-    memory.add(Entry::cpu("arena_outputs", isolated.outputs));
+    memory.add(MemoryEntry::cpu("process", private));
+    memory.add(MemoryEntry::cpu("arena_inputs", isolated.inputs));
+    memory.add(MemoryEntry::cpu("arena_outputs", isolated.outputs));
 }

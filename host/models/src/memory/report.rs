@@ -1,6 +1,6 @@
 //! Makes the memory report from the ledger, the model table, the pool of large blocks, the allocator and the kernel.
 
-use super::entry::{Entry, OwnerMemory, Totals, totals};
+use super::entry::{MemoryEntry, OwnerMemory, Totals, sum_memory};
 use super::{measured, owner};
 use crate::{ModelTable, VersionState};
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use trtserver_base::budget::{model_memory, request_memory};
 use trtserver_base::heap::HeapUsage;
 use trtserver_base::ledger;
-use trtserver_base::ledger::{Holder, OwnerName, ProcessMemory};
-use trtserver_device::{Driver, PoolBytes};
+use trtserver_base::ledger::{LedgerHolder, OwnerName, ProcessMemory};
+use trtserver_device::{GpuDriver, PoolBytes};
 use trtserver_plugin_host::{ReportedMemory, reported_memory};
-use trtserver_request::memory::Location;
+use trtserver_request::memory::MemoryLocation;
 use trtserver_request::pool;
 use trtserver_request::pool::PoolUsage;
 
@@ -49,29 +49,29 @@ impl MemoryReport {
     pub fn new(models: &ModelTable, heap: Option<HeapUsage>) -> Self {
         let budget = request_memory();
         let reported = reported_memory();
-        let mut server = owner::of_server(&reported);
+        let mut server = owner::server_memory(&reported);
         add_device_pools(&mut server);
         Self {
-            process: ProcessMemory::own(),
+            process: ProcessMemory::own_process(),
             heap,
-            pool: pool::usage(),
+            pool: pool::read_pool_usage(),
             limit: budget.limit() as u64,
             in_use: budget.in_use() as u64,
             peak: budget.peak() as u64,
             model_memory: model_memory().in_use() as u64,
             server,
-            models: models_of(models, &reported),
+            models: report_models(models, &reported),
         }
     }
 
     pub fn totals(&self) -> Totals {
         let all = self.models.iter().map(|model| &model.memory).chain([&self.server]);
-        totals(all.flat_map(|memory| &memory.entries))
+        sum_memory(all.flat_map(|memory| &memory.entries))
     }
 }
 
 /// Every loaded version, and everything else that holds memory.
-fn models_of(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelMemory> {
+fn report_models(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelMemory> {
     let (all, inputs) = (models.all(), measured::small_inputs(models));
     let mut known = BTreeMap::new();
     for model in all.values() {
@@ -86,12 +86,12 @@ fn models_of(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelMemor
         let isolated = version.map(|version| version.isolated_memory()).unwrap_or_default();
         let mut memory = match name.version {
             Some(number) => {
-                owner::of_owner_version(owner, &name.model, number, &isolated, reported)
+                owner::owner_version_memory(owner, &name.model, number, &isolated, reported)
             }
-            None => owner::of_owner(owner),
+            None => owner::owner_memory(owner),
         };
         let small_inputs = inputs.get(&owner).copied().unwrap_or(0);
-        memory.add(Entry::cpu(Holder::Input.name(), small_inputs));
+        memory.add(MemoryEntry::cpu(LedgerHolder::Input.name(), small_inputs));
         if let (None, Some(model)) = (name.version, all.get(&*name.model)) {
             measured::add_parsed(&mut memory, model);
         }
@@ -111,11 +111,15 @@ fn models_of(models: &ModelTable, reported: &[ReportedMemory]) -> Vec<ModelMemor
 
 /// What the pools on GPUs and of pinned memory have taken from the driver and no model uses.
 fn add_device_pools(memory: &mut OwnerMemory) {
-    let Ok(driver) = Driver::get() else { return };
+    let Ok(driver) = GpuDriver::get() else { return };
     let free = |pool: PoolBytes| pool.held.saturating_sub(pool.used);
-    memory.add(Entry::new("pinned_pool", Location::PINNED, free(driver.pinned().bytes())));
+    memory.add(MemoryEntry::new(
+        "pinned_pool",
+        MemoryLocation::PINNED,
+        free(driver.pinned().bytes()),
+    ));
     for device in driver.devices() {
         let free = free(device.pool().bytes());
-        memory.add(Entry::new("device_pool", Location::gpu(device.ordinal), free));
+        memory.add(MemoryEntry::new("device_pool", MemoryLocation::gpu(device.ordinal), free));
     }
 }

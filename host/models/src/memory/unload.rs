@@ -1,8 +1,8 @@
 //! What the unload of a version gave back, for the log. What it did not is in the memory report until it is freed.
 
 use super::entry::{OwnerMemory, Totals};
-use super::owner::{of_owner_version, of_version};
-use trtserver_base::ledger::{Owner, ProcessMemory};
+use super::owner::{owner_version_memory, version_memory};
+use trtserver_base::ledger::{LedgerOwner, ProcessMemory};
 use trtserver_plugin_host::health::IsolatedMemory;
 use trtserver_plugin_host::reported_memory;
 
@@ -10,7 +10,7 @@ use trtserver_plugin_host::reported_memory;
 pub struct UnloadReport {
     model: String,
     version: i64,
-    owner: Owner,
+    owner: LedgerOwner,
     memory: OwnerMemory,
     resident: u64,
 }
@@ -21,17 +21,17 @@ impl UnloadReport {
         Self {
             model: model.to_owned(),
             version,
-            owner: Owner::version(model, version),
-            memory: of_version(model, version, isolated),
-            resident: ProcessMemory::own().resident,
+            owner: LedgerOwner::version(model, version),
+            memory: version_memory(model, version, isolated),
+            resident: ProcessMemory::own_process().resident,
         }
     }
 
     /// Logs what was given back, once the version's last user is gone.
     pub fn log(self) {
         let (model, version) = (&self.model, self.version);
-        let left = of_owner_version(self.owner, model, version, &[], &reported_memory());
-        let resident = ProcessMemory::own().resident;
+        let left = owner_version_memory(self.owner, model, version, &[], &reported_memory());
+        let resident = ProcessMemory::own_process().resident;
         tracing::info!(
             "model '{model}' version {version}: the unload gave back {}; resident memory of the server: {} bytes \
              before, {resident} bytes now",
@@ -41,7 +41,7 @@ impl UnloadReport {
         if !left.entries.is_empty() {
             tracing::warn!(
                 "model '{model}' version {version} is unloaded and still holds {}",
-                list(&left)
+                describe_memory(&left)
             );
         }
     }
@@ -49,7 +49,7 @@ impl UnloadReport {
 
 /// Logs what a version holds whose unload waits for its last requests.
 pub fn log_in_use(model: &str, number: i64, isolated: &[IsolatedMemory]) {
-    let held = list(&of_version(model, number, isolated));
+    let held = describe_memory(&version_memory(model, number, isolated));
     tracing::info!(
         "model '{model}' version {number} is unloaded after its last request; it holds {held}"
     );
@@ -61,18 +61,18 @@ fn given_back(before: &Totals, left: &Totals) -> String {
         let bytes = bytes.saturating_sub(left.get(place).copied().unwrap_or(0));
         (bytes > 0).then(|| format!("{bytes} bytes of {} {}", place.0, place.1))
     });
-    joined(parts)
+    join_texts(parts)
 }
 
 /// `10 bytes of CPU 0 (outputs)`.
-pub fn list(memory: &OwnerMemory) -> String {
-    let part = |e: &super::Entry| {
+pub fn describe_memory(memory: &OwnerMemory) -> String {
+    let part = |e: &super::MemoryEntry| {
         format!("{} bytes of {} {} ({})", e.bytes, e.memory_type, e.device, e.holder)
     };
-    joined(memory.entries.iter().map(part))
+    join_texts(memory.entries.iter().map(part))
 }
 
-fn joined(parts: impl Iterator<Item = String>) -> String {
+fn join_texts(parts: impl Iterator<Item = String>) -> String {
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { "no bytes".to_owned() } else { parts.join(", ") }
 }

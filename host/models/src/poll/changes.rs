@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What has to be done with a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum PollAction {
     /// It was added, changed, or has to be loaded another time.
     Load,
     /// It was removed.
@@ -16,50 +16,50 @@ pub enum Action {
 
 /// One look at a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found<F> {
+pub enum ModelLook<F> {
     Absent,
     /// Its files, in each repository that has it.
     Files(F),
 }
 
 /// The models of all repositories. `F` is what was found of a model; times are in nanoseconds.
-pub struct Changes<F> {
+pub struct RepositoryChanges<F> {
     settle_ns: u64,
-    models: BTreeMap<String, Model<F>>,
+    models: BTreeMap<String, ChangeEntry<F>>,
 }
 
-struct Model<F> {
+struct ChangeEntry<F> {
     /// State of the model at the last look.
-    seen: Found<F>,
+    seen: ModelLook<F>,
     /// When the model was first seen in this state.
     since: u64,
     /// What the last load or removal began with; `None`: a load has to begin.
-    handled: Option<Found<F>>,
+    handled: Option<ModelLook<F>>,
     /// A load or removal is running.
     busy: bool,
 }
 
-impl<F: Clone + PartialEq> Changes<F> {
+impl<F: Clone + PartialEq> RepositoryChanges<F> {
     pub fn new(settle_ns: u64) -> Self {
         Self { settle_ns, models: BTreeMap::new() }
     }
 
     /// `name` is loaded as it was `found` now.
     pub fn start(&mut self, name: &str, found: F) {
-        let seen = Found::Files(found);
+        let seen = ModelLook::Files(found);
         let handled = Some(seen.clone());
-        self.models.insert(name.to_owned(), Model { seen, since: 0, handled, busy: false });
+        self.models.insert(name.to_owned(), ChangeEntry { seen, since: 0, handled, busy: false });
     }
 
     /// `name` was `found` so at `now`.
-    pub fn see(&mut self, name: &str, found: Found<F>, now: u64) {
+    pub fn see(&mut self, name: &str, found: ModelLook<F>, now: u64) {
         match self.models.get_mut(name) {
             Some(model) if model.seen == found => {}
             Some(model) => (model.seen, model.since) = (found, now),
-            None if found == Found::Absent => {}
+            None if found == ModelLook::Absent => {}
             None => {
-                let handled = Some(Found::Absent);
-                let model = Model { seen: found, since: now, handled, busy: false };
+                let handled = Some(ModelLook::Absent);
+                let model = ChangeEntry { seen: found, since: now, handled, busy: false };
                 self.models.insert(name.to_owned(), model);
             }
         }
@@ -89,17 +89,17 @@ impl<F: Clone + PartialEq> Changes<F> {
     }
 
     /// What is to be begun at `now`. The caller reports its end by [`Self::ended`].
-    pub fn due(&mut self, now: u64) -> Vec<(String, Action)> {
+    pub fn due(&mut self, now: u64) -> Vec<(String, PollAction)> {
         let settle_ns = self.settle_ns;
         let due = self.models.iter_mut().filter(|(_, model)| {
             let at = model.due_at(settle_ns);
             at.is_some_and(|at| at <= now)
         });
-        let begin = |(name, model): (&String, &mut Model<F>)| {
+        let begin = |(name, model): (&String, &mut ChangeEntry<F>)| {
             (model.busy, model.handled) = (true, Some(model.seen.clone()));
             let action = match model.seen {
-                Found::Absent => Action::Remove,
-                Found::Files(_) => Action::Load,
+                ModelLook::Absent => PollAction::Remove,
+                ModelLook::Files(_) => PollAction::Load,
             };
             (name.clone(), action)
         };
@@ -115,7 +115,7 @@ impl<F: Clone + PartialEq> Changes<F> {
     pub fn ended(&mut self, name: &str) {
         let Some(model) = self.models.get_mut(name) else { return };
         model.busy = false;
-        if model.seen == Found::Absent && model.handled == Some(Found::Absent) {
+        if model.seen == ModelLook::Absent && model.handled == Some(ModelLook::Absent) {
             self.models.remove(name);
         }
     }
@@ -128,7 +128,7 @@ impl<F: Clone + PartialEq> Changes<F> {
     }
 }
 
-impl<F: PartialEq> Model<F> {
+impl<F: PartialEq> ChangeEntry<F> {
     fn is_changed(&self) -> bool {
         self.handled.as_ref() != Some(&self.seen)
     }

@@ -5,7 +5,7 @@ use super::*;
 /// Settle time of 10. Each step is a time, the files of the models then (`a=1 b=2`), changes that ended (`/a`), models to be
 /// retried (`!a`), and after `>` what is begun then.
 fn run(start: &str, steps: &[&str]) {
-    let mut changes = Changes::new(10);
+    let mut changes = RepositoryChanges::new(10);
     for (name, files) in start.split_whitespace().filter_map(|word| word.split_once('=')) {
         changes.start(name, files.to_owned());
     }
@@ -24,18 +24,18 @@ fn run(start: &str, steps: &[&str]) {
         let files: BTreeMap<&str, &str> =
             words.iter().filter_map(|word| word.split_once('=')).collect();
         for name in ["a", "b"].into_iter().filter(|name| !files.contains_key(name)) {
-            changes.see(name, Found::Absent, now);
+            changes.see(name, ModelLook::Absent, now);
         }
         for (name, files) in files {
-            changes.see(name, Found::Files(files.to_owned()), now);
+            changes.see(name, ModelLook::Files(files.to_owned()), now);
         }
         let was_due = changes.next_due().is_some_and(|at| at <= now);
         let begun: Vec<String> = changes
             .due(now)
             .into_iter()
             .map(|(name, action)| match action {
-                Action::Load => format!("+{name}"),
-                Action::Remove => format!("-{name}"),
+                PollAction::Load => format!("+{name}"),
+                PollAction::Remove => format!("-{name}"),
             })
             .collect();
         assert_eq!(begun.join(" "), expected.trim(), "{step}");

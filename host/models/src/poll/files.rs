@@ -1,7 +1,7 @@
 //! The models of the repositories as they were last seen: reads what may have changed since.
 
-use super::tree::Tree;
-use super::watch::{Hints, Owner, Watches};
+use super::tree::FileTree;
+use super::watch::{DirWatches, WatchHints, WatchOwner};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Result};
@@ -10,50 +10,50 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trtserver_base::disk::is_ignored;
 use trtserver_model_config::model_id;
-use trtserver_model_store::fingerprint::Fingerprint;
-use trtserver_model_store::{Repositories, Store};
+use trtserver_model_store::fingerprint::ModelFingerprint;
+use trtserver_model_store::{ModelRepositories, ModelStore};
 
 /// The files of a model in each repository that has it, or why they cannot be read.
-pub type ModelFiles = Vec<(usize, std::result::Result<Arc<Fingerprint>, String>)>;
+pub type ModelFiles = Vec<(usize, std::result::Result<Arc<ModelFingerprint>, String>)>;
 
 /// The models of all repositories, as the last look found them.
 pub struct RepositoryFiles {
-    repositories: Vec<Repository>,
+    repositories: Vec<PolledRepository>,
     /// Makes ids of models.
-    all: Repositories,
+    all: ModelRepositories,
     /// By id.
-    models: BTreeMap<String, Model>,
+    models: BTreeMap<String, PolledModel>,
     /// `None` where the system gives no more watches.
-    watches: Option<Watches>,
+    watches: Option<DirWatches>,
 }
 
 /// Device and inode of a repository's directory; `None` if it is not on local disk.
 type Identity = Option<(u64, u64)>;
 
-struct Repository {
-    store: Arc<dyn Store>,
+struct PolledRepository {
+    store: Arc<dyn ModelStore>,
     names: BTreeSet<String>,
     identity: Identity,
     /// Why it could not be listed, the last time.
     failure: Option<String>,
-    listing: Listing,
+    listing: StoreListing,
     /// Its directory is watched, on a file system that reports all changes.
     watched: bool,
 }
 
 /// What the current look has read of a repository that is not on local disk.
 #[derive(Default)]
-enum Listing {
+enum StoreListing {
     /// Nothing: its models are looked at one by one.
     #[default]
     None,
-    Models(BTreeMap<String, Arc<Fingerprint>>),
+    Models(BTreeMap<String, Arc<ModelFingerprint>>),
     Failed,
 }
 
 /// One model, looked at.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum FilesLook {
     Files(ModelFiles),
     Absent,
     /// The repository of the model could not be read.
@@ -61,7 +61,7 @@ pub enum Look {
 }
 
 #[derive(Default)]
-struct Model {
+struct PolledModel {
     /// Directories of the model, one for each repository that has it.
     dirs: Vec<ModelDir>,
 }
@@ -69,20 +69,20 @@ struct Model {
 struct ModelDir {
     /// Index of its repository.
     repository: usize,
-    files: std::result::Result<Files, String>,
+    files: std::result::Result<WatchedFiles, String>,
     /// Events announce every change of its files.
     watched: bool,
 }
 
-enum Files {
-    Local(Tree),
+enum WatchedFiles {
+    Local(FileTree),
     /// Fingerprint of a model in a repository that is not on local disk.
-    Listed(Arc<Fingerprint>),
+    Listed(Arc<ModelFingerprint>),
 }
 
 /// How much is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum LookExtent {
     /// What hints name.
     Hinted,
     /// Reads all models that are not watched, besides those with hints.
@@ -92,16 +92,16 @@ pub enum Extent {
 }
 
 impl RepositoryFiles {
-    pub fn new(repositories: &Repositories) -> Self {
-        let watches = Watches::new().inspect_err(|e| {
+    pub fn new(repositories: &ModelRepositories) -> Self {
+        let watches = DirWatches::new().inspect_err(|e| {
             tracing::warn!("model repositories are polled without file events: {e}");
         });
-        let repository = |store: &Arc<dyn Store>| Repository {
+        let repository = |store: &Arc<dyn ModelStore>| PolledRepository {
             store: Arc::clone(store),
             names: BTreeSet::new(),
             identity: None,
             failure: None,
-            listing: Listing::None,
+            listing: StoreListing::None,
             watched: false,
         };
         let all = repositories.clone();
@@ -109,21 +109,21 @@ impl RepositoryFiles {
         Self { repositories, all, models: BTreeMap::new(), watches: watches.ok() }
     }
 
-    pub fn watches(&self) -> Option<&Watches> {
+    pub fn watches(&self) -> Option<&DirWatches> {
         self.watches.as_ref()
     }
 
     /// Events since the last call.
-    pub fn hints(&mut self) -> Hints {
-        self.watches.as_mut().map(Watches::read).unwrap_or_default()
+    pub fn hints(&mut self) -> WatchHints {
+        self.watches.as_mut().map(DirWatches::read).unwrap_or_default()
     }
 
     /// Looks at the models that `hints` name and at the models of `extent`. Returns the models and their files.
-    pub fn look(&mut self, hints: &Hints, extent: Extent) -> Vec<(String, Look)> {
-        let all = extent == Extent::All || hints.all;
+    pub fn look(&mut self, hints: &WatchHints, extent: LookExtent) -> Vec<(String, FilesLook)> {
+        let all = extent == LookExtent::All || hints.all;
         let (mut gone, mut listed) = (BTreeSet::new(), false);
         for repository in &mut self.repositories {
-            let unwatched = extent != Extent::Hinted && !repository.watched;
+            let unwatched = extent != LookExtent::Hinted && !repository.watched;
             if all || hints.repositories || unwatched {
                 let before = repository.names.clone();
                 repository.list(self.watches.as_mut());
@@ -132,7 +132,8 @@ impl RepositoryFiles {
                 gone.extend(names.map(|name| self.all.id(&*repository.store, name)));
             }
         }
-        let watched = extent == Extent::Hinted || self.models.values().all(Model::is_watched);
+        let watched =
+            extent == LookExtent::Hinted || self.models.values().all(PolledModel::is_watched);
         if !all && !listed && hints.models.is_empty() && watched {
             return Vec::new();
         }
@@ -150,11 +151,11 @@ impl RepositoryFiles {
                 None => self.models.entry(id.clone()).or_default(),
             };
             let moved = !model.dirs.iter().map(|dir| &dir.repository).eq(&repositories);
-            let unwatched = extent != Extent::Hinted && !model.is_watched();
+            let unwatched = extent != LookExtent::Hinted && !model.is_watched();
             if all || moved || unwatched || hints.models.contains(&id) {
                 let repositories = repositories.iter().map(|i| (*i, &self.repositories[*i]));
                 let read = model.read(&id, repositories, &mut self.watches);
-                let look = if read { Look::Files(model.files()) } else { Look::Failed };
+                let look = if read { FilesLook::Files(model.files()) } else { FilesLook::Failed };
                 looked_at.push((id, look));
             }
         }
@@ -163,20 +164,20 @@ impl RepositoryFiles {
             if let Some(watches) = &mut self.watches {
                 watches.forget(&name);
             }
-            looked_at.push((name, Look::Absent));
+            looked_at.push((name, FilesLook::Absent));
         }
-        self.repositories.iter_mut().for_each(|repository| repository.listing = Listing::None);
+        self.repositories.iter_mut().for_each(|repository| repository.listing = StoreListing::None);
         looked_at
     }
 }
 
-impl Repository {
+impl PolledRepository {
     /// Reads the names of the models. On failure the names stay as they were.
-    fn list(&mut self, watches: Option<&mut Watches>) {
+    fn list(&mut self, watches: Option<&mut DirWatches>) {
         self.watched = false;
         if let (Some(watches), Some(root)) = (watches, self.store.local_root()) {
-            let added = watches.add(root, Owner::Repository).is_ok();
-            self.watched = added && Watches::is_reliable(root);
+            let added = watches.add(root, WatchOwner::Repository).is_ok();
+            self.watched = added && DirWatches::is_reliable(root);
         }
         let found = match self.store.local_root() {
             Some(root) => self.read(root).map_err(|e| e.to_string()),
@@ -210,11 +211,11 @@ impl Repository {
 
     /// Names and files of the models of a repository that is not on local disk.
     fn list_store(&mut self) -> std::result::Result<(BTreeSet<String>, Identity), String> {
-        self.listing = Listing::Failed;
+        self.listing = StoreListing::Failed;
         let models = self.store.fingerprints().map_err(|e| e.message)?;
         let names = models.keys().cloned().collect();
         let models = models.into_iter().map(|(name, files)| (name, Arc::new(files)));
-        self.listing = Listing::Models(models.collect());
+        self.listing = StoreListing::Models(models.collect());
         Ok((names, None))
     }
 
@@ -245,26 +246,26 @@ impl Repository {
     }
 }
 
-impl Repository {
+impl PolledRepository {
     /// The files of a model that is not on local disk; `None` if they cannot be listed.
-    fn files_of(&self, model: &str) -> Option<Arc<Fingerprint>> {
+    fn find_fingerprint(&self, model: &str) -> Option<Arc<ModelFingerprint>> {
         match &self.listing {
-            Listing::Models(models) => models.get(model).cloned(),
-            Listing::Failed => None,
-            Listing::None => self.store.fingerprint(model).ok().map(Arc::new),
+            StoreListing::Models(models) => models.get(model).cloned(),
+            StoreListing::Failed => None,
+            StoreListing::None => self.store.fingerprint(model).ok().map(Arc::new),
         }
     }
 }
 
-impl Model {
+impl PolledModel {
     /// False if a repository that is not on local disk could not be read: its files are kept as the last look found them.
     fn read<'a>(
         &mut self,
         id: &str,
-        repositories: impl Iterator<Item = (usize, &'a Repository)>,
-        watches: &mut Option<Watches>,
+        repositories: impl Iterator<Item = (usize, &'a PolledRepository)>,
+        watches: &mut Option<DirWatches>,
     ) -> bool {
-        let (_, name) = model_id::split(id);
+        let (_, name) = model_id::split_model_id(id);
         let mut before = std::mem::take(&mut self.dirs);
         let mut complete = true;
         for (index, repository) in repositories {
@@ -275,7 +276,7 @@ impl Model {
                 (_, Some(root)) => {
                     Some(ModelDir::read(index, id, &root.join(name), watches.as_mut()))
                 }
-                (known, None) => match repository.files_of(name) {
+                (known, None) => match repository.find_fingerprint(name) {
                     Some(files) => Some(ModelDir::listed(index, files)),
                     None => {
                         complete = false;
@@ -295,8 +296,8 @@ impl Model {
     fn files(&self) -> ModelFiles {
         let files = |dir: &ModelDir| {
             let fingerprint = dir.files.as_ref().map(|files| match files {
-                Files::Local(tree) => Arc::clone(tree.fingerprint()),
-                Files::Listed(fingerprint) => Arc::clone(fingerprint),
+                WatchedFiles::Local(tree) => Arc::clone(tree.fingerprint()),
+                WatchedFiles::Listed(fingerprint) => Arc::clone(fingerprint),
             });
             (dir.repository, fingerprint.map_err(String::clone))
         };
@@ -307,34 +308,35 @@ impl Model {
 impl ModelDir {
     /// Whether a cheap look shows that nothing has changed.
     fn is_current(&self) -> bool {
-        matches!(&self.files, Ok(Files::Local(tree)) if tree.is_current())
+        matches!(&self.files, Ok(WatchedFiles::Local(tree)) if tree.is_current())
     }
 
-    fn listed(repository: usize, files: Arc<Fingerprint>) -> Self {
-        Self { repository, files: Ok(Files::Listed(files)), watched: false }
+    fn listed(repository: usize, files: Arc<ModelFingerprint>) -> Self {
+        Self { repository, files: Ok(WatchedFiles::Listed(files)), watched: false }
     }
 
     /// On local disk.
-    fn read(repository: usize, id: &str, path: &Path, watches: Option<&mut Watches>) -> Self {
-        let mut tree = Tree::read(path).map_err(|e| e.to_string());
+    fn read(repository: usize, id: &str, path: &Path, watches: Option<&mut DirWatches>) -> Self {
+        let mut tree = FileTree::read(path).map_err(|e| e.to_string());
         let mut watched = false;
         if let (Some(watches), Ok(first)) = (watches, &tree) {
-            let owner = Owner::Model(id.to_owned());
+            let owner = WatchOwner::Model(id.to_owned());
             let added: Vec<_> =
                 first.directories().map(|dir| watches.add(dir, owner.clone())).collect();
-            let reliable = !first.has_links() && Watches::is_reliable(path);
+            let reliable = !first.has_links() && DirWatches::is_reliable(path);
             if added.contains(&Ok(true)) {
                 // What changed before it was watched, or is a new directory.
                 let before: Vec<PathBuf> = first.directories().map(Path::to_owned).collect();
-                tree = Tree::read(path).map_err(|e| e.to_string());
-                let same = |now: &Tree| now.directories().eq(before.iter().map(PathBuf::as_path));
+                tree = FileTree::read(path).map_err(|e| e.to_string());
+                let same =
+                    |now: &FileTree| now.directories().eq(before.iter().map(PathBuf::as_path));
                 watched = tree.as_ref().is_ok_and(same);
             } else {
                 watched = true;
             }
             watched &= reliable && added.iter().all(|added| added.is_ok());
         }
-        Self { repository, files: tree.map(Files::Local), watched }
+        Self { repository, files: tree.map(WatchedFiles::Local), watched }
     }
 }
 

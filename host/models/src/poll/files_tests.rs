@@ -3,17 +3,17 @@
 use super::*;
 use trtserver_model_store::StoreSettings;
 
-fn open(paths: &[&Path]) -> Repositories {
+fn open(paths: &[&Path]) -> ModelRepositories {
     let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).to_owned()).collect();
-    Repositories::open(&paths, &StoreSettings::default(), false).unwrap()
+    ModelRepositories::open(&paths, &StoreSettings::default(), false).unwrap()
 }
 
-fn names(looked_at: &[(String, Look)]) -> Vec<String> {
-    let text = |(name, look): &(String, Look)| match look {
-        Look::Absent => format!("-{name}"),
-        Look::Failed => format!("?{name}"),
-        Look::Files(files) if files.len() == 1 => name.clone(),
-        Look::Files(files) => format!("{name}*{}", files.len()),
+fn names(looked_at: &[(String, FilesLook)]) -> Vec<String> {
+    let text = |(name, look): &(String, FilesLook)| match look {
+        FilesLook::Absent => format!("-{name}"),
+        FilesLook::Failed => format!("?{name}"),
+        FilesLook::Files(files) if files.len() == 1 => name.clone(),
+        FilesLook::Files(files) => format!("{name}*{}", files.len()),
     };
     looked_at.iter().map(text).collect()
 }
@@ -31,16 +31,16 @@ fn models_that_changed_are_read() {
         let hints = files.hints();
         names(&files.look(&hints, extent))
     };
-    assert_eq!(look(&mut files, Extent::All), ["a", "b"]);
-    assert!(look(&mut files, Extent::Hinted).is_empty());
+    assert_eq!(look(&mut files, LookExtent::All), ["a", "b"]);
+    assert!(look(&mut files, LookExtent::Hinted).is_empty());
     fs::write(first.join("b/config.pbtxt"), "x").unwrap();
-    assert_eq!(look(&mut files, Extent::Hinted), ["b"]);
+    assert_eq!(look(&mut files, LookExtent::Hinted), ["b"]);
     // In two repositories.
     fs::create_dir_all(second.join("a")).unwrap();
-    assert_eq!(look(&mut files, Extent::Hinted), ["a*2"]);
+    assert_eq!(look(&mut files, LookExtent::Hinted), ["a*2"]);
     fs::remove_dir(second.join("a")).unwrap();
     fs::remove_dir_all(first.join("b")).unwrap();
-    assert_eq!(look(&mut files, Extent::Hinted), ["a", "-b"]);
+    assert_eq!(look(&mut files, LookExtent::Hinted), ["a", "-b"]);
 }
 
 #[test]
@@ -49,7 +49,8 @@ fn failed_listing_removes_nothing() {
     let root = dir.path().join("root");
     fs::create_dir_all(root.join("a/1")).unwrap();
     let mut files = RepositoryFiles::new(&open(&[&root]));
-    let look = |files: &mut RepositoryFiles| names(&files.look(&Hints::default(), Extent::All));
+    let look =
+        |files: &mut RepositoryFiles| names(&files.look(&WatchHints::default(), LookExtent::All));
     assert_eq!(look(&mut files), ["a"]);
     let moved = dir.path().join("moved");
     fs::rename(&root, &moved).unwrap();
@@ -86,16 +87,16 @@ fn looking_at_a_thousand_models_is_cheap() {
         }
     }
     let mut files = RepositoryFiles::new(&open(&[dir.path()]));
-    assert_eq!(files.look(&Hints::default(), Extent::All).len(), models);
+    assert_eq!(files.look(&WatchHints::default(), LookExtent::All).len(), models);
     fs::write(dir.path().join("model_7/1/model.onnx"), "xy").unwrap();
     let mut look = |extent| {
         let before = cpu_ms();
-        let found = files.look(&Hints::default(), extent);
+        let found = files.look(&WatchHints::default(), extent);
         (found.len(), cpu_ms() - before)
     };
-    let (looked_at, all) = look(Extent::All);
+    let (looked_at, all) = look(LookExtent::All);
     assert_eq!(looked_at, models);
-    let (looked_at, watched) = look(Extent::Unwatched);
+    let (looked_at, watched) = look(LookExtent::Unwatched);
     println!("everything: {all:.2} ms; with events: {watched:.3} ms for {looked_at} models");
     assert!(all < 100.0 && watched < 10.0, "{all} ms, {watched} ms");
 }

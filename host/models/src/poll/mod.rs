@@ -14,20 +14,20 @@ mod tree;
 mod wake;
 mod watch;
 
-pub use wake::Wake;
+pub use wake::WakeEvent;
 
 use super::lifecycle::{LoadError, ModelControl};
 use crate::instance::priority::set_niceness;
-use changes::{Action, Changes, Found};
-use files::{Extent, Look, ModelFiles, RepositoryFiles};
+use changes::{ModelLook, PollAction, RepositoryChanges};
+use files::{FilesLook, LookExtent, ModelFiles, RepositoryFiles};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use trtserver_base::clock::now_ns;
 use trtserver_base::sync::Mutex;
-use trtserver_model_store::Repositories;
-use watch::Hints;
+use trtserver_model_store::ModelRepositories;
+use watch::WatchHints;
 
 /// Every this many intervals everything is looked at, also what file events cover: an event may be lost.
 const FULL_LOOK: u64 = 20;
@@ -35,10 +35,10 @@ const FULL_LOOK: u64 = 20;
 const NICE: i32 = 10;
 
 /// The state of the polling thread: what it has seen, what is due, and which loads failed.
-pub struct Poller {
+pub struct RepositoryPoller {
     control: Arc<ModelControl>,
     files: RepositoryFiles,
-    changes: Changes<ModelFiles>,
+    changes: RepositoryChanges<ModelFiles>,
     interval: Duration,
     /// Models that could not be loaded.
     failed: BTreeSet<String>,
@@ -46,18 +46,18 @@ pub struct Poller {
     unread: BTreeSet<String>,
     /// Ensembles whose steps are still to be loaded.
     waiting: BTreeSet<String>,
-    ended: Arc<Mutex<Vec<Ended>>>,
-    wake: Arc<Wake>,
+    ended: Arc<Mutex<Vec<PollOutcome>>>,
+    wake: Arc<WakeEvent>,
 }
 
 /// A load or removal that has ended.
-struct Ended {
+struct PollOutcome {
     name: String,
-    action: Action,
+    action: PollAction,
     result: Result<(), LoadError>,
 }
 
-impl Poller {
+impl RepositoryPoller {
     /// Looks at the repositories for the first time: to be called before their models are loaded, so that a
     /// change during the load is not missed.
     ///
@@ -65,19 +65,19 @@ impl Poller {
     /// The system has no file descriptor left.
     pub fn new(
         control: &Arc<ModelControl>,
-        repositories: &Repositories,
+        repositories: &ModelRepositories,
         interval: Duration,
         settle: Duration,
     ) -> std::io::Result<Self> {
         let mut files = RepositoryFiles::new(repositories);
         let settle_ns = u64::try_from(settle.as_nanos()).unwrap_or(u64::MAX);
-        let mut changes = Changes::new(settle_ns);
-        for (name, found) in files.look(&Hints::default(), Extent::All) {
-            if let Look::Files(found) = found {
+        let mut changes = RepositoryChanges::new(settle_ns);
+        for (name, found) in files.look(&WatchHints::default(), LookExtent::All) {
+            if let FilesLook::Files(found) = found {
                 changes.start(&name, found);
             }
         }
-        let wake = Arc::new(Wake::new()?);
+        let wake = Arc::new(WakeEvent::new()?);
         control.wake_at_stop(&wake);
         Ok(Self {
             control: Arc::clone(control),
@@ -126,16 +126,18 @@ impl Poller {
                     unread.iter().for_each(|name| self.changes.retry(name));
                     (next_poll, polls) = (now.saturating_add(interval), polls + 1);
                     let full = polls.is_multiple_of(FULL_LOOK);
-                    if full { Extent::All } else { Extent::Unwatched }
+                    if full { LookExtent::All } else { LookExtent::Unwatched }
                 }
-                false => Extent::Hinted,
+                false => LookExtent::Hinted,
             };
-            if extent != Extent::Hinted || hints != Hints::default() {
+            if extent != LookExtent::Hinted || hints != WatchHints::default() {
                 for (name, found) in self.files.look(&hints, extent) {
                     match found {
-                        Look::Files(files) => self.changes.see(&name, Found::Files(files), now),
-                        Look::Absent => self.changes.see(&name, Found::Absent, now),
-                        Look::Failed => self.changes.see_nothing(&name, now),
+                        FilesLook::Files(files) => {
+                            self.changes.see(&name, ModelLook::Files(files), now)
+                        }
+                        FilesLook::Absent => self.changes.see(&name, ModelLook::Absent, now),
+                        FilesLook::Failed => self.changes.see_nothing(&name, now),
                     }
                 }
             }
@@ -147,8 +149,8 @@ impl Poller {
     }
 
     /// Begins a change. An ensemble is loaded after the models of its steps, if they are to be loaded, too.
-    fn begin(&mut self, name: String, action: Action, runtime: &Handle) {
-        if action == Action::Load && self.waits_for_step(&name) {
+    fn begin(&mut self, name: String, action: PollAction, runtime: &Handle) {
+        if action == PollAction::Load && self.waits_for_step(&name) {
             self.waiting.insert(name);
             return;
         }
@@ -156,18 +158,18 @@ impl Poller {
         let wake = Arc::clone(&self.wake);
         runtime.spawn(async move {
             let result = match action {
-                Action::Load => control.load_changed(&name).await,
-                Action::Remove => control.remove(&name).await,
+                PollAction::Load => control.load_changed(&name).await,
+                PollAction::Remove => control.remove(&name).await,
             };
             drop(control);
-            ended.lock().push(Ended { name, action, result });
+            ended.lock().push(PollOutcome { name, action, result });
             wake.wake();
         });
     }
 
     fn begin_waiting(&mut self, runtime: &Handle) {
         for name in std::mem::take(&mut self.waiting) {
-            self.begin(name, Action::Load, runtime);
+            self.begin(name, PollAction::Load, runtime);
         }
     }
 
@@ -177,7 +179,7 @@ impl Poller {
         if !self.changes.others_are_changing(name) {
             return false;
         }
-        let steps = self.control.steps_of(name);
+        let steps = self.control.list_steps(name);
         let changes = |step: &String| {
             step != name && !self.waiting.contains(step) && self.changes.is_changing(step)
         };
@@ -188,7 +190,7 @@ impl Poller {
     fn take_ended(&mut self) {
         let ended = std::mem::take(&mut *self.ended.lock());
         let mut loaded = BTreeSet::new();
-        for Ended { name, action, result } in ended {
+        for PollOutcome { name, action, result } in ended {
             self.changes.ended(&name);
             if let Err(e) = result {
                 if e.is_unread() {
@@ -198,12 +200,12 @@ impl Poller {
                 continue;
             }
             self.failed.remove(&name);
-            if action == Action::Load {
+            if action == PollAction::Load {
                 loaded.insert(name);
             }
         }
         for failed in self.failed.iter().filter(|_| !loaded.is_empty()) {
-            if self.control.steps_of(failed).iter().any(|step| loaded.contains(step)) {
+            if self.control.list_steps(failed).iter().any(|step| loaded.contains(step)) {
                 self.changes.retry(failed);
             }
         }

@@ -7,37 +7,39 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use trtserver_model_store::fingerprint::{Fingerprint, Stamp, relative, walk};
+use trtserver_model_store::fingerprint::{
+    FileStamp, ModelFingerprint, relative_path, walk_model_dir,
+};
 
 /// A directory whose time is closer to that of the look may change without another time: times have a granularity, and
 /// clocks of file servers differ.
 const TIME_GRANULARITY: Duration = Duration::from_secs(2);
 
 /// The files and directories of one model at the last look, with their fingerprint.
-pub struct Tree {
-    nodes: Vec<Node>,
-    fingerprint: Arc<Fingerprint>,
+pub struct FileTree {
+    nodes: Vec<TreeNode>,
+    fingerprint: Arc<ModelFingerprint>,
     has_links: bool,
 }
 
-struct Node {
+struct TreeNode {
     path: PathBuf,
-    stamp: Stamp,
+    stamp: FileStamp,
     /// Entries of a directory; `None` for a file.
-    entries: Option<Entries>,
+    entries: Option<DirEntries>,
 }
 
 /// Shows whether the entries of a directory may have changed.
 #[derive(PartialEq, Eq)]
-struct Entries {
+struct DirEntries {
     modified: (i64, i64),
     inode: (u64, u64),
     /// It was changed just before its entries were read.
     recent: bool,
 }
 
-impl Entries {
-    fn of(metadata: &Metadata, now: SystemTime) -> Option<Self> {
+impl DirEntries {
+    fn from_metadata(metadata: &Metadata, now: SystemTime) -> Option<Self> {
         let recent = metadata.modified().map_or(true, |at| at + TIME_GRANULARITY > now);
         metadata.is_dir().then(|| Self {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
@@ -47,23 +49,24 @@ impl Entries {
     }
 }
 
-impl Tree {
+impl FileTree {
     /// # Errors
     /// The metadata of a file or the entries of a directory cannot be read.
     pub fn read(dir: &Path) -> Result<Self> {
         let now = SystemTime::now();
         let (mut nodes, mut has_links) = (Vec::new(), false);
-        walk(dir, |path, metadata, is_link| {
+        walk_model_dir(dir, |path, metadata, is_link| {
             has_links |= is_link;
-            let (stamp, entries) = (Stamp::of(metadata), Entries::of(metadata, now));
-            nodes.push(Node { path: path.to_owned(), stamp, entries });
+            let (stamp, entries) =
+                (FileStamp::from_metadata(metadata), DirEntries::from_metadata(metadata, now));
+            nodes.push(TreeNode { path: path.to_owned(), stamp, entries });
         })?;
-        let files = nodes.iter().map(|node| (relative(&node.path, dir), node.stamp));
-        let fingerprint = Arc::new(Fingerprint::new(files));
+        let files = nodes.iter().map(|node| (relative_path(&node.path, dir), node.stamp));
+        let fingerprint = Arc::new(ModelFingerprint::new(files));
         Ok(Self { nodes, fingerprint, has_links })
     }
 
-    pub fn fingerprint(&self) -> &Arc<Fingerprint> {
+    pub fn fingerprint(&self) -> &Arc<ModelFingerprint> {
         &self.fingerprint
     }
 
@@ -86,7 +89,7 @@ impl Tree {
     }
 }
 
-impl Node {
+impl TreeNode {
     fn is_same(&self, now: &Metadata) -> bool {
         let entries = match &self.entries {
             Some(entries) => {
@@ -97,7 +100,7 @@ impl Node {
             }
             None => true,
         };
-        entries && self.stamp == Stamp::of(now)
+        entries && self.stamp == FileStamp::from_metadata(now)
     }
 }
 

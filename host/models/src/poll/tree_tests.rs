@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 /// Directories with a time that is not recent.
 fn age(dir: &Path) {
-    walk(dir, |path, metadata, _| {
+    walk_model_dir(dir, |path, metadata, _| {
         if metadata.is_dir() {
             let old = SystemTime::now() - Duration::from_secs(3600);
             File::open(path).unwrap().set_modified(old).unwrap();
@@ -24,7 +24,7 @@ fn every_kind_of_change_is_seen() {
     write("1/model", "abc");
     write("config.pbtxt", "a");
     age(path);
-    let first = Tree::read(path).unwrap();
+    let first = FileTree::read(path).unwrap();
     assert!(first.is_current() && !first.has_links());
     assert_eq!(first.directories().count(), 2);
 
@@ -35,7 +35,7 @@ fn every_kind_of_change_is_seen() {
     fs::rename(path.join("1/new"), path.join("1/model")).unwrap();
     age(path);
     assert!(!first.is_current());
-    let second = Tree::read(path).unwrap();
+    let second = FileTree::read(path).unwrap();
     assert_ne!(second.fingerprint(), first.fingerprint());
     assert!(second.is_current());
 
@@ -44,15 +44,15 @@ fn every_kind_of_change_is_seen() {
     write("1/model~", "x");
     write("1/part.tmp", "x");
     assert!(!second.is_current());
-    assert_eq!(Tree::read(path).unwrap().fingerprint(), second.fingerprint());
+    assert_eq!(FileTree::read(path).unwrap().fingerprint(), second.fingerprint());
 
     // A directory that has just changed is read at each look.
     fs::create_dir(path.join("2")).unwrap();
-    let recent = Tree::read(path).unwrap();
+    let recent = FileTree::read(path).unwrap();
     assert!(!recent.is_current());
     assert_ne!(recent.fingerprint(), second.fingerprint());
     fs::remove_dir(path.join("2")).unwrap();
-    assert_eq!(Tree::read(path).unwrap().fingerprint(), second.fingerprint());
+    assert_eq!(FileTree::read(path).unwrap().fingerprint(), second.fingerprint());
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn targets_of_links_are_looked_at() {
     symlink(".", model.join("loop")).unwrap();
     symlink("nowhere", model.join("dangling")).unwrap();
     age(&model);
-    let first = Tree::read(&model).unwrap();
+    let first = FileTree::read(&model).unwrap();
     assert!(first.is_current() && first.has_links());
     fs::write(&target, "abcd").unwrap();
     assert!(!first.is_current());
-    assert!(Tree::read(&dir.path().join("none")).is_err());
+    assert!(FileTree::read(&dir.path().join("none")).is_err());
 }

@@ -1,14 +1,14 @@
 //! Wakes the polling thread: when a load has ended, at shutdown, by file events.
 
-use super::watch::Watches;
+use super::watch::DirWatches;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io::Result;
 use std::os::fd::OwnedFd;
 
 /// An eventfd, which is waited for together with that of the file events.
-pub struct Wake(OwnedFd);
+pub struct WakeEvent(OwnedFd);
 
-impl Wake {
+impl WakeEvent {
     /// # Errors
     /// The system has no file descriptor left.
     pub fn new() -> Result<Self> {
@@ -21,7 +21,7 @@ impl Wake {
     }
 
     /// Waits until it is woken or a file event arrives, at most `ns` nanoseconds.
-    pub fn wait(&self, watches: Option<&Watches>, ns: u64) {
+    pub fn wait(&self, watches: Option<&DirWatches>, ns: u64) {
         let mut fds = vec![PollFd::new(&self.0, PollFlags::IN)];
         fds.extend(watches.map(|watches| PollFd::new(watches, PollFlags::IN)));
         let limit =

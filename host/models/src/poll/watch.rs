@@ -25,28 +25,28 @@ const LOCAL: [u64; 7] =
     [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630, 0xf2f5_2010, 0x2fc1_2fc1];
 
 /// The inotify watches, and the models and directories that each watch reports on.
-pub struct Watches {
+pub struct DirWatches {
     fd: OwnedFd,
-    owners: HashMap<i32, BTreeSet<Owner>>,
+    owners: HashMap<i32, BTreeSet<WatchOwner>>,
 }
 
 /// The owner of a watched directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Owner {
+pub enum WatchOwner {
     Repository,
     Model(String),
 }
 
 /// What has to be looked at.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct WatchHints {
     pub repositories: bool,
     pub models: BTreeSet<String>,
     /// Events were lost: everything.
     pub all: bool,
 }
 
-impl Watches {
+impl DirWatches {
     /// # Errors
     /// The user has too many inotify objects.
     pub fn new() -> rustix::io::Result<Self> {
@@ -58,7 +58,7 @@ impl Watches {
     ///
     /// # Errors
     /// It is gone, or the user has too many watches.
-    pub fn add(&mut self, dir: &Path, owner: Owner) -> rustix::io::Result<bool> {
+    pub fn add(&mut self, dir: &Path, owner: WatchOwner) -> rustix::io::Result<bool> {
         let watch = inotify::add_watch(&self.fd, dir, EVENTS)?;
         let owners = self.owners.entry(watch).or_default();
         let new = owners.is_empty();
@@ -68,7 +68,7 @@ impl Watches {
 
     /// Ends the watches of a model that was removed.
     pub fn forget(&mut self, model: &str) {
-        let owner = Owner::Model(model.to_owned());
+        let owner = WatchOwner::Model(model.to_owned());
         self.owners.retain(|watch, owners| {
             if owners.remove(&owner) && owners.is_empty() {
                 // Fails for a directory that is gone.
@@ -79,8 +79,8 @@ impl Watches {
     }
 
     /// The events since the last call. Does not wait.
-    pub fn read(&mut self) -> Hints {
-        let mut hints = Hints::default();
+    pub fn read(&mut self) -> WatchHints {
+        let mut hints = WatchHints::default();
         let mut buffer = [MaybeUninit::uninit(); 16 << 10];
         let mut reader = Reader::new(&self.fd, &mut buffer);
         loop {
@@ -99,8 +99,8 @@ impl Watches {
             {
                 for owner in owners {
                     match owner {
-                        Owner::Model(model) => drop(hints.models.insert(model.clone())),
-                        Owner::Repository => {
+                        WatchOwner::Model(model) => drop(hints.models.insert(model.clone())),
+                        WatchOwner::Repository => {
                             hints.repositories = true;
                             hints.models.extend(name.map(str::to_owned));
                         }
@@ -116,7 +116,7 @@ impl Watches {
     }
 }
 
-impl AsFd for Watches {
+impl AsFd for DirWatches {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -2,7 +2,7 @@
 
 mod batch_inputs;
 mod controls;
-mod hidden;
+mod hidden_inputs;
 mod states;
 
 use super::load_limits::LoadMemory;
@@ -14,22 +14,23 @@ use trtserver_proto::v2::model_sequence_batching::StrategyChoice;
 use trtserver_proto::v2::{
     ModelConfig, ModelDynamicBatching, ModelQueuePolicy, ModelSequenceBatching,
 };
-use trtserver_request::Signature;
+use trtserver_request::ModelSignature;
 use trtserver_scheduler::batcher::settings::{
-    Batching, DynamicSettings, QueuePolicy, SequenceSettings, Strategy, TimeoutAction,
+    BatchingSettings, DynamicSettings, QueuePolicy, SequenceSettings, SequenceStrategy,
+    TimeoutAction,
 };
-use trtserver_scheduler::{Controls, SchedulingPolicy};
+use trtserver_scheduler::{SchedulingPolicy, SequenceControls};
 
 /// How the requests of a model are queued and batched.
-pub struct Scheduling {
-    sequences: Option<(ModelSequenceBatching, Controls)>,
+pub struct SchedulingPlan {
+    sequences: Option<(ModelSequenceBatching, SequenceControls)>,
     dynamic: Option<ModelDynamicBatching>,
     max_batch_size: u32,
     /// Responses are sent in the order of the requests.
     pub in_order: bool,
 }
 
-impl Scheduling {
+impl SchedulingPlan {
     /// Reads the policy, and adds the inputs for controls, states and batches to `signature`. `places` are those of the model's files; `memory`
     /// limits the initial states.
     ///
@@ -37,7 +38,7 @@ impl Scheduling {
     /// An initial state with an unreadable file, of a size or type that does not match, or too large.
     pub fn new(
         config: &ModelConfig,
-        signature: &mut Signature,
+        signature: &mut ModelSignature,
         places: &FilePlaces,
         memory: &mut LoadMemory,
     ) -> Result<Self> {
@@ -56,16 +57,16 @@ impl Scheduling {
                 if let Some(StrategyChoice::Oldest(oldest)) = &sequence.strategy_choice {
                     scheduling.in_order = oldest.preserve_ordering;
                 }
-                let controls = controls::add(sequence, signature);
+                let controls = controls::add_sequence_controls(sequence, signature);
                 for state in &sequence.state {
-                    let spec = states::add(state, signature, places, memory)?;
+                    let spec = states::add_implicit_states(state, signature, places, memory)?;
                     signature.states.push(spec);
                 }
                 scheduling.sequences = Some((sequence.clone(), controls));
             }
             Some(SchedulingChoice::EnsembleScheduling(_)) | None => {}
         }
-        batch_inputs::add(config, signature);
+        batch_inputs::add_batch_inputs(config, signature);
         Ok(scheduling)
     }
 
@@ -98,7 +99,7 @@ impl Scheduling {
     }
 
     /// `None` for a model without a batch dimension, which is never batched.
-    fn batching(&self, preferred: &[i32], delay_us: u64) -> Option<Batching> {
+    fn batching(&self, preferred: &[i32], delay_us: u64) -> Option<BatchingSettings> {
         if self.max_batch_size == 0 {
             return None;
         }
@@ -107,7 +108,7 @@ impl Scheduling {
         preferred.sort_unstable();
         preferred.dedup();
         let delay_ns = delay_us.saturating_mul(1000);
-        Some(Batching { max_rows: self.max_batch_size, preferred, delay_ns })
+        Some(BatchingSettings { max_rows: self.max_batch_size, preferred, delay_ns })
     }
 
     fn sequence_settings(&self, s: &ModelSequenceBatching, instances: usize) -> SequenceSettings {
@@ -117,12 +118,12 @@ impl Scheduling {
             Some(StrategyChoice::Oldest(oldest)) => {
                 let delay_us = oldest.max_queue_delay_microseconds;
                 let batching = self.batching(&oldest.preferred_batch_size, delay_us);
-                let unbatched = Batching { max_rows: 1, preferred: vec![1], delay_ns: 0 };
+                let unbatched = BatchingSettings { max_rows: 1, preferred: vec![1], delay_ns: 0 };
                 let slots = match oldest.max_candidate_sequences {
                     n if n > 0 => n as usize,
                     _ => rows as usize,
                 };
-                let strategy = Strategy::Oldest(batching.unwrap_or(unbatched));
+                let strategy = SequenceStrategy::Oldest(batching.unwrap_or(unbatched));
                 SequenceSettings { instances, slots, idle_ns, strategy }
             }
             other => {
@@ -135,7 +136,7 @@ impl Scheduling {
                 let min_ready = (direct.minimum_slot_utilization * slots as f32).ceil() as usize;
                 // `f32` rounds large numbers of slots, possibly up.
                 let min_ready = min_ready.min(slots);
-                let strategy = Strategy::Direct { delay_ns, min_ready };
+                let strategy = SequenceStrategy::Direct { delay_ns, min_ready };
                 SequenceSettings { instances, slots, idle_ns, strategy }
             }
         }

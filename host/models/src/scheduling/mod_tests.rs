@@ -15,8 +15,8 @@ fn initial_state_larger_than_memory_is_refused() {
              output_name: 'o' data_type: TYPE_FP64 dims: {dims} {initial} }} }}"
         );
         let config = trtserver_proto::text::parse::<ModelConfig>(&text).unwrap();
-        let mut signature = Signature::new(&config, |_| None).unwrap();
-        let refused = Scheduling::new(
+        let mut signature = ModelSignature::new(&config, |_| None).unwrap();
+        let refused = SchedulingPlan::new(
             &config,
             &mut signature,
             &FilePlaces::new(std::path::Path::new("m"), []),

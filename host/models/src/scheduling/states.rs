@@ -1,9 +1,9 @@
 //! Implicit states of sequence batching: their inputs and initial values.
 
 use super::super::load_limits::LoadMemory;
-use super::hidden::hide;
+use super::hidden_inputs::hide_input;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::{Holder, MemoryTag};
+use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_model_files::FilePlaces;
 use trtserver_model_files::stays_inside;
 use trtserver_proto::v2::model_sequence_batching::initial_state::StateData;
@@ -12,15 +12,15 @@ use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::state_spec::{StateSpec, StateTensor};
 use trtserver_request::strings;
 use trtserver_request::tensor::element_count;
-use trtserver_request::{DType, Role, Shape, ShapeText, Signature};
+use trtserver_request::{DType, InputRole, ModelSignature, Shape, ShapeText};
 
 /// Directory of initial state files in a model's directory.
 const INITIAL_STATE_DIR: &str = "initial_state";
 
 /// Adds the input of `state` to `signature`. `places` are those of the model's files.
-pub fn add(
+pub fn add_implicit_states(
     state: &State,
-    signature: &mut Signature,
+    signature: &mut ModelSignature,
     places: &FilePlaces,
     memory: &mut LoadMemory,
 ) -> Result<StateSpec> {
@@ -28,18 +28,18 @@ pub fn add(
     let dtype = DType::from_proto(state.data_type()).ok_or_else(|| {
         Error::invalid(format!("state '{name}' of model '{model}' must specify 'data_type'"))
     })?;
-    let tag = signature.owner.tag(Holder::Control);
+    let tag = signature.owner.tag(LedgerHolder::Control);
     let initial = match state.initial_state.first() {
         Some(initial) => initial_state(initial, state, dtype, places, &model, memory, tag)?,
         None => {
             let shape: Shape = state.dims.iter().map(|d| if *d < 0 { 1 } else { *d }).collect();
-            zeros(&shape, dtype, name, &model, memory, tag)?
+            initial_zeros(&shape, dtype, name, &model, memory, tag)?
         }
     };
     let row = signature.batching().then_some(1);
     let shape = row.into_iter().chain(initial.shape).collect();
     Ok(StateSpec {
-        input: hide(signature, name, dtype, &state.dims, Role::State),
+        input: hide_input(signature, name, dtype, &state.dims, InputRole::State),
         output: state.output_name.as_str().into(),
         dtype,
         dims: state.dims.clone(),
@@ -47,7 +47,7 @@ pub fn add(
     })
 }
 
-fn zeros(
+fn initial_zeros(
     shape: &[i64],
     dtype: DType,
     state: &str,
@@ -84,7 +84,7 @@ fn initial_state(
     let shape: Shape = initial.dims.iter().copied().collect();
     let file = match &initial.state_data {
         Some(StateData::DataFile(file)) => file,
-        _ => return zeros(&shape, dtype, name, model, memory, tag),
+        _ => return initial_zeros(&shape, dtype, name, model, memory, tag),
     };
     if !stays_inside(file) {
         return Err(Error::invalid(format!(
@@ -107,7 +107,7 @@ fn initial_state(
     let elements = element_count(&shape).unwrap_or(0);
     let fits = match dtype.size() {
         Some(size) => elements.checked_mul(size) == Some(data.len()),
-        None => strings::check(&data, elements).is_ok_and(|end| end == data.len()),
+        None => strings::check_strings(&data, elements).is_ok_and(|end| end == data.len()),
     };
     if !fits {
         let expected = dtype.size().map_or(0, |size| elements.saturating_mul(size));
@@ -120,5 +120,5 @@ fn initial_state(
             data.len()
         )));
     }
-    Ok(StateTensor { shape, data: AlignedBuf::copy_of(&[&data], tag).into_bytes().into() })
+    Ok(StateTensor { shape, data: AlignedBuf::copy_parts(&[&data], tag).into_bytes().into() })
 }

@@ -19,7 +19,7 @@ const WARMUP_DIR: &str = "warmup";
 const REQUEST_BYTES: u64 = 2048;
 
 /// Produces data. Random values are the same at every load, so that failures are reproducible.
-pub struct Source<'a> {
+pub struct WarmupSource<'a> {
     places: &'a FilePlaces,
     memory: &'a mut LoadMemory,
     random: u64,
@@ -27,7 +27,7 @@ pub struct Source<'a> {
     tag: MemoryTag,
 }
 
-impl<'a> Source<'a> {
+impl<'a> WarmupSource<'a> {
     /// `memory` limits the bytes that are produced; they are entered under `tag`.
     pub fn new(places: &'a FilePlaces, memory: &'a mut LoadMemory, tag: MemoryTag) -> Self {
         Self { places, memory, random: 0, tag }
@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
     }
 
     fn fill(&mut self, data: &mut [u8], dtype: DType) {
-        let mask = mask(dtype);
+        let mask = value_mask(dtype);
         for chunk in data.chunks_mut(8) {
             let value = (self.next() & mask).to_le_bytes();
             chunk.copy_from_slice(&value[..chunk.len()]);
@@ -105,7 +105,7 @@ impl<'a> Source<'a> {
         match dtype.size() {
             None => {
                 let elements = elements.ok_or_else(|| too_large(shape))?;
-                strings(&data, elements).map_err(|why| {
+                check_string_data(&data, elements).map_err(|why| {
                     let expects = format!("warmup setting expects {elements} strings");
                     ConfigError::invalid(format!(
                         "{expects}, but the data provided from {file} {why}"
@@ -119,7 +119,7 @@ impl<'a> Source<'a> {
                 let why = match found {
                     _ if found < expects => format!("only has {found} bytes"),
                     _ if found > expects => format!(" has {found} bytes"),
-                    _ => return Ok(AlignedBuf::copy_of(&[&data], self.tag).into_bytes()),
+                    _ => return Ok(AlignedBuf::copy_parts(&[&data], self.tag).into_bytes()),
                 };
                 return Err(ConfigError::invalid(format!(
                     "warmup setting expects {expects} bytes, but the data provided from {file}{why}"
@@ -131,8 +131,8 @@ impl<'a> Source<'a> {
 }
 
 /// Checks a file of strings; the error ends a sentence.
-fn strings(data: &[u8], elements: usize) -> Result<(), String> {
-    match strings::check(data, elements) {
+fn check_string_data(data: &[u8], elements: usize) -> Result<(), String> {
+    match strings::check_strings(data, elements) {
         Ok(end) if end == data.len() => Ok(()),
         Ok(end) => Err(format!("has {} bytes behind them", data.len() - end)),
         Err(StringFault::TooFew { found }) => Err(format!("has {found}")),
@@ -153,7 +153,7 @@ fn too_large(shape: &[i64]) -> ConfigError {
 
 /// The bits of eight bytes of elements that are random. Booleans are 0 or 1. Floating-point values are between 0 and 1:
 /// their sign and the highest and lowest exponent bits stay 0.
-fn mask(dtype: DType) -> u64 {
+fn value_mask(dtype: DType) -> u64 {
     match dtype {
         DType::Bool => 0x0101_0101_0101_0101,
         DType::Fp16 => 0x3bff_3bff_3bff_3bff,

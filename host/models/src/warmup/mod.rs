@@ -4,24 +4,26 @@ mod data;
 
 use super::load_limits::LoadMemory;
 use crate::instance::warmup::WarmupSample;
-use data::Source;
+use data::WarmupSource;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_model_config::ConfigError;
 use trtserver_model_files::FilePlaces;
 use trtserver_proto::v2::{DataType, ModelConfig, ModelWarmup, model_warmup};
 use trtserver_request::signature::dims_match;
-use trtserver_request::{DType, InputTensor, Role, Shape, ShapeText, Signature, TensorSpec};
+use trtserver_request::{
+    DType, InputRole, InputTensor, ModelSignature, Shape, ShapeText, TensorSpec,
+};
 
 /// The samples of `config` in order, without those of batch size 0. `places` are those of the model's files; `memory` limits their size.
-pub fn samples(
+pub fn build_samples(
     config: &ModelConfig,
-    signature: &Signature,
+    signature: &ModelSignature,
     places: &FilePlaces,
     memory: &mut LoadMemory,
 ) -> Result<Arc<[WarmupSample]>, ConfigError> {
-    let mut source = Source::new(places, memory, signature.owner.tag(Holder::WarmUp));
+    let mut source = WarmupSource::new(places, memory, signature.owner.tag(LedgerHolder::WarmUp));
     let mut samples = Vec::new();
     for setting in &config.model_warmup {
         if setting.batch_size == 0 {
@@ -32,19 +34,19 @@ pub fn samples(
             );
             continue;
         }
-        samples.push(Sample { setting, signature }.build(&mut source)?);
+        samples.push(WarmupEntry { setting, signature }.build(&mut source)?);
     }
     Ok(samples.into())
 }
 
 /// One entry of `model_warmup`, and the signature it must match.
-struct Sample<'a> {
+struct WarmupEntry<'a> {
     setting: &'a ModelWarmup,
-    signature: &'a Signature,
+    signature: &'a ModelSignature,
 }
 
-impl Sample<'_> {
-    fn build(&self, source: &mut Source<'_>) -> Result<WarmupSample, ConfigError> {
+impl WarmupEntry<'_> {
+    fn build(&self, source: &mut WarmupSource<'_>) -> Result<WarmupSample, ConfigError> {
         let ModelWarmup { name, batch_size, count, .. } = self.setting;
         let max = self.signature.max_batch_size.max(1);
         if *batch_size > max {
@@ -70,7 +72,9 @@ impl Sample<'_> {
         for (index, spec) in self.specs() {
             let tensor = match self.setting.inputs.get(&*spec.name) {
                 Some(input) => self.sample_tensor(index, spec, input, source)?,
-                None if spec.role != Role::Declared => self.default_tensor(index, spec, source)?,
+                None if spec.role != InputRole::Declared => {
+                    self.default_tensor(index, spec, source)?
+                }
                 None if spec.optional => continue,
                 None => return self.refuse(format!("input '{}' is missing", spec.name)),
             };
@@ -83,7 +87,7 @@ impl Sample<'_> {
     /// All inputs with their index, including sequence controls and states, without batch inputs, which the host adds to each batch.
     fn specs(&self) -> impl Iterator<Item = (usize, &TensorSpec)> {
         let all = self.signature.inputs.iter().chain(&self.signature.hidden).enumerate();
-        all.filter(|(_, spec)| spec.role != Role::Batch)
+        all.filter(|(_, spec)| spec.role != InputRole::Batch)
     }
 
     fn sample_tensor(
@@ -91,7 +95,7 @@ impl Sample<'_> {
         index: usize,
         spec: &TensorSpec,
         input: &model_warmup::Input,
-        source: &mut Source<'_>,
+        source: &mut WarmupSource<'_>,
     ) -> Result<InputTensor, ConfigError> {
         let dtype = DataType::try_from(input.data_type).ok().and_then(DType::from_proto);
         if dtype != Some(spec.dtype) {
@@ -127,7 +131,7 @@ impl Sample<'_> {
         &self,
         index: usize,
         spec: &TensorSpec,
-        source: &mut Source<'_>,
+        source: &mut WarmupSource<'_>,
     ) -> Result<InputTensor, ConfigError> {
         let dtype = spec.dtype;
         if let Some(state) = self.signature.states.iter().find(|s| s.input == index) {

@@ -3,7 +3,7 @@
 use super::*;
 use std::fs;
 use tempfile::TempDir;
-use trtserver_model_config::Fault;
+use trtserver_model_config::ConfigFault;
 use trtserver_request::strings;
 
 const HEAD: &str = "name: 'm' input { name: 'F' data_type: TYPE_FP32 dims: [ 2, -1 ] } \
@@ -15,8 +15,8 @@ fn folder() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("warmup/sub")).unwrap();
     let mut texts = Vec::new();
-    strings::push(&mut texts, b"one");
-    strings::push(&mut texts, b"");
+    strings::push_string(&mut texts, b"one");
+    strings::push_string(&mut texts, b"");
     let short = texts[..texts.len() - 1].to_vec();
     for (name, bytes) in [
         ("sub/f", (0..16).collect()),
@@ -33,14 +33,14 @@ fn folder() -> TempDir {
     dir
 }
 
-fn build(batch: u32, warmup: &str, change: impl FnOnce(&mut Signature)) -> Built {
+fn build(batch: u32, warmup: &str, change: impl FnOnce(&mut ModelSignature)) -> Built {
     let text = format!("{HEAD} max_batch_size: {batch} {warmup}");
     let config: ModelConfig = trtserver_proto::text::parse(&text).unwrap();
-    let mut signature = Signature::new(&config, |_| None).unwrap();
+    let mut signature = ModelSignature::new(&config, |_| None).unwrap();
     change(&mut signature);
     let folder = folder();
     let places = FilePlaces::new(folder.path(), []);
-    samples(&config, &signature, &places, &mut LoadMemory::new(1 << 20))
+    build_samples(&config, &signature, &places, &mut LoadMemory::new(1 << 20))
 }
 
 type Built = Result<Arc<[WarmupSample]>, ConfigError>;
@@ -58,8 +58,8 @@ const S: &str = "data_type: TYPE_STRING dims: 2";
 fn data_is_zero_random_or_from_a_file() {
     let zeros = |n: usize| vec![0u8; n];
     let mut texts = Vec::new();
-    strings::push(&mut texts, b"one");
-    strings::push(&mut texts, b"");
+    strings::push_string(&mut texts, b"one");
+    strings::push_string(&mut texts, b"");
     for (f, s, want_f, want_s) in [
         ("zero_data: true", "zero_data: true", Some(zeros(16)), zeros(8)),
         ("random_data: true", "random_data: true", None, zeros(8)),
@@ -101,9 +101,10 @@ fn random_values_are_finite_and_in_range() {
         let random = trtserver_proto::v2::model_warmup::input::InputDataType::RandomData(true);
         let dir = folder();
         let places = FilePlaces::new(dir.path(), []);
-        let data = Source::new(&places, &mut LoadMemory::new(1 << 20), Holder::WarmUp.into())
-            .bytes(dtype, &[1001], Some(&random))
-            .unwrap();
+        let data =
+            WarmupSource::new(&places, &mut LoadMemory::new(1 << 20), LedgerHolder::WarmUp.into())
+                .bytes(dtype, &[1001], Some(&random))
+                .unwrap();
         assert_eq!(data.len(), 1001 * dtype.size().unwrap_or(4));
         let fits = |element: &[u8]| match dtype {
             DType::Bool => element[0] <= 1,
@@ -236,7 +237,7 @@ fn invalid_samples_are_refused() {
         ),
     ] {
         let error = build(batch, &warmup, |_| {}).expect_err(&warmup);
-        assert_eq!((error.fault, error.message), (Fault::Invalid, want), "{warmup}");
+        assert_eq!((error.fault, error.message), (ConfigFault::Invalid, want), "{warmup}");
     }
 }
 
@@ -244,7 +245,7 @@ fn invalid_samples_are_refused() {
 fn missing_file_is_refused() {
     let warmup = sample("batch_size: 1", &[("F", &format!("{F} input_data_file: 'none'"))]);
     let error = build(0, &warmup, |_| {}).unwrap_err();
-    assert_eq!(error.fault, Fault::Unreadable);
+    assert_eq!(error.fault, ConfigFault::Unreadable);
     for part in ["unable to read warmup data file '", "warmup/none': ", "input 'F'", "sample 's'"] {
         assert!(error.message.contains(part), "{}", error.message);
     }
@@ -252,8 +253,8 @@ fn missing_file_is_refused() {
 
 #[test]
 fn control_and_state_inputs_are_optional() {
-    let hidden = |signature: &mut Signature| {
-        let role = Role::Control;
+    let hidden = |signature: &mut ModelSignature| {
+        let role = InputRole::Control;
         signature.hidden =
             vec![TensorSpec { role, ..TensorSpec::new("START", DType::Int32, &[1]) }];
     };

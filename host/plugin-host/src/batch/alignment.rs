@@ -54,9 +54,9 @@ pub fn check_strings(request: &mut InferRequest) {
     let signature = &request.responder.context.signature;
     for input in request.inputs.iter_mut().filter(|input| input.dtype == DType::String) {
         let bytes = input.data.readable().unwrap_or_default();
-        if let Err(e) = check::strings(signature, &request.id, input, bytes) {
+        if let Err(e) = check::check_string_input(signature, &request.id, input, bytes) {
             let _ = request.responder.finish(Err(e));
-            // No more bytes than the client gave: `check::inputs` has compared the sizes.
+            // No more bytes than the client gave: `check::check_inputs` has compared the sizes.
             input.data = vec![0; 4 * element_count(&input.shape).unwrap_or(0)].into();
         }
     }

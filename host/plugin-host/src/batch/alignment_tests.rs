@@ -3,17 +3,19 @@
 use super::*;
 use bytes::Bytes;
 use trtserver_base::error::{Code, Error};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_request::buffer::AlignedBuf;
-use trtserver_request::memory::{Location, PlacedSlice};
+use trtserver_request::memory::{MemoryLocation, PlacedSlice};
 use trtserver_request::testing::{RecordedResponses, placed, request};
 
 /// A request whose input begins at `offset` of a block that is aligned to 64 bytes.
 fn request_at(offset: usize) -> (InferRequest, RecordedResponses) {
     let (mut request, _, responses) = request("");
     let block: Vec<u8> = (0..100).collect();
-    request.inputs[0].data =
-        AlignedBuf::copy_of(&[&block], Holder::Input).into_bytes().slice(offset..offset + 8).into();
+    request.inputs[0].data = AlignedBuf::copy_parts(&[&block], LedgerHolder::Input)
+        .into_bytes()
+        .slice(offset..offset + 8)
+        .into();
     (request, responses)
 }
 
@@ -71,7 +73,7 @@ fn sequence_without_memory_for_a_copy_fails_the_batch() {
 #[test]
 fn inputs_in_gpu_memory_are_copied_to_the_cpu() {
     let (mut request, responses) = request_at(0);
-    let memory = placed(&[9; 8], Location::gpu(0), false);
+    let memory = placed(&[9; 8], MemoryLocation::gpu(0), false);
     request.inputs[0].data = PlacedSlice::new(&memory, 0, 8).unwrap().into();
     let mut batch = vec![request];
     align_inputs(&mut batch, 64);
@@ -83,7 +85,7 @@ fn inputs_in_gpu_memory_are_copied_to_the_cpu() {
 fn malformed_strings_in_gpu_memory_fail_their_request_alone() {
     let of = |bytes: &[u8]| {
         let signature = crate::batch::testing::signature(8);
-        let memory = placed(bytes, Location::gpu(0), false);
+        let memory = placed(bytes, MemoryLocation::gpu(0), false);
         let data = PlacedSlice::new(&memory, 0, bytes.len()).unwrap().into();
         let (mut request, responses) =
             crate::batch::testing::placed_request(&signature, 1, &[(1, data)], []);

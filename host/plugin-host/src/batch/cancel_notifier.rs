@@ -4,9 +4,9 @@
 //! So `cancel` is called from a separate thread, which runs while there are notifications for its instance; a backend
 //! that blocks there delays only its own notifications.
 
-use super::slot::Handle;
+use super::slot::ExecutingHandle;
 use crate::crash_report;
-use crate::crash_report::Subject;
+use crate::crash_report::CrashSubject;
 use crate::host_state::HOST;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
@@ -40,22 +40,22 @@ pub fn start_starter() -> Option<Sender<Arc<CancelNotifier>>> {
 }
 
 /// The backend's `cancel` entry.
-type Cancel = unsafe extern "C" fn(*mut InstanceHandle, *mut Responder);
+type CancelEntry = unsafe extern "C" fn(*mut InstanceHandle, *mut Responder);
 
-/// Notifies one instance. Requests are identified by [`Handle::ticket`].
+/// Notifies one instance. Requests are identified by [`ExecutingHandle::ticket`].
 pub struct CancelNotifier {
-    cancel: Cancel,
+    cancel: CancelEntry,
     instance: *mut InstanceHandle,
     /// Description of the instance for crash reports.
-    subject: Arc<Subject>,
-    state: Mutex<State>,
+    subject: Arc<CrashSubject>,
+    state: Mutex<NotifierState>,
     /// Notified when the thread has stopped.
     stopped: Condvar,
     me: Weak<CancelNotifier>,
 }
 
 #[derive(Default)]
-struct State {
+struct NotifierState {
     pending: VecDeque<u64>,
     /// A notifying thread is running or being started.
     running: bool,
@@ -71,7 +71,11 @@ unsafe impl Sync for CancelNotifier {}
 
 impl CancelNotifier {
     /// For an instance that is open until [`CancelNotifier::close`] has returned.
-    pub fn new(cancel: Cancel, instance: *mut InstanceHandle, subject: &Arc<Subject>) -> Arc<Self> {
+    pub fn new(
+        cancel: CancelEntry,
+        instance: *mut InstanceHandle,
+        subject: &Arc<CrashSubject>,
+    ) -> Arc<Self> {
         LazyLock::force(&HOST.cancel_starter);
         Arc::new_cyclic(|me| Self {
             cancel,
@@ -100,7 +104,7 @@ impl CancelNotifier {
         let mut state = self.lock();
         while let Some(ticket) = state.pending.pop_front() {
             drop(state);
-            if let Some(handle) = Handle::of_ticket(ticket)
+            if let Some(handle) = ExecutingHandle::from_ticket(ticket)
                 && let Ok(responder) = handle.responder()
                 && !responder.is_finished()
             {
@@ -115,14 +119,14 @@ impl CancelNotifier {
     }
 
     /// Marks the thread as stopped.
-    fn stop(&self, mut state: MutexGuard<'_, State>) {
+    fn stop(&self, mut state: MutexGuard<'_, NotifierState>) {
         state.pending.clear();
         state.running = false;
         drop(state);
         self.stopped.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, NotifierState> {
         self.state.lock()
     }
 }

@@ -8,7 +8,7 @@ use super::gather::GatheredInputs;
 use super::gpu::GpuInstance;
 use super::requests::BatchRequests;
 use super::scatter::{Scatter, ScatteredOutputs};
-use super::slot::{Deferred, FrameShare, Handle, Released, Slot};
+use super::slot::{DeferredResponses, ExecutingHandle, FrameShare, ReleasedRequest, RequestSlot};
 use super::timing;
 use super::views::ViewOptions;
 use crate::host_state::HOST;
@@ -17,9 +17,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use trtserver_base::error::{Error, Result};
-use trtserver_base::stats::Execution;
+use trtserver_base::stats::BatchExecution;
 use trtserver_base::sync::Mutex;
-use trtserver_device::{Event, Stream};
+use trtserver_device::{CudaEvent, CudaStream};
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::Buf;
 use trtserver_request::{InferRequest, Responder};
@@ -34,7 +34,7 @@ pub struct Frame {
     scattered: Mutex<ScatteredOutputs>,
     /// Requests not released, plus one while the instance's thread holds the frame.
     shares: AtomicUsize,
-    execution: Option<Arc<Execution>>,
+    execution: Option<Arc<BatchExecution>>,
     /// The GPU of the instance.
     gpu: Option<Arc<GpuInstance>>,
 }
@@ -47,10 +47,10 @@ unsafe impl Send for Frame {}
 unsafe impl Sync for Frame {}
 
 /// An unused frame.
-pub struct Idle(NonNull<Frame>);
+pub struct IdleFrames(NonNull<Frame>);
 
 // SAFETY: frames are `Send`.
-unsafe impl Send for Idle {}
+unsafe impl Send for IdleFrames {}
 
 impl Frame {
     fn new() -> Self {
@@ -84,7 +84,7 @@ impl Frame {
         id: u64,
         requests: &mut Vec<InferRequest>,
         options: &ViewOptions<'_>,
-        execution: &Arc<Execution>,
+        execution: &Arc<BatchExecution>,
     ) {
         // Statistics may count fewer rows: they exclude null requests.
         let rows = requests.iter().map(|r| r.context().batch).sum();
@@ -116,10 +116,10 @@ impl Frame {
         let buf =
             self.gathered.lock().gather(&self.requests, position, self.gpu.as_ref(), on_gpu)?;
         // SAFETY: null, or an event that lives as long as the block.
-        let ready = unsafe { buf.ready.cast::<Event>().as_ref() };
+        let ready = unsafe { buf.ready.cast::<CudaEvent>().as_ref() };
         if let Some(ready) = ready.filter(|_| !stream.is_null()) {
             // SAFETY: by the caller's promise.
-            ready.block(&unsafe { Stream::borrowed(ready.context(), stream.cast()) })?;
+            ready.block(&unsafe { CudaStream::borrowed(ready.context(), stream.cast()) })?;
         }
         Ok(buf)
     }
@@ -129,7 +129,7 @@ impl Frame {
     }
 
     /// The execution that the requests are outstanding in.
-    pub fn execution(&self) -> Option<&Arc<Execution>> {
+    pub fn execution(&self) -> Option<&Arc<BatchExecution>> {
         self.execution.as_ref()
     }
 
@@ -138,7 +138,7 @@ impl Frame {
     }
 
     /// Has inputs reused, and outputs dropped, only after `event`.
-    pub fn continue_after(&self, event: &Event) {
+    pub fn continue_after(&self, event: &CudaEvent) {
         let waits = match &self.gpu {
             Some(gpu) => gpu.continue_after(event),
             None => event.synchronize(),
@@ -159,7 +159,7 @@ impl Frame {
             frame.clear();
             // It may be unused for long.
             *frame.gathered.get_mut() = GatheredInputs::default();
-            HOST.frames.lock().push(Idle(this));
+            HOST.frames.lock().push(IdleFrames(this));
         }
     }
 
@@ -170,7 +170,7 @@ impl Frame {
     ///
     /// # Safety
     /// `batch` is null or was given to `execute`, however long ago.
-    pub unsafe fn of_batch<'a>(batch: *const Batch) -> Result<&'a Frame> {
+    pub unsafe fn from_batch<'a>(batch: *const Batch) -> Result<&'a Frame> {
         if batch.is_null() {
             return Err(Error::invalid("no batch was given"));
         }
@@ -201,13 +201,13 @@ impl Frame {
     /// already, or its final response waits.
     fn finish_slot(
         &self,
-        slot: &Slot,
+        slot: &RequestSlot,
         responder: &Arc<Responder>,
         error: &dyn Fn(&Responder) -> Error,
     ) -> bool {
         match (slot.deferred(), &self.gpu) {
-            (Deferred::Final, _) => false,
-            (Deferred::Some, Some(gpu)) => {
+            (DeferredResponses::Final, _) => false,
+            (DeferredResponses::Some, Some(gpu)) => {
                 gpu.finish_later(Arc::clone(responder), Err(error(responder)));
                 slot.defer_final();
                 true
@@ -231,7 +231,7 @@ impl Frame {
 ///
 /// # Errors
 /// The handle is stale, or the request was released before.
-pub fn release_request(handle: Handle, after: Option<&Event>) -> Result<()> {
+pub fn release_request(handle: ExecutingHandle, after: Option<&CudaEvent>) -> Result<()> {
     let released = handle.take_request()?;
     if let Some(after) = after {
         // SAFETY: the share keeps its frame.
@@ -241,13 +241,13 @@ pub fn release_request(handle: Handle, after: Option<&Event>) -> Result<()> {
     Ok(())
 }
 
-fn release(slot: &Slot) {
+fn release(slot: &RequestSlot) {
     if let Some(released) = slot.take_request() {
         drop_released(released);
     }
 }
 
-fn drop_released(Released { request, share }: Released) {
+fn drop_released(ReleasedRequest { request, share }: ReleasedRequest) {
     drop(request);
     // SAFETY: only `Frame::fill` makes shares, of its frame; this one was taken from its slot once.
     unsafe { Frame::release_share(share.owner().cast()) };
@@ -262,8 +262,8 @@ unsafe impl Send for FrameHold {}
 impl FrameHold {
     pub fn new() -> Self {
         let idle = HOST.frames.lock().pop();
-        let Idle(frame) =
-            idle.unwrap_or_else(|| Idle(NonNull::from(Box::leak(Box::new(Frame::new())))));
+        let IdleFrames(frame) =
+            idle.unwrap_or_else(|| IdleFrames(NonNull::from(Box::leak(Box::new(Frame::new())))));
         // SAFETY: the frame is unused or new.
         unsafe { *(*frame.as_ptr()).shares.get_mut() = 1 };
         Self(frame)
@@ -275,7 +275,7 @@ impl FrameHold {
         id: u64,
         requests: &mut Vec<InferRequest>,
         options: &ViewOptions<'_>,
-        execution: &Arc<Execution>,
+        execution: &Arc<BatchExecution>,
     ) {
         // SAFETY: the frame is empty, so this is the only share.
         unsafe { (*self.0.as_ptr()).fill(self.0, id, requests, options, execution) }
@@ -291,9 +291,9 @@ impl FrameHold {
         let frame = self.frame();
         let execution = frame.execution.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
         frame.executing.store(true, Ordering::Release);
-        // SAFETY: a field of the frame, with the provenance of the whole frame for `Frame::of_batch`.
+        // SAFETY: a field of the frame, with the provenance of the whole frame for `Frame::from_batch`.
         let batch = unsafe { UnsafeCell::raw_get(&raw const (*self.0.as_ptr()).batch) };
-        let result = timing::during(batch, execution, execute);
+        let result = timing::time_execution(batch, execution, execute);
         self.frame().executing.store(false, Ordering::Release);
         result
     }

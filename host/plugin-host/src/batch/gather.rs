@@ -3,15 +3,15 @@
 use super::gpu::{DeviceOutput, GpuInstance};
 use super::requests::BatchRequests;
 use super::views::InputView;
-use crate::text::read;
+use crate::text::read_text;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::{Holder, MemoryTag};
+use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_plugin_api::abi::types::{Buf, Memory, memory_type, tensor_flags};
 use trtserver_request::buffer::{AlignedBuf, AllocError};
 use trtserver_request::pool;
-use trtserver_request::{ShapeText, Signature, TensorData};
+use trtserver_request::{ModelSignature, ShapeText, TensorData};
 
 /// The gathered inputs of a batch, and small blocks of earlier batches for reuse.
 #[derive(Default)]
@@ -23,18 +23,18 @@ pub struct GatheredInputs {
 struct GatheredInput {
     position: u32,
     buf: Buf,
-    held: Held,
+    held: GatheredMemory,
 }
 
 /// Keeps the memory of a gathered block, also after its requests are released.
-enum Held {
+enum GatheredMemory {
     Shared(#[allow(dead_code, reason = "held, not read")] SmallVec<[TensorData; 4]>),
     Copied(AlignedBuf),
     OnDevice(#[allow(dead_code, reason = "held, not read")] DeviceOutput),
 }
 
 /// The input of one request, and the owner of its memory.
-type Part<'a> = (InputView<'a>, TensorData);
+type InputPart<'a> = (InputView<'a>, TensorData);
 
 impl GatheredInputs {
     /// The input at `position` of all requests as one block, in CPU memory or, with `on_gpu`, on the GPU of the instance.
@@ -54,14 +54,14 @@ impl GatheredInputs {
             return Ok(done.buf);
         }
         let signature = requests.signature()?;
-        let parts = parts_of(requests, &signature, position)?;
+        let parts = collect_parts(requests, &signature, position)?;
         check_compatible(&signature, &parts)?;
         let (buf, held) = match (contiguous(&parts), gpu) {
             (_, Some(gpu)) if !all_in(&parts, on_gpu) => {
                 self.move_parts(&signature, parts, gpu, on_gpu)?
             }
             (Some(buf), _) => {
-                (buf, Held::Shared(parts.into_iter().map(|(_, owner)| owner).collect()))
+                (buf, GatheredMemory::Shared(parts.into_iter().map(|(_, owner)| owner).collect()))
             }
             (None, Some(gpu)) if on_gpu => copy_on_device(&signature, &parts, gpu)?,
             (None, _) => self.copy(&signature, &parts)?,
@@ -70,10 +70,14 @@ impl GatheredInputs {
         Ok(buf)
     }
 
-    fn copy(&mut self, signature: &Signature, parts: &[Part<'_>]) -> Result<(Buf, Held)> {
+    fn copy(
+        &mut self,
+        signature: &ModelSignature,
+        parts: &[InputPart<'_>],
+    ) -> Result<(Buf, GatheredMemory)> {
         let total = parts.iter().map(|(view, _)| view.buf.bytes as usize).sum();
         let mut block = self
-            .take_block(total, signature.owner.tag(Holder::GatheredInput))
+            .take_block(total, signature.owner.tag(LedgerHolder::GatheredInput))
             .map_err(|e| e.refuse(&format!("a gathered input of model '{}'", signature.model)))?;
         let mut rest = &mut block.as_mut()[..total];
         for (view, _) in parts {
@@ -86,20 +90,20 @@ impl GatheredInputs {
             rest = behind;
         }
         let buf = cpu_buf(block.as_mut_ptr(), total as u64);
-        Ok((buf, Held::Copied(block)))
+        Ok((buf, GatheredMemory::Copied(block)))
     }
 
     /// Gathers parts of which some are not where they are wanted.
     fn move_parts(
         &mut self,
-        signature: &Signature,
-        mut parts: SmallVec<[Part<'_>; 8]>,
+        signature: &ModelSignature,
+        mut parts: SmallVec<[InputPart<'_>; 8]>,
         gpu: &GpuInstance,
         on_gpu: bool,
-    ) -> Result<(Buf, Held)> {
+    ) -> Result<(Buf, GatheredMemory)> {
         if on_gpu {
             // SAFETY: names live as long as the views.
-            let name = parts.first().map(|(view, _)| unsafe { read(view.tensor.name) });
+            let name = parts.first().map(|(view, _)| unsafe { read_text(view.tensor.name) });
             return Err(Error::unsupported(format!(
                 "model '{}': input '{}' cannot be gathered into the memory of {}: it is in CPU memory",
                 signature.model,
@@ -111,13 +115,13 @@ impl GatheredInputs {
             *data = data.to_cpu()?.into();
         }
         let all: Vec<&[u8]> = parts.iter().filter_map(|(_, data)| data.readable()).collect();
-        let tag = signature.owner.tag(Holder::GatheredInput);
+        let tag = signature.owner.tag(LedgerHolder::GatheredInput);
         let block = AlignedBuf::try_copy(None, &all, tag)
             .map_err(|e| e.refuse(&format!("a gathered input of model '{}'", signature.model)))?;
         let bytes = all.iter().map(|part| part.len() as u64).sum();
         let mut block = block;
         let buf = cpu_buf(block.as_mut_ptr(), bytes);
-        Ok((buf, Held::Copied(block)))
+        Ok((buf, GatheredMemory::Copied(block)))
     }
 
     /// The smallest spare block that is large enough, or a new one.
@@ -134,8 +138,8 @@ impl GatheredInputs {
     /// this batch did not use are freed.
     pub fn clear(&mut self) {
         let used = self.done.drain(..).filter_map(|done| match done.held {
-            Held::Copied(block) => Some(block),
-            Held::Shared(_) | Held::OnDevice(_) => None,
+            GatheredMemory::Copied(block) => Some(block),
+            GatheredMemory::Shared(_) | GatheredMemory::OnDevice(_) => None,
         });
         let mut used = used.peekable();
         if used.peek().is_none() {
@@ -156,27 +160,27 @@ fn cpu_buf(ptr: *mut u8, bytes: u64) -> Buf {
 }
 
 /// All parts are on the GPU of the instance, or none is.
-fn all_in(parts: &[Part<'_>], on_gpu: bool) -> bool {
+fn all_in(parts: &[InputPart<'_>], on_gpu: bool) -> bool {
     let is_on_gpu = |buf: &Buf| buf.memory.memory_type == memory_type::GPU;
     parts.iter().all(|(view, _)| is_on_gpu(view.buf) == on_gpu)
 }
 
 /// Copies parts that lie apart on the device into one block there.
 fn copy_on_device(
-    signature: &Signature,
-    parts: &[Part<'_>],
+    signature: &ModelSignature,
+    parts: &[InputPart<'_>],
     gpu: &GpuInstance,
-) -> Result<(Buf, Held)> {
+) -> Result<(Buf, GatheredMemory)> {
     let sources: SmallVec<[&Buf; 8]> = parts.iter().map(|(view, _)| view.buf).collect();
-    let block = gpu.gather(&sources, signature.owner.tag(Holder::GatheredInput))?;
-    Ok((block.buf(), Held::OnDevice(block)))
+    let block = gpu.gather(&sources, signature.owner.tag(LedgerHolder::GatheredInput))?;
+    Ok((block.buf(), GatheredMemory::OnDevice(block)))
 }
 
-fn parts_of<'a>(
+fn collect_parts<'a>(
     requests: &'a BatchRequests,
-    signature: &Signature,
+    signature: &ModelSignature,
     position: u32,
-) -> Result<SmallVec<[Part<'a>; 8]>> {
+) -> Result<SmallVec<[InputPart<'a>; 8]>> {
     let at = position as usize;
     let fault = |what: &str| {
         Error::invalid(format!(
@@ -195,12 +199,12 @@ fn parts_of<'a>(
     Ok(parts)
 }
 
-fn check_compatible(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
+fn check_compatible(signature: &ModelSignature, parts: &[InputPart<'_>]) -> Result<()> {
     let Some(((first, _), others)) = parts.split_first() else {
         return Err(Error::invalid("an empty batch has nothing to gather"));
     };
     // SAFETY: names live as long as the views.
-    let name = || unsafe { read(first.tensor.name) };
+    let name = || unsafe { read_text(first.tensor.name) };
     let fault = |what: String| {
         Err(Error::invalid(format!(
             "model '{}': input '{}' cannot be gathered: {what}",
@@ -228,7 +232,7 @@ fn check_compatible(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
             ));
         }
     }
-    let uneven = |(view, _): &&Part<'_>| view.shape.first() != Some(&i64::from(view.rows));
+    let uneven = |(view, _): &&InputPart<'_>| view.shape.first() != Some(&i64::from(view.rows));
     match parts.iter().find(uneven).filter(|_| batched && !any_shape && !others.is_empty()) {
         None => Ok(()),
         Some((view, _)) => fault(format!(
@@ -240,7 +244,7 @@ fn check_compatible(signature: &Signature, parts: &[Part<'_>]) -> Result<()> {
 }
 
 /// The parts as one piece of memory if they are contiguous: one request, or slices of one block in order.
-fn contiguous(parts: &[Part<'_>]) -> Option<Buf> {
+fn contiguous(parts: &[InputPart<'_>]) -> Option<Buf> {
     let mut with_bytes = parts.iter().map(|(view, _)| view.buf).filter(|buf| buf.bytes > 0);
     let Some(first) = with_bytes.next() else { return parts.first().map(|(view, _)| *view.buf) };
     let mut end = first.ptr.addr() + first.bytes as usize;

@@ -8,7 +8,7 @@ use crate::{FrameHold, TensorNames, ViewOptions};
 use bytes::Bytes;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use trtserver_base::stats::Execution;
+use trtserver_base::stats::BatchExecution;
 use trtserver_plugin_api::abi::types::{self, Memory, dtype};
 
 #[test]
@@ -54,7 +54,7 @@ fn gathered_block_is_reused_by_the_next_batch() {
     let mut seen = Vec::new();
     for round in 0..3 {
         let of = |v: f32| request(&model, 1, &[(0, floats(&[v, v]))], &[]).0;
-        let execution = Arc::new(Execution::new(0, 2, 2, 0, &Arc::default()));
+        let execution = Arc::new(BatchExecution::new(0, 2, 2, 0, &Arc::default()));
         hold.fill(1, &mut vec![of(round as f32), of(9.0)], &options, &execution);
         hold.enter(|batch| {
             let (ptr, bytes) = gather(batch, 0).unwrap();

@@ -10,10 +10,10 @@ use trtserver_plugin_api::abi::types::{self, Buf, memory_type};
 use trtserver_request::TensorData;
 use trtserver_request::buffer;
 use trtserver_request::buffer::{AlignedBuf, AllocError};
-use trtserver_request::memory::{Location, MemoryType, PlacedSlice};
+use trtserver_request::memory::{MemoryLocation, MemoryType, PlacedSlice};
 
 /// A location, for backends.
-pub fn abi_memory(location: Location) -> types::Memory {
+pub fn abi_memory(location: MemoryLocation) -> types::Memory {
     let memory_type = match location.memory_type {
         MemoryType::Cpu => memory_type::CPU,
         MemoryType::Pinned => memory_type::PINNED,
@@ -34,7 +34,7 @@ pub fn preferred_gpu(
 }
 
 /// An output's bytes while the plugin may still write them.
-pub enum Memory {
+pub enum OutputStorage {
     Ours(AlignedBuf),
     /// The output's destination.
     Placed(PlacedSlice),
@@ -44,7 +44,7 @@ pub enum Memory {
     Copying(usize),
 }
 
-impl Memory {
+impl OutputStorage {
     /// Host memory for the backend to write, entered under `tag`; on the GPU of the instance if that is preferred.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Memory {
     }
 }
 
-impl From<TensorData> for Memory {
+impl From<TensorData> for OutputStorage {
     fn from(data: TensorData) -> Self {
         match data {
             TensorData::Cpu(bytes) => Self::Donated(bytes),

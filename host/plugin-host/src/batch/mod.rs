@@ -5,17 +5,17 @@
 
 pub mod alignment;
 pub mod cancel_notifier;
-pub mod declared;
 pub mod frame;
 mod gather;
 pub mod gpu;
-pub mod later;
 pub mod memory;
+pub mod output_declaration;
 pub mod outputs;
 pub mod parts;
 mod requests;
 pub mod run;
 mod scatter;
+pub mod send_after_event;
 pub mod slot;
 #[cfg(test)]
 mod testing;

@@ -1,22 +1,22 @@
 //! Builds a response: allocates or adopts outputs, each checked against its declaration, and sends it.
 
-use super::declared::{Declared, Rows};
 use super::gpu::{DeviceOutput, GpuInstance};
-use super::memory::{Donation, Memory, preferred_gpu, size_of_parts};
+use super::memory::{Donation, OutputStorage, preferred_gpu, size_of_parts};
+use super::output_declaration::{OutputDeclaration, OutputRows};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::ledger::{Holder, MemoryTag};
+use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_plugin_api::abi::types::{self, Buf};
 use trtserver_request::memory::PlacedSlice;
 use trtserver_request::state_spec::StateTensor;
 use trtserver_request::strings;
 use trtserver_request::tensor::element_count;
-use trtserver_request::unread::{RESPONSE_OVERHEAD, Unread};
+use trtserver_request::unread::{RESPONSE_OVERHEAD, UnreadResponse};
 use trtserver_request::{
-    DType, InferResponse, OutputTensor, Parameter, RequestContext, Responder, Shape, ShapeText,
-    TensorData,
+    DType, InferResponse, OutputTensor, ParameterValue, RequestContext, Responder, Shape,
+    ShapeText, TensorData,
 };
 
 /// A response being built, the target of a response handle.
@@ -25,13 +25,13 @@ pub struct ResponseBuilder {
     /// The GPU of the instance.
     gpu: Option<Arc<GpuInstance>>,
     outputs: SmallVec<[BuiltOutput; 2]>,
-    pub parameters: Vec<(String, Parameter)>,
-    unread: Option<Box<Unread>>,
+    pub parameters: Vec<(String, ParameterValue)>,
+    unread: Option<Box<UnreadResponse>>,
 }
 
 struct BuiltOutput {
     destination: Destination,
-    memory: Memory,
+    memory: OutputStorage,
     /// The string lengths were checked already.
     checked: bool,
 }
@@ -109,10 +109,10 @@ impl ResponseBuilder {
     ) -> Result<Option<Buf>> {
         let Some(destination) = self.check(name, dtype, shape, bytes)? else { return Ok(None) };
         let (memory, buf) = match self.direct_memory(&destination, bytes, preferred) {
-            Some(slice) => Memory::destination(slice, self.tag(&destination)),
+            Some(slice) => OutputStorage::destination(slice, self.tag(&destination)),
             None => {
                 let tag = self.tag(&destination);
-                Memory::allocate(name, bytes, preferred, self.gpu.as_ref(), tag)
+                OutputStorage::allocate(name, bytes, preferred, self.gpu.as_ref(), tag)
                     .map_err(|e| self.out_of_memory(e))?
             }
         };
@@ -132,7 +132,7 @@ impl ResponseBuilder {
         let bytes = size_of_parts(name, parts).map_err(|e| self.error(e.message))?;
         if let Some(destination) = self.check(name, dtype, shape, bytes)? {
             let (gpu, tag) = (self.gpu.as_ref(), self.tag(&destination));
-            let memory = Memory::adopt(name, &mut Some(donation), parts, gpu, tag)
+            let memory = OutputStorage::adopt(name, &mut Some(donation), parts, gpu, tag)
                 .map_err(|e| self.out_of_memory(e))?;
             self.outputs.push(BuiltOutput { destination, memory, checked: false });
         }
@@ -141,7 +141,8 @@ impl ResponseBuilder {
 
     /// What an output is entered under in the ledger. A state lasts longer than the output that it may be, too.
     fn tag(&self, destination: &Destination) -> MemoryTag {
-        let holder = if destination.state.is_some() { Holder::State } else { Holder::Output };
+        let holder =
+            if destination.state.is_some() { LedgerHolder::State } else { LedgerHolder::Output };
         self.responder.context.signature.owner.tag(holder)
     }
 
@@ -177,7 +178,7 @@ impl ResponseBuilder {
         data: Bytes,
     ) -> Result<()> {
         if let Some(destination) = self.check(name, dtype, shape, data.len() as u64)? {
-            let memory = Memory::Donated(data);
+            let memory = OutputStorage::Donated(data);
             self.outputs.push(BuiltOutput { destination, memory, checked: false });
         }
         Ok(())
@@ -191,15 +192,15 @@ impl ResponseBuilder {
         let Some(memory) = memory.filter(|_| destination.state.is_none()) else {
             return Err(self.error(format!("output '{name}' has no memory of the client")));
         };
-        let memory = Memory::Placed(memory.take(name, bytes as usize)?);
+        let memory = OutputStorage::Placed(memory.take(name, bytes as usize)?);
         self.outputs.push(BuiltOutput { destination, memory, checked: true });
         Ok(())
     }
 
     /// Adds the rows of this request from a scattered output.
-    pub fn add_rows(&mut self, rows: Declared, data: TensorData) {
+    pub fn add_rows(&mut self, rows: OutputDeclaration, data: TensorData) {
         if let Some(destination) = self.destination(rows) {
-            let memory = Memory::from(data);
+            let memory = OutputStorage::from(data);
             self.outputs.push(BuiltOutput { destination, memory, checked: true });
         }
     }
@@ -213,8 +214,8 @@ impl ResponseBuilder {
         bytes: u64,
     ) -> Result<Option<Destination>> {
         let signature = &self.responder.context.signature;
-        let rows = Rows::Request(self.responder.context.batch);
-        let declared = Declared::check(signature, name, dtype, shape, bytes, rows)?;
+        let rows = OutputRows::Request(self.responder.context.batch);
+        let declared = OutputDeclaration::check(signature, name, dtype, shape, bytes, rows)?;
         let Some(destination) = self.destination(declared) else { return Ok(None) };
         if self.outputs.iter().any(|built| built.destination.overlaps(&destination)) {
             return Err(self.error(format!("the backend produced output '{name}' twice")));
@@ -222,7 +223,7 @@ impl ResponseBuilder {
         Ok(Some(destination))
     }
 
-    fn destination(&self, declared: Declared) -> Option<Destination> {
+    fn destination(&self, declared: OutputDeclaration) -> Option<Destination> {
         let output = declared.output.and_then(|(index, shape)| {
             self.responder.context.position(index).map(|position| (position, index, shape))
         });
@@ -346,7 +347,7 @@ impl ResponseBuilder {
             (None, Some((state, shape))) => (&signature.states[*state].output, shape),
             (None, None) => return Ok(()),
         };
-        match strings::check(data, element_count(shape).unwrap_or(0)) {
+        match strings::check_strings(data, element_count(shape).unwrap_or(0)) {
             Ok(_) => Ok(()),
             Err(fault) => Err(self.error(format!(
                 "the backend produced malformed strings in output '{name}' of shape {}: {fault:?}",

@@ -5,13 +5,13 @@ use crate::batch::testing::{
     single_response, texts, with_batch,
 };
 use crate::host_api::table;
-use crate::text::{c_text, view};
+use crate::text::{c_text, str_view};
 use bytes::Bytes;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{Memory, dtype};
-use trtserver_request::memory::{Location, OutputMemory, PlacedSlice};
+use trtserver_request::memory::{MemoryLocation, OutputMemory, PlacedSlice};
 use trtserver_request::testing::{TestMemory, aligned_slice};
 use trtserver_request::{ImplicitState, RequestedOutput};
 
@@ -32,7 +32,16 @@ fn response_can_carry_a_state() {
                 let alloc = table().output_alloc;
                 let alloc = |buf| {
                     let shape = [1, 2].as_ptr();
-                    check(alloc(response, view(&name), dtype::FP32, 2, shape, 8, Memory::CPU, buf))
+                    check(alloc(
+                        response,
+                        str_view(&name),
+                        dtype::FP32,
+                        2,
+                        shape,
+                        8,
+                        Memory::CPU,
+                        buf,
+                    ))
                 };
                 alloc(&raw mut buf).unwrap();
                 assert!(alloc(&raw mut buf).unwrap_err().contains("twice"));
@@ -69,12 +78,12 @@ fn produce(batch: *mut Batch, name: &str, data: &[u8], donated: bool) -> usize {
         if donated {
             let (part, release, ctx) = donation(data.to_vec());
             let adopt = table().output_adopt;
-            let name = view(&name);
+            let name = str_view(&name);
             let error = adopt(response, name, dtype, 2, shape, &raw const part, 1, release, ctx);
             check(error).unwrap();
         } else {
             let alloc = table().output_alloc;
-            let (name, out) = (view(&name), &raw mut buf);
+            let (name, out) = (str_view(&name), &raw mut buf);
             check(alloc(response, name, dtype, 2, shape, bytes, Memory::CPU, out)).unwrap();
             assert!(buf.ptr.addr().is_multiple_of(64));
             std::ptr::copy_nonoverlapping(data.as_ptr(), buf.ptr, data.len());
@@ -88,15 +97,15 @@ fn produce(batch: *mut Batch, name: &str, data: &[u8], donated: bool) -> usize {
 fn output_is_delivered_to_its_destination() {
     let numbers = floats(&[1.0, 2.0]);
     let strings = texts(&["ab", ""]);
-    let gpu = Location::gpu(0);
+    let gpu = MemoryLocation::gpu(0);
     for (what, location, at, len, output, donated, direct) in [
-        ("fits", Location::CPU, 0, 8, &numbers, false, true),
-        ("is larger", Location::PINNED, 64, 64, &numbers, false, true),
-        ("is misaligned", Location::CPU, 4, 8, &numbers, false, false),
+        ("fits", MemoryLocation::CPU, 0, 8, &numbers, false, true),
+        ("is larger", MemoryLocation::PINNED, 64, 64, &numbers, false, true),
+        ("is misaligned", MemoryLocation::CPU, 4, 8, &numbers, false, false),
         ("is on a device", gpu, 0, 8, &numbers, false, false),
-        ("the memory is donated", Location::CPU, 0, 8, &numbers, true, false),
+        ("the memory is donated", MemoryLocation::CPU, 0, 8, &numbers, true, false),
         ("donated for a device", gpu, 3, 9, &numbers, true, false),
-        ("strings are checked first", Location::CPU, 0, 10, &strings, false, false),
+        ("strings are checked first", MemoryLocation::CPU, 0, 10, &strings, false, false),
     ] {
         let (owner, index) = (TestMemory::new(&[7; 256]), usize::from(output.len() != 8));
         let memory = owner.place(location, true);
@@ -122,7 +131,7 @@ fn output_is_delivered_to_its_destination() {
 #[test]
 fn output_that_exceeds_its_destination_is_an_error() {
     for donated in [false, true] {
-        let memory = TestMemory::new(&[7; 128]).place(Location::CPU, true);
+        let memory = TestMemory::new(&[7; 128]).place(MemoryLocation::CPU, true);
         let slice = aligned_slice(&memory, 0, 7);
         let destination = Some(Arc::new(OutputMemory::new(slice)));
         let requested = RequestedOutput::new(0, 0).written_to(destination);
@@ -141,7 +150,7 @@ fn output_that_exceeds_its_destination_is_an_error() {
 
 #[test]
 fn destination_that_overlaps_an_input_is_written_at_the_end() {
-    let memory = TestMemory::new(&[7; 128]).place(Location::CPU, true);
+    let memory = TestMemory::new(&[7; 128]).place(MemoryLocation::CPU, true);
     for (input_at, direct) in [(0, false), (4, false), (64, true)] {
         let slice = aligned_slice(&memory, 0, 8);
         let input = aligned_slice(&memory, input_at, 8).into();
@@ -162,7 +171,7 @@ fn state_is_kept_in_memory_that_the_client_cannot_change() {
     model.states[0].output = "O".into();
     let model = Arc::new(model);
     let owner = TestMemory::new(&[7; 128]);
-    let slice = aligned_slice(&owner.place(Location::CPU, true), 0, 8);
+    let slice = aligned_slice(&owner.place(MemoryLocation::CPU, true), 0, 8);
     let kept = ImplicitState::default();
     let respond = || {
         let destination = Some(Arc::new(OutputMemory::new(slice.clone())));
@@ -205,7 +214,7 @@ fn free_outputs_are_the_backends() {
             unsafe {
                 check((table().response_new)(responder_of(batch, 0), &raw mut response)).unwrap();
                 let adopt = table().output_adopt;
-                let name = view(&name);
+                let name = str_view(&name);
                 error =
                     check(adopt(response, name, dtype, rank, at, &raw const part, 1, release, ctx))
                         .err();

@@ -1,18 +1,18 @@
 //! The requests of one batch: their slots, in the order of the batch, and the views that the backend reads.
 
-use super::slot::{FrameShare, Slot};
+use super::slot::{FrameShare, RequestSlot};
 use super::views::{ViewOptions, Views};
 use std::sync::{Arc, Weak};
 use trtserver_base::error::{Error, Result};
-use trtserver_request::{CancelObserver, InferRequest, Signature};
+use trtserver_request::{CancelObserver, InferRequest, ModelSignature};
 
 /// The slots of the requests of one batch, in batch order, and the views that the backend reads.
 /// Reused for one batch after another, so that steady work does not allocate.
 #[derive(Default)]
 pub struct BatchRequests {
-    slots: Vec<&'static Slot>,
+    slots: Vec<&'static RequestSlot>,
     /// Empty slots for the next batch.
-    spare: Vec<&'static Slot>,
+    spare: Vec<&'static RequestSlot>,
     pub views: Views,
 }
 
@@ -26,7 +26,7 @@ impl BatchRequests {
     ) {
         self.views.reserve(requests, options);
         for request in requests.drain(..) {
-            let slot = self.spare.pop().unwrap_or_else(Slot::obtain);
+            let slot = self.spare.pop().unwrap_or_else(RequestSlot::obtain);
             // The views point at heap memory of the request, which does not move with it.
             self.views.add(slot.handle(), &request, options);
             slot.put(request, share(), options.gpu.cloned());
@@ -41,12 +41,12 @@ impl BatchRequests {
         self.views.clear();
     }
 
-    pub fn slots(&self) -> &[&'static Slot] {
+    pub fn slots(&self) -> &[&'static RequestSlot] {
         &self.slots
     }
 
     /// The signature of the batch's model.
-    pub fn signature(&self) -> Result<Arc<Signature>> {
+    pub fn signature(&self) -> Result<Arc<ModelSignature>> {
         let responder = self.slots.first().and_then(|slot| slot.responder());
         let responder = responder.ok_or_else(|| Error::invalid("an empty batch has no tensors"))?;
         Ok(Arc::clone(&responder.context.signature))

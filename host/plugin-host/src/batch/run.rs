@@ -6,14 +6,14 @@ use super::views::{TensorNames, ViewOptions};
 use crate::model::LocalInstance;
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error};
-use trtserver_base::stats::Execution;
-use trtserver_request::{InferRequest, Signature};
+use trtserver_base::stats::BatchExecution;
+use trtserver_request::{InferRequest, ModelSignature};
 
 /// Names and model of an instance, for errors and views.
 pub struct Runner<'a> {
     /// Name of the instance.
     pub name: &'a str,
-    pub signature: &'a Signature,
+    pub signature: &'a ModelSignature,
     pub names: &'a Arc<TensorNames>,
 }
 
@@ -25,7 +25,7 @@ impl Runner<'_> {
         hold: &mut FrameHold,
         id: u64,
         requests: &mut Vec<InferRequest>,
-        execution: &Arc<Execution>,
+        execution: &Arc<BatchExecution>,
     ) {
         let align = instance.backend().facts.align;
         match instance.gpu().filter(|gpu| gpu.takes_inputs()) {

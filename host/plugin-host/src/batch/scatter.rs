@@ -1,19 +1,19 @@
 //! Scatters outputs of a whole batch: one block each, of which every request gets its rows by reference.
 
-use super::declared::{Declared, Rows};
 use super::gpu::GpuInstance;
-use super::memory::{Donation, Memory, preferred_gpu, size_of_parts};
+use super::memory::{Donation, OutputStorage, preferred_gpu, size_of_parts};
+use super::output_declaration::{OutputDeclaration, OutputRows};
 use super::outputs::ResponseBuilder;
 use super::requests::BatchRequests;
-use super::slot::{BatchStatus, Deferred};
+use super::slot::{BatchStatus, DeferredResponses};
 use std::ops::Range;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::{Holder, MemoryTag};
+use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_base::sync::{Mutex, MutexGuard};
-use trtserver_device::Event;
+use trtserver_device::CudaEvent;
 use trtserver_plugin_api::abi::types::{self, Buf};
-use trtserver_request::memory::{Location, PlacedSlice};
+use trtserver_request::memory::{MemoryLocation, PlacedSlice};
 use trtserver_request::strings;
 use trtserver_request::strings::StringFault;
 use trtserver_request::tensor::element_count;
@@ -23,16 +23,16 @@ use trtserver_request::{DType, Responder, Shape, ShapeText, TensorData};
 #[derive(Default)]
 pub struct ScatteredOutputs {
     /// Only outputs that a request asked for.
-    blocks: Vec<Block>,
+    blocks: Vec<ScatteredBlock>,
     /// Something was scattered, even if no request asked for it.
     used: bool,
 }
 
-struct Block {
+struct ScatteredBlock {
     name: String,
-    declared: Declared,
+    declared: OutputDeclaration,
     shape: Shape,
-    memory: Memory,
+    memory: OutputStorage,
 }
 
 /// The operations on the scattered outputs of a batch.
@@ -59,8 +59,8 @@ impl<'a> Scatter<'a> {
         let output = self.check(name, dtype, shape, bytes, gpu)?;
         let Some(output) = output else { return Ok(None) };
         let (memory, buf) = match output.direct.clone() {
-            Some(slice) => Memory::destination(slice, output.tag),
-            None => Memory::allocate(name, bytes, preferred, self.gpu, output.tag)?,
+            Some(slice) => OutputStorage::destination(slice, output.tag),
+            None => OutputStorage::allocate(name, bytes, preferred, self.gpu, output.tag)?,
         };
         output.add(memory);
         Ok(Some(buf))
@@ -80,7 +80,7 @@ impl<'a> Scatter<'a> {
         // Declared before the lock is taken, so dropped after it is released: dropping a donation calls the backend.
         let mut donation = Some(donation);
         if let Some(output) = self.check(name, dtype, shape, bytes, None)? {
-            let memory = Memory::adopt(name, &mut donation, parts, self.gpu, output.tag)?;
+            let memory = OutputStorage::adopt(name, &mut donation, parts, self.gpu, output.tag)?;
             output.add(memory);
         }
         Ok(())
@@ -93,17 +93,17 @@ impl<'a> Scatter<'a> {
         dtype: u32,
         shape: &[i64],
         bytes: u64,
-        gpu: Option<Location>,
+        gpu: Option<MemoryLocation>,
     ) -> Result<Option<CheckedOutput<'a>>> {
         let signature = self.requests.signature()?;
-        let rows = Rows::Batch(self.requests.views.rows().sum());
+        let rows = OutputRows::Batch(self.requests.views.rows().sum());
         let cut = signature.output(name);
         let declared = match cut.and_then(|at| Some((at, signature.outputs[at].cut_like?))) {
             Some((at, source)) => {
-                let sources = self.requests.views.shapes_of(source);
-                Declared::check_cut(&signature, at, dtype, shape, bytes, sources)?
+                let sources = self.requests.views.input_shapes(source);
+                OutputDeclaration::check_cut(&signature, at, dtype, shape, bytes, sources)?
             }
-            None => Declared::check(&signature, name, dtype, shape, bytes, rows)?,
+            None => OutputDeclaration::check(&signature, name, dtype, shape, bytes, rows)?,
         };
         let fault = |what: &str| {
             Err(Error::internal(format!("model '{}': output '{name}' {what}", signature.model)))
@@ -135,7 +135,8 @@ impl<'a> Scatter<'a> {
         if scattered.blocks.iter().any(|block| block.name == name) {
             return fault("was scattered twice");
         }
-        let holder = if declared.state.is_some() { Holder::State } else { Holder::Output };
+        let holder =
+            if declared.state.is_some() { LedgerHolder::State } else { LedgerHolder::Output };
         let (name, tag) = (name.to_owned(), signature.owner.tag(holder));
         let shape = shape.into();
         Ok(Some(CheckedOutput { scattered, name, declared, shape, tag, direct }))
@@ -149,7 +150,7 @@ impl<'a> Scatter<'a> {
 
     /// Sends every open request its rows of the scattered outputs, if there are any; with a GPU perhaps later, once `after` is
     /// reached.
-    pub fn send(self, after: Option<&Event>) {
+    pub fn send(self, after: Option<&CudaEvent>) {
         let ScatteredOutputs { blocks, used } = std::mem::take(&mut *self.scattered.lock());
         if !used {
             return;
@@ -157,7 +158,7 @@ impl<'a> Scatter<'a> {
         let rows: Vec<u32> = self.requests.views.rows().collect();
         match self.gpu {
             Some(gpu) if after.is_some() || self.waits_for_device(&blocks) => {
-                self.send_later(gpu, after, blocks, rows);
+                self.send_after_event(gpu, after, blocks, rows);
             }
             _ => {
                 let slots = self.requests.slots().iter().enumerate();
@@ -170,16 +171,16 @@ impl<'a> Scatter<'a> {
         }
     }
 
-    fn waits_for_device(self, blocks: &[Block]) -> bool {
+    fn waits_for_device(self, blocks: &[ScatteredBlock]) -> bool {
         blocks.iter().any(|block| block.memory.is_on_device())
-            || self.requests.slots().iter().any(|slot| slot.deferred() != Deferred::None)
+            || self.requests.slots().iter().any(|slot| slot.deferred() != DeferredResponses::None)
     }
 
-    fn send_later(
+    fn send_after_event(
         self,
         gpu: &Arc<GpuInstance>,
-        after: Option<&Event>,
-        mut blocks: Vec<Block>,
+        after: Option<&CudaEvent>,
+        mut blocks: Vec<ScatteredBlock>,
         rows: Vec<u32>,
     ) {
         let mut open = Vec::with_capacity(rows.len());
@@ -214,7 +215,7 @@ impl<'a> Scatter<'a> {
 
 /// Sends the requests at these positions of the batch their rows.
 fn send_rows(
-    blocks: Vec<Block>,
+    blocks: Vec<ScatteredBlock>,
     rows: &[u32],
     open: impl Iterator<Item = (usize, Arc<Responder>)>,
 ) {
@@ -230,7 +231,7 @@ fn send_rows(
             match &output.ranges {
                 Ok(ranges) => {
                     let data = output.data.slice(ranges[position].clone());
-                    response.add_rows(output.declared.of_request(position, rows[position]), data);
+                    response.add_rows(output.declared.for_request(position, rows[position]), data);
                 }
                 Err(what) => fault = Some(output.malformed(&responder, what)),
             }
@@ -250,7 +251,7 @@ fn fail_open(open: impl Iterator<Item = (usize, Arc<Responder>)>, error: &Error)
 struct CheckedOutput<'a> {
     scattered: MutexGuard<'a, ScatteredOutputs>,
     name: String,
-    declared: Declared,
+    declared: OutputDeclaration,
     shape: Shape,
     /// What its memory is entered under in the ledger.
     tag: MemoryTag,
@@ -259,13 +260,13 @@ struct CheckedOutput<'a> {
 }
 
 impl CheckedOutput<'_> {
-    fn add(self, memory: Memory) {
+    fn add(self, memory: OutputStorage) {
         let Self { mut scattered, name, declared, shape, .. } = self;
-        scattered.blocks.push(Block { name, declared, shape, memory });
+        scattered.blocks.push(ScatteredBlock { name, declared, shape, memory });
     }
 }
 
-fn is_requested(responder: &Responder, declared: &Declared) -> bool {
+fn is_requested(responder: &Responder, declared: &OutputDeclaration) -> bool {
     let output = declared
         .output
         .as_ref()
@@ -274,12 +275,12 @@ fn is_requested(responder: &Responder, declared: &Declared) -> bool {
 }
 
 /// The output is a state that the request's sequence keeps.
-fn is_kept(responder: &Responder, declared: &Declared) -> bool {
+fn is_kept(responder: &Responder, declared: &OutputDeclaration) -> bool {
     declared.state.is_some() && responder.implicit_state().is_some()
 }
 
 /// The request does not need the output in CPU memory: it does not ask for it, or wants it in GPU memory.
-fn is_unread_by_cpu(responder: &Responder, declared: &Declared) -> bool {
+fn is_unread_by_cpu(responder: &Responder, declared: &OutputDeclaration) -> bool {
     if declared.dtype == DType::String || is_kept(responder, declared) {
         return false;
     }
@@ -291,9 +292,9 @@ fn is_unread_by_cpu(responder: &Responder, declared: &Declared) -> bool {
 /// memory that the client cannot change.
 fn direct_memory(
     responder: &Responder,
-    declared: &Declared,
+    declared: &OutputDeclaration,
     bytes: u64,
-    gpu: Option<Location>,
+    gpu: Option<MemoryLocation>,
 ) -> Option<PlacedSlice> {
     if declared.dtype == DType::String || is_kept(responder, declared) {
         return None;
@@ -307,17 +308,17 @@ fn direct_memory(
 struct SplitOutput {
     name: String,
     shape: Shape,
-    declared: Declared,
+    declared: OutputDeclaration,
     data: TensorData,
     /// By position of the request in the batch.
     ranges: Result<Vec<Range<usize>>, StringFault>,
 }
 
 impl SplitOutput {
-    fn new(block: Block, rows: &[u32]) -> Result<Self> {
-        let Block { name, declared, shape, memory } = block;
+    fn new(block: ScatteredBlock, rows: &[u32]) -> Result<Self> {
+        let ScatteredBlock { name, declared, shape, memory } = block;
         let data = memory.into_data()?;
-        let elements = Declared::row_elements(&shape, declared.batched);
+        let elements = OutputDeclaration::row_elements(&shape, declared.batched);
         let counts = rows.iter().enumerate().map(|(position, &n)| match &declared.cut {
             Some(cut) => element_count(&cut[position]).unwrap_or(0),
             None if declared.batched => n as usize * elements,
@@ -360,7 +361,7 @@ fn split_strings(
     for count in counts {
         let begin = at;
         let mut found = 0;
-        for element in strings::elements(&data[at..]).take(count) {
+        for element in strings::string_elements(&data[at..]).take(count) {
             at += 4 + element.len();
             found += 1;
         }
@@ -372,7 +373,7 @@ fn split_strings(
         return Ok(ranges);
     }
     // Walked again only for the error.
-    strings::check(data, total).map(|_| ranges)
+    strings::check_strings(data, total).map(|_| ranges)
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use crate::batch::testing::{
     scatter, send, signature, single_response, texts, with_batch,
 };
 use crate::host_api::table;
-use crate::text::{c_text, view};
+use crate::text::{c_text, str_view};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering;
 use trtserver_plugin_api::abi::types::dtype;
-use trtserver_request::memory::{Location, OutputMemory, PlacedSlice};
+use trtserver_request::memory::{MemoryLocation, OutputMemory, PlacedSlice};
 use trtserver_request::testing::{aligned_slice, placed};
 use trtserver_request::{ImplicitState, RequestedOutput};
 
@@ -18,7 +18,7 @@ use trtserver_request::{ImplicitState, RequestedOutput};
 fn strings_are_split_by_their_lengths() {
     let mut data = Vec::new();
     for s in ["", "ab", "xyz"] {
-        strings::push(&mut data, s.as_bytes());
+        strings::push_string(&mut data, s.as_bytes());
     }
     let cut = |data: &[u8], counts: &[usize]| split_strings(data, counts.iter().copied());
     assert_eq!(cut(&data, &[1, 0, 2]), Ok(vec![0..4, 4..4, 4..17]));
@@ -150,7 +150,7 @@ fn misuse_is_an_error_and_does_not_affect_other_requests() {
             assert_eq!(scatter(batch, "O", dtype::FP32, &[4, 2], &rows), Ok(true));
             refused("O", dtype::FP32, &[4, 2], &rows, "twice");
             check((table().response_new)(responder_of(batch, 2), &raw mut response)).unwrap();
-            let error = (table().error_new)(3, 0, view(&c_text("one request")));
+            let error = (table().error_new)(3, 0, str_view(&c_text("one request")));
             check((table().responder_finish)(responder_of(batch, 0), error)).unwrap();
             (table().error_free)(error);
             (table().request_release)((**(*batch).requests.add(1)).handle, null_mut());
@@ -193,7 +193,7 @@ fn batch_error_discards_scattered_outputs() {
         assert_eq!(scatter(batch, "O", dtype::FP32, &[1, 2], &[0; 8]), Ok(true));
         // SAFETY: the batch is being executed; the error is freed once.
         unsafe {
-            let error = (table().error_new)(3, 0, view(&c_text("whole batch")));
+            let error = (table().error_new)(3, 0, str_view(&c_text("whole batch")));
             check((table().batch_finish)(batch, error, null_mut())).unwrap();
             (table().error_free)(error);
         }
@@ -204,7 +204,7 @@ fn batch_error_discards_scattered_outputs() {
 #[test]
 fn rows_are_delivered_to_the_destination_of_each_request() {
     let model = signature(8);
-    let memory = placed(&[7; 256], Location::CPU, true);
+    let memory = placed(&[7; 256], MemoryLocation::CPU, true);
     let to = |at, len| {
         let destination = Some(Arc::new(OutputMemory::new(aligned_slice(&memory, at, len))));
         RequestedOutput::new(0, 0).written_to(destination)
@@ -234,7 +234,7 @@ fn batch_of_one_is_scattered_into_its_destination() {
     for (at, index, sequence, direct) in
         [(0, 0, false, true), (4, 0, false, false), (0, 1, false, false), (0, 0, true, true)]
     {
-        let memory = placed(&[7; 256], Location::CPU, true);
+        let memory = placed(&[7; 256], MemoryLocation::CPU, true);
         let slice = aligned_slice(&memory, at, 20);
         let destination = Some(Arc::new(OutputMemory::new(slice.clone())));
         let requested = RequestedOutput::new(index, 0).written_to(destination);

@@ -20,33 +20,33 @@ const GENERATIONS: usize = 512;
 /// The request, responder and response behind a handle. The alignment leaves nine address bits for
 /// the generation.
 #[repr(align(512))]
-pub struct Slot {
-    state: Mutex<State>,
+pub struct RequestSlot {
+    state: Mutex<SlotState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SlotState {
     generation: usize,
     /// The request, whose tensors the views point at, and its share in the frame; until the backend releases it.
-    request: Option<Released>,
+    request: Option<ReleasedRequest>,
     /// Responder of the request; `None` once the generation has ended.
     responder: Option<Arc<Responder>>,
     /// Calls of `responder_detach` minus calls of `responder_release`.
     retained: u32,
-    response: Response,
+    response: BuilderState,
     /// Memory for the next builder.
     spare: Option<Box<BuilderCell>>,
     /// The GPU of the instance.
     gpu: Option<Arc<GpuInstance>>,
     /// What was sent and waits for the device.
-    deferred: Deferred,
+    deferred: DeferredResponses,
     /// The frame was cleared: the generation ends when the backend releases the responder.
     detached: bool,
 }
 
 /// Responses that wait for the device: later ones of the same request wait behind them.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum Deferred {
+pub enum DeferredResponses {
     #[default]
     None,
     Some,
@@ -59,7 +59,7 @@ type BuilderCell = Option<ResponseBuilder>;
 
 /// The response being built; one at a time per request.
 #[derive(Default)]
-enum Response {
+enum BuilderState {
     #[default]
     None,
     /// A host function uses the response.
@@ -98,15 +98,15 @@ impl FrameShare {
 
 /// A request taken out of its slot. It must be dropped before its share is released.
 #[must_use]
-pub struct Released {
+pub struct ReleasedRequest {
     pub request: InferRequest,
     pub share: FrameShare,
 }
 
 /// The slots of this process.
 pub(crate) struct Slots {
-    unused: Mutex<Vec<&'static Slot>>,
-    all: Mutex<Vec<&'static Slot>>,
+    unused: Mutex<Vec<&'static RequestSlot>>,
+    all: Mutex<Vec<&'static RequestSlot>>,
 }
 
 impl Slots {
@@ -126,12 +126,12 @@ pub fn visit_executing(mut visit: impl FnMut(&InferRequest)) {
     }
 }
 
-impl Slot {
+impl RequestSlot {
     /// Takes an unused slot or creates one.
-    pub fn obtain() -> &'static Slot {
+    pub fn obtain() -> &'static RequestSlot {
         let idle = HOST.slots.unused.lock().pop();
         idle.unwrap_or_else(|| {
-            let slot: &'static Self = Box::leak(Box::new(Slot { state: Mutex::default() }));
+            let slot: &'static Self = Box::leak(Box::new(RequestSlot { state: Mutex::default() }));
             HOST.slots.all.lock().push(slot);
             slot
         })
@@ -145,15 +145,15 @@ impl Slot {
         gpu: Option<Arc<GpuInstance>>,
     ) {
         let mut state = self.lock();
-        (state.gpu, state.deferred) = (gpu, Deferred::None);
+        (state.gpu, state.deferred) = (gpu, DeferredResponses::None);
         state.responder = Some(Arc::clone(&request.responder));
-        state.request = Some(Released { request, share });
+        state.request = Some(ReleasedRequest { request, share });
         state.detached = false;
     }
 
     /// The handle of the current generation.
-    pub fn handle(&'static self) -> Handle {
-        Handle { slot: self, generation: self.lock().generation }
+    pub fn handle(&'static self) -> ExecutingHandle {
+        ExecutingHandle { slot: self, generation: self.lock().generation }
     }
 
     /// The responder, unless the backend retains it.
@@ -172,19 +172,19 @@ impl Slot {
     }
 
     /// The current handle and the responder, while the generation lasts.
-    pub fn handle_and_responder(&'static self) -> Option<(Handle, Arc<Responder>)> {
+    pub fn handle_and_responder(&'static self) -> Option<(ExecutingHandle, Arc<Responder>)> {
         let state = self.lock();
         let responder = state.responder.clone()?;
-        Some((Handle { slot: self, generation: state.generation }, responder))
+        Some((ExecutingHandle { slot: self, generation: state.generation }, responder))
     }
 
-    pub fn deferred(&self) -> Deferred {
+    pub fn deferred(&self) -> DeferredResponses {
         self.lock().deferred
     }
 
     /// Marks the request as one whose final response waits for the device.
     pub fn defer_final(&self) {
-        self.lock().deferred = Deferred::Final;
+        self.lock().deferred = DeferredResponses::Final;
     }
 
     /// See [`BatchStatus`].
@@ -195,11 +195,11 @@ impl Slot {
                 if state.request.is_some()
                     && state.retained == 0
                     && !responder.is_finished()
-                    && state.deferred != Deferred::Final =>
+                    && state.deferred != DeferredResponses::Final =>
             {
                 match state.response {
-                    Response::None => BatchStatus::Open(Arc::clone(responder)),
-                    Response::InUse | Response::Ready(_) => BatchStatus::Responding,
+                    BuilderState::None => BatchStatus::Open(Arc::clone(responder)),
+                    BuilderState::InUse | BuilderState::Ready(_) => BatchStatus::Responding,
                 }
             }
             _ => BatchStatus::Done,
@@ -207,7 +207,7 @@ impl Slot {
     }
 
     /// Takes the request out; `None` if it was released before.
-    pub fn take_request(&self) -> Option<Released> {
+    pub fn take_request(&self) -> Option<ReleasedRequest> {
         self.lock().request.take()
     }
 
@@ -228,14 +228,14 @@ impl Slot {
         HOST.slots.unused.lock().push(self);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SlotState> {
         self.state.lock()
     }
 }
 
 /// Makes the handles of this generation stale. Values are dropped without the lock, since that may call the backend or
 /// the sink.
-fn end_generation(mut state: MutexGuard<'_, State>) {
+fn end_generation(mut state: MutexGuard<'_, SlotState>) {
     state.generation = (state.generation + 1) % GENERATIONS;
     let dropped = (state.responder.take(), std::mem::take(&mut state.response), state.gpu.take());
     drop(state);
@@ -244,22 +244,22 @@ fn end_generation(mut state: MutexGuard<'_, State>) {
 
 /// A slot in one generation: `trts_request_handle`, `trts_responder` and `trts_response` are such handles.
 #[derive(Clone, Copy)]
-pub struct Handle {
-    slot: &'static Slot,
+pub struct ExecutingHandle {
+    slot: &'static RequestSlot,
     generation: usize,
 }
 
-impl Handle {
+impl ExecutingHandle {
     /// The handle behind a pointer.
     ///
     /// # Errors
     /// Null.
     ///
     /// # Safety
-    /// `raw` is null or came from [`Handle::raw`], however long ago.
-    pub unsafe fn of<T>(raw: *const T) -> Result<Self> {
+    /// `raw` is null or came from [`ExecutingHandle::raw`], however long ago.
+    pub unsafe fn from_raw<T>(raw: *const T) -> Result<Self> {
         let generation = raw.addr() % GENERATIONS;
-        let slot = raw.map_addr(|a| a - generation).cast::<Slot>();
+        let slot = raw.map_addr(|a| a - generation).cast::<RequestSlot>();
         // SAFETY: slots are never freed.
         match unsafe { slot.as_ref() } {
             Some(slot) => Ok(Self { slot, generation }),
@@ -275,16 +275,17 @@ impl Handle {
 
     /// The handle as a number, the ticket of a `CancelObserver`.
     pub fn ticket(self) -> u64 {
-        self.raw::<Slot>().expose_provenance() as u64
+        self.raw::<RequestSlot>().expose_provenance() as u64
     }
 
-    /// The handle of a number from [`Handle::ticket`], however long ago.
-    pub fn of_ticket(ticket: u64) -> Option<Self> {
+    /// The handle of a number from [`ExecutingHandle::ticket`], however long ago.
+    pub fn from_ticket(ticket: u64) -> Option<Self> {
         // SAFETY: tickets are addresses of handles with exposed provenance.
-        unsafe { Self::of(std::ptr::with_exposed_provenance::<Slot>(ticket as usize)) }.ok()
+        unsafe { Self::from_raw(std::ptr::with_exposed_provenance::<RequestSlot>(ticket as usize)) }
+            .ok()
     }
 
-    fn lock(self) -> Result<MutexGuard<'static, State>> {
+    fn lock(self) -> Result<MutexGuard<'static, SlotState>> {
         let state = self.slot.lock();
         if state.generation == self.generation && state.responder.is_some() {
             Ok(state)
@@ -301,7 +302,7 @@ impl Handle {
     ///
     /// # Errors
     /// The handle is stale, or the request was released before.
-    pub fn take_request(self) -> Result<Released> {
+    pub fn take_request(self) -> Result<ReleasedRequest> {
         let released = self.lock()?.request.take();
         released.ok_or_else(|| Error::internal("a request was released twice"))
     }
@@ -312,7 +313,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Undoes one [`Handle::retain`].
+    /// Undoes one [`ExecutingHandle::retain`].
     pub fn release_responder(self) -> Result<()> {
         let mut state = self.lock()?;
         let Some(remaining) = state.retained.checked_sub(1) else {
@@ -332,17 +333,17 @@ impl Handle {
     pub fn begin_response(self) -> Result<()> {
         let mut state = self.lock()?;
         let responder = state.responder.clone().ok_or_else(stale)?;
-        if responder.is_finished() || state.deferred == Deferred::Final {
+        if responder.is_finished() || state.deferred == DeferredResponses::Final {
             return Err(Error::internal("a response was begun after the responder had ended"));
         }
-        if !matches!(state.response, Response::None) {
+        if !matches!(state.response, BuilderState::None) {
             return Err(Error::internal(
                 "a response was begun before the previous one of the same responder was sent or dropped",
             ));
         }
         let mut builder = state.spare.take().unwrap_or_default();
         *builder = Some(ResponseBuilder::new(responder, state.gpu.clone()));
-        state.response = Response::Ready(builder);
+        state.response = BuilderState::Ready(builder);
         Ok(())
     }
 
@@ -352,11 +353,11 @@ impl Handle {
     /// The handle is stale.
     pub fn defer(self, last: bool) -> Result<()> {
         let mut state = self.lock()?;
-        state.deferred = if last { Deferred::Final } else { Deferred::Some };
+        state.deferred = if last { DeferredResponses::Final } else { DeferredResponses::Some };
         Ok(())
     }
 
-    pub fn deferred(self) -> Result<Deferred> {
+    pub fn deferred(self) -> Result<DeferredResponses> {
         Ok(self.lock()?.deferred)
     }
 
@@ -368,12 +369,14 @@ impl Handle {
         let mut state = self.lock()?;
         let responder = state.responder.clone().ok_or_else(stale)?;
         let gpu = match state.deferred {
-            Deferred::None => None,
-            Deferred::Some => state.gpu.clone(),
-            Deferred::Final => return Err(Error::internal("a request was finished twice")),
+            DeferredResponses::None => None,
+            DeferredResponses::Some => state.gpu.clone(),
+            DeferredResponses::Final => {
+                return Err(Error::internal("a request was finished twice"));
+            }
         };
         if gpu.is_some() {
-            state.deferred = Deferred::Final;
+            state.deferred = DeferredResponses::Final;
         }
         Ok((responder, gpu))
     }
@@ -383,15 +386,15 @@ impl Handle {
         self,
         work: impl FnOnce(&mut ResponseBuilder) -> Result<T>,
     ) -> Result<T> {
-        let mut response = self.take(Response::InUse)?;
+        let mut response = self.take(BuilderState::InUse)?;
         let result = match response.as_mut() {
             Some(builder) => work(builder),
             None => Err(stale()),
         };
         let dropped = match self.lock() {
-            Ok(mut state) => std::mem::replace(&mut state.response, Response::Ready(response)),
+            Ok(mut state) => std::mem::replace(&mut state.response, BuilderState::Ready(response)),
             // The responder was released meanwhile.
-            Err(_) => Response::Ready(response),
+            Err(_) => BuilderState::Ready(response),
         };
         drop(dropped);
         result
@@ -399,7 +402,7 @@ impl Handle {
 
     /// The response, to be sent or dropped.
     pub fn take_response(self) -> Result<ResponseBuilder> {
-        let mut cell = self.take(Response::None)?;
+        let mut cell = self.take(BuilderState::None)?;
         let builder = cell.take();
         if let Ok(mut state) = self.lock() {
             state.spare = Some(cell);
@@ -413,7 +416,7 @@ impl Handle {
     /// The responder was released meanwhile, or another response was begun.
     pub fn put_back(self, builder: ResponseBuilder) -> Result<()> {
         let mut state = self.lock()?;
-        if !matches!(state.response, Response::None) {
+        if !matches!(state.response, BuilderState::None) {
             drop(state);
             return Err(Error::internal(
                 "a response was begun while the previous one of the same responder was being sent",
@@ -421,16 +424,16 @@ impl Handle {
         }
         let mut cell = state.spare.take().unwrap_or_default();
         *cell = Some(builder);
-        state.response = Response::Ready(cell);
+        state.response = BuilderState::Ready(cell);
         Ok(())
     }
 
-    fn take(self, leave: Response) -> Result<Box<BuilderCell>> {
+    fn take(self, leave: BuilderState) -> Result<Box<BuilderCell>> {
         let mut state = self.lock()?;
         match std::mem::replace(&mut state.response, leave) {
-            Response::Ready(response) => Ok(response),
+            BuilderState::Ready(response) => Ok(response),
             other => {
-                let busy = matches!(other, Response::InUse);
+                let busy = matches!(other, BuilderState::InUse);
                 state.response = other;
                 Err(Error::internal(if busy {
                     "a response was used by two threads at once"

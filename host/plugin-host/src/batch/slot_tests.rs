@@ -3,23 +3,23 @@
 use super::*;
 use crate::batch::frame::{FrameHold, release_request};
 use crate::batch::views::{TensorNames, ViewOptions};
-use trtserver_base::stats::{Execution, OutstandingExecutions};
+use trtserver_base::stats::{BatchExecution, OutstandingExecutions};
 use trtserver_plugin_api::abi::types::Responder as Raw;
 use trtserver_request::testing::{RecordedResponses, request, signature};
 
 /// Fills a frame with one request; returns its handle and recorded responses.
-fn filled(hold: &mut FrameHold) -> (Handle, RecordedResponses) {
+fn filled(hold: &mut FrameHold) -> (ExecutingHandle, RecordedResponses) {
     let (request, _, responses) = request("r");
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
-    let execution = Arc::new(Execution::new(0, 1, 1, 0, &in_flight));
+    let execution = Arc::new(BatchExecution::new(0, 1, 1, 0, &in_flight));
     let options = ViewOptions { signature: &signature, names: &names, gpu: None };
     hold.fill(1, &mut vec![request], &options, &execution);
     // SAFETY: the batch lives as long as the hold; its handle was just made.
     let raw: *mut Raw = hold.enter(|batch| unsafe { (**(*batch).requests).responder });
     // SAFETY: the responder's handle was just made, and its slot is never freed.
-    (unsafe { Handle::of(raw) }.unwrap(), responses)
+    (unsafe { ExecutingHandle::from_raw(raw) }.unwrap(), responses)
 }
 
 fn error_text<T>(result: Result<T>) -> String {
@@ -31,7 +31,7 @@ fn batch_rows_include_uncounted_requests() {
     let mut hold = FrameHold::new();
     let signature = signature(&[2], 0);
     let names = Arc::new(TensorNames::new(&signature));
-    let execution = Arc::new(Execution::new(0, 2, 0, 0, &Arc::default()));
+    let execution = Arc::new(BatchExecution::new(0, 2, 0, 0, &Arc::default()));
     let options = ViewOptions { signature: &signature, names: &names, gpu: None };
     hold.fill(1, &mut vec![request("a").0, request("b").0], &options, &execution);
     // SAFETY: the batch lives as long as the hold.

@@ -4,22 +4,22 @@ use super::frame::FrameHold;
 use super::gpu::GpuInstance;
 use super::views::{TensorNames, ViewOptions};
 use crate::host_api::table;
-use crate::text::{c_text, take, view};
+use crate::text::{c_text, str_view, take_error};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trtserver_base::error::Result;
-use trtserver_base::stats::{Execution, OutstandingExecutions, VersionStats};
+use trtserver_base::stats::{BatchExecution, OutstandingExecutions, VersionStats};
 use trtserver_base::sync::Mutex;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{self, Buf, Memory, dtype};
 use trtserver_request::state_spec::{StateSpec, StateTensor};
 use trtserver_request::{
-    DType, InferRequest, InferResponse, InputTensor, RequestContext, RequestedOutput, Responder,
-    ResponseSink, Shape, Signature, TensorData, TensorSpec, UsedMemory, strings,
+    DType, InferRequest, InferResponse, InputTensor, ModelSignature, RequestContext,
+    RequestedOutput, Responder, ResponseSink, Shape, TensorData, TensorSpec, UsedMemory, strings,
 };
 
 pub type RecordedResponses = Arc<Mutex<Vec<Result<Option<InferResponse>>>>>;
@@ -33,7 +33,7 @@ impl ResponseSink for RecordingSink {
 }
 
 /// FP32 `I`, `O` and state `N` of two numbers, STRING `S` and `T` of two elements.
-pub fn signature(max_batch_size: u32) -> Arc<Signature> {
+pub fn signature(max_batch_size: u32) -> Arc<ModelSignature> {
     let spec = |name: &str, dtype| TensorSpec::new(name, dtype, &[2]);
     let state = StateSpec {
         input: 2,
@@ -42,14 +42,14 @@ pub fn signature(max_batch_size: u32) -> Arc<Signature> {
         dims: vec![2],
         initial: StateTensor { shape: [1, 2][..].into(), data: Bytes::from_static(&[0; 8]).into() },
     };
-    Arc::new(Signature {
+    Arc::new(ModelSignature {
         model: "m".into(),
         max_batch_size,
         inputs: vec![spec("I", DType::Fp32), spec("S", DType::String)],
         outputs: vec![spec("O", DType::Fp32), spec("T", DType::String)],
         hidden: vec![spec("P", DType::Fp32)],
         states: vec![state],
-        ..Signature::default()
+        ..ModelSignature::default()
     })
 }
 
@@ -59,13 +59,13 @@ pub fn floats(values: &[f32]) -> Bytes {
 
 pub fn texts(texts: &[&str]) -> Bytes {
     let mut all = Vec::new();
-    texts.iter().for_each(|t| strings::push(&mut all, t.as_bytes()));
+    texts.iter().for_each(|t| strings::push_string(&mut all, t.as_bytes()));
     all.into()
 }
 
 /// A request for the outputs of these indices, and its responses.
 pub fn request(
-    signature: &Arc<Signature>,
+    signature: &Arc<ModelSignature>,
     rows: u32,
     inputs: &[(usize, Bytes)],
     requested: &[usize],
@@ -78,7 +78,7 @@ pub fn request(
 
 /// The same with data and destinations anywhere.
 pub fn placed_request(
-    signature: &Arc<Signature>,
+    signature: &Arc<ModelSignature>,
     rows: u32,
     inputs: &[(usize, TensorData)],
     outputs: impl IntoIterator<Item = RequestedOutput>,
@@ -100,7 +100,7 @@ pub fn placed_request(
         received_ns: 1,
         batch: rows,
         wording: trtserver_request::context::ErrorWording::default(),
-        used_memory: UsedMemory::of(&inputs, &outputs),
+        used_memory: UsedMemory::from_tensors(&inputs, &outputs),
         outputs,
         stream: None,
         waits: false,
@@ -128,7 +128,7 @@ pub fn with_batch_on(
     let names = Arc::new(TensorNames::new(&signature));
     let in_flight = Arc::new(OutstandingExecutions::default());
     let count = requests.len() as u32;
-    let execution = Arc::new(Execution::new(0, count, 1, 0, &in_flight));
+    let execution = Arc::new(BatchExecution::new(0, count, 1, 0, &in_flight));
     let options = ViewOptions { signature: &signature, names: &names, gpu };
     if let Some(gpu) = gpu.filter(|gpu| gpu.takes_inputs()) {
         gpu.place_inputs(&mut requests, &signature, 0);
@@ -144,7 +144,7 @@ pub fn with_batch_on(
 
 pub fn check(error: *mut types::Error) -> std::result::Result<(), String> {
     // SAFETY: just returned by a host function.
-    unsafe { take(error) }.map_err(|e| e.to_error().message)
+    unsafe { take_error(error) }.map_err(|e| e.to_error().message)
 }
 
 pub const NOTHING: Buf =
@@ -176,7 +176,7 @@ pub fn scatter(
     // SAFETY: the batch is being executed; name, shape and result are locals that outlive the call.
     check(unsafe {
         let alloc = table().scatter_alloc;
-        alloc(batch, view(&name), dtype, rank, shape.as_ptr(), bytes, Memory::CPU, &raw mut buf)
+        alloc(batch, str_view(&name), dtype, rank, shape.as_ptr(), bytes, Memory::CPU, &raw mut buf)
     })?;
     if buf.ptr.is_null() {
         assert_eq!(buf.bytes, 0);
@@ -215,7 +215,7 @@ pub fn donate(
     // until its release.
     check(unsafe {
         let adopt = table().scatter_adopt;
-        adopt(batch, view(&name), dtype::FP32, rank, shape.as_ptr(), &raw const buf, func, ctx)
+        adopt(batch, str_view(&name), dtype::FP32, rank, shape.as_ptr(), &raw const buf, func, ctx)
     })
 }
 

@@ -2,14 +2,16 @@
 
 use super::gpu::GpuInstance;
 use super::memory::abi_memory;
-use super::slot::Handle;
-use crate::text::{EMPTY, c_text, view};
+use super::slot::ExecutingHandle;
+use crate::text::{EMPTY, c_text, str_view};
 use std::ffi::CString;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use trtserver_plugin_api::abi::request::{Request, RequestedOutput, request_flags};
 use trtserver_plugin_api::abi::types::{Buf, Param, Str, Tensor, param, tensor_flags};
-use trtserver_request::{CorrelationId, InferRequest, Parameter, Role, Signature, TensorSpec};
+use trtserver_request::{
+    CorrelationId, InferRequest, InputRole, ModelSignature, ParameterValue, TensorSpec,
+};
 
 /// Names of a model's tensors as NUL-terminated strings, created once per model.
 pub struct TensorNames {
@@ -21,7 +23,7 @@ pub struct TensorNames {
 }
 
 impl TensorNames {
-    pub fn new(signature: &Signature) -> Self {
+    pub fn new(signature: &ModelSignature) -> Self {
         Self {
             inputs: signature
                 .inputs
@@ -41,7 +43,7 @@ impl TensorNames {
 
 /// The model of a batch, for its views.
 pub struct ViewOptions<'a> {
-    pub signature: &'a Signature,
+    pub signature: &'a ModelSignature,
     pub names: &'a Arc<TensorNames>,
     /// The GPU of the instance.
     pub gpu: Option<&'a Arc<GpuInstance>>,
@@ -102,12 +104,17 @@ impl Views {
     }
 
     /// Adds one request; its heap memory must stay in place until [`Views::clear`].
-    pub fn add(&mut self, handle: Handle, request: &InferRequest, options: &ViewOptions<'_>) {
+    pub fn add(
+        &mut self,
+        handle: ExecutingHandle,
+        request: &InferRequest,
+        options: &ViewOptions<'_>,
+    ) {
         let inputs = self.tensors.len();
         self.inputs(request, options);
         let requested = self.requested.len();
         self.requested.extend(request.context().outputs.iter().map(|o| RequestedOutput {
-            name: view(&options.names.outputs[o.index()]),
+            name: str_view(&options.names.outputs[o.index()]),
             index: number(&options.signature.outputs[o.index()], o.index()),
             classes: o.classes,
         }));
@@ -117,7 +124,7 @@ impl Views {
         };
         let states = options.names.states.iter().filter(|(_, index)| !asked(*index));
         self.requested.extend(states.map(|(name, index)| RequestedOutput {
-            name: view(name),
+            name: str_view(name),
             index: index.map_or(u32::MAX, |i| i as u32),
             classes: 0,
         }));
@@ -125,10 +132,10 @@ impl Views {
         for (key, value) in &request.parameters {
             let key = self.text(key);
             let (kind, text, bits) = match value {
-                Parameter::String(s) => (param::STRING, self.text(s), 0),
-                Parameter::Int(i) => (param::INT, EMPTY, *i as u64),
-                Parameter::Bool(b) => (param::BOOL, EMPTY, u64::from(*b)),
-                Parameter::Double(d) => (param::DOUBLE, EMPTY, d.to_bits()),
+                ParameterValue::String(s) => (param::STRING, self.text(s), 0),
+                ParameterValue::Int(i) => (param::INT, EMPTY, *i as u64),
+                ParameterValue::Bool(b) => (param::BOOL, EMPTY, u64::from(*b)),
+                ParameterValue::Double(d) => (param::DOUBLE, EMPTY, d.to_bits()),
             };
             self.params.push(Param { key, kind, pad: 0, text, bits });
         }
@@ -144,7 +151,7 @@ impl Views {
             id: self.text(&request.id),
             correlation_id_string,
             correlation_id: sequence,
-            flags: request_flags_of(request),
+            flags: request_flags(request),
             batch_size: request.context().batch,
             priority: request.priority,
             received_ns: request.context().received_ns,
@@ -180,11 +187,11 @@ impl Views {
                 memory_handle: 0,
             });
             self.tensors.push(Tensor {
-                name: view(&options.names.inputs[input.index]),
+                name: str_view(&options.names.inputs[input.index]),
                 index: number(spec, input.index),
                 dtype: input.dtype.number(),
                 rank: (self.shapes.len() - shape_at) as u32,
-                flags: tensor_flags_of(spec),
+                flags: tensor_flags(spec),
                 shape: self.shapes[shape_at..].as_ptr(),
                 bytes: data.len() as u64,
                 n_parts: 1,
@@ -216,7 +223,7 @@ impl Views {
     }
 
     /// The shape of input number `index` of the configuration in each request; empty where a request has none.
-    pub fn shapes_of(&self, index: usize) -> impl Iterator<Item = &[i64]> {
+    pub fn input_shapes(&self, index: usize) -> impl Iterator<Item = &[i64]> {
         self.requests.iter().map(move |request| {
             // SAFETY: the tensors of a request, and the dimensions of a tensor, are in arrays of `self` that do not move.
             unsafe {
@@ -238,7 +245,7 @@ impl Views {
         }
         // The strings are on the heap and stay in place when the vector grows.
         self.texts.push(c_text(text));
-        view(&self.texts[self.texts.len() - 1])
+        str_view(&self.texts[self.texts.len() - 1])
     }
 
     pub fn clear(&mut self) {
@@ -255,7 +262,7 @@ impl Views {
 }
 
 /// The flags of a request.
-pub fn request_flags_of(request: &InferRequest) -> u32 {
+pub fn request_flags(request: &InferRequest) -> u32 {
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
     flag(request.sequence.start, request_flags::SEQUENCE_START)
         | flag(request.sequence.end, request_flags::SEQUENCE_END)
@@ -266,18 +273,18 @@ pub fn request_flags_of(request: &InferRequest) -> u32 {
 /// Index in the configuration; none for inputs that the host adds.
 fn number(spec: &TensorSpec, index: usize) -> u32 {
     match spec.role {
-        Role::Declared => index as u32,
-        Role::Control | Role::State | Role::Batch => u32::MAX,
+        InputRole::Declared => index as u32,
+        InputRole::Control | InputRole::State | InputRole::Batch => u32::MAX,
     }
 }
 
 /// The flags of an input.
-pub fn tensor_flags_of(spec: &TensorSpec) -> u32 {
+pub fn tensor_flags(spec: &TensorSpec) -> u32 {
     let role = match spec.role {
-        Role::Declared => 0,
-        Role::Control => tensor_flags::CONTROL,
-        Role::State => tensor_flags::STATE,
-        Role::Batch => tensor_flags::BATCH,
+        InputRole::Declared => 0,
+        InputRole::Control => tensor_flags::CONTROL,
+        InputRole::State => tensor_flags::STATE,
+        InputRole::Batch => tensor_flags::BATCH,
     };
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
     role | flag(spec.optional, tensor_flags::OPTIONAL)

@@ -1,7 +1,7 @@
 //! Unit tests of `views.rs`.
 
 use super::*;
-use crate::batch::slot::Slot;
+use crate::batch::slot::RequestSlot;
 use bytes::Bytes;
 use trtserver_request::state_spec::{StateSpec, StateTensor};
 use trtserver_request::testing::{request, signature};
@@ -27,7 +27,7 @@ fn reshape_to_more_dimensions_does_not_reallocate() {
     let mut views = Views::default();
     views.reserve(&requests, &options);
     let capacity = views.shapes.capacity();
-    views.add(Slot::obtain().handle(), &requests[0], &options);
+    views.add(RequestSlot::obtain().handle(), &requests[0], &options);
     assert_eq!((views.shapes.len(), views.shapes.capacity()), (80, capacity));
     assert_eq!(views.tensors[0].shape, views.shapes.as_ptr());
     assert_eq!(views.tensors[1].rank, 40);
@@ -37,7 +37,7 @@ fn reshape_to_more_dimensions_does_not_reallocate() {
 fn added_inputs_and_states_are_flagged() {
     let mut declared = Arc::into_inner(signature(&[2], 0)).unwrap();
     let hidden = |name, role| TensorSpec { role, ..TensorSpec::new(name, DType::Fp32, &[1]) };
-    declared.hidden = vec![hidden("START", Role::Control), hidden("S_IN", Role::State)];
+    declared.hidden = vec![hidden("START", InputRole::Control), hidden("S_IN", InputRole::State)];
     let state = |output: &str| StateSpec {
         input: 2,
         output: output.into(),
@@ -59,7 +59,7 @@ fn added_inputs_and_states_are_flagged() {
     let mut views = Views::default();
     views.reserve(&requests, &options);
     for request in &requests {
-        views.add(Slot::obtain().handle(), request, &options);
+        views.add(RequestSlot::obtain().handle(), request, &options);
     }
     let seen: Vec<_> = views.tensors.iter().map(|t| (t.index, t.flags)).collect();
     let none = u32::MAX;

@@ -23,8 +23,8 @@
 //! the file, and `--backend-config`; later ones override earlier ones.
 
 use super::candidate::{Candidate, NamedDir};
-use super::manifest::{Keys, Manifest, manifest};
-use crate::plugin_file::{Adapted, PluginFile};
+use super::manifest::{AdapterKeys, Manifest, read_manifest};
+use crate::plugin_file::{AdaptedLibrary, PluginFile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trtserver_base::error::Error;
@@ -48,13 +48,13 @@ pub struct Adapter {
     /// Name of the adapter's directory.
     name: String,
     library: PathBuf,
-    keys: Keys,
+    keys: AdapterKeys,
     manifest: Manifest,
 }
 
 impl Adapter {
     /// `manifest` is that of `dir`, `keys` its table `[adapter]`.
-    pub fn new(dir: &Path, keys: Keys, manifest: Manifest) -> Self {
+    pub fn new(dir: &Path, keys: AdapterKeys, manifest: Manifest) -> Self {
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Self { name, library: dir.join(&keys.file), keys, manifest }
     }
@@ -65,7 +65,7 @@ impl Adapter {
         dir: &NamedDir,
         all: &[NamedDir],
     ) -> Option<Result<Candidate, Box<(Candidate, Error)>>> {
-        let own = dir.path.join(self.keys.library_of(&dir.name));
+        let own = dir.path.join(self.keys.library_name(&dir.name));
         if own.is_file() {
             return Some(self.adapted(dir, &own, &own));
         }
@@ -74,7 +74,7 @@ impl Adapter {
         if !file.is_file() {
             return None;
         }
-        let library = self.keys.library_of(through);
+        let library = self.keys.library_name(through);
         // The library in the same backend directory comes first.
         let beside = dir.path.parent().map(|root| root.join(through));
         let others = all.iter().filter(|other| other.name == *through).map(|o| o.path.clone());
@@ -93,7 +93,7 @@ impl Adapter {
 
     /// The backend `name` whose library is in `dir`, a directory of a model; `None` if the directory has none.
     pub fn in_model_dir(&self, name: &str, dir: &Path) -> Option<Result<Candidate, Error>> {
-        let library = dir.join(self.keys.library_of(name));
+        let library = dir.join(self.keys.library_name(name));
         let named = NamedDir {
             name: name.to_owned(),
             path: dir.to_owned(),
@@ -126,7 +126,7 @@ impl Adapter {
         settings.insert(LIBRARY.to_owned(), text(library));
         let (adapter, name) = (self.name.clone(), dir.name.clone());
         let default_file = self.keys.default_files.get(&name).cloned();
-        let adapted = Some(Adapted { adapter, name, file: file.to_owned(), default_file });
+        let adapted = Some(AdaptedLibrary { adapter, name, file: file.to_owned(), default_file });
         Candidate {
             file: PluginFile { library: self.library.clone(), adapted },
             name: dir.name.clone(),
@@ -138,7 +138,7 @@ impl Adapter {
 }
 
 /// An adapted backend, or why there is none.
-pub enum Found {
+pub enum ScannedFile {
     Candidate(Candidate),
     /// The `plugin.toml` beside its file is malformed or unreadable.
     BadManifest(Candidate, Error),
@@ -147,31 +147,31 @@ pub enum Found {
 }
 
 /// What the adapters open in the directories, and libraries for which there is no adapter.
-pub fn adapted(adapters: &[Adapter], dirs: &[NamedDir]) -> Vec<Found> {
+pub fn find_adapted_backends(adapters: &[Adapter], dirs: &[NamedDir]) -> Vec<ScannedFile> {
     let found = dirs.iter().filter_map(|dir| {
         let opened = adapters.iter().find_map(|adapter| adapter.candidate(dir, dirs));
         match opened {
             Some(Ok(candidate)) => Some(with_manifest(candidate, dir)),
-            Some(Err(lacking)) => Some(Found::Unopenable(lacking.0, lacking.1)),
+            Some(Err(lacking)) => Some(ScannedFile::Unopenable(lacking.0, lacking.1)),
             None => without_adapter(dir),
         }
     });
     found.collect()
 }
 
-fn with_manifest(mut candidate: Candidate, dir: &NamedDir) -> Found {
-    match manifest(&dir.path) {
+fn with_manifest(mut candidate: Candidate, dir: &NamedDir) -> ScannedFile {
+    match read_manifest(&dir.path) {
         Ok(own) => {
             candidate.settings.extend(own.settings);
             candidate.warnings.extend(own.warnings);
-            Found::Candidate(candidate)
+            ScannedFile::Candidate(candidate)
         }
-        Err(e) => Found::BadManifest(candidate, e),
+        Err(e) => ScannedFile::BadManifest(candidate, e),
     }
 }
 
 /// A library `libADAPTER_NAME.so` in the directory NAME, unless the directory has a plugin: then it may be anything.
-fn without_adapter(dir: &NamedDir) -> Option<Found> {
+fn without_adapter(dir: &NamedDir) -> Option<ScannedFile> {
     let (adapter, path) = dir.foreign.first().filter(|_| !dir.has_plugin)?;
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let text = format!(
@@ -179,5 +179,5 @@ fn without_adapter(dir: &NamedDir) -> Option<Found> {
         dir.path.display()
     );
     let candidate = Candidate::new(path.clone(), &dir.name);
-    Some(Found::Unopenable(candidate, Error::unsupported(text)))
+    Some(ScannedFile::Unopenable(candidate, Error::unsupported(text)))
 }

@@ -12,15 +12,15 @@
 use super::adapters::AdapterOptions;
 use super::candidate::Candidate;
 use super::directories::{self, Listing};
-use super::inventory::{Installed, Inventory, Unusable, stamps};
+use super::inventory::{BackendVersion, Inventory, UnusableFile, file_stamps};
 use super::version;
-use crate::backend::Backend;
+use crate::backend::PluginBackend;
 use crate::backend_facts::BackendFacts;
 use crate::child_processes::ChildProcesses;
 use crate::isolation;
 use crate::isolation::Isolation;
 use crate::library;
-use crate::plugin_file::{Adapted, Identity, PluginFile};
+use crate::plugin_file::{AdaptedLibrary, Identity, PluginFile};
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub struct Backends {
 }
 
 /// An installed version of a backend, for listings.
-pub struct Listed {
+pub struct BackendListing {
     pub facts: BackendFacts,
     pub file: PluginFile,
     /// Where the backend's models run unless their configuration sets it.
@@ -67,7 +67,7 @@ pub struct Listed {
     /// Models that request no version get this one.
     pub default: bool,
     /// The open backend that its models share, if there are any.
-    pub in_use: Weak<Backend>,
+    pub in_use: Weak<PluginBackend>,
 }
 
 impl Backends {
@@ -104,7 +104,7 @@ impl Backends {
             inventory: ArcSwap::default(),
             live_models: Arc::default(),
         };
-        let listing = directories::scan(dirs, &backends.adapters.dirs);
+        let listing = directories::scan_directories(dirs, &backends.adapters.dirs);
         if let Some((_, e)) = listing.unreadable.first() {
             return Err(e.clone());
         }
@@ -132,7 +132,7 @@ impl Backends {
         let _one = self.scan_lock.lock();
         self.scan.fetch_add(1, Ordering::Relaxed);
         let before = self.inventory.load_full();
-        let listing = directories::scan(&self.dirs, &self.adapters.dirs);
+        let listing = directories::scan_directories(&self.dirs, &self.adapters.dirs);
         for (_, e) in &listing.unreadable {
             tracing::warn!("{e}; its backends stay as they are");
         }
@@ -161,11 +161,11 @@ impl Backends {
             now.reject(before, &candidate, false, e);
         }
         for candidate in listing.candidates {
-            let stamps = stamps(&candidate.file);
+            let stamps = file_stamps(&candidate.file);
             // Otherwise it was removed after the directory was listed.
             let Ok(identity) = candidate.file.identity() else { continue };
             let path = candidate.file.path();
-            let unchanged = |u: &&Unusable| !u.recheck && u.is_still(path, &stamps);
+            let unchanged = |u: &&UnusableFile| !u.recheck && u.is_still(path, &stamps);
             let same_file = |(_, other): &(Candidate, Identity)| *other == identity;
             if now.by_identity(&identity).is_some() || new.iter().any(same_file) {
                 // Another name of the same file.
@@ -197,7 +197,7 @@ impl Backends {
         // If two versions cannot be loaded side by side, the newest is.
         new.sort_by(|(a, _), (b, _)| {
             let version = |of: &Candidate| of.version.clone().unwrap_or_default();
-            a.name.cmp(&b.name).then_with(|| version::compare(&version(b), &version(a)))
+            a.name.cmp(&b.name).then_with(|| version::compare_versions(&version(b), &version(a)))
         });
         let mut opened = Vec::new();
         for (candidate, identity) in new {
@@ -209,7 +209,7 @@ impl Backends {
                 Err(e) => now.reject(before, &candidate, e.code == Code::Unavailable, e),
             }
         }
-        opened.sort_by(|(_, a), (_, b)| version::compare(b.version(), a.version()));
+        opened.sort_by(|(_, a), (_, b)| version::compare_versions(b.version(), a.version()));
         for (candidate, installed) in opened {
             let (name, version) = (installed.name().to_owned(), installed.version().to_owned());
             match now.add(Arc::new(installed)) {
@@ -235,14 +235,14 @@ impl Backends {
         mut candidate: Candidate,
         identity: Identity,
         probe: bool,
-        mut found: impl Iterator<Item = &'a Installed>,
-    ) -> Result<Installed> {
+        mut found: impl Iterator<Item = &'a BackendVersion>,
+    ) -> Result<BackendVersion> {
         let PluginFile { library, adapted } = &candidate.file;
-        library::check_file(library).map_err(|why| library::refused(library, why))?;
+        library::check_file(library).map_err(|why| library::refusal_error(library, why))?;
         let mut sibling = None;
-        if let Some(Adapted { file, .. }) = adapted {
+        if let Some(AdaptedLibrary { file, .. }) = adapted {
             if file.extension().is_some_and(|end| end == std::env::consts::DLL_EXTENSION) {
-                library::check_file(file).map_err(|why| library::refused(file, why))?;
+                library::check_file(file).map_err(|why| library::refusal_error(file, why))?;
             }
             for (key, value) in &self.adapters.settings {
                 candidate.settings.entry(key.clone()).or_insert_with(|| value.clone());
@@ -253,7 +253,7 @@ impl Backends {
         chosen.extend(self.settings.get(&candidate.name).cloned().unwrap_or_default());
         let (dir, path) = (candidate.version.clone(), candidate.file.path().to_owned());
         let sibling = sibling.map(|installed| &installed.backend);
-        let mut backend = Backend::load(
+        let mut backend = PluginBackend::load(
             candidate,
             identity.clone(),
             &chosen,
@@ -267,13 +267,13 @@ impl Backends {
             set.or_insert_with(|| "1".to_owned());
         }
         let declared = &backend.facts.version;
-        if let Some(dir) = dir.filter(|dir| !version::matches(declared, dir)) {
+        if let Some(dir) = dir.filter(|dir| !version::matches_requested(declared, dir)) {
             tracing::warn!(
                 "backend '{}' declares version '{declared}' but is in a directory '{dir}'; the declared version counts",
                 path.display()
             );
         }
-        Ok(Installed { identity, backend, in_use: Mutex::default(), logged: Mutex::default() })
+        Ok(BackendVersion { identity, backend, in_use: Mutex::default(), logged: Mutex::default() })
     }
 
     /// The backend for a model: the version that it requests (parameter `backend_version`), else the configured
@@ -283,7 +283,11 @@ impl Backends {
     /// # Errors
     /// No backend of that name, or no such version, is usable. The text lists the installed versions and the reasons
     /// why others cannot be used.
-    pub fn for_model(&self, config: &ModelConfig, cancel: &CancelFlag) -> Result<Arc<Backend>> {
+    pub fn for_model(
+        &self,
+        config: &ModelConfig,
+        cancel: &CancelFlag,
+    ) -> Result<Arc<PluginBackend>> {
         let inventory = self.inventory.load();
         let (model, name) = (&config.name, &config.backend);
         let parameter = config.parameters.get(VERSION_PARAMETER).map(|value| &value.string_value);
@@ -330,12 +334,12 @@ impl Backends {
         name: &str,
         dirs: &[PathBuf],
         judge: impl FnOnce(&Path) -> Result<()>,
-    ) -> Result<Option<Arc<Backend>>> {
+    ) -> Result<Option<Arc<PluginBackend>>> {
         let inventory = self.inventory.load();
         if name.is_empty() || name.contains('/') || inventory.versions(name).next().is_some() {
             return Ok(None);
         }
-        let adapters = directories::scan(&self.dirs, &self.adapters.dirs).adapters;
+        let adapters = directories::scan_directories(&self.dirs, &self.adapters.dirs).adapters;
         let in_dir =
             |dir: &PathBuf| adapters.iter().find_map(|adapter| adapter.in_model_dir(name, dir));
         let Some(candidate) = dirs.iter().find_map(in_dir) else { return Ok(None) };
@@ -353,13 +357,13 @@ impl Backends {
     fn newest_that_opens(
         &self,
         config: &ModelConfig,
-        candidates: &[&Arc<Installed>],
+        candidates: &[&Arc<BackendVersion>],
         cancel: &CancelFlag,
-    ) -> Result<Arc<Backend>> {
+    ) -> Result<Arc<PluginBackend>> {
         let scan = self.scan.load(Ordering::Relaxed);
         let mut failures = Vec::new();
         for installed in candidates {
-            let isolation = isolation::of_model(config, installed.backend.isolation)?;
+            let isolation = isolation::choose_isolation(config, installed.backend.isolation)?;
             match installed.open(isolation, scan, cancel) {
                 Ok(backend) => return Ok(backend),
                 Err(e) if cancel.is_cancelled() => return Err(e),
@@ -376,7 +380,7 @@ impl Backends {
     }
 
     /// The default version of a backend.
-    pub fn get(&self, name: &str) -> Option<Arc<Backend>> {
+    pub fn get(&self, name: &str) -> Option<Arc<PluginBackend>> {
         self.inventory.load().default_version(name).map(|i| i.shared())
     }
 
@@ -393,17 +397,18 @@ impl Backends {
     }
 
     /// The usable backends by name, the newest version of each first.
-    pub fn list(&self) -> Vec<Listed> {
+    pub fn list(&self) -> Vec<BackendListing> {
         let inventory = self.inventory.load();
-        let listed = inventory.usable.iter().filter(|i| i.failure().is_none()).map(|i| Listed {
-            facts: i.backend.facts.clone(),
-            file: i.backend.file.clone(),
-            isolation: i.backend.isolation.by_default(),
-            in_use: i.in_use.lock().clone(),
-            default: inventory
-                .default_version(i.name())
-                .is_some_and(|default| Arc::ptr_eq(default, i)),
-        });
+        let listed =
+            inventory.usable.iter().filter(|i| i.failure().is_none()).map(|i| BackendListing {
+                facts: i.backend.facts.clone(),
+                file: i.backend.file.clone(),
+                isolation: i.backend.isolation.by_default(),
+                in_use: i.in_use.lock().clone(),
+                default: inventory
+                    .default_version(i.name())
+                    .is_some_and(|default| Arc::ptr_eq(default, i)),
+            });
         listed.collect()
     }
 
@@ -421,7 +426,7 @@ impl Backends {
 fn log_claimants(now: &Inventory, before: &Inventory) {
     for name in now.names() {
         let offers = |inventory: &Inventory| -> Vec<String> {
-            let of = |i: &Arc<Installed>| {
+            let of = |i: &Arc<BackendVersion>| {
                 format!("'{}' in {}", i.version(), i.backend.file.path().display())
             };
             inventory.versions(name).map(of).collect()

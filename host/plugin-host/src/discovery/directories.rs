@@ -5,9 +5,9 @@
 //! are skipped: tools use them for files that are still being written. Libraries of other servers are found in `NAME/`
 //! (`adapters`).
 
-use super::adapters::{self, Adapter, Found};
+use super::adapters::{self, Adapter, ScannedFile};
 use super::candidate::{Candidate, NamedDir};
-use super::manifest::{MANIFEST, manifest};
+use super::manifest::{MANIFEST, read_manifest};
 use std::path::{Path, PathBuf};
 use trtserver_base::error::Error;
 
@@ -29,11 +29,11 @@ pub struct Listing {
 }
 
 /// Lists the plugin files below `dirs`. Adapters are also looked for below `adapter_dirs`, which need not exist.
-pub fn scan(dirs: &[PathBuf], adapter_dirs: &[PathBuf]) -> Listing {
+pub fn scan_directories(dirs: &[PathBuf], adapter_dirs: &[PathBuf]) -> Listing {
     let mut listing = Listing::default();
     for dir in dirs {
         let (before, named) = (listing.candidates.len(), listing.named.len());
-        walk(dir, 0, &mut listing);
+        walk_directory(dir, 0, &mut listing);
         listing.candidates[before..].sort_by(|a, b| a.file.library.cmp(&b.file.library));
         listing.named[named..].sort_by(|a, b| a.path.cmp(&b.path));
     }
@@ -42,11 +42,11 @@ pub fn scan(dirs: &[PathBuf], adapter_dirs: &[PathBuf]) -> Listing {
         inside.sort_by_key(std::fs::DirEntry::file_name);
         inside.iter().for_each(|entry| add_adapter(&entry.path(), &mut listing));
     }
-    for found in adapters::adapted(&listing.adapters, &listing.named) {
+    for found in adapters::find_adapted_backends(&listing.adapters, &listing.named) {
         match found {
-            Found::Candidate(candidate) => listing.candidates.push(candidate),
-            Found::BadManifest(candidate, e) => listing.bad_manifests.push((candidate, e)),
-            Found::Unopenable(candidate, e) => listing.unopenable.push((candidate, e)),
+            ScannedFile::Candidate(candidate) => listing.candidates.push(candidate),
+            ScannedFile::BadManifest(candidate, e) => listing.bad_manifests.push((candidate, e)),
+            ScannedFile::Unopenable(candidate, e) => listing.unopenable.push((candidate, e)),
         }
     }
     listing
@@ -54,7 +54,7 @@ pub fn scan(dirs: &[PathBuf], adapter_dirs: &[PathBuf]) -> Listing {
 
 /// Adds the adapter in `dir`, if its manifest declares one.
 fn add_adapter(dir: &Path, found: &mut Listing) {
-    match manifest(dir) {
+    match read_manifest(dir) {
         Ok(mut manifest) => {
             if let Some(keys) = manifest.adapter.take() {
                 found.adapters.push(Adapter::new(dir, keys, manifest));
@@ -68,7 +68,7 @@ fn add_adapter(dir: &Path, found: &mut Listing) {
 }
 
 const PREFIX: &str = "libtrtserver_";
-fn walk(dir: &Path, depth: usize, found: &mut Listing) {
+fn walk_directory(dir: &Path, depth: usize, found: &mut Listing) {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         // Removed after its parent was listed.
@@ -88,7 +88,7 @@ fn walk(dir: &Path, depth: usize, found: &mut Listing) {
         has_manifest |= file == MANIFEST;
         if path.is_dir() {
             if depth < 2 {
-                walk(&path, depth + 1, found);
+                walk_directory(&path, depth + 1, found);
             }
             continue;
         }
@@ -114,7 +114,7 @@ fn walk(dir: &Path, depth: usize, found: &mut Listing) {
         let version = dir.file_name().filter(|_| depth == 2);
         let version = version.map(|v| v.to_string_lossy().into_owned());
         let mut candidate = Candidate { version, ..Candidate::new(path, name) };
-        match manifest(dir) {
+        match read_manifest(dir) {
             Ok(manifest) => {
                 (candidate.settings, candidate.warnings) = (manifest.settings, manifest.warnings);
                 found.candidates.push(candidate);

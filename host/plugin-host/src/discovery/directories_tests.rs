@@ -24,23 +24,23 @@ fn finds_plugins_in_all_three_layouts() {
     std::fs::write(dir.path().join("b/plugin.toml"), "[settings]\nthreads = 2\nlib = \"x\"\n")
         .unwrap();
     let dirs = [dir.path().to_owned()];
-    let found = scan(&dirs, &[]).candidates;
+    let found = scan_directories(&dirs, &[]).candidates;
     assert_eq!(found.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["b", "c", "a"]);
     let versions: Vec<_> = found.iter().map(|c| c.version.as_deref()).collect();
     assert_eq!(versions, [None, Some("2"), None]);
     assert_eq!(found[0].settings["threads"], "2");
     assert_eq!(found[0].settings["lib"], "x");
     std::fs::write(dir.path().join("b/plugin.toml"), "settings = 1\n").unwrap();
-    let listing = scan(&dirs, &[]);
+    let listing = scan_directories(&dirs, &[]);
     let [(candidate, e)] = listing.bad_manifests.as_slice() else { panic!() };
     assert_eq!((candidate.name.as_str(), listing.candidates.len()), ("b", 2));
     assert!(e.message.contains("plugin.toml") && e.message.contains("settings"), "{e}");
     std::fs::remove_file(dir.path().join("b/plugin.toml")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.path().join("b/plugin.toml")).unwrap();
-    let listing = scan(&dirs, &[]);
+    let listing = scan_directories(&dirs, &[]);
     let [(_, e)] = listing.bad_manifests.as_slice() else { panic!() };
     assert!(e.message.contains("b/plugin.toml': not a regular file but a character device"), "{e}");
-    let unreadable = scan(&[dir.path().join("none")], &[]).unreadable;
+    let unreadable = scan_directories(&[dir.path().join("none")], &[]).unreadable;
     assert!(unreadable[0].1.message.contains("unable to read backend directory"));
 }
 
@@ -51,7 +51,7 @@ fn unknown_key_of_manifest_is_a_warning() {
     std::fs::write(library, "").unwrap();
     let text = "isolaton = \"process\"\nthreads = 2\n[setings]\na = 1\n[settings]\nb = 1\n";
     std::fs::write(dir.path().join("plugin.toml"), text).unwrap();
-    let listing = scan(&[dir.path().to_owned()], &[]);
+    let listing = scan_directories(&[dir.path().to_owned()], &[]);
     let [candidate] = listing.candidates.as_slice() else { panic!("not one candidate") };
     assert_eq!(candidate.settings, BTreeMap::from([("b".to_owned(), "1".to_owned())]));
     let file = dir.path().join("plugin.toml");

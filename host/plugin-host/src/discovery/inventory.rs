@@ -3,7 +3,7 @@
 use super::candidate::Candidate;
 use super::manifest;
 use super::version;
-use crate::backend::Backend;
+use crate::backend::PluginBackend;
 use crate::isolation::Isolation;
 use crate::plugin_file::{Identity, PluginFile};
 use std::collections::BTreeMap;
@@ -12,31 +12,31 @@ use std::sync::{Arc, Weak};
 use trtserver_base::cancel_flag::CancelFlag;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
-use trtserver_library_file::Stamp;
+use trtserver_library_file::FileStamp;
 
 /// What the latest scan of the backend directories found. Replaced as a whole by the next scan.
 #[derive(Default)]
 pub struct Inventory {
     /// By name, the newest version of each first.
-    pub usable: Vec<Arc<Installed>>,
-    pub unusable: Vec<Unusable>,
+    pub usable: Vec<Arc<BackendVersion>>,
+    pub unusable: Vec<UnusableFile>,
     /// Default versions chosen by the operator, by backend name.
     pub configured: Arc<BTreeMap<String, String>>,
 }
 
 /// One version of a backend.
-pub struct Installed {
+pub struct BackendVersion {
     pub identity: Identity,
     /// Holds the facts and is never opened: models share `in_use`, so that the plugin closes with its last model.
-    pub backend: Backend,
-    pub in_use: Mutex<Weak<Backend>>,
+    pub backend: PluginBackend,
+    pub in_use: Mutex<Weak<PluginBackend>>,
     /// Messages of failures to open that were logged, by isolation: models that load at the same time find the same failure.
     pub logged: Mutex<[Option<String>; 2]>,
 }
 
 /// A file that is named like a backend and cannot be used.
 #[derive(Clone)]
-pub struct Unusable {
+pub struct UnusableFile {
     /// Name of the backend, taken from the file name.
     pub name: String,
     pub path: PathBuf,
@@ -48,7 +48,7 @@ pub struct Unusable {
     pub error: Error,
 }
 
-impl Installed {
+impl BackendVersion {
     pub fn name(&self) -> &str {
         &self.backend.facts.name
     }
@@ -58,7 +58,7 @@ impl Installed {
     }
 
     /// The open backend that its models share, or a new one for the first model.
-    pub fn shared(&self) -> Arc<Backend> {
+    pub fn shared(&self) -> Arc<PluginBackend> {
         let mut in_use = self.in_use.lock();
         in_use.upgrade().unwrap_or_else(|| {
             let backend = Arc::new(self.backend.unopened());
@@ -67,7 +67,7 @@ impl Installed {
         })
     }
 
-    /// As [`Installed::shared`], open. A version that failed since scan number `scan` is not tried again.
+    /// As [`BackendVersion::shared`], open. A version that failed since scan number `scan` is not tried again.
     ///
     /// # Errors
     /// It does not open. Logged unless the reason is known.
@@ -76,7 +76,7 @@ impl Installed {
         isolation: Isolation,
         scan: u64,
         cancel: &CancelFlag,
-    ) -> Result<Arc<Backend>> {
+    ) -> Result<Arc<PluginBackend>> {
         if let Some((at, error)) = self.backend.open_failure(isolation)
             && at == Some(scan)
         {
@@ -116,23 +116,24 @@ impl Installed {
 
 impl Inventory {
     /// All versions of `name`, the newest first.
-    pub fn versions(&self, name: &str) -> impl Iterator<Item = &Arc<Installed>> {
+    pub fn versions(&self, name: &str) -> impl Iterator<Item = &Arc<BackendVersion>> {
         self.usable.iter().filter(move |i| i.name() == name)
     }
 
     /// The version of `name` that equals `requested`, else all versions that match it, newest first.
-    pub fn matching(&self, name: &str, requested: &str) -> Vec<&Arc<Installed>> {
+    pub fn matching(&self, name: &str, requested: &str) -> Vec<&Arc<BackendVersion>> {
         match self.versions(name).find(|i| i.version() == requested) {
             Some(exact) => vec![exact],
-            None => {
-                self.versions(name).filter(|i| version::matches(i.version(), requested)).collect()
-            }
+            None => self
+                .versions(name)
+                .filter(|i| version::matches_requested(i.version(), requested))
+                .collect(),
         }
     }
 
     /// The version for models that request none: the configured one if it is installed, else the newest. Versions that
     /// fail to open come last.
-    pub fn default_version(&self, name: &str) -> Option<&Arc<Installed>> {
+    pub fn default_version(&self, name: &str) -> Option<&Arc<BackendVersion>> {
         let configured = self.configured.get(name);
         let mut candidates = configured.map_or(Vec::new(), |v| self.matching(name, v));
         if candidates.is_empty() {
@@ -147,12 +148,12 @@ impl Inventory {
         &self,
         name: &str,
         requested: Option<&str>,
-    ) -> Option<&Arc<Installed>> {
+    ) -> Option<&Arc<BackendVersion>> {
         let matching = requested.map_or(Vec::new(), |version| self.matching(name, version));
         matching.first().copied().or_else(|| self.default_version(name))
     }
 
-    pub fn by_identity(&self, identity: &Identity) -> Option<&Arc<Installed>> {
+    pub fn by_identity(&self, identity: &Identity) -> Option<&Arc<BackendVersion>> {
         self.usable.iter().find(|i| i.identity == *identity)
     }
 
@@ -163,7 +164,7 @@ impl Inventory {
     }
 
     /// The backend whose default version declares `platform`, other than `except`.
-    pub fn backend_for(&self, platform: &str, except: Option<&str>) -> Option<&Backend> {
+    pub fn backend_for(&self, platform: &str, except: Option<&str>) -> Option<&PluginBackend> {
         let names = self.names().into_iter().filter(|name| Some(*name) != except);
         names.filter_map(|name| self.default_version(name)).map(|i| &i.backend).find(|backend| {
             backend.facts.platforms.iter().any(|(declared, _)| declared == platform)
@@ -174,8 +175,8 @@ impl Inventory {
     ///
     /// # Errors
     /// Another file has the same name and version, or another backend declares one of the platforms.
-    pub fn add(&mut self, new: Arc<Installed>) -> Result<()> {
-        let conflict = |what: String, other: &Backend| {
+    pub fn add(&mut self, new: Arc<BackendVersion>) -> Result<()> {
+        let conflict = |what: String, other: &PluginBackend| {
             let (this, other) = (new.backend.file.path().display(), other.file.path().display());
             Err(Error::invalid(format!(
                 "{what} is claimed by '{other}' and by '{this}'; remove one of them"
@@ -202,7 +203,7 @@ impl Inventory {
 
     pub fn sort(&mut self) {
         self.usable.sort_by(|a, b| {
-            a.name().cmp(b.name()).then_with(|| version::compare(b.version(), a.version()))
+            a.name().cmp(b.name()).then_with(|| version::compare_versions(b.version(), a.version()))
         });
     }
 
@@ -214,10 +215,10 @@ impl Inventory {
         recheck: bool,
         error: Error,
     ) {
-        let unusable = Unusable {
+        let unusable = UnusableFile {
             name: candidate.name.clone(),
             path: candidate.file.path().to_owned(),
-            stamps: stamps(&candidate.file),
+            stamps: file_stamps(&candidate.file),
             recheck,
             error,
         };
@@ -228,22 +229,22 @@ impl Inventory {
     }
 }
 
-impl Unusable {
+impl UnusableFile {
     pub fn is_still(&self, path: &Path, stamps: &Stamps) -> bool {
         self.path == path && self.stamps == *stamps
     }
 }
 
 /// Stamps of the library, of the adapted file, and of the `plugin.toml` beside each.
-pub type Stamps = [Option<Stamp>; 4];
+pub type Stamps = [Option<FileStamp>; 4];
 
-pub fn stamps(file: &PluginFile) -> Stamps {
+pub fn file_stamps(file: &PluginFile) -> Stamps {
     let adapted = file.adapted.as_ref().map(|adapted| &*adapted.file);
-    let beside = |path: &Path| Stamp::of(&manifest::manifest_of(path)).ok();
+    let beside = |path: &Path| FileStamp::read(&manifest::manifest_path(path)).ok();
     [
-        Stamp::of(&file.library).ok(),
+        FileStamp::read(&file.library).ok(),
         beside(&file.library),
-        adapted.and_then(|path| Stamp::of(path).ok()),
+        adapted.and_then(|path| FileStamp::read(path).ok()),
         adapted.and_then(beside),
     ]
 }

@@ -8,12 +8,12 @@ use trtserver_base::regular_file;
 
 /// `plugin.toml` beside a backend, as it is written.
 #[derive(Deserialize)]
-struct Written {
+struct ManifestText {
     /// `none` or `process`.
     isolation: Option<String>,
     #[serde(default)]
     settings: BTreeMap<String, toml::Value>,
-    adapter: Option<Keys>,
+    adapter: Option<AdapterKeys>,
 }
 
 /// What a `plugin.toml` says.
@@ -23,22 +23,22 @@ pub struct Manifest {
     pub settings: BTreeMap<String, String>,
     /// About unknown keys.
     pub warnings: Vec<String>,
-    pub adapter: Option<Keys>,
+    pub adapter: Option<AdapterKeys>,
 }
 
-/// The keys of [`Written`].
+/// The keys of [`ManifestText`].
 const KEYS: [&str; 3] = ["isolation", "settings", "adapter"];
 pub const MANIFEST: &str = "plugin.toml";
 /// Far above the size of any `plugin.toml`.
 const MAX_MANIFEST: u64 = 1 << 20;
 
-/// Stands for the name of the backend in [`Keys::library`].
+/// Stands for the name of the backend in [`AdapterKeys::library`].
 const NAME: &str = "{name}";
 
 /// The table `[adapter]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Keys {
+pub struct AdapterKeys {
     pub file: PathBuf,
     library: String,
     pub directory_file: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct Keys {
     pub default_files: BTreeMap<String, String>,
 }
 
-impl Keys {
+impl AdapterKeys {
     /// # Errors
     /// What is wrong with a value.
     fn check(&self) -> Result<(), String> {
@@ -66,23 +66,23 @@ impl Keys {
     }
 
     /// The file name of a backend's library.
-    pub fn library_of(&self, name: &str) -> String {
+    pub fn library_name(&self, name: &str) -> String {
         self.library.replace(NAME, name)
     }
 }
 
 /// Where the `plugin.toml` of a library would be.
-pub fn manifest_of(library: &Path) -> PathBuf {
+pub fn manifest_path(library: &Path) -> PathBuf {
     library.with_file_name(MANIFEST)
 }
 
 /// The `plugin.toml` in `dir`; empty if there is none.
-pub fn manifest(dir: &Path) -> Result<Manifest> {
+pub fn read_manifest(dir: &Path) -> Result<Manifest> {
     let path = dir.join(MANIFEST);
     let unreadable = |e: &dyn std::fmt::Display| {
         Error::internal(format!("unable to read '{}': {e}", path.display()))
     };
-    let bytes = match regular_file::read(&path, MAX_MANIFEST) {
+    let bytes = match regular_file::read_regular_file(&path, MAX_MANIFEST) {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(size)) => {
             let text = format!("it has {size} bytes, more than {MAX_MANIFEST}");
@@ -95,8 +95,8 @@ pub fn manifest(dir: &Path) -> Result<Manifest> {
     let malformed = |e: toml::de::Error| {
         Error::invalid(format!("'{}': {}", path.display(), e.to_string().trim_end()))
     };
-    let written: Written = toml::from_str(&text).map_err(malformed)?;
-    if let Some(Err(why)) = written.adapter.as_ref().map(Keys::check) {
+    let written: ManifestText = toml::from_str(&text).map_err(malformed)?;
+    if let Some(Err(why)) = written.adapter.as_ref().map(AdapterKeys::check) {
         return Err(Error::invalid(format!("'{}': {why}", path.display())));
     }
     let table: toml::Table = toml::from_str(&text).map_err(malformed)?;

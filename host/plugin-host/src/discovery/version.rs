@@ -44,12 +44,12 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
 }
 
 /// Orders `a` and `b` by age. Equal only if the strings are equal.
-pub fn compare(a: &str, b: &str) -> Ordering {
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(pieces(b)).then_with(|| a.cmp(b))
 }
 
 /// Whether `version` satisfies `requested`: it is the same, or more exact ("1.31" matches 1.31.1, not 1.310).
-pub fn matches(version: &str, requested: &str) -> bool {
+pub fn matches_requested(version: &str, requested: &str) -> bool {
     version.strip_prefix(requested).is_some_and(|rest| {
         !requested.is_empty() && !rest.starts_with(|c: char| c.is_alphanumeric())
     })

@@ -30,12 +30,12 @@ fn compare_orders_by_age() {
     ];
     for (i, a) in in_order.iter().enumerate() {
         for (j, b) in in_order.iter().enumerate() {
-            assert_eq!(compare(a, b), i.cmp(&j), "'{a}' and '{b}'");
+            assert_eq!(compare_versions(a, b), i.cmp(&j), "'{a}' and '{b}'");
         }
     }
-    assert_eq!(compare("v1.3", "1.2"), Ordering::Greater);
+    assert_eq!(compare_versions("v1.3", "1.2"), Ordering::Greater);
     // Different texts are never equal, whatever they mean.
-    assert_ne!(compare("1.01", "1.1"), Ordering::Equal);
+    assert_ne!(compare_versions("1.01", "1.1"), Ordering::Equal);
 }
 
 #[test]
@@ -49,6 +49,10 @@ fn requested_prefix_ends_between_pieces() {
         ("1.31", "1.31.1", false),
         ("1.31", "", false),
     ] {
-        assert_eq!(matches(version, requirement), expected, "{version} for {requirement}");
+        assert_eq!(
+            matches_requested(version, requirement),
+            expected,
+            "{version} for {requirement}"
+        );
     }
 }

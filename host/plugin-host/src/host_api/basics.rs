@@ -1,9 +1,9 @@
 //! Host entries for errors, log, time, configuration patches and load progress.
 
-use super::guard::{guard, guard_value};
+use super::guard::{guard_entry, guard_value};
 use crate::host_api::scope::{Patch, Scope};
 use crate::host_state::HOST;
-use crate::text::{EMPTY, PluginError, read, view};
+use crate::text::{EMPTY, PluginError, read_text, str_view};
 use std::sync::atomic::Ordering;
 use trtserver_base::clock;
 use trtserver_base::error::Error as HostError;
@@ -27,7 +27,7 @@ pub fn log_level_set() -> u32 {
 pub(super) unsafe extern "C" fn error_new(code: u32, flags: u32, text: Str) -> *mut Error {
     guard_value(std::ptr::null_mut(), || {
         // SAFETY: the text is valid during the call.
-        PluginError::raw(code, flags, &unsafe { read(text) })
+        PluginError::raw(code, flags, &unsafe { read_text(text) })
     })
 }
 
@@ -38,12 +38,12 @@ pub(super) unsafe extern "C" fn error_code(error: *const Error) -> u32 {
 
 pub(super) unsafe extern "C" fn error_text(error: *const Error) -> Str {
     // SAFETY: null or an error of `error_new` that was not freed.
-    unsafe { error.cast::<PluginError>().as_ref() }.map_or(EMPTY, |e| view(&e.text))
+    unsafe { error.cast::<PluginError>().as_ref() }.map_or(EMPTY, |e| str_view(&e.text))
 }
 
 pub(super) unsafe extern "C" fn error_free(error: *mut Error) {
     // SAFETY: null or an error of `error_new`; freed once by the interface.
-    guard_value((), || drop(unsafe { crate::text::take(error) }));
+    guard_value((), || drop(unsafe { crate::text::take_error(error) }));
 }
 
 pub(super) unsafe extern "C" fn log_level(_scope: *const types::Scope) -> *const u32 {
@@ -59,7 +59,8 @@ pub(super) unsafe extern "C" fn log(
 ) {
     guard_value((), || {
         // SAFETY: handle and texts are valid during the call.
-        let (scope, file, text) = unsafe { (Scope::from_handle(scope), read(file), read(text)) };
+        let (scope, file, text) =
+            unsafe { (Scope::from_handle(scope), read_text(file), read_text(text)) };
         let scope = scope.map_or("backend", |s| s.label());
         match log_level {
             0 | level::ERROR => tracing::error!(scope, at.file = file, at.line = line, "{text}"),
@@ -81,7 +82,7 @@ pub(super) unsafe extern "C" fn config_patch(
     p: *const u8,
     n: u64,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: the handle is valid during the call.
         let scope = unsafe { Scope::from_handle(scope) }.ok_or_else(no_scope)?;
         let data = if p.is_null() || n == 0 || isize::try_from(n).is_err() {
@@ -107,7 +108,7 @@ pub(super) unsafe extern "C" fn progress(
 ) -> u32 {
     guard_value(0, || {
         // SAFETY: handle and text are valid during the call.
-        let (scope, stage) = unsafe { (Scope::from_handle(scope), read(stage)) };
+        let (scope, stage) = unsafe { (Scope::from_handle(scope), read_text(stage)) };
         let label = scope.map_or("backend", |s| s.label());
         tracing::debug!(scope = label, permille, "{stage}");
         let Some(load) = scope.and_then(Scope::load) else { return 0 };

@@ -1,8 +1,8 @@
 //! Host entries for a whole batch: gathers inputs, finishes the batch, divides it into parts.
 
 use super::devices::take_event;
-use super::guard::{guard, put};
-use super::reported_memory::name_of;
+use super::guard::{guard_entry, put_out};
+use super::reported_memory::memory_name;
 use crate::batch::frame::Frame;
 use crate::batch::memory::abi_memory;
 use crate::batch::parts;
@@ -21,9 +21,9 @@ pub(super) unsafe extern "C" fn gather(
     stream: *mut u8,
     out: *mut Buf,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: null or a batch that was given to `execute`.
-        let frame = unsafe { Frame::of_batch(batch)? };
+        let frame = unsafe { Frame::from_batch(batch)? };
         if mode != gather_mode::ROWS {
             return Err(HostError::unsupported(format!(
                 "this host gathers rows one after another (mode 0), mode {mode} was requested"
@@ -35,14 +35,14 @@ pub(super) unsafe extern "C" fn gather(
             _ => {
                 return Err(HostError::unsupported(format!(
                     "this host gathers into CPU memory and that of the instance's GPU, {} was requested",
-                    name_of(preferred_memory)
+                    memory_name(preferred_memory)
                 )));
             }
         };
         // SAFETY: null or a stream, by the interface.
         let buf = unsafe { frame.gather(input, on_gpu, stream)? };
         // SAFETY: null or valid for writing one buffer.
-        unsafe { put(out, buf) }
+        unsafe { put_out(out, buf) }
     })
 }
 
@@ -51,7 +51,7 @@ pub(super) static PARTS: BatchPartsExtension =
 
 unsafe extern "C" fn begin_part(batch: *mut Batch, first: u32, n: u32) -> *mut Error {
     // SAFETY: null or a batch that was given to `execute`.
-    guard(|| parts::begin_part(unsafe { Frame::of_batch(batch)? }, batch, first, n))
+    guard_entry(|| parts::begin_part(unsafe { Frame::from_batch(batch)? }, batch, first, n))
 }
 
 pub(super) unsafe extern "C" fn batch_finish(
@@ -59,10 +59,10 @@ pub(super) unsafe extern "C" fn batch_finish(
     error: *const Error,
     after: *mut Event,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: null or a batch that was given to `execute`; the error is null or valid.
         let (frame, error) =
-            unsafe { (Frame::of_batch(batch)?, error.cast::<PluginError>().as_ref()) };
+            unsafe { (Frame::from_batch(batch)?, error.cast::<PluginError>().as_ref()) };
         // SAFETY: null or an event that the backend does not use again.
         let after = unsafe { take_event(after) };
         if let Some(after) = &after {

@@ -1,11 +1,11 @@
 //! Extension tables that the host offers, by name; the entries for metrics.
 
 use super::basics::no_scope;
-use super::guard::{guard, guard_value, put};
-use super::metric::{Metric as Created, MetricKind};
+use super::guard::{guard_entry, guard_value, put_out};
+use super::metric::{BackendMetric as Created, MetricKind};
 use super::scope::Scope;
 use super::{batches, devices, inference, memory, process};
-use crate::text::{literal, read};
+use crate::text::{literal_view, read_text};
 use std::ffi::CStr;
 use std::sync::Arc;
 use trtserver_base::error::{Error as HostError, Result};
@@ -27,7 +27,7 @@ const MEASURES: Extension = offered(c"trts.metrics", METRICS_VERSION);
 const OWN_PROCESS: Extension = offered(c"trts.process", PROCESS_VERSION);
 
 const fn offered(name: &'static CStr, version: u32) -> Extension {
-    Extension { name: literal(name), version, pad: 0 }
+    Extension { name: literal_view(name), version, pad: 0 }
 }
 
 /// Extensions that [`get_extension`] has tables for.
@@ -53,7 +53,7 @@ static HISTOGRAMS_TABLE: HistogramsExtension =
 pub(super) unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
     guard_value(std::ptr::null(), || {
         // SAFETY: the name is valid during the call.
-        match unsafe { read(name) }.as_str() {
+        match unsafe { read_text(name) }.as_str() {
             BATCH_PARTS if version <= BATCH_PARTS_VERSION => (&raw const batches::PARTS).cast(),
             DEVICE if version <= DEVICE_VERSION => {
                 devices::table().map_or(std::ptr::null(), |table| (&raw const *table).cast())
@@ -77,13 +77,13 @@ unsafe extern "C" fn metric_new(
     n_labels: u32,
     out: *mut *mut Metric,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         let kind = match kind {
             metric_kind::COUNTER => MetricKind::Counter,
             metric_kind::GAUGE => MetricKind::Gauge,
             _ => {
                 // SAFETY: the text is valid during the call.
-                let name = unsafe { read(name) };
+                let name = unsafe { read_text(name) };
                 return Err(HostError::unsupported(format!("metric '{name}': kind {kind}")));
             }
         };
@@ -102,7 +102,7 @@ unsafe extern "C" fn histogram_new(
     n_bounds: u32,
     out: *mut *mut Metric,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: the backend passes `n_bounds` numbers.
         let bounds = unsafe { slice(bounds, n_bounds) };
         // SAFETY: by the backend's promise: scope, texts and labels are valid during the call.
@@ -136,18 +136,18 @@ unsafe fn create(
     // SAFETY: by the caller's promise.
     let (scope, name, help, labels) = unsafe {
         let scope = Scope::from_handle(scope).ok_or_else(no_scope)?;
-        (scope, read(name), read(help), slice(labels, n_labels))
+        (scope, read_text(name), read_text(help), slice(labels, n_labels))
     };
     let texts = labels.iter().filter(|l| l.kind == param::STRING);
     // SAFETY: by the caller's promise.
-    let labels: Vec<_> = texts.map(|l| unsafe { (read(l.key), read(l.text)) }).collect();
+    let labels: Vec<_> = texts.map(|l| unsafe { (read_text(l.key), read_text(l.text)) }).collect();
     let created = scope.metrics.metric(kind, &name, &help, &labels)?;
     // SAFETY: by the caller's promise.
-    unsafe { put(out, Arc::as_ptr(&created).cast_mut().cast()) }
+    unsafe { put_out(out, Arc::as_ptr(&created).cast_mut().cast()) }
 }
 
 unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: null or a handle whose scope, which owns the metric, is open.
         match unsafe { metric.cast::<Created>().as_ref() } {
             Some(created) => created.put(value),
@@ -157,7 +157,7 @@ unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *mut Error {
 }
 
 unsafe extern "C" fn metric_add(metric: *mut Metric, value: f64) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: null or a handle whose scope, which owns the metric, is open.
         match unsafe { metric.cast::<Created>().as_ref() } {
             Some(created) => created.add(value),

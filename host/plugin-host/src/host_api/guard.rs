@@ -1,15 +1,15 @@
 //! What every entry of the host API needs: panics and errors become results, pointers are checked.
 
-use crate::text::{PluginError, give};
+use crate::text::{PluginError, give_error};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use trtserver_base::error::Error;
 use trtserver_plugin_api::abi::types::{self, Buf, Memory, code};
 
 /// Runs the body of an entry; errors and panics become an error that the backend frees.
-pub fn guard(body: impl FnOnce() -> Result<(), Error>) -> *mut types::Error {
+pub fn guard_entry(body: impl FnOnce() -> Result<(), Error>) -> *mut types::Error {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => std::ptr::null_mut(),
-        Ok(Err(e)) => give(&e),
+        Ok(Err(e)) => give_error(&e),
         Err(_) => PluginError::raw(code::INTERNAL, 0, "the host failed in this call; see its log"),
     }
 }
@@ -23,7 +23,7 @@ pub fn guard_value<T>(default: T, body: impl FnOnce() -> T) -> T {
 ///
 /// # Safety
 /// `out` is null or valid for writing one value.
-pub unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Error> {
+pub unsafe fn put_out<T>(out: *mut T, value: T) -> Result<(), Error> {
     check_result_pointer(out)?;
     // SAFETY: by the caller's promise.
     unsafe { out.write(value) };

@@ -1,11 +1,11 @@
 //! Host entries of `trts.inference`: nested requests, status, loading and unloading of models.
 
 use super::basics::no_scope;
-use super::guard::{guard, guard_value, put};
+use super::guard::{guard_entry, guard_value, put_out};
 use super::scope::Scope;
 use crate::nested;
-use crate::nested::{Cancel, Deliver};
-use crate::text::{PluginError, c_text, number_of, read};
+use crate::nested::{CancelRequest, ResponseHandler};
+use crate::text::{PluginError, c_text, read_text, to_code_number};
 use bytes::Bytes;
 use std::mem::size_of;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use trtserver_plugin_api::abi::request::request_flags;
 use trtserver_plugin_api::abi::types::{self, Error, MAX_RANK, Param, Str, memory_type, param};
 use trtserver_request::buffer::AlignedBuf;
 use trtserver_request::dtype::DType;
-use trtserver_request::{CorrelationId, InferResponse, Parameter, Sequence};
+use trtserver_request::{CorrelationId, InferResponse, ParameterValue, RequestSequence};
 
 pub(super) static TABLE: InferenceExtension = InferenceExtension {
     size: size_of::<InferenceExtension>() as u64,
@@ -30,7 +30,7 @@ pub(super) static TABLE: InferenceExtension = InferenceExtension {
 };
 
 /// The target of a `trts_nested`.
-struct Handle(Cancel);
+struct NestedHandle(CancelRequest);
 
 unsafe extern "C" fn infer(
     scope: *mut types::Scope,
@@ -38,7 +38,7 @@ unsafe extern "C" fn infer(
     handler: NestedHandler,
     out: *mut *mut Nested,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: null or a handle of ours; null or a request that is valid during the call.
         let (scope, request) =
             unsafe { (Scope::from_handle(scope).ok_or_else(no_scope)?, request.as_ref()) };
@@ -46,11 +46,12 @@ unsafe extern "C" fn infer(
         // SAFETY: what the request points at is valid during the call.
         let request = unsafe { owned(scope, request)? };
         let handler = Arc::new(Handler(handler));
-        let cancel = scope.nested.infer(scope.label(), nested::server()?, request, handler)?;
+        let cancel =
+            scope.nested.infer(scope.label(), nested::server_models()?, request, handler)?;
         if !out.is_null() {
-            let handle = Box::into_raw(Box::new(Handle(cancel)));
+            let handle = Box::into_raw(Box::new(NestedHandle(cancel)));
             // SAFETY: valid for writing one handle.
-            unsafe { put(out, handle.cast())? };
+            unsafe { put_out(out, handle.cast())? };
         }
         Ok(())
     })
@@ -59,8 +60,8 @@ unsafe extern "C" fn infer(
 unsafe extern "C" fn nested_cancel(nested: *const Nested) {
     guard_value((), || {
         // SAFETY: null or a handle of `infer` that was not released.
-        let handle = unsafe { nested.cast::<Handle>().as_ref() };
-        if let Some(Handle(cancel)) = handle {
+        let handle = unsafe { nested.cast::<NestedHandle>().as_ref() };
+        if let Some(NestedHandle(cancel)) = handle {
             cancel();
         }
     });
@@ -70,7 +71,7 @@ unsafe extern "C" fn nested_release(nested: *mut Nested) {
     guard_value((), || {
         if !nested.is_null() {
             // SAFETY: a handle of `infer`, which the backend does not use again.
-            drop(unsafe { Box::from_raw(nested.cast::<Handle>()) });
+            drop(unsafe { Box::from_raw(nested.cast::<NestedHandle>()) });
         }
     });
 }
@@ -81,13 +82,13 @@ unsafe extern "C" fn model_status(
     version: i64,
     out: *mut ModelStatus,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: null or a handle of ours; the text is valid during the call.
         let model = unsafe {
             Scope::from_handle(scope).ok_or_else(no_scope)?;
-            read(model)
+            read_text(model)
         };
-        let status = nested::server()?.status(&model, number(version))?;
+        let status = nested::server_models()?.status(&model, number(version))?;
         let status = ModelStatus {
             size: size_of::<ModelStatus>() as u64,
             version: status.version.unwrap_or(0),
@@ -96,7 +97,7 @@ unsafe extern "C" fn model_status(
             reserved: [0; 4],
         };
         // SAFETY: null or valid for writing one status.
-        unsafe { put(out, status) }
+        unsafe { put_out(out, status) }
     })
 }
 
@@ -106,20 +107,20 @@ unsafe extern "C" fn model_load(
     params: *const Param,
     n_params: u32,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: null or a handle of ours; texts and parameters are valid during the call.
         let (scope, model, params) = unsafe {
             let scope = Scope::from_handle(scope).ok_or_else(no_scope)?;
-            (scope, read(model), slice(params, n_params, "load parameters")?)
+            (scope, read_text(model), slice(params, n_params, "load parameters")?)
         };
         refuse_own(scope, &model, "load")?;
         let (mut config, mut files) = (None, Vec::new());
         for p in params {
             // SAFETY: the backend keeps the texts of its parameters valid during the call.
-            let key = unsafe { read(p.key) };
+            let key = unsafe { read_text(p.key) };
             match (key.as_str(), p.kind) {
                 // SAFETY: the parameter is a string, which the backend keeps valid during the call.
-                ("config", param::STRING) => config = Some(unsafe { read(p.text) }),
+                ("config", param::STRING) => config = Some(unsafe { read_text(p.text) }),
                 (file, param::BYTES) if file.starts_with("file:") => {
                     // SAFETY: the parameter is a list of bytes, which the backend keeps valid
                     // during the call.
@@ -133,7 +134,7 @@ unsafe extern "C" fn model_load(
                 }
             }
         }
-        nested::server()?.load(&model, config, files)
+        nested::server_models()?.load(&model, config, files)
     })
 }
 
@@ -142,12 +143,12 @@ unsafe extern "C" fn model_unload(
     model: Str,
     dependents: u32,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: null or a handle of ours; the text is valid during the call.
         let (scope, model) =
-            unsafe { (Scope::from_handle(scope).ok_or_else(no_scope)?, read(model)) };
+            unsafe { (Scope::from_handle(scope).ok_or_else(no_scope)?, read_text(model)) };
         refuse_own(scope, &model, "unload")?;
-        nested::server()?.unload(&model, dependents != 0)
+        nested::server_models()?.unload(&model, dependents != 0)
     })
 }
 
@@ -203,9 +204,9 @@ unsafe fn owned(scope: &Scope, request: &NestedRequest) -> Result<nested::Nested
     // SAFETY: by the caller's promise.
     let (model, id, text, inputs, outputs, params) = unsafe {
         (
-            read(request.model),
-            read(request.id),
-            read(request.correlation_id_string),
+            read_text(request.model),
+            read_text(request.id),
+            read_text(request.correlation_id_string),
             slice(request.inputs, request.n_inputs, "inputs of a nested request")?,
             slice(request.outputs, request.n_outputs, "outputs of a nested request")?,
             slice(request.params, request.n_params, "parameters of a nested request")?,
@@ -222,13 +223,13 @@ unsafe fn owned(scope: &Scope, request: &NestedRequest) -> Result<nested::Nested
     Ok(nested::NestedRequest {
         inputs,
         // SAFETY: by the caller's promise.
-        outputs: outputs.iter().map(|name| unsafe { read(*name) }).collect(),
+        outputs: outputs.iter().map(|name| unsafe { read_text(*name) }).collect(),
         // SAFETY: by the caller's promise.
         parameters: params.iter().filter_map(|p| unsafe { parameter(p) }).collect(),
         model,
         version: number(request.version),
         id,
-        sequence: Sequence {
+        sequence: RequestSequence {
             id: sequence_id,
             start: request.flags & request_flags::SEQUENCE_START != 0,
             end: request.flags & request_flags::SEQUENCE_END != 0,
@@ -247,7 +248,7 @@ unsafe fn owned_input(
     input: &NestedInput,
 ) -> Result<nested::NestedInput> {
     // SAFETY: by the caller's promise.
-    let name = unsafe { read(input.name) };
+    let name = unsafe { read_text(input.name) };
     let invalid =
         |why: String| HostError::invalid(format!("input '{name}' for model '{model}': {why}"));
     let dtype = DType::from_number(input.dtype);
@@ -279,15 +280,15 @@ unsafe fn owned_input(
 ///
 /// # Safety
 /// The texts are valid during the call.
-unsafe fn parameter(p: &Param) -> Option<(String, Parameter)> {
+unsafe fn parameter(p: &Param) -> Option<(String, ParameterValue)> {
     // SAFETY: by the caller's promise.
-    let (key, text) = unsafe { (read(p.key), p.text) };
+    let (key, text) = unsafe { (read_text(p.key), p.text) };
     let value = match p.kind {
         // SAFETY: by the caller's promise.
-        param::STRING => Parameter::String(unsafe { read(text) }),
-        param::INT | param::UINT => Parameter::Int(p.bits as i64),
-        param::BOOL => Parameter::Bool(p.bits != 0),
-        param::DOUBLE => Parameter::Double(f64::from_bits(p.bits)),
+        param::STRING => ParameterValue::String(unsafe { read_text(text) }),
+        param::INT | param::UINT => ParameterValue::Int(p.bits as i64),
+        param::BOOL => ParameterValue::Bool(p.bits != 0),
+        param::DOUBLE => ParameterValue::Double(f64::from_bits(p.bits)),
         _ => return None,
     };
     Some((key, value))
@@ -301,7 +302,7 @@ unsafe impl Send for Handler {}
 // SAFETY: the delivery calls a handler on one thread at a time.
 unsafe impl Sync for Handler {}
 
-impl Deliver for Handler {
+impl ResponseHandler for Handler {
     fn deliver(&self, version: i64, result: Result<Option<InferResponse>>, last: bool) {
         let views = match result {
             Ok(response) => views::Views::new(response.unwrap_or_default()),
@@ -315,8 +316,8 @@ impl Deliver for Handler {
             Ok(views) => views.call(version, last, call),
             Err(e) => {
                 let text = c_text(&e.message);
-                let error = PluginError { code: number_of(e.code), flags: 0, text };
-                call(&views::failure(&error, version));
+                let error = PluginError { code: to_code_number(e.code), flags: 0, text };
+                call(&views::failure_view(&error, version));
             }
         }
     }

@@ -1,12 +1,12 @@
 //! A response to a nested request as its handler sees it: flat arrays, valid during the call.
 
-use crate::text::{EMPTY, PluginError, c_text, view};
+use crate::text::{EMPTY, PluginError, c_text, str_view};
 use std::ffi::CString;
 use std::ptr::{null, null_mut};
 use trtserver_base::error::{Error as HostError, Result};
 use trtserver_plugin_api::abi::inference::{NestedOutput, NestedResponse};
 use trtserver_plugin_api::abi::types::{Buf, Error, Memory, Param, param};
-use trtserver_request::{InferResponse, Parameter};
+use trtserver_request::{InferResponse, ParameterValue};
 
 pub struct Views {
     response: InferResponse,
@@ -30,8 +30,8 @@ impl Views {
         let outputs = response.outputs.iter().map(|output| c_text(&output.name));
         let keys = response.parameters.iter().map(|(key, _)| c_text(key));
         let names = outputs.chain(keys).collect();
-        let text = |value: &Parameter| match value {
-            Parameter::String(text) => Some(c_text(text)),
+        let text = |value: &ParameterValue| match value {
+            ParameterValue::String(text) => Some(c_text(text)),
             _ => None,
         };
         let texts = response.parameters.iter().map(|(_, value)| text(value)).collect();
@@ -43,7 +43,7 @@ impl Views {
         let outputs = self.response.outputs.iter().zip(&self.names).map(|(output, name)| {
             let data = output.data.readable().unwrap_or_default();
             NestedOutput {
-                name: view(name),
+                name: str_view(name),
                 dtype: output.dtype.number(),
                 rank: output.shape.len() as u32,
                 shape: output.shape.as_ptr(),
@@ -62,13 +62,13 @@ impl Views {
         let params: Vec<Param> = values
             .map(|(((_, value), text), key)| {
                 let (kind, bits) = match value {
-                    Parameter::String(_) => (param::STRING, 0),
-                    Parameter::Int(n) => (param::INT, *n as u64),
-                    Parameter::Bool(b) => (param::BOOL, u64::from(*b)),
-                    Parameter::Double(x) => (param::DOUBLE, x.to_bits()),
+                    ParameterValue::String(_) => (param::STRING, 0),
+                    ParameterValue::Int(n) => (param::INT, *n as u64),
+                    ParameterValue::Bool(b) => (param::BOOL, u64::from(*b)),
+                    ParameterValue::Double(x) => (param::DOUBLE, x.to_bits()),
                 };
-                let text = text.as_ref().map_or(EMPTY, view);
-                Param { key: view(key), kind, pad: 0, text, bits }
+                let text = text.as_ref().map_or(EMPTY, str_view);
+                Param { key: str_view(key), kind, pad: 0, text, bits }
             })
             .collect();
         handler(&NestedResponse {
@@ -84,7 +84,7 @@ impl Views {
 }
 
 /// The last response of a request that failed.
-pub fn failure(error: &PluginError, version: i64) -> NestedResponse {
+pub fn failure_view(error: &PluginError, version: i64) -> NestedResponse {
     let error: *const PluginError = error;
     NestedResponse { error: error.cast::<Error>(), last: 1, version, ..NONE }
 }

@@ -2,14 +2,14 @@
 
 use super::basics::no_scope;
 use super::devices::{any_device, take_event};
-use super::guard::{guard, guard_value, put};
-use super::reported_memory::name_of;
+use super::guard::{guard_entry, guard_value, put_out};
+use super::reported_memory::memory_name;
 use super::scope::{self, BackendMemory, Scope};
 use crate::host_state::HOST;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error as HostError, Result};
-use trtserver_device::Stream;
+use trtserver_device::CudaStream;
 use trtserver_plugin_api::abi::extensions::MemoryExtension;
 use trtserver_plugin_api::abi::types::{self, Buf, Error, Memory, memory_type};
 use trtserver_request::buffer::{ALIGN, AlignedBuf};
@@ -44,7 +44,7 @@ unsafe extern "C" fn memory_alloc(
     stream: *mut u8,
     out: *mut Buf,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: the handle is valid during the call.
         let scope = unsafe { Scope::from_handle(scope) }.ok_or_else(no_scope)?;
         let max = if memory.memory_type == memory_type::GPU { GPU_ALIGN } else { ALIGN as u64 };
@@ -60,9 +60,9 @@ unsafe extern "C" fn memory_alloc(
             .map_err(|e| HostError { message: format!("{}: {}", scope.label(), e.message), ..e })?;
         let (ready, memory_handle) = (null_mut(), scope.keep(block));
         // SAFETY: null or valid for writing one buffer.
-        let stored = unsafe { put(out, Buf { ptr, bytes, memory, ready, memory_handle }) };
+        let stored = unsafe { put_out(out, Buf { ptr, bytes, memory, ready, memory_handle }) };
         if stored.is_err() {
-            drop(scope::take(memory_handle));
+            drop(scope::take_memory(memory_handle));
         }
         stored
     })
@@ -90,10 +90,10 @@ unsafe fn alloc(
             Ok((block.as_ptr(), BackendMemory::Pinned(block)))
         }
         memory_type::GPU => {
-            let device = trtserver_device::device(memory.device_id)?;
+            let device = trtserver_device::find_gpu(memory.device_id)?;
             // SAFETY: the default stream always exists; the other by the caller's promise. The block keeps only the former.
             let (default, first) = unsafe {
-                let borrowed = |handle| Arc::new(Stream::borrowed(device.context(), handle));
+                let borrowed = |handle| Arc::new(CudaStream::borrowed(device.context(), handle));
                 (borrowed(null_mut()), borrowed(stream.cast()))
             };
             let mut block = device.alloc(bytes, &first, scope.tag())?;
@@ -109,7 +109,7 @@ unsafe fn alloc(
         }
         _ => Err(HostError::unsupported(format!(
             "{} was requested, this host allocates CPU, pinned and GPU memory",
-            name_of(memory)
+            memory_name(memory)
         ))),
     }
 }
@@ -119,7 +119,7 @@ unsafe extern "C" fn memory_free(memory_handle: u64, after: *mut types::Event) {
         // SAFETY: null or an event that the backend does not use again.
         let after = unsafe { take_event(after) };
         prune_freed();
-        match (scope::take(memory_handle), after) {
+        match (scope::take_memory(memory_handle), after) {
             (Some(block), Some(after)) => HOST.memory.freed.lock().push((after, block)),
             (Some(block), None) => drop(block),
             (None, _) => tracing::warn!(
@@ -134,7 +134,7 @@ unsafe extern "C" fn memory_report(
     memory: Memory,
     bytes: u64,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: the handle is valid during the call.
         let scope = unsafe { Scope::from_handle(scope) }.ok_or_else(no_scope)?;
         if memory.memory_type > memory_type::MANAGED {

@@ -17,9 +17,9 @@ use trtserver_base::sync::Mutex;
 /// The metrics of backends.
 pub(crate) struct MetricFamilies {
     /// All families that backends created, by name.
-    families: Mutex<BTreeMap<String, Family>>,
+    families: Mutex<BTreeMap<String, BackendFamily>>,
     /// Forwards all series to the host, in the process of an isolated model.
-    observer: OnceLock<Observer>,
+    observer: OnceLock<SeriesObserver>,
 }
 
 impl MetricFamilies {
@@ -29,7 +29,7 @@ impl MetricFamilies {
 }
 
 #[derive(Clone)]
-enum Vector {
+enum MetricVector {
     Counter(CounterVec),
     Gauge(GaugeVec),
     /// A histogram with the upper bounds of its buckets.
@@ -45,18 +45,18 @@ pub enum MetricKind<'a> {
     Histogram(&'a [f64]),
 }
 
-struct Family {
-    vector: Vector,
+struct BackendFamily {
+    vector: MetricVector,
     label_names: Vec<String>,
     /// Number of scopes that use a series, by label values; never empty.
     scopes: HashMap<Vec<String>, usize>,
 }
 
 /// All families with their series, sorted by name and label values.
-pub fn gather() -> Vec<MetricFamily> {
-    let vectors: Vec<Vector> =
+pub fn gather_metrics() -> Vec<MetricFamily> {
+    let vectors: Vec<MetricVector> =
         HOST.metrics.families.lock().values().map(|f| f.vector.clone()).collect();
-    let mut families: Vec<MetricFamily> = vectors.iter().flat_map(Vector::collect).collect();
+    let mut families: Vec<MetricFamily> = vectors.iter().flat_map(MetricVector::collect).collect();
     for family in &mut families {
         fn values(m: &prometheus::proto::Metric) -> impl Iterator<Item = &str> {
             m.get_label().iter().map(LabelPair::value)
@@ -83,17 +83,17 @@ const RESERVED: [&str; 4] = ["nv_inference_", "nv_gpu_", "nv_energy_", "trtserve
 
 /// One series.
 #[derive(Clone)]
-pub enum Series {
+pub enum MetricSeries {
     Counter(prometheus::Counter),
     Gauge(prometheus::Gauge),
     Histogram(prometheus::Histogram),
 }
 
 /// The target of a `trts_metric`: a series, and the watcher that is notified of its changes.
-pub struct Metric {
-    scope: Weak<Held>,
-    key: Key,
-    pub series: Series,
+pub struct BackendMetric {
+    scope: Weak<ScopeMetrics>,
+    key: SeriesKey,
+    pub series: MetricSeries,
     watcher: Option<Arc<dyn SeriesWatcher>>,
 }
 
@@ -115,10 +115,10 @@ pub struct NewSeries<'a> {
     pub name: &'a str,
     pub help: &'a str,
     pub labels: &'a [(String, String)],
-    pub series: &'a Series,
+    pub series: &'a MetricSeries,
 }
 
-type Observer = Box<dyn Fn(NewSeries<'_>) -> Arc<dyn SeriesWatcher> + Send + Sync>;
+type SeriesObserver = Box<dyn Fn(NewSeries<'_>) -> Arc<dyn SeriesWatcher> + Send + Sync>;
 
 /// Calls `observer` for every series created from now on; the watcher that it returns is notified
 /// of the changes of the series. A process has one observer: later calls are ignored.
@@ -129,20 +129,20 @@ pub fn set_observer(
 }
 
 /// Identifies a series: name of its family and values of its labels.
-type Key = (String, Vec<String>);
+type SeriesKey = (String, Vec<String>);
 
 /// The series of one scope, each once. Handles of backends point into it, so they are valid as long as the scope.
 #[derive(Default)]
 pub struct CustomMetrics {
-    metrics: Arc<Held>,
+    metrics: Arc<ScopeMetrics>,
 }
 
 /// The metrics of a scope.
-type Held = Mutex<HashMap<Key, HeldMetric>>;
+type ScopeMetrics = Mutex<HashMap<SeriesKey, HeldMetric>>;
 
 /// A metric, and how many handles the backend has of it.
 struct HeldMetric {
-    metric: Arc<Metric>,
+    metric: Arc<BackendMetric>,
     handles: usize,
 }
 
@@ -157,11 +157,11 @@ impl CustomMetrics {
         name: &str,
         help: &str,
         labels: &[(String, String)],
-    ) -> Result<Arc<Metric>> {
+    ) -> Result<Arc<BackendMetric>> {
         let mut families = HOST.metrics.families.lock();
         let vector = match families.get(name) {
             Some(family) => family.vector(kind, name, labels)?,
-            None => Vector::new(kind, name, help, labels)?,
+            None => MetricVector::new(kind, name, help, labels)?,
         };
         let values: Vec<String> = labels.iter().map(|(_, v)| v.clone()).collect();
         let mut metrics = self.metrics.lock();
@@ -173,22 +173,23 @@ impl CustomMetrics {
         let series = vector.series(&key.1).map_err(|e| invalid(name, &e))?;
         let family = families.entry(name.to_owned()).or_insert_with(|| {
             let label_names = labels.iter().map(|(k, _)| k.clone()).collect();
-            Family { vector, label_names, scopes: HashMap::new() }
+            BackendFamily { vector, label_names, scopes: HashMap::new() }
         });
         *family.scopes.entry(key.1.clone()).or_default() += 1;
         drop(families);
-        let observe =
-            |observer: &Observer| observer(NewSeries { kind, name, help, labels, series: &series });
+        let observe = |observer: &SeriesObserver| {
+            observer(NewSeries { kind, name, help, labels, series: &series })
+        };
         let watcher = HOST.metrics.observer.get().map(observe);
         let scope = Arc::downgrade(&self.metrics);
-        let metric = Arc::new(Metric { scope, key: key.clone(), series, watcher });
+        let metric = Arc::new(BackendMetric { scope, key: key.clone(), series, watcher });
         metrics.insert(key, HeldMetric { metric: Arc::clone(&metric), handles: 1 });
         Ok(metric)
     }
 }
 
 /// A scope uses a series no more. Whether the series is gone: another scope may use it.
-fn release(families: &mut BTreeMap<String, Family>, (name, values): &Key) -> bool {
+fn release(families: &mut BTreeMap<String, BackendFamily>, (name, values): &SeriesKey) -> bool {
     let Some(family) = families.get_mut(name) else { return false };
     let Entry::Occupied(mut scopes) = family.scopes.entry(values.clone()) else { return false };
     *scopes.get_mut() -= 1;
@@ -207,20 +208,19 @@ fn invalid(name: &str, e: &prometheus::Error) -> Error {
     Error::invalid(format!("metric '{name}': {e}"))
 }
 
-impl Family {
+impl BackendFamily {
     /// The vector of the family, which must be of this kind and have these labels.
     fn vector(
         &self,
         kind: MetricKind<'_>,
         name: &str,
         labels: &[(String, String)],
-    ) -> Result<Vector> {
+    ) -> Result<MetricVector> {
         let same_labels = self.label_names.iter().eq(labels.iter().map(|(k, _)| k));
         let same_kind = match (&self.vector, kind) {
-            (Vector::Counter(_), MetricKind::Counter) | (Vector::Gauge(_), MetricKind::Gauge) => {
-                true
-            }
-            (Vector::Histogram(_, ours), MetricKind::Histogram(bounds)) => **ours == *bounds,
+            (MetricVector::Counter(_), MetricKind::Counter)
+            | (MetricVector::Gauge(_), MetricKind::Gauge) => true,
+            (MetricVector::Histogram(_, ours), MetricKind::Histogram(bounds)) => **ours == *bounds,
             _ => false,
         };
         if !same_labels || !same_kind {
@@ -233,7 +233,7 @@ impl Family {
     }
 }
 
-impl Vector {
+impl MetricVector {
     fn new(
         kind: MetricKind<'_>,
         name: &str,
@@ -265,11 +265,13 @@ impl Vector {
     }
 
     /// The series with these label values, created if it does not exist.
-    fn series(&self, values: &[String]) -> prometheus::Result<Series> {
+    fn series(&self, values: &[String]) -> prometheus::Result<MetricSeries> {
         match self {
-            Self::Counter(v) => v.get_metric_with_label_values(values).map(Series::Counter),
-            Self::Gauge(v) => v.get_metric_with_label_values(values).map(Series::Gauge),
-            Self::Histogram(v, _) => v.get_metric_with_label_values(values).map(Series::Histogram),
+            Self::Counter(v) => v.get_metric_with_label_values(values).map(MetricSeries::Counter),
+            Self::Gauge(v) => v.get_metric_with_label_values(values).map(MetricSeries::Gauge),
+            Self::Histogram(v, _) => {
+                v.get_metric_with_label_values(values).map(MetricSeries::Histogram)
+            }
         }
     }
 
@@ -299,7 +301,7 @@ impl Drop for CustomMetrics {
     }
 }
 
-impl Metric {
+impl BackendMetric {
     /// Adds to a counter, sets a gauge, adds an observation to a histogram.
     pub fn put(&self, value: f64) -> Result<()> {
         self.series.put(value)?;
@@ -311,8 +313,8 @@ impl Metric {
 
     /// Adds to a counter or gauge. Concurrent additions are not lost.
     pub fn add(&self, value: f64) -> Result<()> {
-        let Series::Gauge(gauge) = &self.series else {
-            if matches!(self.series, Series::Histogram(_)) {
+        let MetricSeries::Gauge(gauge) = &self.series else {
+            if matches!(self.series, MetricSeries::Histogram(_)) {
                 return Err(Error::invalid("a histogram has no value to add to"));
             }
             return self.put(value);
@@ -346,19 +348,19 @@ impl Metric {
     }
 }
 
-impl Series {
+impl MetricSeries {
     /// Adds to a counter, sets a gauge, adds an observation to a histogram.
     pub fn put(&self, value: f64) -> Result<()> {
         match self {
-            Series::Counter(c) if value >= 0.0 && value.is_finite() => c.inc_by(value),
-            Series::Counter(_) => {
+            MetricSeries::Counter(c) if value >= 0.0 && value.is_finite() => c.inc_by(value),
+            MetricSeries::Counter(_) => {
                 return Err(Error::invalid(format!("a counter cannot be increased by {value}")));
             }
-            Series::Gauge(g) => g.set(value),
-            Series::Histogram(_) if value.is_nan() => {
+            MetricSeries::Gauge(g) => g.set(value),
+            MetricSeries::Histogram(_) if value.is_nan() => {
                 return Err(Error::invalid("a histogram cannot take NaN as an observation"));
             }
-            Series::Histogram(h) => h.observe(value),
+            MetricSeries::Histogram(h) => h.observe(value),
         }
         Ok(())
     }
@@ -366,9 +368,9 @@ impl Series {
     /// The value; of a histogram the sum of its observations.
     pub fn get(&self) -> f64 {
         match self {
-            Series::Counter(c) => c.get(),
-            Series::Gauge(g) => g.get(),
-            Series::Histogram(h) => h.get_sample_sum(),
+            MetricSeries::Counter(c) => c.get(),
+            MetricSeries::Gauge(g) => g.get(),
+            MetricSeries::Histogram(h) => h.get_sample_sum(),
         }
     }
 }

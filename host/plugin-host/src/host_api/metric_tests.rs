@@ -3,7 +3,7 @@
 use super::*;
 
 fn series_count(name: &str) -> usize {
-    let families = gather();
+    let families = gather_metrics();
     families.iter().find(|f| f.name() == name).map_or(0, |f| f.get_metric().len())
 }
 
@@ -85,7 +85,7 @@ fn series_are_sorted_by_label_values() {
     for value in ["c", "a", "d", "b"] {
         scope.metric(MetricKind::Gauge, name, "", &[("at".to_owned(), value.to_owned())]).unwrap();
     }
-    let families = gather();
+    let families = gather_metrics();
     let family = families.iter().find(|f| f.name() == name).unwrap();
     let values: Vec<_> = family.get_metric().iter().map(|m| m.get_label()[0].value()).collect();
     assert_eq!(values, ["a", "b", "c", "d"]);
@@ -144,7 +144,7 @@ fn histograms_need_bounds_which_are_those_of_the_family() {
     }
     assert!(histogram.put(f64::NAN).is_err());
     assert_eq!(histogram.series.get(), 12.0);
-    let families = gather();
+    let families = gather_metrics();
     let family = families.iter().find(|f| f.name() == name).unwrap();
     let counts: Vec<u64> = family.get_metric()[0]
         .get_histogram()

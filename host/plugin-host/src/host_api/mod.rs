@@ -17,7 +17,7 @@ pub mod scope;
 pub use basics::{log_level_set, set_log_level};
 pub use process::set_isolated;
 
-use crate::text::literal;
+use crate::text::literal_view;
 use trtserver_plugin_api::abi::host::{HostTable, host_flags};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
@@ -28,16 +28,16 @@ pub fn table() -> &'static HostTable {
 }
 
 /// By whether the process is isolated, and whether there is a device.
-static TABLES: [[Shared; 2]; 2] = [
-    [Shared(host_table(false, false)), Shared(host_table(false, true))],
-    [Shared(host_table(true, false)), Shared(host_table(true, true))],
+static TABLES: [[SharedTable; 2]; 2] = [
+    [SharedTable(host_table(false, false)), SharedTable(host_table(false, true))],
+    [SharedTable(host_table(true, false)), SharedTable(host_table(true, true))],
 ];
 
 /// A table that all threads may read.
-struct Shared(HostTable);
+struct SharedTable(HostTable);
 
 // SAFETY: the table is constant and its texts are literals.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedTable {}
 
 const fn host_table(isolated: bool, device: bool) -> HostTable {
     let extensions = extensions::extensions(device);
@@ -45,7 +45,7 @@ const fn host_table(isolated: bool, device: bool) -> HostTable {
         size: std::mem::size_of::<HostTable>() as u64,
         abi_major: ABI_MAJOR,
         abi_minor: ABI_MINOR,
-        name: literal(c"trtserver"),
+        name: literal_view(c"trtserver"),
         version: basics::VERSION,
         flags: if isolated { host_flags::ISOLATED } else { 0 },
         n_extensions: extensions.len() as u32,

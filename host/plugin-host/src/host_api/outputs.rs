@@ -1,9 +1,9 @@
 //! Host entries for outputs, which belong to one response or, when scattered, to all requests of a batch.
 
-use super::guard::{NO_BLOCK, check_result_pointer, guard, put};
+use super::guard::{NO_BLOCK, check_result_pointer, guard_entry, put_out};
 use crate::batch::frame::Frame;
 use crate::batch::memory::Donation;
-use crate::batch::slot::Handle;
+use crate::batch::slot::ExecutingHandle;
 use crate::text::read_borrowed;
 use std::borrow::Cow;
 use trtserver_base::error::{Error as HostError, Result};
@@ -42,14 +42,14 @@ unsafe fn alloc_with(
     out: *mut Buf,
     alloc: impl FnOnce(&str, &[i64]) -> Result<Option<Buf>>,
 ) -> *mut Error {
-    guard(|| {
+    guard_entry(|| {
         // SAFETY: by the caller's promise.
         let (name, shape) = unsafe { name_and_shape(name, rank, shape) }?;
         // Checked before the output is allocated, because an allocated output is part of the response.
         check_result_pointer(out)?;
         let buf = alloc(&name, shape)?.unwrap_or(NO_BLOCK);
         // SAFETY: by the caller's promise.
-        unsafe { put(out, buf) }
+        unsafe { put_out(out, buf) }
     })
 }
 
@@ -66,7 +66,7 @@ unsafe fn adopt_with(
 ) -> *mut Error {
     // Created first, so that the donation is released exactly once even if a check below fails.
     let donation = Donation::new(release, ctx);
-    guard(move || {
+    guard_entry(move || {
         // SAFETY: by the caller's promise.
         let (name, shape) = unsafe { name_and_shape(name, rank, shape) }?;
         let parts = if parts.is_null() {
@@ -93,7 +93,7 @@ pub(super) unsafe extern "C" fn output_alloc(
     // SAFETY: by the interface; null or a handle of ours.
     unsafe {
         alloc_with((name, rank, shape), out, |name, shape| {
-            Handle::of(response)?
+            ExecutingHandle::from_raw(response)?
                 .with_response(|r| r.alloc(name, dtype, shape, bytes, preferred_memory))
         })
     }
@@ -118,7 +118,7 @@ pub(super) unsafe extern "C" fn output_adopt(
             (parts, n_parts),
             (release, ctx),
             |name, shape, parts, donation| {
-                Handle::of(response)?
+                ExecutingHandle::from_raw(response)?
                     .with_response(|r| r.adopt(name, dtype, shape, parts, donation))
             },
         )
@@ -139,7 +139,7 @@ pub(super) unsafe extern "C" fn scatter_alloc(
     // SAFETY: by the interface; null or a batch that was given to `execute`.
     unsafe {
         alloc_with((name, rank, shape), out, |name, shape| {
-            Frame::of_batch(batch)?.scatter().alloc(name, dtype, shape, bytes, preferred_memory)
+            Frame::from_batch(batch)?.scatter().alloc(name, dtype, shape, bytes, preferred_memory)
         })
     }
 }
@@ -159,7 +159,9 @@ pub(super) unsafe extern "C" fn scatter_adopt(
     unsafe {
         adopt_with((name, rank, shape), (buf, 1), (release, ctx), |name, shape, parts, donation| {
             match parts {
-                [buf] => Frame::of_batch(batch)?.scatter().adopt(name, dtype, shape, buf, donation),
+                [buf] => {
+                    Frame::from_batch(batch)?.scatter().adopt(name, dtype, shape, buf, donation)
+                }
                 _ => {
                     Err(HostError::invalid(format!("output '{name}' was donated as a null buffer")))
                 }

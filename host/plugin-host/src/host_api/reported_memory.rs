@@ -50,14 +50,14 @@ pub fn set_observer(observer: impl Fn(u64, &ReportedMemory) + Send + Sync + 'sta
     let _ = HOST.reports.observer.set(Box::new(observer));
 }
 
-fn observe(id: u64, report: &ReportedMemory) {
+fn notify_observer(id: u64, report: &ReportedMemory) {
     if let Some(observer) = HOST.reports.observer.get() {
         observer(id, report);
     }
 }
 
 /// Replaces the report of scope `id` for that memory.
-pub fn report(id: u64, reporter: &Reporter, memory: Memory, bytes: u64) {
+pub fn report_memory(id: u64, reporter: &Reporter, memory: Memory, bytes: u64) {
     let key = (id, memory.memory_type, memory.device_id);
     let report = ReportedMemory { reporter: reporter.clone(), memory, bytes };
     let mut reports = HOST.reports.reports.lock();
@@ -67,25 +67,25 @@ pub fn report(id: u64, reporter: &Reporter, memory: Memory, bytes: u64) {
     };
     drop(reports);
     if before.map_or(0, |before| before.bytes) != bytes {
-        observe(id, &report);
+        notify_observer(id, &report);
     }
 }
 
 /// Removes the reports of scope `id`, which is closed, and returns them.
-pub fn remove(id: u64) -> Vec<ReportedMemory> {
+pub fn remove_reports(id: u64) -> Vec<ReportedMemory> {
     let mut reports = HOST.reports.reports.lock();
     let keys: Vec<_> =
         reports.range((id, 0, i32::MIN)..=(id, u32::MAX, i32::MAX)).map(|(key, _)| *key).collect();
     let removed: Vec<_> = keys.iter().filter_map(|key| reports.remove(key)).collect();
     drop(reports);
     for report in &removed {
-        observe(id, &ReportedMemory { bytes: 0, ..report.clone() });
+        notify_observer(id, &ReportedMemory { bytes: 0, ..report.clone() });
     }
     removed
 }
 
 /// `GPU 1 memory`, for log lines and errors.
-pub fn name_of(memory: Memory) -> String {
+pub fn memory_name(memory: Memory) -> String {
     match memory.memory_type {
         memory_type::CPU => "CPU memory".into(),
         memory_type::PINNED => "pinned memory".into(),

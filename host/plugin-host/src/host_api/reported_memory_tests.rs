@@ -11,8 +11,8 @@ fn of(model: &str) -> Vec<(String, Memory, u64)> {
 
 #[test]
 fn report_replaces_the_former_one_and_ends_with_its_scope() {
-    let model = Scope::of_model("reports", 3);
-    let instance = Scope::of_instance("reports_0_gpu1", &model);
+    let model = Scope::for_model("reports", 3);
+    let instance = Scope::for_instance("reports_0_gpu1", &model);
     model.report(Memory::CPU, 10);
     instance.report(Memory::gpu(1), 20);
     instance.report(Memory::gpu(1), 30);

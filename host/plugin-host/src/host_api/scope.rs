@@ -4,15 +4,15 @@
 use super::metric::CustomMetrics;
 use super::reported_memory::{self, Reporter};
 use crate::host_state::HOST;
-use crate::nested::Delivery;
+use crate::nested::NestedDelivery;
 use prost::Message;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use trtserver_base::cancel_flag::CancelFlag;
-use trtserver_base::ledger::{Holder, MemoryTag, Owner};
+use trtserver_base::ledger::{LedgerHolder, LedgerOwner, MemoryTag};
 use trtserver_base::sync::Mutex;
-use trtserver_device::{DeviceMemory, Event, PinnedMemory};
+use trtserver_device::{CudaEvent, DeviceMemory, PinnedMemory};
 use trtserver_plugin_api::abi::host::patch_format;
 use trtserver_plugin_api::abi::types::{self, Memory};
 use trtserver_proto::v2::ModelConfig;
@@ -49,12 +49,12 @@ impl Patch {
 pub struct Scope {
     pub reporter: Reporter,
     /// What its memory is entered under in the ledger.
-    owner: Owner,
+    owner: LedgerOwner,
     id: u64,
     pub patch: Mutex<Option<Patch>>,
     pub metrics: CustomMetrics,
     /// Requests to models of the server.
-    pub nested: Delivery,
+    pub nested: NestedDelivery,
     /// The load that opens the model or instance.
     load: OnceLock<CancelFlag>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct BackendMemories {
     /// By memory handle, with the id of the owning scope.
     kept: Mutex<BTreeMap<u64, (u64, BackendMemory)>>,
     /// Freed memory that a device may still use; looked through by later calls.
-    pub freed: Mutex<Vec<(Box<Event>, BackendMemory)>>,
+    pub freed: Mutex<Vec<(Box<CudaEvent>, BackendMemory)>>,
 }
 
 impl BackendMemories {
@@ -87,16 +87,16 @@ pub fn unique_id() -> u64 {
 }
 
 impl Scope {
-    pub fn of_backend(name: &str) -> Arc<Self> {
+    pub fn for_backend(name: &str) -> Arc<Self> {
         Self::new(format!("backend {name}"), None)
     }
 
-    pub fn of_model(name: &str, version: i64) -> Arc<Self> {
+    pub fn for_model(name: &str, version: i64) -> Arc<Self> {
         Self::new(format!("model {name}:{version}"), Some((name.into(), version)))
     }
 
     /// An instance of the model of scope `model`.
-    pub fn of_instance(name: &str, model: &Scope) -> Arc<Self> {
+    pub fn for_instance(name: &str, model: &Scope) -> Arc<Self> {
         let scope = Self::new(format!("instance {name}"), model.reporter.model.clone());
         model.load.get().into_iter().for_each(|load| scope.belongs_to(load));
         scope
@@ -113,14 +113,14 @@ impl Scope {
     }
 
     fn new(label: String, model: Option<(Arc<str>, i64)>) -> Arc<Self> {
-        let of_model = |(name, version): &(Arc<str>, i64)| Owner::version(name, *version);
+        let of_model = |(name, version): &(Arc<str>, i64)| LedgerOwner::version(name, *version);
         Arc::new(Self {
-            owner: model.as_ref().map_or(Owner::SERVER, of_model),
+            owner: model.as_ref().map_or(LedgerOwner::SERVER, of_model),
             reporter: Reporter { label: label.into(), model },
             id: HOST.next_id.fetch_add(1, Ordering::Relaxed),
             patch: Mutex::new(None),
             metrics: CustomMetrics::default(),
-            nested: Delivery::default(),
+            nested: NestedDelivery::default(),
             load: OnceLock::new(),
         })
     }
@@ -132,7 +132,7 @@ impl Scope {
 
     /// Replaces what the backend has reported of that memory.
     pub fn report(&self, memory: Memory, bytes: u64) {
-        reported_memory::report(self.id, &self.reporter, memory, bytes);
+        reported_memory::report_memory(self.id, &self.reporter, memory, bytes);
     }
 
     /// The handle for the backend; valid as long as the scope.
@@ -151,10 +151,10 @@ impl Scope {
 
     /// What its memory is entered under in the ledger.
     pub fn tag(&self) -> MemoryTag {
-        self.owner.tag(Holder::Backend)
+        self.owner.tag(LedgerHolder::Backend)
     }
 
-    /// Keeps memory until [`take`] or the end of the scope. Returns its memory handle.
+    /// Keeps memory until [`take_memory`] or the end of the scope. Returns its memory handle.
     pub fn keep(&self, block: BackendMemory) -> u64 {
         let memory_handle = HOST.next_id.fetch_add(1, Ordering::Relaxed);
         memory().insert(memory_handle, (self.id, block));
@@ -163,7 +163,7 @@ impl Scope {
 }
 
 /// Memory of [`Scope::keep`]; `None` for an unknown handle.
-pub fn take(memory_handle: u64) -> Option<BackendMemory> {
+pub fn take_memory(memory_handle: u64) -> Option<BackendMemory> {
     memory().remove(&memory_handle).map(|(_, block)| block)
 }
 
@@ -172,8 +172,8 @@ impl Drop for Scope {
         // Freed without the lock: freeing GPU memory calls the driver.
         let freed: Vec<_> = memory().extract_if(.., |_, (owner, _)| *owner == self.id).collect();
         drop(freed);
-        for left in reported_memory::remove(self.id) {
-            let (label, memory) = (self.label(), reported_memory::name_of(left.memory));
+        for left in reported_memory::remove_reports(self.id) {
+            let (label, memory) = (self.label(), reported_memory::memory_name(left.memory));
             tracing::warn!("{label} is closed and still reports {} bytes of {memory}", left.bytes);
         }
     }

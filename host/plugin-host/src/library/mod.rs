@@ -8,7 +8,7 @@ pub mod refusal;
 pub mod table;
 
 use crate::crash_report;
-use crate::crash_report::Subject;
+use crate::crash_report::CrashSubject;
 use crate::host_api;
 use abi_stable::StableAbi;
 use abi_stable::abi_stability::abi_checking::check_layout_compatibility;
@@ -21,18 +21,18 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
-use trtserver_library_file::{Fault, Linked, Stamp};
+use trtserver_library_file::{FileStamp, LibraryFault, LinkedLibrary};
 use trtserver_plugin_api::abi::backend::{BackendMain, BackendModuleRef, BackendTable};
 use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR, BACKEND_MAIN};
 
-pub use refusal::{Refusal, Stage};
+pub use refusal::{LoadRefusal, Stage};
 pub use table::check_info;
 
 /// A library loaded in this process.
-struct Loaded {
+struct LoadedLibrary {
     path: PathBuf,
-    stamp: Stamp,
+    stamp: FileStamp,
     /// The path that was passed to the loader.
     spelling: PathBuf,
     /// The loader's handle.
@@ -47,9 +47,9 @@ static LIBRARIES: OpenLibraries =
 
 struct OpenLibraries {
     /// Every library ever opened. Locked during loads only; initialisers of a library run under the lock.
-    loaded: Mutex<Vec<Loaded>>,
+    loaded: Mutex<Vec<LoadedLibrary>>,
     /// With their private dependencies, without self-contained ones.
-    linked: Mutex<Vec<Linked>>,
+    linked: Mutex<Vec<LinkedLibrary>>,
 }
 
 /// Opens the library with the host's table, once per file. `stamp` is from an earlier check; the file must not have
@@ -57,13 +57,17 @@ struct OpenLibraries {
 ///
 /// # Errors
 /// Texts name the file, the interface that it was built for, and this host's.
-pub fn open_same(path: &Path, stamp: &Stamp) -> Result<&'static BackendTable> {
-    load(path, host_api::table(), Some(stamp)).map_err(|refusal| refused(path, refusal.why))
+pub fn open_same(path: &Path, stamp: &FileStamp) -> Result<&'static BackendTable> {
+    load_library(path, host_api::table(), Some(stamp))
+        .map_err(|refusal| refusal_error(path, refusal.why))
 }
 
 /// Opens the library with another host table, which must be static.
-pub fn enter(path: &Path, host: &'static HostTable) -> Result<&'static BackendTable, Refusal> {
-    load(path, host, None)
+pub fn enter_library(
+    path: &Path,
+    host: &'static HostTable,
+) -> Result<&'static BackendTable, LoadRefusal> {
+    load_library(path, host, None)
 }
 
 /// Refuses a file that must not be given to the loader.
@@ -71,24 +75,24 @@ pub fn enter(path: &Path, host: &'static HostTable) -> Result<&'static BackendTa
 /// # Errors
 /// The rest of a sentence about the file.
 pub fn check_file(path: &Path) -> std::result::Result<(), String> {
-    trtserver_library_file::check(path).map_err(|fault| match fault {
-        Fault::Truncated { .. } => format!("{fault}; it is tried again when it has changed"),
-        Fault::Unreadable(_) => fault.to_string(),
+    trtserver_library_file::check_library(path).map_err(|fault| match fault {
+        LibraryFault::Truncated { .. } => format!("{fault}; it is tried again when it has changed"),
+        LibraryFault::Unreadable(_) => fault.to_string(),
         _ => format!("not a loadable library: {fault}"),
     })
 }
 
 /// The error about a backend's file, from the rest of the sentence.
-pub fn refused(path: &Path, why: impl std::fmt::Display) -> Error {
+pub fn refusal_error(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::internal(format!("backend '{}': {why}", path.display()))
 }
 
-fn load(
+fn load_library(
     path: &Path,
     host: &'static HostTable,
-    expected: Option<&Stamp>,
-) -> Result<&'static BackendTable, Refusal> {
-    let at_load = Refusal::at(Stage::Load);
+    expected: Option<&FileStamp>,
+) -> Result<&'static BackendTable, LoadRefusal> {
+    let at_load = LoadRefusal::at(Stage::Load);
     let fail = |why: &str| Err(at_load(why.to_owned()));
     let mut loaded = LIBRARIES.loaded.lock();
     // The library of a file that was removed since is still loaded.
@@ -97,7 +101,8 @@ fn load(
     {
         return Ok(table);
     }
-    let stamp_of = || Stamp::of(path).map_err(|e| at_load(format!("not a loadable library: {e}")));
+    let stamp_of =
+        || FileStamp::read(path).map_err(|e| at_load(format!("not a loadable library: {e}")));
     let stamp = stamp_of()?;
     if expected.is_some_and(|expected| *expected != stamp) {
         return fail("it was replaced by another file, which models loaded from now on can use");
@@ -108,17 +113,17 @@ fn load(
         return Ok(table);
     }
     check_file(path).map_err(&at_load)?;
-    let linked = conflicts::check(path).map_err(&at_load)?;
+    let linked = conflicts::check_conflicts(path).map_err(&at_load)?;
     let known = loaded.iter().find(|l| l.stamp == stamp).map(|l| l.spelling.clone());
     let spelling =
         known.unwrap_or_else(|| respelled(path, loaded.iter().filter(|l| l.path == path).count()));
-    let subject = Subject::new(format!("the library {}", path.display()));
+    let subject = CrashSubject::new(format!("the library {}", path.display()));
     let _entered = subject.enter(&crash_report::LOAD);
     // SAFETY: loading runs the library's initialisers; the operator chose to run this code.
     let library = unsafe { Library::open(Some(&spelling), RTLD_NOW | RTLD_LOCAL) }
         .map_err(|e| at_load(format!("not a loadable library: {}", source_text(&e))))?;
-    conflicts::opened(linked);
-    let main = entry(&library).map_err(Refusal::at(Stage::Entry));
+    conflicts::note_opened(linked);
+    let main = entry(&library).map_err(LoadRefusal::at(Stage::Entry));
     // Never closed, also on errors below: its initialisers may have started threads.
     let handle = library.into_raw() as usize;
     let already_loaded = loaded.iter().any(|l| l.handle == handle && l.stamp != stamp);
@@ -130,14 +135,20 @@ fn load(
     }
     let after = stamp_of()?;
     if !loaded.iter().any(|l| l.handle == handle) {
-        loaded.push(Loaded { path: path.to_owned(), stamp: after, spelling, handle, table: None });
+        loaded.push(LoadedLibrary {
+            path: path.to_owned(),
+            stamp: after,
+            spelling,
+            handle,
+            table: None,
+        });
     }
     if after != stamp {
         return fail("it was changed while it was opened; it is tried again");
     }
     let main = main?;
     // SAFETY: the symbol is the documented entry symbol; the host table is valid for the life of the process.
-    let table = unsafe { table::checked(main(host), host) }?;
+    let table = unsafe { table::check_table(main(host), host) }?;
     if let Some(known) = loaded.iter_mut().find(|l| l.handle == handle) {
         known.table = Some(table);
     }

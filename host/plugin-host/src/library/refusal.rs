@@ -19,7 +19,7 @@ pub enum Stage {
 
 /// Why a plugin file was refused, and at which stage of opening it.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct LoadRefusal {
     pub stage: Stage,
     /// The interface version that it was built for, if known.
     pub abi: Option<(u32, u32)>,
@@ -27,7 +27,7 @@ pub struct Refusal {
     pub why: String,
 }
 
-impl Refusal {
+impl LoadRefusal {
     pub fn at(stage: Stage) -> impl Fn(String) -> Self {
         move |why| Self { stage, abi: None, why }
     }

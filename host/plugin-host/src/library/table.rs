@@ -1,6 +1,6 @@
 //! The backend table that a library's entry symbol returns: checked before the host uses it.
 
-use super::refusal::{Refusal, Stage};
+use super::refusal::{LoadRefusal, Stage};
 use crate::text;
 use std::mem::offset_of;
 use std::ptr::null_mut;
@@ -22,18 +22,18 @@ use trtserver_request::buffer::ALIGN;
 ///
 /// # Safety
 /// `table` is null or what the entry symbol of a library returned for `host`.
-pub unsafe fn checked(
+pub unsafe fn check_table(
     table: *const BackendTable,
     host: &HostTable,
-) -> Result<&'static BackendTable, Refusal> {
+) -> Result<&'static BackendTable, LoadRefusal> {
     // A backend may refuse the host by returning null.
     // SAFETY: otherwise it is a static table, which starts with these fields in every version.
-    let Some(head) = (unsafe { table.cast::<Head>().as_ref() }) else {
+    let Some(head) = (unsafe { table.cast::<TableHead>().as_ref() }) else {
         let why = "its entry returned no table: the backend refuses this host";
-        return Err(Refusal::at(Stage::Interface)(why.into()));
+        return Err(LoadRefusal::at(Stage::Interface)(why.into()));
     };
     let abi = Some((head.major, head.minor));
-    let fail = |stage| move |why| Refusal { stage, abi, why };
+    let fail = |stage| move |why| LoadRefusal { stage, abi, why };
     check_head(head).map_err(fail(Stage::Interface))?;
     // SAFETY: the table has the size of this host's type, as just checked.
     unsafe { check_entries(table) }.map_err(fail(Stage::RequiredEntries))?;
@@ -41,7 +41,8 @@ pub unsafe fn checked(
     let table = unsafe { &*table };
     // SAFETY: the entry accepts null.
     let info = unsafe { (table.backend_info)(null_mut()) };
-    check_info(info).map_err(fail(Stage::Description))?;
+    // SAFETY: null or an info, by the interface.
+    unsafe { check_info(info) }.map_err(fail(Stage::Description))?;
     // SAFETY: the info was just checked, and is static.
     check_extensions(unsafe { &*info }, table, host).map_err(fail(Stage::Extensions))?;
     Ok(table)
@@ -49,13 +50,13 @@ pub unsafe fn checked(
 
 /// The head of a table as plain numbers.
 #[repr(C)]
-struct Head {
+struct TableHead {
     size: u64,
     major: u32,
     minor: u32,
 }
 
-fn check_head(head: &Head) -> Result<(), String> {
+fn check_head(head: &TableHead) -> Result<(), String> {
     let (major, minor) = (head.major, head.minor);
     check_version(major, minor)?;
     let expected = size_of::<BackendTable>();
@@ -106,7 +107,13 @@ unsafe fn check_entries(table: *const BackendTable) -> Result<(), String> {
 }
 
 /// Checks a backend info.
-pub(crate) fn check_info(info: *const BackendInfo) -> Result<(), String> {
+///
+/// # Safety
+/// `info` is null, or points to the info of a backend, which begins with its size.
+///
+/// # Errors
+/// What is wrong with it.
+pub unsafe fn check_info(info: *const BackendInfo) -> Result<(), String> {
     if info.is_null() {
         return Err("backend_info returned null".into());
     }
@@ -121,7 +128,7 @@ pub(crate) fn check_info(info: *const BackendInfo) -> Result<(), String> {
     // SAFETY: it has that many bytes.
     let info = unsafe { &*info };
     // SAFETY: texts of an info are static by the interface.
-    check_facts(&unsafe { text::read(info.name) }, info.align.into())
+    check_facts(&unsafe { text::read_text(info.name) }, info.align.into())
 }
 
 /// Checks name and alignment of a backend info.
@@ -162,7 +169,7 @@ fn check_extensions(
     // SAFETY: the backend info is static memory of the library and says how many extensions it
     // lists.
     for listed in unsafe { list(info.extensions, info.n_extensions) } {
-        if find(table, listed.name, listed.version).is_none() {
+        if find_extension(table, listed.name, listed.version).is_none() {
             return Err(format!("it lists the extension {} and does not return it", named(listed)));
         }
     }
@@ -172,7 +179,7 @@ fn check_extensions(
 /// `'trts.metrics' 1`
 fn named(extension: &Extension) -> String {
     // SAFETY: names in lists of extensions are static.
-    format!("'{}' {}", unsafe { text::read(extension.name) }, extension.version)
+    format!("'{}' {}", unsafe { text::read_text(extension.name) }, extension.version)
 }
 
 /// # Safety
@@ -185,7 +192,7 @@ unsafe fn list<'a>(p: *const Extension, n: u32) -> &'a [Extension] {
     unsafe { std::slice::from_raw_parts(p, n as usize) }
 }
 
-fn find(table: &BackendTable, name: Str, version: u32) -> Option<*const u8> {
+fn find_extension(table: &BackendTable, name: Str, version: u32) -> Option<*const u8> {
     let get = table.get_extension?;
     // SAFETY: the name is valid during the call.
     let found = unsafe { get(name, version) };
@@ -193,21 +200,25 @@ fn find(table: &BackendTable, name: Str, version: u32) -> Option<*const u8> {
 }
 
 /// The backend's autocomplete entries, if it offers them.
-pub fn autocomplete(table: &BackendTable) -> Option<&'static AutocompleteExtension> {
+pub fn autocomplete_extension(table: &BackendTable) -> Option<&'static AutocompleteExtension> {
     let name = text::c_text(AUTOCOMPLETE);
     // SAFETY: a table that a backend returns for this name is static and of this type.
     unsafe {
-        find(table, text::view(&name), AUTOCOMPLETE_VERSION)?
+        find_extension(table, text::str_view(&name), AUTOCOMPLETE_VERSION)?
             .cast::<AutocompleteExtension>()
             .as_ref()
     }
 }
 
 /// The backend's cancellation entries, if it offers them.
-pub fn cancel(table: &BackendTable) -> Option<&'static CancelExtension> {
+pub fn cancel_extension(table: &BackendTable) -> Option<&'static CancelExtension> {
     let name = text::c_text(CANCEL);
     // SAFETY: a table that a backend returns for this name is static and of this type.
-    unsafe { find(table, text::view(&name), CANCEL_VERSION)?.cast::<CancelExtension>().as_ref() }
+    unsafe {
+        find_extension(table, text::str_view(&name), CANCEL_VERSION)?
+            .cast::<CancelExtension>()
+            .as_ref()
+    }
 }
 
 /// The backend's recognition of model files, if it offers it.
@@ -215,7 +226,9 @@ pub fn model_probe(table: &BackendTable) -> Option<&'static ModelProbeExtension>
     let name = text::c_text(MODEL_PROBE);
     // SAFETY: a table that a backend returns for this name is static and of this type.
     unsafe {
-        find(table, text::view(&name), MODEL_PROBE_VERSION)?.cast::<ModelProbeExtension>().as_ref()
+        find_extension(table, text::str_view(&name), MODEL_PROBE_VERSION)?
+            .cast::<ModelProbeExtension>()
+            .as_ref()
     }
 }
 

@@ -14,7 +14,7 @@ fn other_majors_and_newer_minors_are_refused() {
 #[test]
 fn small_tables_are_refused_with_both_sizes() {
     let size = size_of::<BackendTable>() as u64;
-    let head = |size| Head { size, major: ABI_MAJOR, minor: ABI_MINOR };
+    let head = |size| TableHead { size, major: ABI_MAJOR, minor: ABI_MINOR };
     assert_eq!(check_head(&head(size)), Ok(()));
     assert_eq!(check_head(&head(size + 8)), Ok(()), "a later minor version");
     let why = check_head(&head(size - 8)).unwrap_err();

@@ -4,7 +4,9 @@
 //! thread starts with the scope's first request and ends with the scope.
 
 use super::stream::NestedStream;
-use super::{Cancel, NestedRequest, Queued, ReachedVersion, ResponseEnd, ServerModels};
+use super::{
+    CancelRequest, NestedRequest, QueuedRequest, ReachedVersion, ResponseEnd, ServerModels,
+};
 use crate::backend_facts::DEFAULT_STACK;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -16,56 +18,56 @@ use trtserver_base::sync::{Condvar, Mutex};
 use trtserver_request::{InferResponse, ResponseSink, SingleResponse};
 
 /// Calls a handler with a response; `last`: the final one.
-pub trait Deliver: Send + Sync {
+pub trait ResponseHandler: Send + Sync {
     /// `version`: which has executed the request, below 0 when none has.
     fn deliver(&self, version: i64, response: Result<Option<InferResponse>>, last: bool);
 }
 
 /// Queue and thread that pass the responses to a scope's nested requests to their handlers.
 #[derive(Default)]
-pub struct Delivery {
-    shared: Arc<Shared>,
+pub struct NestedDelivery {
+    shared: Arc<DeliveryQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct DeliveryQueue {
+    state: Mutex<DeliveryState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    responses: VecDeque<Response>,
+struct DeliveryState {
+    responses: VecDeque<QueuedResponse>,
     /// Requests whose last response was not delivered.
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenDelivery>,
     next: u64,
     closed: bool,
 }
 
-struct Open {
-    handler: Arc<dyn Deliver>,
+struct OpenDelivery {
+    handler: Arc<dyn ResponseHandler>,
     version: ReachedVersion,
     /// `None` while it is submitted.
-    queued: Option<Queued>,
+    queued: Option<QueuedRequest>,
 }
 
-struct Response {
+struct QueuedResponse {
     of: u64,
     result: Result<Option<InferResponse>>,
     last: bool,
 }
 
 /// A response, and whom it goes to.
-struct Next {
-    handler: Arc<dyn Deliver>,
+struct NextDelivery {
+    handler: Arc<dyn ResponseHandler>,
     version: i64,
     /// What the request held; set with the last response.
     hold: Option<Box<dyn Any + Send>>,
-    response: Response,
+    response: QueuedResponse,
 }
 
-impl Delivery {
+impl NestedDelivery {
     /// Sends a request; `handler` receives its responses. Returns what cancels it.
     ///
     /// # Errors
@@ -75,8 +77,8 @@ impl Delivery {
         label: &str,
         server: &dyn ServerModels,
         request: NestedRequest,
-        handler: Arc<dyn Deliver>,
-    ) -> Result<Cancel> {
+        handler: Arc<dyn ResponseHandler>,
+    ) -> Result<CancelRequest> {
         let version = ReachedVersion::default();
         let of = self.begin(label, handler, &version)?;
         let make_sink = |decoupled: bool| ResponseEnd {
@@ -117,7 +119,7 @@ impl Delivery {
     fn begin(
         &self,
         label: &str,
-        handler: Arc<dyn Deliver>,
+        handler: Arc<dyn ResponseHandler>,
         version: &ReachedVersion,
     ) -> Result<u64> {
         let mut thread = self.thread.lock();
@@ -136,7 +138,7 @@ impl Delivery {
         }
         state.next += 1;
         let of = state.next;
-        state.open.insert(of, Open { handler, version: version.clone(), queued: None });
+        state.open.insert(of, OpenDelivery { handler, version: version.clone(), queued: None });
         Ok(of)
     }
 
@@ -146,11 +148,12 @@ impl Delivery {
             let mut state = self.shared.state.lock();
             state.closed = true;
             let queued = state.open.values().filter_map(|open| open.queued.as_ref());
-            let open: Vec<Cancel> = queued.map(|queued| Arc::clone(&queued.cancel)).collect();
+            let open: Vec<CancelRequest> =
+                queued.map(|queued| Arc::clone(&queued.cancel)).collect();
             let ended: Vec<u64> = state.open.keys().copied().collect();
             let cancelled = ended.into_iter().map(|of| {
                 let why = "the model or instance that sent the request is being closed";
-                Response { of, result: Err(Error::new(Code::Cancelled, why)), last: true }
+                QueuedResponse { of, result: Err(Error::new(Code::Cancelled, why)), last: true }
             });
             (std::mem::replace(&mut state.responses, cancelled.collect()), open)
         };
@@ -164,16 +167,16 @@ impl Delivery {
     }
 }
 
-impl Drop for Delivery {
+impl Drop for NestedDelivery {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl Shared {
+impl DeliveryQueue {
     fn run(&self) {
-        while let Some(Next { handler, version, hold, response }) = self.next() {
-            let Response { result, last, .. } = response;
+        while let Some(NextDelivery { handler, version, hold, response }) = self.next() {
+            let QueuedResponse { result, last, .. } = response;
             let delivered =
                 catch_unwind(AssertUnwindSafe(|| handler.deliver(version, result, last)));
             if delivered.is_err() {
@@ -184,7 +187,7 @@ impl Shared {
     }
 
     /// Waits for a response. `None` once the scope is closed and all were delivered.
-    fn next(&self) -> Option<Next> {
+    fn next(&self) -> Option<NextDelivery> {
         let mut state = self.state.lock();
         loop {
             let Some(response) = state.responses.pop_front() else {
@@ -198,11 +201,11 @@ impl Shared {
                 if let Some(open) = state.open.remove(&response.of) {
                     let (handler, version) = (open.handler, open.version.get());
                     let hold = open.queued.map(|queued| queued.hold);
-                    return Some(Next { handler, version, hold, response });
+                    return Some(NextDelivery { handler, version, hold, response });
                 }
             } else if let Some(open) = state.open.get(&response.of) {
                 let (handler, version) = (Arc::clone(&open.handler), open.version.get());
-                return Some(Next { handler, version, hold: None, response });
+                return Some(NextDelivery { handler, version, hold: None, response });
             }
             // The request of this response has ended. The response is dropped without the lock,
             // because it may be memory of a backend.
@@ -212,7 +215,7 @@ impl Shared {
         }
     }
 
-    fn add(&self, response: Response) {
+    fn add(&self, response: QueuedResponse) {
         let mut state = self.state.lock();
         if state.closed {
             drop(state);
@@ -225,7 +228,7 @@ impl Shared {
 }
 
 struct NestedSink {
-    shared: Arc<Shared>,
+    shared: Arc<DeliveryQueue>,
     of: u64,
     /// `None` for a decoupled model.
     single: Option<SingleResponse>,
@@ -237,11 +240,11 @@ impl ResponseSink for NestedSink {
         match &mut self.single {
             None => {
                 let last = last || response.is_err();
-                self.shared.add(Response { of, result: response, last });
+                self.shared.add(QueuedResponse { of, result: response, last });
             }
             Some(single) => {
                 if let Some(result) = single.put(response, last) {
-                    self.shared.add(Response { of, result: result.map(Some), last: true });
+                    self.shared.add(QueuedResponse { of, result: result.map(Some), last: true });
                 }
             }
         }

@@ -12,7 +12,7 @@ use trtserver_request::testing::signature;
 struct Models(Sender<Arc<Responder>>);
 
 impl ServerModels for Models {
-    fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<Queued> {
+    fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<QueuedRequest> {
         if request.model == "unknown" {
             return Err(Error::not_found("no such model"));
         }
@@ -33,7 +33,7 @@ impl ServerModels for Models {
         let cancel =
             Arc::new(move || weak.upgrade().into_iter().for_each(|r| r.cancel_token.cancel()));
         self.0.send(responder).unwrap();
-        Ok(Queued { cancel, hold: Box::new(()) })
+        Ok(QueuedRequest { cancel, hold: Box::new(()) })
     }
 
     fn status(&self, _: &str, _: Option<i64>) -> Result<ModelStatus> {
@@ -52,7 +52,7 @@ impl ServerModels for Models {
 /// Whether a response is an error, and whether it is the last.
 struct Recorded(Sender<(Option<Code>, bool)>, thread::ThreadId);
 
-impl Deliver for Recorded {
+impl ResponseHandler for Recorded {
     fn deliver(&self, _: i64, response: Result<Option<InferResponse>>, last: bool) {
         assert_ne!(thread::current().id(), self.1, "on the calling thread");
         self.0.send((response.err().map(|e| e.code), last)).unwrap();
@@ -60,7 +60,7 @@ impl Deliver for Recorded {
 }
 
 struct Test {
-    delivery: Delivery,
+    delivery: NestedDelivery,
     models: Models,
     responders: Receiver<Arc<Responder>>,
     seen: Receiver<(Option<Code>, bool)>,
@@ -71,10 +71,10 @@ impl Test {
     fn new() -> Self {
         let ((models, responders), (sender, seen)) = (channel(), channel());
         let models = Models(models);
-        Self { delivery: Delivery::default(), models, responders, seen, sender }
+        Self { delivery: NestedDelivery::default(), models, responders, seen, sender }
     }
 
-    fn infer(&self, model: &str) -> Result<Cancel> {
+    fn infer(&self, model: &str) -> Result<CancelRequest> {
         let request = NestedRequest {
             model: model.to_owned(),
             version: None,

@@ -5,7 +5,7 @@ mod delivery;
 mod stream;
 mod version;
 
-pub use delivery::{Deliver, Delivery};
+pub use delivery::{NestedDelivery, ResponseHandler};
 pub use version::ReachedVersion;
 
 use crate::host_state::HOST;
@@ -14,18 +14,18 @@ use std::any::Any;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_request::dtype::DType;
-use trtserver_request::{Parameter, Sequence, Shape, Sink, TensorData};
+use trtserver_request::{ParameterValue, RequestSequence, Shape, Sink, TensorData};
 
 /// A request of a backend to a model of the server.
 pub struct NestedRequest {
     pub model: String,
     pub version: Option<i64>,
     pub id: String,
-    pub sequence: Sequence,
+    pub sequence: RequestSequence,
     pub priority: u64,
     pub timeout_us: u64,
     pub deadline_ns: u64,
-    pub parameters: Vec<(String, Parameter)>,
+    pub parameters: Vec<(String, ParameterValue)>,
     pub inputs: Vec<NestedInput>,
     /// Names of requested outputs; an empty list requests all.
     pub outputs: Vec<String>,
@@ -39,11 +39,11 @@ pub struct NestedInput {
 }
 
 /// Cancels a request, unless it has ended. Does not keep it alive.
-pub type Cancel = Arc<dyn Fn() + Send + Sync>;
+pub type CancelRequest = Arc<dyn Fn() + Send + Sync>;
 
 /// A request that was queued.
-pub struct Queued {
-    pub cancel: Cancel,
+pub struct QueuedRequest {
+    pub cancel: CancelRequest,
     /// Keeps the model open and counts the request as in flight; dropped after the last response was delivered.
     pub hold: Box<dyn Any + Send>,
 }
@@ -74,7 +74,7 @@ pub trait ServerModels: Send + Sync {
     ///
     /// # Errors
     /// The model does not serve, or the request does not suit it; then nothing is sent to the sink.
-    fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<Queued>;
+    fn submit(&self, request: NestedRequest, make_sink: MakeSink<'_>) -> Result<QueuedRequest>;
 
     /// # Errors
     /// There is no such model or version.
@@ -98,7 +98,7 @@ pub fn serve_nested(models: impl ServerModels + 'static) {
 
 /// # Errors
 /// This process serves no models: it is a tool.
-pub fn server() -> Result<&'static dyn ServerModels> {
+pub fn server_models() -> Result<&'static dyn ServerModels> {
     let none = || Error::unavailable("no models are served by this process");
     HOST.server.get().map(|server| &**server).ok_or_else(none)
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::{Condvar, Mutex};
-use trtserver_request::unread::{Backlog, UnreadAccount};
-use trtserver_request::{CancelToken, StreamLimit, Unread};
+use trtserver_request::unread::{UnreadAccount, UnreadBacklog};
+use trtserver_request::{CancelToken, StreamLimit, UnreadResponse};
 
 /// Bytes that may wait for a handler.
 const LIMIT: u64 = 8 << 20;
@@ -23,20 +23,25 @@ const FIRST: u64 = 1 << 63;
 
 pub struct NestedStream {
     number: u64,
-    unread: Mutex<Backlog>,
+    unread: Mutex<UnreadBacklog>,
     received: Condvar,
 }
 
 impl NestedStream {
     pub fn new() -> Arc<Self> {
-        let unread = Mutex::new(Backlog { bytes: 0, responses: 0, limit: LIMIT });
+        let unread = Mutex::new(UnreadBacklog { bytes: 0, responses: 0, limit: LIMIT });
         let number = FIRST | HOST.next_id.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { number, unread, received: Condvar::new() })
     }
 }
 
 impl StreamLimit for NestedStream {
-    fn admit(self: Arc<Self>, bytes: usize, wait: bool, cancel: &CancelToken) -> Result<Unread> {
+    fn admit(
+        self: Arc<Self>,
+        bytes: usize,
+        wait: bool,
+        cancel: &CancelToken,
+    ) -> Result<UnreadResponse> {
         let began = Instant::now();
         let mut unread = self.unread.lock();
         while unread.bytes >= unread.limit {
@@ -57,10 +62,10 @@ impl StreamLimit for NestedStream {
         unread.bytes += bytes as u64;
         unread.responses += 1;
         drop(unread);
-        Ok(Unread::new(self, bytes))
+        Ok(UnreadResponse::new(self, bytes))
     }
 
-    fn backlog(&self) -> Backlog {
+    fn backlog(&self) -> UnreadBacklog {
         *self.unread.lock()
     }
 

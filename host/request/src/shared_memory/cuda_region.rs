@@ -1,11 +1,11 @@
 //! A region in GPU memory of a client, which it shares by a CUDA IPC handle.
 
 use super::region::OpenError;
-use crate::memory::{Location, MemoryOwner, PlacedMemory};
+use crate::memory::{MemoryLocation, MemoryOwner, PlacedMemory};
 use crate::shared_region::{RegionObservers, RegionSource, SharedRegion};
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_device::{Device, IpcMemory};
+use trtserver_device::{GpuDevice, IpcMemory};
 
 /// Size of a CUDA IPC handle.
 pub const HANDLE_BYTES: usize = 64;
@@ -14,7 +14,7 @@ pub const HANDLE_BYTES: usize = 64;
 /// closed when the last request that uses the region has dropped it.
 pub struct CudaRegion {
     name: Box<str>,
-    device: &'static Device,
+    device: &'static GpuDevice,
     len: usize,
     memory: IpcMemory,
     /// For the processes of isolated models, which are notified when the region is dropped.
@@ -32,7 +32,7 @@ impl CudaRegion {
     pub fn open(
         name: &str,
         handle: [u8; HANDLE_BYTES],
-        device: &'static Device,
+        device: &'static GpuDevice,
         len: u64,
     ) -> Result<Self, OpenError> {
         let memory = device.open_ipc(handle).map_err(|e| OpenError::Object(e.message))?;
@@ -70,7 +70,7 @@ impl CudaRegion {
     /// The region as memory of tensors.
     pub fn memory(self: &Arc<Self>) -> Arc<PlacedMemory> {
         let address = std::ptr::without_provenance_mut(self.memory.address() as usize);
-        let location = Location::gpu(self.device_id());
+        let location = MemoryLocation::gpu(self.device_id());
         let owner = Arc::clone(self);
         // SAFETY: the allocation has at least this size, and is open as long as the region exists.
         unsafe { PlacedMemory::new(address, self.len, location, true, owner) }

@@ -1,8 +1,8 @@
 //! Unit tests of `cuda_region.rs`, on a fake driver.
 
-use super::super::{Kind, RegisterError, Registry, UseError};
+use super::super::{RegionKind, RegionRegistry, RegisterError, UseError};
 use super::*;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_device::testing::FakeCuda;
 use trtserver_device::{DeviceMemory, GpuStreams};
 
@@ -14,14 +14,14 @@ struct Client {
     driver: FakeCuda,
     server: FakeCuda,
     /// Of the server.
-    device: &'static Device,
+    device: &'static GpuDevice,
 }
 
 impl Client {
     fn new() -> Self {
         let (driver, server) = (FakeCuda::without_pools(&[]), FakeCuda::new(&[]));
         let streams = driver.streams();
-        let memory = streams.device.alloc(4096, &streams.copy_in, Holder::Backend).unwrap();
+        let memory = streams.device.alloc(4096, &streams.copy_in, LedgerHolder::Backend).unwrap();
         streams.copy_in.synchronize().unwrap();
         let device = server.device();
         Self { streams, memory, driver, server, device }
@@ -54,10 +54,10 @@ impl Client {
 fn tensors_are_read_from_and_written_to_the_memory_of_the_client() {
     let client = Client::new();
     client.fill(7);
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     registry.register_cuda("r", client.handle(), client.device, 4096).unwrap();
     let input = registry.input("r", 16, 100).unwrap();
-    assert_eq!((input.location(), input.len()), (Location::gpu(0), 100));
+    assert_eq!((input.location(), input.len()), (MemoryLocation::gpu(0), 100));
     assert_eq!(input.readable(), None);
     assert_eq!(&*input.to_cpu().unwrap(), [7; 100]);
     let output = registry.part("r", 4000, 96).unwrap();
@@ -67,7 +67,7 @@ fn tensors_are_read_from_and_written_to_the_memory_of_the_client() {
     expected[4000..].fill(9);
     assert_eq!(client.bytes(), expected);
     // The request keeps the region.
-    registry.unregister_all(Some(Kind::Cuda));
+    registry.unregister_all(Some(RegionKind::Cuda));
     assert_eq!(registry.part("r", 0, 1).err(), Some(UseError::Unknown));
     assert_eq!(client.server.report()["ipc_open"], 1);
     assert_eq!(&*input.to_cpu().unwrap(), [7; 100]);
@@ -78,7 +78,7 @@ fn tensors_are_read_from_and_written_to_the_memory_of_the_client() {
 #[test]
 fn invalid_registrations_are_refused_and_leave_nothing_open() {
     let client = Client::new();
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     let register =
         |name: &str, handle, len| registry.register_cuda(name, handle, client.device, len);
     assert_eq!(register("taken", client.handle(), 4096), Ok(()));
@@ -95,7 +95,7 @@ fn invalid_registrations_are_refused_and_leave_nothing_open() {
     }
     assert_eq!(client.server.report()["ipc_open"], 1);
     assert_eq!(registry.cuda_regions().len(), 1);
-    assert_eq!(registry.system_region("taken").err(), Some(UseError::OtherKind(Kind::Cuda)));
+    assert_eq!(registry.system_region("taken").err(), Some(UseError::OtherKind(RegionKind::Cuda)));
     assert_eq!(register("taken", [0; HANDLE_BYTES], 1), Err(RegisterError::Exists));
     for (offset, len, want) in
         [(4096, 0, UseError::Offset), (4095, 2, UseError::Range), (1, u64::MAX, UseError::Range)]
@@ -107,7 +107,7 @@ fn invalid_registrations_are_refused_and_leave_nothing_open() {
 #[test]
 fn region_of_a_lost_device_is_refused_with_the_reason() {
     let client = Client::new();
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     registry.register_cuda("r", client.handle(), client.device, 4096).unwrap();
     let used = registry.part("r", 0, 1).unwrap();
     assert_eq!(used.fault(), None);

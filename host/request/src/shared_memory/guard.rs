@@ -12,7 +12,7 @@
 //! System calls that are given such an address fail with EFAULT and raise no signal. A thread that blocks SIGBUS cannot be
 //! guarded: the kernel ends the process.
 
-use super::limits::{Limits, MAX_REGIONS};
+use super::limits::{MAX_REGIONS, WindowLimits};
 use libc::{c_int, c_void, siginfo_t};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -22,35 +22,35 @@ use trtserver_base::sync::Mutex;
 
 /// Process-wide: a signal handler gets no other state.
 pub static GUARD: Guard = Guard {
-    windows: Table::new(),
+    windows: WindowTable::new(),
     previous: AtomicPtr::new(null_mut()),
     installing: Mutex::new(()),
 };
 
 /// The guarded windows of this process, and the handler.
 pub struct Guard {
-    pub windows: Table<MAX_REGIONS>,
+    pub windows: WindowTable<MAX_REGIONS>,
     /// The handler that was installed before. Never freed, because a signal handler may be reading it.
     previous: AtomicPtr<libc::sigaction>,
     installing: Mutex<()>,
 }
 
 /// Windows by slot. Slots are used again, their memory is never freed.
-pub struct Table<const N: usize> {
-    slots: [Slot; N],
+pub struct WindowTable<const N: usize> {
+    slots: [WindowSlot; N],
     /// Slots from here on were never used.
     end: AtomicUsize,
-    free: Mutex<Free>,
+    free: Mutex<FreeWindowSlots>,
 }
 
-struct Free {
+struct FreeWindowSlots {
     slots: Vec<u32>,
     /// Bytes of all windows in the table.
     bytes: usize,
 }
 
 /// One window. The version is odd while the slot changes.
-struct Slot {
+struct WindowSlot {
     version: AtomicU32,
     start: AtomicUsize,
     len: AtomicUsize,
@@ -59,12 +59,12 @@ struct Slot {
 
 /// The limit that a window would exceed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Full {
+pub enum WindowLimit {
     Windows(usize),
     Bytes(usize),
 }
 
-impl Slot {
+impl WindowSlot {
     const fn new() -> Self {
         Self {
             version: AtomicU32::new(0),
@@ -93,12 +93,12 @@ impl Slot {
     }
 }
 
-impl<const N: usize> Table<N> {
+impl<const N: usize> WindowTable<N> {
     pub const fn new() -> Self {
         Self {
-            slots: [const { Slot::new() }; N],
+            slots: [const { WindowSlot::new() }; N],
             end: AtomicUsize::new(0),
-            free: Mutex::new(Free { slots: Vec::new(), bytes: 0 }),
+            free: Mutex::new(FreeWindowSlots { slots: Vec::new(), bytes: 0 }),
         }
     }
 
@@ -106,15 +106,20 @@ impl<const N: usize> Table<N> {
     ///
     /// # Errors
     /// There would be more windows or bytes than allowed.
-    pub fn insert(&self, start: NonNull<u8>, len: usize, limits: Limits) -> Result<u32, Full> {
+    pub fn insert(
+        &self,
+        start: NonNull<u8>,
+        len: usize,
+        limits: WindowLimits,
+    ) -> Result<u32, WindowLimit> {
         let mut free = self.free.lock();
         let end = self.end.load(Ordering::SeqCst);
         let windows = limits.windows.min(N);
         if end - free.slots.len() >= windows {
-            return Err(Full::Windows(windows));
+            return Err(WindowLimit::Windows(windows));
         }
         let bytes = free.bytes.checked_add(len).filter(|bytes| *bytes <= limits.bytes);
-        free.bytes = bytes.ok_or(Full::Bytes(limits.bytes))?;
+        free.bytes = bytes.ok_or(WindowLimit::Bytes(limits.bytes))?;
         let slot = free.slots.pop().unwrap_or(end as u32);
         self.slots[slot as usize].set(start.as_ptr().addr(), len);
         self.end.fetch_max(slot as usize + 1, Ordering::SeqCst);
@@ -170,7 +175,7 @@ thread_local! {
 }
 
 /// Installs the handler, if it is not the current one: a backend may have installed another since the last call.
-pub fn install() {
+pub fn install_sigbus_guard() {
     let _installing = GUARD.installing.lock();
     let mut current: MaybeUninit<libc::sigaction> = MaybeUninit::zeroed();
     // SAFETY: reads the current action into the structure, of which a zeroed one is valid.
@@ -218,8 +223,8 @@ fn pass_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_voi
     let sent = code <= 0;
     match handler {
         libc::SIG_IGN if sent => {}
-        libc::SIG_DFL | libc::SIG_IGN => end(signal, sent),
-        _ if IN_PREVIOUS.get() => end(signal, sent),
+        libc::SIG_DFL | libc::SIG_IGN => end_process(signal, sent),
+        _ if IN_PREVIOUS.get() => end_process(signal, sent),
         _ => {
             IN_PREVIOUS.set(true);
             // SAFETY: a handler's address; one without SA_SIGINFO ignores the other arguments, which C allows on our platforms.
@@ -231,7 +236,7 @@ fn pass_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_voi
 }
 
 /// The default action follows: a fault occurs again at the same instruction, a signal that was sent is sent again.
-fn end(signal: c_int, sent: bool) {
+fn end_process(signal: c_int, sent: bool) {
     // SAFETY: async-signal-safe.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);

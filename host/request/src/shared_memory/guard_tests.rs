@@ -1,6 +1,6 @@
 //! Unit tests of `guard.rs`: the table of windows, and a real SIGBUS.
 
-use super::super::region::Region;
+use super::super::region::SystemRegion;
 use super::super::testing::Object;
 use super::*;
 use std::os::fd::AsRawFd;
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-const ALL: Limits = Limits { windows: usize::MAX, bytes: usize::MAX };
+const ALL: WindowLimits = WindowLimits { windows: usize::MAX, bytes: usize::MAX };
 
 fn at(address: usize) -> NonNull<u8> {
     NonNull::new(std::ptr::without_provenance_mut(address)).unwrap()
@@ -17,7 +17,7 @@ fn at(address: usize) -> NonNull<u8> {
 
 #[test]
 fn table_finds_the_window_of_an_address() {
-    let table: Table<4> = Table::new();
+    let table: WindowTable<4> = WindowTable::new();
     let slots = [0x1000, 0x3000].map(|start| table.insert(at(start), 0x1000, ALL).unwrap());
     let found = |address| table.slots.iter().find_map(|slot| slot.window_at(address));
     for (address, window) in [
@@ -39,7 +39,7 @@ fn table_finds_the_window_of_an_address() {
 
 #[test]
 fn slot_that_is_used_again_has_no_fault() {
-    let table: Table<1> = Table::new();
+    let table: WindowTable<1> = WindowTable::new();
     let slot = table.insert(at(0x1000), 1, ALL).unwrap();
     table.set_faulted(slot);
     assert!(table.is_faulted(slot));
@@ -50,7 +50,7 @@ fn slot_that_is_used_again_has_no_fault() {
 
 #[test]
 fn slot_that_changes_has_no_window() {
-    let slot = Slot::new();
+    let slot = WindowSlot::new();
     slot.set(0x1000, 0x1000);
     slot.version.fetch_add(1, Ordering::SeqCst);
     assert_eq!(slot.window_at(0x1000), None);
@@ -58,21 +58,21 @@ fn slot_that_changes_has_no_window() {
 
 #[test]
 fn table_is_limited_in_windows_and_bytes() {
-    let table: Table<2> = Table::new();
-    let limits = Limits { windows: 9, bytes: 100 };
+    let table: WindowTable<2> = WindowTable::new();
+    let limits = WindowLimits { windows: 9, bytes: 100 };
     let first = table.insert(at(0x1000), 60, limits).unwrap();
-    assert_eq!(table.insert(at(0x2000), 41, limits), Err(Full::Bytes(100)));
-    assert_eq!(table.insert(at(0x2000), usize::MAX, limits), Err(Full::Bytes(100)));
+    assert_eq!(table.insert(at(0x2000), 41, limits), Err(WindowLimit::Bytes(100)));
+    assert_eq!(table.insert(at(0x2000), usize::MAX, limits), Err(WindowLimit::Bytes(100)));
     table.insert(at(0x2000), 40, limits).unwrap();
-    assert_eq!(table.insert(at(0x3000), 0, limits), Err(Full::Windows(2)));
+    assert_eq!(table.insert(at(0x3000), 0, limits), Err(WindowLimit::Windows(2)));
     table.remove(first);
-    let one = Limits { windows: 1, ..limits };
-    assert_eq!(table.insert(at(0x3000), 1, one), Err(Full::Windows(1)));
+    let one = WindowLimits { windows: 1, ..limits };
+    assert_eq!(table.insert(at(0x3000), 1, one), Err(WindowLimit::Windows(1)));
     table.insert(at(0x3000), 60, limits).unwrap();
 }
 
 /// Reads one byte of each page.
-fn read_pages(region: &Region) -> usize {
+fn read_pages(region: &SystemRegion) -> usize {
     let pages = (0..region.len()).step_by(4096);
     // SAFETY: in the region; another process may change the bytes, so they are read as volatile.
     pages.map(|at| usize::from(unsafe { region.ptr().add(at).read_volatile() })).sum()
@@ -84,8 +84,8 @@ fn reader_of_a_truncated_object_reads_zeros_and_the_region_is_marked() {
     for _ in 0..20 {
         let object = Object::new(LEN as u64);
         object.write(0, &[1; LEN]);
-        let region = Arc::new(Region::open("r", &object.key, 0, LEN as u64).unwrap());
-        let other = Region::open("other", &object.key, 0, 4096).unwrap();
+        let region = Arc::new(SystemRegion::open("r", &object.key, 0, LEN as u64).unwrap());
+        let other = SystemRegion::open("other", &object.key, 0, 4096).unwrap();
         assert_eq!(read_pages(&region), LEN / 4096);
         let stop = Arc::new(AtomicBool::new(false));
         let readers: Vec<_> = (0..3)
@@ -117,7 +117,7 @@ fn reader_of_a_truncated_object_reads_zeros_and_the_region_is_marked() {
 #[test]
 fn writer_of_a_truncated_object_changes_memory_of_its_own() {
     let object = Object::new(8192);
-    let region = Region::open("r", &object.key, 0, 8192).unwrap();
+    let region = SystemRegion::open("r", &object.key, 0, 8192).unwrap();
     object.file.set_len(0).unwrap();
     // SAFETY: in the region.
     unsafe { region.ptr().add(5000).write_volatile(7) };
@@ -130,7 +130,7 @@ fn writer_of_a_truncated_object_changes_memory_of_its_own() {
 #[test]
 fn system_call_on_missing_pages_fails_and_recheck_marks_the_region() {
     let object = Object::new(8192);
-    let region = Region::open("r", &object.key, 4096, 4096).unwrap();
+    let region = SystemRegion::open("r", &object.key, 4096, 4096).unwrap();
     assert_eq!(region.recheck(), None);
     object.file.set_len(4096).unwrap();
     let mut pipe = [0; 2];
@@ -158,14 +158,14 @@ fn regions_are_guarded_while_others_are_mapped_and_unmapped() {
         std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let regions: Vec<_> =
-                    (0..64).map(|_| Region::open("x", &key, 0, 4096).unwrap()).collect();
+                    (0..64).map(|_| SystemRegion::open("x", &key, 0, 4096).unwrap()).collect();
                 drop(regions);
             }
         })
     };
     for _ in 0..200 {
         let object = Object::new(4096);
-        let region = Region::open("r", &object.key, 0, 4096).unwrap();
+        let region = SystemRegion::open("r", &object.key, 0, 4096).unwrap();
         object.file.set_len(0).unwrap();
         assert_eq!(read_pages(&region), 0);
         assert!(region.fault().is_some());
@@ -182,13 +182,13 @@ fn thread_without_an_alternate_stack_is_guarded() {
         // SAFETY: of this thread; the region outlives the thread.
         let region = unsafe {
             assert_eq!(libc::sigaltstack(&none, null_mut()), 0);
-            &*region.cast::<Region>()
+            &*region.cast::<SystemRegion>()
         };
         assert_eq!(read_pages(region), 0);
         null_mut()
     }
     let object = Object::new(4096);
-    let region = Region::open("r", &object.key, 0, 4096).unwrap();
+    let region = SystemRegion::open("r", &object.key, 0, 4096).unwrap();
     object.file.set_len(0).unwrap();
     let argument = (&raw const region).cast_mut().cast();
     // SAFETY: a thread that is joined before the region is dropped.
@@ -216,7 +216,7 @@ fn child_faults_outside_of_regions() {
         return;
     }
     let object = Object::new(4096);
-    let _region = Region::open("r", &object.key, 0, 4096).unwrap();
+    let _region = SystemRegion::open("r", &object.key, 0, 4096).unwrap();
     // SAFETY: a mapping of this test, which is never unmapped.
     let other = unsafe {
         let file = object.file.as_raw_fd();
@@ -237,7 +237,7 @@ fn child_is_sent_the_signal() {
     // SAFETY: no memory is involved. The handler of Rust's library ignores a signal that was sent.
     unsafe {
         libc::signal(libc::SIGBUS, libc::SIG_DFL);
-        install();
+        install_sigbus_guard();
         libc::raise(libc::SIGBUS);
     }
 }

@@ -18,7 +18,7 @@ pub fn is_reserved(key: &str) -> bool {
 ///
 /// # Errors
 /// What is wrong with the key.
-pub fn path(key: &str) -> Result<PathBuf, &'static str> {
+pub fn key_path(key: &str) -> Result<PathBuf, &'static str> {
     let name = key.strip_prefix('/').unwrap_or(key);
     match name {
         "" => Err("the name is empty"),

@@ -12,9 +12,9 @@ fn key_is_a_file_name_with_an_optional_slash() {
         ("%2f", "/dev/shm/%2f"),
         ("/ü", "/dev/shm/ü"),
     ] {
-        assert_eq!(path(key), Ok(PathBuf::from(file)), "{key}");
+        assert_eq!(key_path(key), Ok(PathBuf::from(file)), "{key}");
     }
-    assert!(path(&"n".repeat(255)).is_ok());
+    assert!(key_path(&"n".repeat(255)).is_ok());
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn key_outside_of_the_folder_is_refused() {
     for key in
         ["", "/", ".", "/.", "..", "/..", "//a", "a/", "/a/b", "../a", "/../a", "a\0b", &long]
     {
-        assert!(path(key).is_err(), "{key}");
+        assert!(key_path(key).is_err(), "{key}");
     }
 }
 

@@ -10,15 +10,15 @@ const MAX_BYTES: usize = 1 << 44;
 
 /// How many windows may be mapped, and of how many bytes together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct WindowLimits {
     pub windows: usize,
     pub bytes: usize,
 }
 
-impl Limits {
+impl WindowLimits {
     /// Each region holds a file descriptor, so regions use at most an eighth of the descriptors that the process may open, and
     /// at most a quarter of a limited address space.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         let share = |resource, part| {
             let limit = getrlimit(resource).current.map(|n| n / part);
             limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX)

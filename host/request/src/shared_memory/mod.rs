@@ -4,7 +4,7 @@
 //! A system region is a window of an object, mapped for reading and writing. Everything else about the object is the client's, who
 //! may write it at any time, unlink it, or make it shorter than the window. The last would end this process with SIGBUS at the
 //! next access; [`guard`] replaces the window by zero pages instead and marks the region, and every request that used the
-//! region fails ([`Region::fault`]).
+//! region fails ([`SystemRegion::fault`]).
 //!
 //! A region that is unregistered stays mapped until the last request that uses it has dropped it.
 
@@ -18,8 +18,8 @@ mod tensors;
 mod window;
 
 pub use cuda_region::{CudaRegion, HANDLE_BYTES};
-pub use region::{OpenError, Region, missing_pages};
-pub use registry::{Kind, RegisterError, Registry, UseError};
+pub use region::{OpenError, SystemRegion, missing_pages};
+pub use registry::{RegionKind, RegionRegistry, RegisterError, UseError};
 
 #[cfg(any(test, feature = "testing"))]
 #[allow(clippy::unwrap_used, clippy::expect_used, reason = "not part of a server")]

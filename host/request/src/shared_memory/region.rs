@@ -1,8 +1,8 @@
 //! A region: a part of a shared-memory object under the name that a client gave it.
 
-use super::guard::Full;
+use super::guard::WindowLimit;
 use super::key;
-use super::window::{MapError, Window};
+use super::window::{MapError, MappedWindow};
 use crate::shared_region::{RegionObservers, RegionSource, SharedRegion};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, open, statat};
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,12 +11,12 @@ use trtserver_base::error::Error;
 
 /// A registered region: a mapped part of a POSIX shared-memory object. Offset and length are in
 /// bytes.
-pub struct Region {
+pub struct SystemRegion {
     name: Box<str>,
     key: Box<str>,
     offset: u64,
     len: usize,
-    window: Window,
+    window: MappedWindow,
     /// For the processes of isolated models, which are notified when the region is dropped.
     file: OwnedFd,
     number: u64,
@@ -48,7 +48,7 @@ impl std::fmt::Display for OpenError {
     }
 }
 
-impl Region {
+impl SystemRegion {
     /// Opens and maps `len` bytes at `offset` of the object `key`.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Region {
         Self::from_descriptor(name, key, open_object(key)?, offset, len)
     }
 
-    /// As [`Region::open`], of an object that is open already: in the process of an isolated model, which has the descriptor
+    /// As [`SystemRegion::open`], of an object that is open already: in the process of an isolated model, which has the descriptor
     /// from the server.
     ///
     /// # Errors
@@ -70,16 +70,16 @@ impl Region {
         len: u64,
     ) -> Result<Self, OpenError> {
         let stat = fstat(&file).map_err(|e| OpenError::Object(e.to_string()))?;
-        let object = regular(&stat)?;
+        let object = regular_size(&stat)?;
         let inside = len > 0 && offset.checked_add(len).is_some_and(|end| end <= object);
         let len = usize::try_from(len).ok().filter(|_| inside);
         let len = len.ok_or(OpenError::Range { object })?;
-        let window = Window::map(file.as_fd(), offset, len).map_err(|e| match e {
+        let window = MappedWindow::map(file.as_fd(), offset, len).map_err(|e| match e {
             MapError::System(e) => OpenError::Map(e.to_string()),
-            MapError::Full(Full::Windows(limit)) => {
+            MapError::Full(WindowLimit::Windows(limit)) => {
                 OpenError::Limit(format!("the server maps at most {limit} regions"))
             }
-            MapError::Full(Full::Bytes(limit)) => OpenError::Limit(format!(
+            MapError::Full(WindowLimit::Bytes(limit)) => OpenError::Limit(format!(
                 "the server maps at most {limit} bytes of all regions together"
             )),
         })?;
@@ -136,7 +136,7 @@ impl Region {
         self.window.is_faulted().then(|| self.fault_error())
     }
 
-    /// As [`Region::fault`], for a system call that failed with EFAULT, of which the guard does not know: looks at the size
+    /// As [`SystemRegion::fault`], for a system call that failed with EFAULT, of which the guard does not know: looks at the size
     /// of the object.
     pub fn recheck(&self) -> Option<Error> {
         let object = fstat(&self.file).map_or(0, |stat| stat.st_size as u64);
@@ -159,7 +159,7 @@ pub fn missing_pages(name: &str, key: &str, offset: u64, len: u64) -> Error {
     ))
 }
 
-impl Drop for Region {
+impl Drop for SystemRegion {
     fn drop(&mut self) {
         self.observers.notify(self.number);
     }
@@ -167,17 +167,17 @@ impl Drop for Region {
 
 /// Opens the file of an object as `shm_open` does, for reading and writing.
 fn open_object(key: &str) -> Result<OwnedFd, OpenError> {
-    let path = key::path(key).map_err(|why| OpenError::Object(why.to_owned()))?;
+    let path = key::key_path(key).map_err(|why| OpenError::Object(why.to_owned()))?;
     let failed = |e: rustix::io::Errno| OpenError::Object(e.to_string());
     // Opening a device may have an effect. The name may mean something else when it is opened, so `from_descriptor` checks
     // what was opened; a FIFO must not block until then.
-    regular(&statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?)?;
+    regular_size(&statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?)?;
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     open(&path, flags, Mode::empty()).map_err(failed)
 }
 
 /// The size of a regular file.
-fn regular(stat: &Stat) -> Result<u64, OpenError> {
+fn regular_size(stat: &Stat) -> Result<u64, OpenError> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(stat.st_size as u64),
         found => Err(OpenError::Object(format!("not a shared-memory object but a {found:?}"))),

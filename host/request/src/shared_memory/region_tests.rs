@@ -5,11 +5,11 @@ use super::*;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-fn open(key: &str, offset: u64, len: u64) -> Result<Region, OpenError> {
-    Region::open("r", key, offset, len)
+fn open(key: &str, offset: u64, len: u64) -> Result<SystemRegion, OpenError> {
+    SystemRegion::open("r", key, offset, len)
 }
 
-fn bytes(region: &Region) -> Vec<u8> {
+fn bytes(region: &SystemRegion) -> Vec<u8> {
     // SAFETY: the bytes of the region, which only this test changes.
     unsafe { std::slice::from_raw_parts(region.ptr().as_ptr(), region.len()) }.to_vec()
 }
@@ -100,7 +100,7 @@ fn region_outlives_the_name_of_its_object() {
         panic!("not of a file")
     };
     let file = file.try_clone_to_owned().unwrap();
-    let copy = Region::from_descriptor("r", &object.key, file, 3, 1).unwrap();
+    let copy = SystemRegion::from_descriptor("r", &object.key, file, 3, 1).unwrap();
     assert_eq!(bytes(&copy), b"x");
     assert_eq!(
         open(&object.key, 0, 10).err().map(|e| matches!(e, OpenError::Object(_))),
@@ -111,7 +111,7 @@ fn region_outlives_the_name_of_its_object() {
 #[test]
 fn descriptor_of_a_pipe_is_refused() {
     let (reader, _writer) = std::io::pipe().unwrap();
-    let error = Region::from_descriptor("r", "/k", reader.into(), 0, 1).err();
+    let error = SystemRegion::from_descriptor("r", "/k", reader.into(), 0, 1).err();
     let why = "not a shared-memory object but a Fifo".to_owned();
     assert_eq!(error, Some(OpenError::Object(why)));
 }

@@ -4,7 +4,7 @@
 
 use super::cuda_region::{CudaRegion, HANDLE_BYTES};
 use super::key;
-use super::region::{OpenError, Region};
+use super::region::{OpenError, SystemRegion};
 use crate::memory::PlacedMemory;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
@@ -12,34 +12,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trtserver_base::error::Error;
 use trtserver_base::sync::Mutex;
-use trtserver_device::Device;
+use trtserver_device::GpuDevice;
 
 /// Longest name of a region.
 const MAX_NAME: usize = 1024;
 
 /// A kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RegionKind {
     System,
     Cuda,
 }
 
 /// A registered region.
 #[derive(Clone)]
-enum Registered {
-    System(Arc<Region>),
+enum RegisteredRegion {
+    System(Arc<SystemRegion>),
     Cuda(Arc<CudaRegion>),
 }
 
-impl Registered {
-    fn kind(&self) -> Kind {
+impl RegisteredRegion {
+    fn kind(&self) -> RegionKind {
         match self {
-            Self::System(_) => Kind::System,
-            Self::Cuda(_) => Kind::Cuda,
+            Self::System(_) => RegionKind::System,
+            Self::Cuda(_) => RegionKind::Cuda,
         }
     }
 
-    fn system(&self) -> Option<Arc<Region>> {
+    fn system(&self) -> Option<Arc<SystemRegion>> {
         match self {
             Self::System(region) => Some(Arc::clone(region)),
             Self::Cuda(_) => None,
@@ -54,11 +54,11 @@ impl Registered {
     }
 }
 
-type Regions = BTreeMap<Arc<str>, Registered>;
+type Regions = BTreeMap<Arc<str>, RegisteredRegion>;
 
 /// The registered regions by name; look-ups take no lock.
 #[derive(Default)]
-pub struct Registry {
+pub struct RegionRegistry {
     regions: ArcSwap<Regions>,
     changing: Mutex<()>,
     /// The last number of a region.
@@ -81,7 +81,7 @@ pub enum RegisterError {
 pub enum UseError {
     Unknown,
     /// No region of that kind has the name, but one of this kind.
-    OtherKind(Kind),
+    OtherKind(RegionKind),
     /// The offset is behind the region's end.
     Offset,
     /// The part ends behind the region's end.
@@ -90,7 +90,7 @@ pub enum UseError {
     Fault(Error),
 }
 
-impl Registry {
+impl RegionRegistry {
     /// Registers `len` bytes at `offset` of the object `key`.
     ///
     /// # Errors
@@ -106,8 +106,8 @@ impl Registry {
             return Err(RegisterError::ReservedKey);
         }
         self.register(name, || {
-            let region = Region::open(name, key, offset, len).map_err(RegisterError::Open)?;
-            Ok(Registered::System(Arc::new(region.with_number(self.next_number()))))
+            let region = SystemRegion::open(name, key, offset, len).map_err(RegisterError::Open)?;
+            Ok(RegisteredRegion::System(Arc::new(region.with_number(self.next_number()))))
         })
     }
 
@@ -119,14 +119,14 @@ impl Registry {
         &self,
         name: &str,
         handle: [u8; HANDLE_BYTES],
-        device: &'static Device,
+        device: &'static GpuDevice,
         len: u64,
     ) -> Result<(), RegisterError> {
         // Opened before the lock is taken, which other registrations wait for on network threads.
         self.check_name(name)?;
         let region = CudaRegion::open(name, handle, device, len).map_err(RegisterError::Open)?;
         let region = region.with_number(self.next_number());
-        self.register(name, || Ok(Registered::Cuda(Arc::new(region))))
+        self.register(name, || Ok(RegisteredRegion::Cuda(Arc::new(region))))
     }
 
     fn next_number(&self) -> u64 {
@@ -150,7 +150,7 @@ impl Registry {
     fn register(
         &self,
         name: &str,
-        open: impl FnOnce() -> Result<Registered, RegisterError>,
+        open: impl FnOnce() -> Result<RegisteredRegion, RegisterError>,
     ) -> Result<(), RegisterError> {
         let _changing = self.changing.lock();
         self.check_name(name)?;
@@ -162,18 +162,18 @@ impl Registry {
     }
 
     /// Unregisters the region, if there is one of that kind; `None` = of any kind. Requests that use it keep it.
-    pub fn unregister(&self, kind: Option<Kind>, name: &str) {
+    pub fn unregister(&self, kind: Option<RegionKind>, name: &str) {
         self.retain(|known, region| {
             known != name || kind.is_some_and(|kind| region.kind() != kind)
         });
     }
 
     /// Unregisters all regions of a kind, or of any kind.
-    pub fn unregister_all(&self, kind: Option<Kind>) {
+    pub fn unregister_all(&self, kind: Option<RegionKind>) {
         self.retain(|_, region| kind.is_some_and(|kind| region.kind() != kind));
     }
 
-    fn retain(&self, keep: impl Fn(&str, &Registered) -> bool) {
+    fn retain(&self, keep: impl Fn(&str, &RegisteredRegion) -> bool) {
         let _changing = self.changing.lock();
         let known = self.regions.load();
         if known.iter().all(|(name, region)| keep(name, region)) {
@@ -185,21 +185,21 @@ impl Registry {
     }
 
     /// The system regions by name.
-    pub fn system_regions(&self) -> Vec<Arc<Region>> {
-        self.regions.load().values().filter_map(Registered::system).collect()
+    pub fn system_regions(&self) -> Vec<Arc<SystemRegion>> {
+        self.regions.load().values().filter_map(RegisteredRegion::system).collect()
     }
 
     /// The CUDA regions by name.
     pub fn cuda_regions(&self) -> Vec<Arc<CudaRegion>> {
-        self.regions.load().values().filter_map(Registered::cuda).collect()
+        self.regions.load().values().filter_map(RegisteredRegion::cuda).collect()
     }
 
     /// A system region.
     ///
     /// # Errors
     /// No region of that kind has that name.
-    pub fn system_region(&self, name: &str) -> Result<Arc<Region>, UseError> {
-        self.find(name)?.system().ok_or(UseError::OtherKind(Kind::Cuda))
+    pub fn system_region(&self, name: &str) -> Result<Arc<SystemRegion>, UseError> {
+        self.find(name)?.system().ok_or(UseError::OtherKind(RegionKind::Cuda))
     }
 
     /// A CUDA region.
@@ -207,10 +207,10 @@ impl Registry {
     /// # Errors
     /// No region of that kind has that name.
     pub fn cuda_region(&self, name: &str) -> Result<Arc<CudaRegion>, UseError> {
-        self.find(name)?.cuda().ok_or(UseError::OtherKind(Kind::System))
+        self.find(name)?.cuda().ok_or(UseError::OtherKind(RegionKind::System))
     }
 
-    fn find(&self, name: &str) -> Result<Registered, UseError> {
+    fn find(&self, name: &str) -> Result<RegisteredRegion, UseError> {
         self.regions.load().get(name).cloned().ok_or(UseError::Unknown)
     }
 
@@ -220,8 +220,8 @@ impl Registry {
     /// See [`UseError`].
     pub fn part(&self, name: &str, offset: u64, len: u64) -> Result<Arc<PlacedMemory>, UseError> {
         let memory = match self.find(name)? {
-            Registered::System(region) => region.memory(),
-            Registered::Cuda(region) => region.memory(),
+            RegisteredRegion::System(region) => region.memory(),
+            RegisteredRegion::Cuda(region) => region.memory(),
         };
         let size = memory.len() as u64;
         if offset >= size {

@@ -6,27 +6,28 @@ use super::*;
 #[test]
 fn name_is_registered_once() {
     let object = Object::new(100);
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     let register = |name: &str, len| registry.register_system(name, &object.key, 0, len);
     assert_eq!(register("a", 100), Ok(()));
     assert_eq!(register("a", 100), Err(RegisterError::Exists));
     assert_eq!(register("a", 101), Err(RegisterError::Exists), "before the object is opened");
     assert_eq!(register("b", 50), Ok(()));
-    let list = |registry: &Registry| {
+    let list = |registry: &RegionRegistry| {
         let regions = registry.system_regions();
-        let line = |r: &Arc<Region>| format!("{} {} {} {}", r.name(), r.key(), r.offset(), r.len());
+        let line =
+            |r: &Arc<SystemRegion>| format!("{} {} {} {}", r.name(), r.key(), r.offset(), r.len());
         regions.iter().map(line).collect::<Vec<_>>()
     };
     let key = &object.key;
     assert_eq!(list(&registry), [format!("a {key} 0 100"), format!("b {key} 0 50")]);
-    registry.unregister(Some(Kind::Cuda), "a");
-    registry.unregister(Some(Kind::System), "unknown");
-    registry.unregister_all(Some(Kind::Cuda));
+    registry.unregister(Some(RegionKind::Cuda), "a");
+    registry.unregister(Some(RegionKind::System), "unknown");
+    registry.unregister_all(Some(RegionKind::Cuda));
     assert_eq!(list(&registry).len(), 2);
-    registry.unregister(Some(Kind::System), "a");
+    registry.unregister(Some(RegionKind::System), "a");
     assert_eq!(list(&registry), [format!("b {key} 0 50")]);
     assert_eq!(register("a", 10), Ok(()));
-    registry.unregister_all(Some(Kind::System));
+    registry.unregister_all(Some(RegionKind::System));
     assert!(list(&registry).is_empty());
     assert_eq!(register("a", 10), Ok(()));
     registry.unregister_all(None);
@@ -36,7 +37,7 @@ fn name_is_registered_once() {
 #[test]
 fn failed_registration_leaves_nothing() {
     let object = Object::new(100);
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     let reserved = "/triton_python_backend_shm_region_1";
     let cases = [
         ("", &*object.key, 0, 1, "Name(\"the name is empty\")"),
@@ -58,7 +59,7 @@ fn failed_registration_leaves_nothing() {
 #[test]
 fn part_lies_in_the_region() {
     let object = Object::new(100);
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     registry.register_system("r", &object.key, 10, 50).unwrap();
     for (offset, len, want) in [
         (0, 50, None),
@@ -79,10 +80,10 @@ fn part_lies_in_the_region() {
 #[test]
 fn region_in_use_outlives_its_registration() {
     let object = Object::new(100);
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     registry.register_system("r", &object.key, 0, 100).unwrap();
     let used = registry.system_region("r").unwrap();
-    registry.unregister(Some(Kind::System), "r");
+    registry.unregister(Some(RegionKind::System), "r");
     assert_eq!(registry.part("r", 0, 100).err(), Some(UseError::Unknown));
     object.write(7, b"y");
     // SAFETY: in the region.
@@ -94,7 +95,7 @@ fn region_in_use_outlives_its_registration() {
 #[test]
 fn truncated_region_is_refused_until_it_is_registered_again() {
     let object = Object::new(4096);
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     registry.register_system("r", &object.key, 0, 4096).unwrap();
     object.file.set_len(0).unwrap();
     let region = registry.system_region("r").unwrap();
@@ -111,7 +112,7 @@ fn truncated_region_is_refused_until_it_is_registered_again() {
 #[test]
 fn two_thousand_regions_are_registered_by_many_threads() {
     let object = Object::new(4096);
-    let registry = Registry::default();
+    let registry = RegionRegistry::default();
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (registry, key) = (&registry, &object.key);
@@ -130,5 +131,5 @@ fn two_thousand_regions_are_registered_by_many_threads() {
     // SAFETY: in the region.
     assert_eq!(unsafe { region.ptr().read_volatile() }, 0);
     assert!(region.fault().is_some());
-    registry.unregister_all(Some(Kind::System));
+    registry.unregister_all(Some(RegionKind::System));
 }

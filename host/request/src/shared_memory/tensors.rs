@@ -1,32 +1,34 @@
 //! Tensors in regions: inputs are read where the client wrote them, outputs are written where it wants them.
 
-use super::{Region, Registry, UseError};
+use super::{RegionRegistry, SystemRegion, UseError};
 use crate::TensorData;
-use crate::memory::{Location, MemoryOwner, OutputMemory, PlacedMemory, PlacedSlice};
+use crate::memory::{MemoryLocation, MemoryOwner, OutputMemory, PlacedMemory, PlacedSlice};
 use crate::shared_region::SharedRegion;
 use std::sync::Arc;
 use trtserver_base::error::Error;
 
-impl MemoryOwner for Region {
+impl MemoryOwner for SystemRegion {
     fn fault(&self) -> Option<Error> {
-        Region::fault(self)
+        SystemRegion::fault(self)
     }
 
     fn shared_region(&self) -> Option<SharedRegion<'_>> {
-        Some(Region::shared_region(self))
+        Some(SystemRegion::shared_region(self))
     }
 }
 
-impl Region {
+impl SystemRegion {
     /// The region as memory of tensors.
     pub fn memory(self: &Arc<Self>) -> Arc<PlacedMemory> {
         let owner = Arc::clone(self);
         // SAFETY: the window is mapped for reading and writing as long as the region exists.
-        unsafe { PlacedMemory::new(self.ptr().as_ptr(), self.len(), Location::CPU, true, owner) }
+        unsafe {
+            PlacedMemory::new(self.ptr().as_ptr(), self.len(), MemoryLocation::CPU, true, owner)
+        }
     }
 }
 
-impl Registry {
+impl RegionRegistry {
     /// A tensor of `len` bytes at `offset` of a region, which is not copied.
     ///
     /// # Errors

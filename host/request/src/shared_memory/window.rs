@@ -1,51 +1,51 @@
 //! A mapped part of a shared-memory object.
 
-use super::guard::{self, Full, GUARD};
-use super::limits::Limits;
+use super::guard::{self, GUARD, WindowLimit};
+use super::limits::WindowLimits;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
-use trtserver_base::ledger::{Holder, MemoryTag};
+use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_base::reclaim;
 
 /// A part of a file, mapped shared for reading and writing, and guarded against missing pages.
-pub struct Window {
+pub struct MappedWindow {
     /// `None` while it is dropped.
-    pages: Option<Pages>,
+    pages: Option<WindowPages>,
     ptr: NonNull<u8>,
     slot: u32,
 }
 
 // SAFETY: a mapping may be used by any thread; it gives out addresses only.
-unsafe impl Send for Window {}
+unsafe impl Send for MappedWindow {}
 // SAFETY: a shared window gives out addresses only; code that follows one synchronises the access.
-unsafe impl Sync for Window {}
+unsafe impl Sync for MappedWindow {}
 
 /// Mapped pages in the table of the guard.
-struct Pages {
+struct WindowPages {
     start: NonNull<u8>,
     len: usize,
     slot: u32,
 }
 
 // SAFETY: a mapping may be unmapped by any thread, and only the owner of the pages does so.
-unsafe impl Send for Pages {}
+unsafe impl Send for WindowPages {}
 
 /// Why a part of a file cannot be mapped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MapError {
     System(rustix::io::Errno),
-    Full(Full),
+    Full(WindowLimit),
 }
 
-impl Window {
+impl MappedWindow {
     /// Maps `len` bytes at `offset`, which are in the file. Neither needs to be a multiple of a page.
     ///
     /// # Errors
     /// The system refuses, or a limit of this process is reached.
     pub fn map(file: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Self, MapError> {
-        guard::install();
+        guard::install_sigbus_guard();
         let first = (offset % page_size() as u64) as usize;
         let mapped = first.checked_add(len).ok_or(MapError::System(rustix::io::Errno::NOMEM))?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -57,18 +57,18 @@ impl Window {
         let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(start)) else {
             return Err(MapError::System(rustix::io::Errno::NOMEM));
         };
-        match GUARD.windows.insert(start, mapped, Limits::of_process()) {
+        match GUARD.windows.insert(start, mapped, WindowLimits::from_process()) {
             Ok(slot) => {
-                MemoryTag::from(Holder::ClientSharedMemory).add(mapped);
+                MemoryTag::from(LedgerHolder::ClientSharedMemory).add(mapped);
                 Ok(Self {
                     // SAFETY: in the first page.
                     ptr: unsafe { start.add(first) },
-                    pages: Some(Pages { start, len: mapped, slot }),
+                    pages: Some(WindowPages { start, len: mapped, slot }),
                     slot,
                 })
             }
             Err(full) => {
-                unmap(start, mapped);
+                unmap_pages(start, mapped);
                 Err(MapError::Full(full))
             }
         }
@@ -90,24 +90,24 @@ impl Window {
 }
 
 /// The last user of a region may be a network thread, which unmaps no large memory.
-impl Drop for Window {
+impl Drop for MappedWindow {
     fn drop(&mut self) {
         match self.pages.take() {
-            Some(pages) if pages.len >= reclaim::MIN_SIZE => reclaim::later(pages),
+            Some(pages) if pages.len >= reclaim::MIN_SIZE => reclaim::reclaim_later(pages),
             pages => drop(pages),
         }
     }
 }
 
-impl Drop for Pages {
+impl Drop for WindowPages {
     fn drop(&mut self) {
-        MemoryTag::from(Holder::ClientSharedMemory).remove(self.len);
+        MemoryTag::from(LedgerHolder::ClientSharedMemory).remove(self.len);
         GUARD.windows.remove(self.slot);
-        unmap(self.start, self.len);
+        unmap_pages(self.start, self.len);
     }
 }
 
-fn unmap(start: NonNull<u8>, len: usize) {
-    // SAFETY: mapped by `Window::map`; what points into it holds the window.
+fn unmap_pages(start: NonNull<u8>, len: usize) {
+    // SAFETY: mapped by `MappedWindow::map`; what points into it holds the window.
     let _ = unsafe { munmap(start.as_ptr().cast(), len) };
 }

@@ -4,9 +4,9 @@
 //! one stopped.
 
 use super::CloseReason;
-use super::settings::Batching;
+use super::settings::BatchingSettings;
 
-/// [`Batching`] in the form that a scan reads.
+/// [`BatchingSettings`] in the form that a scan reads.
 #[derive(Clone, Debug)]
 pub struct CloseRule {
     max_rows: u64,
@@ -16,7 +16,7 @@ pub struct CloseRule {
 }
 
 impl CloseRule {
-    pub fn new(batching: &Batching) -> Self {
+    pub fn new(batching: &BatchingSettings) -> Self {
         let max_rows = u64::from(batching.max_rows.max(1));
         let mut preferred: Vec<u64> = batching.preferred.iter().map(|&size| size.into()).collect();
         preferred.retain(|size| (1..=max_rows).contains(size));
@@ -53,13 +53,13 @@ pub struct PendingBatch {
     count: usize,
     /// Enqueue time of the oldest, which is not always the first where there are levels.
     oldest: u64,
-    best: Option<Best>,
-    stop: Option<Stop>,
+    best: Option<BestBatch>,
+    stop: Option<PendingStop>,
 }
 
 /// The largest part of the pending requests that is executed without delay.
 #[derive(Clone, Copy, Debug)]
-struct Best {
+struct BestBatch {
     rows: u64,
     count: usize,
     /// It has a preferred size; else the next request would have exceeded the largest one.
@@ -68,7 +68,7 @@ struct Best {
 
 /// Why the next request is not pending.
 #[derive(Clone, Copy, Debug)]
-struct Stop {
+struct PendingStop {
     closed: CloseReason,
     /// It would also have exceeded the largest preferred size, with no preferred size reached before.
     exceeds: bool,
@@ -76,7 +76,7 @@ struct Stop {
 
 /// The decision about the pending requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CloseDecision {
     /// Execute this many.
     Take(usize, CloseReason),
     /// Decide again at this time; `None`: nothing is pending.
@@ -110,22 +110,22 @@ impl PendingBatch {
         } else {
             let exceeds = self.best.is_none() && sum > rule.largest();
             if sum > rule.max_rows {
-                self.stop = Some(Stop { closed: CloseReason::Full, exceeds });
+                self.stop = Some(PendingStop { closed: CloseReason::Full, exceeds });
                 return false;
             }
             if !compatible() {
-                self.stop = Some(Stop { closed: CloseReason::Shape, exceeds });
+                self.stop = Some(PendingStop { closed: CloseReason::Shape, exceeds });
                 return false;
             }
             if exceeds {
-                self.best = Some(Best { rows: self.rows, count: self.count, hit: false });
+                self.best = Some(BestBatch { rows: self.rows, count: self.count, hit: false });
             }
         }
         self.rows = sum;
         self.count += 1;
         self.oldest = self.oldest.min(enqueued);
         if rule.preferred.binary_search(&sum).is_ok() {
-            self.best = Some(Best { rows: sum, count: self.count, hit: true });
+            self.best = Some(BestBatch { rows: sum, count: self.count, hit: true });
         }
         true
     }
@@ -136,19 +136,19 @@ impl PendingBatch {
     }
 
     /// For the end of a scan: no request is left, or `wants_more` or `offer` returned false.
-    pub fn verdict(&self, rule: &CloseRule, now: u64) -> Verdict {
+    pub fn verdict(&self, rule: &CloseRule, now: u64) -> CloseDecision {
         if self.count == 0 {
-            return Verdict::Wait(None);
+            return CloseDecision::Wait(None);
         }
         let late = rule.delay_ns != 0 && rule.delay_expired(self.oldest, now);
         if let (Some(best), false) = (self.best, late) {
             let closed = match best {
-                Best { count: 1, rows, .. } if rows >= rule.largest() => CloseReason::Alone,
+                BestBatch { count: 1, rows, .. } if rows >= rule.largest() => CloseReason::Alone,
                 // Configurations without sizes are normalised to the maximum.
-                Best { hit: true, rows, .. } if rows < rule.max_rows => CloseReason::Preferred,
+                BestBatch { hit: true, rows, .. } if rows < rule.max_rows => CloseReason::Preferred,
                 _ => CloseReason::Full,
             };
-            return Verdict::Take(best.count, closed);
+            return CloseDecision::Take(best.count, closed);
         }
         let closed = if self.count == 1 && self.rows >= rule.largest() {
             CloseReason::Alone
@@ -159,9 +159,9 @@ impl PendingBatch {
         } else if rule.delay_expired(self.oldest, now) {
             CloseReason::Delay
         } else {
-            return Verdict::Wait(Some(rule.delay_end(self.oldest)));
+            return CloseDecision::Wait(Some(rule.delay_end(self.oldest)));
         };
-        Verdict::Take(self.count, closed)
+        CloseDecision::Take(self.count, closed)
     }
 }
 

@@ -5,7 +5,7 @@ use super::*;
 const DELAY: u64 = 100;
 
 /// Requests as (rows, shape, enqueued).
-fn verdict(rule: &CloseRule, waiting: &[(u32, u8, u64)], now: u64) -> Verdict {
+fn verdict(rule: &CloseRule, waiting: &[(u32, u8, u64)], now: u64) -> CloseDecision {
     let mut pending = PendingBatch::default();
     for &(rows, shape, enqueued) in waiting {
         let joins = || shape == waiting[0].1;
@@ -17,7 +17,7 @@ fn verdict(rule: &CloseRule, waiting: &[(u32, u8, u64)], now: u64) -> Verdict {
 }
 
 fn rule(max_rows: u32, preferred: &[u32], delay_ns: u64) -> CloseRule {
-    CloseRule::new(&Batching { max_rows, preferred: preferred.to_vec(), delay_ns })
+    CloseRule::new(&BatchingSettings { max_rows, preferred: preferred.to_vec(), delay_ns })
 }
 
 /// Requests of one shape, all enqueued at 0.
@@ -28,12 +28,12 @@ fn rows(rows: &[u32]) -> Vec<(u32, u8, u64)> {
 #[test]
 fn max_and_preferred_sizes_close_a_batch() {
     use CloseReason::*;
-    let take = |count, closed| Verdict::Take(count, closed);
-    let wait = Verdict::Wait(Some(DELAY));
-    type Case<'a> = (&'a str, u32, &'a [u32], &'a [u32], Verdict);
+    let take = |count, closed| CloseDecision::Take(count, closed);
+    let wait = CloseDecision::Wait(Some(DELAY));
+    type Case<'a> = (&'a str, u32, &'a [u32], &'a [u32], CloseDecision);
     #[rustfmt::skip]
     let table: &[Case] = &[
-        ("nothing waits", 8, &[4], &[], Verdict::Wait(None)),
+        ("nothing waits", 8, &[4], &[], CloseDecision::Wait(None)),
         ("too few", 8, &[4], &[1, 2], wait),
         ("a preferred size", 8, &[4], &[1, 3], take(2, Preferred)),
         ("the larger one wins", 8, &[2, 4], &[1, 1, 1, 1, 1], take(4, Preferred)),
@@ -69,27 +69,31 @@ fn max_and_preferred_sizes_close_a_batch() {
 #[test]
 fn delay_of_the_oldest_request_closes_a_batch() {
     use CloseReason::*;
-    type Case<'a> = (&'a str, &'a [u32], &'a [u32], u64, Verdict);
+    type Case<'a> = (&'a str, &'a [u32], &'a [u32], u64, CloseDecision);
     #[rustfmt::skip]
     let table: &[Case] = &[
-        ("a moment before", &[4], &[1, 2], 99, Verdict::Wait(Some(100))),
-        ("everything goes", &[4], &[1, 2], 100, Verdict::Take(2, Delay)),
-        ("not only the preferred size", &[2], &[1, 1, 1], 100, Verdict::Take(3, Delay)),
-        ("as far as it fits", &[2], &[1, 1, 5, 2], 100, Verdict::Take(3, Full)),
-        ("a full one is full", &[2], &[1, 1, 6], 100, Verdict::Take(3, Full)),
-        ("alone stays alone", &[2], &[3], 100, Verdict::Take(1, Alone)),
+        ("a moment before", &[4], &[1, 2], 99, CloseDecision::Wait(Some(100))),
+        ("everything goes", &[4], &[1, 2], 100, CloseDecision::Take(2, Delay)),
+        ("not only the preferred size", &[2], &[1, 1, 1], 100, CloseDecision::Take(3, Delay)),
+        ("as far as it fits", &[2], &[1, 1, 5, 2], 100, CloseDecision::Take(3, Full)),
+        ("a full one is full", &[2], &[1, 1, 6], 100, CloseDecision::Take(3, Full)),
+        ("alone stays alone", &[2], &[3], 100, CloseDecision::Take(1, Alone)),
     ];
     for &(name, preferred, waiting, now, expected) in table {
         assert_eq!(verdict(&rule(8, preferred, DELAY), &rows(waiting), now), expected, "{name}");
     }
     let none = rule(8, &[4], 0);
-    assert_eq!(verdict(&none, &rows(&[1, 2]), 0), Verdict::Take(2, Delay), "no delay");
-    assert_eq!(verdict(&none, &rows(&[2, 2, 1]), 9), Verdict::Take(2, Preferred), "but preferred");
+    assert_eq!(verdict(&none, &rows(&[1, 2]), 0), CloseDecision::Take(2, Delay), "no delay");
+    assert_eq!(
+        verdict(&none, &rows(&[2, 2, 1]), 9),
+        CloseDecision::Take(2, Preferred),
+        "but preferred"
+    );
     let mut hurried = rule(8, &[4], DELAY);
     hurried.disable_delay();
-    assert_eq!(verdict(&hurried, &rows(&[1]), 0), Verdict::Take(1, Delay));
+    assert_eq!(verdict(&hurried, &rows(&[1]), 0), CloseDecision::Take(1, Delay));
     let endless = rule(8, &[4], u64::MAX);
-    assert_eq!(verdict(&endless, &[(1, 0, 7)], 8), Verdict::Wait(Some(u64::MAX)));
+    assert_eq!(verdict(&endless, &[(1, 0, 7)], 8), CloseDecision::Wait(Some(u64::MAX)));
 }
 
 /// Known behaviour of TRTIS (docs/protocol/v1.md §14): the delay of the oldest request counts,
@@ -97,11 +101,20 @@ fn delay_of_the_oldest_request_closes_a_batch() {
 #[test]
 fn delay_counts_for_an_oldest_request_behind_younger_ones() {
     let waiting = [(1, 0, 60), (1, 0, 10), (1, 0, 30)];
-    assert_eq!(verdict(&rule(8, &[4], DELAY), &waiting, 109), Verdict::Wait(Some(110)));
-    assert_eq!(verdict(&rule(8, &[4], DELAY), &waiting, 110), Verdict::Take(3, CloseReason::Delay));
+    assert_eq!(verdict(&rule(8, &[4], DELAY), &waiting, 109), CloseDecision::Wait(Some(110)));
+    assert_eq!(
+        verdict(&rule(8, &[4], DELAY), &waiting, 110),
+        CloseDecision::Take(3, CloseReason::Delay)
+    );
     // The oldest request is behind the preferred size. Its delay has passed all the same.
-    assert_eq!(verdict(&rule(8, &[1], DELAY), &waiting, 109), Verdict::Take(1, CloseReason::Alone));
-    assert_eq!(verdict(&rule(8, &[1], DELAY), &waiting, 110), Verdict::Take(3, CloseReason::Delay));
+    assert_eq!(
+        verdict(&rule(8, &[1], DELAY), &waiting, 109),
+        CloseDecision::Take(1, CloseReason::Alone)
+    );
+    assert_eq!(
+        verdict(&rule(8, &[1], DELAY), &waiting, 110),
+        CloseDecision::Take(3, CloseReason::Delay)
+    );
 }
 
 /// Known behaviour of Triton (docs/protocol/v2.md §8): a shape mismatch closes the batch at once,
@@ -111,12 +124,12 @@ fn different_shape_closes_the_batch() {
     use CloseReason::*;
     let rule = rule(8, &[4], DELAY);
     let at = |now, waiting: &[(u32, u8, u64)]| verdict(&rule, waiting, now);
-    assert_eq!(at(1, &[(1, 0, 0), (1, 1, 0), (3, 0, 0)]), Verdict::Take(1, Shape));
-    assert_eq!(at(1, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), Verdict::Take(2, Preferred));
-    assert_eq!(at(100, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), Verdict::Take(2, Shape));
+    assert_eq!(at(1, &[(1, 0, 0), (1, 1, 0), (3, 0, 0)]), CloseDecision::Take(1, Shape));
+    assert_eq!(at(1, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), CloseDecision::Take(2, Preferred));
+    assert_eq!(at(100, &[(1, 0, 0), (3, 0, 0), (1, 1, 0)]), CloseDecision::Take(2, Shape));
     // Both reasons hold: the preferred size applies before the delay has passed, the shape after it.
-    assert_eq!(at(1, &[(3, 0, 0), (2, 1, 0)]), Verdict::Take(1, Full));
-    assert_eq!(at(100, &[(3, 0, 0), (2, 1, 0)]), Verdict::Take(1, Shape));
+    assert_eq!(at(1, &[(3, 0, 0), (2, 1, 0)]), CloseDecision::Take(1, Full));
+    assert_eq!(at(100, &[(3, 0, 0), (2, 1, 0)]), CloseDecision::Take(1, Shape));
 }
 
 /// For requests in order of age a scan ends at the largest preferred size until the delay has passed.
@@ -131,7 +144,7 @@ fn scan_ends_where_the_verdict_is_known() {
     }
     assert_eq!(
         (offered, pending.verdict(&rule, 50)),
-        (4, Verdict::Take(4, CloseReason::Preferred))
+        (4, CloseDecision::Take(4, CloseReason::Preferred))
     );
     assert!(pending.wants_more(&rule, 50, false) && pending.wants_more(&rule, 100, true));
 }

@@ -3,12 +3,14 @@
 //! The requests at the front that fit one batch are *pending*. They are kept from call to call: a request that arrives
 //! behind them continues the scan. Only one that arrives among them, or one of them that leaves, restarts it.
 
-use super::close_rule::{CloseRule, PendingBatch, Verdict};
+use super::close_rule::{CloseDecision, CloseRule, PendingBatch};
 use super::priority_list::PriorityList;
 use super::settings::{DynamicSettings, QueuePolicy, TimeoutAction};
 use super::slab::{NONE, NodeId};
 use super::timeouts::TimeoutHeap;
-use super::{BatchDecision, BatchEntry, Batchable, CloseReason, QueueTicket, Refusal, Wake};
+use super::{
+    BatchDecision, BatchEntry, BatchableRequest, CloseReason, QueueRefusal, QueueTicket, WakeTarget,
+};
 
 #[derive(Debug)]
 pub struct DynamicBatcher<T> {
@@ -28,7 +30,7 @@ pub struct DynamicBatcher<T> {
     scan_number: u64,
 }
 
-impl<T: Batchable> DynamicBatcher<T> {
+impl<T: BatchableRequest> DynamicBatcher<T> {
     pub fn new(settings: DynamicSettings) -> Self {
         let moves =
             |policy: &QueuePolicy| policy.timeout_us != 0 && policy.action == TimeoutAction::Delay;
@@ -52,19 +54,19 @@ impl<T: Batchable> DynamicBatcher<T> {
         &mut self,
         item: T,
         now: u64,
-        wakes: &mut Vec<Wake>,
-    ) -> Result<QueueTicket, (T, Refusal)> {
-        let level = self.settings.level_of(item.priority());
+        wakes: &mut Vec<WakeTarget>,
+    ) -> Result<QueueTicket, (T, QueueRefusal)> {
+        let level = self.settings.priority_level(item.priority());
         let policy = self.settings.policy(level);
-        if policy.max_size != 0 && self.waiting.len_of(level) >= policy.max_size as usize {
-            return Err((item, Refusal::QueueFull));
+        if policy.max_size != 0 && self.waiting.level_len(level) >= policy.max_size as usize {
+            return Err((item, QueueRefusal::QueueFull));
         }
         let timeout_us = policy.timeout_for(item.timeout_us());
         let now = now.max(self.latest);
         self.latest = now;
         let place = match self.waiting.push(item, level, now) {
             Ok(place) => place,
-            Err(item) => return Err((item, Refusal::QueueFull)),
+            Err(item) => return Err((item, QueueRefusal::QueueFull)),
         };
         let ticket = self.waiting.ticket(place);
         let mut wake = self.waiting.len() == 1;
@@ -75,7 +77,7 @@ impl<T: Batchable> DynamicBatcher<T> {
         }
         self.inserted(place);
         if wake || self.can_close(now) {
-            wakes.push(Wake::Any);
+            wakes.push(WakeTarget::Any);
         }
         Ok(ticket)
     }
@@ -90,8 +92,8 @@ impl<T: Batchable> DynamicBatcher<T> {
             return BatchDecision::Batch(CloseReason::Alone);
         }
         let (count, closed) = match self.scan(now) {
-            Verdict::Take(count, closed) => (count, closed),
-            Verdict::Wait(until) => return BatchDecision::Wait { until },
+            CloseDecision::Take(count, closed) => (count, closed),
+            CloseDecision::Wait(until) => return BatchDecision::Wait { until },
         };
         self.restart_scan();
         let overtaken = self.take_first(count, batch);
@@ -111,7 +113,7 @@ impl<T: Batchable> DynamicBatcher<T> {
     }
 
     /// Removes requests whose timeout has passed, or moves them behind the others of their level.
-    pub fn expire(&mut self, now: u64, out: &mut Vec<(T, Refusal)>) {
+    pub fn expire(&mut self, now: u64, out: &mut Vec<(T, QueueRefusal)>) {
         while let Some(ticket) =
             self.timeouts.pop(now, |ticket| self.waiting.find(ticket).is_some())
         {
@@ -119,7 +121,9 @@ impl<T: Batchable> DynamicBatcher<T> {
             self.removing(place);
             match self.settings.policy(self.waiting.node(place).level).action {
                 TimeoutAction::Reject => {
-                    out.extend(self.waiting.remove(place).map(|item| (item, Refusal::TimedOut)));
+                    out.extend(
+                        self.waiting.remove(place).map(|item| (item, QueueRefusal::TimedOut)),
+                    );
                 }
                 TimeoutAction::Delay => {
                     self.waiting.move_behind(place);
@@ -156,8 +160,8 @@ impl<T: Batchable> DynamicBatcher<T> {
     }
 
     /// Continues the scan as far as `now` needs it.
-    fn scan(&mut self, now: u64) -> Verdict {
-        let Some(rule) = &self.rule else { return Verdict::Wait(None) };
+    fn scan(&mut self, now: u64) -> CloseDecision {
+        let Some(rule) = &self.rule else { return CloseDecision::Wait(None) };
         let head = self.waiting.head();
         while self.pending.wants_more(rule, now, self.in_order) {
             let next = match self.last {
@@ -186,7 +190,7 @@ impl<T: Batchable> DynamicBatcher<T> {
         if oldest != NONE && rule.delay_expired(self.waiting.node(oldest).enqueued, now) {
             return true;
         }
-        matches!(self.scan(now), Verdict::Take(..))
+        matches!(self.scan(now), CloseDecision::Take(..))
     }
 
     fn restart_scan(&mut self) {

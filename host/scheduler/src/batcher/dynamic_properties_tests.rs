@@ -2,7 +2,7 @@
 
 use super::tests::{Req, ids, req};
 use super::*;
-use crate::batcher::settings::Batching;
+use crate::batcher::settings::BatchingSettings;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -160,7 +160,7 @@ fn settings() -> impl Strategy<Value = DynamicSettings> {
         |(max_rows, mut preferred, delay_ns)| {
             preferred.retain(|&size| size <= max_rows);
             preferred.sort_unstable();
-            Batching { max_rows, preferred, delay_ns }
+            BatchingSettings { max_rows, preferred, delay_ns }
         },
     );
     (
@@ -240,7 +240,7 @@ proptest! {
                     if stale == deadline {
                         let sooner = reference.next_deadline().is_some_and(|new| deadline.is_none_or(|old| new < old));
                         let wake = alone || sooner || reference.verdict(now).is_ok();
-                        prop_assert_eq!(wakes, if wake { vec![Wake::Any] } else { vec![] });
+                        prop_assert_eq!(wakes, if wake { vec![WakeTarget::Any] } else { vec![] });
                     }
                 }
                 Step::Pass(time) => now += time,
@@ -322,14 +322,14 @@ proptest! {
             now = next;
             let mut wakes = Vec::new();
             while let Some((_, id, req, cancel_after)) = events.next_if(|event| event.0 <= now) {
-                let level = batcher.settings.level_of(req.priority);
+                let level = batcher.settings.priority_level(req.priority);
                 match batcher.push(req, now, &mut wakes) {
                     Ok(ticket) => {
                         waiting.insert(id, (now, level, ticket));
                         cancels.extend(cancel_after.map(|cancel_after| (now + cancel_after, id)));
                     }
                     Err((_, refusal)) => {
-                        prop_assert_eq!(refusal, Refusal::QueueFull);
+                        prop_assert_eq!(refusal, QueueRefusal::QueueFull);
                         prop_assert_eq!(outcomes.insert(id, "refused"), None);
                     }
                 }

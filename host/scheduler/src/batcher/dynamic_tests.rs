@@ -1,9 +1,9 @@
 //! Unit tests of `dynamic.rs`: arrivals at given times and the batches they lead to.
 
 use super::*;
-use crate::batcher::settings::Batching;
+use crate::batcher::settings::BatchingSettings;
 use std::collections::BTreeMap;
-use trtserver_request::Sequence;
+use trtserver_request::RequestSequence;
 
 /// A request for tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,10 +13,10 @@ pub struct Req {
     pub shape: u8,
     pub priority: u64,
     pub timeout_us: u64,
-    pub sequence: Sequence,
+    pub sequence: RequestSequence,
 }
 
-impl Batchable for Req {
+impl BatchableRequest for Req {
     type Memory = ();
     fn rows(&self) -> u32 {
         self.rows
@@ -27,7 +27,7 @@ impl Batchable for Req {
     fn timeout_us(&self) -> u64 {
         self.timeout_us
     }
-    fn sequence(&self) -> &Sequence {
+    fn sequence(&self) -> &RequestSequence {
         &self.sequence
     }
     fn compatible_with(&self, first: &Self) -> bool {
@@ -36,7 +36,7 @@ impl Batchable for Req {
 }
 
 pub fn req(id: u32) -> Req {
-    Req { id, rows: 1, shape: 0, priority: 0, timeout_us: 0, sequence: Sequence::default() }
+    Req { id, rows: 1, shape: 0, priority: 0, timeout_us: 0, sequence: RequestSequence::default() }
 }
 
 pub fn ids(batch: &[BatchEntry<Req>]) -> Vec<u32> {
@@ -60,7 +60,7 @@ impl Fixture {
 
     fn batching(max_rows: u32, preferred: &[u32], delay_ns: u64) -> DynamicSettings {
         let preferred = preferred.to_vec();
-        let batching = Some(Batching { max_rows, preferred, delay_ns });
+        let batching = Some(BatchingSettings { max_rows, preferred, delay_ns });
         DynamicSettings { batching, ..DynamicSettings::default() }
     }
 
@@ -78,7 +78,7 @@ impl Fixture {
     fn push(&mut self, req: Req) -> (QueueTicket, bool) {
         let mut wakes = Vec::new();
         let ticket = self.batcher.push(req, self.now, &mut wakes).unwrap();
-        assert!(wakes.iter().all(|&wake| wake == Wake::Any));
+        assert!(wakes.iter().all(|&wake| wake == WakeTarget::Any));
         (ticket, !wakes.is_empty())
     }
 
@@ -89,7 +89,7 @@ impl Fixture {
         self
     }
 
-    fn refused(&mut self, req: Req) -> Refusal {
+    fn refused(&mut self, req: Req) -> QueueRefusal {
         let given = req.clone();
         let (returned, refusal) = self.batcher.push(req, self.now, &mut Vec::new()).unwrap_err();
         assert_eq!(returned, given);
@@ -113,7 +113,7 @@ impl Fixture {
     fn expires(&mut self, expected: &[u32]) -> &mut Self {
         let mut out = Vec::new();
         self.batcher.expire(self.now, &mut out);
-        assert!(out.iter().all(|(_, refusal)| *refusal == Refusal::TimedOut));
+        assert!(out.iter().all(|(_, refusal)| *refusal == QueueRefusal::TimedOut));
         assert_eq!(out.iter().map(|(req, _)| req.id).collect::<Vec<_>>(), expected);
         self
     }
@@ -313,15 +313,15 @@ fn max_queue_size_refuses_by_level() {
     let mut fixture = Fixture::new(settings.clone());
     let (ticket, _) = fixture.push(level(1, 1));
     fixture.push_all([level(2, 2), level(3, 0), level(4, 3)]);
-    assert_eq!(fixture.refused(level(5, 1)), Refusal::QueueFull);
-    assert_eq!(fixture.refused(level(5, 7)), Refusal::QueueFull);
+    assert_eq!(fixture.refused(level(5, 1)), QueueRefusal::QueueFull);
+    assert_eq!(fixture.refused(level(5, 7)), QueueRefusal::QueueFull);
     fixture.batcher.cancel(ticket);
     fixture.push(level(6, 1));
     fixture.forms(&[6, 2, 3, 4], CloseReason::Full).push_all([level(7, 1)]);
     // Without levels the default policy applies to all.
     let mut fixture = Fixture::new(DynamicSettings { levels: 0, ..settings });
     fixture.push_all([level(1, 1), level(2, 1)]);
-    assert_eq!(fixture.refused(level(3, 2)), Refusal::QueueFull);
+    assert_eq!(fixture.refused(level(3, 2)), QueueRefusal::QueueFull);
 }
 
 #[test]

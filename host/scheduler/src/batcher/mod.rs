@@ -11,10 +11,10 @@ pub mod settings;
 mod slab;
 mod timeouts;
 
-use trtserver_request::Sequence;
+use trtserver_request::RequestSequence;
 
 /// A request as batchers see it.
-pub trait Batchable {
+pub trait BatchableRequest {
     /// State that the requests of one sequence share, created with the sequence.
     type Memory: Clone + Default;
 
@@ -24,7 +24,7 @@ pub trait Batchable {
     fn priority(&self) -> u64;
     /// Requested queue timeout, 0 = the model's.
     fn timeout_us(&self) -> u64;
-    fn sequence(&self) -> &Sequence;
+    fn sequence(&self) -> &RequestSequence;
     /// Its shapes and optional inputs allow a batch with `first`.
     fn compatible_with(&self, first: &Self) -> bool;
     /// Called when a request of a sequence is taken from its queue.
@@ -73,7 +73,7 @@ pub enum BatchDecision {
 
 /// Why a request leaves without being executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum QueueRefusal {
     QueueFull,
     TimedOut,
     Cancelled,
@@ -92,7 +92,7 @@ pub enum Refusal {
 
 /// Which instances have to ask for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
+pub enum WakeTarget {
     /// Any idle instance.
     Any,
     /// This one, if it is idle.

@@ -5,16 +5,16 @@
 //! exist while they have requests, because a model may declare 2^64-1 of them.
 
 use super::QueueTicket;
-use super::slab::{NONE, Node, NodeId, Slab};
+use super::slab::{NONE, NodeId, RequestSlab, SlabNode};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
 pub struct PriorityList<T> {
-    store: Slab<T>,
+    store: RequestSlab<T>,
     head: NodeId,
     /// The level of a model without levels, which saves the map.
-    only: Level,
-    used: BTreeMap<u64, Level>,
+    only: PriorityLevel,
+    used: BTreeMap<u64, PriorityLevel>,
     has_levels: bool,
     /// Ends of the list by arrival, without delayed requests. Only for models with levels.
     oldest: NodeId,
@@ -23,19 +23,19 @@ pub struct PriorityList<T> {
 
 /// The last requests of a level's two parts, and the number of its requests.
 #[derive(Clone, Copy, Debug)]
-struct Level {
+struct PriorityLevel {
     last_fresh: NodeId,
     last_delayed: NodeId,
     len: usize,
 }
 
-impl Default for Level {
+impl Default for PriorityLevel {
     fn default() -> Self {
         Self { last_fresh: NONE, last_delayed: NONE, len: 0 }
     }
 }
 
-impl Level {
+impl PriorityLevel {
     fn last(&mut self, delayed: bool) -> &mut NodeId {
         if delayed { &mut self.last_delayed } else { &mut self.last_fresh }
     }
@@ -49,9 +49,9 @@ impl<T> PriorityList<T> {
     /// `has_levels`: the model has levels; otherwise all requests are of one level.
     pub fn new(has_levels: bool) -> Self {
         Self {
-            store: Slab::default(),
+            store: RequestSlab::default(),
             head: NONE,
-            only: Level::default(),
+            only: PriorityLevel::default(),
             used: BTreeMap::new(),
             has_levels,
             oldest: NONE,
@@ -69,7 +69,7 @@ impl<T> PriorityList<T> {
     }
 
     /// Requests waiting in a level.
-    pub fn len_of(&self, level: u64) -> usize {
+    pub fn level_len(&self, level: u64) -> usize {
         if self.has_levels {
             self.used.get(&level).map_or(0, |level| level.len)
         } else {
@@ -82,7 +82,7 @@ impl<T> PriorityList<T> {
         self.head
     }
 
-    pub fn node(&self, place: NodeId) -> &Node<T> {
+    pub fn node(&self, place: NodeId) -> &SlabNode<T> {
         &self.store[place]
     }
 
@@ -144,20 +144,20 @@ impl<T> PriorityList<T> {
         self.link(place);
     }
 
-    fn level(&mut self, level: u64) -> &mut Level {
+    fn level(&mut self, level: u64) -> &mut PriorityLevel {
         if self.has_levels { self.used.entry(level).or_default() } else { &mut self.only }
     }
 
     /// Links a node behind the last one of its level and part.
     fn link(&mut self, place: NodeId) {
-        let Node { level: key, delayed, .. } = self.store[place];
+        let SlabNode { level: key, delayed, .. } = self.store[place];
         let level = *self.level(key);
         let mut prev = if delayed { level.end() } else { level.last_fresh };
         if prev == NONE && self.has_levels {
             prev = self.used.range(..key).next_back().map_or(NONE, |(_, level)| level.end());
         }
         let next = if prev == NONE { self.head } else { self.store[prev].next };
-        *self.next_of(prev) = place;
+        *self.next_link(prev) = place;
         if next != NONE {
             self.store[next].prev = place;
         }
@@ -167,8 +167,8 @@ impl<T> PriorityList<T> {
     }
 
     fn unlink(&mut self, place: NodeId) {
-        let Node { prev, next, level: key, delayed, .. } = self.store[place];
-        *self.next_of(prev) = next;
+        let SlabNode { prev, next, level: key, delayed, .. } = self.store[place];
+        *self.next_link(prev) = next;
         if next != NONE {
             self.store[next].prev = prev;
         }
@@ -179,13 +179,13 @@ impl<T> PriorityList<T> {
         }
     }
 
-    fn next_of(&mut self, prev: NodeId) -> &mut NodeId {
+    fn next_link(&mut self, prev: NodeId) -> &mut NodeId {
         if prev == NONE { &mut self.head } else { &mut self.store[prev].next }
     }
 
     /// Unlinks a node from the list by arrival, which a delayed one has left before.
     fn forget_arrival(&mut self, place: NodeId) {
-        let Node { older, newer, delayed, .. } = self.store[place];
+        let SlabNode { older, newer, delayed, .. } = self.store[place];
         if !self.has_levels || delayed {
             return;
         }

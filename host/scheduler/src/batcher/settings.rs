@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// When requests are batched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batching {
+pub struct BatchingSettings {
     /// Most rows of a batch.
     pub max_rows: u32,
     /// Preferred batch sizes, ascending; empty: as many rows as fit.
@@ -38,7 +38,7 @@ pub struct QueuePolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DynamicSettings {
     /// `None`: every request is executed alone.
-    pub batching: Option<Batching>,
+    pub batching: Option<BatchingSettings>,
     /// 0 = the model has no levels and a request's priority is ignored.
     pub levels: u64,
     pub default_level: u64,
@@ -60,7 +60,7 @@ impl QueuePolicy {
 
 impl DynamicSettings {
     /// The priority level of a request with this priority.
-    pub fn level_of(&self, priority: u64) -> u64 {
+    pub fn priority_level(&self, priority: u64) -> u64 {
         match priority {
             _ if self.levels == 0 => 0,
             priority if (1..=self.levels).contains(&priority) => priority,
@@ -82,11 +82,11 @@ pub struct SequenceSettings {
     pub slots: usize,
     /// A sequence without requests for longer loses its slot.
     pub idle_ns: u64,
-    pub strategy: Strategy,
+    pub strategy: SequenceStrategy,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Strategy {
+pub enum SequenceStrategy {
     /// One batch position per slot.
     Direct {
         /// How long to wait while fewer than `min_ready` slots have a request.
@@ -94,5 +94,5 @@ pub enum Strategy {
         min_ready: usize,
     },
     /// The oldest queued requests of different sequences, without gaps.
-    Oldest(Batching),
+    Oldest(BatchingSettings),
 }

@@ -13,7 +13,7 @@ const KEPT: usize = 1024;
 
 /// A node. The links belong to [`super::priority_list`].
 #[derive(Debug)]
-pub struct Node<T> {
+pub struct SlabNode<T> {
     item: Option<T>,
     /// Counts the uses of the node.
     generation: u32,
@@ -33,21 +33,21 @@ pub struct Node<T> {
 }
 
 #[derive(Debug)]
-pub struct Slab<T> {
-    nodes: Vec<Node<T>>,
+pub struct RequestSlab<T> {
+    nodes: Vec<SlabNode<T>>,
     free: NodeId,
     live: usize,
     /// First generation of a new node, above the generations of all freed nodes.
     floor: u32,
 }
 
-impl<T> Default for Slab<T> {
+impl<T> Default for RequestSlab<T> {
     fn default() -> Self {
         Self { nodes: Vec::new(), free: NONE, live: 0, floor: 0 }
     }
 }
 
-impl<T> Slab<T> {
+impl<T> RequestSlab<T> {
     pub fn len(&self) -> usize {
         self.live
     }
@@ -60,7 +60,7 @@ impl<T> Slab<T> {
             return Err(item);
         }
         let generation = if fresh { self.floor } else { self[place].generation };
-        let node = Node {
+        let node = SlabNode {
             item: Some(item),
             generation,
             prev: NONE,
@@ -137,15 +137,15 @@ impl<T> Slab<T> {
     }
 }
 
-impl<T> Index<NodeId> for Slab<T> {
-    type Output = Node<T>;
-    fn index(&self, place: NodeId) -> &Node<T> {
+impl<T> Index<NodeId> for RequestSlab<T> {
+    type Output = SlabNode<T>;
+    fn index(&self, place: NodeId) -> &SlabNode<T> {
         &self.nodes[place as usize]
     }
 }
 
-impl<T> IndexMut<NodeId> for Slab<T> {
-    fn index_mut(&mut self, place: NodeId) -> &mut Node<T> {
+impl<T> IndexMut<NodeId> for RequestSlab<T> {
+    fn index_mut(&mut self, place: NodeId) -> &mut SlabNode<T> {
         &mut self.nodes[place as usize]
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 #[test]
 fn tickets_are_unique() {
-    let mut store = Slab::default();
+    let mut store = RequestSlab::default();
     let mut seen = HashSet::new();
     for burst in [1usize, 5, 6000, 3, 9000, 20] {
         let tickets: Vec<QueueTicket> = (0..burst)
@@ -28,7 +28,7 @@ fn tickets_are_unique() {
 
 #[test]
 fn node_without_generations_is_not_reused() {
-    let mut store = Slab::default();
+    let mut store = RequestSlab::default();
     let place = store.insert('a', 0, 0).unwrap();
     store[place].generation = u32::MAX;
     let last = store.ticket(place);

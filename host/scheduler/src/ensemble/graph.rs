@@ -4,7 +4,7 @@ use super::step_model::StepModel;
 use std::collections::HashMap;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_request::{DType, Signature};
+use trtserver_request::{DType, ModelSignature};
 
 /// A step as configured. The maps are pairs of the model's name and the ensemble tensor.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct StepPlan {
 
 /// A step with its ensemble tensors as indices.
 #[derive(Debug)]
-pub struct Step {
+pub struct EnsembleStep {
     pub model: Arc<str>,
     pub version: Option<i64>,
     /// The model's inputs by name, since the model may be replaced by one with other inputs, and the tensors they read.
@@ -28,11 +28,11 @@ pub struct Step {
 
 /// Steps and tensors of an ensemble by index, and which step reads and writes which tensor.
 #[derive(Debug)]
-pub struct Graph {
+pub struct EnsembleGraph {
     /// Name of the ensemble.
     pub name: Arc<str>,
-    pub steps: Vec<Step>,
-    pub signature: Arc<Signature>,
+    pub steps: Vec<EnsembleStep>,
+    pub signature: Arc<ModelSignature>,
     /// Number of ensemble tensors.
     pub tensors: usize,
     /// The tensor of each input and output of the ensemble.
@@ -48,14 +48,14 @@ pub struct Graph {
     pub tensor_source: Vec<Option<usize>>,
 }
 
-impl Graph {
+impl EnsembleGraph {
     /// `decoupled`: whether the model of each step is.
     ///
     /// # Errors
     /// Two steps write one tensor, which the checks of the configuration exclude. A step, or a response, takes tensors that depend on
     /// different decoupled steps.
     pub fn new<'a>(
-        signature: &'a Arc<Signature>,
+        signature: &'a Arc<ModelSignature>,
         plans: &'a [StepPlan],
         decoupled: &[bool],
     ) -> Result<Self> {
@@ -75,7 +75,7 @@ impl Graph {
             };
             let (reads, writes) = (tensors(&plan.inputs), tensors(&plan.outputs));
             let model = plan.model.as_str().into();
-            steps.push(Step { model, version: plan.version, reads, writes });
+            steps.push(EnsembleStep { model, version: plan.version, reads, writes });
         }
         let tensors = numbers.len();
         let mut writer = vec![None; tensors];
@@ -164,7 +164,7 @@ impl Graph {
     /// The steps that read what `step` writes, directly.
     pub fn readers(&self, step: usize) -> Vec<usize> {
         let writes = |tensor: usize| self.writer[tensor] == Some(step);
-        let reads = |reader: &Step| reader.reads.iter().any(|(_, tensor)| writes(*tensor));
+        let reads = |reader: &EnsembleStep| reader.reads.iter().any(|(_, tensor)| writes(*tensor));
         (0..self.steps.len()).filter(|reader| reads(&self.steps[*reader])).collect()
     }
 

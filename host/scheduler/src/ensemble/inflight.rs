@@ -9,25 +9,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::sync::{Condvar, Mutex};
-use trtserver_request::unread::Backlog;
-use trtserver_request::{CancelToken, StreamLimit, Unread};
+use trtserver_request::unread::UnreadBacklog;
+use trtserver_request::{CancelToken, StreamLimit, UnreadResponse};
 
 /// How often a waiting backend looks for a cancellation.
 const LOOK: Duration = Duration::from_millis(50);
 /// After this time a blocked backend sends its response in spite of the limit, as in Triton.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 
-type Submission = Box<dyn FnOnce(Slot) + Send>;
+type Submission = Box<dyn FnOnce(InflightSlot) + Send>;
 
 /// The requests of each step.
 pub struct InflightLimit {
     max: usize,
-    steps: Mutex<Vec<Slots>>,
+    steps: Mutex<Vec<StepSlots>>,
     freed: Condvar,
 }
 
 #[derive(Default)]
-struct Slots {
+struct StepSlots {
     taken: usize,
     waiting: VecDeque<Submission>,
     /// A thread is submitting waiting requests.
@@ -37,7 +37,7 @@ struct Slots {
 impl InflightLimit {
     /// `None` without a limit.
     pub fn new(max: usize, steps: usize) -> Option<Arc<Self>> {
-        let steps = (0..steps).map(|_| Slots::default()).collect();
+        let steps = (0..steps).map(|_| StepSlots::default()).collect();
         let limit = Self { max, steps: Mutex::new(steps), freed: Condvar::new() };
         (max > 0).then(|| Arc::new(limit))
     }
@@ -52,7 +52,7 @@ impl InflightLimit {
         }
         slots.taken += 1;
         drop(steps);
-        submit(Slot { limit: Arc::clone(self), step });
+        submit(InflightSlot { limit: Arc::clone(self), step });
     }
 
     /// Frees a slot, and submits a request that waits for it.
@@ -68,7 +68,7 @@ impl InflightLimit {
         {
             steps[step].taken += 1;
             drop(steps);
-            next(Slot { limit: Arc::clone(self), step });
+            next(InflightSlot { limit: Arc::clone(self), step });
             steps = self.steps.lock();
         }
         steps[step].submitting = false;
@@ -78,18 +78,18 @@ impl InflightLimit {
 }
 
 /// The right to one request of a step.
-pub struct Slot {
+pub struct InflightSlot {
     limit: Arc<InflightLimit>,
     step: usize,
 }
 
-impl Drop for Slot {
+impl Drop for InflightSlot {
     fn drop(&mut self) {
         self.limit.release(self.step);
     }
 }
 
-impl Slots {
+impl StepSlots {
     fn has_free(&self, max: usize) -> bool {
         self.taken < max && self.waiting.is_empty()
     }
@@ -105,7 +105,7 @@ pub struct StepStream {
 }
 
 impl StepStream {
-    fn has_free(&self, steps: &[Slots]) -> bool {
+    fn has_free(&self, steps: &[StepSlots]) -> bool {
         self.readers.iter().all(|step| steps[*step].has_free(self.limit.max))
     }
 
@@ -127,7 +127,12 @@ impl StepStream {
 }
 
 impl StreamLimit for StepStream {
-    fn admit(self: Arc<Self>, bytes: usize, wait: bool, cancel: &CancelToken) -> Result<Unread> {
+    fn admit(
+        self: Arc<Self>,
+        bytes: usize,
+        wait: bool,
+        cancel: &CancelToken,
+    ) -> Result<UnreadResponse> {
         if wait {
             self.wait(cancel);
         } else if !self.has_free(&self.limit.steps.lock()) {
@@ -142,7 +147,7 @@ impl StreamLimit for StepStream {
         Arc::clone(&self.stream).admit(bytes, wait, cancel)
     }
 
-    fn backlog(&self) -> Backlog {
+    fn backlog(&self) -> UnreadBacklog {
         self.stream.backlog()
     }
 

@@ -11,7 +11,7 @@ mod step_model;
 mod step_responses;
 mod tensors;
 
-pub use graph::{Graph, StepPlan};
+pub use graph::{EnsembleGraph, StepPlan};
 pub use step_model::{StepModel, StepModels};
 
 use inflight::InflightLimit;
@@ -20,16 +20,16 @@ use step_model::in_ensemble;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Result;
 use trtserver_base::stats::FailureReason;
-use trtserver_request::{InferRequest, Sequence};
+use trtserver_request::{InferRequest, RequestSequence};
 
 /// A served ensemble.
 pub struct Ensemble {
-    graph: Arc<Graph>,
-    steps: Steps,
+    graph: Arc<EnsembleGraph>,
+    steps: StepLookup,
     limit: Option<Arc<InflightLimit>>,
 }
 
-enum Steps {
+enum StepLookup {
     /// Looked up for each request, since models may be replaced.
     LookedUp(Arc<dyn StepModels>),
     /// They serve as long as this value exists, even if they are unloaded.
@@ -38,9 +38,9 @@ enum Steps {
 
 impl Ensemble {
     /// `max_inflight`: requests of each step at a time, 0 = no limit.
-    pub fn new(graph: Graph, models: Arc<dyn StepModels>, max_inflight: usize) -> Self {
+    pub fn new(graph: EnsembleGraph, models: Arc<dyn StepModels>, max_inflight: usize) -> Self {
         let limit = InflightLimit::new(max_inflight, graph.steps.len());
-        Self { graph: Arc::new(graph), steps: Steps::LookedUp(models), limit }
+        Self { graph: Arc::new(graph), steps: StepLookup::LookedUp(models), limit }
     }
 
     /// The same with the models that serve its steps now, for a request that must complete although models are unloaded
@@ -49,18 +49,18 @@ impl Ensemble {
     /// # Errors
     /// A step's model is not served.
     pub fn pinned(&self) -> Result<Self> {
-        let steps = Steps::Pinned(self.models()?);
+        let steps = StepLookup::Pinned(self.models()?);
         Ok(Self { graph: Arc::clone(&self.graph), steps, limit: self.limit.clone() })
     }
 
     fn models(&self) -> Result<Vec<Arc<dyn StepModel>>> {
         match &self.steps {
-            Steps::LookedUp(models) => {
-                let find = |s: &graph::Step| models.find(&s.model, s.version);
+            StepLookup::LookedUp(models) => {
+                let find = |s: &graph::EnsembleStep| models.find(&s.model, s.version);
                 let found: Result<_> = self.graph.steps.iter().map(find).collect();
                 found.map_err(|e| in_ensemble(&self.graph.name, e))
             }
-            Steps::Pinned(models) => Ok(models.clone()),
+            StepLookup::Pinned(models) => Ok(models.clone()),
         }
     }
 
@@ -85,13 +85,13 @@ impl Ensemble {
     /// What `ask` returns of the models of the steps; false if one is not served.
     fn with_models(&self, ask: impl FnOnce(&[Arc<dyn StepModel>]) -> bool) -> bool {
         match &self.steps {
-            Steps::LookedUp(_) => self.models().is_ok_and(|models| ask(&models)),
-            Steps::Pinned(models) => ask(models),
+            StepLookup::LookedUp(_) => self.models().is_ok_and(|models| ask(&models)),
+            StepLookup::Pinned(models) => ask(models),
         }
     }
 
     /// Whether `sequence` has begun and not ended in a step's model.
-    pub fn has_sequence(&self, sequence: &Sequence) -> bool {
+    pub fn has_sequence(&self, sequence: &RequestSequence) -> bool {
         self.with_models(|models| models.iter().any(|model| model.has_sequence(sequence)))
     }
 

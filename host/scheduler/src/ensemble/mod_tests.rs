@@ -4,7 +4,7 @@ use super::testing::{Setup, ensemble, error, request, respond};
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error};
 use trtserver_request::testing::RecordedResponses;
-use trtserver_request::{CorrelationId, InferResponse, Parameter, Sequence};
+use trtserver_request::{CorrelationId, InferResponse, ParameterValue, RequestSequence};
 
 /// Names and shapes of the outputs of the single response.
 fn outputs(responses: &RecordedResponses) -> Vec<(String, Vec<i64>)> {
@@ -310,9 +310,9 @@ fn pinned_ensemble_keeps_unloaded_models() {
 fn steps_inherit_request_parameters() {
     let (e, models) = ensemble("a:I=in>O=t b:I=t>O=out", &Setup::default());
     let (mut request, _, responses) = request(&e, "out", &[1, 2]);
-    request.sequence = Sequence { id: CorrelationId::Number(7), start: true, end: false };
+    request.sequence = RequestSequence { id: CorrelationId::Number(7), start: true, end: false };
     (request.priority, request.timeout_us, request.deadline_ns) = (2, 30, u64::MAX);
-    request.parameters = vec![("k".to_owned(), Parameter::Int(1))];
+    request.parameters = vec![("k".to_owned(), ParameterValue::Int(1))];
     let (sequence, parameters) = (request.sequence.clone(), request.parameters.clone());
     e.submit(request);
     for name in ["a", "b"] {

@@ -4,14 +4,14 @@ use super::testing::{Setup, ensemble, error, request, request_to};
 use std::sync::Arc;
 use trtserver_base::error::Code;
 use trtserver_request::RequestedOutput;
-use trtserver_request::memory::{Location, OutputMemory, PlacedSlice};
+use trtserver_request::memory::{MemoryLocation, OutputMemory, PlacedSlice};
 use trtserver_request::testing::{aligned_slice, placed};
 
 #[test]
 fn outputs_are_delivered_to_their_destinations() {
     // `out` is read by no step, `out2` by step b.
     let steps = "a:I=in>O=out2 b:I=out2>O=out";
-    let memory = placed(&[7; 256], Location::CPU, true);
+    let memory = placed(&[7; 256], MemoryLocation::CPU, true);
     let to = |index: usize| {
         let slice = aligned_slice(&memory, 64 * index, 8 + index);
         Some(Arc::new(OutputMemory::new(slice)))
@@ -36,7 +36,7 @@ fn outputs_are_delivered_to_their_destinations() {
 #[test]
 fn destination_that_is_too_small_names_the_output_of_the_ensemble() {
     for (name, steps) in [("out", "a:I=in>O=out"), ("out2", "a:I=in>O=out2 b:I=out2>O=out")] {
-        let memory = placed(&[7; 128], Location::CPU, true);
+        let memory = placed(&[7; 128], MemoryLocation::CPU, true);
         let to = |_| Some(Arc::new(OutputMemory::new(aligned_slice(&memory, 0, 7))));
         let (e, models) = ensemble(steps, &Setup::default());
         let (request, _, responses) = request_to(&e, name, &[1, 2], to);
@@ -73,19 +73,22 @@ fn tensor_stays_in_gpu_memory_if_only_steps_on_gpus_read_it() {
 #[test]
 fn step_that_reads_gpu_memory_waits_for_a_device() {
     let (e, models) = ensemble("gpu:I=in>O=t gpu2:I=t>O=out", &Setup::default());
-    let shared =
-        Arc::new(OutputMemory::new(aligned_slice(&placed(&[0; 128], Location::CPU, true), 0, 8)));
+    let shared = Arc::new(OutputMemory::new(aligned_slice(
+        &placed(&[0; 128], MemoryLocation::CPU, true),
+        0,
+        8,
+    )));
     for destination in [None, Some(shared)] {
         let (request, _, _responses) = request_to(&e, "out", &[1, 2], |_| destination.clone());
         e.submit(request);
         let mut step = models.model("gpu").take();
         assert!(!step.context().waits_for_device());
-        let on_device = placed(&[0; 8], Location::gpu(0), false);
+        let on_device = placed(&[0; 8], MemoryLocation::gpu(0), false);
         step.inputs[0].data = PlacedSlice::new(&on_device, 0, 8).unwrap().into();
         models.model("gpu").submit_again(step);
         models.model("gpu").respond();
         let step = models.model("gpu2").take();
-        assert_eq!(step.inputs[0].data.location(), Location::gpu(0));
+        assert_eq!(step.inputs[0].data.location(), MemoryLocation::gpu(0));
         assert!(step.context().waits_for_device());
     }
 }
@@ -100,12 +103,12 @@ fn output_of_a_nested_ensemble_stays_in_gpu_memory_for_a_step_of_the_outer_one()
     e.submit(request);
     let mut step = models.model("gpu").take();
     assert!(step.context().outputs[0].stays_on_device());
-    let on_device = placed(&[0; 8], Location::gpu(0), false);
+    let on_device = placed(&[0; 8], MemoryLocation::gpu(0), false);
     step.inputs[0].data = PlacedSlice::new(&on_device, 0, 8).unwrap().into();
     models.model("gpu").submit_again(step);
     models.model("gpu").respond();
     let response = responses.lock().pop().unwrap().0.unwrap().unwrap();
-    assert_eq!(response.outputs[0].data.location(), Location::gpu(0));
+    assert_eq!(response.outputs[0].data.location(), MemoryLocation::gpu(0));
 }
 
 #[test]

@@ -5,32 +5,32 @@
 
 mod step_request;
 
-use super::graph::Graph;
+use super::graph::EnsembleGraph;
 use super::inflight::InflightLimit;
 use super::step_model::{StepModel, in_ensemble};
-use super::step_responses::{Outgoing, StepResponses};
-use super::tensors::{StepInputs, Tensor, TensorPool, has_batch};
+use super::step_responses::{NextResponse, StepResponses};
+use super::tensors::{EnsembleTensor, StepInputs, TensorPool, has_batch};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::stats::{Execution, FailureReason};
+use trtserver_base::stats::{BatchExecution, FailureReason};
 use trtserver_base::sync::{Mutex, MutexGuard};
 use trtserver_request::{
     CancelObserver, InferRequest, InferResponse, OutputTensor, Responder, ShapeText,
 };
 
 pub struct EnsembleRun {
-    graph: Arc<Graph>,
+    graph: Arc<EnsembleGraph>,
     /// A model that is unloaded meanwhile still serves this request.
     models: Vec<Arc<dyn StepModel>>,
     limit: Option<Arc<InflightLimit>>,
     /// The ensemble's request; its inputs are in the pool.
     request: InferRequest,
-    state: Mutex<State>,
+    state: Mutex<RunState>,
 }
 
-struct State {
+struct RunState {
     /// The tensors that depend on no decoupled step.
     pool: TensorPool,
     /// If a decoupled step is executed.
@@ -51,10 +51,10 @@ struct ReadyStep {
 }
 
 /// What to do once the lock is released.
-enum Next {
+enum NextAction {
     Submit(Vec<ReadyStep>),
     /// All steps have run: the outputs in requested order.
-    Respond(Vec<Option<Tensor>>),
+    Respond(Vec<Option<EnsembleTensor>>),
     /// The request is cancelled; these steps would have been next.
     Cancelled(Vec<ReadyStep>),
     /// Steps are executing, or the request has ended.
@@ -64,7 +64,7 @@ enum Next {
 impl EnsembleRun {
     /// Starts a request: submits its first steps.
     pub fn start(
-        graph: Arc<Graph>,
+        graph: Arc<EnsembleGraph>,
         models: Vec<Arc<dyn StepModel>>,
         limit: Option<Arc<InflightLimit>>,
         mut request: InferRequest,
@@ -73,12 +73,13 @@ impl EnsembleRun {
         let pool = TensorPool::new(&graph, &inputs, &request.context().outputs);
         drop(inputs);
         // An ensemble is executed once for each request, from its first step to its last.
-        let execution = Execution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
+        let execution =
+            BatchExecution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
         request.responder.executed_in(Arc::new(execution));
         request.context().stats.iter().for_each(|stats| stats.started());
         let requested = &request.context().outputs;
-        let responses = StepResponses::of_request(&graph, requested, &pool).map(Box::new);
-        let state = State { pool, responses, executing: 0, submitted: Vec::new(), ended: false };
+        let responses = StepResponses::for_request(&graph, requested, &pool).map(Box::new);
+        let state = RunState { pool, responses, executing: 0, submitted: Vec::new(), ended: false };
         let run = Arc::new(Self { graph, models, limit, request, state: Mutex::new(state) });
         let waiting: Weak<dyn CancelObserver> =
             Arc::downgrade(&(Arc::clone(&run) as Arc<dyn CancelObserver>));
@@ -90,16 +91,16 @@ impl EnsembleRun {
     fn proceed(self: &Arc<Self>) {
         let next = self.next();
         match next {
-            Next::Wait => {}
-            Next::Cancelled(unsent) => {
+            NextAction::Wait => {}
+            NextAction::Cancelled(unsent) => {
                 drop(unsent);
                 self.fail(Error::new(Code::Cancelled, "request was cancelled"));
             }
-            Next::Respond(tensors) => match self.response(tensors) {
+            NextAction::Respond(tensors) => match self.response(tensors) {
                 Ok(response) => drop(self.request.responder.finish(Ok(Some(response)))),
                 Err(e) => self.refuse(e),
             },
-            Next::Submit(ready) => {
+            NextAction::Submit(ready) => {
                 for ready in ready {
                     if let Err(e) = self.submit(ready) {
                         return self.fail(e);
@@ -109,10 +110,10 @@ impl EnsembleRun {
         }
     }
 
-    fn next(&self) -> Next {
+    fn next(&self) -> NextAction {
         let mut state = self.lock();
         if state.ended {
-            return Next::Wait;
+            return NextAction::Wait;
         }
         let optional = |step: usize, name: &str| {
             let signature = self.models[step].signature();
@@ -122,25 +123,25 @@ impl EnsembleRun {
         state.pool.take_ready(&self.graph, optional, None, |step, read| {
             ready.push(ReadyStep { response: 0, step, read });
         });
-        let State { pool, responses, .. } = &mut *state;
+        let RunState { pool, responses, .. } = &mut *state;
         if let Some(responses) = responses {
             responses.take_ready(&self.graph, optional, pool, |response, step, read| {
                 ready.push(ReadyStep { response, step, read });
             });
         }
         if !ready.is_empty() && self.request.cancel_token().is_cancelled() {
-            return Next::Cancelled(ready);
+            return NextAction::Cancelled(ready);
         }
         state.executing += ready.len();
         if !ready.is_empty() {
-            return Next::Submit(ready);
+            return NextAction::Submit(ready);
         }
         if state.executing > 0 || state.responses.is_some() {
-            return Next::Wait;
+            return NextAction::Wait;
         }
         state.ended = true;
         let outputs = self.request.context().outputs.iter().map(|w| self.graph.outputs[w.index()]);
-        Next::Respond(outputs.map(|tensor| state.pool.read(tensor)).collect())
+        NextAction::Respond(outputs.map(|tensor| state.pool.read(tensor)).collect())
     }
 
     /// A step has responded; `of`: the response of a decoupled step that it took, 0 = none.
@@ -151,7 +152,7 @@ impl EnsembleRun {
                 let mut state = self.lock();
                 state.executing -= 1;
                 let signature = self.models[step].signature();
-                let State { pool, responses, ended: false, .. } = &mut *state else { return };
+                let RunState { pool, responses, ended: false, .. } = &mut *state else { return };
                 match responses {
                     Some(responses) if of > 0 => {
                         responses.store(&self.graph, of, step, signature, &response);
@@ -181,7 +182,7 @@ impl EnsembleRun {
         };
         let mut state = self.lock();
         state.executing -= usize::from(last);
-        let State { pool, responses: Some(responses), ended: false, .. } = &mut *state else {
+        let RunState { pool, responses: Some(responses), ended: false, .. } = &mut *state else {
             return;
         };
         if let Some(response) = response {
@@ -200,7 +201,7 @@ impl EnsembleRun {
     fn deliver(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();
-            let State { pool, responses: Some(responses), executing, ended: false, .. } =
+            let RunState { pool, responses: Some(responses), executing, ended: false, .. } =
                 &mut *state
             else {
                 return;
@@ -209,16 +210,19 @@ impl EnsembleRun {
             let outputs: SmallVec<[usize; 4]> =
                 requested.iter().map(|w| self.graph.outputs[w.index()]).collect();
             let outgoing = responses.next(&self.graph, &outputs, pool, *executing == 0);
-            let last = matches!(outgoing, Outgoing::Last(..) | Outgoing::Ended | Outgoing::Stuck);
+            let last = matches!(
+                outgoing,
+                NextResponse::Last(..) | NextResponse::Ended | NextResponse::Stuck
+            );
             let spent = responses.take_spent();
             state.ended = last;
             drop(state);
             drop(spent);
             let (tensors, unread) = match outgoing {
-                Outgoing::Wait => return,
-                Outgoing::Ended => return drop(self.request.responder.finish(Ok(None))),
-                Outgoing::Stuck => return self.refuse(deadlock()),
-                Outgoing::Next(tensors, unread) | Outgoing::Last(tensors, unread) => {
+                NextResponse::Wait => return,
+                NextResponse::Ended => return drop(self.request.responder.finish(Ok(None))),
+                NextResponse::Stuck => return self.refuse(deadlock_error()),
+                NextResponse::Next(tensors, unread) | NextResponse::Last(tensors, unread) => {
                     (tensors, unread)
                 }
             };
@@ -249,7 +253,7 @@ impl EnsembleRun {
             (std::mem::take(&mut state.submitted), tensors)
         };
         self.refuse(e);
-        cancel(submitted);
+        cancel_responders(submitted);
         drop(tensors);
     }
 
@@ -261,14 +265,14 @@ impl EnsembleRun {
         let _ = self.request.responder.fail(in_ensemble(&self.graph.name, e), reason);
     }
 
-    fn response(&self, tensors: Vec<Option<Tensor>>) -> Result<InferResponse> {
+    fn response(&self, tensors: Vec<Option<EnsembleTensor>>) -> Result<InferResponse> {
         let signature = &self.graph.signature;
         let context = self.request.context();
         let outputs = context.outputs.iter().enumerate().zip(tensors);
         let outputs = outputs.map(|((position, requested), tensor)| {
             let spec = &signature.outputs[requested.index()];
             let Some(tensor) = tensor else {
-                return Err(deadlock());
+                return Err(deadlock_error());
             };
             let batched = has_batch(signature, spec);
             let shape = tensor.shape_for(spec.model_dims.len(), batched);
@@ -295,7 +299,7 @@ impl EnsembleRun {
         Ok(InferResponse { outputs: outputs.collect::<Result<_>>()?, ..Default::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RunState> {
         self.state.lock()
     }
 }
@@ -307,17 +311,17 @@ impl CancelObserver for EnsembleRun {
             return self.fail(Error::new(Code::Cancelled, "request was cancelled"));
         }
         let submitted = self.lock().submitted.clone();
-        cancel(submitted);
+        cancel_responders(submitted);
     }
 }
 
-fn deadlock() -> Error {
+fn deadlock_error() -> Error {
     Error::invalid(
         "unexpected deadlock, at least one output is not set while no more ensemble steps can be made",
     )
 }
 
-impl State {
+impl RunState {
     /// Keeps a step's request to cancel it. Requests that have ended are removed before the list would grow.
     fn add_submitted(&mut self, responder: &Arc<Responder>) {
         if self.submitted.len() == self.submitted.capacity() {
@@ -327,7 +331,7 @@ impl State {
     }
 }
 
-fn cancel(responders: Vec<Weak<Responder>>) {
+fn cancel_responders(responders: Vec<Weak<Responder>>) {
     for responder in responders.iter().filter_map(Weak::upgrade) {
         responder.cancel_token.cancel();
     }

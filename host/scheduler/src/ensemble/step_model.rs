@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::stats::VersionStats;
-use trtserver_request::{InferRequest, Sequence, Signature};
+use trtserver_request::{InferRequest, ModelSignature, RequestSequence};
 
 /// A model that executes a step. It stays open while it is referenced.
 pub trait StepModel: Send + Sync {
-    fn signature(&self) -> &Arc<Signature>;
+    fn signature(&self) -> &Arc<ModelSignature>;
     fn stats(&self) -> &Arc<VersionStats>;
     /// Output `name` can be left in GPU memory: an instance is on a GPU in this process.
     fn writes_on_gpu(&self, _name: &str) -> bool {
@@ -18,9 +18,9 @@ pub trait StepModel: Send + Sync {
         false
     }
     /// Whether `sequence` has begun and not ended.
-    fn has_sequence(&self, sequence: &Sequence) -> bool;
+    fn has_sequence(&self, sequence: &RequestSequence) -> bool;
     /// The replaced version of the model that executes `sequence`, if it began there; `exact`: the step names the version.
-    fn begun_on(&self, _sequence: &Sequence, _exact: bool) -> Option<Arc<dyn StepModel>> {
+    fn begun_on(&self, _sequence: &RequestSequence, _exact: bool) -> Option<Arc<dyn StepModel>> {
         None
     }
     /// Queues a checked request. It gets its final response whatever happens, possibly before this returns.

@@ -1,10 +1,10 @@
 //! Responses of decoupled steps in an ensemble. Each has a pool of tensors; a response of the last decoupled step before the outputs
 //! becomes a response of the ensemble. Without locks: [`super::run`] has the lock.
 
-use super::graph::Graph;
-use super::tensors::{StepInputs, Tensor, TensorPool};
+use super::graph::EnsembleGraph;
+use super::tensors::{EnsembleTensor, StepInputs, TensorPool};
 use std::collections::{BTreeMap, VecDeque};
-use trtserver_request::{InferResponse, RequestedOutput, Signature, Unread};
+use trtserver_request::{InferResponse, ModelSignature, RequestedOutput, UnreadResponse};
 
 /// The open responses of decoupled steps of one ensemble request, each with a pool of tensors.
 /// Responses are numbered from 1.
@@ -30,17 +30,17 @@ pub struct StepResponse {
     /// Steps that take it and have not ended.
     executing: usize,
     /// Counts it as unread until the client has the ensemble's response.
-    unread: Option<Box<Unread>>,
+    unread: Option<Box<UnreadResponse>>,
 }
 
 /// What is sent next.
-pub enum Outgoing {
+pub enum NextResponse {
     /// Nothing yet.
     Wait,
     /// The outputs in requested order.
-    Next(Vec<Option<Tensor>>, Option<Box<Unread>>),
+    Next(Vec<Option<EnsembleTensor>>, Option<Box<UnreadResponse>>),
     /// The outputs of the last response, in requested order.
-    Last(Vec<Option<Tensor>>, Option<Box<Unread>>),
+    Last(Vec<Option<EnsembleTensor>>, Option<Box<UnreadResponse>>),
     /// All responses were sent.
     Ended,
     /// Tensors are missing, and no step can run.
@@ -49,8 +49,8 @@ pub enum Outgoing {
 
 impl StepResponses {
     /// `None` if no decoupled step is executed for the requested outputs. `pool`: the request's, when it is new.
-    pub fn of_request(
-        graph: &Graph,
+    pub fn for_request(
+        graph: &EnsembleGraph,
         requested: &[RequestedOutput],
         pool: &TensorPool,
     ) -> Option<Self> {
@@ -75,13 +75,13 @@ impl StepResponses {
     /// Adds a response of the decoupled step `step`.
     pub fn add(
         &mut self,
-        graph: &Graph,
+        graph: &EnsembleGraph,
         step: usize,
-        signature: &Signature,
+        signature: &ModelSignature,
         root: &TensorPool,
         mut response: InferResponse,
     ) {
-        let mut pool = root.of_response(graph, step, &self.uses);
+        let mut pool = root.for_response(graph, step, &self.uses);
         pool.store(graph, step, signature, &response);
         self.last_number += 1;
         let is_outgoing = step == self.source;
@@ -96,10 +96,10 @@ impl StepResponses {
     /// Sets what `step` wrote for response `number`.
     pub fn store(
         &mut self,
-        graph: &Graph,
+        graph: &EnsembleGraph,
         number: u64,
         step: usize,
-        signature: &Signature,
+        signature: &ModelSignature,
         response: &InferResponse,
     ) {
         if let Some(of) = self.open.get_mut(&number) {
@@ -125,7 +125,7 @@ impl StepResponses {
     /// Takes the steps that can run now.
     pub fn take_ready(
         &mut self,
-        graph: &Graph,
+        graph: &EnsembleGraph,
         optional: impl Fn(usize, &str) -> bool + Copy,
         root: &TensorPool,
         mut take: impl FnMut(u64, usize, StepInputs),
@@ -143,34 +143,34 @@ impl StepResponses {
     /// step is executing.
     pub fn next(
         &mut self,
-        graph: &Graph,
+        graph: &EnsembleGraph,
         outputs: &[usize],
         root: &TensorPool,
         idle: bool,
-    ) -> Outgoing {
+    ) -> NextResponse {
         if self.delivering {
-            return Outgoing::Wait;
+            return NextResponse::Wait;
         }
         let Some(number) = self.outgoing.front() else {
             return match idle && self.open.is_empty() {
-                true => Outgoing::Ended,
-                false if idle => Outgoing::Stuck,
-                false => Outgoing::Wait,
+                true => NextResponse::Ended,
+                false if idle => NextResponse::Stuck,
+                false => NextResponse::Wait,
             };
         };
-        let Some(of) = self.open.get_mut(number) else { return Outgoing::Stuck };
+        let Some(of) = self.open.get_mut(number) else { return NextResponse::Stuck };
         if of.executing > 0 || !of.pool.has(graph, outputs, root) {
-            return if idle { Outgoing::Stuck } else { Outgoing::Wait };
+            return if idle { NextResponse::Stuck } else { NextResponse::Wait };
         }
         let tensors = outputs.iter().map(|t| of.pool.take(graph, *t, Some(root))).collect();
         let unread = of.unread.take();
         self.spent.extend(self.open.remove(number));
         self.outgoing.pop_front();
         if idle && self.outgoing.is_empty() && self.open.is_empty() {
-            return Outgoing::Last(tensors, unread);
+            return NextResponse::Last(tensors, unread);
         }
         self.delivering = true;
-        Outgoing::Next(tensors, unread)
+        NextResponse::Next(tensors, unread)
     }
 
     /// The response that [`StepResponses::next`] returned was sent.

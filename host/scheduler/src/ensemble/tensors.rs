@@ -1,15 +1,16 @@
 //! The tensors of one ensemble request, and which steps can run. Without locks: [`super::run`] has the lock.
 
-use super::graph::Graph;
+use super::graph::EnsembleGraph;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_request::{
-    DType, InferResponse, InputTensor, RequestedOutput, Shape, Signature, TensorData, TensorSpec,
+    DType, InferResponse, InputTensor, ModelSignature, RequestedOutput, Shape, TensorData,
+    TensorSpec,
 };
 
 /// An ensemble tensor.
 #[derive(Clone, Debug)]
-pub struct Tensor {
+pub struct EnsembleTensor {
     pub dtype: DType,
     pub shape: Shape,
     pub data: TensorData,
@@ -19,7 +20,7 @@ pub struct Tensor {
     pub free: bool,
 }
 
-impl Tensor {
+impl EnsembleTensor {
     /// The shape for a model with `dims` dimensions and, if it `batches`, a batch dimension before them. Where only one of
     /// ensemble and model batches, a batch dimension of 1 is added or removed, unless the tensor fits as it is.
     pub fn shape_for(&self, dims: usize, batches: bool) -> Shape {
@@ -38,7 +39,7 @@ impl Tensor {
 #[derive(Clone, Debug)]
 enum TensorState {
     Pending,
-    Present(Tensor),
+    Present(EnsembleTensor),
     /// An optional input or an output that was left out.
     Absent,
 }
@@ -54,7 +55,7 @@ enum StepState {
 }
 
 /// The inputs of a step: name and tensor.
-pub type StepInputs = SmallVec<[(Arc<str>, Tensor); 4]>;
+pub type StepInputs = SmallVec<[(Arc<str>, EnsembleTensor); 4]>;
 
 /// Tensors of one ensemble request, with the number of reads that each still has. A request has one
 /// pool; if steps are decoupled, another one for each of their responses, which takes the tensors
@@ -70,7 +71,11 @@ pub struct TensorPool {
 
 impl TensorPool {
     /// Starts with the ensemble's inputs. A request for no output, which v1 allows, has all of them computed.
-    pub fn new(graph: &Graph, inputs: &[InputTensor], requested: &[RequestedOutput]) -> Self {
+    pub fn new(
+        graph: &EnsembleGraph,
+        inputs: &[InputTensor],
+        requested: &[RequestedOutput],
+    ) -> Self {
         let signature = &graph.signature;
         let requested: Vec<usize> = match requested {
             [] => graph.outputs.clone(),
@@ -93,7 +98,7 @@ impl TensorPool {
         let tensors = vec![TensorState::Pending; graph.tensors];
         let mut pool = Self { source: None, tensors, uses, steps };
         for (index, (spec, tensor)) in signature.inputs.iter().zip(&graph.inputs).enumerate() {
-            let given = inputs.iter().find(|i| i.index == index).map(|input| Tensor {
+            let given = inputs.iter().find(|i| i.index == index).map(|input| EnsembleTensor {
                 dtype: input.dtype,
                 shape: signature.to_model(spec, &input.shape),
                 data: input.data.clone(),
@@ -106,7 +111,7 @@ impl TensorPool {
     }
 
     /// A pool for a response of the decoupled step `source`. `uses`: the uses that the request's pool counted when it was new.
-    pub fn of_response(&self, graph: &Graph, source: usize, uses: &[usize]) -> Self {
+    pub fn for_response(&self, graph: &EnsembleGraph, source: usize, uses: &[usize]) -> Self {
         let state = |(state, of): (&StepState, &Option<usize>)| match state {
             StepState::PerResponse if *of == Some(source) => StepState::Waiting,
             _ => StepState::Unneeded,
@@ -125,7 +130,7 @@ impl TensorPool {
     }
 
     /// All of these tensors have a value, or never get one; `root` is the request's pool.
-    pub fn has(&self, graph: &Graph, tensors: &[usize], root: &Self) -> bool {
+    pub fn has(&self, graph: &EnsembleGraph, tensors: &[usize], root: &Self) -> bool {
         let settled =
             |t: &usize| !matches!(self.state(graph, *t, Some(root)), TensorState::Pending);
         tensors.iter().all(settled)
@@ -134,7 +139,7 @@ impl TensorPool {
     /// A tensor of this pool, or of the request's pool `root`.
     fn state<'p>(
         &'p self,
-        graph: &Graph,
+        graph: &EnsembleGraph,
         tensor: usize,
         root: Option<&'p Self>,
     ) -> &'p TensorState {
@@ -145,7 +150,12 @@ impl TensorPool {
     }
 
     /// Reads a tensor of this pool, or of the request's pool `root`, where it stays.
-    pub fn take(&mut self, graph: &Graph, tensor: usize, root: Option<&Self>) -> Option<Tensor> {
+    pub fn take(
+        &mut self,
+        graph: &EnsembleGraph,
+        tensor: usize,
+        root: Option<&Self>,
+    ) -> Option<EnsembleTensor> {
         match root {
             Some(root) if graph.tensor_source[tensor] != self.source => {
                 match &root.tensors[tensor] {
@@ -158,7 +168,7 @@ impl TensorPool {
     }
 
     /// Sets a tensor that will be read.
-    fn put(&mut self, tensor: usize, value: Option<Tensor>) {
+    fn put(&mut self, tensor: usize, value: Option<EnsembleTensor>) {
         if self.uses[tensor] > 0 {
             self.tensors[tensor] = value.map_or(TensorState::Absent, TensorState::Present);
         }
@@ -177,9 +187,9 @@ impl TensorPool {
     /// Sets the tensors that `step` wrote. Outputs that the model left out become absent.
     pub fn store(
         &mut self,
-        graph: &Graph,
+        graph: &EnsembleGraph,
         step: usize,
-        signature: &Signature,
+        signature: &ModelSignature,
         response: &InferResponse,
     ) {
         for (name, tensor) in &graph.steps[step].writes {
@@ -187,7 +197,7 @@ impl TensorPool {
             let spec = signature.output(name).map(|index| &signature.outputs[index]);
             let batched = spec.is_some_and(|spec| has_batch(signature, spec));
             let free = spec.is_some_and(|spec| signature.has_free_shape(spec));
-            let value = output.map(|o| Tensor {
+            let value = output.map(|o| EnsembleTensor {
                 dtype: o.dtype,
                 shape: o.shape.clone(),
                 data: o.data.clone(),
@@ -202,7 +212,7 @@ impl TensorPool {
     /// this is another one.
     pub fn take_ready(
         &mut self,
-        graph: &Graph,
+        graph: &EnsembleGraph,
         optional: impl Fn(usize, &str) -> bool,
         root: Option<&Self>,
         mut take: impl FnMut(usize, StepInputs),
@@ -230,7 +240,7 @@ impl TensorPool {
     }
 
     /// Reads a tensor. The last read removes it, so that its memory is freed before the request ends.
-    pub fn read(&mut self, tensor: usize) -> Option<Tensor> {
+    pub fn read(&mut self, tensor: usize) -> Option<EnsembleTensor> {
         self.uses[tensor] = self.uses[tensor].saturating_sub(1);
         let slot = match self.uses[tensor] {
             0 => std::mem::replace(&mut self.tensors[tensor], TensorState::Pending),
@@ -243,7 +253,7 @@ impl TensorPool {
     }
 
     /// Removes all tensors. No step can run any more.
-    pub fn take_all(&mut self) -> Vec<Tensor> {
+    pub fn take_all(&mut self) -> Vec<EnsembleTensor> {
         let slots =
             self.tensors.iter_mut().map(|slot| std::mem::replace(slot, TensorState::Pending));
         let full = slots.filter_map(|slot| match slot {
@@ -254,6 +264,6 @@ impl TensorPool {
     }
 }
 
-pub fn has_batch(signature: &Signature, spec: &TensorSpec) -> bool {
+pub fn has_batch(signature: &ModelSignature, spec: &TensorSpec) -> bool {
     signature.batching() && !spec.shape_tensor
 }

@@ -1,24 +1,24 @@
 //! Ensembles for tests, of models that keep requests until a test responds.
 
-use super::{Ensemble, Graph, StepModel, StepModels, StepPlan};
+use super::{Ensemble, EnsembleGraph, StepModel, StepModels, StepPlan};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::stats::{Execution, FailureReason, VersionStats};
+use trtserver_base::stats::{BatchExecution, FailureReason, VersionStats};
 use trtserver_base::sync::Mutex;
 use trtserver_request::memory::OutputMemory;
 use trtserver_request::testing::RecordedResponses;
 use trtserver_request::{
-    DType, InferRequest, InferResponse, InputTensor, OutputTensor, RequestContext, RequestedOutput,
-    Sequence, Signature, TensorSpec, UsedMemory, check, testing,
+    DType, InferRequest, InferResponse, InputTensor, ModelSignature, OutputTensor, RequestContext,
+    RequestSequence, RequestedOutput, TensorSpec, UsedMemory, check, testing,
 };
 
 /// A model with inputs `I` and (optional) `J` and outputs `O` and `P`, all FP32.
 pub struct ManualModel {
-    signature: Arc<Signature>,
+    signature: Arc<ModelSignature>,
     pub stats: Arc<VersionStats>,
     arrived: Mutex<Vec<InferRequest>>,
     /// Refuses requests before `submit` returns.
@@ -58,13 +58,13 @@ impl ManualModel {
 
 /// Responds as an instance does.
 pub fn respond(request: &InferRequest, result: Result<InferResponse>) {
-    let execution = Execution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
+    let execution = BatchExecution::new(0, 1, request.context().batch, now_ns(), &Arc::default());
     request.responder.executed_in(Arc::new(execution));
     request.responder.finish(result.map(Some)).unwrap();
 }
 
 impl StepModel for ManualModel {
-    fn signature(&self) -> &Arc<Signature> {
+    fn signature(&self) -> &Arc<ModelSignature> {
         &self.signature
     }
 
@@ -80,7 +80,7 @@ impl StepModel for ManualModel {
         self.on_gpu
     }
 
-    fn has_sequence(&self, _: &Sequence) -> bool {
+    fn has_sequence(&self, _: &RequestSequence) -> bool {
         false
     }
 
@@ -161,7 +161,7 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
     let models = Models::default();
     let (batch, dims) = setup.models;
     for plan in &plans {
-        let signature = Signature {
+        let signature = ModelSignature {
             model: plan.model.as_str().into(),
             max_batch_size: batch,
             inputs: vec![spec("I", dims), TensorSpec { optional: true, ..spec("J", dims) }],
@@ -178,14 +178,15 @@ pub fn ensemble(steps: &str, setup: &Setup) -> (Ensemble, Arc<Models>) {
         models.0.lock().insert(plan.model.clone(), Arc::new(held));
     }
     let (batch, dims) = setup.ensemble;
-    let signature = Signature {
+    let signature = ModelSignature {
         model: "e".into(),
         max_batch_size: batch,
         inputs: vec![spec("in", dims), TensorSpec { optional: true, ..spec("in2", dims) }],
         outputs: vec![spec("out", dims), spec("out2", dims)],
         ..Default::default()
     };
-    let graph = Graph::new(&Arc::new(signature), &plans, &vec![false; plans.len()]).unwrap();
+    let graph =
+        EnsembleGraph::new(&Arc::new(signature), &plans, &vec![false; plans.len()]).unwrap();
     let models = Arc::new(models);
     (Ensemble::new(graph, Arc::clone(&models) as Arc<dyn StepModels>, 0), models)
 }
@@ -218,7 +219,7 @@ pub fn request_to(
         received_ns: now_ns(),
         batch: if signature.batching() { shape[0] as u32 } else { 1 },
         wording: trtserver_request::context::ErrorWording::default(),
-        used_memory: UsedMemory::of(&[], &outputs),
+        used_memory: UsedMemory::from_tensors(&[], &outputs),
         outputs,
         stream: None,
         waits: false,

@@ -2,7 +2,7 @@
 
 use super::debt::{FAST_BATCH_NS, SlowBatchDebt};
 use super::{InlineInstance, InlineRun};
-use crate::{Batch, Queue};
+use crate::{RequestBatch, RequestQueue};
 use std::sync::{Arc, Weak};
 use trtserver_base::clock::now_ns;
 use trtserver_base::sync::{Mutex, MutexGuard};
@@ -14,9 +14,9 @@ const MAX_RUN_NS: u64 = 30_000;
 const MAX_REMOTE_RUN_NS: u64 = 200_000;
 
 /// A backend instance that may be executed on any thread.
-pub trait Executor: Send {
+pub trait InstanceExecutor: Send {
     /// Executes what was taken from the queue; the backend may respond later. The thread must not wait long unless it `may_wait`.
-    fn execute(&mut self, batch: &mut Batch, may_wait: bool);
+    fn execute(&mut self, batch: &mut RequestBatch, may_wait: bool);
 
     /// Whether another process executes the batches.
     fn is_remote(&self) -> bool;
@@ -25,7 +25,7 @@ pub trait Executor: Send {
     /// responded.
     fn accepts_ahead(&self) -> bool;
 
-    /// Follows [`Executor::execute`]. Delivers the responses of another process, and returns the
+    /// Follows [`InstanceExecutor::execute`]. Delivers the responses of another process, and returns the
     /// time that its last execution took. If `more`, a further batch is executed next: only
     /// responses that have arrived are delivered, and no other thread is notified of later ones.
     fn collect(&mut self, more: bool) -> Option<u64>;
@@ -33,7 +33,7 @@ pub trait Executor: Send {
     /// Whether the backend has few enough outstanding requests to accept another batch.
     fn has_capacity(&self) -> bool;
 
-    /// Blocks until [`Executor::has_capacity`].
+    /// Blocks until [`InstanceExecutor::has_capacity`].
     fn wait_for_capacity(&mut self);
 }
 
@@ -42,26 +42,26 @@ pub struct SharedInstance<E> {
     debt: SlowBatchDebt,
     /// Locked by the thread that the queue lets run the instance, so without contention. `None` once the instance's own
     /// thread ends: the executor must be dropped there.
-    inner: Mutex<Option<Inner<E>>>,
+    inner: Mutex<Option<InlineState<E>>>,
 }
 
-struct Inner<E> {
+struct InlineState<E> {
     /// Batch that inline runs reuse.
-    batch: Batch,
+    batch: RequestBatch,
     executor: E,
 }
 
-impl<E: Executor + 'static> SharedInstance<E> {
+impl<E: InstanceExecutor + 'static> SharedInstance<E> {
     /// Serves `queue` as instance number `ordinal` until it is closed and empty, on this thread and inline. Returns the
     /// executor.
-    pub fn serve(queue: Arc<Queue>, ordinal: usize, executor: E) -> Option<E> {
-        let inner = Mutex::new(Some(Inner { batch: Batch::default(), executor }));
+    pub fn serve(queue: Arc<RequestQueue>, ordinal: usize, executor: E) -> Option<E> {
+        let inner = Mutex::new(Some(InlineState { batch: RequestBatch::default(), executor }));
         let shared = Arc::new(Self { debt: SlowBatchDebt::default(), inner });
         let weak: Weak<Self> = Arc::downgrade(&shared);
         queue.allow_inline(ordinal, weak);
-        let mut batch = Batch::default();
+        let mut batch = RequestBatch::default();
         while queue.take(ordinal, &mut batch) {
-            if let Some(Inner { executor, .. }) = shared.lock().as_mut() {
+            if let Some(InlineState { executor, .. }) = shared.lock().as_mut() {
                 let mut more = false;
                 loop {
                     let start = now_ns();
@@ -80,19 +80,19 @@ impl<E: Executor + 'static> SharedInstance<E> {
         inner.map(|inner| inner.executor)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Inner<E>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<InlineState<E>>> {
         self.inner.lock()
     }
 }
 
-impl<E: Executor + 'static> InlineInstance for SharedInstance<E> {
+impl<E: InstanceExecutor + 'static> InlineInstance for SharedInstance<E> {
     fn is_fast(&self) -> bool {
         self.debt.is_low()
     }
 
     fn run(&self, mut run: InlineRun<'_>, mut now: u64) {
         let mut inner = self.lock();
-        let Some(Inner { batch, executor }) = inner.as_mut() else { return };
+        let Some(InlineState { batch, executor }) = inner.as_mut() else { return };
         let end = now + if executor.is_remote() { MAX_REMOTE_RUN_NS } else { MAX_RUN_NS };
         let mut taken = run.next_batch(now, batch);
         while taken {
@@ -121,7 +121,7 @@ impl<E: Executor + 'static> InlineInstance for SharedInstance<E> {
     }
 
     fn wait_for_capacity(&self) {
-        if let Some(Inner { executor, .. }) = self.lock().as_mut() {
+        if let Some(InlineState { executor, .. }) = self.lock().as_mut() {
             executor.wait_for_capacity();
         }
     }

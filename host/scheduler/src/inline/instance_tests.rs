@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batcher::settings::DynamicSettings;
-use crate::inline::Permits;
+use crate::inline::InlinePermits;
 use crate::queue::testing::{dynamic, request, wait_until};
 use std::thread::{ThreadId, current};
 use trtserver_request::InferRequest;
@@ -11,7 +11,7 @@ type Log = Arc<Mutex<Vec<(String, ThreadId)>>>;
 
 /// Accepts three batches before it responds.
 struct Remote {
-    queue: Arc<Queue>,
+    queue: Arc<RequestQueue>,
     log: Log,
     outstanding: Vec<InferRequest>,
 }
@@ -22,8 +22,8 @@ impl Remote {
     }
 }
 
-impl Executor for Remote {
-    fn execute(&mut self, batch: &mut Batch, may_wait: bool) {
+impl InstanceExecutor for Remote {
+    fn execute(&mut self, batch: &mut RequestBatch, may_wait: bool) {
         let id = batch.requests[0].id.clone();
         self.note(format!("{id}{}", if may_wait { ", may wait" } else { "" }));
         if id == "first" {
@@ -78,7 +78,7 @@ fn executed(before: usize, register: bool) -> Vec<(String, ThreadId)> {
     wait_until(|| queue.has_idle_instance());
     log.lock().clear();
     if register {
-        Permits::new(2, || {}).register_thread();
+        InlinePermits::new(2, || {}).register_thread();
     }
     queue.submit(request("first").0);
     wait_until(|| log.lock().len() == 8);

@@ -21,8 +21,8 @@ mod permit;
 mod run;
 mod watchdog;
 
-pub use instance::{Executor, SharedInstance};
-pub use permit::{Permit, Permits};
+pub use instance::{InstanceExecutor, SharedInstance};
+pub use permit::{InlinePermit, InlinePermits};
 pub use run::InlineRun;
 
 /// An instance that a network thread may run while the instance's own thread sleeps.

@@ -2,45 +2,45 @@
 //!
 //! There is one permit fewer than network threads, so that one of them always serves connections.
 
-use super::watchdog::{Activity, Watchdog};
+use super::watchdog::{InlineActivity, InlineWatchdog};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The permits of a group of threads.
-pub struct Permits {
+pub struct InlinePermits {
     free: AtomicUsize,
-    watchdog: Watchdog,
+    watchdog: InlineWatchdog,
 }
 
 /// A thread's membership in its group.
-struct Member {
-    permits: Arc<Permits>,
+struct PermitMember {
+    permits: Arc<InlinePermits>,
     /// `None` until its first permit.
-    activity: Option<Arc<Activity>>,
+    activity: Option<Arc<InlineActivity>>,
 }
 
 thread_local! {
     /// `None` in threads of no group, and in a thread that has a permit, so that inline runs do not nest.
-    static MEMBER: RefCell<Option<Member>> = const { RefCell::new(None) };
+    static MEMBER: RefCell<Option<PermitMember>> = const { RefCell::new(None) };
 }
 
 /// The right of this thread to run an instance now; returned when dropped.
-pub struct Permit(Option<(Member, Arc<Activity>)>);
+pub struct InlinePermit(Option<(PermitMember, Arc<InlineActivity>)>);
 
-impl Permits {
+impl InlinePermits {
     /// Permits for a group of `threads` threads, at least two. `wake_idle_thread` makes a sleeping one poll the
     /// sockets of one that is held up.
     pub fn new(threads: usize, wake_idle_thread: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             free: AtomicUsize::new(threads.saturating_sub(1)),
-            watchdog: Watchdog::new(wake_idle_thread),
+            watchdog: InlineWatchdog::new(wake_idle_thread),
         })
     }
 
     /// Adds this thread to the group.
     pub fn register_thread(self: &Arc<Self>) {
-        let member = Member { permits: Arc::clone(self), activity: None };
+        let member = PermitMember { permits: Arc::clone(self), activity: None };
         MEMBER.with_borrow_mut(|current| *current = Some(member));
     }
 
@@ -50,7 +50,7 @@ impl Permits {
     }
 }
 
-impl Permit {
+impl InlinePermit {
     /// `None` in a thread that is in no group or has a permit already, and while all permits are taken.
     pub fn try_acquire(now: u64) -> Option<Self> {
         let member = MEMBER.try_with(|current| current.try_borrow_mut().ok()?.take());
@@ -68,7 +68,7 @@ impl Permit {
     }
 }
 
-impl Member {
+impl PermitMember {
     fn put_back(self) {
         let put = |current: &RefCell<Option<Self>>| {
             current.try_borrow_mut().map(|mut current| *current = Some(self))
@@ -77,7 +77,7 @@ impl Member {
     }
 }
 
-impl Drop for Permit {
+impl Drop for InlinePermit {
     fn drop(&mut self) {
         if let Some((member, activity)) = self.0.take() {
             activity.end();

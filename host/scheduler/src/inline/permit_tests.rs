@@ -10,13 +10,13 @@ use trtserver_base::sync::Mutex;
 #[test]
 fn only_registered_threads_get_a_permit_and_only_one() {
     std::thread::spawn(|| {
-        assert!(Permit::try_acquire(1).is_none());
-        Permits::new(3, || {}).register_thread();
-        let first = Permit::try_acquire(1);
+        assert!(InlinePermit::try_acquire(1).is_none());
+        InlinePermits::new(3, || {}).register_thread();
+        let first = InlinePermit::try_acquire(1);
         assert!(first.is_some());
-        assert!(Permit::try_acquire(2).is_none());
+        assert!(InlinePermit::try_acquire(2).is_none());
         drop(first);
-        assert!(Permit::try_acquire(3).is_some());
+        assert!(InlinePermit::try_acquire(3).is_some());
     })
     .join()
     .unwrap();
@@ -24,16 +24,16 @@ fn only_registered_threads_get_a_permit_and_only_one() {
 
 #[test]
 fn one_thread_never_gets_a_permit() {
-    let permits = Permits::new(2, || {});
+    let permits = InlinePermits::new(2, || {});
     let other_thread = {
         let permits = Arc::clone(&permits);
         move || {
             permits.register_thread();
-            Permit::try_acquire(1).is_some()
+            InlinePermit::try_acquire(1).is_some()
         }
     };
     permits.register_thread();
-    let first = Permit::try_acquire(1);
+    let first = InlinePermit::try_acquire(1);
     assert!(first.is_some());
     assert!(!std::thread::spawn(other_thread.clone()).join().unwrap());
     drop(first);
@@ -44,13 +44,13 @@ fn one_thread_never_gets_a_permit() {
 fn watchdog_reports_a_stalled_thread_once() {
     let (sender, woken) = mpsc::channel();
     let sender = Mutex::new(sender);
-    let permits = Permits::new(2, move || sender.lock().send(()).unwrap());
+    let permits = InlinePermits::new(2, move || sender.lock().send(()).unwrap());
     permits.register_thread();
     for _ in 0..2 {
         // The watchdog sleeps by now.
         std::thread::sleep(STALL_LIMIT * (IDLE_CHECKS + 5));
         assert!(woken.try_recv().is_err());
-        let stalled = Permit::try_acquire(now_ns());
+        let stalled = InlinePermit::try_acquire(now_ns());
         woken.recv_timeout(Duration::from_secs(5)).unwrap();
         assert!(woken.recv_timeout(STALL_LIMIT * 10).is_err());
         drop(stalled);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batcher::settings::DynamicSettings;
-use crate::inline::{InlineInstance, Permits};
+use crate::inline::{InlineInstance, InlinePermits};
 use crate::queue::testing::{dynamic, error, request, wait_until};
 use std::sync::{Arc, Weak};
 use std::thread::{JoinHandle, ThreadId};
@@ -11,13 +11,13 @@ use trtserver_base::sync::Mutex;
 
 /// An instance that records what was executed on which thread.
 struct TestInstance {
-    queue: Arc<Queue>,
+    queue: Arc<RequestQueue>,
     fast: bool,
     executed: Mutex<Vec<(String, ThreadId)>>,
 }
 
 impl TestInstance {
-    fn execute(&self, batch: &mut Batch) {
+    fn execute(&self, batch: &mut RequestBatch) {
         for request in batch.requests.drain(..) {
             self.executed.lock().push((request.id.clone(), std::thread::current().id()));
             let _ = request.responder.finish(Ok(None));
@@ -31,7 +31,7 @@ impl InlineInstance for TestInstance {
     }
 
     fn run(&self, mut run: InlineRun<'_>, now: u64) {
-        let mut batch = Batch::default();
+        let mut batch = RequestBatch::default();
         while run.next_batch(now, &mut batch) {
             assert!(batch.requests[0].id != "panics", "as requested");
             if batch.requests[0].id == "first" {
@@ -58,7 +58,7 @@ impl InlineInstance for TestInstance {
 }
 
 /// An instance whose own thread sleeps.
-fn idle_instance(fast: bool) -> (Arc<Queue>, Arc<TestInstance>, JoinHandle<()>) {
+fn idle_instance(fast: bool) -> (Arc<RequestQueue>, Arc<TestInstance>, JoinHandle<()>) {
     let queue = dynamic(DynamicSettings::default(), 1, false);
     let executed = Mutex::default();
     let instance = Arc::new(TestInstance { queue: Arc::clone(&queue), fast, executed });
@@ -66,7 +66,7 @@ fn idle_instance(fast: bool) -> (Arc<Queue>, Arc<TestInstance>, JoinHandle<()>) 
     let own = std::thread::spawn({
         let instance = Arc::clone(&instance);
         move || {
-            let mut batch = Batch::default();
+            let mut batch = RequestBatch::default();
             while instance.queue.take(0, &mut batch) {
                 instance.execute(&mut batch);
             }
@@ -79,7 +79,7 @@ fn idle_instance(fast: bool) -> (Arc<Queue>, Arc<TestInstance>, JoinHandle<()>) 
 #[test]
 fn own_thread_waits_for_outstanding_requests_before_it_takes_more() {
     let (queue, instance, own) = idle_instance(true);
-    Permits::new(2, || {}).register_thread();
+    InlinePermits::new(2, || {}).register_thread();
     queue.submit(request("outstanding").0);
     queue.close();
     own.join().unwrap();
@@ -91,7 +91,7 @@ fn own_thread_waits_for_outstanding_requests_before_it_takes_more() {
 #[test]
 fn panic_takes_the_queue_out_of_service_and_returns_the_permit() {
     let (queue, _, own) = idle_instance(true);
-    Permits::new(2, || {}).register_thread();
+    InlinePermits::new(2, || {}).register_thread();
     let (panics, responses) = request("panics");
     let submit = std::panic::AssertUnwindSafe(|| queue.submit(panics));
     assert!(std::panic::catch_unwind(submit).is_err());
@@ -100,18 +100,18 @@ fn panic_takes_the_queue_out_of_service_and_returns_the_permit() {
     let (late, responses) = request("late");
     queue.submit(late);
     assert!(error(&responses).unwrap().1.contains("out of service"));
-    assert!(Permit::try_acquire(1).is_some());
+    assert!(InlinePermit::try_acquire(1).is_some());
 }
 
 #[test]
 fn registered_threads_run_fast_idle_instances() {
     for fast in [true, false] {
         let (queue, instance, own) = idle_instance(fast);
-        let idle = |queue: &Queue| wait_until(|| queue.has_idle_instance());
+        let idle = |queue: &RequestQueue| wait_until(|| queue.has_idle_instance());
         let unregistered = Arc::clone(&queue);
         std::thread::spawn(move || unregistered.submit(request("unregistered").0)).join().unwrap();
         idle(&queue);
-        Permits::new(2, || {}).register_thread();
+        InlinePermits::new(2, || {}).register_thread();
         for id in ["first", "last"] {
             queue.submit(request(id).0);
             idle(&queue);

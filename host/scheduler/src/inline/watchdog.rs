@@ -15,9 +15,9 @@ pub(super) const STALL_LIMIT: Duration = Duration::from_millis(2);
 pub(super) const IDLE_CHECKS: u32 = 10;
 
 /// The watchdog thread, and the network threads that execute inline.
-pub(super) struct Watchdog {
+pub(super) struct InlineWatchdog {
     /// One for each thread that has executed.
-    activities: Mutex<Vec<Weak<Activity>>>,
+    activities: Mutex<Vec<Weak<InlineActivity>>>,
     /// `None`: no thread could be started.
     thread: OnceLock<Option<Thread>>,
     asleep: AtomicBool,
@@ -28,17 +28,17 @@ pub(super) struct Watchdog {
 /// Since when a thread executes, 0 = it does not. On a cache line of its own, since it is written twice for each request.
 #[derive(Default)]
 #[repr(align(128))]
-pub(super) struct Activity {
+pub(super) struct InlineActivity {
     since_ns: AtomicU64,
 }
 
-impl Activity {
+impl InlineActivity {
     pub(super) fn end(&self) {
         self.since_ns.store(0, Ordering::Release);
     }
 }
 
-impl Watchdog {
+impl InlineWatchdog {
     pub(super) fn new(wake_idle_thread: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             activities: Mutex::default(),
@@ -53,12 +53,12 @@ impl Watchdog {
     pub(super) fn watch<O: Send + Sync + 'static>(
         &self,
         owner: &Arc<O>,
-        watchdog: fn(&O) -> &Watchdog,
-    ) -> Option<Arc<Activity>> {
+        watchdog: fn(&O) -> &InlineWatchdog,
+    ) -> Option<Arc<InlineActivity>> {
         let thread = self.thread.get_or_init(|| {
             let owner = Arc::downgrade(owner);
             let thread = std::thread::Builder::new().name("net-watchdog".into());
-            match thread.spawn(move || run(&owner, watchdog)) {
+            match thread.spawn(move || run_watchdog(&owner, watchdog)) {
                 Ok(thread) => Some(thread.thread().clone()),
                 Err(e) => {
                     tracing::warn!("no inline execution: the watchdog thread did not start: {e}");
@@ -67,13 +67,13 @@ impl Watchdog {
             }
         });
         thread.as_ref()?;
-        let activity = Arc::<Activity>::default();
+        let activity = Arc::<InlineActivity>::default();
         self.activities.lock().push(Arc::downgrade(&activity));
         Some(activity)
     }
 
     /// The thread of `activity` executes from now on.
-    pub(super) fn begin(&self, activity: &Activity, now: u64) {
+    pub(super) fn begin(&self, activity: &InlineActivity, now: u64) {
         activity.since_ns.store(now, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst)
             && self.asleep.swap(false, Ordering::SeqCst)
@@ -109,7 +109,7 @@ impl Watchdog {
 }
 
 /// The watchdog thread, for as long as `owner` exists.
-fn run<O>(owner: &Weak<O>, watchdog: fn(&O) -> &Watchdog) {
+fn run_watchdog<O>(owner: &Weak<O>, watchdog: fn(&O) -> &InlineWatchdog) {
     let mut stalled = Vec::new();
     let mut idle = 0;
     while let Some(owner) = owner.upgrade() {

@@ -1,31 +1,31 @@
 //! The batcher of a queue: dynamic, which serves the default scheduler too, or sequence.
 
-use crate::Controls;
+use crate::SequenceControls;
 use crate::batcher::dynamic::DynamicBatcher;
-use crate::batcher::sequence::{Pushed, SequenceBatcher};
+use crate::batcher::sequence::{SequenceBatcher, SequencePush};
 use crate::batcher::settings::{DynamicSettings, SequenceSettings};
-use crate::batcher::{BatchDecision, BatchEntry, QueueTicket, Refusal, Wake};
-use trtserver_request::{InferRequest, Sequence};
+use crate::batcher::{BatchDecision, BatchEntry, QueueRefusal, QueueTicket, WakeTarget};
+use trtserver_request::{InferRequest, RequestSequence};
 
 /// How a version's requests are scheduled.
 pub enum SchedulingPolicy {
     /// Any instance takes the next request or batch.
     Dynamic(DynamicSettings),
     /// Sequences stay with an instance.
-    Sequence(SequenceSettings, Box<Controls>),
+    Sequence(SequenceSettings, Box<SequenceControls>),
 }
 
 /// Requests that leave without being executed, and why.
-type Refused = Vec<(InferRequest, Refusal)>;
+type Refused = Vec<(InferRequest, QueueRefusal)>;
 
 /// The batcher of a queue: dynamic (also for models without batching) or sequence.
-pub(super) enum Batcher {
+pub(super) enum QueueBatcher {
     Dynamic(Box<DynamicBatcher<InferRequest>>),
     Sequence(Box<SequenceBatcher<InferRequest>>),
 }
 
-impl Batcher {
-    pub(super) fn new(policy: SchedulingPolicy) -> (Self, Option<Controls>) {
+impl QueueBatcher {
+    pub(super) fn new(policy: SchedulingPolicy) -> (Self, Option<SequenceControls>) {
         match policy {
             SchedulingPolicy::Dynamic(settings) => {
                 (Self::Dynamic(Box::new(DynamicBatcher::new(settings))), None)
@@ -42,11 +42,11 @@ impl Batcher {
         request: InferRequest,
         now: u64,
         refused: &mut Refused,
-        wakes: &mut Vec<Wake>,
-    ) -> Option<Pushed> {
+        wakes: &mut Vec<WakeTarget>,
+    ) -> Option<SequencePush> {
         let refusal = match self {
             Self::Dynamic(batcher) => match batcher.push(request, now, wakes) {
-                Ok(ticket) => return Some(Pushed { ticket, conflict: false }),
+                Ok(ticket) => return Some(SequencePush { ticket, conflict: false }),
                 Err(refusal) => refusal,
             },
             Self::Sequence(batcher) => match batcher.push(request, now, wakes) {
@@ -75,17 +75,19 @@ impl Batcher {
         ticket: QueueTicket,
         now: u64,
         refused: &mut Refused,
-        wakes: &mut Vec<Wake>,
+        wakes: &mut Vec<WakeTarget>,
     ) {
         match self {
             Self::Dynamic(batcher) => {
-                refused.extend(batcher.cancel(ticket).map(|request| (request, Refusal::Cancelled)));
+                refused.extend(
+                    batcher.cancel(ticket).map(|request| (request, QueueRefusal::Cancelled)),
+                );
             }
             Self::Sequence(batcher) => batcher.cancel(ticket, now, refused, wakes),
         }
     }
 
-    pub(super) fn expire(&mut self, now: u64, refused: &mut Refused, wakes: &mut Vec<Wake>) {
+    pub(super) fn expire(&mut self, now: u64, refused: &mut Refused, wakes: &mut Vec<WakeTarget>) {
         if self.next_deadline().is_none_or(|at| at > now) {
             return;
         }
@@ -95,7 +97,7 @@ impl Batcher {
         }
     }
 
-    pub(super) fn close(&mut self, wakes: &mut Vec<Wake>) {
+    pub(super) fn close(&mut self, wakes: &mut Vec<WakeTarget>) {
         match self {
             Self::Dynamic(batcher) => batcher.close(),
             Self::Sequence(batcher) => batcher.close(wakes),
@@ -108,7 +110,7 @@ impl Batcher {
         instance: usize,
         now: u64,
         refused: &mut Refused,
-        wakes: &mut Vec<Wake>,
+        wakes: &mut Vec<WakeTarget>,
     ) {
         if let Self::Sequence(batcher) = self {
             batcher.lose(instance, now, refused, wakes);
@@ -165,7 +167,7 @@ impl Batcher {
         }
     }
 
-    pub(super) fn has_sequence(&self, sequence: &Sequence) -> bool {
+    pub(super) fn has_sequence(&self, sequence: &RequestSequence) -> bool {
         match self {
             Self::Dynamic(_) => false,
             Self::Sequence(batcher) => batcher.is_active(&sequence.id),

@@ -18,7 +18,7 @@
 //! - `Inline`: a network thread runs the instance; the own thread sleeps, or waits for the run to end.
 //! - `Draining`: as `Waking`, after an inline run that left outstanding requests: they come first.
 
-use crate::batcher::Wake;
+use crate::batcher::WakeTarget;
 use crate::inline::InlineInstance;
 use smallvec::SmallVec;
 use std::sync::Weak;
@@ -44,7 +44,7 @@ pub(super) enum AfterInline {
     Drain,
 }
 
-struct Instance {
+struct QueueInstance {
     state: InstanceState,
     /// It executes no further batch.
     retired: bool,
@@ -52,25 +52,25 @@ struct Instance {
     inline: Option<Weak<dyn InlineInstance>>,
 }
 
-impl Instance {
+impl QueueInstance {
     fn new() -> Self {
         Self { state: InstanceState::Running, retired: false, inline: None }
     }
 }
 
-pub(super) struct Instances {
-    all: Vec<Instance>,
+pub(super) struct QueueInstances {
+    all: Vec<QueueInstance>,
     /// Numbers of the `Idle` instances. The last one to fall asleep is woken first, since its caches are the warmest.
     idle: Vec<usize>,
     /// Instances that became `Waking` or `Draining` in this step; their threads have to be notified.
     woken: SmallVec<[usize; 2]>,
 }
 
-impl Instances {
+impl QueueInstances {
     /// All of them `Running`.
     pub(super) fn new(count: usize) -> Self {
         Self {
-            all: (0..count).map(|_| Instance::new()).collect(),
+            all: (0..count).map(|_| QueueInstance::new()).collect(),
             idle: Vec::with_capacity(count),
             woken: SmallVec::new(),
         }
@@ -83,9 +83,9 @@ impl Instances {
     /// Makes `instance` `Running`: an instance of the start, a new one, or a retired one whose thread has ended and whose number is used again.
     pub(super) fn add(&mut self, instance: usize) {
         match self.all.get_mut(instance) {
-            Some(place) if place.retired => *place = Instance::new(),
+            Some(place) if place.retired => *place = QueueInstance::new(),
             Some(_) => {}
-            None => self.all.push(Instance::new()),
+            None => self.all.push(QueueInstance::new()),
         }
     }
 
@@ -134,10 +134,10 @@ impl Instances {
     }
 
     /// `Idle` to `Waking`, for one instance at most. An instance in another state asks for a batch by itself.
-    pub(super) fn wake(&mut self, wake: Wake) {
+    pub(super) fn wake(&mut self, wake: WakeTarget) {
         let position = match wake {
-            Wake::Any => self.idle.len().checked_sub(1),
-            Wake::Instance(instance) => self.idle.iter().position(|i| *i == instance),
+            WakeTarget::Any => self.idle.len().checked_sub(1),
+            WakeTarget::Instance(instance) => self.idle.iter().position(|i| *i == instance),
         };
         if let Some(position) = position {
             let instance = self.idle.remove(position);
@@ -148,7 +148,7 @@ impl Instances {
 
     pub(super) fn wake_all(&mut self) {
         while self.any_idle() {
-            self.wake(Wake::Any);
+            self.wake(WakeTarget::Any);
         }
     }
 

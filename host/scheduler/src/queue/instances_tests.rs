@@ -4,22 +4,22 @@ use super::InstanceState::{Draining, Idle, Inline, Running, Waking};
 use super::*;
 
 /// Three instances; the ones listed in `order` fell asleep in this order.
-fn idle(order: &[usize]) -> Instances {
-    let mut instances = Instances::new(3);
+fn idle(order: &[usize]) -> QueueInstances {
+    let mut instances = QueueInstances::new(3);
     order.iter().for_each(|instance| instances.sleep(*instance));
     instances
 }
 
 /// Instance 0 of three, run inline.
-fn inline() -> Instances {
+fn inline() -> QueueInstances {
     let mut instances = idle(&[0]);
-    instances.wake(Wake::Any);
+    instances.wake(WakeTarget::Any);
     instances.take_woken();
     instances.start_inline(0);
     instances
 }
 
-fn woken(instances: &mut Instances) -> Vec<usize> {
+fn woken(instances: &mut QueueInstances) -> Vec<usize> {
     instances.take_woken().into_vec()
 }
 
@@ -34,7 +34,7 @@ fn sleep_makes_running_instances_idle() {
 fn wake_any_takes_the_last_to_fall_asleep() {
     let mut instances = idle(&[1, 2, 0]);
     for want in [[0].as_slice(), &[2], &[1], &[]] {
-        instances.wake(Wake::Any);
+        instances.wake(WakeTarget::Any);
         assert_eq!(woken(&mut instances), want);
         assert!(want.iter().all(|i| instances.state(*i) == Waking));
     }
@@ -43,9 +43,9 @@ fn wake_any_takes_the_last_to_fall_asleep() {
 #[test]
 fn wake_instance_leaves_the_others_and_their_order() {
     let mut instances = idle(&[1, 2, 0]);
-    instances.wake(Wake::Instance(2));
+    instances.wake(WakeTarget::Instance(2));
     // It is no longer idle: nothing to do.
-    instances.wake(Wake::Instance(2));
+    instances.wake(WakeTarget::Instance(2));
     assert_eq!(woken(&mut instances), [2]);
     instances.wake_all();
     assert_eq!(woken(&mut instances), [0, 1]);
@@ -55,7 +55,7 @@ fn wake_instance_leaves_the_others_and_their_order() {
 fn wake_ignores_running_and_inline_instances() {
     let mut instances = inline();
     instances.wake_all();
-    (0..3).for_each(|i| instances.wake(Wake::Instance(i)));
+    (0..3).for_each(|i| instances.wake(WakeTarget::Instance(i)));
     assert!(woken(&mut instances).is_empty());
     assert_eq!([0, 1, 2].map(|i| instances.state(i)), [Inline, Running, Running]);
 }
@@ -63,7 +63,7 @@ fn wake_ignores_running_and_inline_instances() {
 #[test]
 fn woke_after_a_notification_makes_running() {
     let mut instances = idle(&[0, 1]);
-    instances.wake(Wake::Any);
+    instances.wake(WakeTarget::Any);
     assert!(!instances.woke(1));
     assert_eq!([0, 1].map(|i| instances.state(i)), [Idle, Running]);
 }
@@ -72,7 +72,7 @@ fn woke_after_a_notification_makes_running() {
 fn woke_after_a_timeout_leaves_the_idle_list() {
     let mut instances = idle(&[0, 1]);
     assert!(!instances.woke(1));
-    instances.wake(Wake::Any);
+    instances.wake(WakeTarget::Any);
     assert_eq!(([0, 1].map(|i| instances.state(i))), [Waking, Running]);
 }
 
@@ -86,7 +86,7 @@ fn finish_inline_and_sleep_makes_idle_without_notification() {
     let mut instances = inline();
     instances.finish_inline(0, AfterInline::Sleep);
     assert_eq!((instances.state(0), woken(&mut instances)), (Idle, vec![]));
-    instances.wake(Wake::Any);
+    instances.wake(WakeTarget::Any);
     assert_eq!(woken(&mut instances), [0]);
 }
 

@@ -1,7 +1,7 @@
 //! The queue between frontends and instances of one model version: a batcher under a lock, and threads that sleep and wake.
 //!
 //! **Locks.** The queue's lock is held for one step of the batcher: a submission, the decision about a batch, a
-//! cancellation, a timeout. A step only records its effects: instances to notify and requests to refuse ([`Effects`]).
+//! cancellation, a timeout. A step only records its effects: instances to notify and requests to refuse ([`QueueEffects`]).
 //! They are carried out after the lock is released. So are calls of response sinks and backends and the assembly of
 //! batches, since each of them may take long, or submit another request to this queue. Three locks are taken under the
 //! queue's: a request's, the response order's and the timer's. None of them is held while the queue's lock is taken.
@@ -17,41 +17,41 @@ mod threads;
 mod timeouts;
 
 pub use any_batcher::SchedulingPolicy;
-pub use take::Batch;
+pub use take::RequestBatch;
 
 use super::assembler::BatchAssembler;
-use super::batcher::{Refusal, Wake};
+use super::batcher::{QueueRefusal, WakeTarget};
 use super::conflict_log::ConflictLog;
 use super::delay_hook::DelayHook;
 use super::inline::InlineInstance;
 use super::refusal_errors::refusal_error;
 use super::response_order::ResponseOrder;
-use any_batcher::Batcher;
-use instances::Instances;
+use any_batcher::QueueBatcher;
+use instances::QueueInstances;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use threads::InstanceThreads;
 use trtserver_base::error::Error;
 use trtserver_base::sync::{Mutex, MutexGuard};
-use trtserver_base::timer::Timer;
-use trtserver_request::{InferRequest, Sequence, Signature};
+use trtserver_base::timer::DeadlineTimer;
+use trtserver_request::{InferRequest, ModelSignature, RequestSequence};
 
 /// The queue of one model version: its waiting requests and the threads of its instances.
-pub struct Queue {
-    state: Mutex<State>,
+pub struct RequestQueue {
+    state: Mutex<QueueState>,
     threads: InstanceThreads,
     assembler: BatchAssembler,
     /// Requests are executed one by one in the order of arrival, so that later ones neither join nor overtake a request.
     independent: bool,
     response_order: Option<Arc<ResponseOrder>>,
-    signature: Arc<Signature>,
-    timer: &'static Timer,
-    me: Weak<Queue>,
+    signature: Arc<ModelSignature>,
+    timer: &'static DeadlineTimer,
+    me: Weak<RequestQueue>,
 }
 
-struct State {
-    batcher: Batcher,
-    instances: Instances,
+struct QueueState {
+    batcher: QueueBatcher,
+    instances: QueueInstances,
     closed: bool,
     /// Why no request is accepted any more: an instance ended by a panic, or none is left in service.
     out_of_service: Option<Error>,
@@ -60,26 +60,26 @@ struct State {
     conflict_log: ConflictLog,
     delay_hook: Option<DelayHook>,
     /// Instances that have to ask for a batch. Empty between two steps.
-    wakes: Vec<Wake>,
+    wakes: Vec<WakeTarget>,
     /// Requests that left without being executed. Empty between two steps.
-    refused: Vec<(InferRequest, Refusal)>,
+    refused: Vec<(InferRequest, QueueRefusal)>,
 }
 
 /// What a step leaves to be done once the lock is released.
 #[derive(Default)]
-struct Effects {
+struct QueueEffects {
     notify: SmallVec<[usize; 2]>,
-    refused: Vec<(InferRequest, Refusal)>,
+    refused: Vec<(InferRequest, QueueRefusal)>,
 }
 
-impl Queue {
+impl RequestQueue {
     /// A queue for `instances` instances. `in_order`: responses leave in the order of arrival.
     pub fn new(
         policy: SchedulingPolicy,
-        signature: &Arc<Signature>,
+        signature: &Arc<ModelSignature>,
         instances: usize,
         in_order: bool,
-        timer: &'static Timer,
+        timer: &'static DeadlineTimer,
     ) -> Arc<Self> {
         let independent = match &policy {
             SchedulingPolicy::Dynamic(settings) => {
@@ -87,10 +87,10 @@ impl Queue {
             }
             SchedulingPolicy::Sequence(..) => false,
         };
-        let (batcher, controls) = Batcher::new(policy);
-        let state = State {
+        let (batcher, controls) = QueueBatcher::new(policy);
+        let state = QueueState {
             batcher,
-            instances: Instances::new(instances),
+            instances: QueueInstances::new(instances),
             closed: false,
             out_of_service: None,
             timer_at: u64::MAX,
@@ -137,7 +137,7 @@ impl Queue {
     }
 
     /// Whether `sequence` has begun and not ended.
-    pub fn has_sequence(&self, sequence: &Sequence) -> bool {
+    pub fn has_sequence(&self, sequence: &RequestSequence) -> bool {
         self.lock().batcher.has_sequence(sequence)
     }
 
@@ -160,19 +160,19 @@ impl Queue {
         self.lock().batcher.visit_waiting(visit);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
     }
 
     /// Ends a step: releases the lock and carries out the effects.
-    fn release(&self, mut state: MutexGuard<'_, State>) {
+    fn release(&self, mut state: MutexGuard<'_, QueueState>) {
         let effects = self.finish_step(&mut state, 0);
         drop(state);
         self.apply(effects);
     }
 
     /// Wakes instances and sets the timer, which does not call before `not_before`. To be applied when the lock is released.
-    fn finish_step(&self, state: &mut State, not_before: u64) -> Effects {
+    fn finish_step(&self, state: &mut QueueState, not_before: u64) -> QueueEffects {
         for wake in state.wakes.drain(..) {
             state.instances.wake(wake);
         }
@@ -185,15 +185,15 @@ impl Queue {
             state.timer_at = at;
             self.timer.schedule(at.max(not_before), self.me.clone());
         }
-        Effects {
+        QueueEffects {
             notify: state.instances.take_woken(),
             refused: std::mem::take(&mut state.refused),
         }
     }
 
-    fn apply(&self, effects: Effects) {
+    fn apply(&self, effects: QueueEffects) {
         for instance in effects.notify {
-            self.threads.of(instance).notify_one();
+            self.threads.condvar_for(instance).notify_one();
         }
         for (request, refusal) in effects.refused {
             let (error, reason) = refusal_error(refusal, &request);

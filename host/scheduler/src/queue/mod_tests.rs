@@ -2,18 +2,18 @@
 
 use super::testing::{MS, batching, dynamic, error, ids, request, serve};
 use super::*;
-use crate::Controls;
+use crate::SequenceControls;
 use crate::batcher::CloseReason;
-use crate::batcher::settings::Strategy;
+use crate::batcher::settings::SequenceStrategy;
 use crate::batcher::settings::{DynamicSettings, SequenceSettings};
 use bytes::Bytes;
 use std::sync::mpsc::channel;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::stats::CLOSE_REASONS;
-use trtserver_base::timer::Timer;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_request::testing::{request_for, signature};
 use trtserver_request::{
-    CorrelationId, DType, ImplicitState, InferResponse, ResponseSink, Role, TensorSpec,
+    CorrelationId, DType, ImplicitState, InferResponse, InputRole, ResponseSink, TensorSpec,
 };
 
 #[test]
@@ -31,7 +31,7 @@ fn serves_in_order_of_arrival_until_closed_and_empty() {
         queue.submit(request(id).0);
     }
     assert_eq!(queue.waiting(), 3);
-    let mut batch = Batch::default();
+    let mut batch = RequestBatch::default();
     assert!(queue.take(0, &mut batch));
     assert_eq!((ids(&batch), batch.close_reason), (vec!["a"], Some(CloseReason::Alone)));
     queue.close();
@@ -49,16 +49,16 @@ fn serves_in_order_of_arrival_until_closed_and_empty() {
 fn active_sequences_are_those_whose_end_has_not_arrived() {
     let sequence = |id: &str, start, end| {
         let id = CorrelationId::Text(id.into());
-        Sequence { id, start, end }
+        RequestSequence { id, start, end }
     };
     let queue = dynamic(DynamicSettings::default(), 1, false);
     assert!(queue.active_sequences() == 0 && !queue.has_sequence(&sequence("a", false, false)));
 
-    let strategy = Strategy::Direct { delay_ns: 0, min_ready: 0 };
+    let strategy = SequenceStrategy::Direct { delay_ns: 0, min_ready: 0 };
     let settings = SequenceSettings { instances: 1, slots: 2, idle_ns: u64::MAX, strategy };
     let policy = SchedulingPolicy::Sequence(settings, Box::default());
-    let queue = Queue::new(policy, &signature(&[2], 2), 1, false, Timer::leak());
-    let submit = |sequence: Sequence| {
+    let queue = RequestQueue::new(policy, &signature(&[2], 2), 1, false, DeadlineTimer::leak());
+    let submit = |sequence: RequestSequence| {
         let (mut request, responses) = request("1");
         request.sequence = sequence;
         queue.submit(request);
@@ -69,7 +69,7 @@ fn active_sequences_are_those_whose_end_has_not_arrived() {
     assert_eq!(queue.active_sequences(), 1);
     assert!(queue.has_sequence(&sequence("a", false, true)));
     assert!(!queue.has_sequence(&sequence("b", false, true)), "its END has arrived");
-    assert!(!queue.has_sequence(&Sequence::default()));
+    assert!(!queue.has_sequence(&RequestSequence::default()));
     submit(sequence("a", false, true));
     assert_eq!((queue.active_sequences(), queue.waiting()), (0, 3));
 }
@@ -129,35 +129,35 @@ fn responses_leave_in_order_of_arrival() {
     assert_eq!(received.try_iter().collect::<Vec<_>>(), (0..60).collect::<Vec<_>>());
 }
 
-fn flag(input: usize) -> Option<crate::Flag> {
+fn flag(input: usize) -> Option<crate::FlagControl> {
     let false_true = [0i32, 1].map(|v| Bytes::copy_from_slice(&v.to_le_bytes()));
-    Some(crate::Flag { input, dtype: DType::Int32, false_true })
+    Some(crate::FlagControl { input, dtype: DType::Int32, false_true })
 }
 
 #[test]
 fn adds_control_tensors_and_null_requests_to_sequence_batches() {
     let mut declared = Arc::into_inner(signature(&[2], 8)).unwrap();
     let control =
-        |name| TensorSpec { role: Role::Control, ..TensorSpec::new(name, DType::Int32, &[1]) };
+        |name| TensorSpec { role: InputRole::Control, ..TensorSpec::new(name, DType::Int32, &[1]) };
     declared.hidden = vec![control("START"), control("READY")];
     let declared = Arc::new(declared);
     let settings = SequenceSettings {
         instances: 1,
         slots: 4,
         idle_ns: u64::MAX,
-        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+        strategy: SequenceStrategy::Direct { delay_ns: 0, min_ready: 0 },
     };
-    let controls = Controls { start: flag(1), ready: flag(2), ..Default::default() };
-    let queue = Queue::new(
+    let controls = SequenceControls { start: flag(1), ready: flag(2), ..Default::default() };
+    let queue = RequestQueue::new(
         SchedulingPolicy::Sequence(settings, Box::new(controls)),
         &declared,
         1,
         false,
-        Timer::leak(),
+        DeadlineTimer::leak(),
     );
     let step = |id: u64, start| {
         let (mut request, _, responses) = request_for(&declared, &id.to_string(), 1);
-        request.sequence = Sequence { id: CorrelationId::Number(id), start, end: false };
+        request.sequence = RequestSequence { id: CorrelationId::Number(id), start, end: false };
         queue.submit(request);
         responses
     };
@@ -165,7 +165,7 @@ fn adds_control_tensors_and_null_requests_to_sequence_batches() {
     let text = "inference request for sequence 9 to model 'm' must specify the START flag on the first \
                 request of the sequence";
     assert_eq!(error(&refused), Some((Code::InvalidArg, text.to_owned())));
-    let mut batch = Batch::default();
+    let mut batch = RequestBatch::default();
     step(1, true);
     step(2, true);
     assert!(queue.take(0, &mut batch));

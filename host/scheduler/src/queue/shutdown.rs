@@ -1,19 +1,19 @@
 //! The end of a queue: closed, out of service after a panic or without instances, and sequences whose instance lost its
 //! state.
 
-use super::{Queue, State};
-use crate::batcher::{BatchDecision, BatchEntry, Wake};
+use super::{QueueState, RequestQueue};
+use crate::batcher::{BatchDecision, BatchEntry, WakeTarget};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Error;
 use trtserver_base::stats::FailureReason;
 
-impl Queue {
+impl RequestQueue {
     /// Accepts no more requests; queued requests are still executed.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
         state.delay_hook = None;
-        let State { batcher, wakes, .. } = &mut *state;
+        let QueueState { batcher, wakes, .. } = &mut *state;
         batcher.close(wakes);
         state.instances.wake_all();
         self.release(state);
@@ -51,7 +51,7 @@ impl Queue {
         }
         let remaining = !state.batcher.is_sequence() && state.instances.any_in_service();
         // Its own thread ends, and another instance takes what it was woken for.
-        state.wakes.extend([Wake::Instance(instance), Wake::Any]);
+        state.wakes.extend([WakeTarget::Instance(instance), WakeTarget::Any]);
         self.release(state);
         Some(remaining)
     }
@@ -77,7 +77,7 @@ impl Queue {
     pub fn lose_instance_state(&self, instance: usize) {
         let mut state = self.lock();
         let now = now_ns();
-        let State { batcher, refused, wakes, .. } = &mut *state;
+        let QueueState { batcher, refused, wakes, .. } = &mut *state;
         batcher.lose(instance, now, refused, wakes);
         self.release(state);
     }

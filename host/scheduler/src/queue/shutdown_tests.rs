@@ -1,12 +1,12 @@
 //! Unit tests of `shutdown.rs`.
 
-use crate::batcher::settings::{SequenceSettings, Strategy};
+use crate::batcher::settings::{SequenceSettings, SequenceStrategy};
 use crate::queue::testing::{MS, batching, dynamic, error, request, serve, wait_until};
-use crate::queue::{Queue, SchedulingPolicy};
+use crate::queue::{RequestQueue, SchedulingPolicy};
 use trtserver_base::error::{Code, Error};
-use trtserver_base::timer::Timer;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_request::testing::{RecordedResponses, signature};
-use trtserver_request::{CorrelationId, Sequence};
+use trtserver_request::{CorrelationId, RequestSequence};
 
 /// Two instances with one sequence slot each.
 fn sequences() -> SchedulingPolicy {
@@ -14,7 +14,7 @@ fn sequences() -> SchedulingPolicy {
         instances: 2,
         slots: 1,
         idle_ns: u64::MAX,
-        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+        strategy: SequenceStrategy::Direct { delay_ns: 0, min_ready: 0 },
     };
     SchedulingPolicy::Sequence(settings, Box::default())
 }
@@ -22,12 +22,12 @@ fn sequences() -> SchedulingPolicy {
 #[test]
 fn out_of_service_fails_waiting_and_later_requests() {
     for policy in [SchedulingPolicy::Dynamic(batching(&[8], 3_600_000 * MS)), sequences()] {
-        let queue = Queue::new(policy, &signature(&[2], 8), 2, false, Timer::leak());
+        let queue = RequestQueue::new(policy, &signature(&[2], 8), 2, false, DeadlineTimer::leak());
         let responses: Vec<RecordedResponses> = (1..7)
             .map(|i| {
                 let (mut request, responses) = request("");
                 request.sequence =
-                    Sequence { id: CorrelationId::Number(i), start: true, end: false };
+                    RequestSequence { id: CorrelationId::Number(i), start: true, end: false };
                 queue.submit(request);
                 responses
             })
@@ -94,7 +94,8 @@ fn retired_instance_takes_no_batch_and_the_last_one_ends_service() {
 
 #[test]
 fn retired_instance_with_sequences_ends_service() {
-    let queue = Queue::new(sequences(), &signature(&[2], 8), 2, false, Timer::leak());
+    let queue =
+        RequestQueue::new(sequences(), &signature(&[2], 8), 2, false, DeadlineTimer::leak());
     let instances = [serve(&queue, 0), serve(&queue, 1)];
     assert!(queue.retire(0, &Error::unavailable("gone")));
     instances.into_iter().for_each(|instance| drop(instance.join().unwrap()));

@@ -1,8 +1,8 @@
 //! Submission: a frontend's request enters the queue, and the thread may run an instance inline.
 
-use super::{Queue, State};
+use super::{QueueState, RequestQueue};
 use crate::conflict_log;
-use crate::inline::{InlineInstance, InlineRun, Permit};
+use crate::inline::{InlineInstance, InlinePermit, InlineRun};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use trtserver_base::clock::now_ns;
@@ -10,7 +10,7 @@ use trtserver_base::error::Error;
 use trtserver_base::stats::FailureReason;
 use trtserver_request::InferRequest;
 
-impl Queue {
+impl RequestQueue {
     /// Queues a checked request, and runs an idle instance inline where that is allowed. The request gets its final
     /// response whatever happens.
     pub fn submit(&self, request: InferRequest) {
@@ -22,7 +22,7 @@ impl Queue {
         request.responder.queued(now);
         let mut state = self.lock();
         if state.closed {
-            let error = state.out_of_service.clone().unwrap_or_else(stopping);
+            let error = state.out_of_service.clone().unwrap_or_else(stopping_error);
             drop(state);
             let _ = request.responder.fail(error, FailureReason::Other);
             return;
@@ -39,7 +39,7 @@ impl Queue {
             && !request.context().may_wait()
             && !request.context().waits_for_device();
         let sequence = request.sequence.start.then(|| request.sequence.id.clone());
-        let State { batcher, wakes, refused, conflict_log, .. } = &mut *state;
+        let QueueState { batcher, wakes, refused, conflict_log, .. } = &mut *state;
         let mut conflict = None;
         if let Some(pushed) = batcher.push(request, now, refused, wakes) {
             if pushed.conflict {
@@ -60,7 +60,11 @@ impl Queue {
         drop(state);
         self.apply(effects);
         if let Some(suppressed) = conflict {
-            conflict_log::warn(&self.signature.model, &sequence.unwrap_or_default(), suppressed);
+            conflict_log::warn_conflict(
+                &self.signature.model,
+                &sequence.unwrap_or_default(),
+                suppressed,
+            );
         }
         if let Some((instance, run)) = inline {
             instance.run(run, now);
@@ -70,7 +74,7 @@ impl Queue {
     /// The last of the instances to notify, for this thread to run instead.
     fn start_inline(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         notify: &mut SmallVec<[usize; 2]>,
         now: u64,
     ) -> Option<(Arc<dyn InlineInstance>, InlineRun<'_>)> {
@@ -79,14 +83,14 @@ impl Queue {
         if !instance.is_fast() {
             return None;
         }
-        let permit = Permit::try_acquire(now)?;
+        let permit = InlinePermit::try_acquire(now)?;
         notify.pop();
         state.instances.start_inline(ordinal);
         Some((instance, InlineRun::new(self, ordinal, permit)))
     }
 }
 
-fn stopping() -> Error {
+fn stopping_error() -> Error {
     Error::unavailable(
         "Server is stopping, scheduler for model has stopped accepting new inference requests",
     )

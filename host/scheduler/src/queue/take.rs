@@ -1,8 +1,8 @@
 //! Batches for instances: taken by their own threads, which sleep while there is none, and by inline runs.
 
 use super::instances::{AfterInline, InstanceState};
-use super::{Queue, State};
-use crate::batcher::{BatchDecision, BatchEntry, CloseReason, Wake};
+use super::{QueueState, RequestQueue};
+use crate::batcher::{BatchDecision, BatchEntry, CloseReason, WakeTarget};
 use crate::delay_hook;
 use std::sync::Weak;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use trtserver_request::InferRequest;
 
 /// What an instance executes at once. Reused from batch to batch.
 #[derive(Default)]
-pub struct Batch {
+pub struct RequestBatch {
     /// Requests in batch order, with null requests for idle sequence slots.
     pub requests: Vec<InferRequest>,
     pub close_reason: Option<CloseReason>,
@@ -21,10 +21,10 @@ pub struct Batch {
     entries: Vec<BatchEntry<InferRequest>>,
 }
 
-impl Queue {
+impl RequestQueue {
     /// Waits for a batch for `instance`, whose own thread this is. False when the queue is closed and empty, or the instance
     /// is retired.
-    pub fn take(&self, instance: usize, batch: &mut Batch) -> bool {
+    pub fn take(&self, instance: usize, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
         loop {
@@ -52,7 +52,7 @@ impl Queue {
     }
 
     /// Takes a batch for `instance`, which this thread runs, if one is ready.
-    pub(crate) fn take_ready(&self, instance: usize, batch: &mut Batch) -> bool {
+    pub(crate) fn take_ready(&self, instance: usize, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
         if state.batcher.waiting() == 0 || state.instances.is_retired(instance) {
@@ -73,7 +73,7 @@ impl Queue {
     }
 
     /// Takes a batch for `instance`, which this thread runs inline. False when there is none now: the run has ended.
-    pub(crate) fn take_inline(&self, instance: usize, now: u64, batch: &mut Batch) -> bool {
+    pub(crate) fn take_inline(&self, instance: usize, now: u64, batch: &mut RequestBatch) -> bool {
         batch.requests.clear();
         let mut state = self.lock();
         if state.instances.is_retired(instance) {
@@ -122,7 +122,12 @@ impl Queue {
     }
 
     /// Releases the lock and completes `batch` from the entries that the batcher chose.
-    fn taken(&self, mut state: MutexGuard<'_, State>, reason: CloseReason, batch: &mut Batch) {
+    fn taken(
+        &self,
+        mut state: MutexGuard<'_, QueueState>,
+        reason: CloseReason,
+        batch: &mut RequestBatch,
+    ) {
         batch.close_reason = Some(reason);
         batch.none_waiting = state.batcher.waiting() == 0;
         state.wake_for_remaining();
@@ -133,13 +138,13 @@ impl Queue {
     /// Sleeps until `instance` is woken, at most `ns` nanoseconds. It has no batch.
     fn sleep<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, QueueState>,
         instance: usize,
         ns: Option<u64>,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, QueueState> {
         use InstanceState::{Idle, Inline};
         state.instances.sleep(instance);
-        let woken = self.threads.of(instance);
+        let woken = self.threads.condvar_for(instance);
         let mut asleep: &[InstanceState] = &[Idle, Inline];
         if let Some(ns) = ns {
             state = woken.wait_timeout(state, Duration::from_nanos(ns)).0;
@@ -162,7 +167,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl QueueState {
     pub(super) fn next_batch(
         &mut self,
         instance: usize,
@@ -182,7 +187,7 @@ impl State {
     /// After a batch was taken: another instance asks for the next one. Sequences wake their own instances.
     fn wake_for_remaining(&mut self) {
         if self.batcher.waiting() > 0 && !self.batcher.is_sequence() {
-            self.wakes.push(Wake::Any);
+            self.wakes.push(WakeTarget::Any);
         }
     }
 }

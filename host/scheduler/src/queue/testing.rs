@@ -1,31 +1,31 @@
 //! Set-ups for the tests of the queue and of inline execution: real threads and the real clock.
 
-use super::{Batch, Queue, SchedulingPolicy};
-use crate::batcher::settings::{Batching, DynamicSettings};
+use super::{RequestBatch, RequestQueue, SchedulingPolicy};
+use crate::batcher::settings::{BatchingSettings, DynamicSettings};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use trtserver_base::clock::now_ns;
 use trtserver_base::error::Code;
-use trtserver_base::stats::Execution;
-use trtserver_base::timer::Timer;
+use trtserver_base::stats::BatchExecution;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_request::InferRequest;
 use trtserver_request::testing::{RecordedResponses, request_for, signature};
 
 pub const MS: u64 = 1_000_000;
 
 pub fn batching(preferred: &[u32], delay_ns: u64) -> DynamicSettings {
-    let batching = Batching { max_rows: 8, preferred: preferred.into(), delay_ns };
+    let batching = BatchingSettings { max_rows: 8, preferred: preferred.into(), delay_ns };
     DynamicSettings { batching: Some(batching), ..Default::default() }
 }
 
-pub fn dynamic(settings: DynamicSettings, instances: usize, in_order: bool) -> Arc<Queue> {
-    Queue::new(
+pub fn dynamic(settings: DynamicSettings, instances: usize, in_order: bool) -> Arc<RequestQueue> {
+    RequestQueue::new(
         SchedulingPolicy::Dynamic(settings),
         &signature(&[2], 8),
         instances,
         in_order,
-        Timer::leak(),
+        DeadlineTimer::leak(),
     )
 }
 
@@ -34,7 +34,7 @@ pub fn request(id: &str) -> (InferRequest, RecordedResponses) {
     (request, responses)
 }
 
-pub fn ids(batch: &Batch) -> Vec<&str> {
+pub fn ids(batch: &RequestBatch) -> Vec<&str> {
     batch.requests.iter().map(|r| &*r.id).collect()
 }
 
@@ -45,14 +45,14 @@ pub fn error(responses: &RecordedResponses) -> Option<(Code, String)> {
 }
 
 /// An instance that responds to all requests, the first one after 2 ms. Returns the ids of each batch.
-pub fn serve(queue: &Arc<Queue>, instance: usize) -> JoinHandle<Vec<Vec<String>>> {
+pub fn serve(queue: &Arc<RequestQueue>, instance: usize) -> JoinHandle<Vec<Vec<String>>> {
     let queue = Arc::clone(queue);
     std::thread::spawn(move || {
-        let (mut batch, mut batches) = (Batch::default(), Vec::new());
+        let (mut batch, mut batches) = (RequestBatch::default(), Vec::new());
         while queue.take(instance, &mut batch) {
             batches.push(batch.requests.iter().map(|r| r.id.clone()).collect());
             for request in batch.requests.drain(..) {
-                let execution = Execution::new(0, 1, 1, now_ns(), &Default::default());
+                let execution = BatchExecution::new(0, 1, 1, now_ns(), &Default::default());
                 request.responder.executed_in(Arc::new(execution));
                 if instance == 0 {
                     std::thread::sleep(Duration::from_millis(2));
@@ -73,7 +73,7 @@ pub fn wait_until(done: impl Fn() -> bool) {
     }
 }
 
-impl Queue {
+impl RequestQueue {
     pub fn has_idle_instance(&self) -> bool {
         self.lock().instances.any_idle()
     }

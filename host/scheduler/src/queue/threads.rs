@@ -19,7 +19,7 @@ impl InstanceThreads {
         Self { first, added: OnceLock::new() }
     }
 
-    pub(super) fn of(&self, instance: usize) -> &Condvar {
+    pub(super) fn condvar_for(&self, instance: usize) -> &Condvar {
         match self.first.get(instance) {
             Some(thread) => thread,
             None => self.added(instance - self.first.len()),

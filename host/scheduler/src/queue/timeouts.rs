@@ -1,7 +1,7 @@
 //! Requests that leave the queue unexecuted: cancelled ones, and those whose timeout passes while every instance is busy.
 
-use super::{Queue, State};
-use crate::batcher::{QueueTicket, Wake};
+use super::{QueueState, RequestQueue};
+use crate::batcher::{QueueTicket, WakeTarget};
 use trtserver_base::clock::now_ns;
 use trtserver_base::timer::DeadlineCallback;
 use trtserver_request::CancelObserver;
@@ -10,18 +10,18 @@ use trtserver_request::CancelObserver;
 /// executed.
 pub(super) const MIN_TIMER_INTERVAL_NS: u64 = 200_000;
 
-impl CancelObserver for Queue {
+impl CancelObserver for RequestQueue {
     fn cancelled(&self, ticket: u64) {
         let mut state = self.lock();
         let now = now_ns();
-        let State { batcher, refused, wakes, .. } = &mut *state;
+        let QueueState { batcher, refused, wakes, .. } = &mut *state;
         batcher.cancel(QueueTicket(ticket), now, refused, wakes);
         state.wake_if_batch_ready(now);
         self.release(state);
     }
 }
 
-impl DeadlineCallback for Queue {
+impl DeadlineCallback for RequestQueue {
     fn on_deadline(&self) {
         let mut state = self.lock();
         state.timer_at = u64::MAX;
@@ -34,7 +34,7 @@ impl DeadlineCallback for Queue {
     }
 }
 
-impl State {
+impl QueueState {
     pub(super) fn expire(&mut self, now: u64) {
         self.batcher.expire(now, &mut self.refused, &mut self.wakes);
     }
@@ -43,7 +43,7 @@ impl State {
     /// instances sleep until a later time.
     pub(super) fn wake_if_batch_ready(&mut self, now: u64) {
         if self.instances.any_idle() && self.batcher.is_batch_ready(now) {
-            self.wakes.push(Wake::Any);
+            self.wakes.push(WakeTarget::Any);
         }
     }
 }

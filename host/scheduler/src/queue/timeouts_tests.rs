@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::batcher::CloseReason;
-use crate::batcher::settings::{DynamicSettings, QueuePolicy, SequenceSettings, Strategy};
+use crate::batcher::settings::{DynamicSettings, QueuePolicy, SequenceSettings, SequenceStrategy};
 use crate::queue::testing::{MS, batching, dynamic, error, ids, request, serve, wait_until};
-use crate::queue::{Batch, SchedulingPolicy};
+use crate::queue::{RequestBatch, SchedulingPolicy};
 use std::sync::Arc;
 use trtserver_base::error::Code;
-use trtserver_base::timer::Timer;
+use trtserver_base::timer::DeadlineTimer;
 use trtserver_request::testing::{request_for, signature};
-use trtserver_request::{CorrelationId, Sequence};
+use trtserver_request::{CorrelationId, RequestSequence};
 
 #[test]
 fn cancel_removes_queued_request() {
@@ -26,7 +26,7 @@ fn cancel_removes_queued_request() {
     assert_eq!((queue.waiting(), error(&responses).unwrap().0), (0, Code::Cancelled));
     queue.submit(request("a").0);
     queue.submit(request("b").0);
-    let mut batch = Batch::default();
+    let mut batch = RequestBatch::default();
     assert!(queue.take(0, &mut batch));
     assert_eq!((ids(&batch), batch.close_reason), (vec!["a", "b"], Some(CloseReason::Preferred)));
     // Already taken: only the backend sees the cancel flag.
@@ -83,16 +83,16 @@ fn timer_interval_has_a_lower_limit() {
         instances: 1,
         slots: 4,
         idle_ns: 1,
-        strategy: Strategy::Direct { delay_ns: 0, min_ready: 0 },
+        strategy: SequenceStrategy::Direct { delay_ns: 0, min_ready: 0 },
     };
     let policy = SchedulingPolicy::Sequence(settings, Box::default());
-    let queue = Queue::new(policy, &signature(&[2], 8), 1, false, Timer::leak());
+    let queue = RequestQueue::new(policy, &signature(&[2], 8), 1, false, DeadlineTimer::leak());
     let (mut begin, _) = request("begin");
-    begin.sequence = Sequence { id: CorrelationId::Number(1), start: true, end: false };
+    begin.sequence = RequestSequence { id: CorrelationId::Number(1), start: true, end: false };
     queue.submit(begin);
     // Its request waits, so the sequence is not idle and its deadline is put off each time.
     let before = now_ns();
-    let due = |queue: &Queue| queue.lock().batcher.next_deadline();
+    let due = |queue: &RequestQueue| queue.lock().batcher.next_deadline();
     let (mut last, mut calls) = (due(&queue), 0);
     while now_ns() < before + 50 * MS {
         let now = due(&queue);

@@ -6,21 +6,21 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use std::sync::Arc;
-use trtserver_config::{ApiGroup, HeaderPattern, Restrictions};
+use trtserver_config::{ApiGroup, ApiRestrictions, HeaderPattern};
 use trtserver_frontend_v2::http as v2;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 /// The body of `POST /v2/logging`: the response has all settings, or an error and nothing has changed.
 pub fn v2_log_settings(bytes: &[u8]) {
     // Tests run oracles in parallel, and the settings must not change meanwhile.
-    thread_local!(static CONTEXT: Arc<Context> = trtserver_wire::echo_testing::context());
+    thread_local!(static CONTEXT: Arc<FrontendContext> = trtserver_wire::echo_testing::context());
     let context = CONTEXT.with(Arc::clone);
     let before = context.log.settings();
     let (status, text) = block_on(async {
         let mut request = Request::new(Full::new(Bytes::copy_from_slice(bytes)));
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = http::Uri::from_static("/v2/logging");
-        let response = v2::handle(&context, request, trtserver_base::clock::now_ns()).await;
+        let response = v2::handle_request(&context, request, trtserver_base::clock::now_ns()).await;
         let status = response.status().as_u16();
         let body = response.into_body().collect().await;
         (status, body.map(|body| body.to_bytes()).unwrap_or_default())
@@ -43,8 +43,8 @@ pub fn access_flags(bytes: &[u8]) {
         pattern.matches(name);
     }
     let restrictions: Vec<String> = lines.map(str::to_owned).collect();
-    if let Ok(Some(parsed)) = Restrictions::parse("restricted", "api", "p-", &restrictions) {
-        let restriction = parsed.of(ApiGroup::Inference);
+    if let Ok(Some(parsed)) = ApiRestrictions::parse("restricted", "api", "p-", &restrictions) {
+        let restriction = parsed.for_group(ApiGroup::Inference);
         assert!(restriction.is_none_or(|one| !one.value().is_empty() && one.header.len() > 2));
     }
 }

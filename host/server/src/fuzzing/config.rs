@@ -1,6 +1,8 @@
 //! Protobuf's text format: `config.pbtxt`, and the header of a v1 request.
 
-use trtserver_model_config::{Gpu, InstanceSupport, Machine, check, normalise};
+use trtserver_model_config::{
+    InstanceSupport, MachineFacts, MachineGpu, check_config, normalise_config,
+};
 use trtserver_proto::schema::Described;
 use trtserver_proto::v1::InferRequestHeader;
 use trtserver_proto::v2::ModelConfig;
@@ -12,11 +14,11 @@ pub fn model_config(bytes: &[u8]) {
     let printed = json::model_config(&config);
     let parsed = serde_json::from_str::<serde_json::Value>(&printed);
     assert!(parsed.is_ok(), "{parsed:?} in {printed}");
-    let gpu = Gpu { id: 0, name: "GPU".to_owned(), compute: (7, 5) };
-    let machine = Machine::new(vec![gpu], 0.0);
+    let gpu = MachineGpu { id: 0, name: "GPU".to_owned(), compute: (7, 5) };
+    let machine = MachineFacts::new(vec![gpu], 0.0);
     let support = InstanceSupport::every_kind();
-    normalise(&mut config, &machine, &support);
-    if let Err(errors) = check(&config, &machine, &support, 1024) {
+    normalise_config(&mut config, &machine, &support);
+    if let Err(errors) = check_config(&config, &machine, &support, 1024) {
         assert!(errors.iter().all(|error| !error.message.is_empty()));
     }
 }

@@ -7,14 +7,14 @@ use prost::Message;
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 use trtserver_frontend_v2::grpc::fast_path::FastRequest;
-use trtserver_frontend_v2::grpc::{fallback, infer};
-use trtserver_frontend_v2::{Regions, UncheckedRequest};
+use trtserver_frontend_v2::grpc::{fallback, serve_infer};
+use trtserver_frontend_v2::{RequestRegions, UncheckedRequest};
 use trtserver_models::OpenVersion;
 use trtserver_proto::v2::ModelInferRequest;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::echo_testing::context;
 
-static CONTEXT: LazyLock<Arc<Context>> = LazyLock::new(context);
+static CONTEXT: LazyLock<Arc<FrontendContext>> = LazyLock::new(context);
 
 /// A ModelInferRequest: if the fast path accepts it, prost and the fallback read the same request.
 pub fn grpc_v2_fast_path(bytes: &[u8]) {
@@ -28,7 +28,7 @@ pub fn grpc_v2_fast_path(bytes: &[u8]) {
         .unwrap_or_else(|e| panic!("the fast path reads what prost refuses: {e}"));
     assert_eq!((&model, &version), (&request.model_name, &request.model_version));
     let Some((fast, _)) = fast.into_unchecked(&ECHO, &message) else { return };
-    let (slow, _) = fallback::read(&ECHO, request, Regions::DISABLED)
+    let (slow, _) = fallback::read_request(&ECHO, request, RequestRegions::DISABLED)
         .unwrap_or_else(|e| panic!("the fast path reads what the fallback refuses: {e}"));
     assert_eq!(parts(&fast), parts(&slow));
 }
@@ -70,7 +70,7 @@ fn call(pieces: &[&[u8]]) -> (String, String, Bytes) {
     let grpc = http::HeaderValue::from_static("application/grpc");
     request.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
     block_on(async {
-        let response = infer(&CONTEXT, request, trtserver_base::clock::now_ns()).await;
+        let response = serve_infer(&CONTEXT, request, trtserver_base::clock::now_ns()).await;
         assert_eq!(response.status(), 200);
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap_or_else(|e| panic!("no body: {e}"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 use trtserver_frontend_v1::http as v1;
 use trtserver_frontend_v2::http as v2;
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 
 const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
 
@@ -26,12 +26,14 @@ pub fn v2_binary(bytes: &[u8]) {
 
 /// A v2 generate request, to `generate` and `generate_stream`. Both respond with the same JSON object, or an error message.
 pub fn v2_generate(bytes: &[u8]) {
-    static CONTEXT: LazyLock<Arc<Context>> = LazyLock::new(trtserver_wire::echo_testing::context);
+    static CONTEXT: LazyLock<Arc<FrontendContext>> =
+        LazyLock::new(trtserver_wire::echo_testing::context);
     let [one, stream] =
         ["/v2/models/echo/generate", "/v2/models/echo/generate_stream"].map(|path| {
             let (status, body) = block_on(async {
                 let request = post(path, Bytes::copy_from_slice(bytes));
-                let response = v2::handle(&CONTEXT, request, trtserver_base::clock::now_ns()).await;
+                let response =
+                    v2::handle_request(&CONTEXT, request, trtserver_base::clock::now_ns()).await;
                 let (head, body) = response.into_parts();
                 let body = body.collect().await.unwrap_or_else(|e| panic!("no body: {e}"));
                 (head.status.as_u16(), body.to_bytes())
@@ -57,11 +59,12 @@ pub fn v2_generate(bytes: &[u8]) {
 
 /// The response has outputs whose shapes and data agree, or an error message.
 fn check_v2(headers: HeaderMap, body: Bytes) {
-    static CONTEXT: LazyLock<Arc<Context>> = LazyLock::new(trtserver_wire::echo_testing::context);
+    static CONTEXT: LazyLock<Arc<FrontendContext>> =
+        LazyLock::new(trtserver_wire::echo_testing::context);
     let mut request = post("/v2/models/echo/infer", body);
     request.headers_mut().extend(headers);
     let (status, headers, body) = block_on(async {
-        let response = v2::handle(&CONTEXT, request, trtserver_base::clock::now_ns()).await;
+        let response = v2::handle_request(&CONTEXT, request, trtserver_base::clock::now_ns()).await;
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap_or_else(|e| panic!("no body: {e}"));
         (head.status.as_u16(), head.headers, body.to_bytes())
@@ -109,7 +112,7 @@ fn check_v2(headers: HeaderMap, body: Bytes) {
 /// A v1 inference request: the length of its header (two bytes), the header, the tensors. Its status is a success, or
 /// an error code and a message.
 pub fn v1_infer(bytes: &[u8]) {
-    static CONTEXT: LazyLock<Arc<Context>> =
+    static CONTEXT: LazyLock<Arc<FrontendContext>> =
         LazyLock::new(|| trtserver_frontend_v1::testing::context(""));
     let Some((length, rest)) = bytes.split_first_chunk() else { return };
     let length = usize::from(u16::from_le_bytes(*length));
@@ -118,7 +121,7 @@ pub fn v1_infer(bytes: &[u8]) {
     let mut request = post("/api/infer/simple", Bytes::copy_from_slice(body));
     request.headers_mut().insert("nv-inferrequest", header);
     let (code, status) = block_on(async {
-        let response = v1::handle(&CONTEXT, request, trtserver_base::clock::now_ns()).await;
+        let response = v1::handle_request(&CONTEXT, request, trtserver_base::clock::now_ns()).await;
         let status = response.headers().get("nv-status").cloned();
         let (head, body) = response.into_parts();
         body.collect().await.unwrap_or_else(|e| panic!("no body: {e}"));

@@ -4,11 +4,11 @@ use prost::Message;
 use std::collections::HashSet;
 use trtserver_base::sync::Mutex;
 use trtserver_isolation::messages::ControlMessage;
-use trtserver_isolation::messages::control_message::Kind;
+use trtserver_isolation::messages::control_message::MessageKind;
 use trtserver_isolation::testing;
 use trtserver_isolation::testing::{KillReason, MAX_BYTES};
 use trtserver_isolation::wire::MAX_MESSAGE;
-use trtserver_plugin_host::host_api::metric::gather;
+use trtserver_plugin_host::host_api::metric::gather_metrics;
 use trtserver_request::buffer::ALIGN;
 
 /// Bytes over a control connection, see [`frames`]. The first response to each request is delivered as it is, what it says
@@ -30,14 +30,14 @@ pub fn isolation_control(bytes: &[u8]) {
         let decoded = ControlMessage::decode(&*encoded).map(|m| m.encode_to_vec());
         assert_eq!(decoded, Ok(encoded));
         match message.kind {
-            Some(Kind::Response(response)) => {
+            Some(MessageKind::Response(response)) => {
                 if let Some(slot @ None) =
                     responses.get_mut((response.number as usize).wrapping_sub(1))
                 {
                     *slot = Some(response);
                 }
             }
-            Some(Kind::Metric(metric)) => drop(metrics.insert(metric.name)),
+            Some(MessageKind::Metric(metric)) => drop(metrics.insert(metric.name)),
             _ => {}
         }
     }
@@ -61,7 +61,7 @@ pub fn isolation_control(bytes: &[u8]) {
             Err(e) => assert!(!e.message.is_empty()),
         }
     }
-    let left = gather().into_iter().find(|family| metrics.contains(family.name()));
+    let left = gather_metrics().into_iter().find(|family| metrics.contains(family.name()));
     assert!(left.is_none(), "{left:?} is left");
 }
 

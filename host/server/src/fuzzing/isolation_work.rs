@@ -7,12 +7,13 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use trtserver_base::arena::ring::{Kind, MAX_RECORD};
 use trtserver_base::clock::now_ns;
-use trtserver_base::stats::{Execution, VersionStats};
-use trtserver_isolation::messages::{Output, Response, ResponseData, param};
+use trtserver_base::stats::{BatchExecution, VersionStats};
+use trtserver_isolation::messages::{OutputMessage, ResponseData, ResponseMessage, param};
 use trtserver_isolation::testing::{KillReason, MESSAGE, ON_SOCKET, WorkRig};
 use trtserver_request::testing::request_with;
 use trtserver_request::{
-    DType, InferResponse, Parameter, RequestContext, RequestedOutput, Signature, TensorSpec,
+    DType, InferResponse, ModelSignature, ParameterValue, RequestContext, RequestedOutput,
+    TensorSpec,
 };
 
 /// The block that the child has allocated begins so; the rest of its arena is zero. Two numbers, then three strings.
@@ -28,11 +29,11 @@ pub fn isolation_work(bytes: &[u8]) {
     let records = records(bytes);
     let began = now_ns();
     let stats = Arc::new(VersionStats::new(1));
-    let execution = Arc::new(Execution::new(0, 3, 3, began, &Arc::default()));
+    let execution = Arc::new(BatchExecution::new(0, 3, 3, began, &Arc::default()));
     let spec = |at: usize, dtype, dims: &[i64]| TensorSpec::new(NAMES[at], dtype, dims);
     let text = spec(1, DType::String, &[-1]);
     let outputs = vec![spec(0, DType::Fp32, &[-1]), text, spec(2, DType::Int32, &[1])];
-    let signature = Arc::new(Signature { model: "m".into(), outputs, ..Default::default() });
+    let signature = Arc::new(ModelSignature { model: "m".into(), outputs, ..Default::default() });
     let (mut requests, mut recorded) = (Vec::new(), Vec::new());
     for requested in REQUESTED {
         let outputs = requested.iter().map(|index| RequestedOutput::new(*index, 0));
@@ -60,7 +61,7 @@ pub fn isolation_work(bytes: &[u8]) {
     fine(arena.write_all_at(BLOCK, block.offset));
     let end = fine(arena.metadata()).len();
     // The first block begins where the table of reference counts ends.
-    let mut expected = Expected {
+    let mut expected = ExpectedResponses {
         arena: &arena,
         memory: block.offset..end,
         requests: Default::default(),
@@ -85,7 +86,9 @@ pub fn isolation_work(bytes: &[u8]) {
     }
     for (responses, expected) in recorded.iter().zip(expected.finish()) {
         let responses = std::mem::take(&mut *responses.lock());
-        let found = responses.into_iter().map(|(result, last)| (Outcome::of(result), last));
+        let found = responses
+            .into_iter()
+            .map(|(result, last)| (ResponseOutcome::from_result(result), last));
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
     // The responses, which hold references, were dropped.
@@ -118,7 +121,7 @@ fn records(mut bytes: &[u8]) -> Vec<(Kind, &[u8])> {
 
 /// What a request gets.
 #[derive(Debug, PartialEq)]
-enum Outcome {
+enum ResponseOutcome {
     /// Name, shape and contents of each output, and the parameters.
     Outputs(Vec<(String, Vec<i64>, Vec<u8>)>, Vec<String>),
     /// The end of the stream.
@@ -126,8 +129,8 @@ enum Outcome {
     Error,
 }
 
-impl Outcome {
-    fn of(result: trtserver_base::error::Result<Option<InferResponse>>) -> Self {
+impl ResponseOutcome {
+    fn from_result(result: trtserver_base::error::Result<Option<InferResponse>>) -> Self {
         let response = match result {
             Err(_) => return Self::Error,
             Ok(None) => return Self::End,
@@ -137,43 +140,43 @@ impl Outcome {
         let outputs =
             outputs.map(|o| (o.name.to_string(), o.shape.to_vec(), o.data.payload().to_vec()));
         let parameters = response.parameters.iter().map(|(key, value)| match value {
-            Parameter::String(text) => format!("{key}={text}"),
-            Parameter::Int(number) => format!("{key}={number}"),
-            Parameter::Bool(yes) => format!("{key}={yes}"),
-            Parameter::Double(number) => format!("{key}={number}"),
+            ParameterValue::String(text) => format!("{key}={text}"),
+            ParameterValue::Int(number) => format!("{key}={number}"),
+            ParameterValue::Bool(yes) => format!("{key}={yes}"),
+            ParameterValue::Double(number) => format!("{key}={number}"),
         });
         Self::Outputs(outputs.collect(), parameters.collect())
     }
 }
 
 /// A second, plain reading of what a child sends over a work connection.
-struct Expected<'a> {
+struct ExpectedResponses<'a> {
     arena: &'a std::fs::File,
     /// Bounds of the memory in which outputs may lie.
     memory: std::ops::Range<u64>,
-    requests: [Requested; 3],
+    requests: [RequestOutcomes; 3],
     /// References released, by slot.
     released: HashMap<u32, u32>,
 }
 
 #[derive(Default)]
-struct Requested {
+struct RequestOutcomes {
     /// With whether they are final; there is at most one final outcome, the last.
-    outcomes: Vec<(Outcome, bool)>,
+    outcomes: Vec<(ResponseOutcome, bool)>,
     /// The child must not respond any more.
     ended: bool,
 }
 
-impl Requested {
-    fn add(&mut self, outcome: Outcome, last: bool) {
-        let last = last || outcome == Outcome::Error;
+impl RequestOutcomes {
+    fn add(&mut self, outcome: ResponseOutcome, last: bool) {
+        let last = last || outcome == ResponseOutcome::Error;
         if self.outcomes.last().is_none_or(|(_, last)| !last) {
             self.outcomes.push((outcome, last));
         }
     }
 }
 
-impl Expected<'_> {
+impl ExpectedResponses<'_> {
     /// Reads messages up to a violation of the protocol, or up to one on the socket that is missing.
     fn read(&mut self, records: &[(Kind, &[u8])]) -> Result<(), String> {
         let on_socket = records.iter().filter(|(kind, m)| *kind == ON_SOCKET && !m.is_empty());
@@ -187,22 +190,23 @@ impl Expected<'_> {
                 },
                 kind => return Err(format!("kind {kind}")),
             };
-            let response = Response::decode(message).map_err(|e| e.to_string())?;
+            let response = ResponseMessage::decode(message).map_err(|e| e.to_string())?;
             let encoded = response.encode_to_vec();
-            let decoded = Response::decode(&*encoded).map(|m| m.encode_to_vec());
+            let decoded = ResponseMessage::decode(&*encoded).map(|m| m.encode_to_vec());
             assert_eq!(decoded, Ok(encoded));
             self.response(response)?;
         }
         Ok(())
     }
 
-    fn response(&mut self, response: Response) -> Result<(), String> {
-        let Response { key, last, data, failure, .. } = response;
+    fn response(&mut self, response: ResponseMessage) -> Result<(), String> {
+        let ResponseMessage { key, last, data, failure, .. } = response;
         let last = last || failure.is_some();
         let outputs = data.iter().flat_map(|data| &data.outputs);
         // No request has a destination: such an output is an error of its request.
-        let in_arena =
-            |output: &&Output| !output.in_destination && (output.offset, output.bytes) != (0, 0);
+        let in_arena = |output: &&OutputMessage| {
+            !output.in_destination && (output.offset, output.bytes) != (0, 0)
+        };
         for output in outputs.clone().filter(in_arena) {
             let end = output.offset.checked_add(output.bytes);
             let inside = output.offset >= self.memory.start
@@ -224,9 +228,9 @@ impl Expected<'_> {
             return Err(format!("request {key} is not outstanding"));
         }
         let outcome = match (failure, data) {
-            (Some(_), _) => Outcome::Error,
-            (None, None) => Outcome::End,
-            (None, Some(data)) => self.outputs(at, &data).unwrap_or(Outcome::Error),
+            (Some(_), _) => ResponseOutcome::Error,
+            (None, None) => ResponseOutcome::End,
+            (None, Some(data)) => self.outputs(at, &data).unwrap_or(ResponseOutcome::Error),
         };
         self.requests[at].ended = last;
         self.requests[at].add(outcome, last);
@@ -234,8 +238,8 @@ impl Expected<'_> {
     }
 
     /// The outputs of a response to request `at`; `None` if they do not agree with the signature.
-    fn outputs(&self, at: usize, data: &ResponseData) -> Option<Outcome> {
-        let mut found: [Option<&Output>; 2] = [None, None];
+    fn outputs(&self, at: usize, data: &ResponseData) -> Option<ResponseOutcome> {
+        let mut found: [Option<&OutputMessage>; 2] = [None, None];
         for output in &data.outputs {
             let count = match (output.index, output.dtype, output.shape.as_slice()) {
                 // FP32 and BYTES of variable length, an INT32 that no request asks for.
@@ -264,19 +268,19 @@ impl Expected<'_> {
         let parameters = data.params.iter().filter_map(|parameter| {
             let key = &parameter.key;
             Some(match parameter.value.as_ref()? {
-                param::Value::String(text) => format!("{key}={text}"),
-                param::Value::Int(number) => format!("{key}={number}"),
-                param::Value::Bool(yes) => format!("{key}={yes}"),
-                param::Value::Double(number) => format!("{key}={number}"),
+                param::ParamValue::String(text) => format!("{key}={text}"),
+                param::ParamValue::Int(number) => format!("{key}={number}"),
+                param::ParamValue::Bool(yes) => format!("{key}={yes}"),
+                param::ParamValue::Double(number) => format!("{key}={number}"),
             })
         });
-        Some(Outcome::Outputs(outputs, parameters.collect()))
+        Some(ResponseOutcome::Outputs(outputs, parameters.collect()))
     }
 
     /// The child is gone: requests without a final response fail.
-    fn finish(&mut self) -> [Vec<(Outcome, bool)>; 3] {
+    fn finish(&mut self) -> [Vec<(ResponseOutcome, bool)>; 3] {
         self.requests.each_mut().map(|request| {
-            request.add(Outcome::Error, true);
+            request.add(ResponseOutcome::Error, true);
             std::mem::take(&mut request.outcomes)
         })
     }

@@ -23,10 +23,10 @@ pub use region_request::v1_region_request;
 pub use wire_format::wire_format;
 
 /// Panics when its property does not hold for these bytes.
-pub type Oracle = fn(&[u8]);
+pub type FuzzOracle = fn(&[u8]);
 
 /// All oracles by the names of their fuzz targets and seed folders.
-pub const ORACLES: &[(&str, Oracle)] = &[
+pub const ORACLES: &[(&str, FuzzOracle)] = &[
     ("access_flags", access_flags),
     ("grpc_v2_call", grpc_v2_call),
     ("grpc_v2_fast_path", grpc_v2_fast_path),

@@ -1,7 +1,7 @@
 //! Shared-memory requests of v1 gRPC: our reader of all releases against prost, which knows the messages of v1.8.
 
 use prost::Message;
-use trtserver_frontend_v1::grpc::region_request::read;
+use trtserver_frontend_v1::grpc::region_request::read_region_request;
 use trtserver_frontend_v1::regions::RegionControl;
 use trtserver_proto::v1::SharedMemoryControlRequest;
 use trtserver_proto::v1::shared_memory_control_request::SharedMemoryControl as Request;
@@ -10,7 +10,7 @@ use trtserver_wire::shared_memory::CudaMemory;
 
 /// Any bytes can be read, and what prost reads and encodes again is read the same.
 pub fn v1_region_request(bytes: &[u8]) {
-    let _ = read(bytes);
+    let _ = read_region_request(bytes);
     let Ok(request) = SharedMemoryControlRequest::decode(bytes) else { return };
     let encoded = request.encode_to_vec();
     let want = request.shared_memory_control.as_ref().map(|request| match request {
@@ -32,5 +32,5 @@ pub fn v1_region_request(bytes: &[u8]) {
             },
         },
     });
-    assert_eq!(read(&encoded), Ok(want));
+    assert_eq!(read_region_request(&encoded), Ok(want));
 }

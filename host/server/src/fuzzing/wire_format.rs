@@ -1,16 +1,18 @@
 //! The protobuf wire format: our reader of fields against prost.
 
 use prost::Message;
-use trtserver_proto_wire::{Error, Fields, Value, WireType, put_bytes, put_tag, put_varint};
+use trtserver_proto_wire::{
+    Fields, WireError, WireType, WireValue, put_bytes, put_tag, put_varint,
+};
 
 /// Accepts what prost accepts, except groups. Fields that are written and read back are the same.
 pub fn wire_format(bytes: &[u8]) {
-    let fields: Result<Vec<_>, Error> = Fields::new(bytes).collect();
+    let fields: Result<Vec<_>, WireError> = Fields::new(bytes).collect();
     // The empty message knows no fields, so prost skips them all.
     let prost = <() as Message>::decode(bytes);
     let fields = match fields {
         Ok(fields) => fields,
-        Err(Error::Group) => return,
+        Err(WireError::Group) => return,
         Err(error) => {
             assert!(prost.is_err(), "{error}, which prost accepts");
             return;
@@ -22,19 +24,19 @@ pub fn wire_format(bytes: &[u8]) {
     let mut written = Vec::new();
     for field in &fields {
         match field.value {
-            Value::Varint(value) => {
+            WireValue::Varint(value) => {
                 put_tag(&mut written, field.number, WireType::Varint);
                 put_varint(&mut written, value);
             }
-            Value::Fixed64(value) => {
+            WireValue::Fixed64(value) => {
                 put_tag(&mut written, field.number, WireType::Fixed64);
                 written.extend(value.to_le_bytes());
             }
-            Value::Fixed32(value) => {
+            WireValue::Fixed32(value) => {
                 put_tag(&mut written, field.number, WireType::Fixed32);
                 written.extend(value.to_le_bytes());
             }
-            Value::Bytes(value) => put_bytes(&mut written, field.number, value),
+            WireValue::Bytes(value) => put_bytes(&mut written, field.number, value),
         }
     }
     let values = |bytes| -> Vec<_> {

@@ -1,10 +1,13 @@
 //! The child process of `plugin check`: runs the scenarios and sends each finding to the parent at once, since the
 //! backend may crash the process.
 
-use super::findings::{Line, Task, begin, breach, breaches, report_to, seen, send, violated};
+use super::findings::{
+    FindingLine, Task, begin_scenario, count_breaches, note_seen, report_breach, report_to,
+    report_violation, send_line,
+};
 use super::kit::Kit;
 use super::scenarios::{SCENARIOS, Scenario};
-use super::verdict::Verdict;
+use super::verdict::ScenarioVerdict;
 use crate::subprocess::ReportPipe;
 use std::cmp::Ordering;
 use std::process::ExitCode;
@@ -13,23 +16,23 @@ use trtserver_plugin_host::library;
 use trtserver_plugin_host::library::Stage;
 use trtserver_plugin_testkit as testkit;
 
-pub fn run(task: &str) -> Result<ExitCode, String> {
+pub fn run_scenarios(task: &str) -> Result<ExitCode, String> {
     let pipe = ReportPipe::open()?;
     let task: Task = serde_json::from_str(task).map_err(|e| e.to_string())?;
     report_to(pipe);
     testkit::set_timeout(Duration::from_secs_f64(task.limit / 4.0));
-    testkit::set_observer(testkit::Observer { violation: violated, exercised: seen });
+    testkit::set_observer(testkit::Observer { violation: report_violation, exercised: note_seen });
     trtserver_plugin_host::set_log_level(0);
     let before = super::process::Snapshot::take();
     let first = !task.skip.contains("file.entry_symbol");
     if first {
-        begin("file.entry_symbol");
+        begin_scenario("file.entry_symbol");
     }
-    let table = match library::enter(&task.file, testkit::host_table()) {
+    let table = match library::enter_library(&task.file, testkit::host_table()) {
         Ok(table) => table,
         Err(refusal) => {
             refused(refusal.stage, &refusal.why);
-            send(&Line::Done);
+            send_line(&FindingLine::Done);
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -44,36 +47,38 @@ pub fn run(task: &str) -> Result<ExitCode, String> {
         if let Some(missing) = needs.iter().find(|n| kit.task.failed.contains(**n)) {
             kit.task.failed.insert((*id).to_owned());
             if !skip.contains(*id) {
-                begin(id);
-                report(id, Verdict::Untested(format!("not reached: it needs '{missing}'")));
+                begin_scenario(id);
+                report(id, ScenarioVerdict::Untested(format!("not reached: it needs '{missing}'")));
             }
             continue;
         }
         if skip.contains(*id) {
             continue;
         }
-        begin(id);
+        begin_scenario(id);
         testkit::forget_timeouts();
-        let already = breaches(id);
+        let already = count_breaches(id);
         let verdict = run(&mut kit);
         testkit::settle();
-        if !matches!(verdict, Verdict::Kept(_)) || breaches(id) > already {
+        if !matches!(verdict, ScenarioVerdict::Kept(_)) || count_breaches(id) > already {
             kit.task.failed.insert((*id).to_owned());
         }
         report(id, verdict);
     }
-    send(&Line::Done);
+    send_line(&FindingLine::Done);
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(id: &'static str, verdict: Verdict) {
+fn report(id: &'static str, verdict: ScenarioVerdict) {
     let owned = id.to_owned();
     match verdict {
-        Verdict::Kept(note) => send(&Line::Kept { id: owned, note }),
-        Verdict::Broken(why) => breach(id, why),
-        Verdict::Warning(why) => send(&Line::Warning { id: owned, why }),
-        Verdict::Untested(why) => send(&Line::Untested { id: owned, why }),
-        Verdict::NotApplicable(why) => send(&Line::NotApplicable { id: owned, why }),
+        ScenarioVerdict::Kept(note) => send_line(&FindingLine::Kept { id: owned, note }),
+        ScenarioVerdict::Broken(why) => report_breach(id, why),
+        ScenarioVerdict::Warning(why) => send_line(&FindingLine::Warning { id: owned, why }),
+        ScenarioVerdict::Untested(why) => send_line(&FindingLine::Untested { id: owned, why }),
+        ScenarioVerdict::NotApplicable(why) => {
+            send_line(&FindingLine::NotApplicable { id: owned, why })
+        }
     }
 }
 
@@ -96,9 +101,9 @@ fn refused(stage: Stage, why: &str) {
     ];
     for (n, id) in all.into_iter().enumerate() {
         let verdict = match n.cmp(&at) {
-            Ordering::Less => Verdict::kept(),
-            Ordering::Equal => Verdict::Broken(why.to_owned()),
-            Ordering::Greater => Verdict::Untested("not reached".to_owned()),
+            Ordering::Less => ScenarioVerdict::kept(),
+            Ordering::Equal => ScenarioVerdict::Broken(why.to_owned()),
+            Ordering::Greater => ScenarioVerdict::Untested("not reached".to_owned()),
         };
         report(id, verdict);
     }

@@ -7,7 +7,7 @@ use trtserver_request::DType;
 const ROW: u64 = 1 << 32;
 
 /// A small value, valid for most models. Equal arguments give equal values.
-pub fn value(dtype: DType, input: usize, row: usize, at: usize) -> Vec<u8> {
+pub fn element_value(dtype: DType, input: usize, row: usize, at: usize) -> Vec<u8> {
     let n = (scramble(row as u64 * ROW + ((input as u64) << 24) + at as u64) % 7) as u8;
     let small = f32::from(n) * 0.25;
     match (dtype, dtype.size()) {
@@ -40,7 +40,7 @@ fn scramble(n: u64) -> u64 {
 
 /// The first difference between responses, with what was expected and what was found. Floating-point numbers may differ
 /// by rounding, since the order of sums may.
-pub fn difference(expected: &Response, found: &Response) -> Option<String> {
+pub fn first_difference(expected: &Response, found: &Response) -> Option<String> {
     expected.outputs.iter().find_map(|expected| {
         let name = &expected.name;
         let Some(found) = found.output(name) else {

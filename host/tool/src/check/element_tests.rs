@@ -20,7 +20,7 @@ fn floats(values: &[f32]) -> Vec<u8> {
 #[test]
 fn difference_names_output_position_and_values() {
     let found = |dtype, shape: &[i64], expected: Vec<u8>, found: Vec<u8>| {
-        difference(&response(dtype, shape, expected), &response(dtype, shape, found))
+        first_difference(&response(dtype, shape, expected), &response(dtype, shape, found))
     };
     let fp32 = |expected: &[f32], values: &[f32]| {
         found(DType::Fp32, &[2, 2], floats(expected), floats(values))
@@ -52,14 +52,20 @@ fn difference_names_output_position_and_values() {
     );
     let (one, two) =
         (response(DType::Bool, &[1], vec![1]), response(DType::Bool, &[2], vec![1, 1]));
-    assert_eq!(difference(&one, &two).as_deref(), Some("output 'OUT' has shape [2], expected [1]"));
-    assert_eq!(difference(&one, &Response::default()).as_deref(), Some("output 'OUT' is missing"));
+    assert_eq!(
+        first_difference(&one, &two).as_deref(),
+        Some("output 'OUT' has shape [2], expected [1]")
+    );
+    assert_eq!(
+        first_difference(&one, &Response::default()).as_deref(),
+        Some("output 'OUT' is missing")
+    );
 }
 
 #[test]
 fn rows_of_inputs_differ() {
     for dtype in [DType::Fp32, DType::Fp16, DType::Bf16, DType::Int64, DType::String, DType::Bool] {
-        let row = |row| (0..24).flat_map(|at| value(dtype, 0, row, at)).collect::<Vec<_>>();
+        let row = |row| (0..24).flat_map(|at| element_value(dtype, 0, row, at)).collect::<Vec<_>>();
         let rows: std::collections::HashSet<_> = (0..16).map(row).collect();
         assert_eq!(rows.len(), 16, "{dtype:?}");
     }

@@ -4,19 +4,19 @@ use super::findings;
 use std::fmt::Display;
 use trtserver_plugin_testkit::{Failure, InFlight, Instance, Layout, Outcome, Request, Response};
 
-pub fn text(failure: Failure) -> String {
+pub fn failure_text(failure: Failure) -> String {
     failure.text
 }
 
 /// One batch, and what became of its requests.
-pub struct Executed {
+pub struct ExecutedBatch {
     /// Describes the requests.
     case: String,
     rows: Vec<u32>,
     pub outcomes: Vec<Outcome>,
 }
 
-impl Executed {
+impl ExecutedBatch {
     /// # Errors
     /// What happened instead of a complete response.
     pub fn response(&self, at: usize) -> Result<&Response, String> {
@@ -38,31 +38,41 @@ impl Executed {
             [_] => format!("with {}: {why}", self.case),
             rows => {
                 let rows = rows.get(at).copied().unwrap_or(0);
-                format!("with {}: request {} ({}): {why}", self.case, at + 1, count(rows, "row"))
+                format!(
+                    "with {}: request {} ({}): {why}",
+                    self.case,
+                    at + 1,
+                    count_text(rows, "row")
+                )
             }
         }
     }
 }
 
-pub fn count(n: u32, what: &str) -> String {
+pub fn count_text(n: u32, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// Executes one request; `what` continues its description.
-pub fn one(instance: &Instance, request: Request, what: &str) -> Executed {
-    execute(instance, &[request], Layout::Ordinary, what)
+pub fn execute_one(instance: &Instance, request: Request, what: &str) -> ExecutedBatch {
+    execute_batch(instance, &[request], Layout::Ordinary, what)
 }
 
 /// Executes one request on this thread instead of the instance's.
-pub fn on_this_thread(instance: &Instance, request: Request) -> Executed {
+pub fn on_this_thread(instance: &Instance, request: Request) -> ExecutedBatch {
     let rows = vec![request.batch_size];
     let case = described(&rows, Layout::Ordinary, "on a thread that is not the instance's");
-    findings::case(&case);
-    Executed { case, rows, outcomes: instance.execute_on_this_thread(&[request]) }
+    findings::begin_case(&case);
+    ExecutedBatch { case, rows, outcomes: instance.execute_on_this_thread(&[request]) }
 }
 
 /// Executes requests as one batch.
-pub fn execute(instance: &Instance, requests: &[Request], layout: Layout, what: &str) -> Executed {
+pub fn execute_batch(
+    instance: &Instance,
+    requests: &[Request],
+    layout: Layout,
+    what: &str,
+) -> ExecutedBatch {
     execute_with(instance, requests, layout, what, |_| {})
 }
 
@@ -73,12 +83,12 @@ pub fn execute_with(
     layout: Layout,
     what: &str,
     meanwhile: impl FnOnce(&InFlight<'_>),
-) -> Executed {
+) -> ExecutedBatch {
     let rows: Vec<u32> = requests.iter().map(|request| request.batch_size).collect();
     let case = described(&rows, layout, what);
-    findings::case(&case);
+    findings::begin_case(&case);
     let outcomes = instance.execute_with(requests, layout, meanwhile);
-    Executed { case, rows, outcomes }
+    ExecutedBatch { case, rows, outcomes }
 }
 
 /// `3 requests of 2, 1 and 2 rows`.
@@ -87,7 +97,7 @@ fn described(rows: &[u32], layout: Layout, what: &str) -> String {
         [1] => "one request".to_owned(),
         [n] => format!("one request of {n} rows"),
         [first, rest @ ..] if rest.iter().all(|n| n == first) => {
-            format!("{} requests of {} each", rows.len(), count(*first, "row"))
+            format!("{} requests of {} each", rows.len(), count_text(*first, "row"))
         }
         [first @ .., last] => {
             let first: Vec<String> = first.iter().map(u32::to_string).collect();

@@ -27,7 +27,7 @@ pub struct Task {
 /// A line of the report.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub enum Line {
+pub enum FindingLine {
     Begin {
         id: String,
     },
@@ -93,61 +93,61 @@ pub fn report_to(pipe: ReportPipe) {
 /// Reported violations of one promise, at most.
 const MAX_REPORTED: usize = 3;
 
-pub fn send(line: &Line) {
+pub fn send_line(line: &FindingLine) {
     if let Some(pipe) = FINDINGS.pipe.get() {
         pipe.send(line);
     }
 }
 
-pub fn begin(id: &str) {
+pub fn begin_scenario(id: &str) {
     if let Some(pipe) = FINDINGS.pipe.get() {
         // What was printed before explains no crash from here on.
         pipe.mark_output();
     }
     *FINDINGS.now.lock() = (id.to_owned(), String::new());
-    send(&Line::Begin { id: id.to_owned() });
+    send_line(&FindingLine::Begin { id: id.to_owned() });
 }
 
 /// Describes the requests that are executed from here on, for reports of violations and crashes.
-pub fn case(text: &str) {
+pub fn begin_case(text: &str) {
     let mut now = FINDINGS.now.lock();
     if now.1 != text {
         now.1 = text.to_owned();
-        send(&Line::Case { text: text.to_owned() });
+        send_line(&FindingLine::Case { text: text.to_owned() });
     }
 }
 
 /// A violation that the test host detected. Reported with the case in which it was first seen.
-pub fn violated(violation: &Violation) {
+pub fn report_violation(violation: &Violation) {
     if FINDINGS.violations.lock().insert((violation.promise, violation.text.clone())) {
         let (scenario, case) = FINDINGS.now.lock().clone();
         let with = if case.is_empty() { case } else { format!(", with {case}") };
-        breach(violation.promise, format!("{} (in {scenario}{with})", violation.text));
+        report_breach(violation.promise, format!("{} (in {scenario}{with})", violation.text));
     }
 }
 
 /// Reports a violation.
-pub fn breach(promise: &'static str, why: impl Into<String>) {
+pub fn report_breach(promise: &'static str, why: impl Into<String>) {
     let why = why.into();
     let mut breaches = FINDINGS.breaches.lock();
     let reported = breaches.entry(promise).or_default();
     if reported.len() < MAX_REPORTED && reported.insert(why.clone()) {
-        send(&Line::Broken { id: promise.to_owned(), why });
+        send_line(&FindingLine::Broken { id: promise.to_owned(), why });
     }
 }
 
-pub fn breaches(promise: &'static str) -> usize {
+pub fn count_breaches(promise: &'static str) -> usize {
     FINDINGS.breaches.lock().get(promise).map_or(0, BTreeSet::len)
 }
 
 /// A standing promise was exercised.
-pub fn seen(promise: &'static str) {
+pub fn note_seen(promise: &'static str) {
     if FINDINGS.seen.lock().insert(promise) {
-        send(&Line::Seen { id: promise.to_owned() });
+        send_line(&FindingLine::Seen { id: promise.to_owned() });
     }
 }
 
 /// Attributes what follows in a scenario to another one.
-pub fn at(id: &str) {
-    send(&Line::At { id: id.to_owned() });
+pub fn set_scenario(id: &str) {
+    send_line(&FindingLine::At { id: id.to_owned() });
 }

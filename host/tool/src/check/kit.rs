@@ -1,12 +1,12 @@
 //! State of the child process: the backend's table, the model to check with, and how to open them.
 
-use super::execute::text;
+use super::execute::failure_text;
 use super::exports;
 use super::findings::Task;
-use super::model::{BackendPlatforms, Plan};
+use super::model::{BackendPlatforms, ModelPlan};
 use super::process::Snapshot;
 use super::search::{self, Batching};
-use super::verdict::Verdict;
+use super::verdict::ScenarioVerdict;
 use std::collections::BTreeMap;
 use std::ptr::null_mut;
 use trtserver_plugin_api::abi::backend::BackendTable;
@@ -14,7 +14,7 @@ use trtserver_plugin_api::abi::descriptors::BackendInfo;
 use trtserver_plugin_api::abi::types::{Extension, Str};
 use trtserver_plugin_host::Patch;
 use trtserver_plugin_host::library;
-use trtserver_plugin_host::text::{literal, read};
+use trtserver_plugin_host::text::{literal_view, read_text};
 use trtserver_plugin_testkit::{
     self as testkit, Backend, Failure, Instance, InstanceSpec, Response,
 };
@@ -26,7 +26,7 @@ pub struct Kit {
     /// The state of the process before the library was loaded.
     pub before: Snapshot,
     /// The model to check with, or why there is none; `None` until it is first needed.
-    plan: Option<Result<Plan, String>>,
+    plan: Option<Result<ModelPlan, String>>,
     pub batching: Batching,
     /// The response to the first request, if equal requests get equal responses.
     pub reference: Option<Response>,
@@ -35,13 +35,13 @@ pub struct Kit {
 impl Kit {
     pub fn new(task: Task, table: &'static BackendTable, before: Snapshot) -> Self {
         // SAFETY: the info was checked when the file was loaded.
-        let platforms = unsafe { platforms_of(&*(table.backend_info)(null_mut())) };
+        let platforms = unsafe { list_platforms(&*(table.backend_info)(null_mut())) };
         let batching = Batching::Refused("no model was opened".to_owned());
         Self { task, table, platforms, before, plan: None, batching, reference: None }
     }
 
     /// Checks of the file, after it was loaded.
-    pub fn check_file(&self) -> Vec<(&'static str, Verdict)> {
+    pub fn check_file(&self) -> Vec<(&'static str, ScenarioVerdict)> {
         let t = self.table;
         let BackendPlatforms { name, platforms, .. } = &self.platforms;
         // SAFETY: backend_info(null) may be called at any time, and what it returns is static.
@@ -53,36 +53,36 @@ impl Kit {
             (Some(first), Some(second)) => {
                 // SAFETY: both pointers are not null, and the texts of a backend info live as long
                 // as it does.
-                let now = unsafe { (facts(first), facts(second)) };
+                let now = unsafe { (read_info(first), read_info(second)) };
                 if now.0 != now.1 {
-                    Verdict::Broken(
+                    ScenarioVerdict::Broken(
                         "backend_info returns different values the second time".to_owned(),
                     )
                 } else {
                     let platforms: Vec<&str> = platforms.iter().map(|p| &*p.0).collect();
-                    Verdict::Kept(format!(
+                    ScenarioVerdict::Kept(format!(
                         "'{name}' {}, platforms: {}",
                         now.0.1,
                         platforms.join(", ")
                     ))
                 }
             }
-            _ => Verdict::Broken("backend_info returned null".to_owned()),
+            _ => ScenarioVerdict::Broken("backend_info returned null".to_owned()),
         };
         vec![
-            ("file.entry_symbol", Verdict::kept()),
-            ("file.interface", Verdict::Kept(format!("{}.{}", t.abi_major, t.abi_minor))),
-            ("file.entries", Verdict::kept()),
+            ("file.entry_symbol", ScenarioVerdict::kept()),
+            ("file.interface", ScenarioVerdict::Kept(format!("{}.{}", t.abi_major, t.abi_minor))),
+            ("file.entries", ScenarioVerdict::kept()),
             ("file.info", info),
             ("file.extensions", self.extensions()),
-            ("file.exports", exports::check(&self.task.file)),
+            ("file.exports", exports::check_exports(&self.task.file)),
         ]
     }
 
     /// Checks that unknown names and newer versions have no table. The listed extensions were checked with the file.
-    fn extensions(&self) -> Verdict {
+    fn extensions(&self) -> ScenarioVerdict {
         let Some(get) = self.table.get_extension else {
-            return Verdict::NotApplicable("it offers none".to_owned());
+            return ScenarioVerdict::NotApplicable("it offers none".to_owned());
         };
         // SAFETY: the info is static, and was checked when the file was loaded.
         let offered = unsafe {
@@ -94,16 +94,18 @@ impl Kit {
         };
         // SAFETY: the names are valid during the call.
         let find = |name, version| unsafe { !get(name, version).is_null() };
-        if find(literal(c"trts.unknown"), 1) {
-            return Verdict::Broken("get_extension returns a table for an unknown name".to_owned());
+        if find(literal_view(c"trts.unknown"), 1) {
+            return ScenarioVerdict::Broken(
+                "get_extension returns a table for an unknown name".to_owned(),
+            );
         }
         // SAFETY: the names are in the backend info, which is valid during this function.
-        let named = |e: &Extension| unsafe { format!("'{}' {}", read(e.name), e.version) };
+        let named = |e: &Extension| unsafe { format!("'{}' {}", read_text(e.name), e.version) };
         if let Some(e) = offered.iter().find(|e| find(e.name, u32::MAX)) {
             let text = format!("get_extension returns {} for a newer version", named(e));
-            return Verdict::Broken(text);
+            return ScenarioVerdict::Broken(text);
         }
-        Verdict::Kept(offered.iter().map(named).collect::<Vec<_>>().join(", "))
+        ScenarioVerdict::Kept(offered.iter().map(named).collect::<Vec<_>>().join(", "))
     }
 
     pub fn open(&self) -> Result<Backend, Failure> {
@@ -121,7 +123,7 @@ impl Kit {
     }
 
     /// The model to check with. Without `--model`, the first model of the check that responds.
-    pub fn plan(&mut self) -> Result<Plan, String> {
+    pub fn plan(&mut self) -> Result<ModelPlan, String> {
         if let Some(found) = &self.plan {
             return found.clone();
         }
@@ -131,8 +133,8 @@ impl Kit {
     }
 
     /// The model to check with, or the verdict on what needs one.
-    pub fn required_plan(&mut self) -> Result<Plan, Verdict> {
-        self.plan().map_err(Verdict::Untested)
+    pub fn required_plan(&mut self) -> Result<ModelPlan, ScenarioVerdict> {
+        self.plan().map_err(ScenarioVerdict::Untested)
     }
 
     /// Opens everything, runs `work` on an instance of the model, closes everything.
@@ -144,19 +146,21 @@ impl Kit {
     /// The same with another model.
     pub fn with_plan<T>(
         &self,
-        plan: &Plan,
+        plan: &ModelPlan,
         work: impl FnOnce(&Instance) -> T,
     ) -> Result<T, String> {
-        let model =
-            self.open().and_then(|backend| backend.open_model(&plan.spec())).map_err(text)?;
-        let instance = model.open_instance(&InstanceSpec::default()).map_err(text)?;
+        let model = self
+            .open()
+            .and_then(|backend| backend.open_model(&plan.spec()))
+            .map_err(failure_text)?;
+        let instance = model.open_instance(&InstanceSpec::default()).map_err(failure_text)?;
         Ok(work(&instance))
     }
 
-    fn find(&mut self) -> Result<Plan, String> {
+    fn find(&mut self) -> Result<ModelPlan, String> {
         let backend = self.open().map_err(|e| e.text)?;
         if let Some(dir) = &self.task.model {
-            let plan = Plan::from_dir(dir, &self.platforms, |bare| {
+            let plan = ModelPlan::from_dir(dir, &self.platforms, |bare| {
                 match backend.autocomplete(&bare.spec()) {
                     None => Ok(None),
                     Some(Err(e)) => Err(e.text),
@@ -178,7 +182,7 @@ impl Kit {
             return Err(format!("not reached: it needs '{id}'"));
         }
         let dir = self.task.scratch.join("check");
-        let (plan, batching) = search::find(&backend, &dir, &self.platforms)?;
+        let (plan, batching) = search::find_model(&backend, &dir, &self.platforms)?;
         self.batching = batching;
         Ok(plan)
     }
@@ -191,48 +195,49 @@ pub fn last_patch(mut patches: Vec<testkit::Patch>) -> Option<Patch> {
 
 /// # Safety
 /// The info was checked.
-unsafe fn platforms_of(info: &BackendInfo) -> BackendPlatforms {
+unsafe fn list_platforms(info: &BackendInfo) -> BackendPlatforms {
     // SAFETY: by the caller's promise.
-    let (name, _, platforms, files) = unsafe { facts(info) };
+    let (name, _, platforms, files) = unsafe { read_info(info) };
     let files = files.into_iter().chain(std::iter::repeat(String::new()));
     let platforms = platforms.into_iter().zip(files).collect();
     BackendPlatforms { name, platforms, flags: info.flags }
 }
 
-type Facts = (String, String, Vec<String>, Vec<String>);
+type InfoFacts = (String, String, Vec<String>, Vec<String>);
 
 /// Name, version, platforms and their files.
 ///
 /// # Safety
 /// The info was checked.
-pub unsafe fn facts(info: &BackendInfo) -> Facts {
+pub unsafe fn read_info(info: &BackendInfo) -> InfoFacts {
     let list = |p: *const Str, n: u32| -> Vec<String> {
         if p.is_null() {
             return Vec::new();
         }
         // SAFETY: by the caller's promise.
-        unsafe { std::slice::from_raw_parts(p, n as usize).iter().map(|s| read(*s)).collect() }
+        unsafe { std::slice::from_raw_parts(p, n as usize).iter().map(|s| read_text(*s)).collect() }
     };
     let (platforms, files) =
         (list(info.platforms, info.n_platforms), list(info.default_files, info.n_platforms));
     // SAFETY: by the caller's promise.
-    unsafe { (read(info.name), read(info.version), platforms, files) }
+    unsafe { (read_text(info.name), read_text(info.version), platforms, files) }
 }
 
 /// Compares the info of an open backend with that of its library. Returns the runtime.
 ///
 /// # Safety
 /// `info` comes from `backend_info`.
-pub unsafe fn agrees(
+pub unsafe fn check_agreement(
     info: *const BackendInfo,
     platforms: &BackendPlatforms,
 ) -> Result<String, String> {
-    library::check_info(info)?;
+    // SAFETY: the caller promises null or an info from `backend_info`.
+    unsafe { library::check_info(info) }?;
     // SAFETY: checked, and by the caller's promise.
     let info = unsafe { &*info };
     // SAFETY: the caller promises an info from `backend_info`, whose texts are valid as long as it
     // is.
-    let (name, ..) = unsafe { facts(info) };
+    let (name, ..) = unsafe { read_info(info) };
     if name != platforms.name {
         return Err(format!(
             "its name is '{name}' when it is open, and '{}' before",
@@ -240,5 +245,5 @@ pub unsafe fn agrees(
         ));
     }
     // SAFETY: `runtime` is a text of the same info, which the caller keeps valid.
-    Ok(unsafe { read(info.runtime) })
+    Ok(unsafe { read_text(info.runtime) })
 }

@@ -1,31 +1,33 @@
 //! Models to check a backend with: from a directory, or made by the check, which have no file.
 
-use super::element::value;
+use super::element::element_value;
 use prost::Message;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trtserver_base::disk::listing;
+use trtserver_base::disk::list_dir;
 use trtserver_model_config::version_dirs::VersionDirs;
-use trtserver_model_config::{FILE_NAME, InstanceSupport, Machine, Platforms, VersionListing};
-use trtserver_models::lifecycle::{decode, merge};
+use trtserver_model_config::{
+    FILE_NAME, InstanceSupport, MachineFacts, PlatformDirectory, VersionListing,
+};
+use trtserver_models::lifecycle::{decode_patch, merge_patch};
 use trtserver_models::load_limits::LoadLimits;
 use trtserver_plugin_api::abi::types::tensor_flags;
 use trtserver_plugin_host::Patch;
 use trtserver_plugin_testkit::{self as testkit, ModelSpec, Request};
 use trtserver_proto::v2::ModelConfig;
 use trtserver_request::tensor::element_count;
-use trtserver_request::{Signature, TensorSpec};
+use trtserver_request::{ModelSignature, TensorSpec};
 
 /// A model as a backend is asked to open it.
 #[derive(Clone)]
-pub struct Plan {
+pub struct ModelPlan {
     /// Describes the model in reports.
     pub label: String,
     pub dir: PathBuf,
     pub version_dir: PathBuf,
     pub version: i64,
     pub config: ModelConfig,
-    pub signature: Arc<Signature>,
+    pub signature: Arc<ModelSignature>,
     /// Made by the check; the backend may not support its tensors.
     pub own: bool,
 }
@@ -38,12 +40,12 @@ pub struct BackendPlatforms {
     pub flags: u32,
 }
 
-impl Platforms for BackendPlatforms {
-    fn backend_of(&self, platform: &str) -> Option<String> {
+impl PlatformDirectory for BackendPlatforms {
+    fn find_backend(&self, platform: &str) -> Option<String> {
         self.platforms.iter().any(|(p, _)| p == platform).then(|| self.name.clone())
     }
 
-    fn platforms_of(&self, backend: &str) -> Vec<String> {
+    fn list_platforms(&self, backend: &str) -> Vec<String> {
         let mine = self.platforms.iter().filter(|_| backend == self.name);
         mine.map(|(platform, _)| platform.clone()).collect()
     }
@@ -67,11 +69,12 @@ impl Platforms for BackendPlatforms {
 ///
 /// # Errors
 /// The directory is not a model's.
-pub fn read(dir: &Path) -> Result<(ModelConfig, i64, String), String> {
+pub fn read_model(dir: &Path) -> Result<(ModelConfig, i64, String), String> {
     let wrong = |what: &str| {
         format!("--model={}: expected the directory of a model with {what}", dir.display())
     };
-    let config = trtserver_model_config::read(&dir.join(FILE_NAME)).map_err(|e| e.message)?;
+    let config =
+        trtserver_model_config::read_model_config(&dir.join(FILE_NAME)).map_err(|e| e.message)?;
     let config = config.ok_or_else(|| wrong("a 'config.pbtxt', which is not there"))?;
     let found = VersionDirs::read(dir).map_err(|e| e.message)?;
     let latest = found.versions.into_iter().next_back();
@@ -80,8 +83,8 @@ pub fn read(dir: &Path) -> Result<(ModelConfig, i64, String), String> {
     Ok((config, number, entry))
 }
 
-impl Plan {
-    fn of(
+impl ModelPlan {
+    fn from_config(
         mut config: ModelConfig,
         dir: &Path,
         entry: &str,
@@ -89,14 +92,14 @@ impl Plan {
         own: bool,
         flags: u32,
     ) -> Result<Self, String> {
-        let machine = Machine::default();
+        let machine = MachineFacts::default();
         let mut support = InstanceSupport::every_kind();
         support.flags |= flags;
-        trtserver_model_config::normalise(&mut config, &machine, &support);
+        trtserver_model_config::normalise_config(&mut config, &machine, &support);
         let instances = LoadLimits::default().instances;
-        let checked = trtserver_model_config::check(&config, &machine, &support, instances);
+        let checked = trtserver_model_config::check_config(&config, &machine, &support, instances);
         checked.map_err(|refused| refused[0].message.clone())?;
-        let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
+        let signature = Arc::new(ModelSignature::new(&config, |_| None).map_err(|e| e.message)?);
         let (dir, version_dir) = (dir.to_owned(), dir.join(entry));
         let label = match own {
             true => own_label(&signature),
@@ -109,18 +112,19 @@ impl Plan {
     pub fn from_dir(
         dir: &Path,
         platforms: &BackendPlatforms,
-        complete: impl FnOnce(&Plan) -> Result<Option<Patch>, String>,
+        complete: impl FnOnce(&ModelPlan) -> Result<Option<Patch>, String>,
     ) -> Result<Self, String> {
-        let (mut config, number, entry) = read(dir)?;
+        let (mut config, number, entry) = read_model(dir)?;
         let dir = std::path::absolute(dir).map_err(|e| e.to_string())?;
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let version_dir = dir.join(&entry);
-        let entries = listing(&version_dir).map_err(|e| e.message)?;
+        let entries = list_dir(&version_dir).map_err(|e| e.message)?;
         let versions = [VersionListing { number, dir: version_dir, entries }];
-        trtserver_model_config::complete(&mut config, &name, &versions, platforms, None)
+        trtserver_model_config::complete_config(&mut config, &name, &versions, platforms, None)
             .map_err(|e| e.message)?;
         if config.input.is_empty() || config.output.is_empty() {
-            let signature = Arc::new(Signature::new(&config, |_| None).map_err(|e| e.message)?);
+            let signature =
+                Arc::new(ModelSignature::new(&config, |_| None).map_err(|e| e.message)?);
             let bare = Self {
                 label: String::new(),
                 version_dir: dir.join(&entry),
@@ -131,11 +135,11 @@ impl Plan {
                 own: false,
             };
             if let Some(patch) = complete(&bare)? {
-                let patch = decode(&patch, &name, &platforms.name).map_err(|e| e.message)?;
-                merge(&mut config, patch).map_err(|why| format!("its patch {why}"))?;
+                let patch = decode_patch(&patch, &name, &platforms.name).map_err(|e| e.message)?;
+                merge_patch(&mut config, patch).map_err(|why| format!("its patch {why}"))?;
             }
         }
-        Self::of(config, &dir, &entry, number, false, platforms.flags)
+        Self::from_config(config, &dir, &entry, number, false, platforms.flags)
     }
 
     /// Models of the check with this `max_batch_size`, likely ones first. `dir` is an empty model directory named
@@ -182,7 +186,7 @@ impl Plan {
         inputs.iter().for_each(|name| text += &tensor("input", name));
         outputs.iter().for_each(|name| text += &tensor("output", name));
         let config: ModelConfig = trtserver_proto::text::parse(&text).ok()?;
-        Self::of(config, dir, "1", 1, true, platforms.flags).ok()
+        Self::from_config(config, dir, "1", 1, true, platforms.flags).ok()
     }
 
     pub fn batches(&self) -> bool {
@@ -225,18 +229,19 @@ impl Plan {
     /// requests, and another `seed` gives other rows.
     pub fn request(&self, rows: u32, variable: i64, seed: usize) -> Request {
         let rows = (0..rows as usize).map(|row| seed * 1000 + row);
-        self.request_of(&rows.collect::<Vec<_>>(), variable)
+        self.build_request(&rows.collect::<Vec<_>>(), variable)
     }
 
     /// A request of these rows, for all outputs. A row has the same contents in every request.
-    pub fn request_of(&self, rows: &[usize], variable: i64) -> Request {
+    pub fn build_request(&self, rows: &[usize], variable: i64) -> Request {
         let mut request = Request::new(rows.len() as u32);
         for (index, spec) in self.signature.inputs.iter().enumerate() {
             let dims = spec.dims.iter().map(|d| if *d < 0 { variable } else { *d });
             let mut shape: Vec<i64> = dims.collect();
             let count = element_count(&shape).unwrap_or(0);
-            let of_row =
-                |row: usize| (0..count).flat_map(move |at| value(spec.dtype, index, row, at));
+            let of_row = |row: usize| {
+                (0..count).flat_map(move |at| element_value(spec.dtype, index, row, at))
+            };
             // A shape tensor has no batch dimension, and is the same for all requests.
             let data: Vec<u8> = if self.batches() && !spec.shape_tensor {
                 shape.insert(0, rows.len() as i64);
@@ -265,7 +270,7 @@ fn tensor(spec: &TensorSpec) -> testkit::TensorSpec {
 /// Types of the models of the check.
 pub const TYPES: &[&str] = &["FP32", "INT32", "INT64", "UINT8", "STRING", "BOOL", "FP64"];
 
-fn own_label(signature: &Signature) -> String {
+fn own_label(signature: &ModelSignature) -> String {
     let list = |specs: &[TensorSpec]| {
         let one = |s: &TensorSpec| {
             format!("{}:{}", s.name, s.dtype.config_name().trim_start_matches("TYPE_"))

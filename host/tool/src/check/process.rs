@@ -88,7 +88,7 @@ fn status(key: &str) -> String {
 }
 
 /// Names of the process's threads by their numbers.
-pub fn threads() -> BTreeMap<String, String> {
+pub fn list_threads() -> BTreeMap<String, String> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let named = tasks.filter_map(|task| {
         let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
@@ -101,7 +101,7 @@ pub fn threads() -> BTreeMap<String, String> {
 pub fn new_threads(before: &BTreeMap<String, String>) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_millis(500);
     loop {
-        let now = threads();
+        let now = list_threads();
         let new: Vec<String> = now
             .iter()
             .filter(|(id, _)| !before.contains_key(*id))
@@ -115,7 +115,7 @@ pub fn new_threads(before: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 /// Open descriptors.
-pub fn descriptors() -> usize {
+pub fn count_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 

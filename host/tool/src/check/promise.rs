@@ -148,6 +148,6 @@ pub const PROMISES: &[Promise] = &[
     ),
 ];
 
-pub fn find(id: &str) -> Option<&'static Promise> {
+pub fn find_promise(id: &str) -> Option<&'static Promise> {
     PROMISES.iter().find(|p| p.id == id)
 }

@@ -1,6 +1,6 @@
 //! Findings, by promise.
 
-use super::findings::Line;
+use super::findings::FindingLine;
 use super::promise::{PROMISES, Promise};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,22 +30,27 @@ struct Finding<'a> {
 }
 
 impl Report {
-    pub fn add(&mut self, line: &Line) {
+    pub fn add(&mut self, line: &FindingLine) {
         match line {
-            Line::Kept { id, note } => drop(self.kept.insert(id.clone(), note.clone())),
-            Line::Broken { id, why } => {
+            FindingLine::Kept { id, note } => drop(self.kept.insert(id.clone(), note.clone())),
+            FindingLine::Broken { id, why } => {
                 let all = self.broken.entry(id.clone()).or_default();
                 if !all.contains(why) && all.len() < 3 {
                     all.push(why.clone());
                 }
             }
-            Line::Warning { id, why } => drop(self.warnings.insert(id.clone(), why.clone())),
-            Line::Untested { id, why } => drop(self.untested.insert(id.clone(), why.clone())),
-            Line::NotApplicable { id, why } => {
+            FindingLine::Warning { id, why } => drop(self.warnings.insert(id.clone(), why.clone())),
+            FindingLine::Untested { id, why } => {
+                drop(self.untested.insert(id.clone(), why.clone()))
+            }
+            FindingLine::NotApplicable { id, why } => {
                 self.not_applicable.insert(id.clone(), why.clone());
             }
-            Line::Seen { id } => drop(self.seen.insert(id.clone())),
-            Line::Begin { .. } | Line::At { .. } | Line::Case { .. } | Line::Done => {}
+            FindingLine::Seen { id } => drop(self.seen.insert(id.clone())),
+            FindingLine::Begin { .. }
+            | FindingLine::At { .. }
+            | FindingLine::Case { .. }
+            | FindingLine::Done => {}
         }
     }
 

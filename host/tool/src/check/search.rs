@@ -1,8 +1,8 @@
 //! The model to check with, if none is given: tries models of the check until a request to one succeeds.
 
-use super::execute::one;
-use super::findings::{at, breach};
-use super::model::{BackendPlatforms, Plan};
+use super::execute::execute_one;
+use super::findings::{report_breach, set_scenario};
+use super::model::{BackendPlatforms, ModelPlan};
 use std::path::Path;
 use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_testkit::{self as testkit, Backend, InstanceSpec};
@@ -20,15 +20,15 @@ pub enum Batching {
 const REFUSALS: [u32; 3] = [code::INVALID, code::UNSUPPORTED, code::NOT_FOUND];
 
 /// What became of a model of the check.
-enum Tried {
+enum TrialOutcome {
     Responds,
     /// It does not open.
     Refused(String),
     /// It opens, and fails a request.
-    Fails(Failed),
+    Fails(RequestFailure),
 }
 
-struct Failed {
+struct RequestFailure {
     why: String,
     /// The backend refused the request, as one for another model; it did not break down.
     refused: bool,
@@ -39,19 +39,19 @@ struct Failed {
 ///
 /// # Errors
 /// No model responds. If one opened and the backend broke down, this is reported as a violation, too.
-pub fn find(
+pub fn find_model(
     backend: &Backend,
     dir: &Path,
     platforms: &BackendPlatforms,
-) -> Result<(Plan, Batching), String> {
+) -> Result<(ModelPlan, Batching), String> {
     let (mut refusal, mut batching) = (String::new(), Vec::new());
-    let (mut failures, mut suspect) = (Vec::<Failed>::new(), None);
+    let (mut failures, mut suspect) = (Vec::<RequestFailure>::new(), None);
     'models: for batch in [8, 0] {
-        for (at, plan) in Plan::own(dir, platforms, batch).into_iter().enumerate() {
+        for (at, plan) in ModelPlan::own(dir, platforms, batch).into_iter().enumerate() {
             let tried = attempt(backend, &plan);
             let seen = testkit::take_suspect();
             match tried {
-                Tried::Responds => {
+                TrialOutcome::Responds => {
                     let twin = batching.into_iter().find(|(twin, _)| *twin == at);
                     let batching = match twin {
                         _ if batch > 0 => Batching::Served,
@@ -60,8 +60,8 @@ pub fn find(
                     };
                     return Ok((plan, batching));
                 }
-                Tried::Refused(why) => refusal = why,
-                Tried::Fails(failed) => {
+                TrialOutcome::Refused(why) => refusal = why,
+                TrialOutcome::Fails(failed) => {
                     if batch > 0 {
                         let seen = seen.as_ref().map(|(_, text)| text.as_str());
                         batching.push((at, fails_when_batching(&plan, &failed.why, seen)));
@@ -76,7 +76,7 @@ pub fn find(
         }
     }
     if let Some((promise, text)) = suspect {
-        breach(promise, text);
+        report_breach(promise, text);
     }
     let hint = "check with --model DIR, the directory of a model with its config.pbtxt";
     let broken = failures.iter().find(|failed| !failed.refused);
@@ -85,7 +85,7 @@ pub fn find(
     };
     let why = format!("no request to a model of the check succeeds ({}); {hint}", failed.why);
     if !failed.refused {
-        breach("request.single", &why);
+        report_breach("request.single", &why);
     }
     Err(why)
 }
@@ -97,7 +97,7 @@ fn no_batching(refusal: &str) -> String {
     )
 }
 
-fn fails_when_batching(plan: &Plan, why: &str, violation: Option<&str>) -> String {
+fn fails_when_batching(plan: &ModelPlan, why: &str, violation: Option<&str>) -> String {
     let violation = violation.map_or_else(String::new, |text| format!(" ({text})"));
     format!(
         "{} opens, and then {why}{violation}; without batching it responds. A backend that cannot batch refuses a \
@@ -106,29 +106,29 @@ fn fails_when_batching(plan: &Plan, why: &str, violation: Option<&str>) -> Strin
     )
 }
 
-fn attempt(backend: &Backend, plan: &Plan) -> Tried {
+fn attempt(backend: &Backend, plan: &ModelPlan) -> TrialOutcome {
     let model = match backend.open_model(&plan.spec()) {
         Ok(model) => model,
-        Err(e) => return Tried::Refused(e.text),
+        Err(e) => return TrialOutcome::Refused(e.text),
     };
     // A crash in the request is not a fault of opening the model.
-    at("request.single");
+    set_scenario("request.single");
     let request = plan.request(1, 3, 0).unchecked();
     let what = format!("to {}", plan.label);
     let tried = match model.open_instance(&InstanceSpec::default()) {
-        Err(e) => Tried::Refused(e.text),
+        Err(e) => TrialOutcome::Refused(e.text),
         Ok(instance) => {
-            let executed = one(&instance, request, &what);
+            let executed = execute_one(&instance, request, &what);
             let code =
                 executed.outcomes.first().and_then(|o| o.result.as_ref().err()).map(|e| e.code);
             let refused = code.is_some_and(|code| REFUSALS.contains(&code));
             match executed.only() {
-                Ok(_) => Tried::Responds,
-                Err(why) => Tried::Fails(Failed { why, refused }),
+                Ok(_) => TrialOutcome::Responds,
+                Err(why) => TrialOutcome::Fails(RequestFailure { why, refused }),
             }
         }
     };
     drop(model);
-    at("model.open");
+    set_scenario("model.open");
     tried
 }

@@ -1,7 +1,7 @@
 //! The result of a scenario.
 
 /// The result of one scenario, with a text for the report.
-pub enum Verdict {
+pub enum ScenarioVerdict {
     /// With a remark, perhaps empty.
     Kept(String),
     Broken(String),
@@ -13,12 +13,12 @@ pub enum Verdict {
     NotApplicable(String),
 }
 
-impl Verdict {
+impl ScenarioVerdict {
     pub fn kept() -> Self {
         Self::Kept(String::new())
     }
 
-    pub fn of(result: Result<(), String>) -> Self {
+    pub fn from_result(result: Result<(), String>) -> Self {
         result.map_or_else(Self::Broken, |()| Self::kept())
     }
 }

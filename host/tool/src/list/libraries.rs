@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 
 /// A shared library that the dynamic loader would not find.
 #[derive(Serialize)]
-pub struct Missing {
+pub struct MissingLibrary {
     pub name: String,
     /// The file itself or other libraries.
     pub needed_by: Vec<String>,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (needed by {})", self.name, self.needed_by.join(", "))
     }
 }
 
 /// Missing libraries by name. None for a file that is not a library.
-pub fn missing(file: &Path) -> Vec<Missing> {
+pub fn missing_libraries(file: &Path) -> Vec<MissingLibrary> {
     let Ok(tree) = DependencyAnalyzer::new(PathBuf::from("/")).analyze(file) else {
         return Vec::new();
     };
@@ -39,7 +39,7 @@ pub fn missing(file: &Path) -> Vec<Missing> {
     let sorted = missing.into_iter().map(|(name, mut needed_by)| {
         needed_by.sort();
         needed_by.dedup();
-        Missing { name, needed_by }
+        MissingLibrary { name, needed_by }
     });
     sorted.collect()
 }

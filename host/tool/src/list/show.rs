@@ -1,17 +1,21 @@
 //! The list of backends as table and JSON.
 
-use super::entry::Entry;
+use super::entry::ListEntry;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// One JSON document with its newline.
-pub fn json(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> Result<String, String> {
+pub fn json_list(
+    dirs: &[PathBuf],
+    entries: &[ListEntry],
+    errors: &[String],
+) -> Result<String, String> {
     let document = json!({ "directories": dirs, "backends": entries, "errors": errors });
     serde_json::to_string_pretty(&document).map(|text| text + "\n").map_err(|e| e.to_string())
 }
 
 /// A table; the problem and the warnings of a backend follow its row.
-pub fn table(dirs: &[PathBuf], entries: &[Entry], errors: &[String]) -> String {
+pub fn table_list(dirs: &[PathBuf], entries: &[ListEntry], errors: &[String]) -> String {
     let mut rows = vec![
         ["NAME", "VERSION", "ABI", "RUNTIME", "PLATFORMS", "ISOLATION", "FILE"].map(str::to_owned),
     ];

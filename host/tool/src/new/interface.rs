@@ -10,7 +10,7 @@ const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/interface.gz"));
 ///
 /// # Errors
 /// The program was damaged.
-pub fn files() -> Result<Vec<(String, String)>, String> {
+pub fn interface_files() -> Result<Vec<(String, String)>, String> {
     let damaged = || "trtserver plugin new: the crates in this program are damaged".to_owned();
     let mut text = String::new();
     GzDecoder::new(PACKED).read_to_string(&mut text).map_err(|_| damaged())?;

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use std::fmt::Write;
-use trtserver_models::lifecycle::{Finding, RepositoryFindings, Severity};
+use trtserver_models::lifecycle::{CheckFinding, FindingSeverity, RepositoryFindings};
 
 /// One line for each finding, in the form of a compiler's messages, and a summary.
-pub fn text(found: &RepositoryFindings) -> String {
+pub fn findings_text(found: &RepositoryFindings) -> String {
     let mut text = String::new();
     let of_models = found.models.values().flat_map(|model| &model.findings);
     for finding in found.findings.iter().chain(of_models) {
@@ -25,13 +25,13 @@ pub fn text(found: &RepositoryFindings) -> String {
         text,
         "{}: {}, {}",
         count(found.models.len(), "model"),
-        count(found.count(Severity::Error), "error"),
-        count(found.count(Severity::Warning), "warning")
+        count(found.count(FindingSeverity::Error), "error"),
+        count(found.count(FindingSeverity::Warning), "warning")
     );
     text
 }
 
-pub fn json(found: &RepositoryFindings) -> Result<String, String> {
+pub fn findings_json(found: &RepositoryFindings) -> Result<String, String> {
     let models: Vec<Value> = found
         .models
         .values()
@@ -43,13 +43,13 @@ pub fn json(found: &RepositoryFindings) -> Result<String, String> {
         })
         .collect();
     let document = json!({
-        "errors": found.count(Severity::Error), "warnings": found.count(Severity::Warning),
+        "errors": found.count(FindingSeverity::Error), "warnings": found.count(FindingSeverity::Warning),
         "findings": found.findings.iter().map(finding).collect::<Vec<_>>(), "models": models,
     });
     serde_json::to_string_pretty(&document).map(|text| text + "\n").map_err(|e| e.to_string())
 }
 
-fn finding(finding: &Finding) -> Value {
+fn finding(finding: &CheckFinding) -> Value {
     json!({
         "severity": name(finding.severity), "kind": finding.kind, "file": finding.file.to_string_lossy(),
         "line": finding.position.map(|(line, _)| line),
@@ -57,9 +57,9 @@ fn finding(finding: &Finding) -> Value {
     })
 }
 
-fn name(severity: Severity) -> &'static str {
+fn name(severity: FindingSeverity) -> &'static str {
     match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
+        FindingSeverity::Error => "error",
+        FindingSeverity::Warning => "warning",
     }
 }

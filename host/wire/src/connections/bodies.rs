@@ -5,24 +5,24 @@ use trtserver_base::sync::Mutex;
 
 /// By key; keys of bodies that have ended are reused.
 #[derive(Default)]
-pub struct Bodies(Mutex<Vec<Option<Body>>>);
+pub struct Bodies(Mutex<Vec<Option<AwaitedBody>>>);
 
-struct Body {
-    waits: Waits,
+struct AwaitedBody {
+    waits: BodyWait,
     waker: Waker,
     expired: bool,
 }
 
 /// What is awaited, and since when.
 #[derive(Clone, Copy, Debug)]
-pub enum Waits {
+pub enum BodyWait {
     /// The first byte of the first message of a stream.
     FirstMessage { since_ms: u64 },
     /// The rest of a body or message, of which so many bytes have arrived.
     Body { since_ms: u64, received: u64 },
 }
 
-impl Waits {
+impl BodyWait {
     pub fn first_message(since_ms: u64) -> Self {
         Self::FirstMessage { since_ms }
     }
@@ -34,8 +34,8 @@ impl Waits {
 
 impl Bodies {
     /// Adds a body, and returns its key.
-    pub fn add(&self, waits: Waits, waker: &Waker) -> u32 {
-        let body = Body { waits, waker: waker.clone(), expired: false };
+    pub fn add(&self, waits: BodyWait, waker: &Waker) -> u32 {
+        let body = AwaitedBody { waits, waker: waker.clone(), expired: false };
         let mut bodies = self.0.lock();
         let key = bodies.iter().position(Option::is_none).unwrap_or_else(|| {
             bodies.push(None);
@@ -58,10 +58,10 @@ impl Bodies {
 
     pub fn received(&self, key: u32, bytes: usize, now_ms: u64) {
         if let Some(Some(body)) = self.0.lock().get_mut(key as usize) {
-            if let Waits::FirstMessage { .. } = body.waits {
-                body.waits = Waits::body(now_ms);
+            if let BodyWait::FirstMessage { .. } = body.waits {
+                body.waits = BodyWait::body(now_ms);
             }
-            if let Waits::Body { received, .. } = &mut body.waits {
+            if let BodyWait::Body { received, .. } = &mut body.waits {
                 *received += bytes as u64;
             }
         }
@@ -72,7 +72,7 @@ impl Bodies {
     }
 
     /// Expires the bodies for which `is_late` is true.
-    pub fn expire(&self, is_late: impl Fn(Waits) -> bool) {
+    pub fn expire(&self, is_late: impl Fn(BodyWait) -> bool) {
         for body in self.0.lock().iter_mut().flatten() {
             if !body.expired && is_late(body.waits) {
                 body.expired = true;

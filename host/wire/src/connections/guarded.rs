@@ -1,6 +1,6 @@
 //! A connection that obeys orders.
 
-use super::Entry;
+use super::ConnectionEntry;
 use super::state::{Order, Wire};
 use crate::yields;
 use hyper_util::server::graceful::GracefulConnection;
@@ -11,22 +11,22 @@ use std::task::{Context, Poll};
 pin_project_lite::pin_project! {
     /// Ends when the connection does, or `None` when it is ordered to close. Its task must poll it with wakers that all
     /// wake the same task.
-    pub struct Guarded<C> {
+    pub struct GuardedConnection<C> {
         #[pin]
         connection: C,
-        entry: Entry,
+        entry: ConnectionEntry,
         registered: bool,
         obeyed: u8,
     }
 }
 
-impl<C> Guarded<C> {
-    pub fn new(connection: C, entry: Entry) -> Self {
+impl<C> GuardedConnection<C> {
+    pub fn new(connection: C, entry: ConnectionEntry) -> Self {
         Self { connection, entry, registered: false, obeyed: Order::None as u8 }
     }
 }
 
-impl<C: GracefulConnection> Future for Guarded<C> {
+impl<C: GracefulConnection> Future for GuardedConnection<C> {
     type Output = Option<C::Output>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

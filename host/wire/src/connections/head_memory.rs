@@ -5,8 +5,8 @@
 use super::ConnectionState;
 use super::state::Phase;
 use std::io;
-use trtserver_base::budget::{Reservation, request_memory};
-use trtserver_base::ledger::Holder;
+use trtserver_base::budget::{MemoryReservation, request_memory};
+use trtserver_base::ledger::LedgerHolder;
 
 /// The size of hyper's first buffer.
 const FIRST_BUFFER: usize = 8 << 10;
@@ -16,7 +16,7 @@ const FIRST_BUFFER: usize = 8 << 10;
 pub struct HeadMemory {
     /// Read since the head began.
     bytes: usize,
-    reservation: Option<Reservation>,
+    reservation: Option<MemoryReservation>,
 }
 
 impl HeadMemory {
@@ -49,7 +49,7 @@ impl HeadMemory {
 
     fn draw(&mut self) -> io::Result<()> {
         let wanted = self.bytes.saturating_sub(FIRST_BUFFER);
-        let empty = || request_memory().empty(Holder::OpenCall);
+        let empty = || request_memory().empty(LedgerHolder::OpenCall);
         let reservation = self.reservation.get_or_insert_with(empty);
         let drawn = reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
         drawn.map_err(|exhausted| io::Error::other(exhausted.refuse().message))

@@ -4,7 +4,7 @@ use super::*;
 use crate::connections::Wire;
 
 fn drawn(head: &HeadMemory) -> usize {
-    head.reservation.as_ref().map_or(0, Reservation::bytes)
+    head.reservation.as_ref().map_or(0, MemoryReservation::bytes)
 }
 
 #[test]

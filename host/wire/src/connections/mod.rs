@@ -16,7 +16,7 @@ mod streams;
 mod timeouts;
 mod unix_authority;
 
-pub use guarded::Guarded;
+pub use guarded::GuardedConnection;
 pub use head_memory::HeadMemory;
 pub use open_calls::CallClass;
 pub use preface::PrefaceWatch;
@@ -30,7 +30,7 @@ use state::Order;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use timeouts::Verdict;
+use timeouts::TimeoutVerdict;
 use tokio::sync::Notify;
 use trtserver_base::budget::OpenCallLimit;
 use trtserver_base::sync::Mutex;
@@ -48,7 +48,7 @@ pub struct Connections {
     timeouts: Timeouts,
     /// Maximum number of open connections.
     max: usize,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     count: AtomicUsize,
     /// The server drains: every response is the last one of its connection.
     draining: AtomicBool,
@@ -61,7 +61,7 @@ pub struct Connections {
 
 /// The states by key; free keys are reused.
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     states: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
 }
@@ -96,7 +96,7 @@ impl Connections {
     }
 
     /// Adds a connection until its entry is dropped.
-    pub fn add(self: &Arc<Self>, wire: Wire) -> Entry {
+    pub fn add(self: &Arc<Self>, wire: Wire) -> ConnectionEntry {
         self.clock.advance();
         let state = ConnectionState::new(wire, &self.clock, self.calls);
         if self.draining.load(Ordering::SeqCst) {
@@ -111,7 +111,7 @@ impl Connections {
         drop(open);
         self.count.fetch_add(1, Ordering::SeqCst);
         self.opened.notify_one();
-        Entry { connections: Arc::clone(self), key, state }
+        ConnectionEntry { connections: Arc::clone(self), key, state }
     }
 
     pub fn count(&self) -> usize {
@@ -124,7 +124,7 @@ impl Connections {
         let now = self.clock.advance();
         let mut found: Vec<(bool, u64, Arc<ConnectionState>)> = Vec::new();
         self.each(|state| {
-            if let Some((is_head, since)) = timeouts::evictable(state, now) {
+            if let Some((is_head, since)) = timeouts::eviction_rank(state, now) {
                 found.push((is_head, since, Arc::clone(state)));
             }
         });
@@ -145,11 +145,11 @@ impl Connections {
     /// Ends requests that have not arrived completely and began more than `grace` ago.
     pub fn end_incomplete(&self, grace: Duration) {
         let now = self.clock.advance();
-        let timeouts = Timeouts::of_drain(grace);
+        let timeouts = Timeouts::for_drain(grace);
         self.each(|state| match timeouts.judge(state, now) {
-            Verdict::Keep | Verdict::Last => {}
-            Verdict::EndBody => state.order(Order::EndBody),
-            Verdict::Close => state.order(Order::Close),
+            TimeoutVerdict::Keep | TimeoutVerdict::Last => {}
+            TimeoutVerdict::EndBody => state.order(Order::EndBody),
+            TimeoutVerdict::Close => state.order(Order::Close),
         });
     }
 
@@ -179,10 +179,10 @@ impl Connections {
         self.each(|state| {
             state.calls.trim();
             match self.timeouts.judge(state, now) {
-                Verdict::Keep => {}
-                Verdict::Last => state.order(Order::Last),
-                Verdict::EndBody => state.order(Order::EndBody),
-                Verdict::Close => state.order(Order::Close),
+                TimeoutVerdict::Keep => {}
+                TimeoutVerdict::Last => state.order(Order::Last),
+                TimeoutVerdict::EndBody => state.order(Order::EndBody),
+                TimeoutVerdict::Close => state.order(Order::Close),
             }
         });
     }
@@ -203,19 +203,19 @@ async fn watch(connections: Weak<Connections>, timeouts: Timeouts) {
 }
 
 /// An open connection among the others; removed when dropped.
-pub struct Entry {
+pub struct ConnectionEntry {
     connections: Arc<Connections>,
     key: usize,
     state: Arc<ConnectionState>,
 }
 
-impl Entry {
+impl ConnectionEntry {
     pub fn state(&self) -> &Arc<ConnectionState> {
         &self.state
     }
 }
 
-impl Drop for Entry {
+impl Drop for ConnectionEntry {
     fn drop(&mut self) {
         let mut open = self.connections.open.lock();
         open.states[self.key] = None;

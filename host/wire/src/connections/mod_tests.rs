@@ -6,7 +6,7 @@ use state::Phase;
 #[tokio::test]
 async fn oldest_idle_connection_makes_place_at_the_limit() {
     let connections = Connections::new(3, Timeouts::default(), OpenCallLimit::leak(usize::MAX));
-    let entries: Vec<Entry> = (0..3).map(|_| connections.add(Wire::Http1)).collect();
+    let entries: Vec<ConnectionEntry> = (0..3).map(|_| connections.add(Wire::Http1)).collect();
     entries[0].state().read(1);
     entries[0].state().head_arrived();
     assert_eq!(connections.evict(), 0, "they may have sent something");
@@ -14,7 +14,7 @@ async fn oldest_idle_connection_makes_place_at_the_limit() {
     connections.clock.advance();
     entries[1].state().wrote();
     assert_eq!(connections.evict(), 1);
-    let ordered = |entry: &Entry| entry.state().ordered() == Order::Close as u8;
+    let ordered = |entry: &ConnectionEntry| entry.state().ordered() == Order::Close as u8;
     assert_eq!(entries.iter().map(ordered).collect::<Vec<_>>(), [false, false, true]);
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert_eq!(connections.evict(), 1);

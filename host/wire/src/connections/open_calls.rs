@@ -96,7 +96,7 @@ impl ConnectionCalls {
     /// It exceeds a limit.
     pub fn begin(&self, class: CallClass, bytes: usize) -> Result<()> {
         let bytes = bytes.min(u32::MAX as usize >> 1);
-        self.of_class(class).begin(class, bytes)?;
+        self.class_calls(class).begin(class, bytes)?;
         self.begun.store((bytes as u32) << 1 | class as u32, Relaxed);
         Ok(())
     }
@@ -115,7 +115,7 @@ impl ConnectionCalls {
     /// True if no call is open then.
     pub fn end(&self, call: CountedCall) -> bool {
         let load = CallLoad { calls: 1, bytes: call.bytes }.pack();
-        let before = self.of_class(call.class).open.fetch_sub(load, SeqCst);
+        let before = self.class_calls(call.class).open.fetch_sub(load, SeqCst);
         CallLoad::unpack(before).calls == 1 && self.open() == 0
     }
 
@@ -130,7 +130,7 @@ impl ConnectionCalls {
         self.other.trim();
     }
 
-    fn of_class(&self, class: CallClass) -> &ClassCalls {
+    fn class_calls(&self, class: CallClass) -> &ClassCalls {
         match class {
             CallClass::Inference => &self.inference,
             CallClass::Other => &self.other,
@@ -190,7 +190,7 @@ impl ClassCalls {
                 Err(_) => grant.grow_to(open.calls, open.bytes),
             }
         };
-        self.granted.store(load_of(&grant).pack(), SeqCst);
+        self.granted.store(granted_load(&grant).pack(), SeqCst);
         grown.map_err(|refusal| refusal.refuse())
     }
 
@@ -200,15 +200,15 @@ impl ClassCalls {
         }
         let mut grant = self.grant.lock();
         let open = self.open();
-        self.granted.store(open.min(load_of(&grant)).pack(), SeqCst);
+        self.granted.store(open.min(granted_load(&grant)).pack(), SeqCst);
         if self.open().fits(open) {
             grant.shrink_to(open.calls, open.bytes);
         }
-        self.granted.store(load_of(&grant).pack(), SeqCst);
+        self.granted.store(granted_load(&grant).pack(), SeqCst);
     }
 }
 
-fn load_of(grant: &CallGrant) -> CallLoad {
+fn granted_load(grant: &CallGrant) -> CallLoad {
     CallLoad { calls: grant.calls(), bytes: grant.bytes() }
 }
 

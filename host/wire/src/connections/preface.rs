@@ -2,7 +2,7 @@
 
 use super::ConnectionState;
 use super::unix_authority::UnixAuthority;
-use crate::socket::Stream;
+use crate::socket::SocketStream;
 use std::io::{IoSlice, Result};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const PREFACE: usize = 24 + 9;
 
 /// The stream that hyper reads and writes.
 pub struct PrefaceWatch {
-    stream: Stream,
+    stream: SocketStream,
     state: Arc<ConnectionState>,
     missing: usize,
     /// `None` on TCP.
@@ -22,8 +22,8 @@ pub struct PrefaceWatch {
 }
 
 impl PrefaceWatch {
-    pub fn new(stream: Stream, state: Arc<ConnectionState>) -> Self {
-        let authority = matches!(stream, Stream::Unix(_)).then(UnixAuthority::default);
+    pub fn new(stream: SocketStream, state: Arc<ConnectionState>) -> Self {
+        let authority = matches!(stream, SocketStream::Unix(_)).then(UnixAuthority::default);
         Self { stream, state, missing: PREFACE, authority }
     }
 }

@@ -2,7 +2,7 @@
 //! registered.
 
 use super::ConnectionState;
-use super::bodies::Waits;
+use super::bodies::BodyWait;
 use super::open_calls::CallClass;
 use crate::grpc::unary::PREFIX;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl BodyProgress {
             return self.state.bodies.waits(self.key, waker);
         }
         let now = self.state.now_ms();
-        let waits = if first { Waits::first_message(now) } else { Waits::body(now) };
+        let waits = if first { BodyWait::first_message(now) } else { BodyWait::body(now) };
         self.key = self.state.bodies.add(waits, waker);
         false
     }

@@ -15,24 +15,24 @@ pub struct CountStreams<E> {
     pub state: Arc<ConnectionState>,
 }
 
-impl<E: Executor<Counted<F>>, F> Executor<F> for CountStreams<E> {
+impl<E: Executor<CountedStream<F>>, F> Executor<F> for CountStreams<E> {
     fn execute(&self, stream: F) {
         let call = self.state.calls.take_begun();
         let _open = OpenStream { state: Arc::clone(&self.state), call };
-        self.executor.execute(Counted { stream, _open });
+        self.executor.execute(CountedStream { stream, _open });
     }
 }
 
 pin_project_lite::pin_project! {
     /// A stream whose call counts as open until it is dropped.
-    pub struct Counted<F> {
+    pub struct CountedStream<F> {
         #[pin]
         stream: F,
         _open: OpenStream,
     }
 }
 
-impl<F: Future> Future for Counted<F> {
+impl<F: Future> Future for CountedStream<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {

@@ -1,6 +1,6 @@
 //! Which connections exceed a timeout: a pure decision from a connection's state and the time.
 
-use super::bodies::Waits;
+use super::bodies::BodyWait;
 use super::state::{ConnectionState, Order, Phase, Wire};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct Timeouts {
 
 /// What a connection has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TimeoutVerdict {
     Keep,
     Last,
     EndBody,
@@ -53,7 +53,7 @@ fn passed(since: u64, limit: Option<Duration>, now: u64) -> bool {
 
 impl Timeouts {
     /// Timeouts of requests that have not arrived completely when the server drains.
-    pub fn of_drain(grace: Duration) -> Self {
+    pub fn for_drain(grace: Duration) -> Self {
         let grace = Some(grace);
         Self { header: grace, body: grace, first_message: grace, ..Self::default() }
     }
@@ -66,11 +66,11 @@ impl Timeouts {
     }
 
     /// What the connection has to do now. Bodies on HTTP/2 that exceed their timeout are ended here.
-    pub fn judge(&self, state: &ConnectionState, now: u64) -> Verdict {
+    pub fn judge(&self, state: &ConnectionState, now: u64) -> TimeoutVerdict {
         if state.wire == Wire::Http2 {
             state.bodies.expire(|waits| match waits {
-                Waits::FirstMessage { since_ms } => passed(since_ms, self.first_message, now),
-                Waits::Body { since_ms, received } => self.body_is_late(since_ms, received, now),
+                BodyWait::FirstMessage { since_ms } => passed(since_ms, self.first_message, now),
+                BodyWait::Body { since_ms, received } => self.body_is_late(since_ms, received, now),
             });
         }
         let since = state.since_ms();
@@ -86,27 +86,31 @@ impl Timeouts {
         let is_goaway_sent = state.wire == Wire::Http2 && state.phase() == Phase::Idle;
         if is_late && is_goaway_sent {
             let finish = self.idle.map(|idle| idle + Duration::from_millis(FINISH_MS));
-            return if passed(since, finish, now) { Verdict::Close } else { Verdict::Last };
+            return if passed(since, finish, now) {
+                TimeoutVerdict::Close
+            } else {
+                TimeoutVerdict::Last
+            };
         }
         if is_late {
             let ends = now.saturating_sub(END_BODY_MS);
             let is_body = state.wire == Wire::Http1 && state.phase() == Phase::Body;
             let is_new = is_body && !self.body_is_late(since, state.received(), ends);
-            return if is_new { Verdict::EndBody } else { Verdict::Close };
+            return if is_new { TimeoutVerdict::EndBody } else { TimeoutVerdict::Close };
         }
         match state.wire {
             Wire::Http1 if passed(state.accepted_ms, self.age, now) => {
                 let waits = now.saturating_sub(since) > MIN_HEAD_MS;
                 let is_idle = state.phase() == Phase::Idle && waits;
-                if is_idle { Verdict::Close } else { Verdict::Last }
+                if is_idle { TimeoutVerdict::Close } else { TimeoutVerdict::Last }
             }
             Wire::Http2 if passed(state.accepted_ms, self.http2_age, now) => {
                 let end = self.http2_age.zip(self.http2_age_grace);
                 let end = end.map(|(age, grace)| age.saturating_add(grace));
                 let is_over = passed(state.accepted_ms, end, now);
-                if is_over { Verdict::Close } else { Verdict::Last }
+                if is_over { TimeoutVerdict::Close } else { TimeoutVerdict::Last }
             }
-            _ => Verdict::Keep,
+            _ => TimeoutVerdict::Keep,
         }
     }
 
@@ -119,7 +123,7 @@ impl Timeouts {
 
 /// Whether a connection may be closed to make place for another: false for one that is idle, true for one that waits for
 /// the rest of a head; and since when.
-pub fn evictable(state: &ConnectionState, now: u64) -> Option<(bool, u64)> {
+pub fn eviction_rank(state: &ConnectionState, now: u64) -> Option<(bool, u64)> {
     let since = state.since_ms();
     match state.phase() {
         _ if state.ordered() == Order::Close as u8 => None,

@@ -23,11 +23,11 @@ fn timeouts() -> Timeouts {
 #[track_caller]
 fn closes_after(state: &ConnectionState, seconds: u64) {
     let now = seconds * SECOND;
-    assert_eq!(timeouts().judge(state, now - 500), Verdict::Keep);
+    assert_eq!(timeouts().judge(state, now - 500), TimeoutVerdict::Keep);
     let is_body = (state.wire, state.phase()) == (Wire::Http1, Phase::Body);
-    let first = if is_body { Verdict::EndBody } else { Verdict::Close };
+    let first = if is_body { TimeoutVerdict::EndBody } else { TimeoutVerdict::Close };
     assert_eq!(timeouts().judge(state, now + 500), first);
-    assert_eq!(timeouts().judge(state, now + 1500), Verdict::Close);
+    assert_eq!(timeouts().judge(state, now + 1500), TimeoutVerdict::Close);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn each_phase_has_its_timeout() {
     state.read(400);
     closes_after(&state, 7);
     state.body_arrived();
-    assert_eq!(timeouts().judge(&state, u64::MAX), Verdict::Keep);
+    assert_eq!(timeouts().judge(&state, u64::MAX), TimeoutVerdict::Keep);
     state.responded();
     closes_after(&state, 10);
     state.write_blocked();
@@ -52,7 +52,7 @@ fn each_phase_has_its_timeout() {
     state.wrote();
     assert_eq!(state.phase(), Phase::Idle);
     closes_after(&state, 10);
-    assert_eq!(Timeouts::default().judge(&state, u64::MAX), Verdict::Keep);
+    assert_eq!(Timeouts::default().judge(&state, u64::MAX), TimeoutVerdict::Keep);
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn streamed_response_has_a_timeout_only_while_its_client_does_not_read() {
     state.response_stream_began();
     state.wrote();
     assert_eq!(state.phase(), Phase::Streaming);
-    assert_eq!(timeouts().judge(&state, u64::MAX), Verdict::Keep);
-    assert_eq!(evictable(&state, u64::MAX), None);
+    assert_eq!(timeouts().judge(&state, u64::MAX), TimeoutVerdict::Keep);
+    assert_eq!(eviction_rank(&state, u64::MAX), None);
     state.write_blocked();
     closes_after(&state, 10);
     state.wrote();
@@ -80,13 +80,13 @@ fn http2_connection_with_streams_is_not_idle() {
     closes_after(&state, 2);
     state.head_arrived();
     let late = 11 * SECOND;
-    assert_eq!(timeouts().judge(&state, late), Verdict::Last);
-    assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), Verdict::Close);
+    assert_eq!(timeouts().judge(&state, late), TimeoutVerdict::Last);
+    assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), TimeoutVerdict::Close);
     state.calls.begin(CallClass::Inference, 100).unwrap();
-    assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), Verdict::Keep);
-    assert_eq!(evictable(&state, late), None);
+    assert_eq!(timeouts().judge(&state, late + 2 * FINISH_MS), TimeoutVerdict::Keep);
+    assert_eq!(eviction_rank(&state, late), None);
     state.call_ended(state.calls.take_begun().unwrap());
-    assert_eq!(evictable(&state, late).map(|(is_head, _)| is_head), Some(false));
+    assert_eq!(eviction_rank(&state, late).map(|(is_head, _)| is_head), Some(false));
 }
 
 #[derive(Default)]
@@ -111,7 +111,7 @@ fn slow_http2_body_expires() {
         assert!(!body.waits(&waker));
     }
     fast.received(&[0; 1000]);
-    assert_eq!(timeouts().judge(&state, 5 * SECOND), Verdict::Keep);
+    assert_eq!(timeouts().judge(&state, 5 * SECOND), TimeoutVerdict::Keep);
     assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
     assert!(slow.waits(&waker) && !fast.waits(&waker) && !stream.waits(&waker));
     // Half a message.
@@ -158,9 +158,9 @@ fn connection_ends_at_its_age() {
     http2.calls.begin(CallClass::Inference, 100).unwrap();
     let at = |seconds: u64| seconds * SECOND;
     for state in [&http1, &http2] {
-        assert_eq!(timeouts.judge(state, at(59)), Verdict::Keep);
-        assert_eq!(timeouts.judge(state, at(61)), Verdict::Last);
+        assert_eq!(timeouts.judge(state, at(59)), TimeoutVerdict::Keep);
+        assert_eq!(timeouts.judge(state, at(61)), TimeoutVerdict::Last);
     }
-    assert_eq!(timeouts.judge(&http1, at(600)), Verdict::Last);
-    assert_eq!(timeouts.judge(&http2, at(66)), Verdict::Close);
+    assert_eq!(timeouts.judge(&http1, at(600)), TimeoutVerdict::Last);
+    assert_eq!(timeouts.judge(&http2, at(66)), TimeoutVerdict::Close);
 }

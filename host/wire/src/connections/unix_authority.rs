@@ -20,12 +20,12 @@ pub struct UnixAuthority {
     block: usize,
     head: [u8; FRAME_HEAD],
     head_len: usize,
-    field: Field,
+    field: HeaderField,
 }
 
 /// Where the reader is in the header `:authority`.
 #[derive(Clone, Copy)]
-enum Field {
+enum HeaderField {
     /// Bytes of the name that were read.
     Name(usize),
     /// The first byte of the value's length is next.
@@ -38,7 +38,7 @@ enum Field {
 
 impl Default for UnixAuthority {
     fn default() -> Self {
-        let (head, head_len, field) = ([0; FRAME_HEAD], 0, Field::Name(0));
+        let (head, head_len, field) = ([0; FRAME_HEAD], 0, HeaderField::Name(0));
         Self { skip: PREFACE, block: 0, head, head_len, field }
     }
 }
@@ -75,14 +75,14 @@ impl UnixAuthority {
         let [a, b, c, kind, ..] = self.head;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
         match kind {
-            HEADERS => (self.block, self.field) = (length, Field::Name(0)),
+            HEADERS => (self.block, self.field) = (length, HeaderField::Name(0)),
             CONTINUATION => self.block = length,
             _ => self.skip = length,
         }
     }
 }
 
-impl Field {
+impl HeaderField {
     fn next(self, byte: &mut u8) -> Self {
         match self {
             Self::Name(read) if *byte == NAME[read] => match read + 1 {

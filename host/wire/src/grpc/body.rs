@@ -16,9 +16,9 @@ pub const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// Body of a gRPC response: one message and its trailers, nothing, or a body that tonic made.
-pub struct GrpcBody(Kind);
+pub struct GrpcBody(BodyKind);
 
-enum Kind {
+enum BodyKind {
     /// Followed by the trailers of a success.
     Message(<ChunkList as IntoIterator>::IntoIter),
     Empty,
@@ -28,18 +28,18 @@ enum Kind {
 
 impl GrpcBody {
     pub fn empty() -> Self {
-        Self(Kind::Empty)
+        Self(BodyKind::Empty)
     }
 
     /// The body of a successful unary call.
     pub fn message(message: Chunks) -> Self {
-        Self(Kind::Message(message.finish().0.into_iter()))
+        Self(BodyKind::Message(message.finish().0.into_iter()))
     }
 
     /// The chunks of the message, if there is one. The body is empty afterwards.
     pub fn take_message(&mut self) -> Option<impl Iterator<Item = Chunk> + use<>> {
-        match std::mem::replace(&mut self.0, Kind::Empty) {
-            Kind::Message(chunks) => Some(chunks),
+        match std::mem::replace(&mut self.0, BodyKind::Empty) {
+            BodyKind::Message(chunks) => Some(chunks),
             other => {
                 self.0 = other;
                 None
@@ -47,12 +47,12 @@ impl GrpcBody {
         }
     }
 
-    /// Counts the body as unread; see [`chunks::count`].
+    /// Counts the body as unread; see [`chunks::count_unread`].
     pub fn count(&mut self, unread: &Arc<ConnectionUnread>) -> OrError<()> {
         match &mut self.0 {
-            Kind::Message(chunks) => chunks::count(chunks.as_mut_slice(), unread),
-            Kind::Empty => Ok(()),
-            Kind::Tonic(_, counted) => {
+            BodyKind::Message(chunks) => chunks::count_unread(chunks.as_mut_slice(), unread),
+            BodyKind::Empty => Ok(()),
+            BodyKind::Tonic(_, counted) => {
                 *counted = Some(Arc::clone(unread));
                 Ok(())
             }
@@ -62,7 +62,7 @@ impl GrpcBody {
 
 impl From<tonic::body::Body> for GrpcBody {
     fn from(body: tonic::body::Body) -> Self {
-        Self(Kind::Tonic(body, None))
+        Self(BodyKind::Tonic(body, None))
     }
 }
 
@@ -87,17 +87,17 @@ impl Body for GrpcBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
         match &mut self.0 {
-            Kind::Message(chunks) => {
+            BodyKind::Message(chunks) => {
                 if let Some(chunk) = chunks.next() {
                     return Poll::Ready(Some(Ok(Frame::data(chunk))));
                 }
-                self.0 = Kind::Empty;
+                self.0 = BodyKind::Empty;
                 let mut trailers = HeaderMap::with_capacity(1);
                 trailers.insert(STATUS, HeaderValue::from_static("0"));
                 Poll::Ready(Some(Ok(Frame::trailers(trailers))))
             }
-            Kind::Empty => Poll::Ready(None),
-            Kind::Tonic(body, unread) => {
+            BodyKind::Empty => Poll::Ready(None),
+            BodyKind::Tonic(body, unread) => {
                 let frame = Pin::new(body).poll_frame(cx);
                 frame.map(|frame| {
                     frame.map(|frame| match frame {
@@ -111,9 +111,9 @@ impl Body for GrpcBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Empty => true,
-            Kind::Tonic(body, _) => body.is_end_stream(),
-            Kind::Message(_) => false,
+            BodyKind::Empty => true,
+            BodyKind::Tonic(body, _) => body.is_end_stream(),
+            BodyKind::Message(_) => false,
         }
     }
 

@@ -5,7 +5,7 @@ use super::body::{GrpcBody, MESSAGE, STATUS};
 use super::unary::{self, PREFIX, percent_encode};
 use crate::chunks::Chunks;
 use crate::compression::Coding;
-use crate::status_code::status;
+use crate::status_code::to_grpc_status;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body::{Body, Frame};
@@ -17,7 +17,7 @@ use std::task::{Context, Poll, ready};
 use tokio_stream::Stream;
 use tonic::Status;
 use trtserver_base::error::Error;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_proto::codec::Encoded;
 
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -33,7 +33,7 @@ pub struct Compression {
 
 impl Compression {
     /// gzip if the client of a call with these headers accepts it, else deflate; `None` if it accepts neither.
-    pub fn of(headers: &HeaderMap, level: u32) -> Option<Self> {
+    pub fn from_headers(headers: &HeaderMap, level: u32) -> Option<Self> {
         let accepts = |coding: &Coding| {
             let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
             values.flat_map(|value| value.split(',')).any(|name| name.trim() == coding.name())
@@ -49,13 +49,13 @@ impl Compression {
         if let Some(first) = parts.front_mut() {
             first.advance(PREFIX);
         }
-        match self.message(Parts(parts)).await {
+        match self.message(BufferReader(parts)).await {
             Ok(message) => {
                 *response.body_mut() = GrpcBody::message(message);
                 self.set_header(response.headers_mut());
                 response
             }
-            Err(status) => unary::refuse(&status),
+            Err(status) => unary::refuse_call(&status),
         }
     }
 
@@ -70,7 +70,7 @@ impl Compression {
             encode_varint(payload.len() as u64, &mut key);
             parts.extend([key.into(), payload]);
         }
-        let (chunks, len) = self.message(Parts(parts)).await?.finish();
+        let (chunks, len) = self.message(BufferReader(parts)).await?.finish();
         let mut whole = BytesMut::with_capacity(usize::try_from(len).unwrap_or(0));
         chunks.into_iter().for_each(|chunk| whole.put(chunk));
         Ok(whole.freeze())
@@ -81,13 +81,19 @@ impl Compression {
     }
 
     /// The compressed message with its prefix.
-    async fn message<B: Buf + Send + 'static>(self, parts: Parts<B>) -> Result<Chunks, Status> {
+    async fn message<B: Buf + Send + 'static>(
+        self,
+        parts: BufferReader<B>,
+    ) -> Result<Chunks, Status> {
         let len: usize = parts.0.iter().map(Buf::remaining).sum();
         let level = flate2::Compression::new(self.level);
-        let compressed = self.coding.compress_at(level, parts, len as u64, Holder::Encode.into());
+        let compressed =
+            self.coding.compress_at(level, parts, len as u64, LedgerHolder::Encode.into());
         let compressed = compressed.await.map_err(|e| {
             let own = e.own_fault("a compressed response");
-            status(own.unwrap_or_else(|| Error::internal("compression of the response failed")))
+            to_grpc_status(
+                own.unwrap_or_else(|| Error::internal("compression of the response failed")),
+            )
         })?;
         let mut message = Chunks::with_capacity(PREFIX);
         let prefix = message.buffer(PREFIX);
@@ -99,9 +105,9 @@ impl Compression {
 }
 
 /// Reads buffers one after another.
-struct Parts<B>(VecDeque<B>);
+struct BufferReader<B>(VecDeque<B>);
 
-impl<B: Buf> Read for Parts<B> {
+impl<B: Buf> Read for BufferReader<B> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         while let Some(first) = self.0.front_mut() {
             let n = first.chunk().len().min(to.len());

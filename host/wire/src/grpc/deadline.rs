@@ -10,13 +10,13 @@ use tonic::Status;
 use trtserver_base::clock::now_ns;
 
 /// The deadline on the clock of [`now_ns`]; 0 if there is none or it cannot be parsed.
-pub fn of(headers: &HeaderMap) -> u64 {
-    let after = headers.get("grpc-timeout").and_then(|v| timeout_ns(v.as_bytes()));
+pub fn read_deadline(headers: &HeaderMap) -> u64 {
+    let after = headers.get("grpc-timeout").and_then(|v| parse_grpc_timeout(v.as_bytes()));
     after.map_or(0, |ns| now_ns().saturating_add(ns).max(1))
 }
 
 /// At most eight digits and a unit, from hours to nanoseconds.
-fn timeout_ns(text: &[u8]) -> Option<u64> {
+fn parse_grpc_timeout(text: &[u8]) -> Option<u64> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -36,7 +36,7 @@ fn timeout_ns(text: &[u8]) -> Option<u64> {
 
 pin_project_lite::pin_project! {
     /// Work that ends at a deadline.
-    pub struct Within<W> {
+    pub struct DeadlineFuture<W> {
         #[pin]
         work: W,
         deadline_ns: u64,
@@ -47,14 +47,14 @@ pin_project_lite::pin_project! {
 
 /// Runs `work` until the deadline; 0 = none. Fails with DEADLINE_EXCEEDED then, also if the work failed after the deadline: the
 /// scheduler may notice it before the timer does. Dropping the future drops the work, which cancels its requests.
-pub fn within<T, W>(deadline_ns: u64, work: W) -> Within<W>
+pub fn run_until_deadline<T, W>(deadline_ns: u64, work: W) -> DeadlineFuture<W>
 where
     W: Future<Output = Result<T, Status>>,
 {
-    Within { work, deadline_ns, timer: None }
+    DeadlineFuture { work, deadline_ns, timer: None }
 }
 
-impl<T, W> Future for Within<W>
+impl<T, W> Future for DeadlineFuture<W>
 where
     W: Future<Output = Result<T, Status>>,
 {
@@ -66,7 +66,7 @@ where
         if let Poll::Ready(done) = this.work.poll(cx) {
             return Poll::Ready(match done {
                 Ok(done) => Ok(done),
-                Err(status) => Err(check(deadline_ns).err().unwrap_or(status)),
+                Err(status) => Err(check_deadline(deadline_ns).err().unwrap_or(status)),
             });
         }
         if deadline_ns == 0 {
@@ -81,7 +81,7 @@ where
 }
 
 /// Fails with DEADLINE_EXCEEDED if the deadline has passed.
-pub fn check(deadline_ns: u64) -> Result<(), Status> {
+pub fn check_deadline(deadline_ns: u64) -> Result<(), Status> {
     if deadline_ns != 0 && now_ns() >= deadline_ns { Err(exceeded()) } else { Ok(()) }
 }
 

@@ -19,12 +19,14 @@ fn grpc_timeout_is_parsed() {
         (b"-1S", None),
     ];
     for (text, want) in table {
-        assert_eq!(timeout_ns(text), want, "{}", String::from_utf8_lossy(text));
+        assert_eq!(parse_grpc_timeout(text), want, "{}", String::from_utf8_lossy(text));
     }
 }
 
 async fn code(deadline_ns: u64, work: impl Future<Output = Result<(), Status>>) -> Code {
-    within(deadline_ns, pin!(work)).await.map_or_else(|status| status.code(), |()| Code::Ok)
+    run_until_deadline(deadline_ns, pin!(work))
+        .await
+        .map_or_else(|status| status.code(), |()| Code::Ok)
 }
 
 #[tokio::test]

@@ -9,13 +9,13 @@ use tonic::Status;
 
 /// The delays that the environment asks for.
 pub struct DelayHooks {
-    infer: Delays,
-    control: Delays,
+    infer: CallDelays,
+    control: CallDelays,
 }
 
 /// Delays of a call, zero without a hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delays {
+pub struct CallDelays {
     /// Before the call is handled.
     before: Duration,
     /// Between the response of the model and the call's.
@@ -33,7 +33,7 @@ impl DelayHooks {
         };
         let millis =
             |names: &[&str]| Duration::from_millis(names.iter().map(|name| number(name)).sum());
-        let infer = Delays {
+        let infer = CallDelays {
             before: millis(&["DELAY_GRPC_PROCESS", "DELAY_GRPC_PROCESS_ENTRY"]),
             after: millis(&[
                 "DELAY_GRPC_ENQUEUE",
@@ -45,7 +45,7 @@ impl DelayHooks {
             cancel: millis(&["DELAY_GRPC_NOTIFICATION"]),
         };
         let after = Duration::from_secs(number("SERVER_DELAY_GRPC_RESPONSE_SEC"));
-        let control = Delays { after, ..Delays::default() };
+        let control = CallDelays { after, ..CallDelays::default() };
         if infer.are_zero() && control.are_zero() {
             return None;
         }
@@ -56,26 +56,26 @@ impl DelayHooks {
     }
 
     /// The delays of a call, if it has any.
-    pub fn delays(&self, is_inference: bool) -> Option<Delays> {
+    pub fn delays(&self, is_inference: bool) -> Option<CallDelays> {
         let delays = if is_inference { self.infer } else { self.control };
         (!delays.are_zero()).then_some(delays)
     }
 }
 
-type Call = Pin<Box<dyn Future<Output = Response<GrpcBody>> + Send>>;
+type CallFuture = Pin<Box<dyn Future<Output = Response<GrpcBody>> + Send>>;
 
-impl Delays {
+impl CallDelays {
     fn are_zero(self) -> bool {
         self == Self::default()
     }
 
     /// `call` with the delays. Dropping the result cancels the call, later.
-    pub async fn around(self, call: Call) -> Response<GrpcBody> {
+    pub async fn around(self, call: CallFuture) -> Response<GrpcBody> {
         tokio::time::sleep(self.before).await;
         let mut held = HeldCall { call: Some(call), delay: self.cancel };
         let response = match &mut held.call {
             Some(call) => call.as_mut().await,
-            None => return unary::refuse(&Status::internal("the call was lost")),
+            None => return unary::refuse_call(&Status::internal("the call was lost")),
         };
         tokio::time::sleep(self.after).await;
         held.call = None;
@@ -85,7 +85,7 @@ impl Delays {
 
 /// Drops the call after a delay, which cancels it.
 struct HeldCall {
-    call: Option<Call>,
+    call: Option<CallFuture>,
     delay: Duration,
 }
 

@@ -26,7 +26,7 @@ fn hooks_become_delays() {
     ];
     let hooks = hooks(&env).unwrap();
     let [before, after, cancel] = [6, 7, 9].map(Duration::from_millis);
-    assert_eq!(hooks.delays(true), Some(Delays { before, after, cancel }));
+    assert_eq!(hooks.delays(true), Some(CallDelays { before, after, cancel }));
     let after = Duration::from_secs(2);
-    assert_eq!(hooks.delays(false), Some(Delays { after, ..Delays::default() }));
+    assert_eq!(hooks.delays(false), Some(CallDelays { after, ..CallDelays::default() }));
 }

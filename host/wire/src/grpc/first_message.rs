@@ -24,11 +24,11 @@ const MAX_FRAMES: usize = 8;
 /// Size of the task that waits.
 const MAX_TASK: usize = 1 << 10;
 
-type Begun = Result<tonic::body::Body, Status>;
+type BeginResult = Result<tonic::body::Body, Status>;
 
 /// The body of the response to a stream: `begin` makes it from the body of the request once the first message, or the end, has
 /// arrived. It ends with the status of what came first: the deadline, or the time limit for the first message.
-pub fn respond<B, F>(body: B, deadline_ns: u64, begin: F) -> WaitingBody
+pub fn respond_after_first_message<B, F>(body: B, deadline_ns: u64, begin: F) -> WaitingBody
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     F: FnOnce(BegunBody<B>) -> tonic::body::Body + Send + 'static,
@@ -45,13 +45,17 @@ fn small<F>(future: F) -> F {
 }
 
 /// The task of a stream until its first message arrives.
-async fn wait<B, F>(body: Pin<Box<B>>, deadline_ns: u64, begin: F, mut to: oneshot::Sender<Begun>)
-where
+async fn wait<B, F>(
+    body: Pin<Box<B>>,
+    deadline_ns: u64,
+    begin: F,
+    mut to: oneshot::Sender<BeginResult>,
+) where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
     F: FnOnce(BegunBody<B>) -> tonic::body::Body,
 {
     let begun = BegunBody { first: VecDeque::new(), end: None, body };
-    let mut arrival = pin!(deadline::within(deadline_ns, Arrival(Some(begun))));
+    let mut arrival = pin!(deadline::run_until_deadline(deadline_ns, Arrival(Some(begun))));
     let arrived = tokio::select! {
         arrived = &mut arrival => arrived,
         // The client has reset the stream.
@@ -134,9 +138,9 @@ fn is_no_first_message(error: &BoxError) -> bool {
     matches!(error.downcast_ref(), Some(RequestBodyError::NoFirstMessage))
 }
 
-/// See [`respond`].
+/// See [`respond_after_first_message`].
 pub enum WaitingBody {
-    Waiting(oneshot::Receiver<Begun>),
+    Waiting(oneshot::Receiver<BeginResult>),
     Begun(tonic::body::Body),
     Ended,
 }

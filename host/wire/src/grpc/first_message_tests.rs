@@ -28,7 +28,8 @@ fn call(deadline_ns: u64) -> Call {
         begins.store(true, Ordering::SeqCst);
         tonic::body::Body::new(body)
     };
-    let response = respond(http_body_util::StreamBody::new(frames), deadline_ns, begin);
+    let response =
+        respond_after_first_message(http_body_util::StreamBody::new(frames), deadline_ns, begin);
     Call { parts, begun, response }
 }
 

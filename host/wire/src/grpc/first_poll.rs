@@ -22,18 +22,18 @@ use tokio::runtime::Handle;
 use trtserver_base::clock::now_ns;
 use trtserver_base::sync::Mutex;
 
-type Stream = BoxFuture;
+type StreamFuture = BoxFuture;
 
 /// Many streams whose first poll takes long would keep their thread from its sockets: it polls them after this time.
 const MAX_TURN_NS: u64 = 1_000_000;
 
 /// The streams that hyper has spawned on one connection and that have no task of their own.
 #[derive(Clone, Default)]
-pub struct NewStreams(Arc<Shared>);
+pub struct NewStreams(Arc<FirstPollState>);
 
 #[derive(Default)]
-struct Shared {
-    streams: Mutex<Streams>,
+struct FirstPollState {
+    streams: Mutex<WaitingStreams>,
     /// The connection's task.
     task: Mutex<Option<Waker>>,
     /// The connection was woken by a stream that is being polled first.
@@ -41,11 +41,11 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Streams {
+struct WaitingStreams {
     /// In the order of arrival.
-    new: VecDeque<Stream>,
+    new: VecDeque<StreamFuture>,
     /// Polled once, without a waker.
-    pending: Vec<Stream>,
+    pending: Vec<StreamFuture>,
 }
 
 impl<F> hyper::rt::Executor<F> for NewStreams
@@ -58,13 +58,13 @@ where
 }
 
 /// A connection that spawns its new streams after each poll.
-pub struct Connection<C> {
+pub struct FirstPollConnection<C> {
     connection: C,
     new_streams: NewStreams,
     waker: Waker,
 }
 
-impl<C: Future + Unpin> Connection<C> {
+impl<C: Future + Unpin> FirstPollConnection<C> {
     /// `new_streams` is the executor of `connection`.
     pub fn new(connection: C, new_streams: NewStreams) -> Self {
         let waker = Waker::from(Arc::clone(&new_streams.0));
@@ -72,7 +72,7 @@ impl<C: Future + Unpin> Connection<C> {
     }
 }
 
-impl<C: Future + Unpin> Future for Connection<C> {
+impl<C: Future + Unpin> Future for FirstPollConnection<C> {
     type Output = C::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
@@ -88,7 +88,7 @@ impl<C: Future + Unpin> Future for Connection<C> {
     }
 }
 
-impl Shared {
+impl FirstPollState {
     fn set_task(&self, task: &Waker) {
         let mut known = self.task.lock();
         if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
@@ -106,7 +106,7 @@ impl Shared {
 
     /// Polls new streams for about [`MAX_TURN_NS`]. True if some are left.
     fn poll_some(self: &Arc<Self>) -> bool {
-        let _registered = Registered::new(Arc::clone(self));
+        let _registered = PollRegistration::new(Arc::clone(self));
         let mut end_ns = None;
         let left = loop {
             let Some(mut stream) = self.streams.lock().new.pop_front() else { break false };
@@ -164,7 +164,7 @@ impl Shared {
     }
 }
 
-impl Wake for Shared {
+impl Wake for FirstPollState {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -181,19 +181,19 @@ impl Wake for Shared {
 
 thread_local! {
     /// What this thread is polling.
-    static POLLED: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    static POLLED: Cell<*const FirstPollState> = const { Cell::new(ptr::null()) };
     /// This thread's entry in [`FirstPolls`].
-    static ENTRY: OnceLock<Arc<Entry>> = const { OnceLock::new() };
+    static ENTRY: OnceLock<Arc<ThreadEntry>> = const { OnceLock::new() };
 }
 
 /// What each network thread is polling first.
 #[derive(Default)]
-pub struct FirstPolls(Mutex<Vec<Weak<Entry>>>);
+pub struct FirstPolls(Mutex<Vec<Weak<ThreadEntry>>>);
 
 /// On a cache line of its own, since it is written twice for each read.
 #[derive(Default)]
 #[repr(align(128))]
-struct Entry(Mutex<Option<Arc<Shared>>>);
+struct ThreadEntry(Mutex<Option<Arc<FirstPollState>>>);
 
 impl FirstPolls {
     /// Adds this thread.
@@ -216,16 +216,16 @@ impl FirstPolls {
 }
 
 /// The time in which this thread polls the streams of one connection first.
-struct Registered(Arc<Shared>);
+struct PollRegistration(Arc<FirstPollState>);
 
-impl Registered {
-    fn new(shared: Arc<Shared>) -> Self {
+impl PollRegistration {
+    fn new(shared: Arc<FirstPollState>) -> Self {
         POLLED.set(Arc::as_ptr(&shared));
         Self::set_entry(Some(Arc::clone(&shared)));
         Self(shared)
     }
 
-    fn set_entry(polled: Option<Arc<Shared>>) {
+    fn set_entry(polled: Option<Arc<FirstPollState>>) {
         ENTRY.with(|entry| {
             if let Some(entry) = entry.get() {
                 *entry.0.lock() = polled;
@@ -234,7 +234,7 @@ impl Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for PollRegistration {
     fn drop(&mut self) {
         Self::set_entry(None);
         POLLED.set(ptr::null());

@@ -12,17 +12,17 @@ async fn streams_are_polled_together_then_pend_alone() {
     let done = Arc::new(AtomicUsize::new(0));
     let (go, wait) = oneshot::channel::<()>();
     let (sender, receiver) = oneshot::channel();
-    let count = || -> Stream {
+    let count = || -> StreamFuture {
         let done = Arc::clone(&done);
         Box::pin(async move {
             done.fetch_add(1, Ordering::SeqCst);
         })
     };
-    let waits: Stream = Box::pin(async move {
+    let waits: StreamFuture = Box::pin(async move {
         wait.await.unwrap();
         sender.send(()).unwrap();
     });
-    let panics: Stream = Box::pin(async { panic!("a test of what is caught") });
+    let panics: StreamFuture = Box::pin(async { panic!("a test of what is caught") });
     let mut connection = opening(vec![count(), panics, waits, count(), count()]);
     let once = poll_fn(|cx| Poll::Ready(Pin::new(&mut connection).poll(cx).is_pending()));
     assert!(once.await);
@@ -37,7 +37,7 @@ async fn streams_are_polled_together_then_pend_alone() {
 }
 
 /// A connection that opens these streams when it is polled first.
-fn opening(streams: Vec<Stream>) -> Connection<impl Future<Output = ()> + Unpin> {
+fn opening(streams: Vec<StreamFuture>) -> FirstPollConnection<impl Future<Output = ()> + Unpin> {
     let new_streams = NewStreams::default();
     let executor = new_streams.clone();
     let mut read = Some(streams);
@@ -45,13 +45,13 @@ fn opening(streams: Vec<Stream>) -> Connection<impl Future<Output = ()> + Unpin>
         read.take().into_iter().flatten().for_each(|stream| executor.execute(stream));
         Poll::Pending
     });
-    Connection::new(Box::pin(connection), new_streams)
+    FirstPollConnection::new(Box::pin(connection), new_streams)
 }
 
 #[tokio::test]
 async fn slow_streams_are_polled_in_turns_with_other_tasks() {
     let done = Arc::new(AtomicUsize::new(0));
-    let slow = |_| -> Stream {
+    let slow = |_| -> StreamFuture {
         let done = Arc::clone(&done);
         Box::pin(async move {
             std::thread::sleep(Duration::from_nanos(MAX_TURN_NS));
@@ -108,7 +108,7 @@ fn rescue_hands_streams_and_wakes_to_another_thread() {
         streams.execute(async move { once.send("new").unwrap() });
         Poll::Pending
     });
-    runtime.spawn(Connection::new(Box::pin(connection), new_streams));
+    runtime.spawn(FirstPollConnection::new(Box::pin(connection), new_streams));
     let release = is_held.recv().unwrap();
     assert!(all_done.try_recv().is_err());
     first_polls.rescue(runtime.handle());

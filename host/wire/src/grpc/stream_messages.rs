@@ -1,12 +1,12 @@
 //! The requests of a stream: framing, limits, decompression and decoding as for unary calls, not by tonic, which would do all
 //! of it on network threads and without limits.
 
-use super::unary::{self, Limits, MessageBuf, MessageReceiver, PREFIX, RequestedModel};
-use crate::context::Context;
+use super::unary::{self, MessageBuf, MessageLimits, MessageReceiver, PREFIX, RequestedModel};
+use crate::context::FrontendContext;
 use crate::decode_workers;
-use crate::decode_workers::OrDeferred;
+use crate::decode_workers::ReadyOrDeferred;
 use crate::http::body::BoxError;
-use crate::status_code::status;
+use crate::status_code::to_grpc_status;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Body;
@@ -55,12 +55,12 @@ impl<M> Copy for StreamDecoding<M> {}
 /// The decoded messages of a stream. Ends when the client half-closes or resets it.
 pub struct StreamMessages<M, B> {
     /// Resolves to the next message, with what reads the ones after it.
-    next: Pin<Box<dyn Future<Output = Next<M, B>> + Send>>,
+    next: Pin<Box<dyn Future<Output = NextMessage<M, B>> + Send>>,
     decoding: StreamDecoding<M>,
     ended: bool,
 }
 
-type Next<M, B> = (Result<Option<M>, Status>, Reader<B>);
+type NextMessage<M, B> = (Result<Option<M>, Status>, StreamReader<B>);
 
 impl<M, B> StreamMessages<M, B>
 where
@@ -69,13 +69,13 @@ where
 {
     /// The messages in the body of a call with these headers.
     pub fn new(
-        ctx: &Arc<Context>,
+        ctx: &Arc<FrontendContext>,
         headers: HeaderMap,
         body: B,
         decoding: StreamDecoding<M>,
     ) -> Self {
         let (ctx, body, pending) = (Arc::clone(ctx), Box::pin(body), Bytes::new());
-        let reader = Reader { ctx, headers, body, pending };
+        let reader = StreamReader { ctx, headers, body, pending };
         Self { next: Box::pin(reader.decoded(decoding)), decoding, ended: false }
     }
 }
@@ -103,17 +103,17 @@ where
     }
 }
 
-struct Reader<B> {
-    ctx: Arc<Context>,
+struct StreamReader<B> {
+    ctx: Arc<FrontendContext>,
     headers: HeaderMap,
     body: Pin<Box<B>>,
     /// Bytes that follow the last message.
     pending: Bytes,
 }
 
-impl<B: StreamBody> Reader<B> {
+impl<B: StreamBody> StreamReader<B> {
     /// The next message; `None` at the end.
-    async fn decoded<M: StreamRequest>(mut self, decoding: StreamDecoding<M>) -> Next<M, B> {
+    async fn decoded<M: StreamRequest>(mut self, decoding: StreamDecoding<M>) -> NextMessage<M, B> {
         let message = match self.message().await {
             Ok(Some(frames)) => decode(frames, decoding).await.map(Some),
             Ok(None) => Ok(None),
@@ -124,7 +124,7 @@ impl<B: StreamBody> Reader<B> {
 
     async fn message(&mut self) -> Result<Option<MessageBuf>, Status> {
         let cut = || Status::internal("the stream ended before a whole message was received");
-        let limits = Limits::of(&self.ctx.settings);
+        let limits = MessageLimits::from_settings(&self.ctx.settings);
         while self.pending.len() < PREFIX {
             match self.frame().await? {
                 Some(data) if self.pending.is_empty() => self.pending = data,
@@ -149,16 +149,16 @@ impl<B: StreamBody> Reader<B> {
         loop {
             let part = self.pending.split_to(left.min(self.pending.len()));
             left -= part.len();
-            receiver.pay(part.len()).await.map_err(|e| status(e.refuse()))?;
+            receiver.pay(part.len()).await.map_err(|e| to_grpc_status(e.refuse()))?;
             receiver.push(part);
             if left == 0 {
                 break;
             }
             self.pending = self.frame().await?.ok_or_else(cut)?;
         }
-        let message = match unary::open(&self.headers, receiver.finish(), limits) {
-            OrDeferred::Ready(message) => message,
-            OrDeferred::Deferred(work) => work.await,
+        let message = match unary::open_message(&self.headers, receiver.finish(), limits) {
+            ReadyOrDeferred::Ready(message) => message,
+            ReadyOrDeferred::Deferred(work) => work.await,
         };
         message.map(Some)
     }
@@ -187,15 +187,15 @@ async fn decode<M: StreamRequest>(
     decoding: StreamDecoding<M>,
 ) -> Result<M, Status> {
     if !unary::is_heavy(&frames, decoding.raw_field) {
-        return unary::decode(M::schema(), frames);
+        return unary::decode_message(M::schema(), frames);
     }
     let (frames, _reservation) = unary::reserve_decoded(M::schema(), frames).await?;
     let decode = move || {
-        let mut message: M = unary::decode(M::schema(), frames)?;
+        let mut message: M = unary::decode_message(M::schema(), frames)?;
         (decoding.convert)(&mut message);
         Ok(message)
     };
-    decode_workers::run(decode).await.map_err(status)?
+    decode_workers::run_on_worker(decode).await.map_err(to_grpc_status)?
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::deadline;
 use super::first_message::{self, BegunBody};
 use super::stream_messages::{StreamBody, StreamDecoding, StreamMessages, StreamRequest};
 use super::unary;
-use crate::context::Context;
+use crate::context::FrontendContext;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use std::sync::Arc;
 use tokio_stream::{Stream, StreamExt};
@@ -18,8 +18,8 @@ use trtserver_proto::v2::ServerLiveRequest;
 
 /// Responds with the messages that `serve` returns for the requests of a stream and the deadline of the call. It is called when the
 /// first request has arrived. Refuses requests that are not gRPC calls.
-pub fn respond<B, M, T, S>(
-    ctx: &Arc<Context>,
+pub fn respond_with_stream<B, M, T, S>(
+    ctx: &Arc<FrontendContext>,
     request: Request<B>,
     decoding: StreamDecoding<M>,
     serve: impl FnOnce(StreamMessages<M, BegunBody<B>>, u64) -> S + Send + 'static,
@@ -44,9 +44,9 @@ where
     })
 }
 
-/// As [`respond`], with compressed messages.
+/// As [`respond_with_stream`], with compressed messages.
 pub fn respond_compressed<B, M, S>(
-    ctx: &Arc<Context>,
+    ctx: &Arc<FrontendContext>,
     request: Request<B>,
     decoding: StreamDecoding<M>,
     compression: Compression,
@@ -76,7 +76,7 @@ where
 
 /// A call whose requests are a stream.
 struct StreamCall<B> {
-    ctx: Arc<Context>,
+    ctx: Arc<FrontendContext>,
     /// Those that are needed to read the requests: the others are not held while the stream is open.
     headers: HeaderMap,
     deadline_ns: u64,
@@ -84,11 +84,11 @@ struct StreamCall<B> {
 }
 
 impl<B: StreamBody> StreamCall<B> {
-    fn open(ctx: &Arc<Context>, request: Request<B>) -> Result<Self, StatusCode> {
+    fn open(ctx: &Arc<FrontendContext>, request: Request<B>) -> Result<Self, StatusCode> {
         unary::check_call(request.method(), request.headers())?;
         let (parts, body) = request.into_parts();
         let (ctx, headers) = (Arc::clone(ctx), unary::message_headers(&parts.headers));
-        Ok(Self { ctx, headers, deadline_ns: deadline::of(&parts.headers), body })
+        Ok(Self { ctx, headers, deadline_ns: deadline::read_deadline(&parts.headers), body })
     }
 
     /// The response, whose body `serve` makes when the first request has arrived.
@@ -100,7 +100,7 @@ impl<B: StreamBody> StreamCall<B> {
         let Self { ctx, headers, deadline_ns, body } = self;
         let begin =
             move |body| serve(StreamMessages::new(&ctx, headers, body, decoding), deadline_ns);
-        let waiting = first_message::respond(body, deadline_ns, begin);
+        let waiting = first_message::respond_after_first_message(body, deadline_ns, begin);
         let mut response = Response::new(GrpcBody::from(Body::new(waiting)));
         let grpc = HeaderValue::from_static("application/grpc");
         response.headers_mut().insert(header::CONTENT_TYPE, grpc);

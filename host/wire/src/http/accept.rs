@@ -5,14 +5,14 @@ use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderName};
 
 /// One item of such a header.
-pub struct Item<'a> {
+pub struct AcceptItem<'a> {
     pub name: &'a str,
     /// From 0 to 1; without a weight 1, with an unreadable one 0.
     pub weight: f64,
     parameters: &'a str,
 }
 
-impl<'a> Item<'a> {
+impl<'a> AcceptItem<'a> {
     fn parse(item: &'a str) -> Self {
         let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
         let item = Self { name: name.trim(), weight: 1.0, parameters };
@@ -27,9 +27,9 @@ impl<'a> Item<'a> {
 }
 
 /// The items of all headers of this name.
-pub fn items(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Item<'_>> {
+pub fn accept_items(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = AcceptItem<'_>> {
     let values = headers.get_all(name).into_iter().filter_map(|v| v.to_str().ok());
-    values.flat_map(|v| v.split(',')).map(Item::parse)
+    values.flat_map(|v| v.split(',')).map(AcceptItem::parse)
 }
 
 /// The coding of the highest weight in `Accept-Encoding`, the first of equals; `None` is identity.
@@ -37,7 +37,7 @@ pub fn accepted_coding(headers: &HeaderMap) -> Option<Coding> {
     const NAMES: [(&str, Option<Coding>); 3] =
         [("identity", None), ("gzip", Some(Coding::Gzip)), ("deflate", Some(Coding::Deflate))];
     let mut best = (0.0, None);
-    for item in items(headers, ACCEPT_ENCODING) {
+    for item in accept_items(headers, ACCEPT_ENCODING) {
         let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(item.name));
         if let Some((_, coding)) = known
             && item.weight > best.0

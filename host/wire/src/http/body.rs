@@ -40,9 +40,9 @@ impl ResponseBody {
         Self { stream: Some(stream), ..Self::empty() }
     }
 
-    /// Counts the body as unread; see [`chunks::count`].
+    /// Counts the body as unread; see [`chunks::count_unread`].
     pub fn count(&mut self, unread: &Arc<ConnectionUnread>) -> OrError<()> {
-        chunks::count(self.chunks.as_mut_slice(), unread)
+        chunks::count_unread(self.chunks.as_mut_slice(), unread)
     }
 
     fn whole(chunk: Chunk) -> Self {

@@ -12,7 +12,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use trtserver_base::arena::Arena;
 use trtserver_base::budget;
-use trtserver_base::budget::{Exhausted, Grow, Reservation, SMALL, request_memory};
+use trtserver_base::budget::{
+    BudgetExhaustion, MemoryReservation, ReservationGrowth, SMALL, request_memory,
+};
 use trtserver_base::ledger::MemoryTag;
 use trtserver_request::buffer::{ALIGN, AlignedBuf, AllocError};
 
@@ -87,7 +89,7 @@ pub enum BodyError {
 }
 
 /// Reads a body to its end. The result may be shorter than announced.
-pub async fn collect<B: ReceivedBody>(
+pub async fn collect_body<B: ReceivedBody>(
     mut body: Pin<&mut B>,
     spec: BodySpec<'_>,
 ) -> Result<Bytes, BodyError> {
@@ -144,7 +146,7 @@ pub async fn collect<B: ReceivedBody>(
     }
     if spec.arena.is_none() && pieces.len() <= 1 {
         let piece = pieces.pop().unwrap_or_default();
-        return Ok(budget::charged(piece, reservation));
+        return Ok(budget::charge_bytes(piece, reservation));
     }
     let mut parts: Vec<&[u8]> = Vec::with_capacity(pieces.len() + 1);
     parts.push(&[0; ALIGN][..pad]);
@@ -154,14 +156,14 @@ pub async fn collect<B: ReceivedBody>(
 }
 
 /// Lets a reservation grow to at least `bytes`, in steps that are worth one.
-fn pay(reservation: &mut Reservation, bytes: usize) -> Grow<'_> {
+fn pay(reservation: &mut MemoryReservation, bytes: usize) -> ReservationGrowth<'_> {
     match bytes.saturating_sub(reservation.bytes()) {
-        0 => Grow::done(),
+        0 => ReservationGrowth::done(),
         missing => reservation.grow(missing.max(PAID_STEP)),
     }
 }
 
-fn exhausted(budget: Exhausted) -> BodyError {
+fn exhausted(budget: BudgetExhaustion) -> BodyError {
     BodyError::OutOfMemory(AllocError::Budget(budget))
 }
 

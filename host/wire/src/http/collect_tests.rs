@@ -33,7 +33,7 @@ async fn announced_length_bounds_the_body() {
                 if limit > length && matches!(sizes, [9] | [8]) {
                     continue;
                 }
-                let got = collect(pin!(pieces(sizes)), spec).await;
+                let got = collect_body(pin!(pieces(sizes)), spec).await;
                 assert_eq!(got.map(|b| b.len() as u64), want, "{sizes:?}");
             }
         }
@@ -49,20 +49,20 @@ async fn pieces_are_joined_and_aligned() {
                 bytes.chunks(step).map(|c| Ok(Frame::data(Bytes::copy_from_slice(c)))).collect();
             let body = StreamBody::new(tokio_stream::iter(frames));
             let spec = BodySpec { length, limit: 1000, aligned_at: 37, ..BodySpec::default() };
-            let got = collect(pin!(body), spec).await.unwrap();
+            let got = collect_body(pin!(body), spec).await.unwrap();
             assert_eq!(got, bytes, "pieces of {step}");
             assert!(step == 1000 || (got.as_ptr() as usize + 37).is_multiple_of(ALIGN));
         }
     }
     let whole = Bytes::from(bytes);
     let spec = BodySpec { length: Some(1000), limit: 1000, aligned_at: 37, ..BodySpec::default() };
-    let got = collect(pin!(Full::new(whole.clone())), spec).await.unwrap();
+    let got = collect_body(pin!(Full::new(whole.clone())), spec).await.unwrap();
     assert_eq!(got.as_ptr(), whole.as_ptr(), "a body in one piece is not copied");
 }
 
 #[tokio::test]
 async fn many_small_pieces_are_refused() {
     let spec = BodySpec { limit: 1 << 20, ..BodySpec::default() };
-    let got = collect(pin!(pieces(&vec![1; 70_000])), spec).await;
+    let got = collect_body(pin!(pieces(&vec![1; 70_000])), spec).await;
     assert_eq!(got, Err(BodyError::TooManyChunks));
 }

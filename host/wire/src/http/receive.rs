@@ -1,12 +1,12 @@
 //! The body of a v2 request: its limits and its compression.
 
 use crate::compression::{Coding, CodingError};
-use crate::http::collect::{BodyError, BodySpec, MAX_CHUNKS, ReceivedBody, collect};
-use crate::http::drain::drain;
+use crate::http::collect::{BodyError, BodySpec, MAX_CHUNKS, ReceivedBody, collect_body};
+use crate::http::drain::drain_body;
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
-use trtserver_base::budget::{Refusal, request_memory};
+use trtserver_base::budget::{RefusalReason, request_memory};
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_base::ledger::MemoryTag;
 
@@ -34,7 +34,7 @@ pub fn content_length(headers: &HeaderMap) -> Result<Option<u64>> {
 /// # Errors
 /// `too_large`, called with the length of a body that exceeds the limit. Such a body is drained first, because clients read
 /// the response only after they have sent everything.
-pub async fn receive<B: ReceivedBody>(
+pub async fn receive_body<B: ReceivedBody>(
     body: B,
     mut spec: BodySpec<'_>,
     too_large: impl FnOnce(u64) -> Error,
@@ -42,20 +42,20 @@ pub async fn receive<B: ReceivedBody>(
     let mut body = std::pin::pin!(body);
     spec.limit = spec.limit.min(MAX_BODY);
     if let Some(length) = spec.length.filter(|length| *length > spec.limit) {
-        drain(body.as_mut(), MAX_BODY).await;
+        drain_body(body.as_mut(), MAX_BODY).await;
         return Err(too_large(length));
     }
-    match collect(body.as_mut(), spec).await {
+    match collect_body(body.as_mut(), spec).await {
         Ok(bytes) => Ok(bytes),
         Err(BodyError::TooLong(received)) if received > spec.limit => {
-            Err(too_large(received + drain(body, MAX_BODY).await))
+            Err(too_large(received + drain_body(body, MAX_BODY).await))
         }
         Err(BodyError::TooLong(_)) => {
             Err(Error::invalid("the request body is longer than announced"))
         }
         Err(BodyError::OutOfMemory(e)) => {
             let error = e.refuse("a request body");
-            drain(body, MAX_DRAINED).await;
+            drain_body(body, MAX_DRAINED).await;
             Err(error)
         }
         Err(BodyError::TooManyChunks) => Err(Error::invalid(format!(
@@ -72,7 +72,7 @@ pub async fn receive<B: ReceivedBody>(
 
 /// Decompresses a gzip or zlib body to at most `limit` bytes. The body's first bytes decide which of the two it is.
 /// The result is entered under `tag`.
-pub async fn decompress(body: Bytes, limit: u64, tag: MemoryTag) -> Result<Bytes> {
+pub async fn decompress_body(body: Bytes, limit: u64, tag: MemoryTag) -> Result<Bytes> {
     if body.is_empty() {
         return Err(Error::invalid("the compressed request body is empty"));
     }
@@ -80,7 +80,7 @@ pub async fn decompress(body: Bytes, limit: u64, tag: MemoryTag) -> Result<Bytes
     let most = usize::try_from(limit.min(MAX_BODY)).unwrap_or(usize::MAX - 1);
     coding.decompress(body.reader(), len, most, tag).await.map_err(|e| match e {
         CodingError::TooLong => {
-            request_memory().count_refusal(Refusal::MessageSize);
+            request_memory().count_refusal(RefusalReason::MessageSize);
             Error::invalid(format!(
                 "decompressed request size exceeds the maximum allowed input size of {limit} bytes. \
                  Use --http-max-input-size to increase the limit."
@@ -95,7 +95,7 @@ pub async fn decompress(body: Bytes, limit: u64, tag: MemoryTag) -> Result<Bytes
 
 /// The error for a body longer than `--http-max-body-size`.
 pub fn too_large(bytes: u64, limit: u64) -> Error {
-    request_memory().count_refusal(Refusal::MessageSize);
+    request_memory().count_refusal(RefusalReason::MessageSize);
     Error::invalid(format!(
         "request body of {bytes} bytes exceeds the maximum allowed size of {limit} bytes. Use \
          --http-max-body-size to increase the limit."

@@ -12,7 +12,7 @@ async fn get(bytes: &[u8], step: usize, length: bool, limit: u64) -> Result<Byte
     let body = StreamBody::new(tokio_stream::iter(frames));
     let length = length.then_some(bytes.len() as u64);
     let spec = BodySpec { length, limit, ..BodySpec::default() };
-    receive(body, spec, |n| Error::invalid(format!("{n} bytes"))).await
+    receive_body(body, spec, |n| Error::invalid(format!("{n} bytes"))).await
 }
 
 #[tokio::test]
@@ -38,11 +38,14 @@ async fn decompression_is_bounded() {
     zlib.write_all(&plain).unwrap();
     for packed in [gzip.finish().unwrap(), zlib.finish().unwrap()] {
         let packed = Bytes::from(packed);
-        assert_eq!(decompress(packed.clone(), 10_000, MemoryTag::default()).await.unwrap(), plain);
-        let refused = decompress(packed, 9_999, MemoryTag::default()).await.unwrap_err();
+        assert_eq!(
+            decompress_body(packed.clone(), 10_000, MemoryTag::default()).await.unwrap(),
+            plain
+        );
+        let refused = decompress_body(packed, 9_999, MemoryTag::default()).await.unwrap_err();
         assert!(refused.message.contains("exceeds the maximum allowed input size of 9999"));
     }
-    assert!(decompress("nonsense".into(), 100, MemoryTag::default()).await.is_err());
+    assert!(decompress_body("nonsense".into(), 100, MemoryTag::default()).await.is_err());
 }
 
 #[test]

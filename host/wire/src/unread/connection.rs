@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
-use trtserver_base::budget::{Reservation, SMALL, request_memory};
+use trtserver_base::budget::{MemoryReservation, SMALL, request_memory};
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_base::sync::{Condvar, Mutex};
 use trtserver_config::UnreadLimits;
-use trtserver_request::unread::{Unread, UnreadAccount};
+use trtserver_request::unread::{UnreadAccount, UnreadResponse};
 
 /// Memory is drawn from the budget in steps of this size, and given back in larger ones.
 const STEP: usize = 64 << 10;
@@ -21,7 +21,7 @@ pub struct ConnectionUnread {
     bytes: AtomicUsize,
     /// All bytes that were ever read: shows whether the client reads.
     read: AtomicU64,
-    drawn: Mutex<Reservation>,
+    drawn: Mutex<MemoryReservation>,
     /// `drawn.bytes()`.
     drawn_bytes: AtomicUsize,
     /// Backends that wait in [`ConnectionUnread::wait`].
@@ -38,7 +38,7 @@ impl ConnectionUnread {
             limits,
             bytes: AtomicUsize::new(0),
             read: AtomicU64::new(0),
-            drawn: Mutex::new(request_memory().empty(Holder::UnreadResponse)),
+            drawn: Mutex::new(request_memory().empty(LedgerHolder::UnreadResponse)),
             drawn_bytes: AtomicUsize::new(0),
             senders: AtomicUsize::new(0),
             sender_lock: Mutex::new(()),
@@ -93,9 +93,9 @@ impl ConnectionUnread {
     }
 
     /// As [`ConnectionUnread::count`], with a guard that releases the bytes.
-    pub fn count_response(self: &Arc<Self>, bytes: usize) -> Result<Unread> {
+    pub fn count_response(self: &Arc<Self>, bytes: usize) -> Result<UnreadResponse> {
         self.count(bytes)?;
-        Ok(Unread::new(Arc::clone(self) as _, bytes))
+        Ok(UnreadResponse::new(Arc::clone(self) as _, bytes))
     }
 
     /// Counts bytes that exist in any case.

@@ -19,6 +19,6 @@ use trtserver_request::unread::RESPONSE_OVERHEAD;
 /// Smaller responses are not counted on a connection: their number is limited by that of its calls.
 pub const MIN_COUNTED: usize = 4 << 10;
 /// What `response` counts.
-pub fn size_of(response: &InferResponse) -> usize {
+pub fn response_size(response: &InferResponse) -> usize {
     response.byte_size() + RESPONSE_OVERHEAD
 }

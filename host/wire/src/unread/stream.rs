@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use trtserver_base::error::{Code, Error, Result};
 use trtserver_request::CancelToken;
-use trtserver_request::unread::{Backlog, StreamLimit, Unread, UnreadAccount};
+use trtserver_request::unread::{StreamLimit, UnreadAccount, UnreadBacklog, UnreadResponse};
 
 /// How often a waiting backend looks for a cancellation, and for memory that other connections gave back.
 const LOOK: Duration = Duration::from_millis(50);
@@ -51,16 +51,16 @@ impl StreamUnread {
     ///
     /// # Errors
     /// The connection's limit is reached, or the memory budget is exhausted.
-    pub fn count_response(self: &Arc<Self>, bytes: usize) -> Result<Unread> {
+    pub fn count_response(self: &Arc<Self>, bytes: usize) -> Result<UnreadResponse> {
         self.connection.count(bytes)?;
         Ok(self.counted(bytes))
     }
 
     /// The guard of a response that is counted on the connection.
-    fn counted(self: &Arc<Self>, bytes: usize) -> Unread {
+    fn counted(self: &Arc<Self>, bytes: usize) -> UnreadResponse {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
         self.responses.fetch_add(1, Ordering::SeqCst);
-        Unread::new(Arc::clone(self) as _, bytes)
+        UnreadResponse::new(Arc::clone(self) as _, bytes)
     }
 
     /// Waits until the unread bytes fall below the limit. Returns at once if they did since the last call.
@@ -94,7 +94,12 @@ impl StreamUnread {
 }
 
 impl StreamLimit for StreamUnread {
-    fn admit(self: Arc<Self>, bytes: usize, wait: bool, cancel: &CancelToken) -> Result<Unread> {
+    fn admit(
+        self: Arc<Self>,
+        bytes: usize,
+        wait: bool,
+        cancel: &CancelToken,
+    ) -> Result<UnreadResponse> {
         let (timeout, mut read, mut since) = (self.timeout(), self.connection.read(), None);
         loop {
             let closed = || self.closed.load(Ordering::SeqCst) || cancel.is_cancelled();
@@ -129,8 +134,8 @@ impl StreamLimit for StreamUnread {
         }
     }
 
-    fn backlog(&self) -> Backlog {
-        Backlog {
+    fn backlog(&self) -> UnreadBacklog {
+        UnreadBacklog {
             bytes: self.bytes.load(Ordering::Relaxed) as u64,
             responses: self.responses.load(Ordering::Relaxed) as u64,
             limit: self.limit() as u64,

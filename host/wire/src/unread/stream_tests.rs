@@ -8,7 +8,7 @@ fn stream(per_stream: usize, per_connection: usize) -> Arc<StreamUnread> {
     StreamUnread::new(ConnectionUnread::new(limits(per_stream, per_connection)), 1)
 }
 
-fn admit(stream: &Arc<StreamUnread>, bytes: usize, wait: bool) -> Result<Unread> {
+fn admit(stream: &Arc<StreamUnread>, bytes: usize, wait: bool) -> Result<UnreadResponse> {
     let mut unread = Arc::clone(stream).admit(bytes, wait, &CancelToken::default())?;
     unread.set_delivered();
     Ok(unread)
@@ -19,7 +19,7 @@ fn responses_are_admitted_below_the_limit() {
     let stream = stream(100, 1000);
     let first = admit(&stream, 90, false).unwrap();
     let second = admit(&stream, 200, false).unwrap();
-    assert_eq!(stream.backlog(), Backlog { bytes: 290, responses: 2, limit: 100 });
+    assert_eq!(stream.backlog(), UnreadBacklog { bytes: 290, responses: 2, limit: 100 });
     let refused = admit(&stream, 1, false).unwrap_err();
     assert_eq!(
         (refused.code, &*refused.message),
@@ -32,7 +32,7 @@ fn responses_are_admitted_below_the_limit() {
     drop(second);
     drop(admit(&stream, 1, false).unwrap());
     drop(first);
-    assert_eq!(stream.backlog(), Backlog { bytes: 0, responses: 0, limit: 100 });
+    assert_eq!(stream.backlog(), UnreadBacklog { bytes: 0, responses: 0, limit: 100 });
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn stalled_client_fails_senders_at_once_until_it_reads() {
     admit(&stream, 1, true).unwrap();
 }
 
-fn admit_unlimited(stream: &Arc<StreamUnread>) -> Unread {
+fn admit_unlimited(stream: &Arc<StreamUnread>) -> UnreadResponse {
     stream.count_response(100).unwrap()
 }
 

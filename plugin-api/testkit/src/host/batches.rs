@@ -1,13 +1,14 @@
 //! Entries for a batch as a whole.
 
-use super::outputs::Head;
-use super::responses::deliver;
+use super::outputs::OutputHeader;
+use super::responses::deliver_response;
 use super::{
-    BatchRecord, Failure, Output, Refusal, Response, Scattered, State, buf, entry, misuse, put,
+    BatchRecord, CallRefusal, Failure, HostState, Output, Response, ScatteredOutput, buf, entry,
+    put, refuse_misuse,
 };
-use crate::memory::Block;
+use crate::memory::GuardedBlock;
 use crate::model::{element_count, element_size};
-use crate::report::{exercised, violation};
+use crate::report::{report_exercised, report_violation};
 use crate::request::{forbid_inputs, gather_input};
 use std::collections::hash_map::Entry;
 use trtserver_plugin_api::abi::host::gather_mode;
@@ -16,14 +17,14 @@ use trtserver_plugin_api::abi::types::{
     Buf, Error, Event, Memory, code, dtype as dtypes, memory_type,
 };
 
-pub(super) fn executing(
-    state: &mut State,
+pub(super) fn executing_batch(
+    state: &mut HostState,
     batch: *const Batch,
-) -> Result<&mut BatchRecord, Refusal> {
+) -> Result<&mut BatchRecord, CallRefusal> {
     match state.batches.get_mut(&batch.addr()) {
         Some(record) => Ok(record),
-        None if batch.is_null() => misuse("null passed as batch"),
-        None => misuse("a batch that is not executing was passed"),
+        None if batch.is_null() => refuse_misuse("null passed as batch"),
+        None => refuse_misuse("a batch that is not executing was passed"),
     }
 }
 
@@ -36,27 +37,29 @@ pub(super) unsafe extern "C" fn gather(
     out: *mut Buf,
 ) -> *mut Error {
     entry("gather", |state| {
-        let ids = executing(state, batch)?.requests.clone();
-        let refuse = |code, text| Err(Refusal { promise: None, code, text });
+        let ids = executing_batch(state, batch)?.requests.clone();
+        let refuse = |code, text| Err(CallRefusal { promise: None, code, text });
         if mode != gather_mode::ROWS {
-            return misuse(format!("unknown mode {mode}"));
+            return refuse_misuse(format!("unknown mode {mode}"));
         }
         if !matches!(preferred_memory.memory_type, memory_type::CPU | memory_type::PINNED) {
             let text = format!("memory type {}", preferred_memory.memory_type);
             return refuse(code::UNSUPPORTED, text);
         }
         if ids.iter().any(|id| state.requests.get(id).is_none_or(|r| r.released)) {
-            return misuse("an input was gathered after a request of the batch was released");
+            return refuse_misuse(
+                "an input was gathered after a request of the batch was released",
+            );
         }
         state.counts.gathered += 1;
-        let (block, _) = match executing(state, batch)?.gathered.entry(input) {
+        let (block, _) = match executing_batch(state, batch)?.gathered.entry(input) {
             Entry::Occupied(gathered) => gathered.into_mut(),
             Entry::Vacant(vacant) => {
                 let data = match gather_input(&ids, input as usize) {
                     Ok(data) => data,
                     Err(text) => return refuse(code::INVALID, text),
                 };
-                let Some(block) = Block::of(&data, 0) else {
+                let Some(block) = GuardedBlock::from_bytes(&data, 0) else {
                     return refuse(code::EXHAUSTED, "no memory".to_owned());
                 };
                 vacant.insert((block, data))
@@ -68,32 +71,32 @@ pub(super) unsafe extern "C" fn gather(
 }
 
 /// Checks an output of the batch. Returns whether it is batched; `None` if no request requested it.
-pub(super) fn check(
-    state: &mut State,
+pub(super) fn check_output(
+    state: &mut HostState,
     batch: *const Batch,
-    output: &Head,
+    output: &OutputHeader,
     bytes: u64,
-) -> Result<Option<bool>, Refusal> {
-    let Head { name, dtype, shape } = output;
+) -> Result<Option<bool>, CallRefusal> {
+    let OutputHeader { name, dtype, shape } = output;
     state.counts.scattered += 1;
-    let record = executing(state, batch)?;
+    let record = executing_batch(state, batch)?;
     record.scatter_called = true;
     let ids = record.requests.clone();
     if record.scattered.iter().any(|scattered| scattered.output.name == *name) {
-        return misuse(format!("output '{name}' was scattered twice"));
+        return refuse_misuse(format!("output '{name}' was scattered twice"));
     }
     let requests: Vec<_> = ids.iter().filter_map(|id| state.requests.get(id)).collect();
-    let Some(first) = requests.first() else { return misuse("the batch has no requests") };
-    exercised("output.declared");
+    let Some(first) = requests.first() else { return refuse_misuse("the batch has no requests") };
+    report_exercised("output.declared");
     if requests.iter().any(|request| request.open_response.is_some()) {
-        return misuse(format!("output '{name}' was scattered while a response existed"));
+        return refuse_misuse(format!("output '{name}' was scattered while a response existed"));
     }
     let rows = requests.iter().map(|request| request.rows).sum();
     match first.model.check_output(name, *dtype, shape, bytes, rows) {
         Err(text) => {
             let unchecked = requests.iter().any(|request| request.unchecked);
             let promise = (!unchecked).then_some("output.declared");
-            Err(Refusal { promise, code: code::INTERNAL, text })
+            Err(CallRefusal { promise, code: code::INTERNAL, text })
         }
         Ok(batched) => {
             let open = requests.iter().filter(|request| request.result.is_none());
@@ -111,11 +114,11 @@ pub(super) unsafe extern "C" fn batch_finish(
     entry("batch_finish", |state| {
         state.take_event(after)?;
         let error = state.error(error)?;
-        let record = executing(state, batch)?;
+        let record = executing_batch(state, batch)?;
         let (ids, called) = (record.requests.clone(), std::mem::take(&mut record.scatter_called));
         let scattered = std::mem::take(&mut record.scattered);
         let mut whole: Vec<(Output, bool, usize)> = Vec::new();
-        for Scattered { output, batched } in scattered {
+        for ScatteredOutput { output, batched } in scattered {
             whole.push((state.retire_output(output), batched, 0));
         }
         for id in ids {
@@ -124,7 +127,7 @@ pub(super) unsafe extern "C" fn batch_finish(
             // Every request takes its rows, so that those behind it get theirs.
             let mut outputs: Vec<Output> = whole
                 .iter_mut()
-                .map(|(output, batched, at)| cut(output, *batched, at, rows))
+                .map(|(output, batched, at)| cut_output(output, *batched, at, rows))
                 .collect();
             outputs.retain(|output| request.requested.contains(&output.name));
             if open {
@@ -139,13 +142,13 @@ pub(super) unsafe extern "C" fn batch_finish(
                     if unchecked {
                         state.suspect = Some(("request.once", text.clone()));
                     } else {
-                        violation("request.once", &text);
+                        report_violation("request.once", &text);
                     }
                     state.finish(id, Err(Failure::internal(text)));
                 } else if let Some(error) = &error {
                     state.finish(id, Err(error.clone()));
                 } else {
-                    deliver(state, id, Response { outputs, params: Vec::new() }, false);
+                    deliver_response(state, id, Response { outputs, params: Vec::new() }, false);
                     state.finish(id, Ok(()));
                 }
             }
@@ -154,7 +157,7 @@ pub(super) unsafe extern "C" fn batch_finish(
                 && !request.released
             {
                 request.released = true;
-                exercised("request.release");
+                report_exercised("request.release");
                 forbid_inputs(id);
             }
         }
@@ -163,7 +166,7 @@ pub(super) unsafe extern "C" fn batch_finish(
 }
 
 /// The rows of one request, which begin at `at`.
-fn cut(whole: &Output, batched: bool, at: &mut usize, rows: u32) -> Output {
+fn cut_output(whole: &Output, batched: bool, at: &mut usize, rows: u32) -> Output {
     let mut shape = whole.shape.clone();
     if batched && let Some(first) = shape.first_mut() {
         *first = i64::from(rows);

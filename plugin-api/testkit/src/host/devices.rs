@@ -1,8 +1,10 @@
 //! Events, copies and faults of devices. The test host has no GPU: it checks handles, and copies CPU memory at once, so that
 //! every event is reached when it is recorded. Backends for GPUs can so be opened and their use of the table checked.
 
-use super::{EVENT, Refusal, Str, entry, handle, id_of, misuse, put, text, void_entry};
-use crate::report::exercised;
+use super::{
+    CallRefusal, EVENT, Str, entry, handle, handle_id, put, refuse_misuse, text, void_entry,
+};
+use crate::report::report_exercised;
 use trtserver_plugin_api::abi::extensions::device_verdict;
 use trtserver_plugin_api::abi::types::{Error, Event, Memory, Scope, code, memory_type};
 
@@ -14,23 +16,23 @@ pub(super) unsafe extern "C" fn event_new(
     entry("event_new", |state| {
         state.scope(scope)?;
         if device_id < 0 {
-            return misuse(format!("device {device_id}"));
+            return refuse_misuse(format!("device {device_id}"));
         }
         let id = state.id();
         // SAFETY: null or valid for one handle.
         unsafe { put(out, handle(EVENT, id)) }?;
         state.events.insert(id);
-        exercised("host.events");
+        report_exercised("host.events");
         Ok(())
     })
 }
 
 fn check(name: &str, event: *const Event) -> *mut Error {
     entry(name, |state| {
-        if state.events.contains(&id_of(EVENT, event, "event")?) {
+        if state.events.contains(&handle_id(EVENT, event, "event")?) {
             return Ok(());
         }
-        misuse("an event was used after it was destroyed or given to the host")
+        refuse_misuse("an event was used after it was destroyed or given to the host")
     })
 }
 
@@ -67,10 +69,10 @@ pub(super) unsafe extern "C" fn copy(
         let readable = |m: Memory| matches!(m.memory_type, memory_type::CPU | memory_type::PINNED);
         if !readable(to_memory) || !readable(from_memory) {
             let text = "the test host has no GPU".to_owned();
-            return Err(Refusal { promise: None, code: code::UNSUPPORTED, text });
+            return Err(CallRefusal { promise: None, code: code::UNSUPPORTED, text });
         }
         if bytes > 0 && (to.is_null() || from.is_null()) {
-            return misuse(format!("{bytes} bytes from {from:p} to {to:p}"));
+            return refuse_misuse(format!("{bytes} bytes from {from:p} to {to:p}"));
         }
         if bytes > 0 {
             // SAFETY: by the interface both are valid for that many bytes.
@@ -92,7 +94,7 @@ pub(super) unsafe extern "C" fn device_fault(
         unsafe {
             let reason = text(reason, "the reason of a device fault")?;
             if device_id < 0 {
-                return misuse(format!("device {device_id}: {reason}"));
+                return refuse_misuse(format!("device {device_id}: {reason}"));
             }
             put(verdict, device_verdict::WORKS)
         }

@@ -1,10 +1,11 @@
 //! Extensions of the host: metrics and memory.
 
 use super::{
-    Allocation, METRIC, Refusal, Str, buf, entry, handle, id_of, misuse, put, text, void_entry,
+    Allocation, CallRefusal, METRIC, Str, buf, entry, handle, handle_id, put, refuse_misuse, text,
+    void_entry,
 };
 use crate::host::records::Metric as MetricRecord;
-use crate::memory::Block;
+use crate::memory::GuardedBlock;
 use trtserver_plugin_api::abi::extensions::{Metric, metric_kind};
 use trtserver_plugin_api::abi::types::{
     Buf, Error, Event, Memory, Param, Scope, code, memory_type, param,
@@ -22,15 +23,15 @@ pub(super) unsafe extern "C" fn memory_alloc(
     entry("memory_alloc", |state| {
         let (scope, _) = state.scope(scope)?;
         if align != 0 && !align.is_power_of_two() {
-            return misuse(format!("alignment {align} is not a power of two"));
+            return refuse_misuse(format!("alignment {align} is not a power of two"));
         }
-        let refuse = |code, text| Err(Refusal { promise: None, code, text });
+        let refuse = |code, text| Err(CallRefusal { promise: None, code, text });
         if !matches!(memory.memory_type, memory_type::CPU | memory_type::PINNED) || align > 64 {
             let text = format!("memory type {} aligned to {align}", memory.memory_type);
             return refuse(code::UNSUPPORTED, text);
         }
         let bytes_here = usize::try_from(bytes).ok().filter(|n| *n <= isize::MAX as usize);
-        let Some(block) = bytes_here.and_then(|n| Block::new(n, 0)) else {
+        let Some(block) = bytes_here.and_then(|n| GuardedBlock::new(n, 0)) else {
             return refuse(code::EXHAUSTED, format!("no memory for {bytes} bytes"));
         };
         let id = state.id();
@@ -47,10 +48,10 @@ pub(super) unsafe extern "C" fn memory_free(memory_handle: u64, after: *mut Even
         state.take_event(after)?;
         match state.allocations.remove(&memory_handle) {
             Some(allocation) => match allocation.block.overrun() {
-                Some(overrun) => misuse(format!("memory of memory_alloc: {overrun}")),
+                Some(overrun) => refuse_misuse(format!("memory of memory_alloc: {overrun}")),
                 None => Ok(()),
             },
-            None => misuse(format!(
+            None => refuse_misuse(format!(
                 "memory handle {memory_handle} is unknown, was freed before or closed with its scope"
             )),
         }
@@ -64,7 +65,7 @@ pub(super) unsafe extern "C" fn memory_report(
 ) -> *mut Error {
     entry("memory_report", |state| {
         if memory.memory_type > memory_type::MANAGED {
-            return misuse(format!("unknown memory type {}", memory.memory_type));
+            return refuse_misuse(format!("unknown memory type {}", memory.memory_type));
         }
         let (_, scope) = state.scope(scope)?;
         scope.reported.retain(|(of, _)| *of != memory);
@@ -86,10 +87,10 @@ pub(super) unsafe extern "C" fn metric_new(
 ) -> *mut Error {
     entry("metric_new", |state| {
         if kind > metric_kind::GAUGE {
-            return misuse(format!("a metric is of unknown kind {kind}"));
+            return refuse_misuse(format!("a metric is of unknown kind {kind}"));
         }
         // SAFETY: scope, texts and labels are valid during the call; `out` is null or valid for one handle.
-        unsafe { create(state, scope, kind, [name, help], (labels, n_labels), out) }
+        unsafe { create_metric(state, scope, kind, [name, help], (labels, n_labels), out) }
     })
 }
 
@@ -105,31 +106,40 @@ pub(super) unsafe extern "C" fn histogram_new(
 ) -> *mut Error {
     entry("histogram_new", |state| {
         if bounds.is_null() || n_bounds == 0 {
-            return misuse("a histogram has no bounds");
+            return refuse_misuse("a histogram has no bounds");
         }
         // SAFETY: the backend passes `n_bounds` numbers.
         let bounds = unsafe { std::slice::from_raw_parts(bounds, n_bounds as usize) };
         if !bounds.iter().all(|bound| bound.is_finite()) || !bounds.is_sorted() {
-            return misuse(format!("the bounds {bounds:?} of a histogram are not ascending"));
+            return refuse_misuse(format!(
+                "the bounds {bounds:?} of a histogram are not ascending"
+            ));
         }
         // SAFETY: the backend passes texts and labels that are valid during the call, and `out` as
         // null or valid for writing.
         unsafe {
-            create(state, scope, metric_kind::HISTOGRAM, [name, help], (labels, n_labels), out)
+            create_metric(
+                state,
+                scope,
+                metric_kind::HISTOGRAM,
+                [name, help],
+                (labels, n_labels),
+                out,
+            )
         }
     })
 }
 
 /// # Safety
 /// Scope, texts and labels are valid during the call; `out` is null or valid for one handle.
-unsafe fn create(
-    state: &mut super::State,
+unsafe fn create_metric(
+    state: &mut super::HostState,
     scope: *mut Scope,
     kind: u32,
     [name, help]: [Str; 2],
     (labels, n_labels): (*const Param, u32),
     out: *mut *mut Metric,
-) -> Result<(), Refusal> {
+) -> Result<(), CallRefusal> {
     // SAFETY: the strings are valid during the call.
     let name = unsafe {
         text(help, "the help of a metric")?;
@@ -138,17 +148,17 @@ unsafe fn create(
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
     let valid = name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit());
     if !valid {
-        return misuse(format!("'{name}' is not a valid metric name"));
+        return refuse_misuse(format!("'{name}' is not a valid metric name"));
     }
     if labels.is_null() && n_labels > 0 {
-        return misuse(format!("metric '{name}' has {n_labels} labels at null"));
+        return refuse_misuse(format!("metric '{name}' has {n_labels} labels at null"));
     }
     let mut pairs = Vec::new();
     for at in 0..n_labels as usize {
         // SAFETY: the backend passes `n_labels` parameters, whose strings are valid during the call.
         let label = unsafe { &*labels.add(at) };
         if label.kind != param::STRING {
-            return misuse(format!("metric '{name}': a label has kind {}", label.kind));
+            return refuse_misuse(format!("metric '{name}': a label has kind {}", label.kind));
         }
         // SAFETY: the backend keeps the strings of a label valid during the call.
         pairs.push(unsafe {
@@ -159,7 +169,9 @@ unsafe fn create(
     names.sort();
     let family = state.families.entry(name.clone()).or_insert_with(|| (kind, names.clone()));
     if *family != (kind, names) {
-        return misuse(format!("metric '{name}' has another kind or other labels than before"));
+        return refuse_misuse(format!(
+            "metric '{name}' has another kind or other labels than before"
+        ));
     }
     let id = state.id();
     let (scope, record) = state.scope(scope)?;
@@ -183,7 +195,7 @@ pub(super) unsafe extern "C" fn metric_put(metric: *mut Metric, value: f64) -> *
 pub(super) unsafe extern "C" fn metric_add(metric: *mut Metric, value: f64) -> *mut Error {
     change("metric_add", metric, value, |kind, now| {
         if kind == metric_kind::HISTOGRAM {
-            return misuse("a histogram has no value to add to");
+            return refuse_misuse("a histogram has no value to add to");
         }
         *now += value;
         Ok(())
@@ -195,25 +207,25 @@ fn change(
     function: &'static str,
     metric: *mut Metric,
     value: f64,
-    change: impl FnOnce(u32, &mut f64) -> Result<(), Refusal>,
+    change: impl FnOnce(u32, &mut f64) -> Result<(), CallRefusal>,
 ) -> *mut Error {
     entry(function, |state| {
-        let found = state.metrics.get(&id_of(METRIC, metric, "metric")?).copied();
+        let found = state.metrics.get(&handle_id(METRIC, metric, "metric")?).copied();
         let Some((scope, index, kind)) = found else {
-            return misuse("a metric was used after it was freed");
+            return refuse_misuse("a metric was used after it was freed");
         };
         let record = state.scopes.get_mut(&scope).and_then(|s| s.metrics.get_mut(index));
         let Some(MetricRecord { value: now, .. }) = record else { return Ok(()) };
         if kind == metric_kind::COUNTER && (value < 0.0 || value.is_nan()) {
-            return misuse(format!("{value} was added to a counter"));
+            return refuse_misuse(format!("{value} was added to a counter"));
         }
         change(kind, now)
     })
 }
 
 pub(super) unsafe extern "C" fn metric_get(metric: *const Metric) -> f64 {
-    let state = super::state();
-    let found = id_of(METRIC, metric, "metric").ok().and_then(|id| state.metrics.get(&id));
+    let state = super::lock_state();
+    let found = handle_id(METRIC, metric, "metric").ok().and_then(|id| state.metrics.get(&id));
     let record = found.and_then(|(scope, index, _)| state.scopes.get(scope)?.metrics.get(*index));
     record.map_or(0.0, |metric| metric.value)
 }
@@ -222,10 +234,12 @@ pub(super) unsafe extern "C" fn metric_free(metric: *mut Metric) {
     if metric.is_null() {
         return;
     }
-    let body =
-        |state: &mut super::State| match state.metrics.remove(&id_of(METRIC, metric, "metric")?) {
-            Some(_) => Ok(()),
-            None => misuse("a metric was freed twice"),
-        };
+    let body = |state: &mut super::HostState| match state
+        .metrics
+        .remove(&handle_id(METRIC, metric, "metric")?)
+    {
+        Some(_) => Ok(()),
+        None => refuse_misuse("a metric was freed twice"),
+    };
     void_entry("metric_free", body);
 }

@@ -12,23 +12,23 @@ mod services; // errors, log, time, loading
 mod table; // the host table
 
 pub(crate) use records::{
-    Adopted, Allocation, BatchRecord, ErrorRecord, OpenOutput, OpenResponse, OutputMemory, Refusal,
-    RequestRecord, Scattered, misuse,
+    AdoptedMemory, Allocation, BatchRecord, CallRefusal, ErrorRecord, OpenOutput, OpenResponse,
+    OutputMemory, RequestRecord, ScatteredOutput, refuse_misuse,
 };
 pub use records::{Failure, Metric, Output, Response, ScopeRecord, SentParam};
 pub use services::set_log_level;
 pub use table::host_table;
 
 use crate::lock;
-use crate::memory::Block;
-use crate::report::{exercised, violation};
+use crate::memory::GuardedBlock;
+use crate::report::{report_exercised, report_violation};
 use std::collections::{HashMap, HashSet};
 use std::ptr::without_provenance_mut;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
 use trtserver_plugin_api::abi::types::{self, Buf, Memory, Str, code};
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct HostState {
     next: u64,
     pub errors: HashMap<u64, Box<ErrorRecord>>,
     pub scopes: HashMap<u64, ScopeRecord>,
@@ -47,9 +47,9 @@ pub(crate) struct State {
     /// Extensions that were looked up.
     pub lookups: Vec<(String, u32)>,
     /// Blocks of outputs that were sent, checked for writes.
-    pub sent: Vec<(String, Block)>,
+    pub sent: Vec<(String, GuardedBlock)>,
     /// Adopted memory that the host no longer needs.
-    pub done: Vec<Adopted>,
+    pub done: Vec<AdoptedMemory>,
     /// Adopted memory is kept until [`crate::hold_releases`] is called with false.
     pub hold_releases: bool,
     pub abandon_loads: bool,
@@ -59,11 +59,11 @@ pub(crate) struct State {
     pub suspect: Option<(&'static str, String)>,
 }
 
-static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
+static STATE: LazyLock<Mutex<HostState>> = LazyLock::new(Mutex::default);
 /// Notified when a request is released or finished.
 pub(crate) static CHANGED: Condvar = Condvar::new();
 
-pub(crate) fn state() -> MutexGuard<'static, State> {
+pub(crate) fn lock_state() -> MutexGuard<'static, HostState> {
     lock(&STATE)
 }
 
@@ -82,13 +82,13 @@ fn handle<T>(kind: u64, id: u64) -> *mut T {
 }
 
 /// The id of a handle of that kind.
-fn id_of<T>(kind: u64, raw: *const T, what: &str) -> Result<u64, Refusal> {
+fn handle_id<T>(kind: u64, raw: *const T, what: &str) -> Result<u64, CallRefusal> {
     let word = raw.addr() as u64;
     if word == 0 {
-        return misuse(format!("null passed as {what}"));
+        return refuse_misuse(format!("null passed as {what}"));
     }
     if word & 0xFFFF_0000_0000_0000 != NOT_AN_ADDRESS || word & 15 != kind {
-        return misuse(format!("{raw:p} passed as {what}"));
+        return refuse_misuse(format!("{raw:p} passed as {what}"));
     }
     Ok((word & !0xFFFF_0000_0000_0000) >> 4)
 }
@@ -107,7 +107,7 @@ pub(crate) struct ScopeId(u64);
 
 impl ScopeId {
     pub fn open(label: String) -> Self {
-        let mut state = state();
+        let mut state = lock_state();
         let id = state.id();
         state.scopes.insert(id, ScopeRecord { label, open: true, ..ScopeRecord::default() });
         Self(id)
@@ -115,7 +115,7 @@ impl ScopeId {
 
     /// Frees the scope's memory; later use is a violation.
     pub fn close(self) {
-        let mut state = state();
+        let mut state = lock_state();
         if let Some(scope) = state.scopes.get_mut(&self.0) {
             scope.open = false;
         }
@@ -123,7 +123,7 @@ impl ScopeId {
         for (memory, bytes) in state.scopes.get(&self.0).into_iter().flat_map(|s| &s.reported) {
             let label = state.scopes.get(&self.0).map_or("", |s| &s.label);
             let text = format!("{label} was closed and still reports {bytes} bytes of {memory:?}");
-            violation("host.memory", text);
+            report_violation("host.memory", text);
         }
     }
 
@@ -132,11 +132,11 @@ impl ScopeId {
     }
 
     pub fn record(self) -> ScopeRecord {
-        state().scopes.get(&self.0).cloned().unwrap_or_default()
+        lock_state().scopes.get(&self.0).cloned().unwrap_or_default()
     }
 }
 
-impl State {
+impl HostState {
     pub fn id(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -154,75 +154,81 @@ impl State {
         if error.is_null() {
             return Ok(());
         }
-        match id_of(ERROR, error, "error").ok().and_then(|id| self.errors.remove(&id)) {
+        match handle_id(ERROR, error, "error").ok().and_then(|id| self.errors.remove(&id)) {
             Some(record) => {
                 let failure = record.failure();
                 if failure.text.is_empty() {
-                    violation("host.calls", format!("{from} returned an error without a text"));
+                    report_violation(
+                        "host.calls",
+                        format!("{from} returned an error without a text"),
+                    );
                 }
                 Err(failure)
             }
             None => {
                 let text = format!("{from} returned an error that is unknown or was freed");
-                violation("host.calls", &text);
+                report_violation("host.calls", &text);
                 Err(Failure { code: code::UNKNOWN, flags: 0, text })
             }
         }
     }
 
     /// A borrowed error.
-    pub fn error(&self, error: *const types::Error) -> Result<Option<Failure>, Refusal> {
+    pub fn error(&self, error: *const types::Error) -> Result<Option<Failure>, CallRefusal> {
         if error.is_null() {
             return Ok(None);
         }
-        match self.errors.get(&id_of(ERROR, error, "error")?) {
+        match self.errors.get(&handle_id(ERROR, error, "error")?) {
             Some(record) => Ok(Some(record.failure())),
-            None => misuse("an error was used after it was freed"),
+            None => refuse_misuse("an error was used after it was freed"),
         }
     }
 
     /// Takes an event of which an entry takes ownership; null = none.
-    fn take_event(&mut self, event: *mut types::Event) -> Result<(), Refusal> {
-        if event.is_null() || self.events.remove(&id_of(EVENT, event, "event")?) {
+    fn take_event(&mut self, event: *mut types::Event) -> Result<(), CallRefusal> {
+        if event.is_null() || self.events.remove(&handle_id(EVENT, event, "event")?) {
             return Ok(());
         }
-        misuse("an event was used after it was destroyed or given to the host")
+        refuse_misuse("an event was used after it was destroyed or given to the host")
     }
 
-    fn scope(&mut self, scope: *const types::Scope) -> Result<(u64, &mut ScopeRecord), Refusal> {
-        let id = id_of(SCOPE, scope, "scope")?;
+    fn scope(
+        &mut self,
+        scope: *const types::Scope,
+    ) -> Result<(u64, &mut ScopeRecord), CallRefusal> {
+        let id = handle_id(SCOPE, scope, "scope")?;
         match self.scopes.get_mut(&id) {
             Some(record) if record.open => Ok((id, record)),
             Some(record) => {
-                misuse(format!("the scope of {} was used after its close", record.label))
+                refuse_misuse(format!("the scope of {} was used after its close", record.label))
             }
-            None => misuse("an unknown scope was passed"),
+            None => refuse_misuse("an unknown scope was passed"),
         }
     }
 
-    fn request(&mut self, id: u64) -> Result<&mut RequestRecord, Refusal> {
+    fn request(&mut self, id: u64) -> Result<&mut RequestRecord, CallRefusal> {
         match self.requests.get_mut(&id) {
             // Valid until `execute` returns, and while the responder is detached.
             Some(request) if !request.returned || request.detached > 0 => Ok(request),
-            _ => misuse("a request, responder or response was used after it was released"),
+            _ => refuse_misuse("a request, responder or response was used after it was released"),
         }
     }
 
     pub fn finish(&mut self, id: u64, result: Result<(), Failure>) {
         if let Some(request) = self.requests.get_mut(&id) {
             request.result = Some(result);
-            exercised("request.once");
+            report_exercised("request.once");
         }
         CHANGED.notify_all();
     }
 
     /// Checks a block that was sent, and keeps it to detect later writes.
-    fn retire(&mut self, name: &str, block: Block) {
+    fn retire(&mut self, name: &str, block: GuardedBlock) {
         if let Some(overrun) = block.overrun() {
-            violation("output.bounds", format!("output '{name}': {overrun}"));
+            report_violation("output.bounds", format!("output '{name}': {overrun}"));
             return;
         }
-        exercised("output.bounds");
+        report_exercised("output.bounds");
         block.poison();
         // Bounds the memory that is kept.
         if self.sent.len() > 64 || block.bytes > 16 << 20 {
@@ -234,11 +240,17 @@ impl State {
     /// Checks the blocks that were sent.
     pub fn check_sent(&mut self) {
         for (name, block) in self.sent.drain(..) {
-            exercised("output.late");
+            report_exercised("output.late");
             if block.written_since_poison() {
-                violation("output.late", format!("output '{name}' was written after it was sent"));
+                report_violation(
+                    "output.late",
+                    format!("output '{name}' was written after it was sent"),
+                );
             } else if let Some(overrun) = block.overrun() {
-                violation("output.late", format!("output '{name}', after it was sent: {overrun}"));
+                report_violation(
+                    "output.late",
+                    format!("output '{name}', after it was sent: {overrun}"),
+                );
             }
         }
     }
@@ -252,11 +264,11 @@ impl State {
                 self.retire(&name, block);
                 (data, false)
             }
-            OutputMemory::Adopted { parts, contents, adopted } => {
+            OutputMemory::AdoptedMemory { parts, contents, adopted } => {
                 // SAFETY: by the interface the memory is valid until its release, which comes later.
                 if unsafe { copy_parts(&parts) } != contents {
                     let text = format!("output '{name}' was written after it was adopted");
-                    violation("output.adopted", text);
+                    report_violation("output.adopted", text);
                 }
                 self.done.push(adopted);
                 (contents, true)
@@ -275,7 +287,7 @@ impl State {
     /// Discards a response that was neither sent nor freed.
     pub fn discard_unsent(&mut self, response: OpenResponse, label: &str) {
         let text = format!("a response to {label} was neither sent nor freed");
-        violation("host.responses", text);
+        report_violation("host.responses", text);
         self.discard(response);
     }
 }
@@ -293,38 +305,41 @@ pub(crate) unsafe fn copy_parts(parts: &[(usize, usize)]) -> Vec<u8> {
 }
 
 /// Runs the body of an entry. A refusal is reported and returned as an error. Releases are called without a lock.
-fn entry(name: &str, body: impl FnOnce(&mut State) -> Result<(), Refusal>) -> *mut types::Error {
+fn entry(
+    name: &str,
+    body: impl FnOnce(&mut HostState) -> Result<(), CallRefusal>,
+) -> *mut types::Error {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut state = state();
+        let mut state = lock_state();
         let error = match body(&mut state) {
             Ok(()) => std::ptr::null_mut(),
             Err(refusal) => {
                 let text = format!("{name}: {}", refusal.text);
                 if let Some(promise) = refusal.promise {
-                    violation(promise, &text);
+                    report_violation(promise, &text);
                 }
                 state.new_error(refusal.code, 0, &text)
             }
         };
-        exercised("host.calls");
+        report_exercised("host.calls");
         let done = if state.hold_releases { Vec::new() } else { std::mem::take(&mut state.done) };
         drop(state);
-        release(done);
+        call_releases(done);
         error
     }));
     result.unwrap_or(std::ptr::null_mut())
 }
 
 /// The same for entries that return nothing.
-fn void_entry(name: &str, body: impl FnOnce(&mut State) -> Result<(), Refusal>) {
+fn void_entry(name: &str, body: impl FnOnce(&mut HostState) -> Result<(), CallRefusal>) {
     let error = entry(name, body);
-    if let Ok(id) = id_of(ERROR, error, "error") {
-        state().errors.remove(&id);
+    if let Ok(id) = handle_id(ERROR, error, "error") {
+        lock_state().errors.remove(&id);
     }
 }
 
 /// Releases adopted memory on a new thread, as a host may.
-pub(crate) fn release(done: Vec<Adopted>) {
+pub(crate) fn call_releases(done: Vec<AdoptedMemory>) {
     let done: Vec<_> = done.into_iter().filter(|adopted| adopted.release.func.is_some()).collect();
     if done.is_empty() {
         return;
@@ -344,21 +359,21 @@ pub(crate) fn release(done: Vec<Adopted>) {
 ///
 /// # Safety
 /// `s.p` is null or valid for `s.n` bytes and the terminator.
-unsafe fn text(s: Str, what: &str) -> Result<String, Refusal> {
+unsafe fn text(s: Str, what: &str) -> Result<String, CallRefusal> {
     if s.n == 0 {
         return Ok(String::new());
     }
     if s.p.is_null() || s.n > 1 << 30 {
-        return misuse(format!("{what} is invalid: {} bytes at {:p}", s.n, s.p));
+        return refuse_misuse(format!("{what} is invalid: {} bytes at {:p}", s.n, s.p));
     }
     // SAFETY: by the caller's promise.
     let bytes = unsafe { std::slice::from_raw_parts(s.p, s.n as usize + 1) };
     if bytes[s.n as usize] != 0 {
-        return misuse(format!("{what} has no terminating NUL"));
+        return refuse_misuse(format!("{what} has no terminating NUL"));
     }
     match std::str::from_utf8(&bytes[..s.n as usize]) {
         Ok(text) => Ok(text.to_owned()),
-        Err(_) => misuse(format!("{what} is not UTF-8")),
+        Err(_) => refuse_misuse(format!("{what} is not UTF-8")),
     }
 }
 
@@ -366,9 +381,9 @@ unsafe fn text(s: Str, what: &str) -> Result<String, Refusal> {
 ///
 /// # Safety
 /// `out` is null or valid for one value.
-unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Refusal> {
+unsafe fn put<T>(out: *mut T, value: T) -> Result<(), CallRefusal> {
     if out.is_null() {
-        return misuse("null passed for the result");
+        return refuse_misuse("null passed for the result");
     }
     // SAFETY: by the caller's promise.
     unsafe { out.write(value) };

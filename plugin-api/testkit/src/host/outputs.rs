@@ -1,12 +1,12 @@
 //! Entries for outputs, which belong to one response or, when scattered, to all requests of a batch.
 
-use super::batches::{self, executing};
-use super::responses::{self, open, request_of};
+use super::batches::{self, executing_batch};
+use super::responses::{self, open_response, response_request};
 use super::{
-    Adopted, OpenOutput, OutputMemory, Refusal, Scattered, State, buf, copy_parts, entry, misuse,
-    put, text,
+    AdoptedMemory, CallRefusal, HostState, OpenOutput, OutputMemory, ScatteredOutput, buf,
+    copy_parts, entry, put, refuse_misuse, text,
 };
-use crate::memory::Block;
+use crate::memory::GuardedBlock;
 use trtserver_plugin_api::abi::host::Release;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{Buf, Error, MAX_RANK, Memory, Response, Str, memory_type};
@@ -15,24 +15,29 @@ use trtserver_plugin_api::abi::types::{Buf, Error, MAX_RANK, Memory, Response, S
 const MAX_BYTES: u64 = 1 << 40;
 
 /// An output as the backend describes it.
-pub(super) struct Head {
+pub(super) struct OutputHeader {
     pub name: String,
     pub dtype: u32,
     pub shape: Vec<i64>,
 }
 
-impl Head {
+impl OutputHeader {
     /// # Safety
     /// `name` is valid; `shape` is null or valid for `rank` numbers.
-    unsafe fn read(name: Str, dtype: u32, rank: u32, shape: *const i64) -> Result<Self, Refusal> {
+    unsafe fn read(
+        name: Str,
+        dtype: u32,
+        rank: u32,
+        shape: *const i64,
+    ) -> Result<Self, CallRefusal> {
         // SAFETY: by the caller's promise.
         let name = unsafe { text(name, "the name of an output") }?;
         let shape = match rank {
             0 => Vec::new(),
-            _ if shape.is_null() => return misuse("the shape of an output is null"),
+            _ if shape.is_null() => return refuse_misuse("the shape of an output is null"),
             // SAFETY: by the caller's promise.
             1..=MAX_RANK => unsafe { std::slice::from_raw_parts(shape, rank as usize) }.to_vec(),
-            _ => return misuse(format!("an output has {rank} dimensions")),
+            _ => return refuse_misuse(format!("an output has {rank} dimensions")),
         };
         Ok(Self { name, dtype, shape })
     }
@@ -45,28 +50,38 @@ impl Head {
 
 /// What an output is added to.
 #[derive(Clone, Copy)]
-enum Target {
+enum OutputTarget {
     Response(*const Response),
     Batch(*const Batch),
 }
 
-impl Target {
+impl OutputTarget {
     /// Checks an output against the model. Returns whether it is batched; `None` if it was not requested.
-    fn check(self, state: &mut State, output: &Head, bytes: u64) -> Result<Option<bool>, Refusal> {
+    fn check(
+        self,
+        state: &mut HostState,
+        output: &OutputHeader,
+        bytes: u64,
+    ) -> Result<Option<bool>, CallRefusal> {
         match self {
             Self::Response(response) => {
-                let id = request_of(state, response)?;
-                responses::check(state, id, output, bytes)
+                let id = response_request(state, response)?;
+                responses::check_output(state, id, output, bytes)
             }
-            Self::Batch(batch) => batches::check(state, batch, output, bytes),
+            Self::Batch(batch) => batches::check_output(state, batch, output, bytes),
         }
     }
 
-    fn add(self, state: &mut State, output: OpenOutput, batched: bool) -> Result<(), Refusal> {
+    fn add(
+        self,
+        state: &mut HostState,
+        output: OpenOutput,
+        batched: bool,
+    ) -> Result<(), CallRefusal> {
         match self {
-            Self::Response(response) => open(state, response)?.1.outputs.push(output),
+            Self::Response(response) => open_response(state, response)?.1.outputs.push(output),
             Self::Batch(batch) => {
-                executing(state, batch)?.scattered.push(Scattered { output, batched });
+                executing_batch(state, batch)?.scattered.push(ScatteredOutput { output, batched });
             }
         }
         Ok(())
@@ -76,18 +91,18 @@ impl Target {
     /// `head` is valid or not an output; `out` is null or valid for one buffer.
     unsafe fn alloc(
         self,
-        state: &mut State,
-        head: Head,
+        state: &mut HostState,
+        head: OutputHeader,
         bytes: u64,
         out: *mut Buf,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CallRefusal> {
         let Some(batched) = self.check(state, &head, bytes)? else {
             // SAFETY: by the caller's promise.
             return unsafe { put(out, buf(std::ptr::null_mut(), 0, 0)) };
         };
         let size = usize::try_from(bytes).ok().filter(|_| bytes <= MAX_BYTES);
-        let Some(block) = size.and_then(|size| Block::new(size, 0)) else {
-            return misuse(format!("output '{}': no memory for {bytes} bytes", head.name));
+        let Some(block) = size.and_then(|size| GuardedBlock::new(size, 0)) else {
+            return refuse_misuse(format!("output '{}': no memory for {bytes} bytes", head.name));
         };
         // SAFETY: by the caller's promise.
         unsafe { put(out, buf(block.ptr(), block.bytes, 0)) }?;
@@ -100,11 +115,11 @@ impl Target {
     /// The parts of `memory` are readable.
     unsafe fn adopt(
         self,
-        state: &mut State,
-        memory: Result<(Head, Parts), Refusal>,
-        adopted: Adopted,
-    ) -> Result<(), Refusal> {
-        let (head, Parts { parts, bytes }) = match memory {
+        state: &mut HostState,
+        memory: Result<(OutputHeader, OutputParts), CallRefusal>,
+        adopted: AdoptedMemory,
+    ) -> Result<(), CallRefusal> {
+        let (head, OutputParts { parts, bytes }) = match memory {
             Ok(memory) => memory,
             Err(refusal) => {
                 state.done.push(adopted);
@@ -115,7 +130,7 @@ impl Target {
         let contents = unsafe { copy_parts(&parts) };
         state.counts.adopted += 1;
         let checked = self.check(state, &head, bytes);
-        let output = head.with(OutputMemory::Adopted { parts, contents, adopted });
+        let output = head.with(OutputMemory::AdoptedMemory { parts, contents, adopted });
         match checked {
             Ok(Some(batched)) => self.add(state, output, batched),
             Ok(None) => {
@@ -131,15 +146,15 @@ impl Target {
 }
 
 /// Addresses and lengths of adopted memory, and its size.
-struct Parts {
+struct OutputParts {
     parts: Vec<(usize, usize)>,
     bytes: u64,
 }
 
-impl Parts {
+impl OutputParts {
     /// # Safety
     /// `parts` is null or valid for `n` buffers.
-    unsafe fn read(name: &str, parts: *const Buf, n: u32) -> Result<Self, Refusal> {
+    unsafe fn read(name: &str, parts: *const Buf, n: u32) -> Result<Self, CallRefusal> {
         let mut read = Self { parts: Vec::new(), bytes: 0 };
         for at in 0..if parts.is_null() { 0 } else { n as usize } {
             // SAFETY: by the caller's promise.
@@ -157,7 +172,7 @@ impl Parts {
                     continue;
                 }
             };
-            return misuse(format!("adopted memory of output '{name}' {fault}"));
+            return refuse_misuse(format!("adopted memory of output '{name}' {fault}"));
         }
         Ok(read)
     }
@@ -177,8 +192,8 @@ pub(super) unsafe extern "C" fn output_alloc(
     entry("output_alloc", |state| {
         // SAFETY: name and shape are valid during the call; null or valid for one buffer.
         unsafe {
-            let head = Head::read(name, dtype, rank, shape)?;
-            Target::Response(response).alloc(state, head, bytes, out)
+            let head = OutputHeader::read(name, dtype, rank, shape)?;
+            OutputTarget::Response(response).alloc(state, head, bytes, out)
         }
     })
 }
@@ -198,11 +213,11 @@ pub(super) unsafe extern "C" fn output_adopt(
     entry("output_adopt", |state| {
         // SAFETY: name and shape are valid during the call; the backend passes `n_parts` readable buffers.
         unsafe {
-            let memory = Head::read(name, dtype, rank, shape).and_then(|head| {
-                let parts = Parts::read(&head.name, parts, n_parts)?;
+            let memory = OutputHeader::read(name, dtype, rank, shape).and_then(|head| {
+                let parts = OutputParts::read(&head.name, parts, n_parts)?;
                 Ok((head, parts))
             });
-            Target::Response(response).adopt(state, memory, Adopted { release, ctx })
+            OutputTarget::Response(response).adopt(state, memory, AdoptedMemory { release, ctx })
         }
     })
 }
@@ -221,8 +236,8 @@ pub(super) unsafe extern "C" fn scatter_alloc(
     entry("scatter_alloc", |state| {
         // SAFETY: name and shape are valid during the call; null or valid for one buffer.
         unsafe {
-            let head = Head::read(name, dtype, rank, shape)?;
-            Target::Batch(batch).alloc(state, head, bytes, out)
+            let head = OutputHeader::read(name, dtype, rank, shape)?;
+            OutputTarget::Batch(batch).alloc(state, head, bytes, out)
         }
     })
 }
@@ -241,14 +256,14 @@ pub(super) unsafe extern "C" fn scatter_adopt(
     entry("scatter_adopt", |state| {
         // SAFETY: name and shape are valid during the call; null or one readable buffer.
         unsafe {
-            let memory = Head::read(name, dtype, rank, shape).and_then(|head| {
+            let memory = OutputHeader::read(name, dtype, rank, shape).and_then(|head| {
                 if given.is_null() {
-                    return misuse("null passed as adopted memory");
+                    return refuse_misuse("null passed as adopted memory");
                 }
-                let parts = Parts::read(&head.name, given, 1)?;
+                let parts = OutputParts::read(&head.name, given, 1)?;
                 Ok((head, parts))
             });
-            Target::Batch(batch).adopt(state, memory, Adopted { release, ctx })
+            OutputTarget::Batch(batch).adopt(state, memory, AdoptedMemory { release, ctx })
         }
     })
 }

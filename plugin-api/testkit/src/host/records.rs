@@ -1,6 +1,6 @@
 //! What the host remembers: scopes, requests, batches, outputs and adopted memory.
 
-use crate::memory::Block;
+use crate::memory::GuardedBlock;
 use crate::model::ModelSpec;
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -73,7 +73,7 @@ pub struct Metric {
 }
 
 /// A call of an entry that failed.
-pub(crate) struct Refusal {
+pub(crate) struct CallRefusal {
     /// The promise that the call broke; `None` = an ordinary failure.
     pub promise: Option<&'static str>,
     pub code: u32,
@@ -81,8 +81,8 @@ pub(crate) struct Refusal {
 }
 
 /// A call that the interface does not allow.
-pub(crate) fn misuse<T>(text: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { promise: Some("host.calls"), code: code::INVALID, text: text.into() })
+pub(crate) fn refuse_misuse<T>(text: impl Into<String>) -> Result<T, CallRefusal> {
+    Err(CallRefusal { promise: Some("host.calls"), code: code::INVALID, text: text.into() })
 }
 
 pub(crate) struct ErrorRecord {
@@ -99,22 +99,22 @@ impl ErrorRecord {
 }
 
 /// The release of adopted memory, called exactly once.
-pub(crate) struct Adopted {
+pub(crate) struct AdoptedMemory {
     pub release: Release,
     pub ctx: *mut u8,
 }
 
 // SAFETY: by the interface the release may be called on any thread.
-unsafe impl Send for Adopted {}
+unsafe impl Send for AdoptedMemory {}
 
 /// Memory of an output under construction.
 pub(crate) enum OutputMemory {
-    Host(Block),
+    Host(GuardedBlock),
     /// Addresses and lengths, and the contents at the adoption.
-    Adopted {
+    AdoptedMemory {
         parts: Vec<(usize, usize)>,
         contents: Vec<u8>,
-        adopted: Adopted,
+        adopted: AdoptedMemory,
     },
 }
 
@@ -154,19 +154,19 @@ pub(crate) struct RequestRecord {
     pub missing: Option<String>,
 }
 
-pub(crate) struct Scattered {
+pub(crate) struct ScatteredOutput {
     pub output: OpenOutput,
     pub batched: bool,
 }
 
 pub(crate) struct BatchRecord {
     pub requests: Vec<u64>,
-    pub scattered: Vec<Scattered>,
+    pub scattered: Vec<ScatteredOutput>,
     pub scatter_called: bool,
-    pub gathered: HashMap<u32, (Block, Vec<u8>)>,
+    pub gathered: HashMap<u32, (GuardedBlock, Vec<u8>)>,
 }
 
 pub(crate) struct Allocation {
     pub scope: u64,
-    pub block: Block,
+    pub block: GuardedBlock,
 }

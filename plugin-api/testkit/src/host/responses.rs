@@ -1,33 +1,37 @@
 //! Entries for requests, responders and responses.
 
-use super::outputs::Head;
+use super::outputs::OutputHeader;
 use super::{
-    CHANGED, Failure, OpenResponse, REQUEST, RESPONDER, RESPONSE, Refusal,
-    Response as SentResponse, State, entry, handle, id_of, misuse, put, text, void_entry,
+    CHANGED, CallRefusal, Failure, HostState, OpenResponse, REQUEST, RESPONDER, RESPONSE,
+    Response as SentResponse, entry, handle, handle_id, put, refuse_misuse, text, void_entry,
 };
 use crate::model::element_count;
-use crate::report::{exercised, violation};
+use crate::report::{report_exercised, report_violation};
 use crate::request::forbid_inputs;
 use trtserver_plugin_api::abi::host::send_flags;
 use trtserver_plugin_api::abi::types::{
     Backlog, Error, Event, Param, RequestHandle, Responder, Response, code, dtype as dtypes, param,
 };
 
-fn finished<T>(text: String) -> Result<T, Refusal> {
-    Err(Refusal { promise: Some("request.once"), code: code::INTERNAL, text })
+fn refuse_finished<T>(text: String) -> Result<T, CallRefusal> {
+    Err(CallRefusal { promise: Some("request.once"), code: code::INTERNAL, text })
 }
 
 pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, after: *mut Event) {
     void_entry("request_release", |state| {
         state.take_event(after)?;
-        let id = id_of(REQUEST, request, "request")?;
+        let id = handle_id(REQUEST, request, "request")?;
         let request = state.request(id)?;
         if request.released {
             let text = format!("{} was released twice", request.label);
-            return Err(Refusal { promise: Some("request.release"), code: code::INTERNAL, text });
+            return Err(CallRefusal {
+                promise: Some("request.release"),
+                code: code::INTERNAL,
+                text,
+            });
         }
         request.released = true;
-        exercised("request.release");
+        report_exercised("request.release");
         forbid_inputs(id);
         CHANGED.notify_all();
         Ok(())
@@ -36,19 +40,21 @@ pub(super) unsafe extern "C" fn request_release(request: *mut RequestHandle, aft
 
 pub(super) unsafe extern "C" fn responder_detach(responder: *mut Responder) {
     void_entry("responder_detach", |state| {
-        state.request(id_of(RESPONDER, responder, "responder")?)?.detached += 1;
-        exercised("host.responders");
+        state.request(handle_id(RESPONDER, responder, "responder")?)?.detached += 1;
+        report_exercised("host.responders");
         Ok(())
     });
 }
 
 pub(super) unsafe extern "C" fn responder_release(responder: *mut Responder) {
     void_entry("responder_release", |state| {
-        let id = id_of(RESPONDER, responder, "responder")?;
+        let id = handle_id(RESPONDER, responder, "responder")?;
         let request = state.request(id)?;
         let Some(left) = request.detached.checked_sub(1) else {
             let label = request.label.clone();
-            return misuse(format!("the responder of {label} was released but not detached"));
+            return refuse_misuse(format!(
+                "the responder of {label} was released but not detached"
+            ));
         };
         request.detached = left;
         let unsent =
@@ -67,14 +73,14 @@ pub(super) unsafe extern "C" fn response_new(
     out: *mut *mut Response,
 ) -> *mut Error {
     entry("response_new", |state| {
-        let id = id_of(RESPONDER, responder, "responder")?;
+        let id = handle_id(RESPONDER, responder, "responder")?;
         let response = state.id();
         let request = state.request(id)?;
         if request.result.is_some() {
-            return finished(format!("{} is finished already", request.label));
+            return refuse_finished(format!("{} is finished already", request.label));
         }
         if request.open_response.is_some() {
-            return misuse(format!("a response to {} exists already", request.label));
+            return refuse_misuse(format!("a response to {} exists already", request.label));
         }
         // SAFETY: null or valid for one handle.
         unsafe { put(out, handle(RESPONSE, response)) }?;
@@ -85,7 +91,7 @@ pub(super) unsafe extern "C" fn response_new(
             incomplete: false,
         });
         state.responses.insert(response, id);
-        exercised("host.responses");
+        report_exercised("host.responses");
         Ok(())
     })
 }
@@ -93,24 +99,30 @@ pub(super) unsafe extern "C" fn response_new(
 const GONE: &str = "a response was used after it was sent or freed";
 
 /// The request of an open response.
-pub(super) fn request_of(state: &State, response: *const Response) -> Result<u64, Refusal> {
-    let id = id_of(RESPONSE, response, "response")?;
-    state.responses.get(&id).copied().map_or_else(|| misuse(GONE), Ok)
-}
-
-pub(super) fn open(
-    state: &mut State,
+pub(super) fn response_request(
+    state: &HostState,
     response: *const Response,
-) -> Result<(u64, &mut OpenResponse), Refusal> {
-    let id = request_of(state, response)?;
-    let found = state.requests.get_mut(&id).and_then(|request| request.open_response.as_mut());
-    found.map_or_else(|| misuse(GONE), |response| Ok((id, response)))
+) -> Result<u64, CallRefusal> {
+    let id = handle_id(RESPONSE, response, "response")?;
+    state.responses.get(&id).copied().map_or_else(|| refuse_misuse(GONE), Ok)
 }
 
-fn take(state: &mut State, response: *const Response) -> Result<(u64, OpenResponse), Refusal> {
-    let id = request_of(state, response)?;
+pub(super) fn open_response(
+    state: &mut HostState,
+    response: *const Response,
+) -> Result<(u64, &mut OpenResponse), CallRefusal> {
+    let id = response_request(state, response)?;
+    let found = state.requests.get_mut(&id).and_then(|request| request.open_response.as_mut());
+    found.map_or_else(|| refuse_misuse(GONE), |response| Ok((id, response)))
+}
+
+fn take_response(
+    state: &mut HostState,
+    response: *const Response,
+) -> Result<(u64, OpenResponse), CallRefusal> {
+    let id = response_request(state, response)?;
     let found = state.requests.get_mut(&id).and_then(|request| request.open_response.take());
-    let Some(response) = found else { return misuse(GONE) };
+    let Some(response) = found else { return refuse_misuse(GONE) };
     state.responses.remove(&response.id);
     Ok((id, response))
 }
@@ -120,22 +132,22 @@ pub(super) unsafe extern "C" fn response_free(response: *mut Response) {
         return;
     }
     void_entry("response_free", |state| {
-        let (_, response) = take(state, response)?;
+        let (_, response) = take_response(state, response)?;
         state.discard(response);
         Ok(())
     });
 }
 
 /// Checks an output against the model. Returns whether it is batched; `None` if it was not requested.
-pub(super) fn check(
-    state: &mut State,
+pub(super) fn check_output(
+    state: &mut HostState,
     id: u64,
-    output: &Head,
+    output: &OutputHeader,
     bytes: u64,
-) -> Result<Option<bool>, Refusal> {
-    let Head { name, dtype, shape } = output;
-    let Some(request) = state.requests.get_mut(&id) else { return misuse(GONE) };
-    exercised("output.declared");
+) -> Result<Option<bool>, CallRefusal> {
+    let OutputHeader { name, dtype, shape } = output;
+    let Some(request) = state.requests.get_mut(&id) else { return refuse_misuse(GONE) };
+    report_exercised("output.declared");
     let open = request.open_response.as_ref();
     let twice = open.is_some_and(|r| r.outputs.iter().any(|output| output.name == *name));
     let checked = match request.model.check_output(name, *dtype, shape, bytes, request.rows) {
@@ -151,7 +163,7 @@ pub(super) fn check(
         if promise.is_none() && declared.is_some_and(|output| output.dtype == *dtype) {
             state.suspect = Some(("output.declared", text.clone()));
         }
-        Refusal { promise, code: code::INTERNAL, text }
+        CallRefusal { promise, code: code::INTERNAL, text }
     })
 }
 
@@ -160,10 +172,10 @@ pub(super) unsafe extern "C" fn response_param(
     given: *const Param,
 ) -> *mut Error {
     entry("response_param", |state| {
-        let (_, response) = open(state, response)?;
+        let (_, response) = open_response(state, response)?;
         // SAFETY: null or a parameter that is valid during the call.
         let Some(given) = (unsafe { given.as_ref() }) else {
-            return misuse("null passed as parameter");
+            return refuse_misuse("null passed as parameter");
         };
         // SAFETY: the backend keeps the key of the parameter valid during the call.
         let key = unsafe { text(given.key, "the key of a parameter") }?;
@@ -171,7 +183,7 @@ pub(super) unsafe extern "C" fn response_param(
             // SAFETY: the parameter is a string, which the backend keeps valid during the call.
             param::STRING => unsafe { text(given.text, "the value of a parameter") }?,
             param::INT | param::BOOL | param::DOUBLE | param::UINT => String::new(),
-            kind => return misuse(format!("parameter '{key}' has kind {kind}")),
+            kind => return refuse_misuse(format!("parameter '{key}' has kind {kind}")),
         };
         response.params.push((key, given.kind, value, given.bits));
         Ok(())
@@ -188,12 +200,12 @@ pub(super) unsafe extern "C" fn response_send(
         state.take_event(after)?;
         let error = state.error(error)?;
         if flags & !(send_flags::FINAL | send_flags::NO_WAIT) != 0 {
-            violation("host.calls", format!("response_send: unknown flags {flags:#x}"));
+            report_violation("host.calls", format!("response_send: unknown flags {flags:#x}"));
         }
-        let (id, response) = take(state, response)?;
+        let (id, response) = take_response(state, response)?;
         if state.requests.get(&id).is_some_and(|request| request.result.is_some()) {
             state.discard(response);
-            return finished("the request is finished already".to_owned());
+            return refuse_finished("the request is finished already".to_owned());
         }
         send(state, id, response, error, flags & send_flags::FINAL != 0);
         Ok(())
@@ -201,7 +213,7 @@ pub(super) unsafe extern "C" fn response_send(
 }
 
 fn send(
-    state: &mut State,
+    state: &mut HostState,
     id: u64,
     response: OpenResponse,
     error: Option<Failure>,
@@ -211,7 +223,7 @@ fn send(
     let outputs = response.outputs.into_iter().map(|output| state.retire_output(output)).collect();
     let sent = SentResponse { outputs, params: response.params };
     if error.is_none() {
-        deliver(state, id, sent, incomplete);
+        deliver_response(state, id, sent, incomplete);
     }
     if error.is_some() || is_final {
         state.finish(id, error.map_or(Ok(()), Err));
@@ -219,7 +231,12 @@ fn send(
 }
 
 /// Records a response and checks what it contains.
-pub(super) fn deliver(state: &mut State, id: u64, sent: SentResponse, incomplete: bool) {
+pub(super) fn deliver_response(
+    state: &mut HostState,
+    id: u64,
+    sent: SentResponse,
+    incomplete: bool,
+) {
     let Some(request) = state.requests.get_mut(&id) else { return };
     let lacking = request.requested.iter().find(|name| sent.output(name).is_none());
     let lacking = lacking.map(|name| format!("output '{name}'"));
@@ -227,7 +244,7 @@ pub(super) fn deliver(state: &mut State, id: u64, sent: SentResponse, incomplete
         let count = element_count(&output.shape).unwrap_or(0);
         if strings(&output.data).is_none_or(|elements| elements != count) {
             let text = format!("output '{}' is not {count} valid strings", output.name);
-            violation("output.declared", text);
+            report_violation("output.declared", text);
         }
     }
     let refused =
@@ -253,10 +270,10 @@ pub(super) unsafe extern "C" fn responder_finish(
 ) -> *mut Error {
     entry("responder_finish", |state| {
         let error = state.error(error)?;
-        let id = id_of(RESPONDER, responder, "responder")?;
+        let id = handle_id(RESPONDER, responder, "responder")?;
         let request = state.request(id)?;
         if request.result.is_some() {
-            return finished(format!("{} was finished twice", request.label));
+            return refuse_finished(format!("{} was finished twice", request.label));
         }
         state.finish(id, error.map_or(Ok(()), Err));
         Ok(())
@@ -269,8 +286,8 @@ pub(super) unsafe extern "C" fn responder_backlog(
     out: *mut Backlog,
 ) -> *mut Error {
     entry("responder_backlog", |state| {
-        state.request(id_of(RESPONDER, responder, "responder")?)?;
-        exercised("host.responders");
+        state.request(handle_id(RESPONDER, responder, "responder")?)?;
+        report_exercised("host.responders");
         // SAFETY: null or valid for one backlog.
         unsafe { put(out, Backlog::default()) }
     })

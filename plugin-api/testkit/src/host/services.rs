@@ -1,7 +1,7 @@
 //! Entries for errors, log, time and loading.
 
-use super::{ERROR, Str, entry, id_of, misuse, state, text, void_entry};
-use crate::report::violation;
+use super::{ERROR, Str, entry, handle_id, lock_state, refuse_misuse, text, void_entry};
+use crate::report::report_violation;
 use std::sync::atomic::AtomicU32;
 use trtserver_plugin_api::abi::host::patch_format;
 use trtserver_plugin_api::abi::types::{Error, Scope, code, error_flags, level};
@@ -22,33 +22,36 @@ pub(super) unsafe extern "C" fn error_new(code: u32, flags: u32, said: Str) -> *
         | error_flags::DEVICE_LOST
         | error_flags::MODEL_BROKEN;
     if code > code::ABORTED || flags & !known != 0 {
-        violation("host.calls", format!("error_new: unknown code {code} or flags {flags:#x}"));
+        report_violation(
+            "host.calls",
+            format!("error_new: unknown code {code} or flags {flags:#x}"),
+        );
     }
     let said = said.unwrap_or_else(|refusal| {
-        violation("host.calls", format!("error_new: {}", refusal.text));
+        report_violation("host.calls", format!("error_new: {}", refusal.text));
         "(an unreadable text)".to_owned()
     });
-    state().new_error(code, flags, &said)
+    lock_state().new_error(code, flags, &said)
 }
 
 pub(super) unsafe extern "C" fn error_code(error: *const Error) -> u32 {
-    match state().error(error) {
+    match lock_state().error(error) {
         Ok(found) => found.map_or(code::UNKNOWN, |e| e.code),
         Err(refusal) => {
-            violation("host.calls", format!("error_code: {}", refusal.text));
+            report_violation("host.calls", format!("error_code: {}", refusal.text));
             code::UNKNOWN
         }
     }
 }
 
 pub(super) unsafe extern "C" fn error_text(error: *const Error) -> Str {
-    let state = state();
-    match id_of(ERROR, error, "error").ok().and_then(|id| state.errors.get(&id)) {
+    let state = lock_state();
+    match handle_id(ERROR, error, "error").ok().and_then(|id| state.errors.get(&id)) {
         // Boxed, so the text stays in place until the error is freed.
-        Some(record) => crate::text::view(&record.text),
+        Some(record) => crate::text::as_str(&record.text),
         None => {
             if !error.is_null() {
-                violation("host.calls", "error_text: an error was used after it was freed");
+                report_violation("host.calls", "error_text: an error was used after it was freed");
             }
             crate::text::EMPTY
         }
@@ -59,9 +62,11 @@ pub(super) unsafe extern "C" fn error_free(error: *mut Error) {
     if error.is_null() {
         return;
     }
-    void_entry("error_free", |state| match state.errors.remove(&id_of(ERROR, error, "error")?) {
-        Some(_) => Ok(()),
-        None => misuse("an error was freed twice"),
+    void_entry("error_free", |state| {
+        match state.errors.remove(&handle_id(ERROR, error, "error")?) {
+            Some(_) => Ok(()),
+            None => refuse_misuse("an error was freed twice"),
+        }
     });
 }
 
@@ -83,7 +88,7 @@ pub(super) unsafe extern "C" fn log(
             text(said, "the text of a log record")?
         };
         if !(level::ERROR..=level::TRACE).contains(&at) {
-            return misuse(format!("unknown level {at} of the log record '{said}'"));
+            return refuse_misuse(format!("unknown level {at} of the log record '{said}'"));
         }
         state.scope(scope)?.1.log.push((at, said));
         Ok(())
@@ -103,10 +108,10 @@ pub(super) unsafe extern "C" fn config_patch(
     entry("config_patch", |state| {
         let (_, scope) = state.scope(scope)?;
         if format > patch_format::COMPLETED_JSON {
-            return misuse(format!("unknown format {format}"));
+            return refuse_misuse(format!("unknown format {format}"));
         }
         if n > 0 && p.is_null() || n > 1 << 30 {
-            return misuse(format!("invalid patch: {n} bytes at {p:p}"));
+            return refuse_misuse(format!("invalid patch: {n} bytes at {p:p}"));
         }
         let data = match n {
             0 => Vec::new(),
@@ -126,7 +131,7 @@ pub(super) unsafe extern "C" fn progress(scope: *mut Scope, stage: Str, permille
         // SAFETY: the string is valid during the call.
         let stage = unsafe { text(stage, "a stage") }?;
         if permille > 1000 {
-            return misuse(format!("progress {permille} of 1000 in stage '{stage}'"));
+            return refuse_misuse(format!("progress {permille} of 1000 in stage '{stage}'"));
         }
         Ok(())
     });

@@ -1,7 +1,7 @@
 //! The host table.
 
-use super::{batches, devices, extensions, outputs, responses, services, state};
-use crate::text::{literal, read};
+use super::{batches, devices, extensions, lock_state, outputs, responses, services};
+use crate::text::{literal_str, read_str};
 use trtserver_plugin_api::abi::extensions::{
     DEVICE, DEVICE_VERSION, DeviceExtension, HISTOGRAMS, HISTOGRAMS_VERSION, HistogramsExtension,
     MEMORY, MEMORY_VERSION, METRICS, METRICS_VERSION, MemoryExtension, MetricsExtension,
@@ -10,16 +10,16 @@ use trtserver_plugin_api::abi::host::HostTable;
 use trtserver_plugin_api::abi::types::{Extension, Str};
 use trtserver_plugin_api::abi::{ABI_MAJOR, ABI_MINOR};
 
-struct Shared(HostTable);
+struct StaticHostTable(HostTable);
 
 // SAFETY: the table is constant and its strings are literals.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for StaticHostTable {}
 
 const OFFERED: &[Extension] = &[
-    Extension { name: literal(c"trts.device"), version: DEVICE_VERSION, pad: 0 },
-    Extension { name: literal(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
-    Extension { name: literal(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
-    Extension { name: literal(c"trts.histograms"), version: HISTOGRAMS_VERSION, pad: 0 },
+    Extension { name: literal_str(c"trts.device"), version: DEVICE_VERSION, pad: 0 },
+    Extension { name: literal_str(c"trts.memory"), version: MEMORY_VERSION, pad: 0 },
+    Extension { name: literal_str(c"trts.metrics"), version: METRICS_VERSION, pad: 0 },
+    Extension { name: literal_str(c"trts.histograms"), version: HISTOGRAMS_VERSION, pad: 0 },
 ];
 
 static MEMORY_TABLE: MemoryExtension = MemoryExtension {
@@ -56,8 +56,8 @@ static HISTOGRAMS_TABLE: HistogramsExtension = HistogramsExtension {
 
 unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
     // SAFETY: the name is valid during the call.
-    let name = unsafe { read(name) };
-    state().lookups.push((name.clone(), version));
+    let name = unsafe { read_str(name) };
+    lock_state().lookups.push((name.clone(), version));
     match name.as_str() {
         DEVICE if version <= DEVICE_VERSION => (&raw const DEVICE_TABLE).cast(),
         MEMORY if version <= MEMORY_VERSION => (&raw const MEMORY_TABLE).cast(),
@@ -67,12 +67,12 @@ unsafe extern "C" fn get_extension(name: Str, version: u32) -> *const u8 {
     }
 }
 
-static TABLE: Shared = Shared(HostTable {
+static TABLE: StaticHostTable = StaticHostTable(HostTable {
     size: size_of::<HostTable>() as u64,
     abi_major: ABI_MAJOR,
     abi_minor: ABI_MINOR,
-    name: literal(c"trtserver test host"),
-    version: literal(c"1"),
+    name: literal_str(c"trtserver test host"),
+    version: literal_str(c"1"),
     flags: 0,
     n_extensions: OFFERED.len() as u32,
     extensions: OFFERED.as_ptr(),

@@ -1,6 +1,6 @@
 //! Golden cases: nets with the inputs and outputs that Caffe2 computed, written by `tests/data/make_golden.py`.
 
-use crate::netdef::{Argument, NetDef, OperatorDef, read};
+use crate::netdef::{Argument, NetDef, OperatorDef, read_net};
 use prost::Message;
 use std::path::Path;
 use trtserver_plugin_testkit::TensorSpec;
@@ -85,9 +85,9 @@ impl Weight {
 impl Case {
     /// Both nets, with the weights that the test makes.
     pub fn nets(&self) -> (NetDef, NetDef) {
-        let mut init = read(&self.init).unwrap();
+        let mut init = read_net(&self.init).unwrap();
         init.op.extend(self.weights.iter().map(Weight::fill));
-        (init, read(&self.predict).unwrap())
+        (init, read_net(&self.predict).unwrap())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Models as clients see them: batches, completion, and errors at load.
 
 use super::{outputs, spec, start, version};
-use crate::netdef::read;
+use crate::netdef::read_net;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_testkit::{
     Backend, InstanceSpec, ModelSpec, Request, TensorSpec, bytes, values,
@@ -27,7 +27,7 @@ fn fully_connected(dir: &tempfile::TempDir, max_batch_size: i32) -> ModelSpec {
 }
 
 fn dir() -> tempfile::TempDir {
-    version(&read(INIT.as_bytes()).unwrap(), &read(PREDICT.as_bytes()).unwrap())
+    version(&read_net(INIT.as_bytes()).unwrap(), &read_net(PREDICT.as_bytes()).unwrap())
 }
 
 #[test]
@@ -159,8 +159,10 @@ fn load_errors_name_the_cause() {
     assert!(text.contains(expected), "{text}");
 
     let damaged = |file: &str, contents: &[u8]| {
-        let dir =
-            super::version(&read(INIT.as_bytes()).unwrap(), &read(PREDICT.as_bytes()).unwrap());
+        let dir = super::version(
+            &read_net(INIT.as_bytes()).unwrap(),
+            &read_net(PREDICT.as_bytes()).unwrap(),
+        );
         std::fs::write(dir.path().join(file), contents).unwrap();
         error(&backend, &fully_connected(&dir, 8))
     };
@@ -183,7 +185,8 @@ fn sequence_controls_are_inputs() {
     let predict = r#"
         op { input: "x" input: "START" output: "y" type: "Add" } external_input: "x" external_input: "START"
         external_output: "y""#;
-    let dir = version(&read(b"name: \"init\"").unwrap(), &read(predict.as_bytes()).unwrap());
+    let dir =
+        version(&read_net(b"name: \"init\"").unwrap(), &read_net(predict.as_bytes()).unwrap());
     let mut spec = fully_connected(&dir, 8);
     spec.inputs[0] = TensorSpec::new("x", dtype::FP32, &[1]);
     spec.outputs[0] = TensorSpec::new("y", dtype::FP32, &[1]);

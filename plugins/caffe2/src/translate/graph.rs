@@ -1,6 +1,6 @@
 //! The ONNX graph under construction: values, the nodes that compute them, and what is known of their shapes.
 
-use super::tensor::Tensor;
+use super::tensor::ConstantTensor;
 use crate::onnx::{
     Attribute, GraphProto, ModelProto, NodeProto, OperatorSet, TensorProto, ValueInfo,
 };
@@ -14,20 +14,20 @@ const IR_VERSION: i64 = 7;
 
 /// A value of the graph. Unlike a blob it is written once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Value(usize);
+pub struct GraphValue(usize);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownValue {
     /// -1 = unknown size; `None` = unknown rank.
     dims: Option<Vec<i64>>,
-    constant: Option<Tensor>,
+    constant: Option<ConstantTensor>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct GraphNode {
     operator: &'static str,
-    inputs: Vec<Value>,
-    outputs: Vec<Value>,
+    inputs: Vec<GraphValue>,
+    outputs: Vec<GraphValue>,
     attributes: Vec<Attribute>,
     /// Blob that the operator of the net writes, for messages of ONNX Runtime.
     blob: String,
@@ -35,7 +35,7 @@ struct Node {
 
 /// An input of the model.
 #[derive(Debug, Clone)]
-pub struct Input {
+pub struct NetInput {
     pub name: String,
     /// ONNX's number of the element type.
     pub element: i32,
@@ -44,55 +44,56 @@ pub struct Input {
 }
 
 #[derive(Debug, Default)]
-pub struct Graph {
-    values: Vec<Known>,
-    nodes: Vec<Node>,
-    inputs: Vec<(Value, Input)>,
-    /// See [`Node::blob`]: of the operator that is being translated.
+pub struct GraphBuilder {
+    values: Vec<KnownValue>,
+    nodes: Vec<GraphNode>,
+    inputs: Vec<(GraphValue, NetInput)>,
+    /// See [`GraphNode::blob`]: of the operator that is being translated.
     pub blob: String,
 }
 
-impl Graph {
-    fn add(&mut self, known: Known) -> Value {
+impl GraphBuilder {
+    fn add(&mut self, known: KnownValue) -> GraphValue {
         self.values.push(known);
-        Value(self.values.len() - 1)
+        GraphValue(self.values.len() - 1)
     }
 
-    pub fn input(&mut self, input: Input) -> Value {
-        let value = self.add(Known { dims: Some(input.dims.clone()), constant: None });
+    pub fn input(&mut self, input: NetInput) -> GraphValue {
+        let value = self.add(KnownValue { dims: Some(input.dims.clone()), constant: None });
         self.inputs.push((value, input));
         value
     }
 
     /// Whether the value is the input of this name.
-    pub fn is_input(&self, value: Value, name: &str) -> bool {
+    pub fn is_input(&self, value: GraphValue, name: &str) -> bool {
         self.inputs.iter().any(|(own, input)| *own == value && input.name == name)
     }
 
-    pub fn constant(&mut self, tensor: Tensor) -> Value {
-        self.add(Known { dims: Some(tensor.dims.clone()), constant: Some(tensor) })
+    pub fn constant(&mut self, tensor: ConstantTensor) -> GraphValue {
+        self.add(KnownValue { dims: Some(tensor.dims.clone()), constant: Some(tensor) })
     }
 
     /// A vector of 64-bit integers.
-    pub fn integers(&mut self, values: &[i64]) -> Value {
-        self.constant(Tensor::integers(values))
+    pub fn integers(&mut self, values: &[i64]) -> GraphValue {
+        self.constant(ConstantTensor::integers(values))
     }
 
     /// A scalar.
-    pub fn float(&mut self, value: f32) -> Value {
-        self.constant(Tensor::floats(&[], &[value]))
+    pub fn float(&mut self, value: f32) -> GraphValue {
+        self.constant(ConstantTensor::floats(&[], &[value]))
     }
 
     /// A node with several outputs, of unknown shape.
     pub fn nodes(
         &mut self,
         operator: &'static str,
-        inputs: &[Value],
+        inputs: &[GraphValue],
         attributes: Vec<Attribute>,
         n_outputs: usize,
-    ) -> Vec<Value> {
-        let outputs: Vec<Value> = (0..n_outputs).map(|_| self.add(Known::default())).collect();
-        self.nodes.push(Node {
+    ) -> Vec<GraphValue> {
+        let outputs: Vec<GraphValue> =
+            (0..n_outputs).map(|_| self.add(KnownValue::default())).collect();
+        self.nodes.push(GraphNode {
             operator,
             inputs: inputs.to_vec(),
             outputs: outputs.clone(),
@@ -106,9 +107,9 @@ impl Graph {
     pub fn node(
         &mut self,
         operator: &'static str,
-        inputs: &[Value],
+        inputs: &[GraphValue],
         attributes: Vec<Attribute>,
-    ) -> Value {
+    ) -> GraphValue {
         self.nodes(operator, inputs, attributes, 1)[0]
     }
 
@@ -116,38 +117,38 @@ impl Graph {
     pub fn same(
         &mut self,
         operator: &'static str,
-        inputs: &[Value],
+        inputs: &[GraphValue],
         attributes: Vec<Attribute>,
-    ) -> Value {
+    ) -> GraphValue {
         let dims = inputs.first().and_then(|&value| self.dims(value).map(<[i64]>::to_vec));
         let output = self.node(operator, inputs, attributes);
         self.shaped(output, dims)
     }
 
     /// Sets what is known of a shape.
-    pub fn shaped(&mut self, value: Value, dims: Option<Vec<i64>>) -> Value {
+    pub fn shaped(&mut self, value: GraphValue, dims: Option<Vec<i64>>) -> GraphValue {
         self.values[value.0].dims = dims;
         value
     }
 
-    pub fn dims(&self, value: Value) -> Option<&[i64]> {
+    pub fn dims(&self, value: GraphValue) -> Option<&[i64]> {
         self.values[value.0].dims.as_deref()
     }
 
-    pub fn rank(&self, value: Value) -> Option<usize> {
+    pub fn rank(&self, value: GraphValue) -> Option<usize> {
         self.dims(value).map(<[i64]>::len)
     }
 
     /// Size of a dimension; -1 if it is unknown.
-    pub fn dim(&self, value: Value, axis: usize) -> i64 {
+    pub fn dim(&self, value: GraphValue, axis: usize) -> i64 {
         self.dims(value).and_then(|dims| dims.get(axis).copied()).unwrap_or(-1)
     }
 
-    pub fn constant_of(&self, value: Value) -> Option<&Tensor> {
+    pub fn known_constant(&self, value: GraphValue) -> Option<&ConstantTensor> {
         self.values[value.0].constant.as_ref()
     }
 
-    pub fn transpose(&mut self, value: Value, permutation: &[i64]) -> Value {
+    pub fn transpose(&mut self, value: GraphValue, permutation: &[i64]) -> GraphValue {
         let dims = self.dims(value).filter(|dims| dims.len() == permutation.len());
         let pick = |dims: &[i64]| -> Option<Vec<i64>> {
             let axes = permutation.iter().map(|&axis| usize::try_from(axis).ok());
@@ -159,7 +160,7 @@ impl Graph {
     }
 
     /// Reshapes to a fixed shape: 0 copies a dimension, -1 is computed.
-    pub fn reshape(&mut self, value: Value, shape: &[i64]) -> Value {
+    pub fn reshape(&mut self, value: GraphValue, shape: &[i64]) -> GraphValue {
         let dims = shape.iter().enumerate().map(|(axis, &dim)| match dim {
             0 => self.dim(value, axis),
             _ => dim.max(-1),
@@ -171,7 +172,7 @@ impl Graph {
     }
 
     /// Inserts dimensions of size 1; `axes` count in the result and are not negative.
-    pub fn unsqueeze(&mut self, value: Value, axes: &[i64]) -> Value {
+    pub fn unsqueeze(&mut self, value: GraphValue, axes: &[i64]) -> GraphValue {
         if axes.is_empty() {
             return value;
         }
@@ -191,11 +192,11 @@ impl Graph {
     /// The constants have more bytes than `max_bytes`; the sum may be unknown.
     pub fn finish(
         mut self,
-        outputs: &[(String, Value)],
+        outputs: &[(String, GraphValue)],
         max_bytes: usize,
     ) -> Result<ModelProto, Option<usize>> {
         let mut names = self.name_outputs(outputs);
-        let mut needed: HashSet<Value> = names.keys().copied().collect();
+        let mut needed: HashSet<GraphValue> = names.keys().copied().collect();
         let mut nodes = Vec::new();
         for node in self.nodes.drain(..).rev() {
             if node.outputs.iter().any(|output| needed.contains(output)) {
@@ -206,20 +207,20 @@ impl Graph {
         nodes.reverse();
 
         let reserved = reserved_prefix(&names);
-        let mut name = |value: Value| {
+        let mut name = |value: GraphValue| {
             names.entry(value).or_insert_with(|| format!("{reserved}{}", value.0)).clone()
         };
         let mut bytes = 0usize;
         let mut initializer: Vec<TensorProto> = Vec::new();
         for (at, known) in self.values.into_iter().enumerate() {
-            let Some(tensor) = known.constant.filter(|_| needed.contains(&Value(at))) else {
+            let Some(tensor) = known.constant.filter(|_| needed.contains(&GraphValue(at))) else {
                 continue;
             };
             bytes = tensor.bytes().and_then(|n| n.checked_add(bytes)).ok_or(None)?;
             if bytes > max_bytes {
                 return Err(Some(bytes));
             }
-            initializer.push(tensor.into_proto(name(Value(at))));
+            initializer.push(tensor.into_proto(name(GraphValue(at))));
         }
         let node = nodes.into_iter().enumerate().map(|(nth, node)| NodeProto {
             input: node.inputs.iter().map(|&value| name(value)).collect(),
@@ -248,14 +249,14 @@ impl Graph {
 
     /// Names of inputs and outputs. A value that already has a name, or that no node computes, is copied: an output of the
     /// model needs a name of its own.
-    fn name_outputs(&mut self, outputs: &[(String, Value)]) -> BTreeMap<Value, String> {
-        let mut names: BTreeMap<Value, String> =
+    fn name_outputs(&mut self, outputs: &[(String, GraphValue)]) -> BTreeMap<GraphValue, String> {
+        let mut names: BTreeMap<GraphValue, String> =
             self.inputs.iter().map(|(value, input)| (*value, input.name.clone())).collect();
         for (name, value) in outputs {
             if names.get(value) == Some(name) {
                 continue;
             }
-            let taken = names.contains_key(value) || self.constant_of(*value).is_some();
+            let taken = names.contains_key(value) || self.known_constant(*value).is_some();
             self.blob.clone_from(name);
             let value = if taken { self.same("Identity", &[*value], vec![]) } else { *value };
             names.insert(value, name.clone());
@@ -265,7 +266,7 @@ impl Graph {
 }
 
 /// A prefix that no name of an input or output has.
-fn reserved_prefix(names: &BTreeMap<Value, String>) -> String {
+fn reserved_prefix(names: &BTreeMap<GraphValue, String>) -> String {
     let mut prefix = String::from("#");
     while names.values().any(|name| name.starts_with(&prefix)) {
         prefix.push('#');

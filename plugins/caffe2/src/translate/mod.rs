@@ -11,11 +11,11 @@ mod operator;
 pub mod operators;
 pub mod tensor;
 
-pub use graph::Input;
+pub use graph::NetInput;
 
 use crate::netdef::{NetDef, OperatorDef};
 use crate::onnx::ModelProto;
-use graph::{Graph, Value};
+use graph::{GraphBuilder, GraphValue};
 use operator::Operator;
 use std::collections::{HashMap, HashSet};
 
@@ -24,28 +24,28 @@ pub const MAX_BYTES: usize = (2 << 30) - (1 << 20);
 
 /// Which of the two nets an error is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Net {
+pub enum NetPart {
     Init,
     Predict,
 }
 
 #[derive(Debug)]
-pub struct Refusal {
-    pub net: Net,
+pub struct TranslationRefusal {
+    pub net: NetPart,
     pub text: String,
 }
 
 /// The predict net's `external_input`.
 #[derive(Debug, Default)]
-pub struct Inputs {
+pub struct NetInputs {
     /// An operator reads them, and the initialization net does not write them.
     pub required: Vec<String>,
     /// The others. A request may replace what the initialization net writes.
     pub optional: Vec<String>,
 }
 
-impl Inputs {
-    pub fn of(init: &NetDef, predict: &NetDef) -> Self {
+impl NetInputs {
+    pub fn from_nets(init: &NetDef, predict: &NetDef) -> Self {
         let written: HashSet<&String> = init.op.iter().flat_map(|op| &op.output).collect();
         let mut read: HashSet<&String> = predict.op.iter().flat_map(|op| &op.input).collect();
         read.extend(&predict.external_output);
@@ -59,8 +59,8 @@ impl Inputs {
 }
 
 /// A blob: the value that the last operator wrote, or why there is none.
-enum Blob {
-    Value(Value),
+enum BlobState {
+    GraphValue(GraphValue),
     /// An output that the operator writes during training only.
     NotComputed {
         operator: String,
@@ -71,37 +71,37 @@ enum Blob {
 ///
 /// # Errors
 /// The nets do not fit together, or use what is not supported: names the operator and its output.
-pub fn translate(
+pub fn translate_nets(
     init: NetDef,
     predict: NetDef,
-    inputs: &[Input],
+    inputs: &[NetInput],
     max_bytes: usize,
-) -> Result<ModelProto, Refusal> {
-    let at = |net| move |text| Refusal { net, text };
+) -> Result<ModelProto, TranslationRefusal> {
+    let at = |net| move |text| TranslationRefusal { net, text };
     let mut translation = Translation::default();
     translation
         .run(init, "a blob that the initialization net does not write")
-        .map_err(at(Net::Init))?;
+        .map_err(at(NetPart::Init))?;
     for input in inputs {
         let value = translation.graph.input(input.clone());
-        translation.blobs.insert(input.name.clone(), Blob::Value(value));
+        translation.blobs.insert(input.name.clone(), BlobState::GraphValue(value));
     }
     let outputs = predict.external_output.clone();
     let absent = "which no operator before it writes and which is not an input";
-    translation.run(predict, absent).map_err(at(Net::Predict))?;
-    let outputs = translation.outputs(outputs, inputs).map_err(at(Net::Predict))?;
+    translation.run(predict, absent).map_err(at(NetPart::Predict))?;
+    let outputs = translation.outputs(outputs, inputs).map_err(at(NetPart::Predict))?;
     translation.graph.finish(&outputs, max_bytes).map_err(|bytes| {
         let found =
             bytes.map_or_else(|| "more than can be addressed".to_owned(), |n| n.to_string());
         let text = format!("the weights have {found} bytes, the limit is {max_bytes}");
-        Refusal { net: Net::Init, text }
+        TranslationRefusal { net: NetPart::Init, text }
     })
 }
 
 #[derive(Default)]
 struct Translation {
-    graph: Graph,
-    blobs: HashMap<String, Blob>,
+    graph: GraphBuilder,
+    blobs: HashMap<String, BlobState>,
 }
 
 impl Translation {
@@ -123,18 +123,18 @@ impl Translation {
         let mut values = values.into_iter();
         for name in names {
             let blob = match values.next() {
-                Some(value) => Blob::Value(value),
-                None => Blob::NotComputed { operator: place.to_owned() },
+                Some(value) => BlobState::GraphValue(value),
+                None => BlobState::NotComputed { operator: place.to_owned() },
             };
             self.blobs.insert(name, blob);
         }
         Ok(())
     }
 
-    fn read(&self, name: &str, absent: &str) -> Result<Value, String> {
+    fn read(&self, name: &str, absent: &str) -> Result<GraphValue, String> {
         match self.blobs.get(name) {
-            Some(Blob::Value(value)) => Ok(*value),
-            Some(Blob::NotComputed { operator }) => Err(format!(
+            Some(BlobState::GraphValue(value)) => Ok(*value),
+            Some(BlobState::NotComputed { operator }) => Err(format!(
                 "it reads blob '{name}', an output of {operator} that is not computed when a model is served"
             )),
             None => Err(format!("it reads blob '{name}', {absent}")),
@@ -145,19 +145,19 @@ impl Translation {
     fn outputs(
         &self,
         names: Vec<String>,
-        inputs: &[Input],
-    ) -> Result<Vec<(String, Value)>, String> {
+        inputs: &[NetInput],
+    ) -> Result<Vec<(String, GraphValue)>, String> {
         if names.is_empty() {
             return Err("the net lists no external_output".to_owned());
         }
-        let mut outputs: Vec<(String, Value)> = Vec::new();
+        let mut outputs: Vec<(String, GraphValue)> = Vec::new();
         for name in names {
             if outputs.iter().any(|(other, _)| *other == name) {
                 continue;
             }
             let value = match self.blobs.get(&name) {
-                Some(Blob::Value(value)) => *value,
-                Some(Blob::NotComputed { operator }) => {
+                Some(BlobState::GraphValue(value)) => *value,
+                Some(BlobState::NotComputed { operator }) => {
                     return Err(format!(
                         "external_output '{name}' is an output of {operator} that is not computed when a model is served"
                     ));

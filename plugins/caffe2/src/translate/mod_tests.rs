@@ -1,18 +1,18 @@
 //! Unit tests of the translation as a whole; `src/tests` compares results of operators with Caffe2's.
 
 use super::*;
-use crate::netdef::read;
+use crate::netdef::read_net;
 
 fn net(text: &str) -> NetDef {
-    read(text.as_bytes()).unwrap()
+    read_net(text.as_bytes()).unwrap()
 }
 
-fn image() -> Input {
-    Input { name: "x".into(), element: tensor::element::FLOAT, dims: vec![-1, 3, 4, 4] }
+fn image() -> NetInput {
+    NetInput { name: "x".into(), element: tensor::element::FLOAT, dims: vec![-1, 3, 4, 4] }
 }
 
-fn run(init: &str, predict: &str) -> Result<ModelProto, Refusal> {
-    translate(net(init), net(predict), &[image()], 1 << 20)
+fn run(init: &str, predict: &str) -> Result<ModelProto, TranslationRefusal> {
+    translate_nets(net(init), net(predict), &[image()], 1 << 20)
 }
 
 const EMPTY: &str = "name: \"init\"";
@@ -52,7 +52,7 @@ fn refusals_name_net_operator_and_output() {
     let relu =
         r#"op { input: "x" output: "y" type: "Relu" } external_input: "x" external_output: "y" "#;
     let (at, refusal) = text("op { output: \"w\" type: \"XavierFill\" }", relu);
-    assert_eq!(at, Net::Init);
+    assert_eq!(at, NetPart::Init);
     assert!(
         refusal.starts_with("operator 'XavierFill' (number 0, output 'w'): it writes random"),
         "{refusal}"
@@ -92,7 +92,7 @@ fn refusals_name_net_operator_and_output() {
     ];
     for (predict, expected) in cases {
         let (at, refusal) = text(EMPTY, predict);
-        assert_eq!(at, Net::Predict);
+        assert_eq!(at, NetPart::Predict);
         assert!(refusal.contains(expected), "{refusal}");
     }
 }

@@ -1,27 +1,27 @@
 //! An operator of a net: its arguments with their types checked, and its inputs as values of the graph.
 
-use super::graph::{Graph, Value};
-use super::tensor::Tensor;
+use super::graph::{GraphBuilder, GraphValue};
+use super::tensor::ConstantTensor;
 use crate::netdef::{Argument, OperatorDef};
 
 pub struct Operator<'a> {
     pub def: &'a mut OperatorDef,
-    pub inputs: Vec<Value>,
+    pub inputs: Vec<GraphValue>,
 }
 
 /// Order of the dimensions of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum ImageOrder {
     ChannelsFirst,
     ChannelsLast,
 }
 
-impl Order {
+impl ImageOrder {
     /// Position of the channels in a tensor of `rank` dimensions.
     pub fn channel_axis(self, rank: usize) -> usize {
         match self {
-            Order::ChannelsFirst => 1,
-            Order::ChannelsLast => rank.saturating_sub(1),
+            ImageOrder::ChannelsFirst => 1,
+            ImageOrder::ChannelsLast => rank.saturating_sub(1),
         }
     }
 }
@@ -31,7 +31,7 @@ impl Operator<'_> {
         self.def.r#type()
     }
 
-    pub fn input(&self, at: usize) -> Result<Value, String> {
+    pub fn input(&self, at: usize) -> Result<GraphValue, String> {
         self.inputs.get(at).copied().ok_or_else(|| {
             format!("it has {} inputs, at least {} are needed", self.inputs.len(), at + 1)
         })
@@ -86,17 +86,17 @@ impl Operator<'_> {
         self.argument(name).map(|arg| arg.ints.as_slice()).filter(|ints| !ints.is_empty())
     }
 
-    pub fn order(&self) -> Result<Order, String> {
+    pub fn order(&self) -> Result<ImageOrder, String> {
         match self.text("order")? {
-            None | Some("NCHW") => Ok(Order::ChannelsFirst),
-            Some("NHWC") => Ok(Order::ChannelsLast),
+            None | Some("NCHW") => Ok(ImageOrder::ChannelsFirst),
+            Some("NHWC") => Ok(ImageOrder::ChannelsLast),
             Some(other) => Err(format!("its order '{other}' is neither NCHW nor NHWC")),
         }
     }
 
     /// An input that must be constant: integers.
-    pub fn constant_ints(&self, graph: &Graph, at: usize) -> Result<Vec<i64>, String> {
-        let known = graph.constant_of(self.input(at)?).and_then(Tensor::as_integers);
+    pub fn constant_ints(&self, graph: &GraphBuilder, at: usize) -> Result<Vec<i64>, String> {
+        let known = graph.known_constant(self.input(at)?).and_then(ConstantTensor::as_integers);
         known.ok_or_else(|| {
             format!("{} is not a short list of integers from the initialization net", self.name(at))
         })
@@ -108,7 +108,7 @@ impl Operator<'_> {
     }
 
     /// Number of dimensions of an input.
-    pub fn rank(&self, graph: &Graph, at: usize) -> Result<usize, String> {
+    pub fn rank(&self, graph: &GraphBuilder, at: usize) -> Result<usize, String> {
         let rank = graph.rank(self.input(at)?);
         rank.ok_or_else(|| format!("the number of dimensions of {} is not known", self.name(at)))
     }
@@ -125,7 +125,7 @@ impl Operator<'_> {
 }
 
 /// An axis counted from the front; negative ones need the rank.
-pub fn axis_of(axis: i64, rank: Option<usize>) -> Result<usize, String> {
+pub fn resolve_axis(axis: i64, rank: Option<usize>) -> Result<usize, String> {
     let counted = match (axis, rank) {
         (0.., None) => Some(axis),
         (0.., Some(rank)) => Some(axis).filter(|&axis| axis <= rank as i64),

@@ -18,7 +18,7 @@ pub mod element {
 }
 
 /// Bytes of an element; 0 for strings.
-pub fn size(element: i32) -> usize {
+pub fn element_size(element: i32) -> usize {
     match element {
         element::UINT8 | element::INT8 | element::BOOL => 1,
         element::UINT16 | element::INT16 | element::FLOAT16 => 2,
@@ -29,14 +29,14 @@ pub fn size(element: i32) -> usize {
 }
 
 #[derive(Debug)]
-pub struct Tensor {
+pub struct ConstantTensor {
     pub element: i32,
     pub dims: Vec<i64>,
-    pub data: Data,
+    pub data: ConstantContents,
 }
 
 #[derive(Debug)]
-pub enum Data {
+pub enum ConstantContents {
     /// All elements, little-endian.
     Bytes(Vec<u8>),
     /// One element that is repeated.
@@ -44,15 +44,17 @@ pub enum Data {
     Strings(Vec<Vec<u8>>),
 }
 
-impl Tensor {
+impl ConstantTensor {
     pub fn floats(dims: &[i64], values: &[f32]) -> Self {
-        let data = Data::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        let data =
+            ConstantContents::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect());
         Self { element: element::FLOAT, dims: dims.to_vec(), data }
     }
 
     /// A vector of 64-bit integers, as shapes, axes and counts are.
     pub fn integers(values: &[i64]) -> Self {
-        let data = Data::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        let data =
+            ConstantContents::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect());
         Self { element: element::INT64, dims: vec![values.len() as i64], data }
     }
 
@@ -62,22 +64,22 @@ impl Tensor {
         self.dims.iter().try_fold(1, multiply)
     }
 
-    /// Bytes in the model; `None` as for [`Tensor::count`].
+    /// Bytes in the model; `None` as for [`ConstantTensor::count`].
     pub fn bytes(&self) -> Option<usize> {
         match &self.data {
-            Data::Strings(strings) => Some(strings.iter().map(|s| s.len() + 8).sum()),
-            _ => self.count()?.checked_mul(size(self.element)),
+            ConstantContents::Strings(strings) => Some(strings.iter().map(|s| s.len() + 8).sum()),
+            _ => self.count()?.checked_mul(element_size(self.element)),
         }
     }
 
     /// The elements of a short tensor of integers.
     pub fn as_integers(&self) -> Option<Vec<i64>> {
         let n = self.count().filter(|&n| n <= 1024)?;
-        let width = size(self.element);
+        let width = element_size(self.element);
         let bytes = match &self.data {
-            Data::Bytes(bytes) => bytes.clone(),
-            Data::Repeated(one) => one.repeat(n),
-            Data::Strings(_) => return None,
+            ConstantContents::Bytes(bytes) => bytes.clone(),
+            ConstantContents::Repeated(one) => one.repeat(n),
+            ConstantContents::Strings(_) => return None,
         };
         let read = |chunk: &[u8]| match self.element {
             element::INT32 => Some(i64::from(i32::from_le_bytes(chunk.try_into().ok()?))),
@@ -91,9 +93,9 @@ impl Tensor {
     pub fn as_floats(&self) -> Option<Vec<f32>> {
         let n = self.count().filter(|&n| n <= 1024 && self.element == element::FLOAT)?;
         let bytes = match &self.data {
-            Data::Bytes(bytes) => bytes.clone(),
-            Data::Repeated(one) => one.repeat(n),
-            Data::Strings(_) => return None,
+            ConstantContents::Bytes(bytes) => bytes.clone(),
+            ConstantContents::Repeated(one) => one.repeat(n),
+            ConstantContents::Strings(_) => return None,
         };
         bytes.chunks(4).map(|chunk| Some(f32::from_le_bytes(chunk.try_into().ok()?))).collect()
     }
@@ -102,9 +104,9 @@ impl Tensor {
     pub fn into_proto(self, name: String) -> TensorProto {
         let count = self.count().unwrap_or(0);
         let (raw_data, string_data) = match self.data {
-            Data::Bytes(bytes) => (bytes, Vec::new()),
-            Data::Repeated(one) => (one.repeat(count), Vec::new()),
-            Data::Strings(strings) => (Vec::new(), strings),
+            ConstantContents::Bytes(bytes) => (bytes, Vec::new()),
+            ConstantContents::Repeated(one) => (one.repeat(count), Vec::new()),
+            ConstantContents::Strings(strings) => (Vec::new(), strings),
         };
         TensorProto { dims: self.dims, data_type: self.element, string_data, name, raw_data }
     }

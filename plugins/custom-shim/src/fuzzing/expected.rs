@@ -32,7 +32,7 @@ pub fn requests() -> Vec<Request> {
 
 /// The context that a callback gets.
 #[derive(Clone, Copy)]
-pub enum Context {
+pub enum CallContext {
     Payload(usize),
     Null,
     /// The context of the last payload of the previous execution.
@@ -44,8 +44,8 @@ pub enum Context {
     Garbage,
 }
 
-impl Context {
-    pub fn resolve(self, expected: &Expected) -> usize {
+impl CallContext {
+    pub fn resolve(self, expected: &ExpectedCalls) -> usize {
         match self {
             Self::Payload(at) => expected.base + at,
             Self::Null => 0,
@@ -57,7 +57,7 @@ impl Context {
     }
 }
 
-pub enum Call {
+pub enum LibraryCall {
     Input(GetInput),
     Output(GetOutput),
     /// An error of one payload.
@@ -70,14 +70,14 @@ pub enum Call {
 }
 
 pub struct GetInput {
-    pub context: Context,
+    pub context: CallContext,
     pub name: Option<&'static CStr>,
     pub hint: u64,
     pub null_result: bool,
 }
 
 pub struct GetOutput {
-    pub context: Context,
+    pub context: CallContext,
     pub name: Option<&'static CStr>,
     pub rank: usize,
     pub dims: Vec<i64>,
@@ -96,7 +96,7 @@ impl Script<'_> {
         Some(*first)
     }
 
-    pub fn next_call(&mut self) -> Option<Call> {
+    pub fn next_call(&mut self) -> Option<LibraryCall> {
         match self.byte()? % 8 {
             0..3 => {
                 let (context, name) = (self.context()?, self.name()?);
@@ -107,16 +107,16 @@ impl Script<'_> {
                     251 => (1 << 40, false),
                     _ => (u64::MAX, false),
                 };
-                Some(Call::Input(GetInput { context, name, hint, null_result }))
+                Some(LibraryCall::Input(GetInput { context, name, hint, null_result }))
             }
             7 => {
                 let (at, code) = (self.byte()?, c_int::from(self.byte()? as i8));
                 Some(match at % 8 {
-                    7 => Call::Return(code),
-                    at => Call::Fail { payload: usize::from(at % 3), code },
+                    7 => LibraryCall::Return(code),
+                    at => LibraryCall::Fail { payload: usize::from(at % 3), code },
                 })
             }
-            _ => self.output().map(Call::Output),
+            _ => self.output().map(LibraryCall::Output),
         }
     }
 
@@ -146,14 +146,14 @@ impl Script<'_> {
         Some(GetOutput { context, name, rank, dims, bytes, null_dims, null_result })
     }
 
-    fn context(&mut self) -> Option<Context> {
+    fn context(&mut self) -> Option<CallContext> {
         Some(match self.byte()? % 32 {
-            27 => Context::Null,
-            28 => Context::Stale,
-            29 => Context::Next,
-            30 => Context::Other,
-            31 => Context::Garbage,
-            n => Context::Payload(usize::from(n % 3)),
+            27 => CallContext::Null,
+            28 => CallContext::Stale,
+            29 => CallContext::Next,
+            30 => CallContext::Other,
+            31 => CallContext::Garbage,
+            n => CallContext::Payload(usize::from(n % 3)),
         })
     }
 
@@ -164,14 +164,14 @@ impl Script<'_> {
 }
 
 /// An output that the library has written.
-struct Written {
+struct WrittenOutput {
     name: &'static CStr,
     shape: Vec<i64>,
     contents: Vec<u8>,
 }
 
 /// What the callbacks of an execution have done.
-pub struct Expected {
+pub struct ExpectedCalls {
     generation: Generation,
     /// Context of the first payload.
     base: usize,
@@ -182,11 +182,11 @@ pub struct Expected {
     read: [usize; 3],
     /// Bytes left of each input of the null request.
     zeros: HashMap<&'static CStr, u64>,
-    written: [Vec<Written>; 3],
+    written: [Vec<WrittenOutput>; 3],
     faults: [bool; 3],
 }
 
-impl Expected {
+impl ExpectedCalls {
     pub fn new(generation: Generation) -> Self {
         Self {
             generation,
@@ -226,7 +226,8 @@ impl Expected {
 
     /// Checks the block that a callback returned; `None` = it refused.
     pub fn check_input(&mut self, call: &GetInput, found: Option<(*const u8, u64)>) {
-        let (Context::Payload(at), Some(name), false) = (call.context, call.name, call.null_result)
+        let (CallContext::Payload(at), Some(name), false) =
+            (call.context, call.name, call.null_result)
         else {
             return assert_eq!(found, None);
         };
@@ -268,7 +269,8 @@ impl Expected {
 
     /// Checks the memory that a callback returned, and writes it; `None` = it refused.
     pub fn check_output(&mut self, call: &GetOutput, found: Option<*mut u8>) {
-        let (Context::Payload(at), Some(name), false) = (call.context, call.name, call.null_result)
+        let (CallContext::Payload(at), Some(name), false) =
+            (call.context, call.name, call.null_result)
         else {
             return assert_eq!(found, None);
         };
@@ -291,17 +293,17 @@ impl Expected {
         let contents = vec![value; call.bytes as usize];
         // SAFETY: the callback says that these bytes can be written.
         unsafe { memory.copy_from_nonoverlapping(contents.as_ptr(), contents.len()) };
-        self.written[at].push(Written { name, shape, contents });
+        self.written[at].push(WrittenOutput { name, shape, contents });
     }
 
     /// The shape of an output with these arguments; `None` if they do not fit its declaration.
     fn shape(&self, at: usize, name: &CStr, call: &GetOutput) -> Option<Vec<i64>> {
         let rows = ROWS[at];
         let shape = match (self.generation, name == c"PAIR") {
-            (Generation::A, true) => vec![rows, 2],
+            (Generation::V0_10, true) => vec![rows, 2],
             // The size of a string says nothing of their number.
-            (Generation::A, false) if name == c"TEXT" => return None,
-            (Generation::A, false) => vec![rows, i64::try_from(call.bytes / 4).ok()? / rows],
+            (Generation::V0_10, false) if name == c"TEXT" => return None,
+            (Generation::V0_10, false) => vec![rows, i64::try_from(call.bytes / 4).ok()? / rows],
             _ if call.rank > MAX_RANK || call.null_dims && call.rank > 0 => return None,
             _ => call.dims.clone(),
         };

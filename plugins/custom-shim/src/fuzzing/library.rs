@@ -1,15 +1,15 @@
 //! A custom library whose execution follows a script: callbacks with arbitrary arguments, and what it returns.
 
-use super::expected::{Call, Expected, GetInput, GetOutput, requests};
-use super::generation_of;
+use super::expected::{ExpectedCalls, GetInput, GetOutput, LibraryCall, requests};
+use super::pick_generation;
 use crate::backend::Custom;
-use crate::generation::Generation;
-use crate::instance::CustomInstance;
-use crate::legacy::{
+use crate::custom_h::{
     Context, Execute, GetNextInput, GetNextInputV2, GetOutput as GetOutputB, GetOutputA,
     GetOutputV2, Initialize, InitializeData, MEMORY_CPU, Payload, PayloadA,
 };
-use crate::library::Entries;
+use crate::generation::Generation;
+use crate::instance::CustomInstance;
+use crate::library::LibraryEntries;
 use crate::model::CustomModel;
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -24,11 +24,11 @@ use trtserver_plugin_api::author::{
 use trtserver_plugin_testkit as testkit;
 use trtserver_plugin_testkit::{InstanceSpec, ModelSpec, Session};
 
-/// A generation (one byte), then the script of an execution. Callbacks return what [`Expected`] says, memory that they
+/// A generation (one byte), then the script of an execution. Callbacks return what [`ExpectedCalls`] says, memory that they
 /// return is readable or writable, and requests get the outputs that were written.
 pub fn custom_library(bytes: &[u8]) {
     let Some((generation, script)) = bytes.split_first() else { return };
-    let generation = generation_of(*generation);
+    let generation = pick_generation(*generation);
     let _session = Session::start();
     let mut config = Vec::new();
     // With sequences, so that a request without a correlation id stands for an idle slot.
@@ -36,7 +36,7 @@ pub fn custom_library(bytes: &[u8]) {
     let spec = ModelSpec::new("m").max_batch_size(4).input("IN", dtype::INT32, &[-1]);
     let spec = spec.output("OUT", dtype::INT32, &[-1]).output("PAIR", dtype::INT32, &[2]);
     let spec = ModelSpec { config_pb: config, ..spec.output("TEXT", dtype::STRING, &[-1]) };
-    let expected = Expected::new(generation);
+    let expected = ExpectedCalls::new(generation);
     *running() = Some(Running { generation, script: script.to_vec(), expected, panic: None });
     let opened = testkit::Backend::open(testkit::table::<Scripted>(), "custom", "", &[]);
     let instance = opened
@@ -58,7 +58,7 @@ pub fn custom_library(bytes: &[u8]) {
 struct Running {
     generation: Generation,
     script: Vec<u8>,
-    expected: Expected,
+    expected: ExpectedCalls,
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -95,15 +95,17 @@ impl Instance for ScriptedInstance {
     type Model = ScriptedModel;
 
     fn open(model: &Arc<ScriptedModel>, context: &InstanceContext) -> Result<Self, Error> {
-        let generation = running().as_ref().map_or(Generation::B, |running| running.generation);
+        let generation = running().as_ref().map_or(Generation::V0_12, |running| running.generation);
         let (initialize, execute) = match generation {
-            Generation::A => (Initialize::A(initialize_a), Execute::A(execute_a)),
-            Generation::B11 | Generation::B => (Initialize::B(initialize_b), Execute::B(execute_b)),
-            Generation::C => (Initialize::C(initialize_c), Execute::B(execute_b)),
-            Generation::C2 => (Initialize::C(initialize_c), Execute::V2(execute_v2)),
+            Generation::V0_10 => (Initialize::A(initialize_a), Execute::A(execute_a)),
+            Generation::V0_11 | Generation::V0_12 => {
+                (Initialize::B(initialize_b), Execute::B(execute_b))
+            }
+            Generation::V1_0 => (Initialize::C(initialize_c), Execute::B(execute_b)),
+            Generation::V1_6 => (Initialize::C(initialize_c), Execute::V2(execute_v2)),
         };
-        let entries = Entries { initialize, finalize, error_string, execute };
-        let exports_version = generation == Generation::C2;
+        let entries = LibraryEntries { initialize, finalize, error_string, execute };
+        let exports_version = generation == Generation::V1_6;
         CustomInstance::initialize(&model.0, context, entries, generation, exports_version)
             .map(Self)
     }
@@ -190,7 +192,7 @@ unsafe fn execute_payloads(n: u32, payloads: *mut Payload, callbacks: Callbacks)
     // SAFETY: by the caller's promise.
     let payloads = unsafe { std::slice::from_raw_parts_mut(payloads, n as usize) };
     let contexts = payloads.iter().map(|p| (p.input_context, p.output_context)).collect();
-    let listed = |expected: &Expected| {
+    let listed = |expected: &ExpectedCalls| {
         for (at, payload) in payloads.iter().enumerate() {
             // SAFETY: arrays of as many names, ranks and shapes as the payload says.
             unsafe {
@@ -221,7 +223,7 @@ unsafe fn list<'a, T>(first: *const T, n: u32) -> &'a [T] {
 /// Follows the script. Returns the result and the error codes of the payloads.
 fn execute(
     contexts: Vec<(Context, Context)>,
-    check_payloads: impl FnOnce(&Expected),
+    check_payloads: impl FnOnce(&ExpectedCalls),
     callbacks: Callbacks,
 ) -> (c_int, Vec<c_int>) {
     let mut running = running();
@@ -233,14 +235,14 @@ fn execute(
         let mut script = super::expected::Script(&running.script);
         while let Some(call) = script.next_call() {
             match call {
-                Call::Input(call) => {
+                LibraryCall::Input(call) => {
                     expected.check_input(&call, get_input(&call, expected, callbacks))
                 }
-                Call::Output(call) => {
+                LibraryCall::Output(call) => {
                     expected.check_output(&call, get_output(&call, expected, callbacks));
                 }
-                Call::Fail { payload, code } => expected.codes[payload] = code,
-                Call::Return(code) => expected.code = code,
+                LibraryCall::Fail { payload, code } => expected.codes[payload] = code,
+                LibraryCall::Return(code) => expected.code = code,
             }
         }
     }));
@@ -250,24 +252,24 @@ fn execute(
     (expected.code, expected.codes.to_vec())
 }
 
-fn name_of(name: Option<&CStr>) -> *const c_char {
+fn name_pointer(name: Option<&CStr>) -> *const c_char {
     name.map_or(null(), CStr::as_ptr)
 }
 
-fn context_of(address: usize) -> Context {
+fn context_pointer(address: usize) -> Context {
     without_provenance_mut(address)
 }
 
 /// Calls back for an input. Returns the block, or `None` for a refusal.
 fn get_input(
     call: &GetInput,
-    expected: &Expected,
+    expected: &ExpectedCalls,
     callbacks: Callbacks,
 ) -> Option<(*const u8, u64)> {
-    let context = context_of(call.context.resolve(expected));
+    let context = context_pointer(call.context.resolve(expected));
     let (mut content, mut bytes, mut memory_type) = (null::<c_void>(), call.hint, -1);
     let content_out = if call.null_result { null_mut() } else { &raw mut content };
-    let name = name_of(call.name);
+    let name = name_pointer(call.name);
     // SAFETY: the arguments are valid or null, as the header allows.
     let accepted = unsafe {
         match callbacks {
@@ -286,14 +288,14 @@ fn get_input(
 }
 
 /// Calls back for an output. Returns its memory, or `None` for a refusal.
-fn get_output(call: &GetOutput, expected: &Expected, callbacks: Callbacks) -> Option<*mut u8> {
-    let context = context_of(call.context.resolve(expected));
+fn get_output(call: &GetOutput, expected: &ExpectedCalls, callbacks: Callbacks) -> Option<*mut u8> {
+    let context = context_pointer(call.context.resolve(expected));
     // A library may write the dimensions that it passes.
     let mut dims = call.dims.clone();
     let dims_in = if call.null_dims { null_mut() } else { dims.as_mut_ptr() };
     let (mut content, mut memory_type) = (without_provenance_mut::<c_void>(1), -1);
     let content_out = if call.null_result { null_mut() } else { &raw mut content };
-    let (name, rank, bytes) = (name_of(call.name), call.rank, call.bytes);
+    let (name, rank, bytes) = (name_pointer(call.name), call.rank, call.bytes);
     // SAFETY: the arguments are valid or null, as the header allows; a rank beyond the dimensions is refused unread.
     let accepted = unsafe {
         match callbacks {

@@ -82,7 +82,7 @@ impl Harness {
 pub trait RequestExt {
     fn ints(self, name: &str, shape: &[i64], parts: &[&[i32]]) -> Self;
     fn control(self, name: &str, value: i32) -> Self;
-    fn of_sequence(self, id: u64) -> Self;
+    fn with_sequence(self, id: u64) -> Self;
     fn warmup(self) -> Self;
 }
 
@@ -100,7 +100,7 @@ impl RequestExt for Request {
         self
     }
 
-    fn of_sequence(self, id: u64) -> Self {
+    fn with_sequence(self, id: u64) -> Self {
         Self { correlation_id: id, ..self }
     }
 

@@ -283,7 +283,7 @@ fn sequence_controls_and_null_requests_reach_library() {
         let mut model = probe("m", parameters);
         trtserver_proto_wire::put_bytes(&mut model.config, 13, &[]);
         let harness = Harness::open(folder, &model).ok().unwrap();
-        let real = task(10).control("READY", 1).of_sequence(5);
+        let real = task(10).control("READY", 1).with_sequence(5);
         // The library reads zeros whatever the request contains.
         let null = task(10).control("READY", 0);
         let done = harness.run(&[null.clone(), real]);
@@ -362,15 +362,18 @@ fn replaced_file_is_loaded_as_second_library() {
     let dir = folder();
     let library = compile("addsub.c", &["-DGEN=2"], dir.path());
     let old = Harness::open(dir, &addsub(&[])).ok().unwrap();
-    let open = crate::library::open(&library).unwrap();
-    assert!(open.version.is_none() && std::ptr::eq(open, crate::library::open(&library).unwrap()));
+    let open = crate::library::open_library(&library).unwrap();
+    assert!(
+        open.version.is_none()
+            && std::ptr::eq(open, crate::library::open_library(&library).unwrap())
+    );
     let other = folder();
     std::fs::rename(compile("addsub.c", &["-DGEN=8"], other.path()), &library).unwrap();
-    assert_eq!(crate::library::open(&library).unwrap().version, Some(2));
+    assert_eq!(crate::library::open_library(&library).unwrap().version, Some(2));
     // A changed time with the same inode stands for overwriting, which would corrupt the open image.
     let file = std::fs::File::options().write(true).open(&library).unwrap();
     file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-    let error = crate::library::open(&library).err().unwrap();
+    let error = crate::library::open_library(&library).err().unwrap();
     assert!(error.text().contains("was overwritten while in use"), "{error}");
     drop(old);
 }

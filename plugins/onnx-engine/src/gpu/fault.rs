@@ -1,6 +1,6 @@
 //! What an error of a run on a GPU says about the GPU.
 
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_api::author::Device;
 
@@ -14,7 +14,7 @@ enum Cause {
 }
 
 /// By the text: the library has no codes for these.
-fn cause(text: &str) -> Cause {
+fn fault_cause(text: &str) -> Cause {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if has(&[
         "Failed to allocate memory",
@@ -31,10 +31,10 @@ fn cause(text: &str) -> Cause {
 }
 
 /// Adds what the host finds out about the device.
-pub fn explain(fault: Fault, device: &Device) -> Fault {
-    match cause(&fault.text) {
+pub fn explain_fault(fault: PluginFault, device: &Device) -> PluginFault {
+    match fault_cause(&fault.text) {
         Cause::Other => fault,
-        Cause::Memory => Fault {
+        Cause::Memory => PluginFault {
             code: code::EXHAUSTED,
             text: format!(
                 "GPU {} has too little memory for a run (gpu_mem_limit limits the arena of an instance): {}",
@@ -43,7 +43,7 @@ pub fn explain(fault: Fault, device: &Device) -> Fault {
             ),
         },
         Cause::Cuda => match device.fault(&fault.text) {
-            Ok(true) => Fault { code: code::DEVICE_LOST, ..fault },
+            Ok(true) => PluginFault { code: code::DEVICE_LOST, ..fault },
             Ok(false) | Err(_) => fault,
         },
     }
@@ -66,7 +66,7 @@ mod tests {
             ("CUBLAS failure 14: CUBLAS_STATUS_INTERNAL_ERROR ; GPU=0", Cause::Cuda),
             ("Non-zero status code returned while running Reshape node", Cause::Other),
         ] {
-            assert_eq!(cause(text), expected, "{text}");
+            assert_eq!(fault_cause(text), expected, "{text}");
         }
     }
 }

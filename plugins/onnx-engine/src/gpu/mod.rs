@@ -21,10 +21,10 @@ use crate::model::OnnxModel;
 use crate::outputs::add_requested;
 use session::GpuSession;
 use std::time::Duration;
-use tensors::Bound;
+use tensors::BoundTensors;
 use trtserver_framework::execute::Executor;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::outlet::Outlet;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::outlet::OutputOutlet;
 use trtserver_plugin_api::author::{Batch, Device, Error, Request, Scope, Stream};
 
 /// How long a thread sleeps between two looks at a stream.
@@ -45,7 +45,7 @@ pub fn wait_for_stream(device: &Device, stream: Stream) -> Result<(), Error> {
 
 pub struct GpuInstance {
     /// Before the session, which its values belong to.
-    bound: Bound,
+    bound: BoundTensors,
     session: GpuSession,
     device: Device,
     /// Scope of the instance, under which the memory of its arena is reported.
@@ -55,9 +55,9 @@ pub struct GpuInstance {
 
 impl GpuInstance {
     /// `model` has a session on the device.
-    pub fn new(model: OnnxModel, device: Device, scope: Scope) -> Result<Self, Fault> {
+    pub fn new(model: OnnxModel, device: Device, scope: Scope) -> Result<Self, PluginFault> {
         let session = GpuSession::new(model, device.id())?;
-        let instance = Self { bound: Bound::default(), session, device, scope, runs: 0 };
+        let instance = Self { bound: BoundTensors::default(), session, device, scope, runs: 0 };
         instance.report_memory();
         Ok(instance)
     }
@@ -84,9 +84,9 @@ impl GpuInstance {
     fn run(
         &mut self,
         rows: usize,
-        outlet: &mut impl Outlet,
+        outlet: &mut impl OutputOutlet,
         preallocate: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         self.bound.prepare_outputs(
             &mut self.session,
             rows,
@@ -100,7 +100,7 @@ impl GpuInstance {
         // SAFETY: inputs are valid until the host reuses them, behind the work on the stream; blocks of outputs as well.
         let ran = unsafe { self.session.run() };
         self.count_run();
-        ran.map_err(|fault| fault::explain(fault, &self.device))
+        ran.map_err(|fault| fault::explain_fault(fault, &self.device))
     }
 }
 
@@ -117,12 +117,12 @@ impl Executor for GpuInstance {
         self.session.model.can_merge()
     }
 
-    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, Fault> {
+    fn prepare_merged(&mut self, batch: &Batch<'_>) -> Result<bool, PluginFault> {
         self.bound.bind_gathered(&mut self.session, batch, self.device.memory())?;
         Ok(!self.bound.requested.is_empty())
     }
 
-    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<Fault>, Fault> {
+    fn run_merged(&mut self, batch: &Batch<'_>) -> Result<Option<PluginFault>, PluginFault> {
         let model = &self.session.model;
         let preallocate = !model.plan.whole_batch && model.findings.preallocates();
         let mut outlet = batch;
@@ -144,7 +144,7 @@ impl Executor for GpuInstance {
         request: Request<'_>,
         batch: &Batch<'_>,
         computing: &mut bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         self.bound.bind_inputs(&mut self.session, request, &self.device)?;
         if !std::mem::replace(computing, true) {
             batch.mark_compute_start();
@@ -152,7 +152,7 @@ impl Executor for GpuInstance {
         let rows = request.batch_size();
         let mut preallocate = self.session.model.findings.preallocates();
         loop {
-            let mut response = request.new_response().map_err(Fault::from)?;
+            let mut response = request.new_response().map_err(PluginFault::from)?;
             let model = &self.session.model;
             add_requested(&mut self.bound.requested, model, request.requested_outputs())?;
             match self.run(rows, &mut response, preallocate) {
@@ -161,7 +161,7 @@ impl Executor for GpuInstance {
                         self.session.model.findings.stop_preallocating();
                     }
                     self.bound.pass_outputs(&self.session, rows, &mut response, &self.device)?;
-                    return response.send().map_err(Fault::from);
+                    return response.send().map_err(PluginFault::from);
                 }
                 // As on the CPU: see `execute.rs`.
                 Err(fault) if preallocate && is_wrong_block(&fault) => {

@@ -23,7 +23,7 @@ const LIBRARIES: [&str; 11] = [
 ];
 
 /// Once for the process. `library` is the path of ONNX Runtime, or a name that the loader resolved.
-pub fn preload(library: &str) {
+pub fn preload_cuda(library: &str) {
     static ONCE: Once = Once::new();
     let directory = Path::new(library).parent().filter(|parent| parent.is_absolute());
     let Some(directory) = directory else { return };
@@ -35,7 +35,7 @@ pub fn preload(library: &str) {
                 Err(e) => {
                     let reason = std::error::Error::source(&e)
                         .map_or_else(|| e.to_string(), ToString::to_string);
-                    log::write(
+                    log::write_line(
                         level::WARNING,
                         &format!("{} cannot be opened: {reason}", file.display()),
                     );

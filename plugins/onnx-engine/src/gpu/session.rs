@@ -1,22 +1,22 @@
 //! What a session on a GPU has beside the session: which tensors are in device memory, the arena, the options of its runs.
 
-use crate::binding::Binding;
-use crate::check::Slot;
+use crate::binding::IoBinding;
+use crate::check::TensorSlot;
 use crate::model::OnnxModel;
-use crate::runtime::{GPU_API, Runtime, ort};
-use crate::session::{Declared, Session};
+use crate::runtime::{GPU_API, OnnxRuntime, ort};
+use crate::session::{OnnxSession, SessionTensor};
 use ort_sys::{
     OrtAllocator, OrtAllocatorType, OrtDeviceMemoryType, OrtKeyValuePairs, OrtMemType,
     OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtRunOptions, OrtSession, OrtStatusPtr,
 };
 use std::ffi::c_char;
 use std::ptr;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::search::text;
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::search::read_c_text;
 
 /// Fields are dropped in this order.
 pub struct GpuSession {
-    pub binding: Binding,
+    pub binding: IoBinding,
     handles: Handles,
     /// For each input and output of the plan, whether the session takes and returns it in device memory. The others are read
     /// and written by nodes on the CPU.
@@ -29,7 +29,7 @@ pub struct GpuSession {
 unsafe impl Send for GpuSession {}
 
 struct Handles {
-    runtime: &'static Runtime,
+    runtime: &'static OnnxRuntime,
     memory: *mut OrtMemoryInfo,
     arena: *mut OrtAllocator,
     run_options: *mut OrtRunOptions,
@@ -53,7 +53,7 @@ type Places =
 
 impl GpuSession {
     /// `model` has a session on that GPU.
-    pub fn new(model: OnnxModel, device_id: i32) -> Result<Self, Fault> {
+    pub fn new(model: OnnxModel, device_id: i32) -> Result<Self, PluginFault> {
         let runtime = model.session.runtime;
         let mut handles = Handles {
             runtime,
@@ -81,13 +81,13 @@ impl GpuSession {
             // memory in a callback of the driver, which ends the process.
             ort!(runtime, CreateRunOptions(&raw mut handles.run_options))?;
             (
-                Binding::new(&model.session)?,
-                places(
+                IoBinding::new(&model.session)?,
+                output_places(
                     &model.session,
                     (*runtime.api).SessionGetMemoryInfoForInputs,
                     signature.inputs.len(),
                 )?,
-                places(
+                output_places(
                     &model.session,
                     (*runtime.api).SessionGetMemoryInfoForOutputs,
                     signature.outputs.len(),
@@ -96,13 +96,14 @@ impl GpuSession {
         };
         // In the order of the plan. An input with a default in the file is not in the list of the session, and is copied from the
         // CPU by the library.
-        let of_plan = |slots: &[Slot], declared: &[Declared], on_device: &[bool]| -> Vec<bool> {
-            let place = |slot: &Slot| {
-                let at = declared.iter().position(|tensor| tensor.c_name == slot.handle.c_name);
-                at.is_some_and(|at| on_device[at])
+        let of_plan =
+            |slots: &[TensorSlot], declared: &[SessionTensor], on_device: &[bool]| -> Vec<bool> {
+                let place = |slot: &TensorSlot| {
+                    let at = declared.iter().position(|tensor| tensor.c_name == slot.handle.c_name);
+                    at.is_some_and(|at| on_device[at])
+                };
+                slots.iter().map(place).collect()
             };
-            slots.iter().map(place).collect()
-        };
         let inputs_on_device = of_plan(&model.plan.inputs, &signature.inputs, &inputs);
         let outputs_on_device = of_plan(&model.plan.outputs, &signature.outputs, &outputs);
         Ok(Self { binding, handles, inputs_on_device, outputs_on_device, model })
@@ -117,7 +118,7 @@ impl GpuSession {
     ///
     /// # Safety
     /// The values of the binding are valid.
-    pub unsafe fn run(&self) -> Result<(), Fault> {
+    pub unsafe fn run(&self) -> Result<(), PluginFault> {
         let (session, binding) = (self.model.session.as_ptr(), self.binding.as_ptr());
         // SAFETY: the binding is of this session; the caller's promise.
         unsafe {
@@ -136,13 +137,13 @@ impl GpuSession {
 ///
 /// # Safety
 /// The allocator is alive.
-unsafe fn allocated(runtime: &Runtime, allocator: *const OrtAllocator) -> Option<u64> {
+unsafe fn allocated(runtime: &OnnxRuntime, allocator: *const OrtAllocator) -> Option<u64> {
     let mut stats: *mut OrtKeyValuePairs = ptr::null_mut();
     // SAFETY: by the caller's promise; the statistics are ours until the release, which frees the text too.
     unsafe {
         ort!(runtime, AllocatorGetStats(allocator, &raw mut stats)).ok()?;
         let total: *const c_char = ((*runtime.api).GetKeyValue)(stats, c"TotalAllocated".as_ptr());
-        let total = text(total).parse().ok();
+        let total = read_c_text(total).parse().ok();
         ((*runtime.api).ReleaseKeyValuePairs)(stats);
         total
     }
@@ -152,7 +153,11 @@ unsafe fn allocated(runtime: &Runtime, allocator: *const OrtAllocator) -> Option
 ///
 /// # Safety
 /// `entry` is the entry of the table for `n` tensors.
-unsafe fn places(session: &Session, entry: Places, n: usize) -> Result<Vec<bool>, Fault> {
+unsafe fn output_places(
+    session: &OnnxSession,
+    entry: Places,
+    n: usize,
+) -> Result<Vec<bool>, PluginFault> {
     let (runtime, mut all) = (session.runtime, vec![ptr::null(); n]);
     // SAFETY: the session is alive, the vector has `n` entries; what they point at lives as long as the session.
     unsafe {
@@ -163,7 +168,7 @@ unsafe fn places(session: &Session, entry: Places, n: usize) -> Result<Vec<bool>
 
 /// # Safety
 /// Null or alive.
-unsafe fn is_on_device(runtime: &Runtime, memory: *const OrtMemoryInfo) -> bool {
+unsafe fn is_on_device(runtime: &OnnxRuntime, memory: *const OrtMemoryInfo) -> bool {
     if memory.is_null() {
         return false;
     }
@@ -179,11 +184,11 @@ unsafe fn is_on_device(runtime: &Runtime, memory: *const OrtMemoryInfo) -> bool 
 
 /// # Errors
 /// The library is too old for sessions on GPUs.
-pub fn expect_gpu_api(runtime: &Runtime) -> Result<(), Fault> {
+pub fn expect_gpu_api(runtime: &OnnxRuntime) -> Result<(), PluginFault> {
     if runtime.offers_gpu_api {
         return Ok(());
     }
-    Err(Fault::unsupported(format!(
+    Err(PluginFault::unsupported(format!(
         "instances of KIND_GPU need ONNX Runtime 1.{GPU_API} or newer, not {} from {}: older ones do not tell which \
          tensors are in GPU memory, and how much of it their arenas hold",
         runtime.version, runtime.origin

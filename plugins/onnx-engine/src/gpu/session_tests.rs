@@ -3,20 +3,21 @@
 
 use super::*;
 use crate::options::Options;
-use crate::plugin::Graph;
+use crate::plugin::ModelGraph;
 use crate::runtime;
 use crate::tests::library;
-use crate::value::Value;
+use crate::value::OnnxValue;
 use ort_sys::ONNXTensorElementDataType as Element;
 use std::path::{Path, PathBuf};
 
-fn open(arena: bool) -> Session {
+fn open(arena: bool) -> OnnxSession {
     let library = library();
-    let runtime = runtime::open("onnxruntime", library.to_str(), Path::new("/nowhere")).unwrap();
+    let runtime =
+        runtime::open_runtime("onnxruntime", library.to_str(), Path::new("/nowhere")).unwrap();
     assert!(runtime.offers_gpu_api, "{}", runtime.label());
     let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/addsub.onnx"));
     let options = Options { arena, ..Options::for_reading() };
-    Session::open(runtime, &Graph { file, bytes: None }, &options, None).unwrap()
+    OnnxSession::open(runtime, &ModelGraph { file, bytes: None }, &options, None).unwrap()
 }
 
 #[test]
@@ -26,7 +27,7 @@ fn tensors_of_a_session_on_the_cpu_are_not_on_a_device() {
     // SAFETY: the entries of the table, for two tensors each.
     let [inputs, outputs] = unsafe {
         [(*api).SessionGetMemoryInfoForInputs, (*api).SessionGetMemoryInfoForOutputs]
-            .map(|entry| places(&session, entry, 2).unwrap())
+            .map(|entry| output_places(&session, entry, 2).unwrap())
     };
     assert_eq!((inputs, outputs), (vec![false; 2], vec![false; 2]));
 }
@@ -40,13 +41,13 @@ fn outputs_of_a_binding_come_in_its_order_and_from_an_arena_that_is_measured() {
     unsafe { ort!(runtime, CreateAllocator(session.as_ptr(), runtime.memory, &raw mut allocator)) }
         .unwrap();
     // SAFETY: the session outlives the binding.
-    let mut binding = unsafe { Binding::new(&session) }.unwrap();
+    let mut binding = unsafe { IoBinding::new(&session) }.unwrap();
     for first in [1.0f32, 2.0] {
         let (mut a, mut b) = ([first; 16], [10.0f32; 16]);
         let of = |data: &mut [f32; 16]| {
             let element = Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
             // SAFETY: the array outlives the value.
-            unsafe { Value::over(runtime, element, &[1, 16], data.as_mut_ptr().cast(), 64) }
+            unsafe { OnnxValue::over(runtime, element, &[1, 16], data.as_mut_ptr().cast(), 64) }
                 .unwrap()
         };
         let (a, b) = (of(&mut a), of(&mut b));
@@ -58,7 +59,7 @@ fn outputs_of_a_binding_come_in_its_order_and_from_an_arena_that_is_measured() {
         // SAFETY: bound to this session and to live memory.
         unsafe { session.run_bound(&binding) }.unwrap();
         // SAFETY: outputs of sixteen floats.
-        let first_of = |value: &Value| unsafe { *value.data().unwrap().cast::<f32>() };
+        let first_of = |value: &OnnxValue| unsafe { *value.data().unwrap().cast::<f32>() };
         let results = binding.outputs().unwrap();
         assert_eq!(results.iter().map(first_of).collect::<Vec<_>>(), [first - 10.0, first + 10.0]);
         binding.clear_inputs();

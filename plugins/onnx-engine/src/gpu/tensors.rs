@@ -5,16 +5,16 @@
 
 use super::session::GpuSession;
 use super::wait_for_stream;
-use crate::check::Slot;
+use crate::check::TensorSlot;
 use crate::model::OnnxModel;
-use crate::outputs::{add_requested, returned};
+use crate::outputs::{add_requested, returned_output};
 use crate::strings;
-use crate::value::{self, Value};
+use crate::value::{self, OnnxValue};
 use std::ops::Range;
 use std::ptr;
-use trtserver_framework::fault::Fault;
-use trtserver_framework::inputs::{Blocks, Claims};
-use trtserver_framework::outlet::{Donation, Outlet, Output};
+use trtserver_framework::fault::PluginFault;
+use trtserver_framework::inputs::{InputBlocks, InputClaims};
+use trtserver_framework::outlet::{MemoryDonation, OutputOutlet, OutputTensor};
 use trtserver_framework::shape::{self, MAX_RANK};
 use trtserver_framework::types::type_size;
 use trtserver_plugin_api::abi::types::{dtype, memory_type};
@@ -23,14 +23,14 @@ use trtserver_plugin_api::author::{
 };
 
 #[derive(Default)]
-pub struct Bound {
+pub struct BoundTensors {
     /// Values over memory of the host, kept until the run has queued its work.
-    values: Vec<Value>,
+    values: Vec<OnnxValue>,
     /// Position of each requested output in the plan, and whether it is in a block of the host.
     pub requested: Vec<(usize, bool)>,
-    claims: Claims,
+    claims: InputClaims,
     /// Inputs that the CPU reads.
-    blocks: Blocks,
+    blocks: InputBlocks,
     offsets: Vec<usize>,
     /// Addresses of inputs.
     borrowed: Vec<Range<usize>>,
@@ -39,13 +39,13 @@ pub struct Bound {
 }
 
 /// Where the elements of an input are.
-struct Place {
+struct InputPlace {
     data: *mut u8,
     bytes: usize,
     on_device: bool,
 }
 
-impl Bound {
+impl BoundTensors {
     pub fn clear(&mut self, session: &mut GpuSession) {
         session.binding.clear_inputs();
         self.clear_outputs(session);
@@ -65,11 +65,11 @@ impl Bound {
         session: &mut GpuSession,
         request: Request<'_>,
         device: &Device,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         self.claims.begin(session.model.plan.inputs.len());
         for (nth, tensor) in request.inputs().enumerate() {
             let at = self.claims.claim(&session.model.name, &session.model.plan.inputs, tensor)?;
-            let place = self.place_of(tensor, nth, session.inputs_on_device[at], device)?;
+            let place = self.place_input(tensor, nth, session.inputs_on_device[at], device)?;
             self.bind_input(session, at, tensor.dtype(), tensor.shape(), place)?;
         }
         self.check_claims(&session.model)
@@ -81,7 +81,7 @@ impl Bound {
         session: &mut GpuSession,
         batch: &Batch<'_>,
         memory: Memory,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         self.claims.begin(session.model.plan.inputs.len());
         let Some(first) = batch.requests().next() else { return Ok(()) };
         for (nth, tensor) in first.inputs().enumerate() {
@@ -90,7 +90,7 @@ impl Bound {
             let memory = if on_device { memory } else { Memory::CPU };
             let block = batch.gather_buf(nth, memory, None)?;
             let shape = batch.gathered_shape(nth);
-            let place = Place { data: block.ptr, bytes: block.bytes as usize, on_device };
+            let place = InputPlace { data: block.ptr, bytes: block.bytes as usize, on_device };
             self.bind_input(session, at, tensor.dtype(), &shape, place)?;
         }
         self.check_claims(&session.model)?;
@@ -102,38 +102,38 @@ impl Bound {
         Ok(())
     }
 
-    fn check_claims(&self, model: &OnnxModel) -> Result<(), Fault> {
+    fn check_claims(&self, model: &OnnxModel) -> Result<(), PluginFault> {
         self.claims.check_complete(&model.name, &model.plan.inputs, |slot| model.requires(slot))
     }
 
     /// Where the elements of a request's input are; for a node on the CPU they are copied there.
-    fn place_of(
+    fn place_input(
         &mut self,
         tensor: Tensor<'_>,
         nth: usize,
         on_device: bool,
         device: &Device,
-    ) -> Result<Place, Fault> {
+    ) -> Result<InputPlace, PluginFault> {
         let bytes = tensor.byte_size();
         if bytes == 0 {
-            return Ok(Place { data: ptr::null_mut(), bytes, on_device });
+            return Ok(InputPlace { data: ptr::null_mut(), bytes, on_device });
         }
         match tensor.raw_parts() {
             [part] if part.memory == device.memory() => {
                 if on_device {
-                    return Ok(Place { data: part.ptr, bytes, on_device });
+                    return Ok(InputPlace { data: part.ptr, bytes, on_device });
                 }
                 let data = self.blocks.block(nth, bytes);
                 // SAFETY: the part is an input of the request, the block has its size.
-                unsafe { download(device, part, data, bytes)? };
-                Ok(Place { data, bytes, on_device })
+                unsafe { download_output(device, part, data, bytes)? };
+                Ok(InputPlace { data, bytes, on_device })
             }
             // Strings; others only if the session reads them on the CPU.
             parts if parts.iter().all(|part| part.memory.memory_type != memory_type::GPU) => {
                 let data = self.blocks.gather(tensor, nth)?;
-                Ok(Place { data, bytes, on_device: false })
+                Ok(InputPlace { data, bytes, on_device: false })
             }
-            _ => Err(Fault::internal(format!(
+            _ => Err(PluginFault::internal(format!(
                 "input '{}' is neither in CPU memory nor in one block of the instance's GPU",
                 tensor.name()
             ))),
@@ -146,12 +146,12 @@ impl Bound {
         at: usize,
         kind: Dtype,
         shape: &[i64],
-        place: Place,
-    ) -> Result<(), Fault> {
+        place: InputPlace,
+    ) -> Result<(), PluginFault> {
         let (model, runtime) = (&session.model, session.model.session.runtime);
         let slot = &model.plan.inputs[at];
         let mut buffer = [0; MAX_RANK];
-        let Place { data, bytes, on_device } = place;
+        let InputPlace { data, bytes, on_device } = place;
         let shape = model.accepted(slot, kind.to_abi(), shape, bytes, &mut buffer)?;
         let value = if slot.dtype == dtype::STRING {
             let data = match bytes {
@@ -159,13 +159,13 @@ impl Bound {
                 // SAFETY: CPU memory of this size: the host leaves strings there.
                 _ => unsafe { std::slice::from_raw_parts(data, bytes) },
             };
-            strings::decode(runtime, &slot.name, shape, data)?
+            strings::decode_strings(runtime, &slot.name, shape, data)?
         } else {
             self.borrowed.push(data.addr()..data.addr() + bytes);
             let memory = if on_device { session.memory() } else { runtime.memory.cast_const() };
             // SAFETY: the host's memory is valid until the work on the stream is done, that of a block until `clear`; both are
             // aligned. The library only reads inputs.
-            unsafe { Value::over_in(runtime, memory, slot.handle.element, shape, data, bytes)? }
+            unsafe { OnnxValue::over_in(runtime, memory, slot.handle.element, shape, data, bytes)? }
         };
         session.binding.input(&slot.handle.c_name, &value)?;
         self.values.push(value);
@@ -178,10 +178,10 @@ impl Bound {
         &mut self,
         session: &mut GpuSession,
         rows: usize,
-        outlet: &mut impl Outlet,
+        outlet: &mut impl OutputOutlet,
         memory: Memory,
         preallocate: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         let on_gpu = session.memory();
         let GpuSession { binding, model, outputs_on_device, .. } = session;
         let runtime = model.session.runtime;
@@ -197,13 +197,13 @@ impl Bound {
             };
             if let Some((shape, bytes)) = known {
                 let kind = Dtype::from_abi(slot.dtype);
-                let output = Output { name: &slot.name, kind, shape };
+                let output = OutputTensor { name: &slot.name, kind, shape };
                 let block = outlet.block_in(output, bytes, memory)?;
                 if block.memory == memory && block.bytes as usize >= bytes {
                     // SAFETY: the block is exclusive until the response is sent, behind the work on the stream, and aligned.
                     let value = unsafe {
                         let element = slot.handle.element;
-                        Value::over_in(runtime, on_gpu, element, shape, block.ptr, bytes)?
+                        OnnxValue::over_in(runtime, on_gpu, element, shape, block.ptr, bytes)?
                     };
                     binding.output(name, &value)?;
                     self.values.push(value);
@@ -222,9 +222,9 @@ impl Bound {
         &mut self,
         session: &GpuSession,
         rows: usize,
-        outlet: &mut impl Outlet,
+        outlet: &mut impl OutputOutlet,
         device: &Device,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         if self.requested.iter().all(|(_, in_block)| *in_block) {
             return Ok(());
         }
@@ -237,7 +237,7 @@ impl Bound {
             let slot = &session.model.plan.outputs[*at];
             let on_device = session.outputs_on_device[*at];
             let mut buffer = [0; MAX_RANK];
-            let (output, count) = returned(&session.model, slot, rows, &value, &mut buffer)?;
+            let (output, count) = returned_output(&session.model, slot, rows, &value, &mut buffer)?;
             self.pass_output(slot, (output, count), outlet, device, value, on_device).map_err(
                 |fault| {
                     fault.within(format_args!(
@@ -253,15 +253,15 @@ impl Bound {
 
     fn pass_output(
         &mut self,
-        slot: &Slot,
-        (output, count): (Output<'_>, usize),
-        outlet: &mut impl Outlet,
+        slot: &TensorSlot,
+        (output, count): (OutputTensor<'_>, usize),
+        outlet: &mut impl OutputOutlet,
         device: &Device,
-        value: Value,
+        value: OnnxValue,
         on_device: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PluginFault> {
         if slot.dtype == dtype::STRING {
-            return strings::pass(&value, count, output, outlet, &mut self.offsets);
+            return strings::pass_strings(&value, count, output, outlet, &mut self.offsets);
         }
         let bytes = count * type_size(slot.dtype);
         let data = if bytes == 0 { ptr::null_mut() } else { value.data()? };
@@ -276,8 +276,8 @@ impl Bound {
             }
             return Ok(());
         }
-        let release = value::release;
-        let memory = Donation { data, bytes, memory, release, owner: value.into_raw() };
+        let release = value::release_value;
+        let memory = MemoryDonation { data, bytes, memory, release, owner: value.into_raw() };
         // SAFETY: the memory belongs to the value, which lives until the host releases it, behind the work that reads it.
         unsafe { Ok(outlet.donate(output, memory)?) }
     }
@@ -287,7 +287,12 @@ impl Bound {
 ///
 /// # Safety
 /// The part is memory of the host, `to` has `bytes` bytes.
-unsafe fn download(device: &Device, part: &Buf, to: *mut u8, bytes: usize) -> Result<(), Fault> {
+unsafe fn download_output(
+    device: &Device,
+    part: &Buf,
+    to: *mut u8,
+    bytes: usize,
+) -> Result<(), PluginFault> {
     // SAFETY: by the caller's promise.
     unsafe { wait_ready(device, part, device.copy_in())? };
     wait_for_stream(device, device.copy_in())?;

@@ -6,11 +6,11 @@ mod cached_runs;
 mod harness;
 mod merge;
 
-use crate::{Graph, ModelFormat};
+use crate::{ModelFormat, ModelGraph};
 use harness::{TYPES, decl, load, load_on, model, types_model};
 use std::path::{Path, PathBuf};
 use trtserver_framework::config::Config;
-use trtserver_framework::fault::Fault;
+use trtserver_framework::fault::PluginFault;
 use trtserver_plugin_api::abi::descriptors::instance_kind;
 use trtserver_plugin_api::abi::types::{code, dtype};
 use trtserver_plugin_api::author::{BackendInfo, ModelContext};
@@ -24,8 +24,8 @@ struct Files;
 impl ModelFormat for Files {
     const INFO: BackendInfo = BackendInfo::new("onnxruntime", "1");
 
-    fn graph(context: &ModelContext, _: &Config) -> Result<Graph, Fault> {
-        Ok(Graph { file: Path::new(context.version_dir()).join(context.file()), bytes: None })
+    fn graph(context: &ModelContext, _: &Config) -> Result<ModelGraph, PluginFault> {
+        Ok(ModelGraph { file: Path::new(context.version_dir()).join(context.file()), bytes: None })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{at, info, logger};
 use crate::slots::{self, Version};
-use crate::vtable::{InterfaceInfo, Raw, Table};
+use crate::vtable::{InterfaceInfo, MethodTable, Raw};
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use trtserver_plugin_api::author::{Device, HostMemory, Memory, Scope, Stream};
@@ -27,7 +27,7 @@ unsafe impl Send for Allocator {}
 unsafe impl Sync for Allocator {}
 
 /// The table of allocators for a library.
-pub fn table(slots: &slots::Table, version: Version) -> &'static Table {
+pub fn allocator_table(slots: &slots::SlotTable, version: Version) -> &'static MethodTable {
     let class = &slots.gpu_allocator;
     let methods = [
         (at(class.allocate, version), allocate as *const ()),
@@ -37,12 +37,12 @@ pub fn table(slots: &slots::Table, version: Version) -> &'static Table {
         (at(class.allocate_async, version), allocate_async as *const ()),
         (at(class.deallocate_async, version), deallocate_async as *const ()),
     ];
-    super::table(slots.allocators_are_versioned, interface_info, &methods)
+    super::build_table(slots.allocators_are_versioned, interface_info, &methods)
 }
 
 impl Allocator {
     /// Memory of GPU `device`, for the owner of `scope`.
-    pub fn new(table: &'static Table, scope: &Scope, device: i32) -> Box<Allocator> {
+    pub fn new(table: &'static MethodTable, scope: &Scope, device: i32) -> Box<Allocator> {
         Box::new(Allocator {
             table: table.pointer(),
             scope: scope.clone(),
@@ -107,14 +107,14 @@ impl Allocator {
 
 /// # Safety
 /// `this` is an allocator.
-unsafe fn of<'a>(this: Raw) -> &'a Allocator {
+unsafe fn as_allocator<'a>(this: Raw) -> &'a Allocator {
     // SAFETY: by the caller's promise.
     unsafe { &*this.cast::<Allocator>() }
 }
 
 /// # Safety
 /// `stream` is null or a stream of the device.
-unsafe fn stream_of(stream: Raw) -> Option<Stream> {
+unsafe fn to_stream(stream: Raw) -> Option<Stream> {
     // SAFETY: by the caller's promise; TensorRT passes streams that it was given, or created for its own life.
     (!stream.is_null()).then(|| unsafe { Stream::from_raw(stream.cast()) })
 }
@@ -125,7 +125,7 @@ unsafe extern "C" fn interface_info(_this: Raw) -> InterfaceInfo {
 
 unsafe extern "C" fn allocate(this: Raw, bytes: u64, align: u64, _flags: u32) -> Raw {
     // SAFETY: TensorRT calls the methods of an object with the object.
-    unsafe { of(this) }.allocate(bytes, align, None).cast()
+    unsafe { as_allocator(this) }.allocate(bytes, align, None).cast()
 }
 
 unsafe extern "C" fn allocate_async(
@@ -136,7 +136,7 @@ unsafe extern "C" fn allocate_async(
     stream: Raw,
 ) -> Raw {
     // SAFETY: TensorRT passes the object whose method this is, and a live stream.
-    unsafe { of(this).allocate(bytes, align, stream_of(stream)) }.cast()
+    unsafe { as_allocator(this).allocate(bytes, align, to_stream(stream)) }.cast()
 }
 
 /// Null: no memory can be resized.
@@ -146,15 +146,15 @@ unsafe extern "C" fn reallocate(_this: Raw, _memory: Raw, _align: u64, _bytes: u
 
 unsafe extern "C" fn free(this: Raw, memory: Raw) {
     // SAFETY: TensorRT passes the object whose method this is.
-    unsafe { of(this) }.deallocate(memory.cast(), None);
+    unsafe { as_allocator(this) }.deallocate(memory.cast(), None);
 }
 
 unsafe extern "C" fn deallocate(this: Raw, memory: Raw) -> bool {
     // SAFETY: TensorRT passes the object whose method this is.
-    unsafe { of(this) }.deallocate(memory.cast(), None)
+    unsafe { as_allocator(this) }.deallocate(memory.cast(), None)
 }
 
 unsafe extern "C" fn deallocate_async(this: Raw, memory: Raw, stream: Raw) -> bool {
     // SAFETY: TensorRT passes the object whose method this is, and a live stream.
-    unsafe { of(this).deallocate(memory.cast(), stream_of(stream)) }
+    unsafe { as_allocator(this).deallocate(memory.cast(), to_stream(stream)) }
 }

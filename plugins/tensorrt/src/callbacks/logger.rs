@@ -6,7 +6,7 @@ use crate::vtable::{InterfaceInfo, Raw};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_char;
 use trtserver_framework::log;
-use trtserver_framework::search::text;
+use trtserver_framework::search::read_c_text;
 use trtserver_plugin_api::abi::types::level;
 
 thread_local! {
@@ -30,9 +30,9 @@ unsafe impl Send for Logger {}
 unsafe impl Sync for Logger {}
 
 impl Logger {
-    pub fn new(slots: &slots::Table, version: Version) -> &'static Logger {
+    pub fn new(slots: &slots::SlotTable, version: Version) -> &'static Logger {
         let log = (at(slots.logger.log, version), write as *const ());
-        let table = super::table(slots.logger_is_versioned, interface_info, &[log]);
+        let table = super::build_table(slots.logger_is_versioned, interface_info, &[log]);
         Box::leak(Box::new(Logger { table: table.pointer() }))
     }
 
@@ -84,13 +84,13 @@ unsafe extern "C" fn write(_this: Raw, severity: i32, message: *const c_char) {
         3 => level::INFO,
         _ => level::VERBOSE,
     };
-    if level == level::VERBOSE && !log::enabled(level) {
+    if level == level::VERBOSE && !log::is_enabled(level) {
         return;
     }
     // SAFETY: TensorRT passes a C string that is valid during the call.
-    let message = unsafe { text(message) };
+    let message = unsafe { read_c_text(message) };
     if level == level::ERROR {
         add_error(message.trim_end().to_owned());
     }
-    log::write(level, &format!("TensorRT: {}", message.trim_end()));
+    log::write_line(level, &format!("TensorRT: {}", message.trim_end()));
 }

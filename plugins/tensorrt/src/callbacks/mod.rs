@@ -5,21 +5,21 @@ pub mod logger; // ILogger: the host's log
 pub mod outputs; // IOutputAllocator: outputs whose shape the run decides
 
 use crate::slots::{Version, versioned};
-use crate::vtable::{InterfaceInfo, Raw, Table};
+use crate::vtable::{InterfaceInfo, MethodTable, Raw};
 use std::ffi::CStr;
 
 /// The table of a class with these methods; `versioned`: it is an `IVersionedInterface`, whose methods are added.
-fn table(
+fn build_table(
     versioned: bool,
     info: unsafe extern "C" fn(Raw) -> InterfaceInfo,
     methods: &[(Option<usize>, *const ())],
-) -> &'static Table {
+) -> &'static MethodTable {
     let interface = [
         (Some(versioned::GET_API_LANGUAGE), cpp as *const ()),
         (Some(versioned::GET_INTERFACE_INFO), info as *const ()),
     ];
     let interface = if versioned { &interface[..] } else { &[] };
-    Table::new(&[interface, methods].concat())
+    MethodTable::new(&[interface, methods].concat())
 }
 
 /// `APILanguage::kCPP`.

@@ -2,7 +2,7 @@
 
 use super::{at, info, logger};
 use crate::slots::{self, DimsLayout, Version};
-use crate::vtable::{Dims32, Dims64, InterfaceInfo, Raw, Shape, Table};
+use crate::vtable::{Dims32, Dims64, InterfaceInfo, MethodTable, Raw, TensorShape};
 use std::ffi::{c_char, c_void};
 use trtserver_plugin_api::author::{HostMemory, Memory, Scope, Stream};
 
@@ -15,11 +15,11 @@ pub struct OutputAllocator {
     memory: Memory,
     stream: Stream,
     block: Option<HostMemory>,
-    shape: Option<Shape>,
+    shape: Option<TensorShape>,
 }
 
 /// The table of output allocators for a library.
-pub fn table(slots: &slots::Table, version: Version) -> &'static Table {
+pub fn output_allocator_table(slots: &slots::SlotTable, version: Version) -> &'static MethodTable {
     let class = &slots.output_allocator;
     let methods = [
         (at(class.get_interface_version, version), interface_version as *const ()),
@@ -27,12 +27,12 @@ pub fn table(slots: &slots::Table, version: Version) -> &'static Table {
         (at(class.reallocate_output_async, version), reallocate_async as *const ()),
         (at(class.notify_shape, version), notify_shape as *const ()),
     ];
-    super::table(slots.allocators_are_versioned, interface_info, &methods)
+    super::build_table(slots.allocators_are_versioned, interface_info, &methods)
 }
 
 impl OutputAllocator {
     pub fn new(
-        table: &'static Table,
+        table: &'static MethodTable,
         layout: DimsLayout,
         scope: &Scope,
         memory: Memory,
@@ -59,7 +59,7 @@ impl OutputAllocator {
     }
 
     /// Memory and shape of the run that was enqueued last.
-    pub fn take(&mut self) -> (Option<HostMemory>, Option<Shape>) {
+    pub fn take(&mut self) -> (Option<HostMemory>, Option<TensorShape>) {
         (self.block.take(), self.shape.take())
     }
 
@@ -81,7 +81,7 @@ impl OutputAllocator {
 
 /// # Safety
 /// `this` is an output allocator, which nothing else uses during the call.
-unsafe fn of<'a>(this: Raw) -> &'a mut OutputAllocator {
+unsafe fn as_output_allocator<'a>(this: Raw) -> &'a mut OutputAllocator {
     // SAFETY: by the caller's promise.
     unsafe { &mut *this.cast::<OutputAllocator>() }
 }
@@ -102,7 +102,7 @@ unsafe extern "C" fn reallocate(
     align: u64,
 ) -> Raw {
     // SAFETY: TensorRT calls the methods of an object with the object, on the thread that enqueues.
-    unsafe { of(this) }.allocate(bytes, align).cast()
+    unsafe { as_output_allocator(this) }.allocate(bytes, align).cast()
 }
 
 unsafe extern "C" fn reallocate_async(
@@ -121,7 +121,7 @@ unsafe extern "C" fn notify_shape(this: Raw, _name: *const c_char, dims: *const 
     // SAFETY: TensorRT passes the object whose method this is, on the thread that enqueues. The
     // dimensions have the layout of the library and are valid during the call.
     unsafe {
-        let this = of(this);
+        let this = as_output_allocator(this);
         this.shape = match this.layout {
             DimsLayout::Int32 => (*dims.cast::<Dims32>()).into(),
             DimsLayout::Int64 => (*dims.cast::<Dims64>()).into(),

@@ -75,7 +75,7 @@ macro_rules! classes {
 
         /// All slots of a major version.
         #[derive(Clone, Copy, Debug)]
-        pub struct Table {
+        pub struct SlotTable {
             pub major: u32,
             /// The oldest release that is used.
             pub oldest: Version,
@@ -90,7 +90,7 @@ macro_rules! classes {
         }
 
         #[cfg(test)]
-        impl Table {
+        impl SlotTable {
             /// Class, method and slot of every method.
             pub fn methods(&self) -> Vec<(&'static str, &'static str, Method)> {
                 let mut all = Vec::new();
@@ -185,10 +185,10 @@ pub mod object {
 }
 
 /// The majors that have a table, oldest first.
-pub static TABLES: [&Table; 3] = [&v8::TABLE, &v10::TABLE, &v11::TABLE];
+pub static TABLES: [&SlotTable; 3] = [&v8::TABLE, &v10::TABLE, &v11::TABLE];
 
 /// The table of a major version.
-pub fn table(major: u32) -> Option<&'static Table> {
+pub fn slot_table(major: u32) -> Option<&'static SlotTable> {
     TABLES.into_iter().find(|table| table.major == major)
 }
 

@@ -19,7 +19,7 @@ fn methods_of_a_class_have_slots_of_their_own() {
 #[test]
 fn slots_agree_with_compiled_headers() {
     let slots = |version: Version| {
-        let table = table(version.major).expect("a table");
+        let table = slot_table(version.major).expect("a table");
         let (engine, context) = (&table.engine, &table.context);
         [
             table.runtime.deserialize_cuda_engine,
@@ -55,7 +55,7 @@ fn slots_agree_with_compiled_headers() {
 
 #[test]
 fn method_of_a_later_release_is_absent_before_it() {
-    let host_code = table(8).expect("a table").runtime.set_engine_host_code_allowed;
+    let host_code = slot_table(8).expect("a table").runtime.set_engine_host_code_allowed;
     assert_eq!(host_code.slot(Version::new(8, 5, 3)), None);
     assert_eq!(host_code.slot(Version::new(8, 6, 0)), Some(20));
 }

@@ -5,10 +5,10 @@
 
 use super::{
     Context, ContextCreation, DimsLayout, Engine, GpuAllocator, Logger, Method, OutputAllocator,
-    Refitter, Runtime, Table, Version,
+    Refitter, Runtime, SlotTable, Version,
 };
 
-pub static TABLE: Table = Table {
+pub static TABLE: SlotTable = SlotTable {
     major: 10,
     oldest: Version::new(10, 0, 0),
     dims: DimsLayout::Int64,

@@ -6,10 +6,10 @@
 
 use super::{
     Context, ContextCreation, DimsLayout, Engine, GpuAllocator, Logger, Method, OutputAllocator,
-    Refitter, Runtime, Table, Version,
+    Refitter, Runtime, SlotTable, Version,
 };
 
-pub static TABLE: Table = Table {
+pub static TABLE: SlotTable = SlotTable {
     major: 8,
     oldest: Version::new(8, 5, 0),
     dims: DimsLayout::Int32,

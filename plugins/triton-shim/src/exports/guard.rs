@@ -1,8 +1,8 @@
 //! How an exported function takes its arguments, runs, and reports: the macro `export!`.
 
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Live, Object};
-use crate::objects::error::Error;
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, TypedObject};
+use crate::objects::error::ErrorObject;
 use crate::scope;
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -20,27 +20,27 @@ pub trait Argument: Sized {
     unsafe fn take(raw: Self::C, name: &str) -> Result<Self>;
 }
 
-impl<T: Object> Argument for Live<T> {
+impl<T: TypedObject> Argument for LiveObject<T> {
     type C = *mut T;
     unsafe fn take(raw: *mut T, _: &str) -> Result<Self> {
-        Ok(handles::get(raw)?)
+        Ok(handles::get_object(raw)?)
     }
 }
 
 /// A handle that may be null.
-pub struct Maybe<T: 'static>(pub Option<Live<T>>);
+pub struct Maybe<T: 'static>(pub Option<LiveObject<T>>);
 
-impl<T: Object> Argument for Maybe<T> {
+impl<T: TypedObject> Argument for Maybe<T> {
     type C = *mut T;
     unsafe fn take(raw: *mut T, _: &str) -> Result<Self> {
-        if raw.is_null() { Ok(Self(None)) } else { Ok(Self(Some(handles::get(raw)?))) }
+        if raw.is_null() { Ok(Self(None)) } else { Ok(Self(Some(handles::get_object(raw)?))) }
     }
 }
 
 /// A handle that the function checks itself, because it ends the object's life.
 pub struct Ended<T>(pub *mut T);
 
-impl<T: Object> Argument for Ended<T> {
+impl<T: TypedObject> Argument for Ended<T> {
     type C = *mut T;
     unsafe fn take(raw: *mut T, _: &str) -> Result<Self> {
         Ok(Self(raw))
@@ -53,7 +53,7 @@ pub struct Out<T>(*mut T);
 impl<T> Argument for Out<T> {
     type C = *mut T;
     unsafe fn take(raw: *mut T, name: &str) -> Result<Self> {
-        if raw.is_null() { Err(null(name)) } else { Ok(Self(raw)) }
+        if raw.is_null() { Err(refuse_null(name)) } else { Ok(Self(raw)) }
     }
 }
 
@@ -91,7 +91,7 @@ impl Argument for Text {
     type C = *const c_char;
     unsafe fn take(raw: *const c_char, name: &str) -> Result<Self> {
         if raw.is_null() {
-            return Err(null(name));
+            return Err(refuse_null(name));
         }
         // SAFETY: by the contract of `Argument::take`. The lifetime ends with the function, which keeps only copies.
         Ok(Self(unsafe { CStr::from_ptr(raw) }))
@@ -171,22 +171,22 @@ impl<F> Argument for Option<F> {
 /// An array of handles, with its length in another argument.
 pub struct List<T>(pub *const *mut T);
 
-impl<T: Object> Argument for List<T> {
+impl<T: TypedObject> Argument for List<T> {
     type C = *const *mut T;
     unsafe fn take(raw: *const *mut T, _: &str) -> Result<Self> {
         Ok(Self(raw))
     }
 }
 
-impl<T: Object> List<T> {
+impl<T: TypedObject> List<T> {
     /// The objects.
     ///
     /// # Errors
     /// A null list that is said to have elements, or a wrong handle.
-    pub fn of(&self, n: u64) -> Result<Vec<Live<T>>> {
+    pub fn objects(&self, n: u64) -> Result<Vec<LiveObject<T>>> {
         // SAFETY: by the contract of `Argument::take`, the caller's array has that many elements.
-        let raw = unsafe { array(self.0, n, "the list")? };
-        raw.iter().map(|raw| Ok(handles::get(*raw)?)).collect()
+        let raw = unsafe { read_array(self.0, n, "the list")? };
+        raw.iter().map(|raw| Ok(handles::get_object(*raw)?)).collect()
     }
 }
 
@@ -200,39 +200,40 @@ pub const MEMORY: u64 = isize::MAX as u64;
 ///
 /// # Safety
 /// `n` elements at `p` are valid for `'a`.
-pub unsafe fn array<'a, T>(p: *const T, n: u64, name: &str) -> Result<&'a [T]> {
+pub unsafe fn read_array<'a, T>(p: *const T, n: u64, name: &str) -> Result<&'a [T]> {
     if n == 0 {
         return Ok(&[]);
     }
     if p.is_null() {
-        return Err(null(name));
+        return Err(refuse_null(name));
     }
     let bytes = n.checked_mul(size_of::<T>() as u64).filter(|bytes| *bytes <= MEMORY);
     if bytes.is_none() {
-        return Err(Fault::misuse(format_args!("{name} is said to have {n} elements")));
+        return Err(TritonFault::misuse(format_args!("{name} is said to have {n} elements")));
     }
     // SAFETY: by the caller's promise.
     Ok(unsafe { std::slice::from_raw_parts(p, n as usize) })
 }
 
-fn null(name: &str) -> Fault {
-    Fault::misuse(format_args!("{name} is null"))
+fn refuse_null(name: &str) -> TritonFault {
+    TritonFault::misuse(format_args!("{name} is null"))
 }
 
 /// Runs the body of an exported function. What it returns is owned by the caller; null is success.
-pub fn guard(function: &str, body: impl FnOnce() -> Result<()>) -> *mut Error {
-    match caught(function, body) {
+pub fn guard_export(function: &str, body: impl FnOnce() -> Result<()>) -> *mut ErrorObject {
+    match panic_fault(function, body) {
         Ok(()) => std::ptr::null_mut(),
-        Err(fault) => handles::create(Error::of(&fault)).raw(),
+        Err(fault) => handles::create_object(ErrorObject::from_fault(&fault)).raw(),
     }
 }
 
-/// As [`guard`], for functions without an error as result: it is logged, and `default` returned.
+/// As [`guard_export`], for functions without an error as result: it is logged, and `default` returned.
 pub fn guard_value<T>(function: &str, default: T, body: impl FnOnce() -> Result<T>) -> T {
-    caught(function, || body().map_err(|fault| Fault { misuse: true, ..fault })).unwrap_or(default)
+    panic_fault(function, || body().map_err(|fault| TritonFault { misuse: true, ..fault }))
+        .unwrap_or(default)
 }
 
-fn caught<T>(function: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+fn panic_fault<T>(function: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let fault = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(fault)) if !fault.misuse => return Err(fault),
@@ -242,12 +243,12 @@ fn caught<T>(function: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
             let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
             // A payload whose own Drop panics must not unwind into the backend.
             std::mem::forget(payload);
-            let mut fault = Fault::internal(text.as_deref().unwrap_or("it panicked"));
+            let mut fault = TritonFault::internal(text.as_deref().unwrap_or("it panicked"));
             fault.misuse = true;
             fault
         }
     };
-    Err(reported(function, fault))
+    Err(report_misuse(function, fault))
 }
 
 /// Misuses that are written to the log; a backend may make the same mistake for every request.
@@ -255,8 +256,8 @@ const LOGGED_MOST: u64 = 1000;
 static LOGGED: AtomicU64 = AtomicU64::new(0);
 
 /// Names backend and function in a misuse, and logs it.
-fn reported(function: &str, fault: Fault) -> Fault {
-    let scope = scope::current();
+fn report_misuse(function: &str, fault: TritonFault) -> TritonFault {
+    let scope = scope::current_scope();
     let fault = match &scope {
         Some(scope) => fault.context(format_args!("backend '{}': {function}", scope.backend())),
         None => fault.context(function),
@@ -293,8 +294,8 @@ macro_rules! export {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             $($arg: <$ty as $crate::exports::guard::Argument>::C),*
-        ) -> *mut $crate::objects::error::Error {
-            $crate::exports::guard::guard(stringify!($name), move || {
+        ) -> *mut $crate::objects::error::ErrorObject {
+            $crate::exports::guard::guard_export(stringify!($name), move || {
                 $(
                     // SAFETY: the caller passes what the interface says.
                     let $arg = unsafe {

@@ -1,19 +1,19 @@
 //! `TRITONSERVER_InferenceResponse*`: responses to requests of a backend.
 
 use super::guard::{Ended, Out, OutMaybe, export};
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Live, create};
-use crate::objects::arrived::Arrived;
-use crate::objects::error::Error;
-use crate::objects::parameter::{Value, parameter_type};
-use crate::objects::response::Response;
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, create_object};
+use crate::objects::error::ErrorObject;
+use crate::objects::parameter::{ParameterValue, parameter_type};
+use crate::objects::received_response::ReceivedResponse;
+use crate::objects::response::ResponseObject;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-fn at<'a, T>(all: &'a [T], index: u32, what: &str, of: &Arrived) -> Result<&'a T> {
+fn at<'a, T>(all: &'a [T], index: u32, what: &str, of: &ReceivedResponse) -> Result<&'a T> {
     all.get(index as usize).ok_or_else(|| {
         let (model, n) = (of.model.to_string_lossy(), all.len());
-        Fault::invalid(format_args!(
+        TritonFault::invalid(format_args!(
             "the response of model '{model}' has {n} {what}, index {index} is none of them"
         ))
     })
@@ -21,25 +21,25 @@ fn at<'a, T>(all: &'a [T], index: u32, what: &str, of: &Arrived) -> Result<&'a T
 
 export! {
     /// Frees a response; its allocator gets the outputs back. Null is allowed.
-    fn TRITONSERVER_InferenceResponseDelete(inference_response: Ended<Response>) {
+    fn TRITONSERVER_InferenceResponseDelete(inference_response: Ended<ResponseObject>) {
         if inference_response.0.is_null() {
             return Ok(());
         }
-        handles::get(inference_response.0)?.arrived()?;
-        drop(handles::free(inference_response.0)?);
+        handles::get_object(inference_response.0)?.arrived()?;
+        drop(handles::free_object(inference_response.0)?);
     }
 
     /// Why the request failed, owned by the caller; null if it did not.
     fn TRITONSERVER_InferenceResponseError(
-        inference_response: Live<Response>,
-    ) -> *mut Error, ptr::null_mut(); {
+        inference_response: LiveObject<ResponseObject>,
+    ) -> *mut ErrorObject, ptr::null_mut(); {
         let fault = inference_response.arrived()?.fault.as_ref();
-        Ok(fault.map_or(ptr::null_mut(), |fault| create(Error::of(fault)).raw()))
+        Ok(fault.map_or(ptr::null_mut(), |fault| create_object(ErrorObject::from_fault(fault)).raw()))
     }
 
     /// The model that was asked, owned by the response.
     fn TRITONSERVER_InferenceResponseModel(
-        inference_response: Live<Response>,
+        inference_response: LiveObject<ResponseObject>,
         model_name: Out<*const c_char>,
         model_version: Out<i64>,
     ) {
@@ -50,7 +50,7 @@ export! {
 
     /// The id of the request, owned by the response.
     fn TRITONSERVER_InferenceResponseId(
-        inference_response: Live<Response>,
+        inference_response: LiveObject<ResponseObject>,
         request_id: Out<*const c_char>,
     ) {
         request_id.set(inference_response.arrived()?.id.as_ptr());
@@ -58,7 +58,7 @@ export! {
 
     /// Number of parameters.
     fn TRITONSERVER_InferenceResponseParameterCount(
-        inference_response: Live<Response>,
+        inference_response: LiveObject<ResponseObject>,
         count: Out<u32>,
     ) {
         count.set(inference_response.arrived()?.params.len() as u32);
@@ -66,7 +66,7 @@ export! {
 
     /// A parameter, owned by the response: the value is a text or points at an `int64_t`, `bool` or `double`.
     fn TRITONSERVER_InferenceResponseParameter(
-        inference_response: Live<Response>,
+        inference_response: LiveObject<ResponseObject>,
         index: u32,
         name: Out<*const c_char>,
         kind: Out<c_int>,
@@ -76,18 +76,18 @@ export! {
         let (key, param) = at(&arrived.params, index, "parameters", arrived)?;
         name.set(key.as_ptr());
         kind.set(match param.value {
-            Value::Text(_) => parameter_type::STRING,
-            Value::Int(_) => parameter_type::INT,
-            Value::Bool(_) => parameter_type::BOOL,
-            Value::Double(_) => parameter_type::DOUBLE,
-            Value::Bytes(..) => parameter_type::BYTES,
+            ParameterValue::Text(_) => parameter_type::STRING,
+            ParameterValue::Int(_) => parameter_type::INT,
+            ParameterValue::Bool(_) => parameter_type::BOOL,
+            ParameterValue::Double(_) => parameter_type::DOUBLE,
+            ParameterValue::Bytes(..) => parameter_type::BYTES,
         });
         vvalue.set(param.pointer());
     }
 
     /// Number of outputs.
     fn TRITONSERVER_InferenceResponseOutputCount(
-        inference_response: Live<Response>,
+        inference_response: LiveObject<ResponseObject>,
         count: Out<u32>,
     ) {
         count.set(inference_response.arrived()?.outputs.len() as u32);
@@ -95,7 +95,7 @@ export! {
 
     /// An output, owned by the response, in memory of the allocator, whose pointer is `userp`.
     fn TRITONSERVER_InferenceResponseOutput(
-        inference_response: Live<Response>,
+        inference_response: LiveObject<ResponseObject>,
         index: u32,
         name: OutMaybe<*const c_char>,
         datatype: OutMaybe<c_int>,

@@ -1,10 +1,10 @@
 //! `TRITONBACKEND_Input*`: type, shape and data of an input.
 
 use super::guard::{Out, OutMaybe, TextMaybe, export};
-use crate::handles::Live;
+use crate::handles::LiveObject;
 use crate::host::c_str;
-use crate::objects::attributes::{BufferAttributes, numbers};
-use crate::objects::request::Input;
+use crate::objects::attributes::{BufferAttributes, memory_numbers};
+use crate::objects::request::InputObject;
 use std::ffi::{c_char, c_int, c_void};
 
 /// Where the properties of an input go.
@@ -18,7 +18,7 @@ struct Properties {
 }
 
 impl Properties {
-    fn set(self, input: &Input) {
+    fn set(self, input: &InputObject) {
         let tensor = input.tensor();
         self.name.set(c_str(tensor.name));
         self.datatype.set(tensor.dtype as c_int);
@@ -30,17 +30,17 @@ impl Properties {
 }
 
 /// Where a buffer of an input goes.
-struct Place {
+struct BufferPlace {
     buffer: Out<*const c_void>,
     byte_size: Out<u64>,
     memory_type: Out<c_int>,
     memory_type_id: Out<i64>,
 }
 
-impl Place {
-    fn set(self, input: &Input, index: u32) -> crate::fault::Result<()> {
+impl BufferPlace {
+    fn set(self, input: &InputObject, index: u32) -> crate::fault::Result<()> {
         let part = input.part(index)?;
-        let (kind, id) = numbers(part.memory);
+        let (kind, id) = memory_numbers(part.memory);
         self.buffer.set(part.ptr.cast());
         self.byte_size.set(part.bytes);
         self.memory_type.set(kind);
@@ -52,7 +52,7 @@ impl Place {
 export! {
     /// Properties of an input, owned by its request. The shape includes the batch dimension; the size is that of the data.
     fn TRITONBACKEND_InputProperties(
-        input: Live<Input>,
+        input: LiveObject<InputObject>,
         name: OutMaybe<*const c_char>,
         datatype: OutMaybe<c_int>,
         shape: OutMaybe<*const i64>,
@@ -65,7 +65,7 @@ export! {
 
     /// The same: requests have one copy of the data for all host policies.
     fn TRITONBACKEND_InputPropertiesForHostPolicy(
-        input: Live<Input>,
+        input: LiveObject<InputObject>,
         _host_policy_name: TextMaybe,
         name: OutMaybe<*const c_char>,
         datatype: OutMaybe<c_int>,
@@ -79,19 +79,19 @@ export! {
 
     /// One buffer of the data, owned by the request; memory type and id are where it is.
     fn TRITONBACKEND_InputBuffer(
-        input: Live<Input>,
+        input: LiveObject<InputObject>,
         index: u32,
         buffer: Out<*const c_void>,
         byte_size: Out<u64>,
         memory_type: Out<c_int>,
         memory_type_id: Out<i64>,
     ) {
-        Place { buffer, byte_size, memory_type, memory_type_id }.set(&input, index)?;
+        BufferPlace { buffer, byte_size, memory_type, memory_type_id }.set(&input, index)?;
     }
 
     /// The same: requests have one copy of the data for all host policies.
     fn TRITONBACKEND_InputBufferForHostPolicy(
-        input: Live<Input>,
+        input: LiveObject<InputObject>,
         _host_policy_name: TextMaybe,
         index: u32,
         buffer: Out<*const c_void>,
@@ -99,12 +99,12 @@ export! {
         memory_type: Out<c_int>,
         memory_type_id: Out<i64>,
     ) {
-        Place { buffer, byte_size, memory_type, memory_type_id }.set(&input, index)?;
+        BufferPlace { buffer, byte_size, memory_type, memory_type_id }.set(&input, index)?;
     }
 
     /// One buffer of the data and its attributes, both owned by the request.
     fn TRITONBACKEND_InputBufferAttributes(
-        input: Live<Input>,
+        input: LiveObject<InputObject>,
         index: u32,
         buffer: Out<*const c_void>,
         buffer_attributes: Out<*mut BufferAttributes>,

@@ -20,12 +20,12 @@ export! {
     /// Whether records of a level are written.
     fn TRITONSERVER_LogIsEnabled(level: c_int) -> u8, 0; {
         let enabled = |scope: Arc<Scope>| scope.enabled(host_level(level));
-        Ok(u8::from(scope::current().is_some_and(enabled)))
+        Ok(u8::from(scope::current_scope().is_some_and(enabled)))
     }
 
     /// Writes a record to the log of the server, under the name of the backend, model or instance that this thread executes.
     fn TRITONSERVER_LogMessage(level: c_int, filename: TextMaybe, line: c_int, msg: TextMaybe) {
-        if let Some(scope) = scope::current() {
+        if let Some(scope) = scope::current_scope() {
             let file = filename.0;
             let file = file.as_ref().map_or(c"", |file| file.c());
             let text = msg.0;

@@ -1,7 +1,7 @@
 //! `TRITONBACKEND_MemoryManager*`: memory for a backend's own use.
 
 use super::guard::{Out, export};
-use crate::handles::Live;
+use crate::handles::LiveObject;
 use crate::objects::memory::MemoryManager;
 use std::ffi::{c_int, c_void};
 
@@ -9,7 +9,7 @@ export! {
     /// Memory, owned by the caller until it is freed with the same manager. UNSUPPORTED = this server never has such memory,
     /// UNAVAILABLE = not now.
     fn TRITONBACKEND_MemoryManagerAllocate(
-        manager: Live<MemoryManager>,
+        manager: LiveObject<MemoryManager>,
         buffer: Out<*mut c_void>,
         memory_type: c_int,
         memory_type_id: i64,
@@ -20,7 +20,7 @@ export! {
 
     /// Frees memory of the manager; type and id are those of its allocation.
     fn TRITONBACKEND_MemoryManagerFree(
-        manager: Live<MemoryManager>,
+        manager: LiveObject<MemoryManager>,
         buffer: *mut c_void,
         memory_type: c_int,
         memory_type_id: i64,

@@ -2,14 +2,14 @@
 //! functions get null, and what a backend would add to a trace is dropped.
 
 use super::guard::{Maybe, Out, TextMaybe, export};
-use crate::objects::server::Trace;
+use crate::objects::server::TraceObject;
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
 export! {
     /// A point that a backend adds to a trace: ignored.
     fn TRITONSERVER_InferenceTraceReportActivity(
-        trace: Maybe<Trace>,
+        trace: Maybe<TraceObject>,
         _timestamp: u64,
         _name: TextMaybe,
     ) {
@@ -18,8 +18,8 @@ export! {
 
     /// Null: there is no trace for nested inference.
     fn TRITONSERVER_InferenceTraceSpawnChildTrace(
-        trace: Maybe<Trace>,
-        child_trace: Out<*mut Trace>,
+        trace: Maybe<TraceObject>,
+        child_trace: Out<*mut TraceObject>,
     ) {
         let _ = trace.0;
         child_trace.set(ptr::null_mut());
@@ -27,7 +27,7 @@ export! {
 
     /// An empty text: there is no context.
     fn TRITONSERVER_InferenceTraceContext(
-        trace: Maybe<Trace>,
+        trace: Maybe<TraceObject>,
         trace_context: Out<*const c_char>,
     ) {
         let _ = trace.0;
@@ -35,7 +35,7 @@ export! {
     }
 
     /// Nothing to free; null is what a backend has.
-    fn TRITONSERVER_InferenceTraceDelete(trace: Maybe<Trace>) {
+    fn TRITONSERVER_InferenceTraceDelete(trace: Maybe<TraceObject>) {
         let _ = trace.0;
     }
 }

@@ -4,7 +4,7 @@
 //! loader would look for that file and find Triton itself. So a library of that name is opened first that contains nothing but a
 //! dependency on `libtritonserver.so`, which is this library.
 
-use crate::fault::{Fault, Result};
+use crate::fault::{Result, TritonFault};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::io::Write;
@@ -22,9 +22,9 @@ pub fn is_renamed(needed: &str) -> bool {
 }
 
 /// Opens a stand-in of that name, for the life of the process.
-pub fn open(name: &str) -> Result<()> {
+pub fn open_carrier(name: &str) -> Result<()> {
     let failed = |e: &dyn std::fmt::Display| {
-        Fault::internal(format_args!("the stand-in for {name} cannot be opened: {e}"))
+        TritonFault::internal(format_args!("the stand-in for {name} cannot be opened: {e}"))
     };
     let file = memfd_create("libtritonserver", MemfdFlags::CLOEXEC).map_err(|e| failed(&e))?;
     let mut file = std::fs::File::from(file);

@@ -1,7 +1,7 @@
 //! Unit tests of `carrier.rs`.
 
 use super::*;
-use trtserver_library_file::Dynamic;
+use trtserver_library_file::DynamicSection;
 
 #[test]
 fn renamed_libraries_are_recognised() {
@@ -18,6 +18,6 @@ fn image_is_a_library_that_needs_this_one() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), image("libtritonserver-1.so")).unwrap();
     assert!(image("libtritonserver-1.so").len() < 500);
-    trtserver_library_file::check(file.path()).unwrap();
-    assert_eq!(Dynamic::read(file.path()).unwrap().needed, [SONAME]);
+    trtserver_library_file::check_library(file.path()).unwrap();
+    assert_eq!(DynamicSection::read(file.path()).unwrap().needed, [SONAME]);
 }

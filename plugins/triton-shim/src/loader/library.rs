@@ -1,20 +1,20 @@
 //! Opens the library of a backend: once per file, with local names, and never closes it.
 
 use super::carrier;
-use super::entries::Entries;
-use crate::fault::{Fault, Result};
+use super::entries::BackendEntries;
+use crate::fault::{Result, TritonFault};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use trtserver_library_file::{Dynamic, Stamp};
+use trtserver_library_file::{DynamicSection, FileStamp};
 
-struct Known {
+struct KnownLibrary {
     path: PathBuf,
-    stamp: Stamp,
-    entries: &'static Entries,
+    stamp: FileStamp,
+    entries: &'static BackendEntries,
 }
 
-static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<KnownLibrary>> = Mutex::new(Vec::new());
 
 /// The dynamic loader's message; the error itself only names the function that failed.
 pub fn loader_message(error: &libloading::Error) -> String {
@@ -26,26 +26,26 @@ pub fn loader_message(error: &libloading::Error) -> String {
 ///
 /// # Errors
 /// The file, with the reason: another machine, an unknown import, a missing entry point.
-pub fn open(path: &Path) -> Result<&'static Entries> {
+pub fn open_library(path: &Path) -> Result<&'static BackendEntries> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let stamp =
-        Stamp::of(path).map_err(|e| Fault::not_found(format_args!("{}: {e}", path.display())))?;
+    let stamp = FileStamp::read(path)
+        .map_err(|e| TritonFault::not_found(format_args!("{}: {e}", path.display())))?;
     if let Some(found) = known.iter().find(|k| k.stamp == stamp) {
         return Ok(found.entries);
     }
-    let entries = load(path, &known).map_err(|f| f.context(path.display()))?;
-    known.push(Known { path: path.to_owned(), stamp, entries });
+    let entries = load_library(path, &known).map_err(|f| f.context(path.display()))?;
+    known.push(KnownLibrary { path: path.to_owned(), stamp, entries });
     Ok(entries)
 }
 
-fn load(path: &Path, known: &[Known]) -> Result<&'static Entries> {
+fn load_library(path: &Path, known: &[KnownLibrary]) -> Result<&'static BackendEntries> {
     if known.iter().any(|k| k.path == path) {
-        return Err(Fault::unavailable(
+        return Err(TritonFault::unavailable(
             "it was replaced after it had been opened; the server keeps libraries open, so restart it to use the new file",
         ));
     }
     let library = open_file(path)?;
-    let entries = Entries::of(&library)?;
+    let entries = BackendEntries::from_library(&library)?;
     std::mem::forget(library);
     Ok(Box::leak(Box::new(entries)))
 }
@@ -55,10 +55,10 @@ fn load(path: &Path, known: &[Known]) -> Result<&'static Entries> {
 /// # Errors
 /// It was made for another machine, or has an unknown import.
 pub fn open_file(path: &Path) -> Result<Library> {
-    trtserver_library_file::check(path).map_err(Fault::not_found)?;
-    let dynamic = Dynamic::read(path).map_err(Fault::not_found)?;
+    trtserver_library_file::check_library(path).map_err(TritonFault::not_found)?;
+    let dynamic = DynamicSection::read(path).map_err(TritonFault::not_found)?;
     for needed in dynamic.needed.iter().filter(|needed| carrier::is_renamed(needed)) {
-        carrier::open(needed)?;
+        carrier::open_carrier(needed)?;
     }
     // SAFETY: runs the initialisers of a library that the operator has installed as a backend, or with a model.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
@@ -70,6 +70,6 @@ pub fn open_file(path: &Path) -> Result<Library> {
         } else {
             ""
         };
-        Fault::not_found(format_args!("{text}{why}"))
+        TritonFault::not_found(format_args!("{text}{why}"))
     })
 }

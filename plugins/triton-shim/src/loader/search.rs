@@ -1,6 +1,6 @@
 //! Where the library of a backend is: version directory, model directory, directory of the backend.
 
-use crate::fault::{Fault, Result};
+use crate::fault::{Result, TritonFault};
 use std::path::{Path, PathBuf};
 
 /// File of a backend written in Python.
@@ -8,7 +8,7 @@ pub const MODEL_PY: &str = "model.py";
 
 /// A backend's library, and the directory that it is told as its own.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Located {
+pub struct LocatedLibrary {
     pub library: PathBuf,
     pub dir: PathBuf,
 }
@@ -30,11 +30,11 @@ pub struct Search<'a> {
 impl Search<'_> {
     /// # Errors
     /// The files that were looked for.
-    pub fn run(&self) -> Result<Located> {
+    pub fn run(&self) -> Result<LocatedLibrary> {
         let file = match self.runtime {
             "" => format!("libtriton_{}.so", self.name),
             runtime if runtime.contains('/') => {
-                return Err(Fault::invalid(format_args!(
+                return Err(TritonFault::invalid(format_args!(
                     "runtime '{runtime}' must be the name of a file, which is looked for in the directories of version, \
                      model and backend"
                 )));
@@ -47,7 +47,7 @@ impl Search<'_> {
             for dir in of_model.chain([self.dir]) {
                 let library = dir.join(&file);
                 if library.is_file() {
-                    return Ok(Located { library, dir: dir.to_owned() });
+                    return Ok(LocatedLibrary { library, dir: dir.to_owned() });
                 }
                 tried.push(library);
             }
@@ -61,18 +61,21 @@ impl Search<'_> {
         }
         let tried: Vec<_> = tried.iter().map(|path| path.display().to_string()).collect();
         let name = self.name;
-        Err(Fault::not_found(format_args!("backend '{name}' has none of {}", tried.join(", "))))
+        Err(TritonFault::not_found(format_args!(
+            "backend '{name}' has none of {}",
+            tried.join(", ")
+        )))
     }
 
     /// The library of the backend "python" beside a backend written in Python.
-    fn python_based(&self, script: &Path) -> Result<Located> {
+    fn python_based(&self, script: &Path) -> Result<LocatedLibrary> {
         let parent = self.dir.parent().unwrap_or(Path::new("/"));
         let library = parent.join("python").join("libtriton_python.so");
         let mut found = [Some(library.as_path()), self.fallback].into_iter().flatten();
         if let Some(library) = found.find(|library| library.is_file()) {
-            return Ok(Located { library: library.to_owned(), dir: self.dir.to_owned() });
+            return Ok(LocatedLibrary { library: library.to_owned(), dir: self.dir.to_owned() });
         }
-        Err(Fault::not_found(format_args!(
+        Err(TritonFault::not_found(format_args!(
             "backend '{}' is written in Python ({}), and the backend 'python' that runs it is not installed: there is no {}",
             self.name,
             script.display(),

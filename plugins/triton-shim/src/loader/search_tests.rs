@@ -39,7 +39,7 @@ fn backend_in_python_is_opened_through_the_python_backend() {
     let library = python.join("libtriton_python.so");
     fs::write(&library, "").unwrap();
     for runtime in ["", MODEL_PY] {
-        let found = Located { library: library.clone(), dir: dir.clone() };
+        let found = LocatedLibrary { library: library.clone(), dir: dir.clone() };
         assert_eq!(search(runtime).unwrap(), found);
     }
 }

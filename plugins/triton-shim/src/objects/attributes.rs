@@ -1,6 +1,6 @@
 //! `TRITONSERVER_BufferAttributes`: size and memory of a buffer.
 
-use crate::handles::{Kind, Live, Object, create};
+use crate::handles::{LiveObject, ObjectKind, TypedObject, create_object};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicPtr, AtomicU64};
 use trtserver_plugin_api::abi::types::{Memory, memory_type};
@@ -14,14 +14,14 @@ pub struct BufferAttributes {
     pub cuda_ipc_handle: AtomicPtr<c_void>,
 }
 
-impl Object for BufferAttributes {
-    const KIND: Kind = Kind::BufferAttributes;
+impl TypedObject for BufferAttributes {
+    const KIND: ObjectKind = ObjectKind::BufferAttributes;
 }
 
 impl BufferAttributes {
-    pub fn create(bytes: u64, memory: Memory) -> Live<BufferAttributes> {
-        let (kind, id) = numbers(memory);
-        create(BufferAttributes {
+    pub fn create(bytes: u64, memory: Memory) -> LiveObject<BufferAttributes> {
+        let (kind, id) = memory_numbers(memory);
+        create_object(BufferAttributes {
             bytes: bytes.into(),
             memory_type: kind.into(),
             memory_id: id.into(),
@@ -31,7 +31,7 @@ impl BufferAttributes {
 }
 
 /// Memory as Triton numbers it. It has no managed memory; a GPU can use that as its own.
-pub fn numbers(memory: Memory) -> (i32, i64) {
+pub fn memory_numbers(memory: Memory) -> (i32, i64) {
     let kind = match memory.memory_type {
         memory_type::MANAGED => memory_type::GPU,
         known => known,
@@ -40,7 +40,7 @@ pub fn numbers(memory: Memory) -> (i32, i64) {
 }
 
 /// Memory of Triton's numbers; `None` for numbers that it does not have.
-pub fn memory(kind: i32, id: i64) -> Option<Memory> {
+pub fn memory_location(kind: i32, id: i64) -> Option<Memory> {
     let memory_type = u32::try_from(kind).ok().filter(|kind| *kind <= memory_type::GPU)?;
     Some(Memory { memory_type, device_id: i32::try_from(id).ok()? })
 }

@@ -1,21 +1,21 @@
 //! `TRITONBACKEND_Backend`: a backend library under the name that configurations use.
 
 use super::memory::MemoryManager;
-use super::message::Message;
-use crate::handles::{Kind, Live, Object};
-use crate::loader::entries::Entries;
+use super::message::MessageObject;
+use crate::handles::{LiveObject, ObjectKind, TypedObject};
+use crate::loader::entries::BackendEntries;
 use std::ffi::{CString, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr};
 
-pub struct Backend {
+pub struct BackendObject {
     pub name: CString,
     /// Directory of the library, or of a backend's model.py; no slash at the end.
     pub dir: CString,
-    pub entries: &'static Entries,
+    pub entries: &'static BackendEntries,
     /// `{"cmdline": {…}}`
-    pub config: Live<Message>,
-    pub memory: Live<MemoryManager>,
+    pub config: LiveObject<MessageObject>,
+    pub memory: LiveObject<MemoryManager>,
     /// Pointer that the backend stores here for its own use.
     pub state: AtomicPtr<c_void>,
     /// 0 blocking, 1 device-blocking.
@@ -24,18 +24,18 @@ pub struct Backend {
     pub initializing: AtomicBool,
 }
 
-impl Object for Backend {
-    const KIND: Kind = Kind::Backend;
+impl TypedObject for BackendObject {
+    const KIND: ObjectKind = ObjectKind::Backend;
 }
 
 /// `TRITONBACKEND_BackendAttribute`: what a backend says of itself in `TRITONBACKEND_GetBackendAttribute`.
 #[derive(Default)]
-pub struct Attribute {
+pub struct BackendAttribute {
     /// Kind as Triton numbers it, and count; the most preferred first.
     pub preferred: Mutex<Vec<(i32, u64)>>,
     pub parallel: AtomicBool,
 }
 
-impl Object for Attribute {
-    const KIND: Kind = Kind::Attribute;
+impl TypedObject for BackendAttribute {
+    const KIND: ObjectKind = ObjectKind::Attribute;
 }

@@ -1,30 +1,30 @@
 //! `TRITONSERVER_Error`: code and text, owned by whom a function returns it to.
 
-use crate::fault::Fault;
-use crate::handles::{Kind, Object};
-use crate::host::owned;
+use crate::fault::TritonFault;
+use crate::handles::{ObjectKind, TypedObject};
+use crate::host::owned_text;
 use std::ffi::{CStr, CString};
 use trtserver_plugin_api::abi::types::code;
 
-pub struct Error {
+pub struct ErrorObject {
     /// One of Triton's eight codes; others are kept as the backend gave them.
     pub code: u32,
     pub message: CString,
 }
 
-impl Object for Error {
-    const KIND: Kind = Kind::Error;
+impl TypedObject for ErrorObject {
+    const KIND: ObjectKind = ObjectKind::Error;
 }
 
-impl Error {
-    pub fn of(fault: &Fault) -> Error {
-        Error { code: fault.triton_code(), message: owned(&fault.text) }
+impl ErrorObject {
+    pub fn from_fault(fault: &TritonFault) -> ErrorObject {
+        ErrorObject { code: fault.triton_code(), message: owned_text(&fault.text) }
     }
 
     /// The error as this library and the host know it.
-    pub fn to_fault(&self) -> Fault {
+    pub fn to_fault(&self) -> TritonFault {
         let code = if self.code <= code::CANCELLED { self.code } else { code::UNKNOWN };
-        Fault::new(code, self.message.to_string_lossy())
+        TritonFault::new(code, self.message.to_string_lossy())
     }
 
     /// The name that Triton prints for a code.

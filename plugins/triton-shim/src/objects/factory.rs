@@ -1,13 +1,13 @@
 //! `TRITONBACKEND_ResponseFactory`: sends responses after the request was released.
 
-use super::reply::Reply;
-use crate::handles::{Kind, Live, Object};
+use super::reply::RequestReply;
+use crate::handles::{LiveObject, ObjectKind, TypedObject};
 
-pub struct Factory {
+pub struct ResponseFactory {
     /// One reference of it.
-    pub reply: Live<Reply>,
+    pub reply: LiveObject<RequestReply>,
 }
 
-impl Object for Factory {
-    const KIND: Kind = Kind::Factory;
+impl TypedObject for ResponseFactory {
+    const KIND: ObjectKind = ObjectKind::Factory;
 }

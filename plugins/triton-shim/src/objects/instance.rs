@@ -1,21 +1,21 @@
 //! `TRITONBACKEND_ModelInstance`: what executes batches.
 
-use super::message::Message;
-use super::model::Model;
-use crate::handles::{Kind, Live, Object};
+use super::message::MessageObject;
+use super::model::ModelObject;
+use crate::handles::{LiveObject, ObjectKind, TypedObject};
 use crate::scope::Scope;
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 
-pub struct Instance {
-    pub model: Live<Model>,
+pub struct InstanceObject {
+    pub model: LiveObject<ModelObject>,
     pub name: CString,
     /// As Triton numbers kinds.
     pub kind: i32,
     pub device_id: i32,
     /// `{"<policy>": {…}}`
-    pub host_policy: Live<Message>,
+    pub host_policy: LiveObject<MessageObject>,
     pub passive: bool,
     pub profiles: Vec<CString>,
     pub secondary: Vec<(CString, i64)>,
@@ -24,8 +24,8 @@ pub struct Instance {
     pub state: AtomicPtr<c_void>,
 }
 
-impl Object for Instance {
-    const KIND: Kind = Kind::Instance;
+impl TypedObject for InstanceObject {
+    const KIND: ObjectKind = ObjectKind::Instance;
 }
 
 /// Triton's numbers of instance kinds.

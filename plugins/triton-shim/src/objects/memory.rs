@@ -3,9 +3,9 @@
 //! CPU memory is the allocator's; the rest is the host's, from the pools that the server was given. Each block is remembered, so that
 //! freeing memory twice, or memory of another owner, is an error.
 
-use super::attributes::memory;
-use crate::fault::{Fault, Result};
-use crate::handles::{Kind, Object};
+use super::attributes::memory_location;
+use crate::fault::{Result, TritonFault};
+use crate::handles::{ObjectKind, TypedObject};
 use crate::host;
 use crate::scope::Scope;
 use std::alloc::{Layout, alloc, dealloc};
@@ -17,10 +17,10 @@ use trtserver_plugin_api::abi::types::{Buf, Memory, code, memory_type};
 pub struct MemoryManager {
     scope: Arc<Scope>,
     /// What the backend has, by address.
-    blocks: [Mutex<HashMap<usize, Block>>; 16],
+    blocks: [Mutex<HashMap<usize, MemoryBlock>>; 16],
 }
 
-struct Block {
+struct MemoryBlock {
     memory: Memory,
     kind: BlockKind,
 }
@@ -32,15 +32,15 @@ enum BlockKind {
 }
 
 // SAFETY: a block owns its memory.
-unsafe impl Send for Block {}
+unsafe impl Send for MemoryBlock {}
 
-impl Drop for Block {
+impl Drop for MemoryBlock {
     fn drop(&mut self) {
         match self.kind {
             // SAFETY: allocated with this layout, and a block is dropped once.
             BlockKind::Cpu(p, layout) => unsafe { dealloc(p, layout) },
             BlockKind::Host(handle) => {
-                if let Some(extension) = host::memory() {
+                if let Some(extension) = host::memory_extension() {
                     // SAFETY: a handle of the host, freed once.
                     unsafe { (extension.memory_free)(handle, ptr::null_mut()) }
                 }
@@ -49,8 +49,8 @@ impl Drop for Block {
     }
 }
 
-impl Object for MemoryManager {
-    const KIND: Kind = Kind::MemoryManager;
+impl TypedObject for MemoryManager {
+    const KIND: ObjectKind = ObjectKind::MemoryManager;
 }
 
 impl MemoryManager {
@@ -58,7 +58,7 @@ impl MemoryManager {
         Self { scope, blocks: Default::default() }
     }
 
-    fn shard(&self, address: usize) -> std::sync::MutexGuard<'_, HashMap<usize, Block>> {
+    fn shard(&self, address: usize) -> std::sync::MutexGuard<'_, HashMap<usize, MemoryBlock>> {
         let shard = &self.blocks[(address >> 6) % self.blocks.len()];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,8 +66,8 @@ impl MemoryManager {
     /// # Errors
     /// UNSUPPORTED: never. UNAVAILABLE: not now.
     pub fn allocate(&self, kind: i32, id: i64, bytes: u64) -> Result<*mut u8> {
-        let wanted = memory(kind, id).ok_or_else(|| {
-            Fault::unsupported(format_args!("there is no memory of type {kind} with id {id}"))
+        let wanted = memory_location(kind, id).ok_or_else(|| {
+            TritonFault::unsupported(format_args!("there is no memory of type {kind} with id {id}"))
         })?;
         let (p, kind) = match wanted.memory_type {
             memory_type::CPU => {
@@ -81,15 +81,15 @@ impl MemoryManager {
                 }
                 (p, BlockKind::Cpu(p, layout))
             }
-            _ => self.of_host(wanted, bytes)?,
+            _ => self.allocate_host(wanted, bytes)?,
         };
-        self.shard(p.addr()).insert(p.addr(), Block { memory: wanted, kind });
+        self.shard(p.addr()).insert(p.addr(), MemoryBlock { memory: wanted, kind });
         Ok(p)
     }
 
-    fn of_host(&self, wanted: Memory, bytes: u64) -> Result<(*mut u8, BlockKind)> {
-        let extension = host::memory()
-            .ok_or_else(|| Fault::unsupported("this server offers backends no memory"))?;
+    fn allocate_host(&self, wanted: Memory, bytes: u64) -> Result<(*mut u8, BlockKind)> {
+        let extension = host::memory_extension()
+            .ok_or_else(|| TritonFault::unsupported("this server offers backends no memory"))?;
         let mut buf = Buf {
             ptr: ptr::null_mut(),
             bytes: 0,
@@ -102,16 +102,16 @@ impl MemoryManager {
             // SAFETY: the scope is open; the host writes one buffer. An error is owned by the caller.
             unsafe {
                 let allocate = extension.memory_alloc;
-                host::taken(host, allocate(scope, wanted, bytes, 0, 0, stream, out))
+                host::take_error(host, allocate(scope, wanted, bytes, 0, 0, stream, out))
             }
         });
         match allocated {
             Some(Ok(())) => Ok((buf.ptr, BlockKind::Host(buf.memory_handle))),
             Some(Err(fault)) if fault.code == code::EXHAUSTED => {
-                Err(Fault { code: code::UNAVAILABLE, ..fault })
+                Err(TritonFault { code: code::UNAVAILABLE, ..fault })
             }
             Some(Err(fault)) => Err(fault),
-            None => Err(Fault::unavailable("the backend is closed")),
+            None => Err(TritonFault::unavailable("the backend is closed")),
         }
     }
 
@@ -121,12 +121,12 @@ impl MemoryManager {
         }
         let mut shard = self.shard(p.addr());
         let Some(block) = shard.get(&p.addr()) else {
-            return Err(Fault::misuse(format_args!(
+            return Err(TritonFault::misuse(format_args!(
                 "the buffer {p:?} was not allocated with this memory manager, or was freed before"
             )));
         };
-        if memory(kind, id) != Some(block.memory) {
-            return Err(Fault::misuse(format_args!(
+        if memory_location(kind, id) != Some(block.memory) {
+            return Err(TritonFault::misuse(format_args!(
                 "the buffer {p:?} has memory type {} with id {}; type {kind} with id {id} was given",
                 block.memory.memory_type, block.memory.device_id
             )));
@@ -138,6 +138,6 @@ impl MemoryManager {
     }
 }
 
-fn exhausted(bytes: u64) -> Fault {
-    Fault::unavailable(format_args!("{bytes} bytes of CPU memory cannot be allocated"))
+fn exhausted(bytes: u64) -> TritonFault {
+    TritonFault::unavailable(format_args!("{bytes} bytes of CPU memory cannot be allocated"))
 }

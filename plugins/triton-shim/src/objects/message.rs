@@ -1,19 +1,19 @@
 //! `TRITONSERVER_Message`: a JSON text, with a NUL at its end because backends read it as a C string.
 
-use crate::handles::{Kind, Live, Object, create};
-use crate::host::owned;
+use crate::handles::{LiveObject, ObjectKind, TypedObject, create_object};
+use crate::host::owned_text;
 use std::ffi::CString;
 
-pub struct Message {
+pub struct MessageObject {
     pub json: CString,
 }
 
-impl Object for Message {
-    const KIND: Kind = Kind::Message;
+impl TypedObject for MessageObject {
+    const KIND: ObjectKind = ObjectKind::Message;
 }
 
-impl Message {
-    pub fn create(json: &str) -> Live<Message> {
-        create(Message { json: owned(json) })
+impl MessageObject {
+    pub fn create(json: &str) -> LiveObject<MessageObject> {
+        create_object(MessageObject { json: owned_text(json) })
     }
 }

@@ -1,24 +1,24 @@
 //! `TRITONBACKEND_Model`: one version of a model.
 
-use super::backend::Backend;
-use super::server::Server;
+use super::backend::BackendObject;
+use super::server::ServerToken;
 use crate::batch_strategy::BatchStrategy;
-use crate::fault::{Fault, Result};
-use crate::handles::{Kind, Live, Object};
+use crate::fault::{Result, TritonFault};
+use crate::handles::{LiveObject, ObjectKind, TypedObject};
 use crate::scope::Scope;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-pub struct Model {
-    pub backend: Live<Backend>,
+pub struct ModelObject {
+    pub backend: LiveObject<BackendObject>,
     pub name: CString,
     pub version: u64,
     /// The model's directory, without the version.
     pub dir: CString,
     /// The backend may complete the configuration.
     pub autocomplete: bool,
-    pub server: Live<Server>,
+    pub server: LiveObject<ServerToken>,
     /// Pointer that the backend stores here for its own use.
     pub state: AtomicPtr<c_void>,
     /// Whether `TRITONBACKEND_ModelInitialize` is running in the host's `autocomplete`.
@@ -30,26 +30,26 @@ pub struct Model {
     config: Mutex<CString>,
 }
 
-impl Object for Model {
-    const KIND: Kind = Kind::Model;
+impl TypedObject for ModelObject {
+    const KIND: ObjectKind = ObjectKind::Model;
 }
 
 /// What a model is made of.
 pub struct NewModel {
-    pub backend: Live<Backend>,
+    pub backend: LiveObject<BackendObject>,
     pub name: CString,
     pub version: u64,
     pub dir: CString,
     pub autocomplete: bool,
-    pub server: Live<Server>,
+    pub server: LiveObject<ServerToken>,
     pub scope: Arc<Scope>,
     pub config: CString,
 }
 
-impl Model {
-    pub fn new(new: NewModel) -> Model {
+impl ModelObject {
+    pub fn new(new: NewModel) -> ModelObject {
         let NewModel { backend, name, version, dir, autocomplete, server, scope, config } = new;
-        Model {
+        ModelObject {
             backend,
             name,
             version,
@@ -90,7 +90,7 @@ impl Model {
         if version == 1 {
             return Ok(());
         }
-        Err(Fault::unsupported(format_args!(
+        Err(TritonFault::unsupported(format_args!(
             "model configuration version {version} is not supported, supported versions are: 1"
         )))
     }

@@ -1,10 +1,10 @@
 //! `TRITONBACKEND_Output`, and responses built in memory of this library.
 
 use super::attributes::BufferAttributes;
-use super::parameter::Value;
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Kind, Live, Object};
-use crate::host::{self, host, view};
+use super::parameter::ParameterValue;
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, ObjectKind, TypedObject};
+use crate::host::{self, as_str, host_table};
 use smallvec::SmallVec;
 use std::ffi::CString;
 use std::ptr;
@@ -30,28 +30,28 @@ impl Name {
     }
 }
 
-pub struct Output {
+pub struct OutputObject {
     pub name: Name,
     pub dtype: u32,
     pub shape: SmallVec<[i64; 6]>,
     /// The host's response that it belongs to; null if it is built in memory of this library.
     pub response: *mut types::Response,
-    buffer: Mutex<Buffer>,
-    pub attributes: OnceLock<Live<BufferAttributes>>,
+    buffer: Mutex<OutputBuffer>,
+    pub attributes: OnceLock<LiveObject<BufferAttributes>>,
 }
 
 // SAFETY: the host accepts calls with a response from any thread; the rest is owned.
-unsafe impl Send for Output {}
+unsafe impl Send for OutputObject {}
 // SAFETY: the host accepts calls with one response from several threads at once; the buffer is
 // behind a lock.
-unsafe impl Sync for Output {}
+unsafe impl Sync for OutputObject {}
 
-impl Object for Output {
-    const KIND: Kind = Kind::Output;
+impl TypedObject for OutputObject {
+    const KIND: ObjectKind = ObjectKind::Output;
 }
 
 /// Memory of an output.
-pub enum Buffer {
+pub enum OutputBuffer {
     None,
     /// Memory of the host.
     Host(Buf),
@@ -59,24 +59,24 @@ pub enum Buffer {
     Own(Box<[u64]>, u64),
 }
 
-impl Output {
+impl OutputObject {
     pub fn new(
         response: *mut types::Response,
         name: &std::ffi::CStr,
         dtype: u32,
         shape: &[i64],
-    ) -> Output {
-        Output {
+    ) -> OutputObject {
+        OutputObject {
             name: Name::new(name),
             dtype,
             shape: SmallVec::from_slice(shape),
             response,
-            buffer: Mutex::new(Buffer::None),
+            buffer: Mutex::new(OutputBuffer::None),
             attributes: OnceLock::new(),
         }
     }
 
-    pub fn buffer(&self) -> MutexGuard<'_, Buffer> {
+    pub fn buffer(&self) -> MutexGuard<'_, OutputBuffer> {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,22 +86,22 @@ impl Output {
     /// It was allocated before, or the host refuses name, type, shape or size.
     pub fn allocate(&self, bytes: u64, preferred: Memory) -> Result<(*mut u8, Memory)> {
         let mut buffer = self.buffer();
-        if !matches!(*buffer, Buffer::None) {
+        if !matches!(*buffer, OutputBuffer::None) {
             let name = String::from_utf8_lossy(self.name.bytes()).into_owned();
-            return Err(Fault::misuse(format_args!(
+            return Err(TritonFault::misuse(format_args!(
                 "the buffer of output '{name}' was allocated before"
             )));
         }
         if !self.response.is_null() {
-            let buf = self.of_host(bytes, preferred)?;
+            let buf = self.allocate_host(bytes, preferred)?;
             if !buf.ptr.is_null() || bytes == 0 {
-                *buffer = Buffer::Host(buf);
+                *buffer = OutputBuffer::Host(buf);
                 return Ok((buf.ptr, buf.memory));
             }
         }
         let mut own = own_memory(bytes)?;
         let p = own.as_mut_ptr().cast();
-        *buffer = Buffer::Own(own, bytes);
+        *buffer = OutputBuffer::Own(own, bytes);
         Ok((p, Memory::CPU))
     }
 
@@ -112,15 +112,15 @@ impl Output {
     pub fn reallocate(&self, bytes: u64) -> Result<*mut u8> {
         let mut own = own_memory(bytes)?;
         let p = own.as_mut_ptr().cast();
-        *self.buffer() = Buffer::Own(own, bytes);
+        *self.buffer() = OutputBuffer::Own(own, bytes);
         if let Some(attributes) = self.attributes.get() {
             attributes.bytes.store(bytes, Ordering::Relaxed);
         }
         Ok(p)
     }
 
-    fn of_host(&self, bytes: u64, preferred: Memory) -> Result<Buf> {
-        let host = host()?;
+    fn allocate_host(&self, bytes: u64, preferred: Memory) -> Result<Buf> {
+        let host = host_table()?;
         let mut buf = Buf {
             ptr: ptr::null_mut(),
             bytes: 0,
@@ -134,18 +134,18 @@ impl Output {
         // SAFETY: the response is valid until it is sent or freed, which frees this object; the rest during the call.
         unsafe {
             let error = alloc(self.response, name, self.dtype, rank, shape, bytes, preferred, out);
-            host::taken(host, error)?;
+            host::take_error(host, error)?;
         }
         Ok(buf)
     }
 
     /// Moves the output, whose memory is of this library, into a response of the host.
     pub fn adopt(&self, target: *mut types::Response) -> Result<()> {
-        let host = host()?;
-        let buffer = std::mem::replace(&mut *self.buffer(), Buffer::None);
+        let host = host_table()?;
+        let buffer = std::mem::replace(&mut *self.buffer(), OutputBuffer::None);
         let (memory, bytes) = match buffer {
-            Buffer::Own(memory, bytes) => (memory, bytes),
-            Buffer::None | Buffer::Host(_) => (Box::default(), 0),
+            OutputBuffer::Own(memory, bytes) => (memory, bytes),
+            OutputBuffer::None | OutputBuffer::Host(_) => (Box::default(), 0),
         };
         let ctx = Box::into_raw(Box::new(memory));
         // SAFETY: the box lives until its release, which comes after the call at the earliest.
@@ -167,20 +167,20 @@ impl Output {
                 release,
                 ctx.cast(),
             );
-            host::taken(host, error)
+            host::take_error(host, error)
         }
     }
 
     /// Ends the life of the attributes' handle.
     pub fn free_attributes(&self) {
         if let Some(attributes) = self.attributes.get() {
-            let _ = handles::free(attributes.raw());
+            let _ = handles::free_object(attributes.raw());
         }
     }
 
     /// Before the response is sent: an output whose buffer was never asked for is empty.
     pub fn complete(&self) -> Result<()> {
-        if matches!(*self.buffer(), Buffer::None) {
+        if matches!(*self.buffer(), OutputBuffer::None) {
             self.allocate(0, Memory::CPU)?;
         }
         Ok(())
@@ -192,21 +192,21 @@ fn own_memory(bytes: u64) -> Result<Box<[u64]>> {
     let words = usize::try_from(bytes.div_ceil(8)).unwrap_or(usize::MAX);
     let mut memory = Vec::new();
     memory.try_reserve_exact(words).map_err(|_| {
-        Fault::unavailable(format_args!("{bytes} bytes for an output cannot be allocated"))
+        TritonFault::unavailable(format_args!("{bytes} bytes for an output cannot be allocated"))
     })?;
     memory.resize(words, 0);
     Ok(memory.into_boxed_slice())
 }
 
 /// A response in memory of this library.
-pub struct Buffered {
-    pub outputs: Vec<Output>,
-    pub params: Vec<(CString, Value)>,
+pub struct BufferedResponse {
+    pub outputs: Vec<OutputObject>,
+    pub params: Vec<(CString, ParameterValue)>,
     pub last: bool,
-    pub fault: Option<Fault>,
+    pub fault: Option<TritonFault>,
 }
 
-impl Buffered {
+impl BufferedResponse {
     /// Moves outputs and parameters into a response of the host.
     pub fn put(&self, target: *mut types::Response) -> Result<()> {
         self.outputs.iter().try_for_each(|output| output.adopt(target))?;
@@ -215,11 +215,15 @@ impl Buffered {
 }
 
 /// Adds a parameter to a response of the host.
-pub fn set_param(target: *mut types::Response, key: &std::ffi::CStr, value: &Value) -> Result<()> {
-    let host = host()?;
-    let param = value.param(view(key));
+pub fn set_param(
+    target: *mut types::Response,
+    key: &std::ffi::CStr,
+    value: &ParameterValue,
+) -> Result<()> {
+    let host = host_table()?;
+    let param = value.param(as_str(key));
     // SAFETY: the response is the caller's; the parameter is valid during the call, which copies it.
-    unsafe { host::taken(host, (host.response_param)(target, &raw const param)) }
+    unsafe { host::take_error(host, (host.response_param)(target, &raw const param)) }
 }
 
 /// # Safety

@@ -1,6 +1,6 @@
 //! `TRITONSERVER_Parameter`: a named value made by the backend.
 
-use crate::handles::{Kind, Object};
+use crate::handles::{ObjectKind, TypedObject};
 use std::ffi::CString;
 use trtserver_plugin_api::abi::types::{Param, Str, param};
 
@@ -13,12 +13,12 @@ pub mod parameter_type {
     pub const BYTES: i32 = 4;
 }
 
-pub struct Parameter {
+pub struct ParameterObject {
     pub name: CString,
-    pub value: Value,
+    pub value: ParameterValue,
 }
 
-pub enum Value {
+pub enum ParameterValue {
     Text(CString),
     Int(i64),
     Bool(bool),
@@ -28,23 +28,23 @@ pub enum Value {
 }
 
 // SAFETY: the bytes are only read, and the backend keeps them.
-unsafe impl Send for Value {}
+unsafe impl Send for ParameterValue {}
 // SAFETY: threads only read the bytes, which the backend keeps as long as the parameter.
-unsafe impl Sync for Value {}
+unsafe impl Sync for ParameterValue {}
 
-impl Object for Parameter {
-    const KIND: Kind = Kind::Parameter;
+impl TypedObject for ParameterObject {
+    const KIND: ObjectKind = ObjectKind::Parameter;
 }
 
-impl Value {
+impl ParameterValue {
     /// The value as a label of a metric.
     pub fn label(&self) -> Option<String> {
         match self {
-            Value::Text(text) => Some(text.to_string_lossy().into_owned()),
-            Value::Int(n) => Some(n.to_string()),
-            Value::Bool(b) => Some(b.to_string()),
-            Value::Double(x) => Some(x.to_string()),
-            Value::Bytes(..) => None,
+            ParameterValue::Text(text) => Some(text.to_string_lossy().into_owned()),
+            ParameterValue::Int(n) => Some(n.to_string()),
+            ParameterValue::Bool(b) => Some(b.to_string()),
+            ParameterValue::Double(x) => Some(x.to_string()),
+            ParameterValue::Bytes(..) => None,
         }
     }
 
@@ -52,11 +52,11 @@ impl Value {
     pub fn param(&self, key: Str) -> Param {
         let none = Str { p: std::ptr::null(), n: 0 };
         let (kind, text, bits) = match self {
-            Value::Text(text) => (param::STRING, crate::host::view(text), 0),
-            Value::Int(n) => (param::INT, none, *n as u64),
-            Value::Bool(b) => (param::BOOL, none, u64::from(*b)),
-            Value::Double(x) => (param::DOUBLE, none, x.to_bits()),
-            Value::Bytes(p, n) => (param::BYTES, Str { p: *p, n: *n }, 0),
+            ParameterValue::Text(text) => (param::STRING, crate::host::as_str(text), 0),
+            ParameterValue::Int(n) => (param::INT, none, *n as u64),
+            ParameterValue::Bool(b) => (param::BOOL, none, u64::from(*b)),
+            ParameterValue::Double(x) => (param::DOUBLE, none, x.to_bits()),
+            ParameterValue::Bytes(p, n) => (param::BYTES, Str { p: *p, n: *n }, 0),
         };
         Param { key, kind, pad: 0, text, bits }
     }

@@ -3,13 +3,13 @@
 //! The host lets a responder build one response at a time; Triton's backends may create several before they send the first. The
 //! first is built in memory of the host, others in memory of this library, which the host adopts when they are sent.
 
-mod sending; // of responses
+mod response_order; // of responses
 
-use super::output::{Buffered, Output};
-use super::state::State;
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Kind, Live, Object};
-use crate::host::{self, host};
+use super::output::{BufferedResponse, OutputObject};
+use super::state::StateObject;
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, ObjectKind, TypedObject};
+use crate::host::{self, host_table};
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -30,7 +30,7 @@ mod state {
     pub const TAKEN_BACK: u8 = 3;
 }
 
-pub struct Reply {
+pub struct RequestReply {
     responder: *mut Responder,
     cancelled: *const AtomicU32,
     /// Held by the request, each factory and each response, and by `execute` while it runs.
@@ -40,52 +40,55 @@ pub struct Reply {
     state: AtomicU8,
     /// The responder outlives `execute`.
     detached: AtomicBool,
-    building: Mutex<Building>,
+    building: Mutex<ResponseInProgress>,
     /// States of a request that belongs to a sequence.
-    states: Mutex<Vec<Live<State>>>,
+    states: Mutex<Vec<LiveObject<StateObject>>>,
 }
 
 #[derive(Default)]
-struct Building {
+struct ResponseInProgress {
     /// The host's response of this request is in use.
     busy: bool,
     /// Responses to send as soon as it is not, in this order.
-    waiting: VecDeque<Buffered>,
+    waiting: VecDeque<BufferedResponse>,
     /// The request ends after them.
     end: bool,
 }
 
 // SAFETY: the host accepts calls with a responder from any thread.
-unsafe impl Send for Reply {}
+unsafe impl Send for RequestReply {}
 // SAFETY: the host accepts calls with one responder from several threads at once.
-unsafe impl Sync for Reply {}
+unsafe impl Sync for RequestReply {}
 
-impl Object for Reply {
-    const KIND: Kind = Kind::Reply;
+impl TypedObject for RequestReply {
+    const KIND: ObjectKind = ObjectKind::Reply;
 }
 
 /// Where the outputs of a response go.
-pub enum Target {
+pub enum ReplyTarget {
     /// A response of the host.
     Direct(*mut types::Response),
     /// Memory of this library, because the host's response is in use.
-    Buffered,
+    BufferedResponse,
     /// Nowhere: the request has ended with an error.
     Discarded,
 }
 
 // SAFETY: the host accepts calls with a response from any thread.
-unsafe impl Send for Target {}
+unsafe impl Send for ReplyTarget {}
 // SAFETY: the host accepts calls with one response from several threads at once.
-unsafe impl Sync for Target {}
+unsafe impl Sync for ReplyTarget {}
 
-impl Reply {
+impl RequestReply {
     /// The response side of a request, with a reference for the request and one for `execute`.
     ///
     /// # Safety
     /// The responder is valid until `execute` returns; `cancelled` is as valid as the responder.
-    pub unsafe fn create(responder: *mut Responder, cancelled: *const u32) -> Live<Reply> {
-        handles::create(Reply {
+    pub unsafe fn create(
+        responder: *mut Responder,
+        cancelled: *const u32,
+    ) -> LiveObject<RequestReply> {
+        handles::create_object(RequestReply {
             responder,
             cancelled: cancelled.cast(),
             references: AtomicU32::new(2),
@@ -106,7 +109,7 @@ impl Reply {
         self.state.load(Ordering::Acquire) == expected
     }
 
-    fn lock(&self) -> MutexGuard<'_, Building> {
+    fn lock(&self) -> MutexGuard<'_, ResponseInProgress> {
         self.building.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,9 +118,9 @@ impl Reply {
     pub fn check(&self) -> Result<()> {
         match self.state.load(Ordering::Acquire) {
             state::FINAL | state::ENDING => {
-                Err(Fault::misuse("the final response of the request was sent before"))
+                Err(TritonFault::misuse("the final response of the request was sent before"))
             }
-            state::TAKEN_BACK => Err(Fault::misuse(
+            state::TAKEN_BACK => Err(TritonFault::misuse(
                 "the request is the server's: TRITONBACKEND_ModelInstanceExecute returned an error for it",
             )),
             _ => Ok(()),
@@ -133,26 +136,26 @@ impl Reply {
     ///
     /// # Errors
     /// The final response was sent.
-    pub fn begin(&self) -> Result<Target> {
+    pub fn begin(&self) -> Result<ReplyTarget> {
         self.check()?;
         if self.is(state::FAILED) {
-            return Ok(Target::Discarded);
+            return Ok(ReplyTarget::Discarded);
         }
         let mut building = self.lock();
         if building.busy {
-            return Ok(Target::Buffered);
+            return Ok(ReplyTarget::BufferedResponse);
         }
         let response = self.host_response()?;
         building.busy = true;
-        Ok(Target::Direct(response))
+        Ok(ReplyTarget::Direct(response))
     }
 
     fn host_response(&self) -> Result<*mut types::Response> {
-        let host = host()?;
+        let host = host_table()?;
         let mut response = ptr::null_mut();
         // SAFETY: the responder is valid; the host writes one pointer. The error is owned by the caller.
         unsafe {
-            host::taken(host, (host.response_new)(self.responder, &raw mut response))?;
+            host::take_error(host, (host.response_new)(self.responder, &raw mut response))?;
         }
         Ok(response)
     }
@@ -163,21 +166,21 @@ impl Reply {
     }
 
     /// The execution has failed, but responses or factories of the request may be left: ends it with the error.
-    pub fn take_back(&self, fault: &Fault) {
+    pub fn take_back(&self, fault: &TritonFault) {
         // Fails if the backend has ended it all the same.
         let _ = self.finish(Some(fault));
         self.state.store(state::TAKEN_BACK, Ordering::Release);
     }
 }
 
-impl Live<Reply> {
+impl LiveObject<RequestReply> {
     /// Adds a state, which lives as long as this.
     ///
     /// # Errors
     /// The final response was sent.
-    pub fn add_state(self, output: Output) -> Result<Live<State>> {
+    pub fn add_state(self, output: OutputObject) -> Result<LiveObject<StateObject>> {
         self.check()?;
-        let state = handles::create(State::new(output, self));
+        let state = handles::create_object(StateObject::new(output, self));
         self.states.lock().unwrap_or_else(PoisonError::into_inner).push(state);
         Ok(state)
     }
@@ -189,18 +192,18 @@ impl Live<Reply> {
         }
         if self.is(state::OPEN) {
             let omitted =
-                Fault::internal("the backend released the request without a final response");
+                TritonFault::internal("the backend released the request without a final response");
             let _ = self.finish(Some(&omitted));
         }
         if self.detached.load(Ordering::Acquire)
-            && let Ok(host) = host()
+            && let Ok(host) = host_table()
         {
             // SAFETY: detached once, released once: here.
             unsafe { (host.responder_release)(self.responder) }
         }
-        if let Ok(reply) = handles::free(self.raw()) {
+        if let Ok(reply) = handles::free_object(self.raw()) {
             for state in reply.states.into_inner().unwrap_or_else(PoisonError::into_inner) {
-                if let Ok(state) = handles::free(state.raw()) {
+                if let Ok(state) = handles::free_object(state.raw()) {
                     state.output.free_attributes();
                 }
             }
@@ -210,7 +213,7 @@ impl Live<Reply> {
     /// `execute` has ended, and the backend has the request as long as it holds references.
     pub fn executed(self) {
         if self.references.load(Ordering::Acquire) > 1
-            && let Ok(host) = host()
+            && let Ok(host) = host_table()
         {
             self.detached.store(true, Ordering::Release);
             // SAFETY: `execute` has not returned to the host, so the responder is valid.

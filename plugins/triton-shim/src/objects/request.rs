@@ -1,21 +1,21 @@
 //! `TRITONBACKEND_Request`, which is also `TRITONSERVER_InferenceRequest`, and `TRITONBACKEND_Input`.
 
 use super::attributes::BufferAttributes;
-use super::own_request::OwnRequest;
-use super::reply::Reply;
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Kind, Live, Object, create};
+use super::nested_request::OwnRequest;
+use super::reply::RequestReply;
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, ObjectKind, TypedObject, create_object};
 use smallvec::SmallVec;
 use std::sync::{Mutex, PoisonError};
 use trtserver_plugin_api::abi::request;
 use trtserver_plugin_api::abi::types::{Buf, Tensor, tensor_flags};
 
-pub struct Request {
-    pub source: Source,
+pub struct RequestObject {
+    pub source: RequestSource,
 }
 
 /// Where a request comes from.
-pub enum Source {
+pub enum RequestSource {
     /// The host passed it to `execute`.
     Host(HostRequest),
     /// The backend made it, for nested inference.
@@ -26,8 +26,8 @@ pub enum Source {
 pub struct HostRequest {
     view: *const request::Request,
     /// One reference of it.
-    pub reply: Live<Reply>,
-    pub inputs: SmallVec<[Live<Input>; 4]>,
+    pub reply: LiveObject<RequestReply>,
+    pub inputs: SmallVec<[LiveObject<InputObject>; 4]>,
 }
 
 // SAFETY: a view is read-only, and the host allows its use on any thread.
@@ -35,8 +35,8 @@ unsafe impl Send for HostRequest {}
 // SAFETY: threads only read a view, which the host keeps valid until the request is released.
 unsafe impl Sync for HostRequest {}
 
-impl Object for Request {
-    const KIND: Kind = Kind::Request;
+impl TypedObject for RequestObject {
+    const KIND: ObjectKind = ObjectKind::Request;
 }
 
 impl HostRequest {
@@ -44,12 +44,15 @@ impl HostRequest {
     ///
     /// # Safety
     /// The view stays valid until the request is released.
-    pub unsafe fn new(view: *const request::Request, reply: Live<Reply>) -> HostRequest {
+    pub unsafe fn new(
+        view: *const request::Request,
+        reply: LiveObject<RequestReply>,
+    ) -> HostRequest {
         // SAFETY: by the caller's promise.
-        let tensors = unsafe { slice((*view).inputs, (*view).n_inputs) };
+        let tensors = unsafe { view_slice((*view).inputs, (*view).n_inputs) };
         // Backends make the inputs that describe a batch themselves, from the configuration.
         let tensors = tensors.iter().filter(|tensor| tensor.flags & tensor_flags::BATCH == 0);
-        let inputs = tensors.map(|tensor| create(Input::new(tensor))).collect();
+        let inputs = tensors.map(|tensor| create_object(InputObject::new(tensor))).collect();
         HostRequest { view, reply, inputs }
     }
 
@@ -63,7 +66,7 @@ impl HostRequest {
     pub fn requested_outputs(&self) -> impl Iterator<Item = &request::RequestedOutput> {
         let view = self.view();
         // SAFETY: valid as long as the view.
-        let all = unsafe { slice(view.requested_outputs, view.n_requested_outputs) };
+        let all = unsafe { view_slice(view.requested_outputs, view.n_requested_outputs) };
         all.iter().filter(|output| output.index != u32::MAX)
     }
 
@@ -71,21 +74,21 @@ impl HostRequest {
     pub fn states(&self) -> impl Iterator<Item = &[u8]> {
         let view = self.view();
         // SAFETY: valid as long as the view.
-        let all = unsafe { slice(view.requested_outputs, view.n_requested_outputs) };
+        let all = unsafe { view_slice(view.requested_outputs, view.n_requested_outputs) };
         let states = all.iter().filter(|output| output.index == u32::MAX);
         // SAFETY: the host keeps the names of requested outputs valid as long as the view.
-        states.map(|output| unsafe { slice(output.name.p, output.name.n as u32) })
+        states.map(|output| unsafe { view_slice(output.name.p, output.name.n as u32) })
     }
 
     pub fn params(&self) -> &[trtserver_plugin_api::abi::types::Param] {
         // SAFETY: valid as long as the view.
-        unsafe { slice(self.view().params, self.view().n_params) }
+        unsafe { view_slice(self.view().params, self.view().n_params) }
     }
 
     /// Ends the life of the inputs.
     pub fn free_inputs(&mut self) {
         for input in self.inputs.drain(..) {
-            if let Ok(input) = handles::free(input.raw()) {
+            if let Ok(input) = handles::free_object(input.raw()) {
                 input.free_attributes();
             }
         }
@@ -96,7 +99,7 @@ impl HostRequest {
 ///
 /// # Safety
 /// `n` elements at `p` are valid for `'a`.
-pub unsafe fn slice<'a, T>(p: *const T, n: u32) -> &'a [T] {
+pub unsafe fn view_slice<'a, T>(p: *const T, n: u32) -> &'a [T] {
     if p.is_null() || n == 0 {
         return &[];
     }
@@ -104,15 +107,15 @@ pub unsafe fn slice<'a, T>(p: *const T, n: u32) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(p, n as usize) }
 }
 
-impl Request {
+impl RequestObject {
     /// The host's request behind the handle.
     ///
     /// # Errors
     /// The backend made the request itself, for nested inference.
     pub fn host(&self) -> Result<&HostRequest> {
         match &self.source {
-            Source::Host(request) => Ok(request),
-            Source::Own(own) => Err(Fault::misuse(format_args!(
+            RequestSource::Host(request) => Ok(request),
+            RequestSource::Own(own) => Err(TritonFault::misuse(format_args!(
                 "the request was made for nested inference in model '{}', the server did not pass it",
                 own.model.to_string_lossy()
             ))),
@@ -125,8 +128,8 @@ impl Request {
     /// The server passed it to the backend.
     pub fn own(&self) -> Result<&OwnRequest> {
         match &self.source {
-            Source::Own(request) => Ok(request),
-            Source::Host(_) => Err(Fault::misuse(
+            RequestSource::Own(request) => Ok(request),
+            RequestSource::Host(_) => Err(TritonFault::misuse(
                 "the server passed the request, it was not made for nested inference",
             )),
         }
@@ -134,24 +137,24 @@ impl Request {
 }
 
 /// One input; valid as long as its request.
-pub struct Input {
+pub struct InputObject {
     tensor: *const Tensor,
     /// Attributes of each buffer, made when they are first read.
-    attributes: Mutex<SmallVec<[Live<BufferAttributes>; 2]>>,
+    attributes: Mutex<SmallVec<[LiveObject<BufferAttributes>; 2]>>,
 }
 
 // SAFETY: tensors are read-only, and the host allows their use on any thread.
-unsafe impl Send for Input {}
+unsafe impl Send for InputObject {}
 // SAFETY: threads only read a tensor, which the host keeps valid as long as its request.
-unsafe impl Sync for Input {}
+unsafe impl Sync for InputObject {}
 
-impl Object for Input {
-    const KIND: Kind = Kind::Input;
+impl TypedObject for InputObject {
+    const KIND: ObjectKind = ObjectKind::Input;
 }
 
-impl Input {
-    fn new(tensor: &Tensor) -> Input {
-        Input { tensor, attributes: Mutex::default() }
+impl InputObject {
+    fn new(tensor: &Tensor) -> InputObject {
+        InputObject { tensor, attributes: Mutex::default() }
     }
 
     pub fn tensor(&self) -> &Tensor {
@@ -161,7 +164,7 @@ impl Input {
 
     pub fn parts(&self) -> &[Buf] {
         // SAFETY: valid as long as the tensor.
-        unsafe { slice(self.tensor().parts, self.tensor().n_parts) }
+        unsafe { view_slice(self.tensor().parts, self.tensor().n_parts) }
     }
 
     /// # Errors
@@ -170,7 +173,7 @@ impl Input {
         let (parts, n) = (self.parts(), self.tensor().n_parts);
         parts.get(index as usize).ok_or_else(|| {
             let name = self.name();
-            Fault::invalid(format_args!(
+            TritonFault::invalid(format_args!(
                 "input '{name}' has {n} buffers, index {index} is none of them"
             ))
         })
@@ -178,27 +181,27 @@ impl Input {
 
     pub fn is_named(&self, name: &std::ffi::CStr) -> bool {
         // SAFETY: valid as long as the tensor.
-        let own = unsafe { slice(self.tensor().name.p, self.tensor().name.n as u32) };
+        let own = unsafe { view_slice(self.tensor().name.p, self.tensor().name.n as u32) };
         own == name.to_bytes()
     }
 
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         // SAFETY: valid as long as the tensor.
-        unsafe { crate::host::text(self.tensor().name) }
+        unsafe { crate::host::str_text(self.tensor().name) }
     }
 
-    pub fn attributes(&self, index: u32) -> Result<Live<BufferAttributes>> {
+    pub fn attributes(&self, index: u32) -> Result<LiveObject<BufferAttributes>> {
         self.part(index)?;
         let mut made = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         if made.is_empty() {
             made.extend(self.parts().iter().map(|p| BufferAttributes::create(p.bytes, p.memory)));
         }
-        made.get(index as usize).copied().ok_or_else(|| Fault::internal("no such buffer"))
+        made.get(index as usize).copied().ok_or_else(|| TritonFault::internal("no such buffer"))
     }
 
     fn free_attributes(self) {
         for attributes in self.attributes.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            let _ = handles::free(attributes.raw());
+            let _ = handles::free_object(attributes.raw());
         }
     }
 }

@@ -1,141 +1,149 @@
 //! `TRITONBACKEND_Response`, which is also `TRITONSERVER_InferenceResponse`.
 
-use super::arrived::Arrived;
-use super::output::{Buffered, Output, set_param};
-use super::parameter::Value;
-use super::reply::{Reply, Target};
-use crate::fault::{Fault, Result};
-use crate::handles::{self, Kind, Live, Object, create};
+use super::output::{BufferedResponse, OutputObject, set_param};
+use super::parameter::ParameterValue;
+use super::received_response::ReceivedResponse;
+use super::reply::{ReplyTarget, RequestReply};
+use crate::fault::{Result, TritonFault};
+use crate::handles::{self, LiveObject, ObjectKind, TypedObject, create_object};
 use smallvec::SmallVec;
 use std::ffi::{CStr, CString};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub struct Response {
-    pub side: Side,
+pub struct ResponseObject {
+    pub side: ResponseSide,
 }
 
 /// Who made a response.
-pub enum Side {
+pub enum ResponseSide {
     /// The backend, for a request that it executes.
-    Built(Built),
+    BuiltResponse(BuiltResponse),
     /// Another model, for a request that the backend has made.
-    Arrived(Arrived),
+    ReceivedResponse(ReceivedResponse),
 }
 
-impl Object for Response {
-    const KIND: Kind = Kind::Response;
+impl TypedObject for ResponseObject {
+    const KIND: ObjectKind = ObjectKind::Response;
 }
 
 /// A response that a backend builds.
-pub struct Built {
+pub struct BuiltResponse {
     /// One reference of it.
-    reply: Live<Reply>,
-    target: Target,
+    reply: LiveObject<RequestReply>,
+    target: ReplyTarget,
     contents: Mutex<Contents>,
 }
 
 #[derive(Default)]
 struct Contents {
-    outputs: SmallVec<[Live<Output>; 4]>,
+    outputs: SmallVec<[LiveObject<OutputObject>; 4]>,
     /// Parameters of a buffered response; a response of the host keeps its own.
-    params: Vec<(CString, Value)>,
+    params: Vec<(CString, ParameterValue)>,
 }
 
-impl Response {
+impl ResponseObject {
     /// # Errors
     /// The response is one of nested inference, which its receiver only reads.
-    pub fn built(&self) -> Result<&Built> {
+    pub fn built(&self) -> Result<&BuiltResponse> {
         match &self.side {
-            Side::Built(built) => Ok(built),
-            Side::Arrived(arrived) => Err(of_other(arrived)),
+            ResponseSide::BuiltResponse(built) => Ok(built),
+            ResponseSide::ReceivedResponse(arrived) => Err(not_own_response(arrived)),
         }
     }
 
-    fn into_built(self) -> Result<Built> {
+    fn into_built(self) -> Result<BuiltResponse> {
         match self.side {
-            Side::Built(built) => Ok(built),
-            Side::Arrived(arrived) => Err(of_other(&arrived)),
+            ResponseSide::BuiltResponse(built) => Ok(built),
+            ResponseSide::ReceivedResponse(arrived) => Err(not_own_response(&arrived)),
         }
     }
 
     /// # Errors
     /// The backend built the response itself.
-    pub fn arrived(&self) -> Result<&Arrived> {
+    pub fn arrived(&self) -> Result<&ReceivedResponse> {
         match &self.side {
-            Side::Arrived(arrived) => Ok(arrived),
-            Side::Built(_) => Err(Fault::misuse("the response is one that this backend builds")),
+            ResponseSide::ReceivedResponse(arrived) => Ok(arrived),
+            ResponseSide::BuiltResponse(_) => {
+                Err(TritonFault::misuse("the response is one that this backend builds"))
+            }
         }
     }
 }
 
-fn of_other(arrived: &Arrived) -> Fault {
+fn not_own_response(arrived: &ReceivedResponse) -> TritonFault {
     let model = arrived.model.to_string_lossy();
-    Fault::misuse(format_args!("the response is one of model '{model}', which can only be read"))
+    TritonFault::misuse(format_args!(
+        "the response is one of model '{model}', which can only be read"
+    ))
 }
 
-impl Built {
+impl BuiltResponse {
     /// Begins a response; takes one reference of the reply.
-    pub fn create(reply: Live<Reply>) -> Result<Live<Response>> {
+    pub fn create(reply: LiveObject<RequestReply>) -> Result<LiveObject<ResponseObject>> {
         let target = reply.begin()?;
         reply.retain();
-        let built = Built { reply, target, contents: Mutex::default() };
-        Ok(create(Response { side: Side::Built(built) }))
+        let built = BuiltResponse { reply, target, contents: Mutex::default() };
+        Ok(create_object(ResponseObject { side: ResponseSide::BuiltResponse(built) }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn add_output(&self, name: &CStr, dtype: u32, shape: &[i64]) -> Live<Output> {
+    pub fn add_output(&self, name: &CStr, dtype: u32, shape: &[i64]) -> LiveObject<OutputObject> {
         let response = match self.target {
-            Target::Direct(response) => response,
-            Target::Buffered | Target::Discarded => std::ptr::null_mut(),
+            ReplyTarget::Direct(response) => response,
+            ReplyTarget::BufferedResponse | ReplyTarget::Discarded => std::ptr::null_mut(),
         };
-        let output = create(Output::new(response, name, dtype, shape));
+        let output = create_object(OutputObject::new(response, name, dtype, shape));
         self.lock().outputs.push(output);
         output
     }
 
-    pub fn add_param(&self, name: &CStr, value: Value) -> Result<()> {
+    pub fn add_param(&self, name: &CStr, value: ParameterValue) -> Result<()> {
         match self.target {
-            Target::Direct(response) => set_param(response, name, &value),
-            Target::Buffered => {
+            ReplyTarget::Direct(response) => set_param(response, name, &value),
+            ReplyTarget::BufferedResponse => {
                 self.lock().params.push((name.to_owned(), value));
                 Ok(())
             }
-            Target::Discarded => Ok(()),
+            ReplyTarget::Discarded => Ok(()),
         }
     }
 
     /// The output at a position.
-    pub fn output(&self, index: u32) -> Result<Live<Output>> {
+    pub fn output(&self, index: u32) -> Result<LiveObject<OutputObject>> {
         let contents = self.lock();
         let found = contents.outputs.get(index as usize).copied();
         found.ok_or_else(|| {
             let n = contents.outputs.len();
-            Fault::invalid(format_args!(
+            TritonFault::invalid(format_args!(
                 "the response has {n} outputs, index {index} is none of them"
             ))
         })
     }
 
-    pub fn output_named(&self, name: &CStr) -> Result<Live<Output>> {
+    pub fn output_named(&self, name: &CStr) -> Result<LiveObject<OutputObject>> {
         let contents = self.lock();
         let found = contents.outputs.iter().find(|o| o.name.bytes() == name.to_bytes());
         found.copied().ok_or_else(|| {
             let name = name.to_string_lossy();
-            Fault::not_found(format_args!("the response has no output '{name}'"))
+            TritonFault::not_found(format_args!("the response has no output '{name}'"))
         })
     }
 }
 
 /// Sends a response. Its handle is invalid afterwards, also on failure.
-pub fn send(response: *mut Response, last: bool, fault: Option<Fault>) -> Result<()> {
-    handles::get(response)?.built()?;
-    let Built { reply, target, contents } = handles::free(response)?.into_built()?;
+pub fn send_response(
+    response: *mut ResponseObject,
+    last: bool,
+    fault: Option<TritonFault>,
+) -> Result<()> {
+    handles::get_object(response)?.built()?;
+    let BuiltResponse { reply, target, contents } = handles::free_object(response)?.into_built()?;
     let contents = contents.into_inner().unwrap_or_else(PoisonError::into_inner);
     let sent = match target {
-        Target::Direct(response) => {
+        ReplyTarget::Direct(response) => {
             let completed = match fault {
                 Some(fault) => Err((fault, false)),
                 None => {
@@ -151,11 +159,11 @@ pub fn send(response: *mut Response, last: bool, fault: Option<Fault>) -> Result
                 }
             }
         }
-        Target::Buffered => {
-            let outputs = contents.outputs.iter().filter_map(|o| take(*o)).collect();
-            reply.send_buffered(Buffered { outputs, params: contents.params, last, fault })
+        ReplyTarget::BufferedResponse => {
+            let outputs = contents.outputs.iter().filter_map(|o| take_response(*o)).collect();
+            reply.send_buffered(BufferedResponse { outputs, params: contents.params, last, fault })
         }
-        Target::Discarded => {
+        ReplyTarget::Discarded => {
             if last {
                 let _ = reply.finish(None);
             }
@@ -163,31 +171,31 @@ pub fn send(response: *mut Response, last: bool, fault: Option<Fault>) -> Result
         }
     };
     for output in contents.outputs {
-        take(output);
+        take_response(output);
     }
     reply.release();
     sent
 }
 
 /// Drops a response that was not sent.
-pub fn delete(response: *mut Response) -> Result<()> {
-    handles::get(response)?.built()?;
-    let Built { reply, target, contents } = handles::free(response)?.into_built()?;
+pub fn delete_response(response: *mut ResponseObject) -> Result<()> {
+    handles::get_object(response)?.built()?;
+    let BuiltResponse { reply, target, contents } = handles::free_object(response)?.into_built()?;
     let contents = contents.into_inner().unwrap_or_else(PoisonError::into_inner);
     for output in contents.outputs {
-        take(output);
+        take_response(output);
     }
     let dropped = match target {
-        Target::Direct(response) => reply.discard(response),
-        Target::Buffered | Target::Discarded => Ok(()),
+        ReplyTarget::Direct(response) => reply.discard(response),
+        ReplyTarget::BufferedResponse | ReplyTarget::Discarded => Ok(()),
     };
     reply.release();
     dropped
 }
 
 /// Ends the life of an output's handle.
-fn take(output: Live<Output>) -> Option<Output> {
-    let output = handles::free(output.raw()).ok()?;
+fn take_response(output: LiveObject<OutputObject>) -> Option<OutputObject> {
+    let output = handles::free_object(output.raw()).ok()?;
     output.free_attributes();
     Some(output)
 }

@@ -1,30 +1,33 @@
 //! `TRITONSERVER_Server`: the token with which a model's backend reaches other models.
 
-use super::model::Model;
-use crate::fault::{Fault, Result};
-use crate::handles::{Kind, Live, Object};
+use super::model::ModelObject;
+use crate::fault::{Result, TritonFault};
+use crate::handles::{LiveObject, ObjectKind, TypedObject};
 use std::sync::OnceLock;
 
-pub struct Server {
+pub struct ServerToken {
     /// The model whose token it is; set before a backend sees it.
-    pub model: OnceLock<Live<Model>>,
+    pub model: OnceLock<LiveObject<ModelObject>>,
 }
 
-impl Server {
+impl ServerToken {
     /// # Errors
     /// The model is not open yet.
-    pub fn model(&self) -> Result<Live<Model>> {
-        self.model.get().copied().ok_or_else(|| Fault::internal("the server's token has no model"))
+    pub fn model(&self) -> Result<LiveObject<ModelObject>> {
+        self.model
+            .get()
+            .copied()
+            .ok_or_else(|| TritonFault::internal("the server's token has no model"))
     }
 }
 
-impl Object for Server {
-    const KIND: Kind = Kind::Server;
+impl TypedObject for ServerToken {
+    const KIND: ObjectKind = ObjectKind::Server;
 }
 
 /// `TRITONSERVER_InferenceTrace`: none exists.
-pub struct Trace;
+pub struct TraceObject;
 
-impl Object for Trace {
-    const KIND: Kind = Kind::Trace;
+impl TypedObject for TraceObject {
+    const KIND: ObjectKind = ObjectKind::Trace;
 }

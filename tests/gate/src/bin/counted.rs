@@ -123,14 +123,14 @@ fn main() -> ExitCode {
                 return ExitCode::from(stop.code);
             }
         };
-    let log = match log::init(&start.settings.log, Box::new(|_| {})) {
+    let log = match log::init_log(&start.settings.log, Box::new(|_| {})) {
         Ok(log) => log,
         Err(e) => {
             eprintln!("trtserver-counted: the log cannot be opened: {e}");
             return ExitCode::FAILURE;
         }
     };
-    ExitCode::from(server::run(start.settings, log, Default::default()))
+    ExitCode::from(server::run_server(start.settings, log, Default::default()))
 }
 
 fn serve_counts() -> io::Result<()> {

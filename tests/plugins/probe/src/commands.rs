@@ -154,7 +154,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    pub fn of_model(model: &ModelContext) -> Commands {
+    pub fn from_model(model: &ModelContext) -> Commands {
         Commands::default().with_request(model.parameters())
     }
 

@@ -53,7 +53,7 @@ impl Backend for Probe {
     }
 
     fn autocomplete(&self, model: &ModelContext) -> Result<Completion, Error> {
-        let commands = Commands::of_model(model);
+        let commands = Commands::from_model(model);
         commands.misstep("autocomplete")?;
         if !model.autocomplete() {
             return Ok(Completion::default());
@@ -91,7 +91,7 @@ impl Model for Echo {
     type Instance = Worker;
 
     fn open(_: &Arc<Probe>, context: &ModelContext) -> Result<Self, Error> {
-        let commands = Commands::of_model(context);
+        let commands = Commands::from_model(context);
         commands.misstep("model_open")?;
         if let Some(path) = &commands.failing_opens {
             commands::fail_while_bytes_are_left(path)?;

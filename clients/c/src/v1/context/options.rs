@@ -1,9 +1,9 @@
 //! Options of a request: batch size, flags, and the outputs that are asked for.
 
 use super::{Error, V1Context};
-use crate::arguments::{array, optional_text, structure, text};
-use crate::failure::{Failure, Outcome, call};
-use crate::handle::Handle;
+use crate::arguments::{optional_text, read_array, read_struct, read_text};
+use crate::failure::{ClientFailure, Outcome, guard_call};
+use crate::handle::ObjectHandle;
 use std::ffi::c_char;
 use trtserver_client::v1::{OutputFormat, RunOptions};
 
@@ -32,22 +32,22 @@ pub struct RawOptions {
 
 /// # Safety
 /// `raw` is NULL or points to options as the header describes them.
-pub(super) unsafe fn options(raw: *const RawOptions) -> Outcome<RunOptions> {
+pub(super) unsafe fn read_options(raw: *const RawOptions) -> Outcome<RunOptions> {
     // SAFETY: the contract of this function.
-    let raw = unsafe { structure(raw, "options") }?;
+    let raw = unsafe { read_struct(raw, "options") }?;
     // SAFETY: by the caller's promise the options contain as many outputs as they say.
-    let requested = unsafe { array(raw.outputs, raw.output_count, "outputs") }?;
+    let requested = unsafe { read_array(raw.outputs, raw.output_count, "outputs") }?;
     let output = |output: &RawRequestedOutput| {
         // SAFETY: by the caller's promise the names of an output are NULL or C strings.
         let (name, region) = unsafe {
             (
-                text(output.name, "an output's name")?,
+                read_text(output.name, "an output's name")?,
                 optional_text(output.region, "a region's name")?,
             )
         };
         let format = match (region, output.class_count) {
             (Some(_), 1..) => {
-                return Err(Failure::argument(format!(
+                return Err(ClientFailure::argument(format!(
                     "output '{name}' is requested as classes and in shared memory, expected one of both"
                 )));
             }
@@ -75,12 +75,12 @@ pub(super) unsafe fn options(raw: *const RawOptions) -> Outcome<RunOptions> {
 /// See [`super::trtc_v1_context_new`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trtc_v1_set_options(
-    context: Handle<V1Context>,
+    context: ObjectHandle<V1Context>,
     raw: *const RawOptions,
 ) -> Error {
-    call(|| {
+    guard_call(|| {
         // SAFETY: the contract of this function.
-        let options = unsafe { options(raw) }?;
+        let options = unsafe { read_options(raw) }?;
         context.get()?.stateful().set_options(&options)
     })
 }

@@ -1,11 +1,11 @@
 //! HTTP/1.1 on the calling thread: one request at a time.
 
-use super::socket::{Channel, Problem};
-use super::{Failure, Reusable, SentState, broken, closed, error_of};
-use crate::address::Address;
+use super::socket::{DirectChannel, SocketProblem};
+use super::{CallFailure, ReusableConnection, SentState, broken, closed, to_error};
+use crate::address::ServerAddress;
 use crate::error::{Error, Result};
 use crate::transport::grpc::AGENT;
-use crate::transport::http::{Exchange, MAX_HEAD, TRUSTED_LENGTH, too_large};
+use crate::transport::http::{HttpExchange, MAX_HEAD, TRUSTED_LENGTH, too_large};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::header::{TRANSFER_ENCODING, USER_AGENT};
@@ -17,8 +17,8 @@ use std::time::Instant;
 const CHUNK: usize = 16 << 10;
 const MAX_HEADERS: usize = 100;
 
-pub(super) struct Connection {
-    channel: Channel,
+pub(super) struct Http1Connection {
+    channel: DirectChannel,
     /// What was received, and how much of it was taken.
     input: Vec<u8>,
     taken: usize,
@@ -26,7 +26,7 @@ pub(super) struct Connection {
 }
 
 /// A whole response.
-pub(super) struct Answer {
+pub(super) struct Http1Response {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -36,8 +36,8 @@ pub(super) struct Answer {
 
 /// The request as it is sent.
 pub(super) fn encode(
-    exchange: Exchange<'_>,
-    address: &Address,
+    exchange: HttpExchange<'_>,
+    address: &ServerAddress,
     headers: &HeaderMap,
 ) -> Result<Vec<u8>> {
     let uri = || format!("{}{}", address.prefix, exchange.path);
@@ -79,20 +79,20 @@ pub(super) fn encode(
 }
 
 /// How long the body of a response is.
-enum Length {
+enum BodyLength {
     Bytes(u64),
     Chunked,
     UntilClose,
 }
 
-struct Head {
+struct Http1Head {
     status: u16,
     headers: HeaderMap,
-    length: Length,
+    length: BodyLength,
     keep_alive: bool,
 }
 
-impl Reusable for Connection {
+impl ReusableConnection for Http1Connection {
     fn is_reusable(&self) -> bool {
         // Bytes that no request asked for end a connection.
         self.open && self.pending().is_empty()
@@ -105,8 +105,8 @@ impl Reusable for Connection {
     }
 }
 
-impl Connection {
-    pub fn new(channel: Channel) -> Self {
+impl Http1Connection {
+    pub fn new(channel: DirectChannel) -> Self {
         Self { channel, input: Vec::with_capacity(CHUNK), taken: 0, open: true }
     }
 
@@ -120,15 +120,15 @@ impl Connection {
         request: &[u8],
         deadline: Option<Instant>,
         limit: usize,
-    ) -> std::result::Result<Answer, Failure> {
+    ) -> std::result::Result<Http1Response, CallFailure> {
         self.open = false;
         let mut refused = None;
         if let Err((problem, count)) = self.channel.send(request, deadline) {
             let state = if count == 0 { SentState::No } else { SentState::Perhaps };
             match problem {
                 // The server may have responded before it stopped reading.
-                Problem::Errno(errno) if count > 0 => refused = Some(errno),
-                problem => return Err(Failure::new(state, error_of(problem))),
+                SocketProblem::Errno(errno) if count > 0 => refused = Some(errno),
+                problem => return Err(CallFailure::new(state, to_error(problem))),
             }
         }
         let sent = Instant::now();
@@ -136,23 +136,23 @@ impl Connection {
             Ok(Some(found)) => found,
             Ok(None) => {
                 let error = refused.map_or_else(closed, broken);
-                return Err(Failure::new(SentState::Perhaps, error));
+                return Err(CallFailure::new(SentState::Perhaps, error));
             }
             Err(failure) => return Err(failure),
         };
-        let wrap = |error| Failure::new(SentState::Yes, error);
+        let wrap = |error| CallFailure::new(SentState::Yes, error);
         let body = match head.length {
-            Length::Bytes(length) => self.body(length, deadline, limit).map_err(wrap)?,
-            Length::Chunked => self.chunks(deadline, limit).map_err(wrap)?,
-            Length::UntilClose => self.rest(deadline, limit).map_err(wrap)?,
+            BodyLength::Bytes(length) => self.body(length, deadline, limit).map_err(wrap)?,
+            BodyLength::Chunked => self.chunks(deadline, limit).map_err(wrap)?,
+            BodyLength::UntilClose => self.rest(deadline, limit).map_err(wrap)?,
         };
         self.open = head.keep_alive && refused.is_none();
-        let Head { status, headers, .. } = head;
-        Ok(Answer { status, headers, body, sent, first_byte })
+        let Http1Head { status, headers, .. } = head;
+        Ok(Http1Response { status, headers, body, sent, first_byte })
     }
 
     /// Receives more; false at the end of the connection.
-    fn more(&mut self, deadline: Option<Instant>) -> std::result::Result<bool, Problem> {
+    fn more(&mut self, deadline: Option<Instant>) -> std::result::Result<bool, SocketProblem> {
         if self.taken == self.input.len() {
             self.input.clear();
             self.taken = 0;
@@ -165,14 +165,14 @@ impl Connection {
     fn head(
         &mut self,
         deadline: Option<Instant>,
-    ) -> std::result::Result<Option<(Head, Instant)>, Failure> {
-        let wrap = |error| Failure::new(SentState::Yes, error);
+    ) -> std::result::Result<Option<(Http1Head, Instant)>, CallFailure> {
+        let wrap = |error| CallFailure::new(SentState::Yes, error);
         let mut first_byte = None;
         loop {
             let before = self.pending().len();
             let more = self.more(deadline).map_err(|problem| {
                 let state = if before == 0 { SentState::Perhaps } else { SentState::Yes };
-                Failure::new(state, error_of(problem))
+                CallFailure::new(state, to_error(problem))
             })?;
             if !more && before == 0 {
                 return Ok(None);
@@ -180,7 +180,7 @@ impl Connection {
             let first = *first_byte.get_or_insert_with(Instant::now);
             // A head ends with a line; parsing every piece of a long one would take quadratic time.
             let may_end = before == 0 || !more || self.pending()[before..].contains(&b'\n');
-            while may_end && let Some((head, length)) = parse(self.pending()).map_err(wrap)? {
+            while may_end && let Some((head, length)) = parse_head(self.pending()).map_err(wrap)? {
                 self.taken += length;
                 // Others are interim responses.
                 if head.status >= 200 {
@@ -214,7 +214,7 @@ impl Connection {
         while body.len() < length {
             let next = (length - body.len()).min(TRUSTED_LENGTH.max(body.len()));
             body.reserve_exact(next);
-            if self.channel.receive(&mut body, deadline).map_err(error_of)? == 0 {
+            if self.channel.receive(&mut body, deadline).map_err(to_error)? == 0 {
                 return Err(closed());
             }
         }
@@ -226,7 +226,7 @@ impl Connection {
     }
 
     fn rest(&mut self, deadline: Option<Instant>, limit: usize) -> Result<Bytes> {
-        while self.more(deadline).map_err(error_of)? {
+        while self.more(deadline).map_err(to_error)? {
             if self.pending().len() > limit {
                 return Err(too_large(self.pending().len() as u64, limit));
             }
@@ -245,7 +245,7 @@ impl Connection {
                     Ok(Status::Partial) if self.pending().len() < CHUNK => {}
                     _ => return Err(not_http("invalid chunk size")),
                 }
-                if !self.more(deadline).map_err(error_of)? {
+                if !self.more(deadline).map_err(to_error)? {
                     return Err(closed());
                 }
             };
@@ -279,7 +279,7 @@ impl Connection {
             if skipped + self.pending().len() > MAX_HEAD {
                 return Err(not_http("endless trailers"));
             }
-            if !self.more(deadline).map_err(error_of)? {
+            if !self.more(deadline).map_err(to_error)? {
                 return Err(closed());
             }
         }
@@ -291,7 +291,7 @@ fn not_http(why: &str) -> Error {
 }
 
 /// A head and its length; `None` while it is incomplete.
-fn parse(input: &[u8]) -> Result<Option<(Head, usize)>> {
+fn parse_head(input: &[u8]) -> Result<Option<(Http1Head, usize)>> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut fields);
     let length = match response.parse(input) {
@@ -317,20 +317,20 @@ fn parse(input: &[u8]) -> Result<Option<(Head, usize)>> {
         _ => !has(&connection, "close"),
     };
     let length_of_body = if status < 200 || status == 204 || status == 304 {
-        Length::Bytes(0)
+        BodyLength::Bytes(0)
     } else if let Some(encoding) = headers.get(TRANSFER_ENCODING) {
         if !has(&text(encoding), "chunked") {
             return Err(not_http("an unknown transfer-encoding"));
         }
-        Length::Chunked
+        BodyLength::Chunked
     } else if let Some(length) = headers.get(CONTENT_LENGTH) {
         let same = headers.get_all(CONTENT_LENGTH).iter().all(|other| other == length);
         let digits = text(length);
         let number = digits.parse().ok().filter(|_| same && !digits.starts_with('+'));
-        Length::Bytes(number.ok_or_else(|| not_http("invalid content-length"))?)
+        BodyLength::Bytes(number.ok_or_else(|| not_http("invalid content-length"))?)
     } else {
         keep_alive = false;
-        Length::UntilClose
+        BodyLength::UntilClose
     };
-    Ok(Some((Head { status, headers, length: length_of_body, keep_alive }, length)))
+    Ok(Some((Http1Head { status, headers, length: length_of_body, keep_alive }, length)))
 }

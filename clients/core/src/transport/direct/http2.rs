@@ -1,11 +1,11 @@
 //! gRPC over HTTP/2 on the calling thread: one call at a time on each connection.
 
-use super::socket::{Channel, Problem};
-use super::{Failure, Reusable, SentState, closed, error_of};
+use super::socket::{DirectChannel, SocketProblem};
+use super::{CallFailure, ReusableConnection, SentState, closed, to_error};
 use crate::error::{Error, Kind, Result};
-use crate::http2::frames::{self, Event, Splitter};
-use crate::http2::headers::{Block, CallHeaders, HeaderReader, Table};
-use crate::transport::grpc::{AGENT, Body, PREFIX, Rpc, added_fields};
+use crate::http2::frames::{self, FrameEvent, FrameSplitter};
+use crate::http2::headers::{CallHeaders, HeaderBlock, HeaderReader, HeaderTable};
+use crate::transport::grpc::{AGENT, GrpcBody, GrpcCall, PREFIX, added_fields};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub fn new(rpc: &Rpc<'a>, authority: &'a str) -> Self {
+    pub fn new(rpc: &GrpcCall<'a>, authority: &'a str) -> Self {
         let more = added_fields(rpc).collect();
         Self { path: rpc.path, authority, headers: rpc.headers, more, deadline: rpc.deadline }
     }
@@ -46,12 +46,12 @@ struct LastHeaders {
 
 /// The header block of a response.
 #[derive(Clone, Default)]
-struct Head {
+struct Http2Head {
     status: u16,
     headers: HeaderMap,
 }
 
-impl Block for Head {
+impl HeaderBlock for Http2Head {
     fn take(&mut self, name: &[u8], value: &[u8]) {
         if name == b":status" {
             self.status = std::str::from_utf8(value).ok().and_then(|s| s.parse().ok()).unwrap_or(0);
@@ -63,20 +63,20 @@ impl Block for Head {
     }
 }
 
-pub(super) struct Connection {
-    channel: Channel,
+pub(super) struct Http2Connection {
+    channel: DirectChannel,
     input: Vec<u8>,
     out: Vec<u8>,
-    splitter: Splitter,
+    splitter: FrameSplitter,
     headers: Option<LastHeaders>,
-    state: State,
+    state: Http2State,
     open: bool,
 }
 
 /// What frames of the server change.
-struct State {
-    reader: HeaderReader<Head>,
-    table: Table,
+struct Http2State {
+    reader: HeaderReader<Http2Head>,
+    table: HeaderTable,
     next_id: u32,
     /// The server's flow-control window for the connection.
     window: i64,
@@ -88,23 +88,23 @@ struct State {
     ending: bool,
     /// Frames that answer the server's.
     replies: Vec<u8>,
-    call: Call,
+    call: Http2Call,
 }
 
 /// The call in progress.
 #[derive(Default)]
-struct Call {
+struct Http2Call {
     id: u32,
     window: i64,
     received: usize,
-    head: Option<Head>,
+    head: Option<Http2Head>,
     data: Vec<u8>,
     trailers: Option<HeaderMap>,
     ended: bool,
-    failure: Option<Failure>,
+    failure: Option<CallFailure>,
 }
 
-impl Reusable for Connection {
+impl ReusableConnection for Http2Connection {
     fn is_reusable(&self) -> bool {
         self.open && !self.state.ending && self.state.next_id < LAST_ID
     }
@@ -122,11 +122,11 @@ impl Reusable for Connection {
     }
 }
 
-impl Connection {
-    pub fn new(channel: Channel) -> Self {
-        let state = State {
+impl Http2Connection {
+    pub fn new(channel: DirectChannel) -> Self {
+        let state = Http2State {
             reader: HeaderReader::default(),
-            table: Table::Unknown,
+            table: HeaderTable::Unknown,
             next_id: 1,
             window: frames::DEFAULT_WINDOW,
             initial_window: frames::DEFAULT_WINDOW,
@@ -134,13 +134,13 @@ impl Connection {
             received: 0,
             ending: false,
             replies: Vec::new(),
-            call: Call::default(),
+            call: Http2Call::default(),
         };
         Self {
             channel,
             input: Vec::with_capacity(CHUNK),
-            out: frames::preface(),
-            splitter: Splitter::default(),
+            out: frames::connection_preface(),
+            splitter: FrameSplitter::default(),
             headers: None,
             state,
             open: true,
@@ -154,13 +154,14 @@ impl Connection {
         own: &HeaderMap,
         message: &VecDeque<Bytes>,
         limit: usize,
-    ) -> std::result::Result<Response<Body>, Failure> {
+    ) -> std::result::Result<Response<GrpcBody>, CallFailure> {
         self.open = false;
         let id = self.state.next_id;
         self.state.next_id += 2;
-        self.state.call = Call { id, window: self.state.initial_window, ..Call::default() };
+        self.state.call =
+            Http2Call { id, window: self.state.initial_window, ..Http2Call::default() };
         self.out.append(&mut self.state.replies);
-        self.put_headers(id, fields, own).map_err(|e| Failure::new(SentState::Yes, e))?;
+        self.put_headers(id, fields, own).map_err(|e| CallFailure::new(SentState::Yes, e))?;
         self.send(message, fields.deadline)?;
         while !self.state.call.ended {
             self.receive(fields.deadline)?;
@@ -207,7 +208,7 @@ impl Connection {
         }
         let Some(last) = &self.headers else { return Ok(()) };
         let head = self.out.len();
-        frames::head(&mut self.out, 0, frames::HEADERS, frames::END_HEADERS, id);
+        frames::put_frame_head(&mut self.out, 0, frames::HEADERS, frames::END_HEADERS, id);
         last.block.write(&mut self.state.table, &mut self.out);
         let length = self.out.len() - head - frames::HEAD;
         if length > self.state.max_frame {
@@ -225,13 +226,13 @@ impl Connection {
         &mut self,
         message: &VecDeque<Bytes>,
         deadline: Option<Instant>,
-    ) -> std::result::Result<(), Failure> {
+    ) -> std::result::Result<(), CallFailure> {
         let mut left: usize = message.iter().map(Bytes::len).sum();
         let mut parts = message.iter().map(|part| &part[..]);
         let mut part: &[u8] = &[];
         let mut begun = false;
         loop {
-            let State { window, max_frame, call, .. } = &mut self.state;
+            let Http2State { window, max_frame, call, .. } = &mut self.state;
             while left > 0 && (*window).min(call.window) > 0 {
                 let most = usize::try_from((*window).min(call.window)).unwrap_or(*max_frame);
                 let length = left.min(most).min(*max_frame);
@@ -239,7 +240,7 @@ impl Connection {
                 *window -= length as i64;
                 call.window -= length as i64;
                 let flags = if left == 0 { frames::END_STREAM } else { 0 };
-                frames::head(&mut self.out, length, frames::DATA, flags, call.id);
+                frames::put_frame_head(&mut self.out, length, frames::DATA, flags, call.id);
                 let mut missing = length;
                 while missing > 0 {
                     if part.is_empty() {
@@ -258,8 +259,8 @@ impl Connection {
                 let state = if nothing { SentState::No } else { SentState::Perhaps };
                 return match problem {
                     // The server may have responded, or said why it ends the connection.
-                    Problem::Errno(_) if !nothing => Ok(()),
-                    problem => Err(Failure::new(state, error_of(problem))),
+                    SocketProblem::Errno(_) if !nothing => Ok(()),
+                    problem => Err(CallFailure::new(state, to_error(problem))),
                 };
             }
             begun = true;
@@ -272,7 +273,7 @@ impl Connection {
     }
 
     /// Waits for frames and takes them.
-    fn receive(&mut self, deadline: Option<Instant>) -> std::result::Result<(), Failure> {
+    fn receive(&mut self, deadline: Option<Instant>) -> std::result::Result<(), CallFailure> {
         self.input.clear();
         let call = &self.state.call;
         let state = match call.head.is_some() {
@@ -280,13 +281,13 @@ impl Connection {
             false => SentState::Perhaps,
         };
         match self.channel.receive(&mut self.input, deadline) {
-            Ok(0) => return Err(Failure::new(state, closed())),
+            Ok(0) => return Err(CallFailure::new(state, closed())),
             Ok(_) => {}
-            Err(problem) => return Err(Failure::new(state, error_of(problem))),
+            Err(problem) => return Err(CallFailure::new(state, to_error(problem))),
         }
         self.read().map_err(|why| {
             let text = format!("the response is not HTTP/2: {why}");
-            Failure::new(SentState::Yes, Error::protocol(text))
+            CallFailure::new(SentState::Yes, Error::protocol(text))
         })?;
         match self.state.call.failure.take() {
             Some(failure) => Err(failure),
@@ -300,10 +301,10 @@ impl Connection {
     }
 }
 
-impl State {
-    fn take(&mut self, event: Event<'_>) -> std::result::Result<(), String> {
+impl Http2State {
+    fn take(&mut self, event: FrameEvent<'_>) -> std::result::Result<(), String> {
         match event {
-            Event::Data { stream, bytes, end, whole } => {
+            FrameEvent::Data { stream, bytes, end, whole } => {
                 let length = whole.unwrap_or(0);
                 update(&mut self.received, length, 0, &mut self.replies);
                 let call = &mut self.call;
@@ -313,7 +314,7 @@ impl State {
                     call.ended |= end;
                 }
             }
-            Event::Headers { stream, block, end } => {
+            FrameEvent::Headers { stream, block, end } => {
                 // Also blocks of other calls, which may be invalid.
                 let head = self.reader.read(block)?;
                 let call = &mut self.call;
@@ -328,7 +329,7 @@ impl State {
                     call.ended |= end;
                 }
             }
-            Event::Other { kind, flags, stream, payload } => {
+            FrameEvent::Other { kind, flags, stream, payload } => {
                 self.control(kind, flags, stream, payload)?;
             }
         }
@@ -342,14 +343,14 @@ impl State {
         stream: u32,
         payload: &[u8],
     ) -> std::result::Result<(), String> {
-        let number = |at| frames::number(payload, at);
+        let number = |at| frames::read_number(payload, at);
         match kind {
             frames::SETTINGS if flags & frames::ACK == 0 => {
                 self.settings(payload);
-                frames::frame(&mut self.replies, frames::SETTINGS, frames::ACK, 0, &[]);
+                frames::put_frame(&mut self.replies, frames::SETTINGS, frames::ACK, 0, &[]);
             }
             frames::PING if flags & frames::ACK == 0 => {
-                frames::frame(&mut self.replies, frames::PING, frames::ACK, 0, payload);
+                frames::put_frame(&mut self.replies, frames::PING, frames::ACK, 0, payload);
             }
             frames::WINDOW_UPDATE => {
                 let more = i64::from(number(0)? & 0x7fff_ffff);
@@ -366,7 +367,7 @@ impl State {
                     self.call.ended = true;
                 } else {
                     let error = Error::new(Kind::Connection, text);
-                    self.call.failure = Some(Failure::new(SentState::Yes, error));
+                    self.call.failure = Some(CallFailure::new(SentState::Yes, error));
                 }
             }
             frames::GOAWAY => {
@@ -378,7 +379,7 @@ impl State {
                         "the server ended the connection (HTTP/2 error code {code}) {reason}"
                     );
                     let error = Error::new(Kind::Connection, text.trim_end());
-                    self.call.failure = Some(Failure::new(SentState::No, error));
+                    self.call.failure = Some(CallFailure::new(SentState::No, error));
                 }
             }
             _ => {}
@@ -409,11 +410,11 @@ fn update(received: &mut usize, length: usize, stream: u32, replies: &mut Vec<u8
     *received += length;
     if *received >= UPDATE {
         let more = (std::mem::take(received) as u32).to_be_bytes();
-        frames::frame(replies, frames::WINDOW_UPDATE, 0, stream, &more);
+        frames::put_frame(replies, frames::WINDOW_UPDATE, 0, stream, &more);
     }
 }
 
-impl Call {
+impl Http2Call {
     fn put(&mut self, bytes: &[u8]) {
         // Memory for the whole message at once, as far as its prefix is trusted.
         if self.data.is_empty()
@@ -433,9 +434,10 @@ impl Call {
     }
 
     /// What has arrived, as a response.
-    fn response(&mut self) -> Response<Body> {
+    fn response(&mut self) -> Response<GrpcBody> {
         let data = Bytes::from(std::mem::take(&mut self.data));
-        let body = Body::Whole { data: Some(data), trailers: self.trailers.take().map(Box::new) };
+        let body =
+            GrpcBody::Whole { data: Some(data), trailers: self.trailers.take().map(Box::new) };
         let mut response = Response::new(body);
         let head = self.head.take().unwrap_or_default();
         *response.status_mut() = http::StatusCode::from_u16(head.status).unwrap_or_default();

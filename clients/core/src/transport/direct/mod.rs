@@ -3,23 +3,23 @@
 //! The blocking clients make small calls this way; hyper makes all others. A call of a blocking client is one future that moves
 //! between two places ([`turn`]): it exchanges bytes on the calling thread, and opens connections in the runtime.
 
+mod call_thread;
 mod http1;
 mod http2;
 mod socket;
 mod spin;
-mod turn;
 
-pub(crate) use turn::{enter_runtime, run};
+pub(crate) use call_thread::{enter_runtime, run_call};
 
-use super::connect::Connector;
-use super::grpc::{Body, Rpc};
-use super::http::{Exchange, Received};
-use super::{Timing, Transport, deadline_exceeded, within};
+use super::connect::SocketConnector;
+use super::grpc::{GrpcBody, GrpcCall};
+use super::http::{HttpExchange, HttpResponse};
+use super::{CallTiming, ClientTransport, deadline_exceeded, within_deadline};
 use crate::error::{Error, Kind, Result};
 use crate::sync::Mutex;
 use bytes::Bytes;
 use http::Response;
-use socket::{Channel, Problem, Socket};
+use socket::{DirectChannel, Socket, SocketProblem};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -31,23 +31,23 @@ const MAX_IDLE: usize = 64;
 
 /// The connections of a blocking client that are used on calling threads, each by one thread at a time.
 #[derive(Default)]
-pub(super) struct Direct {
-    http1: Idle<http1::Connection>,
-    http2: Idle<http2::Connection>,
+pub(super) struct DirectTransport {
+    http1: IdleConnections<http1::Http1Connection>,
+    http2: IdleConnections<http2::Http2Connection>,
     open: Mutex<Vec<Weak<Socket>>>,
 }
 
 /// Idle connections, the last used on top.
-struct Idle<C>(Mutex<Vec<C>>);
+struct IdleConnections<C>(Mutex<Vec<C>>);
 
-impl<C> Default for Idle<C> {
+impl<C> Default for IdleConnections<C> {
     fn default() -> Self {
-        Idle(Mutex::default())
+        IdleConnections(Mutex::default())
     }
 }
 
 /// Why an exchange failed, and whether the request may be sent again.
-struct Failure {
+struct CallFailure {
     error: Error,
     sent: SentState,
 }
@@ -63,7 +63,7 @@ enum SentState {
 }
 
 /// A connection that is not in use may be closed by the server at any time.
-trait Reusable {
+trait ReusableConnection {
     /// Whether the connection was left in order by its last call.
     fn is_reusable(&self) -> bool;
 
@@ -71,7 +71,7 @@ trait Reusable {
     fn is_open(&mut self) -> bool;
 }
 
-impl<C: Reusable> Idle<C> {
+impl<C: ReusableConnection> IdleConnections<C> {
     fn take(&self) -> Option<C> {
         loop {
             let mut connection = self.0.lock().pop()?;
@@ -89,7 +89,7 @@ impl<C: Reusable> Idle<C> {
     }
 }
 
-impl Direct {
+impl DirectTransport {
     /// Ends every connection, also in the middle of a call.
     pub fn abort(&self) {
         self.http1.0.lock().clear();
@@ -102,30 +102,34 @@ impl Direct {
     }
 
     /// Connects in the runtime, and returns to the calling thread.
-    async fn connect(&self, connector: &Connector, deadline: Option<Instant>) -> Result<Channel> {
+    async fn connect(
+        &self,
+        connector: &SocketConnector,
+        deadline: Option<Instant>,
+    ) -> Result<DirectChannel> {
         enter_runtime().await;
-        let plain = within(deadline, connector.connect_plain()).await?;
+        let plain = within_deadline(deadline, connector.connect_plain()).await?;
         let socket = Arc::new(Socket::new(plain)?);
-        turn::leave_runtime().await;
+        call_thread::leave_runtime().await;
         let mut open = self.open.lock();
         open.retain(|socket| socket.strong_count() > 0);
         open.push(Arc::downgrade(&socket));
-        Ok(Channel::new(socket))
+        Ok(DirectChannel::new(socket))
     }
 }
 
-impl Transport {
+impl ClientTransport {
     /// The direct connections, if a call with this many bytes may use them.
-    fn direct(&self, bytes: usize) -> Option<&Direct> {
-        self.direct.as_ref().filter(|_| bytes <= MAX_REQUEST && turn::is_on_calling_thread())
+    fn direct(&self, bytes: usize) -> Option<&DirectTransport> {
+        self.direct.as_ref().filter(|_| bytes <= MAX_REQUEST && call_thread::is_on_calling_thread())
     }
 
     pub(super) fn is_direct(&self, bytes: usize) -> bool {
         self.direct(bytes).is_some()
     }
 
-    /// As [`Transport::exchange`] on a direct connection.
-    pub(super) async fn exchange_direct(&self, exchange: Exchange<'_>) -> Result<Received> {
+    /// As [`ClientTransport::exchange`] on a direct connection.
+    pub(super) async fn exchange_direct(&self, exchange: HttpExchange<'_>) -> Result<HttpResponse> {
         let Some(direct) = &self.direct else { return Err(Self::no_http()) };
         let start = Instant::now();
         let (deadline, may_repeat) = (exchange.deadline, exchange.method == http::Method::GET);
@@ -136,19 +140,21 @@ impl Transport {
             let is_kept = kept.is_some();
             let mut connection = match kept {
                 Some(connection) => connection,
-                None => http1::Connection::new(direct.connect(self.connector(), deadline).await?),
+                None => {
+                    http1::Http1Connection::new(direct.connect(self.connector(), deadline).await?)
+                }
             };
             match connection.exchange(&request, deadline, limit) {
                 Ok(answer) => {
                     direct.http1.keep(connection);
-                    let timing = Timing {
+                    let timing = CallTiming {
                         start,
                         sent: answer.sent,
                         first_byte: answer.first_byte,
                         end: Instant::now(),
                     };
-                    let http1::Answer { status, headers, body, .. } = answer;
-                    return Ok(Received { status, headers, body, timing });
+                    let http1::Http1Response { status, headers, body, .. } = answer;
+                    return Ok(HttpResponse { status, headers, body, timing });
                 }
                 Err(failure) => failure.unless_repeatable(is_kept, may_repeat, deadline, start)?,
             }
@@ -158,9 +164,9 @@ impl Transport {
     /// Sends a framed message on a direct connection; returns the whole response.
     pub(super) async fn call_direct(
         &self,
-        rpc: &Rpc<'_>,
+        rpc: &GrpcCall<'_>,
         message: &VecDeque<Bytes>,
-    ) -> Result<Response<Body>> {
+    ) -> Result<Response<GrpcBody>> {
         let Some(direct) = &self.direct else { return Err(Self::no_grpc()) };
         let start = Instant::now();
         let fields = http2::Fields::new(rpc, &self.connector().authority);
@@ -171,7 +177,7 @@ impl Transport {
                 Some(connection) => connection,
                 None => {
                     let channel = direct.connect(self.connector(), rpc.deadline).await?;
-                    http2::Connection::new(channel)
+                    http2::Http2Connection::new(channel)
                 }
             };
             match connection.call(&fields, &self.headers, message, self.max_response_bytes) {
@@ -185,7 +191,7 @@ impl Transport {
     }
 }
 
-impl Failure {
+impl CallFailure {
     fn new(sent: SentState, error: Error) -> Self {
         Self { error, sent }
     }
@@ -219,11 +225,11 @@ fn closed() -> Error {
     Error::new(Kind::Connection, text)
 }
 
-fn error_of(problem: Problem) -> Error {
+fn to_error(problem: SocketProblem) -> Error {
     match problem {
         // Its text is made where the start of the call is known.
-        Problem::DeadlinePassed => Error::new(Kind::DeadlineExceeded, ""),
-        Problem::Errno(errno) => broken(errno),
+        SocketProblem::DeadlinePassed => Error::new(Kind::DeadlineExceeded, ""),
+        SocketProblem::Errno(errno) => broken(errno),
     }
 }
 

@@ -1,8 +1,8 @@
 //! A blocking socket whose sends and receives end at a deadline.
 
-use super::spin::Spin;
+use super::spin::SpinPolicy;
 use crate::error::{Error, Kind, Result};
-use crate::transport::connect::Plain;
+use crate::transport::connect::PlainSocket;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -16,13 +16,13 @@ pub(super) struct Socket(OwnedFd);
 
 impl Socket {
     /// Takes a connected socket out of its runtime.
-    pub fn new(plain: Plain) -> Result<Self> {
+    pub fn new(plain: PlainSocket) -> Result<Self> {
         let fd: std::io::Result<OwnedFd> = match plain {
-            Plain::Tcp(stream) => stream.into_std().and_then(|stream| {
+            PlainSocket::Tcp(stream) => stream.into_std().and_then(|stream| {
                 stream.set_nonblocking(false)?;
                 Ok(stream.into())
             }),
-            Plain::Unix(stream) => stream.into_std().and_then(|stream| {
+            PlainSocket::Unix(stream) => stream.into_std().and_then(|stream| {
                 stream.set_nonblocking(false)?;
                 Ok(stream.into())
             }),
@@ -37,22 +37,22 @@ impl Socket {
 }
 
 /// A socket in use by one thread.
-pub(super) struct Channel {
+pub(super) struct DirectChannel {
     socket: Arc<Socket>,
     /// `SO_RCVTIMEO`. Setting it is a system call, so it is kept for calls with the same limit.
     timeout: Option<Duration>,
-    spin: Spin,
+    spin: SpinPolicy,
 }
 
 /// Why bytes could not be sent or received.
-pub(super) enum Problem {
+pub(super) enum SocketProblem {
     DeadlinePassed,
     Errno(Errno),
 }
 
-impl Channel {
+impl DirectChannel {
     pub fn new(socket: Arc<Socket>) -> Self {
-        Self { socket, timeout: None, spin: Spin::default() }
+        Self { socket, timeout: None, spin: SpinPolicy::default() }
     }
 
     /// Sends all bytes. The error comes with the number of bytes sent.
@@ -60,7 +60,7 @@ impl Channel {
         &self,
         bytes: &[u8],
         deadline: Option<Instant>,
-    ) -> std::result::Result<(), (Problem, usize)> {
+    ) -> std::result::Result<(), (SocketProblem, usize)> {
         let mut sent = 0;
         while sent < bytes.len() {
             match send(&self.socket.0, &bytes[sent..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
@@ -69,22 +69,22 @@ impl Channel {
                 Err(Errno::AGAIN) => {
                     self.wait_writable(deadline).map_err(|problem| (problem, sent))?;
                 }
-                Err(errno) => return Err((Problem::Errno(errno), sent)),
+                Err(errno) => return Err((SocketProblem::Errno(errno), sent)),
             }
         }
         Ok(())
     }
 
-    fn wait_writable(&self, deadline: Option<Instant>) -> std::result::Result<(), Problem> {
+    fn wait_writable(&self, deadline: Option<Instant>) -> std::result::Result<(), SocketProblem> {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
-            return Err(Problem::DeadlinePassed);
+            return Err(SocketProblem::DeadlinePassed);
         }
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         let mut sockets = [PollFd::new(&self.socket.0, PollFlags::OUT)];
         match poll(&mut sockets, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(Problem::Errno(errno)),
+            Err(errno) => Err(SocketProblem::Errno(errno)),
         }
     }
 
@@ -93,7 +93,7 @@ impl Channel {
         &mut self,
         into: &mut Vec<u8>,
         deadline: Option<Instant>,
-    ) -> std::result::Result<usize, Problem> {
+    ) -> std::result::Result<usize, SocketProblem> {
         // Polling must not outlast the deadline.
         let is_due_soon = deadline.is_some_and(|at| at < Instant::now() + 2 * super::spin::LIMIT);
         if !is_due_soon {
@@ -105,7 +105,7 @@ impl Channel {
                 });
             match polled {
                 Some(Ok((count, _))) => return Ok(count),
-                Some(Err(errno)) => return Err(Problem::Errno(errno)),
+                Some(Err(errno)) => return Err(SocketProblem::Errno(errno)),
                 None => {}
             }
         }
@@ -114,7 +114,7 @@ impl Channel {
             match recv(&self.socket.0, spare_capacity(into), RecvFlags::empty()) {
                 Ok((count, _)) => return Ok(count),
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(errno) => return Err(Problem::Errno(errno)),
+                Err(errno) => return Err(SocketProblem::Errno(errno)),
             }
         }
     }
@@ -132,10 +132,10 @@ impl Channel {
     }
 
     /// Makes the next receive end at the deadline. A timeout that is set may be longer by a thousandth and a millisecond.
-    fn limit(&mut self, deadline: Option<Instant>) -> std::result::Result<(), Problem> {
+    fn limit(&mut self, deadline: Option<Instant>) -> std::result::Result<(), SocketProblem> {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
-            return Err(Problem::DeadlinePassed);
+            return Err(SocketProblem::DeadlinePassed);
         }
         let fits = match (self.timeout, left) {
             (None, None) => true,
@@ -147,7 +147,8 @@ impl Channel {
         if !fits {
             // The kernel takes microseconds, and 0 as no limit.
             let rounded = left.map(|left| left + Duration::from_micros(1));
-            set_socket_timeout(&self.socket.0, Timeout::Recv, rounded).map_err(Problem::Errno)?;
+            set_socket_timeout(&self.socket.0, Timeout::Recv, rounded)
+                .map_err(SocketProblem::Errno)?;
             self.timeout = left;
         }
         Ok(())

@@ -9,20 +9,20 @@ const MAX_BACKOFF: u32 = 64;
 
 /// Decides whether a wait for a response polls first: polls in vain double the number of waits
 /// that go to sleep at once.
-pub(super) struct Spin {
+pub(super) struct SpinPolicy {
     /// Number of further waits that do not poll.
     skip: u32,
     /// Value of `skip` after the next poll in vain.
     backoff: u32,
 }
 
-impl Default for Spin {
+impl Default for SpinPolicy {
     fn default() -> Self {
         Self { skip: 0, backoff: 1 }
     }
 }
 
-impl Spin {
+impl SpinPolicy {
     /// Polls until `ready` returns something, for at most [`LIMIT`], if earlier calls suggest that it soon does.
     pub fn until<T>(&mut self, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         if self.skip > 0 {

@@ -3,13 +3,13 @@
 use super::*;
 
 /// Whether the next wait polls; what it polls for is there at once.
-fn polls(spin: &mut Spin) -> bool {
+fn polls(spin: &mut SpinPolicy) -> bool {
     spin.until(|| Some(())).is_some()
 }
 
 #[test]
 fn waits_without_polling_double_after_each_poll_in_vain() {
-    let mut spin = Spin::default();
+    let mut spin = SpinPolicy::default();
     for skipped in [1, 2, 4, 8, 16, 32, 64, 64] {
         let begin = Instant::now();
         assert_eq!(spin.until(|| None::<()>), None);

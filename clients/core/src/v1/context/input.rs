@@ -1,6 +1,6 @@
 //! An input of a context: its shape and the data of each batch entry, with the checks of the original library.
 
-use crate::borrowed::Borrow;
+use crate::borrow::Borrow;
 use crate::error::{Error, Result};
 use crate::tensor::encode_strings;
 use bytes::Bytes;
@@ -15,12 +15,12 @@ pub struct Input {
     needs_shape: bool,
     shape: Vec<i64>,
     pub(super) batch_size: u64,
-    contents: Contents,
+    contents: InputContents,
     total_byte_size: u64,
 }
 
 #[derive(Clone, Debug)]
-enum Contents {
+enum InputContents {
     /// One slice for each batch entry.
     Raw(Vec<Slice>),
     SharedMemory {
@@ -78,7 +78,7 @@ impl Input {
             config,
             shape: Vec::new(),
             batch_size,
-            contents: Contents::Raw(Vec::new()),
+            contents: InputContents::Raw(Vec::new()),
             total_byte_size: 0,
         }
     }
@@ -134,7 +134,7 @@ impl Input {
 
     /// Forgets the data, not the shape.
     pub fn reset(&mut self) {
-        self.contents = Contents::Raw(Vec::new());
+        self.contents = InputContents::Raw(Vec::new());
         self.total_byte_size = 0;
     }
 
@@ -159,7 +159,7 @@ impl Input {
     /// # Safety
     /// The borrowed memory is still valid.
     pub unsafe fn copy_borrowed(&mut self) {
-        let Contents::Raw(slices) = &mut self.contents else { return };
+        let InputContents::Raw(slices) = &mut self.contents else { return };
         for slice in slices {
             if let Slice::Borrowed(data, len) = *slice {
                 let bytes = match len {
@@ -174,7 +174,7 @@ impl Input {
 
     fn add(&mut self, slice: Slice, len: usize) -> Result<()> {
         let name = &self.config.name;
-        let Contents::Raw(slices) = &mut self.contents else {
+        let InputContents::Raw(slices) = &mut self.contents else {
             return Err(Error::invalid(format!(
                 "The input '{name}' has already been set with SetSharedMemory"
             )));
@@ -226,13 +226,13 @@ impl Input {
     pub fn set_shared_memory(&mut self, region: &str, offset: u64, byte_size: u64) -> Result<()> {
         let name = &self.config.name;
         match &self.contents {
-            Contents::Raw(slices) if !slices.is_empty() => {
+            InputContents::Raw(slices) if !slices.is_empty() => {
                 return Err(Error::invalid(format!(
                     "The input '{name}' has already been set with SetRaw"
                 )));
             }
-            Contents::Raw(_) => {}
-            Contents::SharedMemory { .. } => {
+            InputContents::Raw(_) => {}
+            InputContents::SharedMemory { .. } => {
                 return Err(Error::invalid(format!(
                     "The input '{name}' can only be set once with SetSharedMemory"
                 )));
@@ -248,21 +248,21 @@ impl Input {
                 )));
             }
         }
-        self.contents = Contents::SharedMemory { region: region.to_owned(), offset };
+        self.contents = InputContents::SharedMemory { region: region.to_owned(), offset };
         self.total_byte_size = byte_size;
         Ok(())
     }
 
     pub(super) fn shared_memory(&self) -> Option<(&str, u64)> {
         match &self.contents {
-            Contents::Raw(_) => None,
-            Contents::SharedMemory { region, offset } => Some((region, *offset)),
+            InputContents::Raw(_) => None,
+            InputContents::SharedMemory { region, offset } => Some((region, *offset)),
         }
     }
 
     /// The slices to send; `None` if they are in shared memory.
     pub(super) fn slices(&self, borrow: &Borrow) -> Result<Option<Vec<Bytes>>> {
-        let Contents::Raw(slices) = &self.contents else { return Ok(None) };
+        let InputContents::Raw(slices) = &self.contents else { return Ok(None) };
         if slices.len() as u64 != self.batch_size {
             return Err(Error::invalid(format!(
                 "expecting {} invocations of SetRaw for input '{}', have {}",

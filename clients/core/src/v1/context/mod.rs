@@ -1,10 +1,10 @@
 //! Inference context of one model: learns its tensors from the server's status, checks requests before they are sent, and keeps
 //! statistics. Texts and behaviour are those of the original C++ library.
 
+mod context_stream;
 mod input;
 mod result;
 mod run;
-mod streamed;
 mod template;
 
 pub use input::Input;
@@ -16,11 +16,11 @@ use super::{Client, InferResponse, ModelInput, ModelOutput};
 use crate::error::{Error, Kind, Result};
 use crate::settings::Settings;
 use crate::sync::Mutex;
+use context_stream::{ContextStream, Delivery};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use streamed::{Delivery, Streamed};
 use trtserver_proto::v2::ModelConfig;
 
 /// What a context is made for.
@@ -108,7 +108,7 @@ pub struct Context {
     correlation_id: Arc<AtomicU64>,
     next_id: AtomicU64,
     statistics: Mutex<Statistics>,
-    streamed: Option<Streamed>,
+    streamed: Option<ContextStream>,
 }
 
 impl Context {
@@ -126,9 +126,9 @@ impl Context {
     }
 
     async fn over(client: Client, options: &ContextOptions) -> Result<Self> {
-        let model = Arc::new(describe(&client, options).await?);
+        let model = Arc::new(describe_model(&client, options).await?);
         let streamed = match options.streaming {
-            true => Some(Streamed::open(&client).await?),
+            true => Some(ContextStream::open(&client).await?),
             false => None,
         };
         Ok(Self {
@@ -230,7 +230,7 @@ impl Context {
         let response = response?;
         let timing = response.timing;
         let results = RunResults::new(&self.model, response, formats, batch_size).map_err(|e| {
-            e.asked_of(|| format!("{}, model '{}'", self.client.url(), self.model.name))
+            e.with_asked(|| format!("{}, model '{}'", self.client.url(), self.model.name))
         })?;
         let mut statistics = self.statistics.lock();
         statistics.completed_request_count += 1;
@@ -244,12 +244,12 @@ impl Context {
     }
 }
 
-async fn describe(client: &Client, options: &ContextOptions) -> Result<Model> {
+async fn describe_model(client: &Client, options: &ContextOptions) -> Result<Model> {
     let name = &options.model;
     let mut status = client.status(Some(name)).await?.value;
     let unknown = || {
         Error::new(Kind::Internal, format!("unable to find status information for \"{name}\""))
-            .asked_of(|| client.url().to_owned())
+            .with_asked(|| client.url().to_owned())
     };
     let config = status.model_status.remove(name).ok_or_else(unknown)?.config;
     let config = config.unwrap_or_default();

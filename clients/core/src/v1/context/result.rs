@@ -34,11 +34,11 @@ pub struct OutputResult {
     index: usize,
     format: OutputFormat,
     shape: Vec<i64>,
-    batch: Vec<Entry>,
+    batch: Vec<BatchEntry>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Entry {
+struct BatchEntry {
     raw: Bytes,
     classes: Vec<Class>,
     /// How far the cursors have advanced.
@@ -98,10 +98,10 @@ impl OutputResult {
         raw: &Bytes,
         batch_size: u32,
     ) -> Result<Self> {
-        let mut batch = vec![Entry::default(); batch_size as usize];
+        let mut batch = vec![BatchEntry::default(); batch_size as usize];
         let shape = output.raw.map(|raw| raw.dims).unwrap_or_default();
         match format {
-            OutputFormat::Raw => split(&model.outputs()[index], &shape, raw, &mut batch)?,
+            OutputFormat::Raw => split_batch(&model.outputs()[index], &shape, raw, &mut batch)?,
             OutputFormat::Class(_) => {
                 for (entry, classes) in batch.iter_mut().zip(output.batch_classes) {
                     entry.classes = classes.cls;
@@ -197,7 +197,7 @@ impl OutputResult {
         Ok(())
     }
 
-    fn raw_entry(&self, batch_index: usize) -> Result<&Entry> {
+    fn raw_entry(&self, batch_index: usize) -> Result<&BatchEntry> {
         match self.format {
             OutputFormat::Raw => self.entry(batch_index),
             OutputFormat::SharedMemory { .. } => {
@@ -209,7 +209,7 @@ impl OutputResult {
         }
     }
 
-    fn entry(&self, batch_index: usize) -> Result<&Entry> {
+    fn entry(&self, batch_index: usize) -> Result<&BatchEntry> {
         self.batch.get(batch_index).ok_or_else(|| {
             Error::invalid(format!(
                 "unexpected batch entry {batch_index} requested for output '{}', batch size is {}",
@@ -225,7 +225,12 @@ impl OutputResult {
 }
 
 /// Divides the bytes of a batch among its entries.
-fn split(config: &ModelOutput, shape: &[i64], raw: &Bytes, batch: &mut [Entry]) -> Result<()> {
+fn split_batch(
+    config: &ModelOutput,
+    shape: &[i64],
+    raw: &Bytes,
+    batch: &mut [BatchEntry],
+) -> Result<()> {
     let name = &config.name;
     let elements = usize::try_from(element_count(shape)).unwrap_or(0);
     let mut rest = raw.clone();

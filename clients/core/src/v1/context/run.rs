@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::input::{Input, element_size};
-use crate::borrowed::Borrow;
+use crate::borrow::Borrow;
 use crate::error::{Error, Result};
 use crate::v1::InferRequest;
 use std::collections::BTreeMap;

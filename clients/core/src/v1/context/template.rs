@@ -4,7 +4,7 @@ use super::run::Prepared;
 use super::{Context, OutputFormat, Run, RunResults};
 use crate::error::{Error, Kind, Result};
 use crate::v1::InferRequest;
-use crate::v1::infer::{Encoded, Outgoing, Tensors};
+use crate::v1::infer::{EncodedRequest, OutgoingRequest, RequestTensors};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct Template {
     request: InferRequest,
-    encoded: Encoded,
+    encoded: EncodedRequest,
     formats: BTreeMap<String, OutputFormat>,
     batch_size: u32,
     /// Where the data of each input is that is not in shared memory, in the order of the model's configuration.
@@ -53,7 +53,7 @@ impl Context {
         }
         let Prepared { mut request, formats, batch_size, .. } = run.prepare(0)?;
         request.check()?;
-        let encoded = Encoded::new(self.client.protocol(), &request)?;
+        let encoded = EncodedRequest::new(self.client.protocol(), &request)?;
         let inputs = std::mem::take(&mut request.inputs);
         let header = request.header.input.iter().filter(|input| input.shared_memory.is_none());
         let mut sent: Vec<_> = header.zip(inputs).enumerate().collect();
@@ -78,8 +78,9 @@ impl Context {
     pub async fn run_template(&self, template: &Template, data: &[u8]) -> Result<RunResults> {
         let Template { request, encoded, formats, batch_size, places } = template;
         template.check(data.len())?;
-        let tensors = Tensors::Joined { data, places };
-        let response = self.client.infer_encoded(Outgoing { request, encoded, tensors }).await;
+        let tensors = RequestTensors::Joined { data, places };
+        let response =
+            self.client.infer_encoded(OutgoingRequest { request, encoded, tensors }).await;
         self.results(response, formats, *batch_size)
     }
 }

@@ -1,13 +1,13 @@
 //! A call on a connection, or an open stream that carries one request after another.
 
 use super::super::message::MessageReader;
-use super::super::thread::{Done, Job};
-use super::Context;
+use super::super::thread::{FinishedRequest, RequestJob};
+use super::GrpcContext;
 
-pub struct Call {
+pub struct OpenCall {
     pub id: u32,
     /// `None` while an open stream waits for the next request.
-    pub job: Option<Job>,
+    pub job: Option<RequestJob>,
     /// Bytes of the message that were made into frames.
     pub framed: usize,
     pub window: i64,
@@ -22,9 +22,9 @@ pub struct Call {
     pub answered: bool,
 }
 
-impl Call {
+impl OpenCall {
     pub fn new(id: u32, window: i64) -> Self {
-        Call {
+        OpenCall {
             id,
             job: None,
             framed: 0,
@@ -42,7 +42,11 @@ impl Call {
 }
 
 /// Reports the request of a call as done.
-pub fn complete(call: &mut Call, context: &Context<'_>, done: &mut Vec<Done>) {
+pub fn complete_call(
+    call: &mut OpenCall,
+    context: &GrpcContext<'_>,
+    done: &mut Vec<FinishedRequest>,
+) {
     let Some(job) = call.job.take() else { return };
     let now = context.clock.now();
     // A stream is timed by its first response, a call by its end.
@@ -51,7 +55,7 @@ pub fn complete(call: &mut Call, context: &Context<'_>, done: &mut Vec<Done>) {
     let sent = if call.sent == 0 { end } else { call.sent };
     let first = if call.first == 0 { end } else { call.first };
     let failure = call.failure.take();
-    done.push(Done { job, sent, first, end, responses: call.responses, failure });
+    done.push(FinishedRequest { job, sent, first, end, responses: call.responses, failure });
 }
 
 /// A gRPC status by its name.

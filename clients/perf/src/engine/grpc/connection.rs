@@ -1,13 +1,13 @@
 //! One HTTP/2 connection and its calls.
 
-use super::super::message::{self, Kind};
+use super::super::message::{self, MessageKind};
 use super::super::socket::Socket;
-use super::super::thread::{Done, Job};
-use super::Context;
-use super::call::{Call, complete, status_name};
+use super::super::thread::{FinishedRequest, RequestJob};
+use super::GrpcContext;
+use super::call::{OpenCall, complete_call, status_name};
 use std::io::{ErrorKind, Read, Write};
-use trtserver_client::http2::frames::{self, Event, Splitter};
-use trtserver_client::http2::headers::Table;
+use trtserver_client::http2::frames::{self, FrameEvent, FrameSplitter};
+use trtserver_client::http2::headers::HeaderTable;
 
 /// Frames of large messages are not made further ahead of the socket.
 const AHEAD: usize = 256 * 1024;
@@ -18,19 +18,19 @@ const MAX_CALLS: usize = 1 << 20;
 /// The last stream id of a connection; the next call opens another connection.
 const LAST_ID: u32 = 0x7fff_fff0;
 
-pub struct Connection {
+pub struct GrpcConnection {
     socket: Option<Socket>,
     pub(super) out: Vec<u8>,
     written: usize,
-    splitter: Splitter,
-    pub(super) calls: Vec<Call>,
+    splitter: FrameSplitter,
+    pub(super) calls: Vec<OpenCall>,
     next_id: u32,
     /// The server's flow-control window for this connection.
     pub(super) window: i64,
     pub(super) initial_window: i64,
     pub(super) max_frame: usize,
     pub(super) max_calls: usize,
-    pub(super) table: Table,
+    pub(super) table: HeaderTable,
     /// Received since the last window update.
     received: u32,
     /// The server accepts no more calls (GOAWAY).
@@ -42,20 +42,20 @@ pub struct Connection {
     pub dirty: bool,
 }
 
-impl Connection {
+impl GrpcConnection {
     pub fn new() -> Self {
-        Connection {
+        GrpcConnection {
             socket: None,
             out: Vec::new(),
             written: 0,
-            splitter: Splitter::default(),
+            splitter: FrameSplitter::default(),
             calls: Vec::new(),
             next_id: 1,
             window: frames::DEFAULT_WINDOW,
             initial_window: frames::DEFAULT_WINDOW,
             max_frame: frames::DEFAULT_FRAME,
             max_calls: MAX_CALLS,
-            table: Table::Unknown,
+            table: HeaderTable::Unknown,
             received: 0,
             ending: false,
             unsent: 0,
@@ -70,7 +70,12 @@ impl Connection {
 
     pub fn opened(&mut self, socket: Socket) {
         let dirty = self.dirty;
-        *self = Connection { socket: Some(socket), out: frames::preface(), dirty, ..Self::new() };
+        *self = GrpcConnection {
+            socket: Some(socket),
+            out: frames::connection_preface(),
+            dirty,
+            ..Self::new()
+        };
     }
 
     /// Whether it takes another request.
@@ -84,7 +89,7 @@ impl Connection {
         self.written < self.out.len() || self.unsent > 0
     }
 
-    pub fn start(&mut self, job: Job, context: &mut Context<'_>) {
+    pub fn start(&mut self, job: RequestJob, context: &mut GrpcContext<'_>) {
         let idle = match context.streaming {
             true => self.calls.iter().position(|call| call.job.is_none()),
             false => None,
@@ -93,11 +98,11 @@ impl Connection {
             let id = self.next_id;
             self.next_id += 2;
             let head = self.out.len();
-            frames::head(&mut self.out, 0, frames::HEADERS, frames::END_HEADERS, id);
+            frames::put_frame_head(&mut self.out, 0, frames::HEADERS, frames::END_HEADERS, id);
             context.headers.write(&mut self.table, &mut self.out);
             let length = (self.out.len() - head - frames::HEAD) as u32;
             self.out[head..head + 3].copy_from_slice(&length.to_be_bytes()[1..]);
-            self.calls.push(Call::new(id, self.initial_window));
+            self.calls.push(OpenCall::new(id, self.initial_window));
             self.calls.len() - 1
         });
         let call = &mut self.calls[at];
@@ -109,7 +114,7 @@ impl Connection {
     }
 
     /// Makes frames of a call's message, as far as windows and the output buffer permit.
-    fn frame_message(&mut self, at: usize, context: &Context<'_>) {
+    fn frame_message(&mut self, at: usize, context: &GrpcContext<'_>) {
         let call = &mut self.calls[at];
         let Some(job) = &call.job else { return };
         let message = &context.plan.prepared.streams[job.data.0][job.data.1];
@@ -123,7 +128,7 @@ impl Connection {
             let part = (length - call.framed).min(self.max_frame).min(window as usize);
             let last = call.framed + part == length;
             let flags = if last && !context.streaming { frames::END_STREAM } else { 0 };
-            frames::head(&mut self.out, part, frames::DATA, flags, call.id);
+            frames::put_frame_head(&mut self.out, part, frames::DATA, flags, call.id);
             let at = self.out.len();
             self.out.extend_from_slice(&message.bytes[call.framed..call.framed + part]);
             message.patch(job.sequence, call.framed, &mut self.out[at..]);
@@ -136,11 +141,11 @@ impl Connection {
     }
 
     /// Writes what can be written.
-    pub fn flush(&mut self, context: &mut Context<'_>, done: &mut Vec<Done>) {
+    pub fn flush(&mut self, context: &mut GrpcContext<'_>, done: &mut Vec<FinishedRequest>) {
         loop {
             if self.unsent > 0 {
                 for at in 0..self.calls.len() {
-                    let whole = |job: &Job| {
+                    let whole = |job: &RequestJob| {
                         let message = &context.plan.prepared.streams[job.data.0][job.data.1];
                         message.bytes.len()
                     };
@@ -190,8 +195,8 @@ impl Connection {
         &mut self,
         scratch: &mut [u8],
         now: u64,
-        context: &mut Context<'_>,
-        done: &mut Vec<Done>,
+        context: &mut GrpcContext<'_>,
+        done: &mut Vec<FinishedRequest>,
     ) {
         loop {
             let Some(socket) = &mut self.socket else { return };
@@ -225,17 +230,17 @@ impl Connection {
 
     fn event(
         &mut self,
-        event: Event<'_>,
+        event: FrameEvent<'_>,
         now: u64,
-        context: &mut Context<'_>,
-        done: &mut Vec<Done>,
+        context: &mut GrpcContext<'_>,
+        done: &mut Vec<FinishedRequest>,
     ) -> Result<(), String> {
         match event {
-            Event::Data { stream, bytes, end, whole } => {
+            FrameEvent::Data { stream, bytes, end, whole } => {
                 self.received += whole.unwrap_or(0) as u32;
                 if self.received >= UPDATE {
                     let more = std::mem::take(&mut self.received).to_be_bytes();
-                    frames::frame(&mut self.out, frames::WINDOW_UPDATE, 0, 0, &more);
+                    frames::put_frame(&mut self.out, frames::WINDOW_UPDATE, 0, 0, &more);
                 }
                 let Some(at) = self.calls.iter().position(|call| call.id == stream) else {
                     return Ok(());
@@ -245,7 +250,7 @@ impl Connection {
                     self.ended(at, context, done);
                 }
             }
-            Event::Headers { stream, block, end } => {
+            FrameEvent::Headers { stream, block, end } => {
                 let info = context.reader.read(block)?;
                 let Some(at) = self.calls.iter().position(|call| call.id == stream) else {
                     return Ok(());
@@ -273,7 +278,7 @@ impl Connection {
                     self.ended(at, context, done);
                 }
             }
-            Event::Other { kind, flags, stream, payload } => {
+            FrameEvent::Other { kind, flags, stream, payload } => {
                 self.control(kind, flags, stream, payload, context, done)?;
             }
         }
@@ -286,8 +291,8 @@ impl Connection {
         mut bytes: &[u8],
         whole: Option<usize>,
         now: u64,
-        context: &Context<'_>,
-        done: &mut Vec<Done>,
+        context: &GrpcContext<'_>,
+        done: &mut Vec<FinishedRequest>,
     ) -> Result<(), String> {
         let call = &mut self.calls[at];
         if call.first == 0 {
@@ -296,13 +301,13 @@ impl Connection {
         call.received += whole.unwrap_or(0) as u32;
         if call.received >= UPDATE {
             let more = std::mem::take(&mut call.received).to_be_bytes();
-            frames::frame(&mut self.out, frames::WINDOW_UPDATE, 0, call.id, &more);
+            frames::put_frame(&mut self.out, frames::WINDOW_UPDATE, 0, call.id, &more);
         }
         while !bytes.is_empty() {
             let Some(start) = call.reader.read(&mut bytes)? else { return Ok(()) };
             let outcome = match context.kind {
-                Kind::V2 => message::Outcome::default(),
-                kind => message::outcome(kind, start),
+                MessageKind::V2 => message::MessageOutcome::default(),
+                kind => message::message_outcome(kind, start),
             };
             if call.job.is_none() || call.answered {
                 return Err("the server sent a response that no request asked for".to_owned());
@@ -322,14 +327,19 @@ impl Connection {
             }
             call.answered = true;
             if context.streaming {
-                complete(call, context, done);
+                complete_call(call, context, done);
             }
         }
         Ok(())
     }
 
     /// The server has ended a call.
-    pub(super) fn ended(&mut self, at: usize, context: &Context<'_>, done: &mut Vec<Done>) {
+    pub(super) fn ended(
+        &mut self,
+        at: usize,
+        context: &GrpcContext<'_>,
+        done: &mut Vec<FinishedRequest>,
+    ) {
         let mut call = self.calls.swap_remove(at);
         self.forget_unsent(&call, context);
         if call.job.is_none() {
@@ -338,11 +348,11 @@ impl Connection {
         if call.failure.is_none() && (!call.answered || call.reader.is_inside()) {
             call.failure = Some("the call ended without a response".to_owned());
         }
-        complete(&mut call, context, done);
+        complete_call(&mut call, context, done);
     }
 
     /// A call may end before its message is sent.
-    fn forget_unsent(&mut self, call: &Call, context: &Context<'_>) {
+    fn forget_unsent(&mut self, call: &OpenCall, context: &GrpcContext<'_>) {
         if let Some(job) = &call.job
             && call.framed < context.plan.prepared.streams[job.data.0][job.data.1].bytes.len()
         {
@@ -351,22 +361,22 @@ impl Connection {
     }
 
     /// Closes the connection; its requests have failed.
-    fn close(&mut self, problem: &str, context: &Context<'_>, done: &mut Vec<Done>) {
+    fn close(&mut self, problem: &str, context: &GrpcContext<'_>, done: &mut Vec<FinishedRequest>) {
         self.socket = None;
         let url = &context.plan.url;
         let kind = if context.streaming { "stream" } else { "call" };
         for mut call in std::mem::take(&mut self.calls) {
             call.failure = Some(format!("{url}: {problem} (in the middle of a {kind})"));
-            complete(&mut call, context, done);
+            complete_call(&mut call, context, done);
         }
         (self.unsent, self.unwritten) = (0, 0);
         self.out.clear();
         self.written = 0;
     }
 
-    pub fn expire(&mut self, now: u64, context: &Context<'_>, done: &mut Vec<Done>) {
+    pub fn expire(&mut self, now: u64, context: &GrpcContext<'_>, done: &mut Vec<FinishedRequest>) {
         let limit = context.plan.timeout.as_nanos() as u64;
-        let overdue = |job: &Job| now.saturating_sub(job.begun) > limit;
+        let overdue = |job: &RequestJob| now.saturating_sub(job.begun) > limit;
         if self.calls.iter().any(|call| call.job.as_ref().is_some_and(overdue)) {
             let text = format!("no response within {} s", context.plan.timeout.as_secs_f64());
             self.close(&text, context, done);
@@ -376,7 +386,7 @@ impl Connection {
     /// Half-closes the open streams.
     pub fn finish(&mut self) {
         for call in &self.calls {
-            frames::frame(&mut self.out, frames::DATA, frames::END_STREAM, call.id, &[]);
+            frames::put_frame(&mut self.out, frames::DATA, frames::END_STREAM, call.id, &[]);
         }
         if let Some(socket) = &mut self.socket {
             // The connection is closed next; a server that does not read has its own timeouts.

@@ -1,21 +1,21 @@
 //! Frames of a server that are neither headers nor data: settings, windows, resets, the end of the connection.
 
-use super::super::thread::Done;
-use super::Context;
-use super::connection::Connection;
+use super::super::thread::FinishedRequest;
+use super::GrpcContext;
+use super::connection::GrpcConnection;
 use trtserver_client::http2::frames;
 
-impl Connection {
+impl GrpcConnection {
     pub(super) fn control(
         &mut self,
         kind: u8,
         flags: u8,
         stream: u32,
         payload: &[u8],
-        context: &Context<'_>,
-        done: &mut Vec<Done>,
+        context: &GrpcContext<'_>,
+        done: &mut Vec<FinishedRequest>,
     ) -> Result<(), String> {
-        let number = |at| frames::number(payload, at);
+        let number = |at| frames::read_number(payload, at);
         match kind {
             frames::SETTINGS if flags & frames::ACK == 0 => {
                 let mut table = None;
@@ -35,10 +35,10 @@ impl Connection {
                     }
                 }
                 self.table.settings(table);
-                frames::frame(&mut self.out, frames::SETTINGS, frames::ACK, 0, &[]);
+                frames::put_frame(&mut self.out, frames::SETTINGS, frames::ACK, 0, &[]);
             }
             frames::PING if flags & frames::ACK == 0 => {
-                frames::frame(&mut self.out, frames::PING, frames::ACK, 0, payload);
+                frames::put_frame(&mut self.out, frames::PING, frames::ACK, 0, payload);
             }
             frames::WINDOW_UPDATE => {
                 let more = i64::from(number(0)? & 0x7fff_ffff);

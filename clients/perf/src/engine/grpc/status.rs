@@ -1,6 +1,6 @@
 //! The status of a gRPC call, from the header blocks of its response.
 
-use trtserver_client::http2::headers::Block;
+use trtserver_client::http2::headers::HeaderBlock;
 
 /// What a header block says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct HeaderInfo {
     pub message: String,
 }
 
-impl Block for HeaderInfo {
+impl HeaderBlock for HeaderInfo {
     fn take(&mut self, name: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value);
         match name {

@@ -1,7 +1,7 @@
 //! Unit tests of `status.rs`.
 
 use super::HeaderInfo;
-use trtserver_client::http2::headers::Block;
+use trtserver_client::http2::headers::HeaderBlock;
 
 #[test]
 fn status_and_message_are_read() {

@@ -1,38 +1,38 @@
 //! Flags of backends, memory and devices.
 
-use super::flag::{ANY_INT, BYTES, Flag, Kind, flag};
+use super::flag::{ANY_INT, BYTES, FlagKind, FlagSpec, flag_spec};
 
-pub(super) const BACKENDS: &[Flag] = &[
-    flag(
+pub(super) const BACKENDS: &[FlagSpec] = &[
+    flag_spec(
         "backend-dir",
-        Kind::Path("DIR"),
+        FlagKind::Path("DIR"),
         "",
         "Directory to search for backend plugins; by default ../backends of the program",
     )
     .also(&["backend-directory"])
     .repeats(),
-    flag(
+    flag_spec(
         "backend-config",
-        Kind::Text("[NAME,]KEY=VALUE"),
+        FlagKind::Text("[NAME,]KEY=VALUE"),
         "",
         "Setting of the backend NAME, or of all backends",
     )
     .repeats(),
-    flag(
+    flag_spec(
         "tf-allow-soft-placement",
-        Kind::Bool,
+        FlagKind::Bool,
         "",
         "Same as --backend-config=tensorflow,allow-soft-placement=…",
     ),
-    flag(
+    flag_spec(
         "tf-gpu-memory-fraction",
-        Kind::Float,
+        FlagKind::Float,
         "",
         "Same as --backend-config=tensorflow,gpu-memory-fraction=…",
     ),
-    flag(
+    flag_spec(
         "tf-add-vgpu",
-        Kind::Text("GPU;COUNT;MB"),
+        FlagKind::Text("GPU;COUNT;MB"),
         "",
         "Split a GPU into virtual GPUs for TensorFlow",
     )
@@ -41,52 +41,52 @@ pub(super) const BACKENDS: &[Flag] = &[
         &[],
         "virtual GPUs for TensorFlow: several instances of a group share a GPU, and --tf-gpu-memory-fraction limits its memory",
     ),
-    flag(
+    flag_spec(
         "platform-config-file",
-        Kind::Path("FILE"),
+        FlagKind::Path("FILE"),
         "",
         "Settings of TensorFlow by platform, a PlatformConfigMap of TRTIS in protobuf text; \
          --backend-config takes precedence",
     ),
-    flag("repoagent-directory", Kind::Path("DIR"), "", "Directory of repository agents")
+    flag_spec("repoagent-directory", FlagKind::Path("DIR"), "", "Directory of repository agents")
         .no_effect("the server has no repository agents"),
 ];
 
-pub(super) const DEVICES: &[Flag] = &[
-    flag(
+pub(super) const DEVICES: &[FlagSpec] = &[
+    flag_spec(
         "pinned-memory-pool-byte-size",
         BYTES,
         "268435456",
         "Limit of the pinned memory, in bytes",
     ),
-    flag(
+    flag_spec(
         "cuda-memory-pool-byte-size",
-        Kind::Text("GPU:BYTES"),
+        FlagKind::Text("GPU:BYTES"),
         "",
         "Free memory of a GPU that the server keeps for later requests, in bytes; default 67108864",
     )
     .repeats(),
-    flag(
+    flag_spec(
         "cuda-virtual-address-size",
-        Kind::Text("GPU:BYTES"),
+        FlagKind::Text("GPU:BYTES"),
         "",
         "Virtual address space for growable state memory",
     )
     .repeats()
     .no_effect("the server has no growable state memory"),
-    flag("buffer-manager-thread-count", ANY_INT, "", "Number of threads that copy tensors")
+    flag_spec("buffer-manager-thread-count", ANY_INT, "", "Number of threads that copy tensors")
         .no_effect("instance threads copy their own tensors"),
-    flag("enable-peer-access", Kind::Bool, "", "Enable peer access between GPUs")
+    flag_spec("enable-peer-access", FlagKind::Bool, "", "Enable peer access between GPUs")
         .no_effect("tensors are not copied between GPUs"),
-    flag(
+    flag_spec(
         "min-supported-compute-capability",
-        Kind::Float,
+        FlagKind::Float,
         "0",
         "Ignore GPUs with a lower compute capability",
     ),
-    flag(
+    flag_spec(
         "model-load-gpu-limit",
-        Kind::Text("GPU:FRACTION"),
+        FlagKind::Text("GPU:FRACTION"),
         "",
         "Refuse model loads when a GPU's memory use is above the limit",
     )
@@ -95,9 +95,9 @@ pub(super) const DEVICES: &[Flag] = &[
         &[],
         "a limit of GPU memory for loads: a load is refused only when the GPU has too little memory left",
     ),
-    flag(
+    flag_spec(
         "host-policy",
-        Kind::Text("NAME,KEY=VALUE"),
+        FlagKind::Text("NAME,KEY=VALUE"),
         "",
         "CPU cores and memory nodes of instances",
     )
@@ -106,9 +106,9 @@ pub(super) const DEVICES: &[Flag] = &[
         &[],
         "host policies: instances run on all CPU cores of the process, which taskset or numactl can restrict",
     ),
-    flag(
+    flag_spec(
         "allow-client-shm",
-        Kind::Bool,
+        FlagKind::Bool,
         "false",
         "Allow v2 clients to register shared memory regions and to use them in requests; v1 clients \
          always may",

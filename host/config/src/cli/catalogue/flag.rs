@@ -2,20 +2,20 @@
 
 /// One flag. Names are without the leading dashes.
 #[derive(Debug)]
-pub struct Flag {
+pub struct FlagSpec {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
-    pub kind: Kind,
+    pub kind: FlagKind,
     /// Value when the flag is not given; empty for none.
     pub default: &'static str,
     pub repeatable: bool,
     pub help: &'static str,
-    pub status: Status,
+    pub status: FlagStatus,
 }
 
 /// What kind of value a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum FlagKind {
     /// true or false; the flag without a value means true.
     Bool,
     /// An integer within bounds.
@@ -38,7 +38,7 @@ pub enum Kind {
 
 /// What giving the flag does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Status {
+pub enum FlagStatus {
     Effective,
     /// Accepted without effect, for this reason. Logged at start.
     NoEffect(&'static str),
@@ -54,50 +54,58 @@ pub enum Status {
     },
 }
 
-impl Flag {
-    pub(super) const fn also(mut self, aliases: &'static [&'static str]) -> Flag {
+impl FlagSpec {
+    pub(super) const fn also(mut self, aliases: &'static [&'static str]) -> FlagSpec {
         self.aliases = aliases;
         self
     }
-    pub(super) const fn repeats(mut self) -> Flag {
+    pub(super) const fn repeats(mut self) -> FlagSpec {
         self.repeatable = true;
         self
     }
-    pub(super) const fn no_effect(mut self, reason: &'static str) -> Flag {
-        self.status = Status::NoEffect(reason);
+    pub(super) const fn no_effect(mut self, reason: &'static str) -> FlagSpec {
+        self.status = FlagStatus::NoEffect(reason);
         self
     }
     pub(super) const fn warns(
         mut self,
         quiet: &'static [&'static str],
         reason: &'static str,
-    ) -> Flag {
-        self.status = Status::Warns { quiet, reason };
+    ) -> FlagSpec {
+        self.status = FlagStatus::Warns { quiet, reason };
         self
     }
     pub(super) const fn unsupported(
         mut self,
         off: &'static [&'static str],
         feature: &'static str,
-    ) -> Flag {
-        self.status = Status::Unsupported { off, feature };
+    ) -> FlagSpec {
+        self.status = FlagStatus::Unsupported { off, feature };
         self
     }
 }
 
-pub(super) const fn flag(
+pub(super) const fn flag_spec(
     name: &'static str,
-    kind: Kind,
+    kind: FlagKind,
     default: &'static str,
     help: &'static str,
-) -> Flag {
-    Flag { name, aliases: &[], kind, default, repeatable: false, help, status: Status::Effective }
+) -> FlagSpec {
+    FlagSpec {
+        name,
+        aliases: &[],
+        kind,
+        default,
+        repeatable: false,
+        help,
+        status: FlagStatus::Effective,
+    }
 }
 
-pub(super) const PORT: Kind = Kind::Int { min: 0, max: 65535 };
+pub(super) const PORT: FlagKind = FlagKind::Int { min: 0, max: 65535 };
 /// -1: not served.
-pub(super) const PORT_OR_NONE: Kind = Kind::Int { min: -1, max: 65535 };
-pub(super) const POSITIVE: Kind = Kind::Int { min: 1, max: i64::MAX };
-pub(super) const ANY_INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
-pub(super) const BYTES: Kind = Kind::Int { min: 0, max: i64::MAX };
+pub(super) const PORT_OR_NONE: FlagKind = FlagKind::Int { min: -1, max: 65535 };
+pub(super) const POSITIVE: FlagKind = FlagKind::Int { min: 1, max: i64::MAX };
+pub(super) const ANY_INT: FlagKind = FlagKind::Int { min: i64::MIN, max: i64::MAX };
+pub(super) const BYTES: FlagKind = FlagKind::Int { min: 0, max: i64::MAX };
 pub(super) const OWN_THREADS: &str = "the number of threads follows the number of CPU cores";

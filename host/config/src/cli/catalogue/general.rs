@@ -1,72 +1,72 @@
 //! General flags and flags of the log.
 
-use super::flag::{Flag, Kind, flag};
+use super::flag::{FlagKind, FlagSpec, flag_spec};
 
-pub(super) const GENERAL: &[Flag] = &[
-    flag(
+pub(super) const GENERAL: &[FlagSpec] = &[
+    flag_spec(
         "config",
-        Kind::Path("FILE"),
+        FlagKind::Path("FILE"),
         "",
         "Read flags from a TOML file: keys are flag names, repeatable flags take a list. The \
          command line takes precedence",
     ),
-    flag(
+    flag_spec(
         "id",
-        Kind::Text("NAME"),
+        FlagKind::Text("NAME"),
         "",
         "Server name in server metadata and status; by default triton for v2 clients and inference:0 for v1 clients",
     ),
-    flag("exit-on-error", Kind::Bool, "true", "Exit if the server or a model fails to start"),
-    flag(
+    flag_spec("exit-on-error", FlagKind::Bool, "true", "Exit if the server or a model fails to start"),
+    flag_spec(
         "exit-timeout-secs",
-        Kind::Count,
+        FlagKind::Count,
         "30",
         "Grace period in seconds for in-flight requests at shutdown",
     ),
-    flag(
+    flag_spec(
         "exit-sequence-timeout-secs",
-        Kind::Count,
+        FlagKind::Count,
         "5",
         "Grace period in seconds for sequences that have not ended at shutdown",
     ),
-    flag(
+    flag_spec(
         "strict-readiness",
-        Kind::Bool,
+        FlagKind::Bool,
         "true",
         "Report the server as ready only while all model versions are ready",
     ),
-    flag(
+    flag_spec(
         "ready-models",
-        Kind::Text("NAME"),
+        FlagKind::Text("NAME"),
         "",
         "Models that strict readiness requires, separated by commas, instead of all: the server is ready while each of them \
          is served, whatever the others do",
     )
     .repeats(),
-    flag("api-version", Kind::Int { min: 1, max: 2 }, "", "Protocol generation to serve")
+    flag_spec("api-version", FlagKind::Int { min: 1, max: 2 }, "", "Protocol generation to serve")
         .no_effect("the server always serves both generations"),
 ];
 
-pub(super) const LOGGING: &[Flag] = &[
-    flag("log-info", Kind::Bool, "true", "Log messages of level info"),
-    flag("log-warning", Kind::Bool, "true", "Log messages of level warning"),
-    flag("log-error", Kind::Bool, "true", "Log messages of level error"),
-    flag(
+pub(super) const LOGGING: &[FlagSpec] = &[
+    flag_spec("log-info", FlagKind::Bool, "true", "Log messages of level info"),
+    flag_spec("log-warning", FlagKind::Bool, "true", "Log messages of level warning"),
+    flag_spec("log-error", FlagKind::Bool, "true", "Log messages of level error"),
+    flag_spec(
         "log-verbose",
-        Kind::Verbosity,
+        FlagKind::Verbosity,
         "0",
         "Verbosity of the log: 1 adds steps, 2 adds requests, 3 and 4 add messages of libraries",
     ),
-    flag(
+    flag_spec(
         "log-format",
-        Kind::Choice(&["default", "ISO8601", "json"]),
+        FlagKind::Choice(&["default", "ISO8601", "json"]),
         "default",
         "Format of log lines",
     ),
-    flag("log-json", Kind::Bool, "false", "Same as --log-format=json"),
-    flag(
+    flag_spec("log-json", FlagKind::Bool, "false", "Same as --log-format=json"),
+    flag_spec(
         "log-file",
-        Kind::Path("FILE"),
+        FlagKind::Path("FILE"),
         "",
         "Append log lines to this file instead of writing to standard error",
     ),

@@ -1,59 +1,59 @@
 //! Flags of the HTTP frontends.
 
-use super::flag::{ANY_INT, Flag, Kind, OWN_THREADS, PORT_OR_NONE, flag};
+use super::flag::{ANY_INT, FlagKind, FlagSpec, OWN_THREADS, PORT_OR_NONE, flag_spec};
 
-pub(super) const HTTP: &[Flag] = &[
-    flag("allow-http", Kind::Bool, "true", "Serve HTTP"),
-    flag(
+pub(super) const HTTP: &[FlagSpec] = &[
+    flag_spec("allow-http", FlagKind::Bool, "true", "Serve HTTP"),
+    flag_spec(
         "http-address",
-        Kind::Text("ADDRESS"),
+        FlagKind::Text("ADDRESS"),
         "0.0.0.0",
         "Addresses of the HTTP listener, separated by commas: IPv4, IPv6, a host name, or unix:PATH for a Unix socket",
     )
     .repeats(),
-    flag(
+    flag_spec(
         "http-port",
         PORT_OR_NONE,
         "8000",
         "Port of the HTTP listener; 0 selects a free port for each address, -1 does not serve HTTP",
     ),
-    flag(
+    flag_spec(
         "http-health-port",
         PORT_OR_NONE,
         "",
         "Additional port that serves the health endpoints only; -1 serves health over gRPC only",
     ),
-    flag(
+    flag_spec(
         "http-health-address",
-        Kind::Text("ADDRESS"),
+        FlagKind::Text("ADDRESS"),
         "",
         "Addresses of the additional listener for health, as for --http-address; by default the TCP addresses of \
          --http-address",
     )
     .repeats(),
-    flag(
+    flag_spec(
         "http-max-input-size",
-        Kind::Int { min: 1, max: i64::MAX },
+        FlagKind::Int { min: 1, max: i64::MAX },
         "67108864",
         "Maximum size of an HTTP request body in bytes",
     ),
-    flag("http-thread-count", ANY_INT, "", "Number of HTTP threads").no_effect(OWN_THREADS),
-    flag(
+    flag_spec("http-thread-count", ANY_INT, "", "Number of HTTP threads").no_effect(OWN_THREADS),
+    flag_spec(
         "reuse-http-port",
-        Kind::Bool,
+        FlagKind::Bool,
         "false",
         "Share the HTTP port with other servers that have this flag (SO_REUSEPORT): the system distributes connections",
     ),
-    flag(
+    flag_spec(
         "http-header-forward-pattern",
-        Kind::Text("REGEX"),
+        FlagKind::Text("REGEX"),
         "",
         "Forward request headers whose name matches to models as string parameters; ignores case unless the pattern begins \
          with (?-i), and names are in lower case",
     ),
-    flag(
+    flag_spec(
         "http-restricted-api",
-        Kind::Text("APIS:KEY=VALUE"),
+        FlagKind::Text("APIS:KEY=VALUE"),
         "",
         "Refuse requests without the header KEY: VALUE for these groups of endpoints, separated by commas: health, metadata, \
          inference, shared-memory, model-config, model-repository, statistics, trace, logging. v1 endpoints belong to \

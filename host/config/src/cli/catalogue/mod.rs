@@ -13,9 +13,9 @@ mod metrics;
 mod repository;
 mod services;
 
-pub use flag::{Flag, Kind, Status};
+pub use flag::{FlagKind, FlagSpec, FlagStatus};
 
-pub const SECTIONS: &[(&str, &[Flag])] = &[
+pub const SECTIONS: &[(&str, &[FlagSpec])] = &[
     ("General", general::GENERAL),
     ("Logging", general::LOGGING),
     ("Model repository", repository::REPOSITORY),
@@ -33,12 +33,12 @@ pub const SECTIONS: &[(&str, &[Flag])] = &[
 ];
 
 /// The flag with this name or alias.
-pub fn find(name: &str) -> Option<&'static Flag> {
-    all().find(|f| f.name == name || f.aliases.contains(&name))
+pub fn find_flag(name: &str) -> Option<&'static FlagSpec> {
+    all_flags().find(|f| f.name == name || f.aliases.contains(&name))
 }
 
 /// Every flag, in the order of the table.
-pub fn all() -> impl Iterator<Item = &'static Flag> {
+pub fn all_flags() -> impl Iterator<Item = &'static FlagSpec> {
     SECTIONS.iter().flat_map(|(_, flags)| flags.iter())
 }
 

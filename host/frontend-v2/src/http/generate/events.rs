@@ -1,7 +1,7 @@
 //! The body of `/generate_stream`: a server-sent event for each response. Responses that the client has not read are limited by
 //! bytes (`wire/src/unread`), as on gRPC streams.
 
-use super::response::{self, Form};
+use super::response::{self, BodyForm};
 use super::responses::Responses;
 use bytes::{Buf, Bytes};
 use http::StatusCode;
@@ -17,27 +17,27 @@ use trtserver_wire::status_code;
 use trtserver_wire::unread::MIN_COUNTED;
 
 /// An event being written.
-type Writing = Pin<Box<dyn Future<Output = (Responses, Result<Bytes>)> + Send>>;
+type EventFuture = Pin<Box<dyn Future<Output = (Responses, Result<Bytes>)> + Send>>;
 
 /// Response body that turns each response to a generate request into a server-sent event.
-pub struct Events {
-    source: Source,
+pub struct EventBody {
+    source: EventSource,
     connection: StreamConnection,
     /// The first event.
     first: Option<Bytes>,
     began: bool,
 }
 
-enum Source {
+enum EventSource {
     Waiting(Responses),
-    Writing(Writing),
+    Writing(EventFuture),
     Ended,
 }
 
-impl Events {
+impl EventBody {
     /// Waits for the first response, which decides the status.
     pub async fn begin(responses: Responses, connection: StreamConnection) -> (StatusCode, Self) {
-        let source = Source::Waiting(responses);
+        let source = EventSource::Waiting(responses);
         let mut events = Self { source, connection, first: None, began: false };
         let status = match poll_fn(|cx| events.source.poll_next(cx)).await {
             None => StatusCode::OK,
@@ -47,14 +47,14 @@ impl Events {
             }
             Some(Err(error)) => {
                 events.first = Some(response::error_event(&error.message));
-                status_code::http(error.code)
+                status_code::to_http_status(error.code)
             }
         };
         (status, events)
     }
 }
 
-impl Source {
+impl EventSource {
     /// The next event. Nothing follows an error.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
         loop {
@@ -89,11 +89,11 @@ impl Source {
 }
 
 async fn write(responses: Responses, response: InferResponse) -> (Responses, Result<Bytes>) {
-    let event = response::encode(&responses, response, Form::Event).await;
+    let event = response::encode_generate_response(&responses, response, BodyForm::Event).await;
     (responses, event)
 }
 
-impl Stream for Events {
+impl Stream for EventBody {
     type Item = Chunk;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {

@@ -28,7 +28,7 @@ impl LoadMetrics {
 
     /// Adds the report, unless a metric that it needs is missing.
     pub fn add_to(self, headers: &mut HeaderMap) {
-        let report = self.report(&trtserver_metrics::of_backends(FAMILY, LABEL));
+        let report = self.report(&trtserver_metrics::backend_metric_values(FAMILY, LABEL));
         if let Some(value) = report.and_then(|report| HeaderValue::try_from(report).ok()) {
             headers.insert(METRICS, value);
         }

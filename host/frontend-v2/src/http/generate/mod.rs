@@ -9,9 +9,9 @@ mod responses;
 
 use super::infer_request::too_large_json;
 use super::response as http_response;
-use crate::{ForwardedHeaders, find_for_inference, refused};
+use crate::{ForwardedHeaders, count_refused, find_for_inference};
 use bytes::Bytes;
-use events::Events;
+use events::EventBody;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
 use load_metrics::LoadMetrics;
@@ -19,23 +19,23 @@ use responses::Responses;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_base::state::InFlightGuard;
 use trtserver_models::{FoundVersion, OpenVersion};
-use trtserver_wire::context::Context;
+use trtserver_wire::context::FrontendContext;
 use trtserver_wire::decode_workers;
 use trtserver_wire::decode_workers::MAX_INLINE;
 use trtserver_wire::http::body::ResponseBody;
 use trtserver_wire::http::collect::{BodySpec, ReceivedBody, StreamConnection};
-use trtserver_wire::http::drain::drain;
+use trtserver_wire::http::drain::drain_body;
 use trtserver_wire::http::receive;
 use trtserver_wire::sink;
 use trtserver_wire::unread::{ConnectionUnread, StreamUnread};
 
 /// Serves a request for one response, or with `streams` for any number of them. Dropping the future or the body of the response
 /// cancels the request.
-pub async fn generate<B: ReceivedBody>(
-    ctx: &Arc<Context>,
+pub async fn serve_generate<B: ReceivedBody>(
+    ctx: &Arc<FrontendContext>,
     (name, version): (&str, &str),
     headers: HeaderMap,
     body: B,
@@ -48,18 +48,18 @@ pub async fn generate<B: ReceivedBody>(
     let found =
         find_for_inference(ctx, name, version).and_then(|served| match read_head(ctx, &headers) {
             Ok(head) => Ok((served, head)),
-            Err(error) => Err(refused(&served, received_ns, error)),
+            Err(error) => Err(count_refused(&served, received_ns, error)),
         });
     let (served, (length, forwarded)) = match found {
         Ok(found) => found,
         Err(error) => {
-            drain(std::pin::pin!(body), receive::MAX_DRAINED).await;
-            return http_response::failure(&error);
+            drain_body(std::pin::pin!(body), receive::MAX_DRAINED).await;
+            return http_response::error_response(&error);
         }
     };
     let unread = connection.unread.clone();
     let unread = unread.unwrap_or_else(|| ConnectionUnread::new(ctx.settings.unread));
-    let call = Call {
+    let call = GenerateCall {
         ctx: Arc::clone(ctx),
         found: served.clone(),
         unread: StreamUnread::new(unread, ctx.next_stream_number()),
@@ -75,9 +75,9 @@ pub async fn generate<B: ReceivedBody>(
     let result = match submitted {
         Ok(responses) if streams => Ok(stream(responses, connection).await),
         Ok(responses) => single(responses).await,
-        Err(error) => Err(refused(&served, received_ns, error)),
+        Err(error) => Err(count_refused(&served, received_ns, error)),
     };
-    let mut response = result.unwrap_or_else(|error| http_response::failure(&error));
+    let mut response = result.unwrap_or_else(|error| http_response::error_response(&error));
     if let Some(load_metrics) = load_metrics {
         load_metrics.add_to(response.headers_mut());
     }
@@ -86,12 +86,13 @@ pub async fn generate<B: ReceivedBody>(
 
 /// The length of the body, if it is known, and the headers for the model.
 fn read_head(
-    ctx: &Context,
+    ctx: &FrontendContext,
     headers: &HeaderMap,
 ) -> Result<(Option<u64>, Option<Box<ForwardedHeaders>>)> {
     require_identity(headers)?;
     let length = receive::content_length(headers)?;
-    let forwarded = ForwardedHeaders::of(ctx.settings.http_header_forward.as_ref(), headers)?;
+    let forwarded =
+        ForwardedHeaders::from_headers(ctx.settings.http_header_forward.as_ref(), headers)?;
     Ok((length, forwarded))
 }
 
@@ -104,7 +105,7 @@ fn require_identity(headers: &HeaderMap) -> Result<()> {
 }
 
 async fn collect<B: ReceivedBody>(
-    ctx: &Context,
+    ctx: &FrontendContext,
     served: &OpenVersion,
     length: Option<u64>,
     body: B,
@@ -114,14 +115,14 @@ async fn collect<B: ReceivedBody>(
         true => too_large_json(n, limit),
         false => receive::too_large(n, longest),
     };
-    let tag = served.signature.owner.tag(Holder::Input);
+    let tag = served.signature.owner.tag(LedgerHolder::Input);
     let spec = BodySpec { length, limit: limit.min(longest), tag, ..BodySpec::default() };
-    receive::receive(body, spec, too_large).await
+    receive::receive_body(body, spec, too_large).await
 }
 
 /// A request whose body has arrived.
-struct Call {
-    ctx: Arc<Context>,
+struct GenerateCall {
+    ctx: Arc<FrontendContext>,
     found: FoundVersion,
     unread: Arc<StreamUnread>,
     /// The client takes any number of responses.
@@ -131,7 +132,7 @@ struct Call {
     forwarded: Option<Box<ForwardedHeaders>>,
 }
 
-impl Call {
+impl GenerateCall {
     /// Reads the request and queues it; a large one on a decode worker.
     async fn submit_or_defer(self, body: Bytes) -> Result<Responses> {
         decode_workers::run_if(body.len() > MAX_INLINE, move || self.submit(&body)).await?
@@ -139,8 +140,11 @@ impl Call {
 
     fn submit(self, body: &[u8]) -> Result<Responses> {
         let Self { ctx, found, unread, .. } = self;
-        let mut unchecked =
-            request::read(&found.signature, body, ctx.settings.http_max_input_size)?;
+        let mut unchecked = request::read_generate_request(
+            &found.signature,
+            body,
+            ctx.settings.http_max_input_size,
+        )?;
         if let Some(forwarded) = &self.forwarded {
             forwarded.add_to(&mut unchecked.parameters);
         }
@@ -149,7 +153,7 @@ impl Call {
         unchecked.stream = Some(limit);
         let id = unchecked.id.clone();
         let (sender, receiver) = mpsc::unbounded_channel();
-        let sink = sink::channel(0, sender, Arc::clone(&unread));
+        let sink = sink::stream_sink(0, sender, Arc::clone(&unread));
         let (responder, served) = unchecked.submit(&ctx, &found, self.received_ns, sink)?;
         Ok(Responses::new(served, id, receiver, responder, unread, self.in_flight))
     }
@@ -164,7 +168,8 @@ async fn single(mut responses: Responses) -> Result<Response<ResponseBody>> {
         Some(Ok(_)) => return Err(not_one()),
         Some(Err(error)) => return Err(error),
     }
-    let json = response::encode(&responses, response, response::Form::Object).await?;
+    let json = response::encode_generate_response(&responses, response, response::BodyForm::Object)
+        .await?;
     let mut response = Response::new(ResponseBody::from(json));
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -180,7 +185,7 @@ fn not_one() -> Error {
 
 /// The first response decides the status; all of them are events.
 async fn stream(responses: Responses, connection: StreamConnection) -> Response<ResponseBody> {
-    let (status, events) = Events::begin(responses, connection).await;
+    let (status, events) = EventBody::begin(responses, connection).await;
     let mut response = Response::new(ResponseBody::streamed(Box::pin(events)));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");

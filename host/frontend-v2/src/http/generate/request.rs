@@ -2,13 +2,13 @@
 
 use crate::UncheckedRequest;
 use crate::http::infer_request::too_large_json;
-use crate::http::json::inputs::{Member, members};
-use crate::http::json::{Tensors, Value, access, data};
+use crate::http::json::inputs::{JsonMember, read_members};
+use crate::http::json::{JsonTensors, JsonValue, access, data};
 use crate::http::parameters;
 use bytes::Bytes;
 use trtserver_base::error::{Error, Result};
-use trtserver_base::ledger::Holder;
-use trtserver_request::{DType, InputTensor, Shape, Signature, TensorSpec};
+use trtserver_base::ledger::LedgerHolder;
+use trtserver_request::{DType, InputTensor, ModelSignature, Shape, TensorSpec};
 
 /// The member whose members are taken as if they were members of the request.
 const NESTED: &str = "parameters";
@@ -17,12 +17,16 @@ const NESTED: &str = "parameters";
 ///
 /// # Errors
 /// As the JSON layer and `/infer`; besides, a tensor whose values do not fill its declared shape.
-pub fn read(signature: &Signature, body: &[u8], limit: u64) -> Result<UncheckedRequest> {
+pub fn read_generate_request(
+    signature: &ModelSignature,
+    body: &[u8],
+    limit: u64,
+) -> Result<UncheckedRequest> {
     if body.len() as u64 > limit {
         return Err(too_large_json(body.len() as u64, limit));
     }
-    let mut tensors = Tensors::new(signature, limit);
-    let Some(members) = members(body, &mut tensors)? else {
+    let mut tensors = JsonTensors::new(signature, limit);
+    let Some(members) = read_members(body, &mut tensors)? else {
         return Err(Error::internal(
             "failed to read the generate request: attempt to get members for non-object",
         ));
@@ -34,18 +38,18 @@ pub fn read(signature: &Signature, body: &[u8], limit: u64) -> Result<UncheckedR
 }
 
 struct Mapping<'a, 's> {
-    signature: &'s Signature,
+    signature: &'s ModelSignature,
     limit: u64,
     /// Bytes of all tensors so far.
     bytes: u64,
-    tensors: Tensors<'a, 's>,
+    tensors: JsonTensors<'a, 's>,
     request: UncheckedRequest,
 }
 
 impl Mapping<'_, '_> {
     fn members<'m>(
         &mut self,
-        members: impl Iterator<Item = Result<Member<'m>>>,
+        members: impl Iterator<Item = Result<JsonMember<'m>>>,
         top: bool,
     ) -> Result<()> {
         for member in members {
@@ -58,7 +62,7 @@ impl Mapping<'_, '_> {
                     )));
                 }
                 (NESTED, None) if top => {
-                    let Value::Object(nested) = value else {
+                    let JsonValue::Object(nested) = value else {
                         return Err(Error::internal(format!(
                             "Expected JSON object for keyword: '{NESTED}'"
                         )));
@@ -68,7 +72,7 @@ impl Mapping<'_, '_> {
                 (_, Some(index)) => self.input(index, &value)?,
                 (key, None) => {
                     if key == "id" && top {
-                        self.request.id = access::text("id", &value)?.into_owned();
+                        self.request.id = access::expect_text("id", &value)?.into_owned();
                     }
                     self.parameter(key, &value)?;
                 }
@@ -77,8 +81,8 @@ impl Mapping<'_, '_> {
         Ok(())
     }
 
-    fn parameter(&mut self, key: &str, value: &Value<'_>) -> Result<()> {
-        parameters::take(&mut self.request.parameters, key, value)?;
+    fn parameter(&mut self, key: &str, value: &JsonValue<'_>) -> Result<()> {
+        parameters::take_parameter(&mut self.request.parameters, key, value)?;
         if self.request.parameters.binary_output {
             return Err(Error::invalid(
                 "parameter 'binary_data_output' is not supported by generate, whose outputs are JSON",
@@ -87,9 +91,9 @@ impl Mapping<'_, '_> {
         Ok(())
     }
 
-    fn input(&mut self, index: usize, value: &Value<'_>) -> Result<()> {
+    fn input(&mut self, index: usize, value: &JsonValue<'_>) -> Result<()> {
         match value {
-            Value::Array(array) => {
+            JsonValue::Array(array) => {
                 let read = self.tensors.elements(*array);
                 let count = read.unwrap_or_else(|| array.elements().count());
                 let data = self.tensors.take(*array, self.signature.inputs[index].dtype, count);
@@ -118,10 +122,10 @@ impl Mapping<'_, '_> {
                 self.bytes, spec.name, self.limit
             )));
         }
-        let tag = self.signature.owner.tag(Holder::Input);
+        let tag = self.signature.owner.tag(LedgerHolder::Input);
         let data = match read {
             Some(data) => data,
-            None => data::decode(values, spec.dtype, count, &spec.name, self.limit, tag)?,
+            None => data::decode_data(values, spec.dtype, count, &spec.name, self.limit, tag)?,
         };
         self.request.inputs.push(InputTensor {
             index,
@@ -140,7 +144,7 @@ fn byte_size(dtype: DType, count: usize, values: &impl data::Values) -> Result<u
     }
     let mut bytes = 0;
     values.each(|value| {
-        if let Value::String(text) = value {
+        if let JsonValue::String(text) = value {
             bytes += 4 + text.len() as u64;
         }
         Ok(())
@@ -149,7 +153,7 @@ fn byte_size(dtype: DType, count: usize, values: &impl data::Values) -> Result<u
 }
 
 /// The shape of `count` values: the innermost variable dimension takes what the fixed ones leave, the others are 1.
-fn shape(signature: &Signature, spec: &TensorSpec, count: usize) -> Result<Shape> {
+fn shape(signature: &ModelSignature, spec: &TensorSpec, count: usize) -> Result<Shape> {
     let mut shape = signature.full_dims(spec);
     let fixed = shape.iter().filter(|d| **d >= 0).try_fold(1i64, |n, d| n.checked_mul(*d));
     let count = i64::try_from(count).unwrap_or(i64::MAX);

@@ -2,13 +2,13 @@
 
 use super::*;
 use trtserver_base::error::Code;
-use trtserver_request::{CorrelationId, Parameter};
+use trtserver_request::{CorrelationId, ParameterValue};
 
 const LIMIT: u64 = 1000;
 
-fn signature(batching: bool) -> Signature {
+fn signature(batching: bool) -> ModelSignature {
     let spec = |name: &str, dtype, dims: &[i64]| TensorSpec::new(name, dtype, dims);
-    Signature {
+    ModelSignature {
         model: "m".into(),
         max_batch_size: if batching { 8 } else { 0 },
         inputs: vec![
@@ -18,7 +18,7 @@ fn signature(batching: bool) -> Signature {
             spec("DEEP", DType::Uint8, &[-1, 3, -1]),
             spec("ONE", DType::Bool, &[]),
         ],
-        ..Signature::default()
+        ..ModelSignature::default()
     }
 }
 
@@ -26,7 +26,7 @@ fn signature(batching: bool) -> Signature {
 type Input = (usize, Vec<i64>, Vec<u8>);
 
 fn shapes(batching: bool, json: &str) -> Result<Vec<Input>> {
-    let request = read(&signature(batching), json.as_bytes(), LIMIT)?;
+    let request = read_generate_request(&signature(batching), json.as_bytes(), LIMIT)?;
     let inputs = request.inputs.iter();
     Ok(inputs.map(|i| (i.index, i.shape.to_vec(), i.data.payload().to_vec())).collect())
 }
@@ -61,23 +61,23 @@ fn shape_is_the_declared_one_with_the_rest_in_the_innermost_variable_dimension()
 fn other_members_become_parameters() {
     let json = r#"{"id":"x","N":[1,2],"top":1,"parameters":{"TEXT":"t","half":0.5,"sequence_id":7,
         "sequence_start":true,"priority":2,"timeout":9},"off":false,"name":"n"}"#;
-    let request = read(&signature(true), json.as_bytes(), LIMIT).unwrap();
+    let request = read_generate_request(&signature(true), json.as_bytes(), LIMIT).unwrap();
     assert_eq!(request.id, "x");
     assert_eq!(request.inputs.iter().map(|i| i.index).collect::<Vec<_>>(), [1, 0]);
     let parameters = request.parameters;
     assert_eq!(parameters.sequence.id, CorrelationId::Number(7));
     assert!(parameters.sequence.start && !parameters.sequence.end);
     assert_eq!((parameters.priority, parameters.timeout_us), (2, 9));
-    let custom: Vec<(&str, Parameter)> =
+    let custom: Vec<(&str, ParameterValue)> =
         parameters.custom.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-    let text = |t: &str| Parameter::String(t.to_owned());
+    let text = |t: &str| ParameterValue::String(t.to_owned());
     assert_eq!(
         custom,
         [
             ("id", text("x")),
-            ("top", Parameter::Int(1)),
-            ("half", Parameter::Double(0.5)),
-            ("off", Parameter::Bool(false)),
+            ("top", ParameterValue::Int(1)),
+            ("half", ParameterValue::Double(0.5)),
+            ("off", ParameterValue::Bool(false)),
             ("name", text("n")),
         ]
     );
@@ -128,14 +128,16 @@ fn invalid_requests_are_refused() {
             "request size of 1003 bytes with input 'DEEP' of size 3 bytes exceeds the maximum allowed input size of 1000.",
         ),
     ] {
-        let Err(error) = read(&signature(true), json.as_bytes(), LIMIT) else { panic!("{json}") };
+        let Err(error) = read_generate_request(&signature(true), json.as_bytes(), LIMIT) else {
+            panic!("{json}")
+        };
         assert_eq!(error.code, code, "{json}: {}", error.message);
         assert!(error.message.contains(message), "{json}: {}", error.message);
     }
-    assert!(read(&signature(true), long.as_bytes(), LIMIT).is_ok());
+    assert!(read_generate_request(&signature(true), long.as_bytes(), LIMIT).is_ok());
     let mut nested = signature(true);
     nested.inputs.push(TensorSpec::new("parameters", DType::Fp32, &[1]));
-    let error = read(&nested, br#"{"parameters":{}}"#, LIMIT).err().unwrap();
+    let error = read_generate_request(&nested, br#"{"parameters":{}}"#, LIMIT).err().unwrap();
     assert_eq!(
         error.message,
         "Keyword 'parameters' for nested schema also given as input tensor name"

@@ -1,6 +1,6 @@
 //! Typed access to JSON values, with the error texts of Triton's JSON layer.
 
-use super::{Array, Value};
+use super::{JsonArray, JsonValue};
 use std::borrow::Cow;
 use trtserver_base::error::{Error, Result};
 
@@ -12,7 +12,10 @@ pub fn wrong_type(field: &str, expected: &str) -> Error {
 }
 
 /// A required member. A value that is not an object has no members, and the error is the same.
-pub fn member<'o, 'a>(value: &'o Option<Value<'a>>, key: &str) -> Result<&'o Value<'a>> {
+pub fn expect_member<'o, 'a>(
+    value: &'o Option<JsonValue<'a>>,
+    key: &str,
+) -> Result<&'o JsonValue<'a>> {
     value.as_ref().ok_or_else(|| {
         Error::internal(format!(
             "Unable to parse '{key}': attempt to access non-existing object member '{key}'"
@@ -20,9 +23,9 @@ pub fn member<'o, 'a>(value: &'o Option<Value<'a>>, key: &str) -> Result<&'o Val
     })
 }
 
-pub fn text<'v>(field: &str, value: &'v Value<'_>) -> Result<Cow<'v, str>> {
+pub fn expect_text<'v>(field: &str, value: &'v JsonValue<'_>) -> Result<Cow<'v, str>> {
     match value {
-        Value::String(text) => Ok(lossy(text)),
+        JsonValue::String(text) => Ok(lossy(text)),
         _ => Err(wrong_type(field, "string")),
     }
 }
@@ -35,26 +38,26 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-pub fn array<'a>(field: &str, value: &Value<'a>) -> Result<Array<'a>> {
+pub fn expect_array<'a>(field: &str, value: &JsonValue<'a>) -> Result<JsonArray<'a>> {
     match value {
-        Value::Array(array) => Ok(*array),
+        JsonValue::Array(array) => Ok(*array),
         _ => Err(wrong_type(field, "array")),
     }
 }
 
-pub fn unsigned(field: &str, value: &Value<'_>) -> Result<u64> {
+pub fn expect_unsigned(field: &str, value: &JsonValue<'_>) -> Result<u64> {
     as_unsigned(value).ok_or_else(|| wrong_type(field, "unsigned-integer"))
 }
 
-fn token<'a>(value: &Value<'a>) -> Option<&'a str> {
+fn token<'a>(value: &JsonValue<'a>) -> Option<&'a str> {
     match value {
-        Value::Number(token) => std::str::from_utf8(token).ok(),
+        JsonValue::Number(token) => std::str::from_utf8(token).ok(),
         _ => None,
     }
 }
 
 /// A non-negative JSON integer; `-0` is one, `1.0` is not.
-pub fn as_unsigned(value: &Value<'_>) -> Option<u64> {
+pub fn as_unsigned(value: &JsonValue<'_>) -> Option<u64> {
     match token(value)? {
         "-0" => Some(0),
         token => token.parse().ok(),
@@ -62,12 +65,12 @@ pub fn as_unsigned(value: &Value<'_>) -> Option<u64> {
 }
 
 /// A JSON integer.
-pub fn as_signed(value: &Value<'_>) -> Option<i64> {
+pub fn as_signed(value: &JsonValue<'_>) -> Option<i64> {
     token(value)?.parse().ok()
 }
 
 /// Any number, including `NaN` and infinities.
-pub fn real(field: &str, value: &Value<'_>) -> Result<f64> {
+pub fn expect_real(field: &str, value: &JsonValue<'_>) -> Result<f64> {
     match token(value) {
         // An integer, which has no negative zero.
         Some("-0") => Some(0.0),

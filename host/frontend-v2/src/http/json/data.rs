@@ -1,12 +1,12 @@
 //! Converts `data` arrays whose syntax was checked to little-endian tensor bytes.
 
-use super::access::{as_signed, as_unsigned, real, wrong_type};
+use super::access::{as_signed, as_unsigned, expect_real, wrong_type};
 use super::half::{BF16, FP16};
 use super::read::MAX_DEPTH;
-use super::{Array, Value, numbers};
+use super::{JsonArray, JsonValue, numbers};
 use bytes::Bytes;
 use trtserver_base::budget;
-use trtserver_base::budget::{Exhausted, out_of_memory, request_memory};
+use trtserver_base::budget::{BudgetExhaustion, out_of_memory, request_memory};
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::MemoryTag;
 use trtserver_request::buffer::AlignedBuf;
@@ -18,7 +18,7 @@ pub trait Values {
     fn text_len(&self) -> usize;
 
     /// Calls `each` with every value that is not an array, at any depth.
-    fn each(&self, each: impl FnMut(&Value<'_>) -> Result<()>) -> Result<()>;
+    fn each(&self, each: impl FnMut(&JsonValue<'_>) -> Result<()>) -> Result<()>;
 
     /// Converts the values at once, if they are numbers that fill `out`.
     fn numbers(&self, _dtype: DType, _out: &mut [u8]) -> bool {
@@ -26,30 +26,30 @@ pub trait Values {
     }
 }
 
-impl Values for Array<'_> {
+impl Values for JsonArray<'_> {
     fn text_len(&self) -> usize {
         self.text().len()
     }
 
-    fn each(&self, mut each: impl FnMut(&Value<'_>) -> Result<()>) -> Result<()> {
+    fn each(&self, mut each: impl FnMut(&JsonValue<'_>) -> Result<()>) -> Result<()> {
         self.flat(|value| each(&value))
     }
 
     fn numbers(&self, dtype: DType, out: &mut [u8]) -> bool {
-        numbers::read(self.text(), MAX_DEPTH, dtype, out).is_some()
+        numbers::read_numbers(self.text(), MAX_DEPTH, dtype, out).is_some()
     }
 }
 
-impl Values for &Value<'_> {
+impl Values for &JsonValue<'_> {
     fn text_len(&self) -> usize {
         match self {
-            Value::String(text) => text.len() + 2,
-            Value::Number(token) => token.len(),
+            JsonValue::String(text) => text.len() + 2,
+            JsonValue::Number(token) => token.len(),
             _ => 1,
         }
     }
 
-    fn each(&self, mut each: impl FnMut(&Value<'_>) -> Result<()>) -> Result<()> {
+    fn each(&self, mut each: impl FnMut(&JsonValue<'_>) -> Result<()>) -> Result<()> {
         each(self)
     }
 }
@@ -59,7 +59,7 @@ impl Values for &Value<'_> {
 /// # Errors
 /// Another number of values, values of another type, or more bytes than `limit`. The number of strings is checked with the
 /// whole request, as in Triton.
-pub fn decode(
+pub fn decode_data(
     values: impl Values,
     dtype: DType,
     elements: usize,
@@ -95,11 +95,11 @@ pub fn decode(
         let text = values.text_len();
         let capacity = (text + text / 2).min(limit as usize);
         let reservation = request_memory().try_reserve_large(capacity, tag);
-        let mut reservation = reservation.map_err(Exhausted::refuse)?;
+        let mut reservation = reservation.map_err(BudgetExhaustion::refuse)?;
         let mut out = Vec::new();
         out.try_reserve_exact(capacity).map_err(|_| out_of_memory("a JSON tensor", capacity))?;
         values.each(|value| {
-            let Value::String(text) = value else {
+            let JsonValue::String(text) = value else {
                 return Err(Error::internal(
                     "Unable to parse JSON bytes array: attempt to access JSON non-string as string",
                 ));
@@ -108,14 +108,14 @@ pub fn decode(
             if bytes > limit {
                 return Err(too_large(bytes));
             }
-            strings::push(&mut out, text);
+            strings::push_string(&mut out, text);
             Ok(())
         })?;
         if reservation.bytes() > 0 {
             out.shrink_to_fit();
             reservation.shrink_to(out.len());
         }
-        budget::charged(out, reservation)
+        budget::charge_bytes(out, reservation)
     };
     Ok(bytes)
 }
@@ -145,10 +145,10 @@ fn too_few() -> Error {
     Error::internal("Failed to parse 'data' field: shape does not match true shape")
 }
 
-fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
+fn number(dtype: DType, value: &JsonValue<'_>, slot: &mut [u8]) -> Result<()> {
     match dtype {
         DType::Bool => match value {
-            Value::Bool(b) => slot[0] = u8::from(*b),
+            JsonValue::Bool(b) => slot[0] = u8::from(*b),
             _ => return Err(wrong_type("data", "boolean")),
         },
         DType::Uint8 | DType::Uint16 | DType::Uint32 | DType::Uint64 => {
@@ -158,10 +158,14 @@ fn number(dtype: DType, value: &Value<'_>, slot: &mut [u8]) -> Result<()> {
             let v = as_signed(value).ok_or_else(|| wrong_type("data", "signed-integer"))?;
             put(slot, v as u64);
         }
-        DType::Fp32 => slot.copy_from_slice(&(real("data", value)? as f32).to_le_bytes()),
-        DType::Fp64 => slot.copy_from_slice(&real("data", value)?.to_le_bytes()),
-        DType::Fp16 => slot.copy_from_slice(&FP16.narrow(real("data", value)?).to_le_bytes()),
-        DType::Bf16 => slot.copy_from_slice(&BF16.narrow(real("data", value)?).to_le_bytes()),
+        DType::Fp32 => slot.copy_from_slice(&(expect_real("data", value)? as f32).to_le_bytes()),
+        DType::Fp64 => slot.copy_from_slice(&expect_real("data", value)?.to_le_bytes()),
+        DType::Fp16 => {
+            slot.copy_from_slice(&FP16.narrow(expect_real("data", value)?).to_le_bytes())
+        }
+        DType::Bf16 => {
+            slot.copy_from_slice(&BF16.narrow(expect_real("data", value)?).to_le_bytes())
+        }
         // Handled by `decode`.
         DType::String => return Err(too_few()),
     }

@@ -1,12 +1,12 @@
 //! Converts tensor bytes to `data` arrays.
 
-use super::half::{BF16, FP16, Half};
+use super::half::{BF16, FP16, HalfFloat};
 use super::text::Number;
 use super::write;
 use trtserver_base::error::{Error, Result};
 use trtserver_request::{DType, strings};
 
-/// The most text that [`encode`] writes for `bytes` of tensor.
+/// The most text that [`encode_data`] writes for `bytes` of tensor.
 pub fn max_text(dtype: DType, bytes: usize) -> usize {
     let per_byte = match dtype {
         // `\u0000`; the four bytes of a length pay for quotation marks and comma.
@@ -27,7 +27,7 @@ pub fn max_text(dtype: DType, bytes: usize) -> usize {
 ///
 /// # Errors
 /// Strings that are not UTF-8, which would make the response invalid JSON.
-pub fn encode(out: &mut Vec<u8>, name: &str, dtype: DType, data: &[u8]) -> Result<()> {
+pub fn encode_data(out: &mut Vec<u8>, name: &str, dtype: DType, data: &[u8]) -> Result<()> {
     match dtype {
         DType::Bool => numbers(out, data, |[b]: [u8; 1]| b != 0),
         DType::Uint8 => numbers(out, data, u8::from_le_bytes),
@@ -43,22 +43,23 @@ pub fn encode(out: &mut Vec<u8>, name: &str, dtype: DType, data: &[u8]) -> Resul
         DType::Fp16 => halves(out, &FP16, data),
         DType::Bf16 => halves(out, &BF16, data),
         DType::String => {
-            if let Some(at) = strings::elements(data).position(|e| std::str::from_utf8(e).is_err())
+            if let Some(at) =
+                strings::string_elements(data).position(|e| std::str::from_utf8(e).is_err())
             {
                 return Err(Error::invalid(format!(
                     "output '{name}': element {at} is not UTF-8 and cannot be sent via JSON. Please use the \
                      binary data format for output"
                 )));
             }
-            write::array(out, strings::elements(data), write::string);
+            write::write_array(out, strings::string_elements(data), write::write_string);
         }
     }
     Ok(())
 }
 
-fn halves(out: &mut Vec<u8>, format: &Half, data: &[u8]) {
+fn halves(out: &mut Vec<u8>, format: &HalfFloat, data: &[u8]) {
     let (values, _) = data.as_chunks::<2>();
-    write::array(out, values, |out, value| format.write(out, u16::from_le_bytes(*value)));
+    write::write_array(out, values, |out, value| format.write(out, u16::from_le_bytes(*value)));
 }
 
 /// Writes the numbers in `data`, which `value` converts.
@@ -68,5 +69,5 @@ fn numbers<const N: usize, T: Number>(
     value: impl Fn([u8; N]) -> T,
 ) {
     let (values, _) = data.as_chunks::<N>();
-    write::array(out, values, |out, bytes| value(*bytes).write(out));
+    write::write_array(out, values, |out, bytes| value(*bytes).write(out));
 }

@@ -4,15 +4,15 @@ use super::text::Number;
 use std::io::{Cursor, Write};
 
 /// A binary floating-point format of 16 bits.
-pub struct Half {
+pub struct HalfFloat {
     fraction_bits: i32,
     exponent_bits: i32,
 }
 
-pub const FP16: Half = Half { fraction_bits: 10, exponent_bits: 5 };
-pub const BF16: Half = Half { fraction_bits: 7, exponent_bits: 8 };
+pub const FP16: HalfFloat = HalfFloat { fraction_bits: 10, exponent_bits: 5 };
+pub const BF16: HalfFloat = HalfFloat { fraction_bits: 7, exponent_bits: 8 };
 
-impl Half {
+impl HalfFloat {
     fn bias(&self) -> i32 {
         (1 << (self.exponent_bits - 1)) - 1
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn text(format: &Half, bits: u16) -> String {
+fn text(format: &HalfFloat, bits: u16) -> String {
     let mut out = Vec::new();
     format.write(&mut out, bits);
     String::from_utf8(out).unwrap()

@@ -2,9 +2,9 @@
 //! of a generate request.
 
 use super::access::as_unsigned;
-use super::read::{MAX_DEPTH, Reader, whole};
-use super::tensors::Tensors;
-use super::value::{Array, Picked, Value};
+use super::read::{JsonReader, MAX_DEPTH, read_whole};
+use super::tensors::JsonTensors;
+use super::value::{JsonArray, JsonValue, PickedMembers};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use trtserver_base::error::Result;
@@ -24,14 +24,14 @@ const MAX_READ: usize = 8;
 /// The inputs of a request: those read on the first walk, then the others.
 #[derive(Default)]
 pub struct Inputs<'a> {
-    read: SmallVec<[Picked<'a, 5>; 2]>,
+    read: SmallVec<[PickedMembers<'a, 5>; 2]>,
     /// Offset of the remaining elements in the text of the array.
     others: usize,
 }
 
 impl<'a> Inputs<'a> {
     /// The [`MEMBERS`] of every input; `array` is the member `inputs`.
-    pub fn each(self, array: Array<'a>) -> impl Iterator<Item = Result<Picked<'a, 5>>> {
+    pub fn each(self, array: JsonArray<'a>) -> impl Iterator<Item = Result<PickedMembers<'a, 5>>> {
         let read = self.read.into_iter().map(Ok);
         read.chain(array.picks_from(self.others.max(1), MEMBERS))
     }
@@ -44,10 +44,10 @@ impl<'a> Inputs<'a> {
 pub fn pick_with_inputs<'a, const N: usize>(
     text: &'a [u8],
     names: [&str; N],
-    tensors: &mut Tensors<'a, '_>,
-) -> Result<(Picked<'a, N>, Inputs<'a>)> {
+    tensors: &mut JsonTensors<'a, '_>,
+) -> Result<(PickedMembers<'a, N>, Inputs<'a>)> {
     let mut inputs = Inputs::default();
-    let picked = whole(text, |reader| {
+    let picked = read_whole(text, |reader| {
         reader.pick_by(0, names, |reader, name, _| match (name, reader.peek()) {
             (Some(0), Some(b'[')) => inputs.read_array(reader, tensors),
             _ => reader.counted(1),
@@ -59,9 +59,9 @@ pub fn pick_with_inputs<'a, const N: usize>(
 impl<'a> Inputs<'a> {
     fn read_array(
         &mut self,
-        reader: &mut Reader<'a>,
-        tensors: &mut Tensors<'a, '_>,
-    ) -> Result<Value<'a>> {
+        reader: &mut JsonReader<'a>,
+        tensors: &mut JsonTensors<'a, '_>,
+    ) -> Result<JsonValue<'a>> {
         let start = reader.at;
         let array = reader.array(1, |reader| {
             if self.read.len() == MAX_READ {
@@ -74,26 +74,26 @@ impl<'a> Inputs<'a> {
             self.others = reader.at - start;
             Ok(())
         })?;
-        Ok(Value::Array(array))
+        Ok(JsonValue::Array(array))
     }
 }
 
 /// Reads the next value as the tensor that the members before it announce. Some clients sort the members of an object, so that the data
 /// is the first.
 fn data<'a>(
-    reader: &mut Reader<'a>,
-    before: &Picked<'a, 5>,
-    tensors: &mut Tensors<'a, '_>,
-) -> Option<Value<'a>> {
+    reader: &mut JsonReader<'a>,
+    before: &PickedMembers<'a, 5>,
+    tensors: &mut JsonTensors<'a, '_>,
+) -> Option<JsonValue<'a>> {
     let dtype = match (&before[DATATYPE], &before[NAME]) {
-        (Some(Value::String(name)), _) => DType::from_v2_name(std::str::from_utf8(name).ok()?),
+        (Some(JsonValue::String(name)), _) => DType::from_v2_name(std::str::from_utf8(name).ok()?),
         (Some(_), _) => None,
-        (None, Some(Value::String(name))) => tensors.dtype_of(name),
+        (None, Some(JsonValue::String(name))) => tensors.find_dtype(name),
         (None, _) => tensors.only_dtype(),
     };
     let elements = match &before[SHAPE] {
         None => None,
-        Some(Value::Array(dims)) => {
+        Some(JsonValue::Array(dims)) => {
             let dims = dims.elements().map(|d| i64::try_from(as_unsigned(&d.ok()?)?).ok());
             Some(element_count(&dims.collect::<Option<Shape>>()?)?)
         }
@@ -103,24 +103,24 @@ fn data<'a>(
 }
 
 /// A member of an object.
-pub type Member<'a> = (Cow<'a, [u8]>, Value<'a>);
+pub type JsonMember<'a> = (Cow<'a, [u8]>, JsonValue<'a>);
 
 /// Reads a whole generate request: its members, of which those named like an input are tensors; `None` if it is not an object.
 ///
 /// # Errors
 /// The errors of [`super::parse`].
-pub fn members<'a>(
+pub fn read_members<'a>(
     text: &'a [u8],
-    tensors: &mut Tensors<'a, '_>,
-) -> Result<Option<Vec<Member<'a>>>> {
-    whole(text, |reader| {
+    tensors: &mut JsonTensors<'a, '_>,
+) -> Result<Option<Vec<JsonMember<'a>>>> {
+    read_whole(text, |reader| {
         if reader.peek() != Some(b'{') {
             return reader.value(0).map(|_| None);
         }
         let mut members = Vec::new();
         reader.members(0, |reader, key| {
             // A nested array does not have the shape of an input.
-            let dtype = tensors.dtype_of(&key);
+            let dtype = tensors.find_dtype(&key);
             let tensor = dtype.and_then(|dtype| tensors.read(reader, 1, 1, dtype, None));
             let value = tensor.map_or_else(|| reader.counted(1), Ok)?;
             members.push((key, value));

@@ -1,27 +1,30 @@
 //! Unit tests of `inputs.rs`: what the first walk reads is what is read afterwards, from the text.
 
 use super::*;
-use crate::http::json::{data, pick};
+use crate::http::json::{data, pick_members};
 use proptest::prelude::*;
 use trtserver_base::ledger::MemoryTag;
-use trtserver_request::{Signature, TensorSpec};
+use trtserver_request::{ModelSignature, TensorSpec};
 
 const LIMIT: u64 = 1000;
 const NAMES: [&str; 2] = ["inputs", "id"];
 
-fn signature(dtypes: &[DType]) -> Signature {
+fn signature(dtypes: &[DType]) -> ModelSignature {
     let spec = |(i, dtype): (usize, &DType)| TensorSpec::new(&format!("I{i}"), *dtype, &[-1]);
-    Signature { inputs: dtypes.iter().enumerate().map(spec).collect(), ..Signature::default() }
+    ModelSignature {
+        inputs: dtypes.iter().enumerate().map(spec).collect(),
+        ..ModelSignature::default()
+    }
 }
 
-fn shown(members: &Picked<'_, 5>) -> String {
+fn shown(members: &PickedMembers<'_, 5>) -> String {
     format!("{members:?}")
 }
 
 /// What an input's data is read as, by the members of the input.
-fn dtype_and_elements(members: &Picked<'_, 5>) -> Option<(DType, usize)> {
-    let Some(Value::String(dtype)) = &members[DATATYPE] else { return None };
-    let Some(Value::Array(shape)) = &members[SHAPE] else { return None };
+fn dtype_and_elements(members: &PickedMembers<'_, 5>) -> Option<(DType, usize)> {
+    let Some(JsonValue::String(dtype)) = &members[DATATYPE] else { return None };
+    let Some(JsonValue::Array(shape)) = &members[SHAPE] else { return None };
     let shape: Option<Shape> =
         shape.elements().map(|d| i64::try_from(as_unsigned(&d.ok()?)?).ok()).collect();
     let dtype = DType::from_v2_name(std::str::from_utf8(dtype).ok()?)?;
@@ -31,9 +34,9 @@ fn dtype_and_elements(members: &Picked<'_, 5>) -> Option<(DType, usize)> {
 /// Compares a request read at once with the same request read afterwards. Returns for each input whether the first walk converted it.
 fn compare(text: &str, dtypes: &[DType]) -> Result<Vec<bool>> {
     let signature = signature(dtypes);
-    let mut tensors = Tensors::new(&signature, LIMIT);
+    let mut tensors = JsonTensors::new(&signature, LIMIT);
     let at_once = pick_with_inputs(text.as_bytes(), NAMES, &mut tensors);
-    let afterwards = pick(text.as_bytes(), NAMES);
+    let afterwards = pick_members(text.as_bytes(), NAMES);
     let ([inputs, id], read, [want, want_id]) = match (at_once, afterwards) {
         (Ok((got, read)), Ok(want)) => (got, read, want),
         (Err(got), Err(want)) => {
@@ -43,7 +46,7 @@ fn compare(text: &str, dtypes: &[DType]) -> Result<Vec<bool>> {
         (got, want) => panic!("{text}: {:?} {:?}", got.map(|_| ()), want.map(|_| ())),
     };
     assert_eq!(format!("{inputs:?} {id:?}"), format!("{want:?} {want_id:?}"), "{text}");
-    let Some(Value::Array(array)) = inputs else { return Ok(Vec::new()) };
+    let Some(JsonValue::Array(array)) = inputs else { return Ok(Vec::new()) };
     let got: Vec<_> = read.each(array).map(|input| input.unwrap()).collect();
     let want: Vec<_> = array.picks(MEMBERS).map(|input| input.unwrap()).collect();
     assert_eq!(
@@ -51,11 +54,11 @@ fn compare(text: &str, dtypes: &[DType]) -> Result<Vec<bool>> {
         want.iter().map(shown).collect::<Vec<_>>()
     );
     let converted = got.iter().map(|input| {
-        let Some(Value::Array(values)) = input[DATA] else { return false };
+        let Some(JsonValue::Array(values)) = input[DATA] else { return false };
         let Some((dtype, elements)) = dtype_and_elements(input) else { return false };
         let Some(got) = tensors.take(values, dtype, elements) else { return false };
         let tag = MemoryTag::default();
-        let want = data::decode(values, dtype, elements, "I", LIMIT, tag);
+        let want = data::decode_data(values, dtype, elements, "I", LIMIT, tag);
         assert_eq!(got, want.unwrap_or_else(|e| panic!("{text}: {}", e.message)), "{text}");
         true
     });
@@ -149,15 +152,15 @@ fn depth_counts_from_the_root() {
 fn members_of_generate_requests_are_converted_if_flat() {
     let signature = signature(&[DType::Fp32, DType::String, DType::Int8]);
     let text = br#"{"I0":[1,2.5, 3],"I1":["a"],"I2":[[1]],"x":[1],"I0":7}"#;
-    let mut tensors = Tensors::new(&signature, LIMIT);
-    let members = members(text, &mut tensors).unwrap().unwrap();
+    let mut tensors = JsonTensors::new(&signature, LIMIT);
+    let members = read_members(text, &mut tensors).unwrap().unwrap();
     let keys: Vec<&[u8]> = members.iter().map(|(key, _)| key.as_ref()).collect();
     assert_eq!(keys, [b"I0", b"I1", b"I2", &b"x"[..], b"I0"]);
     let read = members.iter().filter_map(|(_, value)| match value {
-        Value::Array(array) => Some(tensors.elements(*array)),
+        JsonValue::Array(array) => Some(tensors.elements(*array)),
         _ => None,
     });
     assert_eq!(read.collect::<Vec<_>>(), [Some(3), None, None, None]);
-    assert!(super::members(b"[1]", &mut tensors).unwrap().is_none());
-    assert!(super::members(b"{\"I0\":[1,2}", &mut tensors).is_err());
+    assert!(super::read_members(b"[1]", &mut tensors).unwrap().is_none());
+    assert!(super::read_members(b"{\"I0\":[1,2}", &mut tensors).is_err());
 }

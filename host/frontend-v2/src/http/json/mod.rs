@@ -14,9 +14,9 @@ mod text;
 mod value;
 pub mod write;
 
-pub use read::{parse, pick};
-pub use tensors::Tensors;
-pub use value::{Array, Object, Picked, Value};
+pub use read::{parse_json, pick_members};
+pub use tensors::JsonTensors;
+pub use value::{JsonArray, JsonValue, Object, PickedMembers};
 
 #[cfg(test)]
 #[path = "mod_tests.rs"]

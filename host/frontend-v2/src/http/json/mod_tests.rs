@@ -7,18 +7,18 @@ use trtserver_base::ledger::MemoryTag;
 use trtserver_request::DType;
 
 /// Reads a whole text.
-fn tree(value: Value<'_>) -> serde_json::Value {
+fn tree(value: JsonValue<'_>) -> serde_json::Value {
     match value {
-        Value::Null => serde_json::Value::Null,
-        Value::Bool(b) => b.into(),
+        JsonValue::Null => serde_json::Value::Null,
+        JsonValue::Bool(b) => b.into(),
         // serde_json's floats are sometimes off by one digit.
-        Value::Number(token) => match std::str::from_utf8(token).unwrap() {
+        JsonValue::Number(token) => match std::str::from_utf8(token).unwrap() {
             real if real.contains(['.', 'e', 'E']) => real.parse::<f64>().unwrap().into(),
             whole => serde_json::from_str(whole).unwrap_or("not finite".into()),
         },
-        Value::String(s) => String::from_utf8_lossy(&s).into_owned().into(),
-        Value::Array(a) => a.elements().map(|v| tree(v.unwrap())).collect(),
-        Value::Object(o) => o
+        JsonValue::String(s) => String::from_utf8_lossy(&s).into_owned().into(),
+        JsonValue::Array(a) => a.elements().map(|v| tree(v.unwrap())).collect(),
+        JsonValue::Object(o) => o
             .members()
             .map(|member| member.unwrap())
             .map(|(k, v)| (String::from_utf8_lossy(&k).into_owned(), tree(v)))
@@ -49,26 +49,26 @@ proptest! {
     #[test]
     fn agrees_on_valid_json(value in any_json(), pretty: bool) {
         let text = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };
-        prop_assert_eq!(tree(parse(&text.unwrap()).unwrap()), value);
+        prop_assert_eq!(tree(parse_json(&text.unwrap()).unwrap()), value);
     }
 
     #[test]
     fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = parse(&bytes).map(tree);
+        let _ = parse_json(&bytes).map(tree);
     }
 
     #[test]
     fn agrees_on_what_is_valid(text in r#"[\[\]{}:,"\\u0-9eE+. truefalsn\-]{0,24}"#) {
         let expected = serde_json::from_str::<serde_json::Value>(&text);
-        let parsed = parse(text.as_bytes());
+        let parsed = parse_json(text.as_bytes());
         prop_assert!(parsed.is_ok() == expected.is_ok(), "{:?} {:?}", parsed, expected);
     }
 
     #[test]
     fn strings_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..50)) {
         let mut out = Vec::new();
-        write::string(&mut out, &bytes);
-        let Value::String(got) = parse(&out).unwrap() else { panic!("no string") };
+        write::write_string(&mut out, &bytes);
+        let JsonValue::String(got) = parse_json(&out).unwrap() else { panic!("no string") };
         prop_assert_eq!(got.as_ref(), bytes.as_slice());
     }
 
@@ -76,9 +76,9 @@ proptest! {
     fn floats_round_trip(bits in proptest::collection::vec(any::<u32>(), 1..20)) {
         let data: Vec<u8> = bits.iter().flat_map(|b| b.to_le_bytes()).collect();
         let mut out = Vec::new();
-        encode::encode(&mut out, "O", DType::Fp32, &data).unwrap();
-        let Value::Array(array) = parse(&out).unwrap() else { panic!("no array") };
-        let got = data::decode(array, DType::Fp32, bits.len(), "I", 1000, MemoryTag::default()).unwrap();
+        encode::encode_data(&mut out, "O", DType::Fp32, &data).unwrap();
+        let JsonValue::Array(array) = parse_json(&out).unwrap() else { panic!("no array") };
+        let got = data::decode_data(array, DType::Fp32, bits.len(), "I", 1000, MemoryTag::default()).unwrap();
         for (want, got) in data.chunks(4).zip(got.chunks(4)) {
             let [want, got] = [want, got].map(|b| f32::from_le_bytes(b.try_into().unwrap()));
             prop_assert!(want == got || (want.is_nan() && got.is_nan()));
@@ -89,17 +89,17 @@ proptest! {
 #[test]
 fn depth_is_bounded() {
     let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
-    assert!(parse(nested(100).as_bytes()).is_ok());
-    let error = parse(nested(101).as_bytes()).unwrap_err();
+    assert!(parse_json(nested(100).as_bytes()).is_ok());
+    let error = parse_json(nested(101).as_bytes()).unwrap_err();
     assert_eq!(error.code, Code::InvalidArg);
     assert_eq!(error.message, "JSON nesting depth exceeds maximum allowed limit (100)");
-    assert!(parse("{\"a\":".repeat(100_000).as_bytes()).is_err());
+    assert!(parse_json("{\"a\":".repeat(100_000).as_bytes()).is_err());
 }
 
 #[test]
 fn members_are_bounded() {
     let many = format!("{{{}}}", vec!["\"a\":0"; 70_000].join(","));
-    assert!(parse(many.as_bytes()).is_err());
+    assert!(parse_json(many.as_bytes()).is_err());
 }
 
 #[test]
@@ -157,8 +157,10 @@ fn data_arrays_become_tensor_bytes() {
         ),
     ];
     for (text, dtype, elements, want) in table {
-        let Value::Array(array) = parse(text.as_bytes()).unwrap() else { panic!("no array") };
-        let got = data::decode(array, dtype, elements, "I", 1000, MemoryTag::default());
+        let JsonValue::Array(array) = parse_json(text.as_bytes()).unwrap() else {
+            panic!("no array")
+        };
+        let got = data::decode_data(array, dtype, elements, "I", 1000, MemoryTag::default());
         assert_eq!(got.map(|b| b.to_vec()).map_err(|e| e.message), want, "{text}");
     }
 }
@@ -168,7 +170,7 @@ fn fp32_data_is_written_with_the_fewest_digits() {
     let mut out = Vec::new();
     let floats = [0.1f32, 1.0, -0.0, 1e20, 1e-7, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
     let data: Vec<u8> = floats.iter().flat_map(|v| v.to_le_bytes()).collect();
-    encode::encode(&mut out, "O", DType::Fp32, &data).unwrap();
+    encode::encode_data(&mut out, "O", DType::Fp32, &data).unwrap();
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "[0.1,1.0,-0.0,100000000000000000000.0,1e-7,NaN,Infinity,-Infinity]"
@@ -198,11 +200,11 @@ fn long_arrays_stay_in_the_space_reserved_for_them() {
             let data = longest(dtype).repeat(elements);
             let mut out = Vec::with_capacity(encode::max_text(dtype, data.len()));
             let before = out.capacity();
-            encode::encode(&mut out, "O", dtype, &data).unwrap();
+            encode::encode_data(&mut out, "O", dtype, &data).unwrap();
             assert_eq!(out.capacity(), before, "{dtype:?} {elements}");
-            let Value::Array(array) = parse(&out).unwrap() else { panic!("no array") };
+            let JsonValue::Array(array) = parse_json(&out).unwrap() else { panic!("no array") };
             let tag = MemoryTag::default();
-            let got = data::decode(array, dtype, elements, "I", 100_000, tag).unwrap();
+            let got = data::decode_data(array, dtype, elements, "I", 100_000, tag).unwrap();
             assert_eq!(got, data, "{dtype:?} {elements}");
         }
     }
@@ -212,9 +214,9 @@ fn long_arrays_stay_in_the_space_reserved_for_them() {
 fn strings_that_are_not_utf8_are_refused() {
     let strings = |texts: &[&[u8]]| {
         let mut data = Vec::new();
-        texts.iter().for_each(|text| trtserver_request::strings::push(&mut data, text));
+        texts.iter().for_each(|text| trtserver_request::strings::push_string(&mut data, text));
         let mut out = Vec::new();
-        encode::encode(&mut out, "O", DType::String, &data)
+        encode::encode_data(&mut out, "O", DType::String, &data)
             .map(|()| String::from_utf8(out).unwrap())
     };
     assert_eq!(strings(&["é\n".as_bytes(), b""]).unwrap(), r#"["é\n",""]"#);
@@ -249,11 +251,11 @@ fn syntax_errors_have_texts_and_offsets_of_triton() {
         (b"[\"a", "Missing a closing quotation mark in string. at 3"),
         (b"{} x", "The document root must not be followed by other values. at 3"),
     ] {
-        let error = parse(text).unwrap_err();
+        let error = parse_json(text).unwrap_err();
         let want = format!("failed to parse the request JSON buffer: {want}");
         assert_eq!((error.code, error.message), (Code::Internal, want));
     }
     for text in [&b"\xef\xbb\xbf{}"[..], b"{}\0\xff", b"[1e308,NaN,-Inf,Infinity]"] {
-        assert!(parse(text).is_ok(), "{text:?}");
+        assert!(parse_json(text).is_ok(), "{text:?}");
     }
 }

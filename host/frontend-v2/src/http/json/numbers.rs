@@ -20,7 +20,7 @@ const POWERS_OF_TEN: [f64; I64_DIGITS + 1] = [
 
 /// Reads the array that `text` starts with, nested up to `levels` deep, into `out`, which its values fill exactly. Returns the length
 /// of the array.
-pub fn read(text: &[u8], levels: usize, dtype: DType, out: &mut [u8]) -> Option<usize> {
+pub fn read_numbers(text: &[u8], levels: usize, dtype: DType, out: &mut [u8]) -> Option<usize> {
     match dtype {
         DType::Bool => array(text, levels, out, |t| boolean(t).map(|(v, n)| ([u8::from(v)], n))),
         DType::Uint8 => array(text, levels, out, |t| narrow::<1>(unsigned(t))),
@@ -133,14 +133,14 @@ fn eight_digits(text: &[u8], at: usize) -> Option<u64> {
 }
 
 /// Sign and digits of an integer, or of a number before its point.
-struct Whole {
+struct WholeNumber {
     negative: bool,
     /// Modulo 2⁶⁴.
     magnitude: u64,
     digits: usize,
 }
 
-impl Whole {
+impl WholeNumber {
     /// A zero ends the integer, because JSON has no leading zeros: a further digit is then not what has to follow a value.
     #[inline(always)]
     fn read(text: &[u8]) -> Option<Self> {
@@ -166,7 +166,7 @@ impl Whole {
 /// A non-negative integer; `-0` is one.
 #[inline(always)]
 fn unsigned(text: &[u8]) -> Option<(u64, usize)> {
-    let whole = Whole::read(text)?;
+    let whole = WholeNumber::read(text)?;
     let fits = match whole.digits {
         _ if whole.negative => whole.magnitude == 0 && whole.digits == 1,
         0..U64_DIGITS => true,
@@ -179,7 +179,7 @@ fn unsigned(text: &[u8]) -> Option<(u64, usize)> {
 /// The bits of a signed integer.
 #[inline(always)]
 fn signed(text: &[u8]) -> Option<(u64, usize)> {
-    let whole = Whole::read(text)?;
+    let whole = WholeNumber::read(text)?;
     let fits = whole.digits <= I64_DIGITS || token(text, whole.length()).parse::<i64>().is_ok();
     let value = if whole.negative { whole.magnitude.wrapping_neg() } else { whole.magnitude };
     fits.then_some((value, whole.length()))
@@ -188,7 +188,7 @@ fn signed(text: &[u8]) -> Option<(u64, usize)> {
 /// Any number, `NaN` and infinities included.
 #[inline(always)]
 fn real(text: &[u8]) -> Option<(f64, usize)> {
-    let Some(Whole { negative, mut magnitude, mut digits }) = Whole::read(text) else {
+    let Some(WholeNumber { negative, mut magnitude, mut digits }) = WholeNumber::read(text) else {
         return not_finite(text);
     };
     let mut end = usize::from(negative) + digits;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::http::json::data::one_by_one;
-use crate::http::json::{Value, parse};
+use crate::http::json::{JsonValue, parse_json};
 use proptest::prelude::*;
 
 const NUMBERS: [DType; 13] = [
@@ -23,14 +23,14 @@ const NUMBERS: [DType; 13] = [
 
 /// The same array by the reference.
 fn reference(text: &[u8], dtype: DType, elements: usize) -> Option<Vec<u8>> {
-    let Ok(Value::Array(array)) = parse(text) else { return None };
+    let Ok(JsonValue::Array(array)) = parse_json(text) else { return None };
     let mut out = vec![0; elements * dtype.size()?];
     one_by_one(&array, dtype, elements, &mut out).ok().map(|()| out)
 }
 
 fn fast(text: &[u8], dtype: DType, elements: usize) -> Option<(Vec<u8>, usize)> {
     let mut out = vec![0xaa; elements * dtype.size()?];
-    read(text, 100, dtype, &mut out).map(|length| (out, length))
+    read_numbers(text, 100, dtype, &mut out).map(|length| (out, length))
 }
 
 /// Whatever is read is what the reference reads.
@@ -161,6 +161,6 @@ fn all_else_is_not_read() {
         assert_eq!(fast(text.as_bytes(), dtype, elements), None, "{text}");
     }
     let nested = format!("{}1{}", "[".repeat(4), "]".repeat(4));
-    assert_eq!(read(nested.as_bytes(), 3, DType::Int8, &mut [0]), None);
-    assert_eq!(read(nested.as_bytes(), 4, DType::Int8, &mut [0]), Some(9));
+    assert_eq!(read_numbers(nested.as_bytes(), 3, DType::Int8, &mut [0]), None);
+    assert_eq!(read_numbers(nested.as_bytes(), 4, DType::Int8, &mut [0]), Some(9));
 }

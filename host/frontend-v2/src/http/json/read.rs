@@ -4,7 +4,7 @@
 mod number;
 mod text;
 
-use super::value::{Array, Object, Picked, Value};
+use super::value::{JsonArray, JsonValue, Object, PickedMembers};
 use std::borrow::Cow;
 use trtserver_base::error::{Error, Result};
 
@@ -17,21 +17,27 @@ const MAX_MEMBERS: usize = 1 << 16;
 ///
 /// # Errors
 /// INTERNAL for malformed text, as in the JSON layer of v2; INVALID_ARG for nesting that is too deep.
-pub fn parse(text: &[u8]) -> Result<Value<'_>> {
-    whole(text, |reader| reader.value(0))
+pub fn parse_json(text: &[u8]) -> Result<JsonValue<'_>> {
+    read_whole(text, |reader| reader.value(0))
 }
 
 /// Reads a whole text and picks its members `names`.
 ///
 /// # Errors
-/// The errors of [`parse`].
-pub fn pick<'a, const N: usize>(text: &'a [u8], names: [&str; N]) -> Result<Picked<'a, N>> {
-    whole(text, |reader| reader.pick(0, names))
+/// The errors of [`parse_json`].
+pub fn pick_members<'a, const N: usize>(
+    text: &'a [u8],
+    names: [&str; N],
+) -> Result<PickedMembers<'a, N>> {
+    read_whole(text, |reader| reader.pick(0, names))
 }
 
 /// Reads a whole text, whose root `read` reads.
-pub fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a>) -> Result<T>) -> Result<T> {
-    let mut reader = Reader::new(text);
+pub fn read_whole<'a, T>(
+    text: &'a [u8],
+    read: impl FnOnce(&mut JsonReader<'a>) -> Result<T>,
+) -> Result<T> {
+    let mut reader = JsonReader::new(text);
     if text.starts_with(b"\xef\xbb\xbf") {
         reader.at = 3;
     }
@@ -47,13 +53,13 @@ pub fn whole<'a, T>(text: &'a [u8], read: impl FnOnce(&mut Reader<'a>) -> Result
 }
 
 /// A position in a text.
-pub struct Reader<'a> {
+pub struct JsonReader<'a> {
     text: &'a [u8],
     pub at: usize,
     members: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     pub fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0, members: 0 }
     }
@@ -82,19 +88,19 @@ impl<'a> Reader<'a> {
         None
     }
 
-    pub fn value(&mut self, depth: usize) -> Result<Value<'a>> {
+    pub fn value(&mut self, depth: usize) -> Result<JsonValue<'a>> {
         Ok(match self.peek() {
             Some(b'{') => {
                 let start = self.at;
                 self.members(depth, |reader, _| reader.counted(depth + 1).map(drop))?;
-                Value::Object(Object(&self.text[start..self.at]))
+                JsonValue::Object(Object(&self.text[start..self.at]))
             }
-            Some(b'[') => Value::Array(self.array(depth, |reader| reader.skip(depth + 1))?),
-            Some(b'"') => Value::String(self.string()?),
-            Some(b't') => self.literal("true").map(|()| Value::Bool(true))?,
-            Some(b'f') => self.literal("false").map(|()| Value::Bool(false))?,
-            Some(b'n') => self.literal("null").map(|()| Value::Null)?,
-            Some(b'-' | b'0'..=b'9' | b'N' | b'I') => Value::Number(self.number()?),
+            Some(b'[') => JsonValue::Array(self.array(depth, |reader| reader.skip(depth + 1))?),
+            Some(b'"') => JsonValue::String(self.string()?),
+            Some(b't') => self.literal("true").map(|()| JsonValue::Bool(true))?,
+            Some(b'f') => self.literal("false").map(|()| JsonValue::Bool(false))?,
+            Some(b'n') => self.literal("null").map(|()| JsonValue::Null)?,
+            Some(b'-' | b'0'..=b'9' | b'N' | b'I') => JsonValue::Number(self.number()?),
             _ => return self.fault("Invalid value."),
         })
     }
@@ -104,7 +110,7 @@ impl<'a> Reader<'a> {
         &mut self,
         depth: usize,
         names: [&str; N],
-    ) -> Result<Picked<'a, N>> {
+    ) -> Result<PickedMembers<'a, N>> {
         self.pick_by(depth, names, |reader, _, _| reader.counted(depth + 1))
     }
 
@@ -114,8 +120,8 @@ impl<'a> Reader<'a> {
         &mut self,
         depth: usize,
         names: [&str; N],
-        mut read: impl FnMut(&mut Self, Option<usize>, &Picked<'a, N>) -> Result<Value<'a>>,
-    ) -> Result<Picked<'a, N>> {
+        mut read: impl FnMut(&mut Self, Option<usize>, &PickedMembers<'a, N>) -> Result<JsonValue<'a>>,
+    ) -> Result<PickedMembers<'a, N>> {
         let mut picked = [const { None }; N];
         if self.peek() != Some(b'{') {
             return self.value(depth).map(|_| picked);
@@ -133,7 +139,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the value of a member that counts against [`MAX_MEMBERS`].
-    pub fn counted(&mut self, depth: usize) -> Result<Value<'a>> {
+    pub fn counted(&mut self, depth: usize) -> Result<JsonValue<'a>> {
         self.members += 1;
         if self.members > MAX_MEMBERS {
             return self.fault("Too many object members.");
@@ -155,7 +161,7 @@ impl<'a> Reader<'a> {
         &mut self,
         depth: usize,
         mut each: impl FnMut(&mut Self) -> Result<()>,
-    ) -> Result<Array<'a>> {
+    ) -> Result<JsonArray<'a>> {
         let start = self.at;
         self.enter(depth)?;
         if self.peek() != Some(b']') {
@@ -169,7 +175,7 @@ impl<'a> Reader<'a> {
             }
         }
         self.at += 1;
-        Ok(Array(&self.text[start..self.at]))
+        Ok(JsonArray(&self.text[start..self.at]))
     }
 
     fn enter(&mut self, depth: usize) -> Result<()> {

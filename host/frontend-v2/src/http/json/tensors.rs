@@ -2,40 +2,40 @@
 //! read afterwards, from text whose syntax was checked (`data.rs`).
 
 use super::numbers;
-use super::read::{MAX_DEPTH, Reader};
-use super::value::{Array, Value};
+use super::read::{JsonReader, MAX_DEPTH};
+use super::value::{JsonArray, JsonValue};
 use bytes::Bytes;
 use smallvec::SmallVec;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_request::buffer::AlignedBuf;
-use trtserver_request::{DType, Signature};
+use trtserver_request::{DType, ModelSignature};
 
 /// Arrays of one text that are tried. Bounds the memory that failed attempts take one after another.
 const MAX_TRIED: usize = 8;
 
 /// Input tensors that the first walk over the JSON has converted to bytes.
-pub struct Tensors<'a, 's> {
-    signature: &'s Signature,
+pub struct JsonTensors<'a, 's> {
+    signature: &'s ModelSignature,
     /// Bytes of one tensor.
     limit: u64,
     tried: usize,
-    read: SmallVec<[Tensor<'a>; 2]>,
+    read: SmallVec<[JsonTensor<'a>; 2]>,
 }
 
-struct Tensor<'a> {
-    array: Array<'a>,
+struct JsonTensor<'a> {
+    array: JsonArray<'a>,
     dtype: DType,
     elements: usize,
     data: Bytes,
 }
 
-impl<'a, 's> Tensors<'a, 's> {
-    pub fn new(signature: &'s Signature, limit: u64) -> Self {
+impl<'a, 's> JsonTensors<'a, 's> {
+    pub fn new(signature: &'s ModelSignature, limit: u64) -> Self {
         Self { signature, limit, tried: 0, read: SmallVec::new() }
     }
 
     /// The type of the input of that name.
-    pub fn dtype_of(&self, input: &[u8]) -> Option<DType> {
+    pub fn find_dtype(&self, input: &[u8]) -> Option<DType> {
         let index = self.signature.input(std::str::from_utf8(input).ok()?)?;
         Some(self.signature.inputs[index].dtype)
     }
@@ -50,12 +50,12 @@ impl<'a, 's> Tensors<'a, 's> {
     /// the reader has then not moved. The array is `depth` deep in its text, and nested up to `levels`.
     pub fn read(
         &mut self,
-        reader: &mut Reader<'a>,
+        reader: &mut JsonReader<'a>,
         depth: usize,
         levels: usize,
         dtype: DType,
         elements: Option<usize>,
-    ) -> Option<Value<'a>> {
+    ) -> Option<JsonValue<'a>> {
         let size = dtype.size()?;
         if reader.peek() != Some(b'[') || self.tried == MAX_TRIED {
             return None;
@@ -68,22 +68,23 @@ impl<'a, 's> Tensors<'a, 's> {
         if elements == 0 || elements > text.len() / 2 || bytes as u64 > self.limit {
             return None;
         }
-        let tag = self.signature.owner.tag(Holder::Input);
+        let tag = self.signature.owner.tag(LedgerHolder::Input);
         let mut data = AlignedBuf::unwritten(bytes, tag).ok()?;
-        let length = numbers::read(text, levels.min(MAX_DEPTH - depth), dtype, data.as_mut())?;
-        let array = Array(&text[..length]);
+        let length =
+            numbers::read_numbers(text, levels.min(MAX_DEPTH - depth), dtype, data.as_mut())?;
+        let array = JsonArray(&text[..length]);
         reader.at += length;
-        self.read.push(Tensor { array, dtype, elements, data: data.into_bytes() });
-        Some(Value::Array(array))
+        self.read.push(JsonTensor { array, dtype, elements, data: data.into_bytes() });
+        Some(JsonValue::Array(array))
     }
 
     /// The number of elements of an array that was read.
-    pub fn elements(&self, array: Array<'_>) -> Option<usize> {
+    pub fn elements(&self, array: JsonArray<'_>) -> Option<usize> {
         self.read.iter().find(|t| t.array.is(array)).map(|t| t.elements)
     }
 
     /// The bytes of an array that was read as this tensor.
-    pub fn take(&mut self, array: Array<'_>, dtype: DType, elements: usize) -> Option<Bytes> {
+    pub fn take(&mut self, array: JsonArray<'_>, dtype: DType, elements: usize) -> Option<Bytes> {
         let mut tensors = self.read.iter_mut();
         let tensor = tensors.find(|t| t.array.is(array))?;
         let same = (tensor.dtype, tensor.elements) == (dtype, elements);

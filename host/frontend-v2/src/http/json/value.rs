@@ -4,23 +4,23 @@ use std::borrow::Cow;
 
 /// A JSON value; `'a` is the text.
 #[derive(Debug)]
-pub enum Value<'a> {
+pub enum JsonValue<'a> {
     Null,
     Bool(bool),
     /// The token as written, `NaN` and `-Infinity` included.
     Number(&'a [u8]),
     String(Cow<'a, [u8]>),
-    Array(Array<'a>),
+    Array(JsonArray<'a>),
     Object(Object<'a>),
 }
 
 /// The text of a well-formed array.
 #[derive(Clone, Copy, Debug)]
-pub struct Array<'a>(pub(super) &'a [u8]);
+pub struct JsonArray<'a>(pub(super) &'a [u8]);
 
-impl Array<'_> {
+impl JsonArray<'_> {
     /// The same array of the same text.
-    pub(super) fn is(self, other: Array<'_>) -> bool {
+    pub(super) fn is(self, other: JsonArray<'_>) -> bool {
         std::ptr::eq(self.0.as_ptr(), other.0.as_ptr())
     }
 }
@@ -30,4 +30,4 @@ impl Array<'_> {
 pub struct Object<'a>(pub(super) &'a [u8]);
 
 /// The first member of each requested name. A value that is not an object has none.
-pub type Picked<'a, const N: usize> = [Option<Value<'a>>; N];
+pub type PickedMembers<'a, const N: usize> = [Option<JsonValue<'a>>; N];

@@ -2,7 +2,7 @@
 
 use super::text::Number;
 use serde::Serialize;
-use trtserver_request::Parameter;
+use trtserver_request::ParameterValue;
 
 /// An object being written; `end` closes it.
 pub struct Object<'a> {
@@ -21,13 +21,13 @@ impl<'a> Object<'a> {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');
         }
-        string(self.out, key.as_bytes());
+        write_string(self.out, key.as_bytes());
         self.out.push(b':');
         self.out
     }
 
     pub fn string(&mut self, key: &str, value: &str) {
-        string(self.key(key), value.as_bytes());
+        write_string(self.key(key), value.as_bytes());
     }
 
     /// An integer or a boolean.
@@ -41,7 +41,7 @@ impl<'a> Object<'a> {
 }
 
 /// `[` items `]`, each written by `each`.
-pub fn array<T>(
+pub fn write_array<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
     mut each: impl FnMut(&mut Vec<u8>, T),
@@ -62,22 +62,22 @@ fn plain(out: &mut Vec<u8>, value: impl Serialize) {
 }
 
 /// A request or response parameter.
-pub fn parameter(out: &mut Vec<u8>, value: &Parameter) {
+pub fn write_parameter(out: &mut Vec<u8>, value: &ParameterValue) {
     match value {
-        Parameter::String(text) => string(out, text.as_bytes()),
-        Parameter::Int(n) => plain(out, n),
-        Parameter::Bool(b) => plain(out, b),
-        Parameter::Double(d) => d.write(out),
+        ParameterValue::String(text) => write_string(out, text.as_bytes()),
+        ParameterValue::Int(n) => plain(out, n),
+        ParameterValue::Bool(b) => plain(out, b),
+        ParameterValue::Double(d) => d.write(out),
     }
 }
 
 /// Dimensions.
-pub fn shape(out: &mut Vec<u8>, dims: &[i64]) {
-    array(out, dims, plain);
+pub fn write_shape(out: &mut Vec<u8>, dims: &[i64]) {
+    write_array(out, dims, plain);
 }
 
 /// A string, whose bytes are not checked; only what JSON requires is escaped.
-pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn write_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     let mut start = 0;
     for (i, &byte) in bytes.iter().enumerate() {

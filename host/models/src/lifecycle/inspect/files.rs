@@ -1,6 +1,6 @@
 //! Entries of repositories and model directories that a load would ignore or could not read.
 
-use super::Finding;
+use super::CheckFinding;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,13 +14,13 @@ const MAX_ENTRIES: usize = 100_000;
 
 /// Names of the model directories in `root`. Entries that look like a model but are not one become
 /// findings.
-pub fn models(root: &Path, findings: &mut Vec<Finding>) -> Vec<String> {
+pub fn list_model_dirs(root: &Path, findings: &mut Vec<CheckFinding>) -> Vec<String> {
     let mut models = Vec::new();
-    for path in entries(root, findings) {
+    for path in list_entries(root, findings) {
         let name = path.file_name().unwrap_or_default();
         let Some(name) = name.to_str() else {
             let message = format!("ignored: the name {name:?} is not UTF-8");
-            findings.push(Finding::warning("repository", path, message));
+            findings.push(CheckFinding::warning("repository", path, message));
             continue;
         };
         if is_ignored(name) {
@@ -30,14 +30,16 @@ pub fn models(root: &Path, findings: &mut Vec<Finding>) -> Vec<String> {
             Ok(found) if found.is_dir() => models.push(name.to_owned()),
             // Other files beside the models are allowed.
             Ok(_) => {}
-            Err(e) => findings.push(Finding::warning("repository", path, unreachable(&e))),
+            Err(e) => {
+                findings.push(CheckFinding::warning("repository", path, unreachable_text(&e)))
+            }
         }
     }
     models
 }
 
 /// Looks at every file below the directory of a model.
-pub fn walk(dir: &Path, findings: &mut Vec<Finding>) {
+pub fn walk_model_files(dir: &Path, findings: &mut Vec<CheckFinding>) {
     version_names(dir, findings);
     let (mut visited, mut seen) = (BTreeSet::new(), 0);
     let mut pending = vec![dir.to_owned()];
@@ -46,34 +48,40 @@ pub fn walk(dir: &Path, findings: &mut Vec<Finding>) {
         if seen > MAX_ENTRIES {
             let message =
                 format!("has more than {MAX_ENTRIES} entries; the others were not checked");
-            findings.push(Finding::warning("file", dir.to_owned(), message));
+            findings.push(CheckFinding::warning("file", dir.to_owned(), message));
             return;
         }
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => {
                 if visited.insert((found.dev(), found.ino())) {
-                    let inside = entries(&path, findings).into_iter();
+                    let inside = list_entries(&path, findings).into_iter();
                     // The configuration is read by its own check; ignored entries are not part of a
                     // model.
-                    pending.extend(inside.filter(|p| !ignores(p) && *p != dir.join(FILE_NAME)));
+                    pending.extend(
+                        inside.filter(|p| !is_ignored_path(p) && *p != dir.join(FILE_NAME)),
+                    );
                 } else {
                     let message = "a link to a directory that is part of the model already";
-                    findings.push(Finding::warning("file", path, message));
+                    findings.push(CheckFinding::warning("file", path, message));
                 }
             }
             Ok(_) => {
-                if let Err(e) = regular_file::open(&path) {
-                    findings.push(Finding::error("file", path, format!("cannot be read: {e}")));
+                if let Err(e) = regular_file::open_regular_file(&path) {
+                    findings.push(CheckFinding::error(
+                        "file",
+                        path,
+                        format!("cannot be read: {e}"),
+                    ));
                 }
             }
-            Err(e) => findings.push(Finding::warning("file", path, unreachable(&e))),
+            Err(e) => findings.push(CheckFinding::warning("file", path, unreachable_text(&e))),
         }
     }
 }
 
 /// Directories of which only a part of the name is a version.
-fn version_names(dir: &Path, findings: &mut Vec<Finding>) {
-    for path in entries(dir, &mut Vec::new()) {
+fn version_names(dir: &Path, findings: &mut Vec<CheckFinding>) {
+    for path in list_entries(dir, &mut Vec::new()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if is_ignored(name) || !path.is_dir() {
             continue;
@@ -87,16 +95,16 @@ fn version_names(dir: &Path, findings: &mut Vec<Finding>) {
             }
             _ => continue,
         };
-        findings.push(Finding::warning("versions", path, message));
+        findings.push(CheckFinding::warning("versions", path, message));
     }
 }
 
-fn ignores(path: &Path) -> bool {
+fn is_ignored_path(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(is_ignored)
 }
 
 /// The paths in a directory, sorted.
-fn entries(dir: &Path, findings: &mut Vec<Finding>) -> Vec<PathBuf> {
+fn list_entries(dir: &Path, findings: &mut Vec<CheckFinding>) -> Vec<PathBuf> {
     let read = fs::read_dir(dir).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
     match read {
         Ok(entries) => {
@@ -106,13 +114,13 @@ fn entries(dir: &Path, findings: &mut Vec<Finding>) -> Vec<PathBuf> {
         }
         Err(e) => {
             let message = format!("the directory cannot be read: {e}");
-            findings.push(Finding::error("file", dir.to_owned(), message));
+            findings.push(CheckFinding::error("file", dir.to_owned(), message));
             Vec::new()
         }
     }
 }
 
 /// Finding text for an entry that exists, but whose target does not.
-fn unreachable(e: &std::io::Error) -> String {
+fn unreachable_text(e: &std::io::Error) -> String {
     format!("ignored: it cannot be followed: {e}")
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use trtserver_model_config::{Part, Warning};
+use trtserver_model_config::{ConfigPart, ConfigWarning};
 use trtserver_proto::text::Places;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum FindingSeverity {
     /// The model or version would not load.
     Error,
     /// It would load, but not as its files say.
@@ -16,8 +16,8 @@ pub enum Severity {
 
 /// Something that is wrong with a model or a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub severity: Severity,
+pub struct CheckFinding {
+    pub severity: FindingSeverity,
     /// For scripts: `config`, `field`, `file`, `labels`, `versions`, `ensemble`, `repository` or `open`.
     pub kind: &'static str,
     pub file: PathBuf,
@@ -32,78 +32,86 @@ pub struct CheckedModel {
     pub name: String,
     /// One, unless the model is in several repositories.
     pub dirs: Vec<PathBuf>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
 }
 
 /// The findings of all repositories.
 #[derive(Clone, Debug, Default)]
 pub struct RepositoryFindings {
     /// Findings about the repositories themselves, not about a model.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
     pub models: BTreeMap<String, CheckedModel>,
 }
 
 impl RepositoryFindings {
-    pub fn count(&self, severity: Severity) -> usize {
+    pub fn count(&self, severity: FindingSeverity) -> usize {
         let of_models = self.models.values().flat_map(|model| &model.findings);
         self.findings.iter().chain(of_models).filter(|f| f.severity == severity).count()
     }
 }
 
-impl Finding {
+impl CheckFinding {
     pub fn error(kind: &'static str, file: PathBuf, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, kind, file, position: None, message: message.into() }
+        Self {
+            severity: FindingSeverity::Error,
+            kind,
+            file,
+            position: None,
+            message: message.into(),
+        }
     }
 
     pub fn warning(kind: &'static str, file: PathBuf, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(kind, file, message) }
+        Self { severity: FindingSeverity::Warning, ..Self::error(kind, file, message) }
     }
 }
 
 /// Makes findings about a configuration file, with line and column where they are known.
-pub(super) struct Located<'a> {
+pub(super) struct FindingLocator<'a> {
     path: &'a Path,
     places: Option<&'a Places>,
 }
 
-impl<'a> Located<'a> {
+impl<'a> FindingLocator<'a> {
     pub fn new(path: &'a Path, places: Option<&'a Places>) -> Self {
         Self { path, places }
     }
 
     /// The model is refused with `message`, which is about `part`.
-    pub fn refused(&self, message: &str, part: Part) -> Finding {
+    pub fn refused(&self, message: &str, part: ConfigPart) -> CheckFinding {
         // The finding names the file itself.
         let path = format!("{}:", self.path.display());
         let message = message.strip_prefix(&path).unwrap_or(message).trim_start();
-        let found = Finding::error("config", self.path.to_owned(), message);
+        let found = CheckFinding::error("config", self.path.to_owned(), message);
         match part {
-            Part::Unknown => found,
-            Part::Field(field) => Finding { position: self.nearest(field, message), ..found },
-            Part::Position(line, column) => {
+            ConfigPart::Unknown => found,
+            ConfigPart::Field(field) => {
+                CheckFinding { position: self.nearest(field, message), ..found }
+            }
+            ConfigPart::Position(line, column) => {
                 let before = format!("{line}:{column}: ");
                 let message = message.strip_prefix(&before).unwrap_or(message).to_owned();
-                Finding { position: Some((line, column)), message, ..found }
+                CheckFinding { position: Some((line, column)), message, ..found }
             }
         }
     }
 
-    pub fn warning(&self, warning: &Warning) -> Finding {
-        let Warning { field, message } = warning;
+    pub fn warning(&self, warning: &ConfigWarning) -> CheckFinding {
+        let ConfigWarning { field, message } = warning;
         let kind = if field.is_empty() { "versions" } else { "field" };
         self.warning_of_kind(kind, field, message)
     }
 
-    pub fn warning_of_kind(&self, kind: &'static str, field: &str, message: &str) -> Finding {
-        let found = Finding::warning(kind, self.path.to_owned(), message);
+    pub fn warning_of_kind(&self, kind: &'static str, field: &str, message: &str) -> CheckFinding {
+        let found = CheckFinding::warning(kind, self.path.to_owned(), message);
         let position = if field.is_empty() { None } else { self.nearest(field, message) };
-        Finding { position, ..found }
+        CheckFinding { position, ..found }
     }
 
     /// The finding at the place of `field` in the configuration, if it is there.
-    pub fn at_field(&self, finding: Finding, field: &str) -> Finding {
-        match self.places.and_then(|places| places.of(field)) {
-            Some(place) => Finding {
+    pub fn at_field(&self, finding: CheckFinding, field: &str) -> CheckFinding {
+        match self.places.and_then(|places| places.find(field)) {
+            Some(place) => CheckFinding {
                 file: self.path.to_owned(),
                 position: Some((place.line, place.column)),
                 ..finding

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::ledger::MemoryTag;
-use trtserver_device::{DeviceMemory, Event, PinnedMemory};
+use trtserver_device::{CudaEvent, DeviceMemory, PinnedMemory};
 use trtserver_plugin_api::abi::types::{Buf, Memory, memory_type};
 use trtserver_request::buffer;
 use trtserver_request::buffer::AlignedBuf;
@@ -17,9 +17,9 @@ use trtserver_request::{InferResponse, Responder, TensorData};
 pub struct DeviceOutput {
     parts: Vec<(u64, usize)>,
     len: usize,
-    memory: Owner,
+    memory: OutputOwner,
     /// After the memory is zeroed, for backends that do not use the compute stream.
-    ready: Option<Box<Event>>,
+    ready: Option<Box<CudaEvent>>,
     /// Ordinal of the GPU; `None` for several parts, or memory of another type.
     device_id: Option<i32>,
     /// Ledger tag of the copy in CPU memory.
@@ -28,15 +28,15 @@ pub struct DeviceOutput {
     stays: bool,
 }
 
-enum Owner {
+enum OutputOwner {
     Allocated(DeviceMemory),
     /// Released when the copy is complete.
-    Donated(Donated),
+    Donated(DonatedMemory),
     /// Memory of a client, which wants the output there.
     Destination(PlacedSlice),
 }
 
-type Donated = Box<dyn Send + Sync>;
+type DonatedMemory = Box<dyn Send + Sync>;
 
 impl DeviceOutput {
     pub(crate) fn len(&self) -> usize {
@@ -69,7 +69,7 @@ impl DeviceOutput {
             parts.iter().map(|part| (part.ptr.addr() as u64, part.bytes as usize)).collect();
         let len = parts.iter().map(|(_, len)| len).sum();
         let device_id = device_id.map(|part| part.memory.device_id);
-        let memory = Owner::Donated(Box::new(donation));
+        let memory = OutputOwner::Donated(Box::new(donation));
         Self { parts, len, memory, ready: None, device_id, tag, stays: false }
     }
 
@@ -77,7 +77,7 @@ impl DeviceOutput {
     pub fn in_destination(slice: PlacedSlice, tag: MemoryTag) -> Self {
         let (len, device_id) = (slice.len(), Some(slice.location().device_id));
         let parts = vec![(slice.as_ptr().addr() as u64, len)];
-        let memory = Owner::Destination(slice);
+        let memory = OutputOwner::Destination(slice);
         Self { parts, len, memory, ready: None, device_id, tag, stays: true }
     }
 
@@ -88,11 +88,11 @@ impl DeviceOutput {
 }
 
 /// Where the copy of an output goes.
-enum Target {
+enum CopyTarget {
     /// It stays where it is.
     Device(DeviceOutput),
     /// Queued already.
-    Pinned(PinnedMemory, Option<Donated>, MemoryTag),
+    Pinned(PinnedMemory, Option<DonatedMemory>, MemoryTag),
     /// The pinned pool is exhausted. A copy to pageable memory blocks its thread, so the completion thread makes it.
     Pageable(DeviceOutput),
 }
@@ -111,7 +111,7 @@ impl GpuInstance {
             unsafe { self.streams.compute.zero(memory.address(), len)? };
             let (ready, parts) = (self.ready_event()?, vec![(memory.address(), len)]);
             let device_id = Some(self.streams.device.ordinal);
-            let memory = Owner::Allocated(memory);
+            let memory = OutputOwner::Allocated(memory);
             Ok(DeviceOutput { parts, len, memory, ready, device_id, tag, stays: false })
         };
         alloc().map_err(|e| self.fault(e))
@@ -149,7 +149,7 @@ impl GpuInstance {
     /// device, and passes them to `then` on the completion thread: in the order of these calls. With an error if the device is lost.
     pub fn download(
         self: &Arc<Self>,
-        after: Option<&Event>,
+        after: Option<&CudaEvent>,
         outputs: Vec<DeviceOutput>,
         then: impl FnOnce(Result<Vec<TensorData>>) + Send + 'static,
     ) {
@@ -160,14 +160,14 @@ impl GpuInstance {
             // After an error, too, the copies that were queued before it have ended by now.
             let copied = queued
                 .and(reached)
-                .and_then(|()| targets.into_iter().map(|target| gpu.data_of(target)).collect());
+                .and_then(|()| targets.into_iter().map(|target| gpu.read_target(target)).collect());
             then(copied.map_err(|e| gpu.fault(e)));
         };
         self.streams.when_done(&self.streams.copy_out, Box::new(finish));
     }
 
     /// After the work of the compute stream, for backends that do not use it; on the heap, since backends have its address.
-    fn ready_event(&self) -> Result<Option<Box<Event>>> {
+    fn ready_event(&self) -> Result<Option<Box<CudaEvent>>> {
         let record = || self.streams.device.events().record(&self.streams.compute).map(Box::new);
         self.own_stream.then(record).transpose()
     }
@@ -176,54 +176,54 @@ impl GpuInstance {
     /// as well.
     fn queue_copies(
         &self,
-        after: Option<&Event>,
+        after: Option<&CudaEvent>,
         outputs: Vec<DeviceOutput>,
-        targets: &mut Vec<Target>,
+        targets: &mut Vec<CopyTarget>,
     ) -> Result<()> {
         let copy_out = &self.streams.copy_out;
         let mut result = self.wait_for_outputs(after, copy_out);
         for mut output in outputs {
             if result.is_err() || output.stays {
-                targets.push(Target::Device(output));
+                targets.push(CopyTarget::Device(output));
                 continue;
             }
-            if let Owner::Allocated(memory) = &mut output.memory {
+            if let OutputOwner::Allocated(memory) = &mut output.memory {
                 memory.release_on(copy_out);
             }
             let Ok(pinned) = self.streams.device.alloc_pinned(output.len, output.tag) else {
-                targets.push(Target::Pageable(output));
+                targets.push(CopyTarget::Pageable(output));
                 continue;
             };
             let mut to = pinned.as_ptr() as u64;
             for &(from, len) in &output.parts {
                 // SAFETY: both are valid; the pinned block is kept until the copy is complete, the device block is freed in the
-                // order of this stream, or released by `Donated` when the callback is done.
+                // order of this stream, or released by `DonatedMemory` when the callback is done.
                 result = result.and_then(|()| unsafe { copy_out.copy(to, from, len) });
                 to += len as u64;
             }
             let donated = match output.memory {
                 // Freed behind the copy.
-                Owner::Allocated(_) | Owner::Destination(_) => None,
-                Owner::Donated(donated) => Some(donated),
+                OutputOwner::Allocated(_) | OutputOwner::Destination(_) => None,
+                OutputOwner::Donated(donated) => Some(donated),
             };
-            targets.push(Target::Pinned(pinned, donated, output.tag));
+            targets.push(CopyTarget::Pinned(pinned, donated, output.tag));
         }
         result
     }
 
-    fn data_of(&self, target: Target) -> Result<TensorData> {
+    fn read_target(&self, target: CopyTarget) -> Result<TensorData> {
         match target {
-            Target::Device(DeviceOutput { parts, device_id, memory, .. }) => {
+            CopyTarget::Device(DeviceOutput { parts, device_id, memory, .. }) => {
                 let device_id = device_id.unwrap_or_default();
                 Ok(match (memory, parts.first()) {
-                    (Owner::Destination(slice), _) => slice.into(),
+                    (OutputOwner::Destination(slice), _) => slice.into(),
                     (owner, Some(part)) => {
                         kept_output(owner, *part, device_id, self.streams.device)
                     }
                     (_, None) => TensorData::EMPTY,
                 })
             }
-            Target::Pinned(pinned, donated, tag) => {
+            CopyTarget::Pinned(pinned, donated, tag) => {
                 drop(donated);
                 let pinned = PinnedBytes(pinned);
                 if !buffer::uses_arena() {
@@ -233,7 +233,7 @@ impl GpuInstance {
                 let block = AlignedBuf::try_copy(None, &[pinned.as_ref()], tag);
                 Ok(block.map_err(|e| e.refuse("an output in GPU memory"))?.into_bytes().into())
             }
-            Target::Pageable(output) => {
+            CopyTarget::Pageable(output) => {
                 let block = AlignedBuf::unwritten(output.len, output.tag);
                 let mut block = block.map_err(|e| e.refuse("an output in GPU memory"))?;
                 let (copy_out, mut to) = (&self.streams.copy_out, block.as_mut_ptr() as u64);

@@ -4,7 +4,7 @@ use super::super::tests::{identity, instance, one};
 use super::*;
 use crate::batch::testing::{failure, send, signature, with_batch_on};
 use std::sync::mpsc::{Sender, channel};
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_device::testing::FakeCuda;
 
 /// Long enough that a copy is still queued when a function that does not wait for it returns.
@@ -24,7 +24,7 @@ fn donation_is_released_after_the_copies_before_an_error() {
     let fake = Arc::new(FakeCuda::new(&[SLOW, ("FAIL", "cuMemcpyAsync:2:1")]));
     let gpu = instance(&fake, false);
     let streams = &gpu.streams;
-    let block = streams.device.alloc(64, &streams.compute, Holder::Backend).unwrap();
+    let block = streams.device.alloc(64, &streams.compute, LedgerHolder::Backend).unwrap();
     let part = |offset: u64| Buf {
         ptr: std::ptr::without_provenance_mut((block.address() + offset) as usize),
         bytes: 32,
@@ -35,7 +35,7 @@ fn donation_is_released_after_the_copies_before_an_error() {
     let (released, copies) = channel();
     let probe = Probe(Arc::clone(&fake), released);
     let parts = [part(0), part(32)];
-    let output = DeviceOutput::donated(&parts, probe, Holder::Output.into());
+    let output = DeviceOutput::donated(&parts, probe, LedgerHolder::Output.into());
     let (done, result) = channel();
     gpu.download(None, vec![output], move |written| done.send(written.err()).unwrap());
     let error = result.recv().unwrap().unwrap();

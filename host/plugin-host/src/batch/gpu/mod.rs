@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
 use trtserver_base::sync::Mutex;
-use trtserver_device::{Event, GpuStreams, PinnedMemory, Stream};
+use trtserver_device::{CudaEvent, CudaStream, GpuStreams, PinnedMemory};
 use trtserver_request::TensorData;
-use trtserver_request::memory::Location;
+use trtserver_request::memory::MemoryLocation;
 
 /// The streams of one GPU instance, and the order of its copies, computation and memory reuse.
 pub struct GpuInstance {
@@ -26,12 +26,12 @@ pub struct GpuInstance {
     takes_inputs: bool,
     /// The backend uses streams of its own: the compute stream says nothing about its work.
     own_stream: bool,
-    sources: Mutex<VecDeque<Source>>,
+    sources: Mutex<VecDeque<CopySource>>,
 }
 
 /// Host memory that a copy to the device reads, kept until the copy is complete.
-struct Source {
-    copied: Arc<Event>,
+struct CopySource {
+    copied: Arc<CudaEvent>,
     _memory: (Option<PinnedMemory>, Vec<TensorData>),
 }
 
@@ -40,8 +40,8 @@ impl GpuInstance {
         Arc::new(Self { streams, takes_inputs, own_stream, sources: Mutex::default() })
     }
 
-    pub fn location(&self) -> Location {
-        Location::gpu(self.streams.device.ordinal)
+    pub fn location(&self) -> MemoryLocation {
+        MemoryLocation::gpu(self.streams.device.ordinal)
     }
 
     /// Whether the backend takes inputs in GPU memory.
@@ -53,7 +53,7 @@ impl GpuInstance {
     ///
     /// # Errors
     /// The device is lost.
-    pub fn continue_after(&self, event: &Event) -> Result<()> {
+    pub fn continue_after(&self, event: &CudaEvent) -> Result<()> {
         event.block(&self.streams.compute)
     }
 
@@ -73,7 +73,7 @@ impl GpuInstance {
     }
 
     /// Makes `stream` wait until outputs are written: for `after`, or for the work on the compute stream.
-    fn wait_for_outputs(&self, after: Option<&Event>, stream: &Stream) -> Result<()> {
+    fn wait_for_outputs(&self, after: Option<&CudaEvent>, stream: &CudaStream) -> Result<()> {
         match after {
             Some(event) => event.block(stream),
             None if self.own_stream => Ok(()),

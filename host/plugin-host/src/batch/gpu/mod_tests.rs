@@ -6,18 +6,18 @@ use crate::batch::testing::{
     single_response, texts, with_batch_on,
 };
 use crate::host_api::table;
-use crate::text::{c_text, view};
+use crate::text::{c_text, str_view};
 use bytes::Bytes;
 use std::ptr::{null, null_mut};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use trtserver_base::error::Code;
-use trtserver_base::ledger::{Holder, Owner};
+use trtserver_base::ledger::{LedgerHolder, LedgerOwner};
 use trtserver_device::testing::FakeCuda;
 use trtserver_plugin_api::abi::host::send_flags;
 use trtserver_plugin_api::abi::request::Batch;
 use trtserver_plugin_api::abi::types::{self, Buf, Memory, dtype, memory_type};
-use trtserver_request::{InferRequest, InferResponse, Signature};
+use trtserver_request::{InferRequest, InferResponse, ModelSignature};
 
 const GPU: Memory = Memory::gpu(0);
 
@@ -45,7 +45,7 @@ fn answer(responses: &RecordedResponses) -> Result<Option<InferResponse>> {
 }
 
 pub(super) fn one(
-    signature: &Arc<Signature>,
+    signature: &Arc<ModelSignature>,
     rows: u32,
     values: &[f32],
 ) -> (InferRequest, RecordedResponses) {
@@ -70,13 +70,13 @@ fn scatter_on_gpu(batch: *mut Batch, rows: i64) -> Result<Buf, String> {
     // SAFETY: the batch is being executed; name, shape and result are locals that outlive the call.
     check(unsafe {
         let (alloc, bytes) = (table().scatter_alloc, rows as u64 * 8);
-        alloc(batch, view(&name), dtype::FP32, 2, shape.as_ptr(), bytes, GPU, &raw mut buf)
+        alloc(batch, str_view(&name), dtype::FP32, 2, shape.as_ptr(), bytes, GPU, &raw mut buf)
     })?;
     Ok(buf)
 }
 
 /// What a backend would do with a kernel: `O` = `I`, by work on a stream.
-pub(super) fn identity(batch: *mut Batch, stream: &Stream) {
+pub(super) fn identity(batch: *mut Batch, stream: &CudaStream) {
     let from = gather_on_gpu(batch, 0).unwrap();
     let to = scatter_on_gpu(batch, (from.bytes / 8) as i64).unwrap();
     assert_eq!((to.memory, to.bytes), (GPU, from.bytes));
@@ -124,13 +124,17 @@ fn inputs_of_a_batch_are_contiguous_on_the_device() {
 fn device_memory_is_entered_under_the_model_and_its_use() {
     let fake = FakeCuda::new(&[]);
     let gpu = instance(&fake, false);
-    let owner = Owner::version("on a GPU", 1);
-    let model = Arc::new(Signature { owner, ..Signature::clone(&signature(8)) });
+    let owner = LedgerOwner::version("on a GPU", 1);
+    let model = Arc::new(ModelSignature { owner, ..ModelSignature::clone(&signature(8)) });
     let (a, responses) = one(&model, 2, &[1.0, 2.0, 3.0, 4.0]);
     let held = || {
         let (pool, pinned) = (gpu.streams.device.pool(), gpu.streams.device.pinned());
-        let on_device = [Holder::Input, Holder::Output].map(|h| pool.bytes_of(owner, h));
-        (on_device, [Holder::Input, Holder::Output].map(|h| pinned.bytes_of(owner, h)))
+        let on_device =
+            [LedgerHolder::Input, LedgerHolder::Output].map(|h| pool.owner_bytes(owner, h));
+        (
+            on_device,
+            [LedgerHolder::Input, LedgerHolder::Output].map(|h| pinned.owner_bytes(owner, h)),
+        )
     };
     with_batch_on(Some(&gpu), vec![a], |batch| {
         identity(batch, &gpu.streams.compute);
@@ -184,7 +188,7 @@ fn stream_of_a_backend_that_does_not_wait_reads_wrong_data() {
             if wait {
                 for buf in [from, to] {
                     // SAFETY: events of the host, valid as long as the buffers.
-                    unsafe { &*buf.ready.cast::<Event>() }.block(&own.compute).unwrap();
+                    unsafe { &*buf.ready.cast::<CudaEvent>() }.block(&own.compute).unwrap();
                 }
             } else {
                 // The allocations, but not the copy of the input.
@@ -344,8 +348,17 @@ fn responses_of_a_request_keep_their_order() {
             check((table().response_new)(responder_of(batch, 0), &raw mut response)).unwrap();
             let alloc = table().output_alloc;
             let shape = shape.as_ptr();
-            check(alloc(response, view(&name), dtype::FP32, 1, shape, 8, preferred, &raw mut buf))
-                .unwrap();
+            check(alloc(
+                response,
+                str_view(&name),
+                dtype::FP32,
+                1,
+                shape,
+                8,
+                preferred,
+                &raw mut buf,
+            ))
+            .unwrap();
             if buf.memory.memory_type == memory_type::CPU {
                 buf.ptr.cast::<f32>().write(value);
             } else {

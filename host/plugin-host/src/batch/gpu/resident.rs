@@ -5,15 +5,15 @@ use super::GpuInstance;
 use std::ptr::without_provenance_mut;
 use std::sync::Arc;
 use trtserver_base::error::{Error, Result};
-use trtserver_device::{Device, GpuStreams};
+use trtserver_device::{GpuDevice, GpuStreams};
 use trtserver_request::TensorData;
-use trtserver_request::memory::{Location, MemoryOwner, PlacedMemory, PlacedSlice};
+use trtserver_request::memory::{MemoryLocation, MemoryOwner, PlacedMemory, PlacedSlice};
 
 /// A written output in memory `M`.
 struct KeptOutput<M> {
     _memory: M,
     address: u64,
-    device: &'static Device,
+    device: &'static GpuDevice,
 }
 
 /// An output that is written, as data of a response. It is freed in the order of the stream that has written it: work of other
@@ -22,10 +22,11 @@ pub fn kept_output(
     memory: impl Send + Sync + 'static,
     (address, len): (u64, usize),
     device_id: i32,
-    device: &'static Device,
+    device: &'static GpuDevice,
 ) -> TensorData {
     let owner = Arc::new(KeptOutput { _memory: memory, address, device });
-    let (ptr, location) = (without_provenance_mut(address as usize), Location::gpu(device_id));
+    let (ptr, location) =
+        (without_provenance_mut(address as usize), MemoryLocation::gpu(device_id));
     // SAFETY: GPU memory of this size, which lives as long as the owner.
     let memory = unsafe { PlacedMemory::new(ptr, len, location, false, owner) };
     PlacedSlice::new(&memory, 0, len).map_or(TensorData::EMPTY, TensorData::from)

@@ -10,12 +10,12 @@ use bytes::Bytes;
 use std::fs::read_to_string;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 use trtserver_device::DeviceMemory;
 use trtserver_device::testing::FakeCuda;
 use trtserver_request::memory::OutputMemory;
-use trtserver_request::shared_memory::Registry;
-use trtserver_request::{InferRequest, RequestedOutput, Signature};
+use trtserver_request::shared_memory::RegionRegistry;
+use trtserver_request::{InferRequest, ModelSignature, RequestedOutput};
 
 /// A fake that logs the copies it makes.
 struct Logged {
@@ -48,7 +48,7 @@ impl Logged {
 
 /// A request for `O`.
 fn wanting(
-    model: &Arc<Signature>,
+    model: &Arc<ModelSignature>,
     data: impl Into<TensorData>,
     output: RequestedOutput,
 ) -> (InferRequest, RecordedResponses) {
@@ -81,7 +81,7 @@ fn output_for_a_step_on_a_gpu_is_read_there_without_copies() {
     let (b, responses_b) = wanting(&model, floats(&[3.0, 4.0]), output().on_device(true));
     run(&first, vec![a, b]);
     let kept = [produced(&responses_a), produced(&responses_b)];
-    assert!(kept.iter().all(|data| data.location() == Location::gpu(0) && data.len() == 8));
+    assert!(kept.iter().all(|data| data.location() == MemoryLocation::gpu(0) && data.len() == 8));
     assert_eq!(logged.copies(), [1, 2]);
     let [kept_a, kept_b] = kept;
     let (a, responses_a) = wanting(&model, kept_a, output());
@@ -117,7 +117,7 @@ fn input_is_kept_until_the_work_that_reads_it_is_complete() {
     run(&first, vec![a]);
     let (request, failed) = wanting(&model, produced(&responses), output());
     let compute = &second.streams.compute;
-    let target = second.streams.device.alloc(8, compute, Holder::Backend).unwrap();
+    let target = second.streams.device.alloc(8, compute, LedgerHolder::Backend).unwrap();
     with_batch_on(Some(&second), vec![request], |batch| {
         let from = gather_on_gpu(batch, 0).unwrap().ptr.addr() as u64;
         for _ in 0..2 {
@@ -143,17 +143,17 @@ struct Client {
     _driver: FakeCuda,
     streams: GpuStreams,
     memory: DeviceMemory,
-    registry: Registry,
+    registry: RegionRegistry,
 }
 
 impl Client {
-    fn new(device: &'static Device) -> Self {
+    fn new(device: &'static GpuDevice) -> Self {
         let driver = FakeCuda::without_pools(&[]);
         let streams = driver.streams();
-        let memory = streams.device.alloc(4096, &streams.copy_in, Holder::Backend).unwrap();
+        let memory = streams.device.alloc(4096, &streams.copy_in, LedgerHolder::Backend).unwrap();
         streams.copy_in.synchronize().unwrap();
         streams.device.context().bind_to_thread().unwrap();
-        let registry = Registry::default();
+        let registry = RegionRegistry::default();
         let handle = driver.ipc_handle(memory.address());
         registry.register_cuda("r", handle, device, 4096).unwrap();
         device.context().bind_to_thread().unwrap();
@@ -187,7 +187,7 @@ fn output_is_written_in_the_gpu_memory_of_the_client() {
     let (request, responses) = wanting(&model, floats(&[1.0, 2.0]), client.output(64, 100));
     run(&gpu, vec![request]);
     let written = produced(&responses);
-    assert_eq!((written.location(), written.len()), (Location::gpu(0), 8));
+    assert_eq!((written.location(), written.len()), (MemoryLocation::gpu(0), 8));
     assert_eq!(client.bytes(64, 8), floats(&[1.0, 2.0]));
     // The input, and what the backend does.
     assert_eq!(logged.copies(), [1, 2]);
@@ -204,11 +204,11 @@ fn output_that_cannot_be_written_in_place_is_copied_once_on_the_device() {
     let (b, responses_b) = wanting(&model, floats(&[3.0, 4.0]), client.output(128, 8));
     run(&gpu, vec![a, b]);
     for responses in [&responses_a, &responses_b] {
-        assert_eq!(produced(responses).location(), Location::gpu(0));
+        assert_eq!(produced(responses).location(), MemoryLocation::gpu(0));
     }
     assert_eq!(client.bytes(64, 8), floats(&[1.0, 2.0]));
     assert_eq!(client.bytes(128, 8), floats(&[3.0, 4.0]));
-    // Stream 4 is that of `Device::copy_and_wait`.
+    // Stream 4 is that of `GpuDevice::copy_and_wait`.
     assert_eq!(logged.copies(), [1, 2, 4, 4]);
     let (c, _responses) = wanting(&model, floats(&[5.0, 6.0]), client.output(260, 8));
     run(&gpu, vec![c]);

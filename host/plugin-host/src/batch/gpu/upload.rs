@@ -2,13 +2,13 @@
 //! gathering copies nothing.
 
 use super::super::alignment::{check_strings, keeps_batch};
-use super::{GpuInstance, Source};
+use super::{CopySource, GpuInstance};
 use std::sync::Arc;
 use trtserver_base::error::{Code, Error, Result};
-use trtserver_base::ledger::Holder;
-use trtserver_device::{DeviceMemory, Event, GpuStreams, PinnedMemory};
-use trtserver_request::memory::{Location, MemoryOwner, PlacedMemory, PlacedSlice};
-use trtserver_request::{DType, InferRequest, InputTensor, Signature, TensorData};
+use trtserver_base::ledger::LedgerHolder;
+use trtserver_device::{CudaEvent, DeviceMemory, GpuStreams, PinnedMemory};
+use trtserver_request::memory::{MemoryLocation, MemoryOwner, PlacedMemory, PlacedSlice};
+use trtserver_request::{DType, InferRequest, InputTensor, ModelSignature, TensorData};
 
 /// Alignment of each input in a block, which frameworks expect of device memory.
 const INPUT_ALIGN: usize = 256;
@@ -18,7 +18,7 @@ const INPUT_ALIGN: usize = 256;
 const STAGED_TENSOR: usize = 256 << 10;
 
 /// One tensor to be copied.
-struct Part {
+struct TensorCopy {
     request: usize,
     input: usize,
     offset: usize,
@@ -32,7 +32,7 @@ impl GpuInstance {
     pub fn place_inputs(
         &self,
         requests: &mut Vec<InferRequest>,
-        signature: &Signature,
+        signature: &ModelSignature,
         align: usize,
     ) {
         self.prune_sources();
@@ -59,7 +59,7 @@ impl GpuInstance {
     fn upload_one(
         &self,
         request: &mut InferRequest,
-        signature: &Signature,
+        signature: &ModelSignature,
         align: usize,
     ) -> Result<()> {
         let requests = std::slice::from_mut(request);
@@ -71,9 +71,9 @@ impl GpuInstance {
     fn prepare(
         &self,
         requests: &mut [InferRequest],
-        signature: &Signature,
+        signature: &ModelSignature,
         align: usize,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Vec<TensorCopy>> {
         let (mut parts, mut end, mut strings) = (Vec::new(), 0usize, Vec::new());
         let inputs = requests.iter().map(|request| request.inputs.len()).max().unwrap_or(0);
         for input in 0..inputs {
@@ -99,7 +99,7 @@ impl GpuInstance {
                 end = offset
                     .checked_add(len)
                     .ok_or_else(|| Error::invalid("inputs are too large"))?;
-                parts.push(Part { request: at, input, offset, len });
+                parts.push(TensorCopy { request: at, input, offset, len });
             }
         }
         // Not before, since a request may have several.
@@ -107,13 +107,13 @@ impl GpuInstance {
         Ok(parts)
     }
 
-    fn upload(&self, requests: &mut [InferRequest], parts: &[Part]) -> Result<()> {
+    fn upload(&self, requests: &mut [InferRequest], parts: &[TensorCopy]) -> Result<()> {
         let Some(last) = parts.last() else { return Ok(()) };
-        let tag = requests[last.request].context().signature.owner.tag(Holder::Input);
+        let tag = requests[last.request].context().signature.owner.tag(LedgerHolder::Input);
         let total = last.offset + last.len;
         let (streams, device) = (&self.streams, self.streams.device);
         let mut memory = device.alloc(total, &streams.copy_in, tag)?;
-        let data = |part: &Part| &requests[part.request].inputs[part.input].data;
+        let data = |part: &TensorCopy| &requests[part.request].inputs[part.input].data;
         let small = total / parts.len() <= STAGED_TENSOR;
         let staged = small && parts.iter().all(|part| data(part).readable().is_some());
         // The pool may be exhausted: then the driver stages the copies.
@@ -134,12 +134,12 @@ impl GpuInstance {
                 return Err(e);
             }
         };
-        let source = Source { copied: Arc::clone(&ready), _memory: (staging, kept) };
+        let source = CopySource { copied: Arc::clone(&ready), _memory: (staging, kept) };
         self.sources.lock().push_back(source);
         ready.block(&streams.compute)?;
         // The last work that uses the block is on the compute stream.
         memory.release_on(&streams.compute);
-        let block = Arc::new(Block { memory, ready, streams: Arc::clone(streams) });
+        let block = Arc::new(InputBlock { memory, ready, streams: Arc::clone(streams) });
         for (at, request) in requests.iter_mut().enumerate() {
             let of_request = parts.iter().filter(|part| part.request == at);
             replace(request, of_request, &block, self.location());
@@ -153,9 +153,9 @@ impl GpuInstance {
         &self,
         to: u64,
         staging: Option<&PinnedMemory>,
-        parts: &[Part],
+        parts: &[TensorCopy],
         sources: &[TensorData],
-    ) -> Result<Event> {
+    ) -> Result<CudaEvent> {
         let copy_in = &self.streams.copy_in;
         if let Some(staging) = staging {
             // SAFETY: both have this size. The caller keeps the pinned block until the copy is complete, and frees the device block
@@ -174,7 +174,7 @@ impl GpuInstance {
 }
 
 /// Strings have lengths that the CPU reads; a shape tensor is read by the framework before it queues work.
-fn stays_on_cpu(tensor: &InputTensor, signature: &Signature) -> bool {
+fn stays_on_cpu(tensor: &InputTensor, signature: &ModelSignature) -> bool {
     tensor.dtype == DType::String || signature.input_spec(tensor.index).shape_tensor
 }
 
@@ -191,7 +191,11 @@ fn to_cpu(tensor: &mut InputTensor, align: usize) -> Result<()> {
 }
 
 /// Copies all parts into the pinned block, and zeros between them.
-fn collect<'a>(staging: &PinnedMemory, parts: &'a [Part], data: impl Fn(&'a Part) -> &'a [u8]) {
+fn collect<'a>(
+    staging: &PinnedMemory,
+    parts: &'a [TensorCopy],
+    data: impl Fn(&'a TensorCopy) -> &'a [u8],
+) {
     let mut end = 0;
     for part in parts {
         let from = data(part);
@@ -208,9 +212,9 @@ fn collect<'a>(staging: &PinnedMemory, parts: &'a [Part], data: impl Fn(&'a Part
 /// Replaces the data of a request's inputs by their copies.
 fn replace<'a>(
     request: &mut InferRequest,
-    parts: impl Iterator<Item = &'a Part>,
-    block: &Arc<Block>,
-    location: Location,
+    parts: impl Iterator<Item = &'a TensorCopy>,
+    block: &Arc<InputBlock>,
+    location: MemoryLocation,
 ) {
     let mut parts = parts.peekable();
     if parts.peek().is_none() {
@@ -237,16 +241,16 @@ fn fail_all(requests: &mut Vec<InferRequest>, error: &Error) {
 }
 
 /// The device memory of a batch's inputs.
-struct Block {
+struct InputBlock {
     memory: DeviceMemory,
     /// The copies are complete.
-    ready: Arc<Event>,
+    ready: Arc<CudaEvent>,
     streams: Arc<GpuStreams>,
 }
 
 /// The inputs of one request, as owner of its tensors.
 struct RequestInputs {
-    block: Arc<Block>,
+    block: Arc<InputBlock>,
     /// Placed memory that was copied.
     sources: Vec<Arc<PlacedMemory>>,
 }
@@ -261,7 +265,7 @@ impl MemoryOwner for RequestInputs {
     }
 
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
-        let Block { memory, ready, streams } = &*self.block;
+        let InputBlock { memory, ready, streams } = &*self.block;
         ready.block(&streams.copy_out)?;
         // SAFETY: inside the block, which lives; the copy is complete before this returns.
         unsafe {

@@ -1,20 +1,20 @@
 //! Arrival: a request enters its sequence, or begins one, which gets a slot or waits in the backlog.
 
-use super::live::{LiveSequence, QueuedRequest, SequenceKey};
-use super::{Pushed, SequenceBatcher};
-use crate::batcher::{Batchable, QueueTicket, Refusal, Wake};
+use super::live_sequences::{LiveSequence, QueuedRequest, SequenceKey};
+use super::{SequenceBatcher, SequencePush};
+use crate::batcher::{BatchableRequest, QueueRefusal, QueueTicket, WakeTarget};
 use std::collections::hash_map::Entry;
 use trtserver_request::CorrelationId;
 
-impl<T: Batchable> SequenceBatcher<T> {
+impl<T: BatchableRequest> SequenceBatcher<T> {
     /// Appends a request to its sequence, or gives it back. Not to be called after [`Self::close`]. An idle sequence ends only
     /// by [`Self::expire`].
     pub fn push(
         &mut self,
         item: T,
         now: u64,
-        wakes: &mut Vec<Wake>,
-    ) -> Result<Pushed, (T, Refusal)> {
+        wakes: &mut Vec<WakeTarget>,
+    ) -> Result<SequencePush, (T, QueueRefusal)> {
         let active = match self.admit(&item, now) {
             Ok(active) => active,
             Err(refusal) => return Err((item, refusal)),
@@ -60,7 +60,7 @@ impl<T: Batchable> SequenceBatcher<T> {
             // Behind another request it changes nothing for the strategy.
             if first {
                 self.strategy.ready(slot, key, now);
-                wakes.push(Wake::Instance(slot.instance()));
+                wakes.push(WakeTarget::Instance(slot.instance()));
             }
         } else {
             self.backlog_requests += 1;
@@ -73,19 +73,23 @@ impl<T: Batchable> SequenceBatcher<T> {
                 self.backlog_timeouts.insert((timeout, key));
             }
         }
-        Ok(Pushed { ticket, conflict: start && active.is_some() })
+        Ok(SequencePush { ticket, conflict: start && active.is_some() })
     }
 
     /// Checks a request, in the order that clients observe. Returns the active sequence that it continues, or `None` for a
     /// new one.
-    fn admit(&mut self, item: &T, now: u64) -> Result<Option<SequenceKey>, Refusal> {
+    fn admit(&mut self, item: &T, now: u64) -> Result<Option<SequenceKey>, QueueRefusal> {
         let sequence = item.sequence();
         if item.rows() != 1 {
-            return Err(Refusal::NotOneRow);
+            return Err(QueueRefusal::NotOneRow);
         }
         match &sequence.id {
-            CorrelationId::None | CorrelationId::Number(0) => return Err(Refusal::NoCorrelationId),
-            CorrelationId::Text(text) if text.is_empty() => return Err(Refusal::NoCorrelationId),
+            CorrelationId::None | CorrelationId::Number(0) => {
+                return Err(QueueRefusal::NoCorrelationId);
+            }
+            CorrelationId::Text(text) if text.is_empty() => {
+                return Err(QueueRefusal::NoCorrelationId);
+            }
             _ => {}
         }
         let active = self.active.get(&sequence.id).copied();
@@ -94,11 +98,11 @@ impl<T: Batchable> SequenceBatcher<T> {
             self.lost_ids.forget(&sequence.id);
         } else if active.is_none() {
             return Err(if self.cancelled_ids.refuses(&sequence.id, now) {
-                Refusal::SequenceCancelled
+                QueueRefusal::SequenceCancelled
             } else if self.lost_ids.refuses(&sequence.id, now) {
-                Refusal::SequenceLost
+                QueueRefusal::SequenceLost
             } else {
-                Refusal::NoStart
+                QueueRefusal::NoStart
             });
         }
         Ok(active)

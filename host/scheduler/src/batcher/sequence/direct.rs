@@ -1,8 +1,8 @@
 //! Direct strategy: a batch has a position for each slot, up to the highest slot with a request.
 
-use super::super::{BatchDecision, Batchable, CloseReason};
-use super::live::{LiveSequences, QueuedRequest, SequenceKey, front};
-use super::slots::Slot;
+use super::super::{BatchDecision, BatchableRequest, CloseReason};
+use super::live_sequences::{LiveSequences, QueuedRequest, SequenceKey, front_request};
+use super::slots::SequenceSlot;
 
 /// Which slots have a request. It only chooses; the sequence batcher takes the requests.
 #[derive(Debug)]
@@ -10,11 +10,11 @@ pub struct DirectStrategy {
     slots: usize,
     delay_ns: u64,
     min_ready: usize,
-    instances: Vec<Ready>,
+    instances: Vec<DirectReady>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Ready {
+struct DirectReady {
     /// By slot, the sequence with a queued request. The last element is never `None`: the length is the highest slot with a
     /// request, plus one.
     slots: Vec<Option<SequenceKey>>,
@@ -23,11 +23,11 @@ struct Ready {
 
 impl DirectStrategy {
     pub fn new(instances: usize, slots: usize, delay_ns: u64, min_ready: usize) -> Self {
-        Self { slots, delay_ns, min_ready, instances: vec![Ready::default(); instances] }
+        Self { slots, delay_ns, min_ready, instances: vec![DirectReady::default(); instances] }
     }
 
     /// The sequence in `slot` has a request to execute next.
-    pub fn ready(&mut self, slot: &Slot, key: SequenceKey) {
+    pub fn ready(&mut self, slot: &SequenceSlot, key: SequenceKey) {
         let Some(ready) = self.instances.get_mut(slot.instance()) else { return };
         if ready.slots.len() <= slot.index() {
             ready.slots.resize(slot.index() + 1, None);
@@ -38,14 +38,14 @@ impl DirectStrategy {
     }
 
     /// The sequence in `slot` was removed.
-    pub fn release(&mut self, slot: &Slot) {
+    pub fn release(&mut self, slot: &SequenceSlot) {
         if let Some(ready) = self.instances.get_mut(slot.instance()) {
             ready.clear(slot.index());
         }
     }
 
     /// Appends the sequences of the next batch by position. They are no longer ready.
-    pub fn pick<T: Batchable>(
+    pub fn pick<T: BatchableRequest>(
         &mut self,
         instance: usize,
         now: u64,
@@ -68,7 +68,7 @@ impl DirectStrategy {
         let mut left_out = false;
         for index in 0..ready.slots.len() {
             let Some((key, item)) = ready.slots[index]
-                .and_then(|key| front(live, key).map(|waiting| (key, &waiting.item)))
+                .and_then(|key| front_request(live, key).map(|waiting| (key, &waiting.item)))
             else {
                 picks.push(None);
                 continue;
@@ -96,7 +96,7 @@ impl DirectStrategy {
     }
 }
 
-impl Ready {
+impl DirectReady {
     fn clear(&mut self, index: usize) {
         if self.slots.get_mut(index).and_then(Option::take).is_some() {
             self.count -= 1;
@@ -107,8 +107,11 @@ impl Ready {
     }
 
     /// The request that arrived first.
-    fn oldest<'a, T: Batchable>(&self, live: &'a LiveSequences<T>) -> Option<&'a QueuedRequest<T>> {
-        let fronts = self.slots.iter().flatten().filter_map(|key| front(live, *key));
+    fn oldest<'a, T: BatchableRequest>(
+        &self,
+        live: &'a LiveSequences<T>,
+    ) -> Option<&'a QueuedRequest<T>> {
+        let fronts = self.slots.iter().flatten().filter_map(|key| front_request(live, *key));
         fronts.min_by_key(|waiting| waiting.arrived)
     }
 }

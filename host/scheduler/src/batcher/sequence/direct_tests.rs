@@ -1,6 +1,6 @@
 //! Unit tests of `direct.rs`: positions, null requests, shapes, delay, and the batches of Triton's own tests.
 
-use super::harness::{Harness, delayed, direct, run};
+use super::harness::{SequenceHarness, delayed, direct, run};
 use crate::batcher::{BatchDecision, BatchEntry, CloseReason};
 
 #[test]
@@ -116,7 +116,7 @@ fn reason_is_shape_rather_than_delay() {
 }
 
 /// Executes everything queued. Returns the number of batches and of null requests.
-fn executions(mut harness: Harness, instances: usize) -> (usize, usize) {
+fn executions(mut harness: SequenceHarness, instances: usize) -> (usize, usize) {
     let (mut batches, mut idle) = (0, 0);
     let mut batch = Vec::new();
     for instance in 0..instances {

@@ -7,21 +7,23 @@
 //! `push REQUESTS`, `form INSTANCE` (next batch), `cancel NAME`, `lose INSTANCE`, `expire`, `close`, `woken` (instances woken since the last
 //! time), `counts` (waiting and backlog), `deadline` (the next one).
 
-use super::super::{Pushed, SequenceBatcher};
-use crate::batcher::settings::{Batching, SequenceSettings, Strategy};
-use crate::batcher::{BatchDecision, BatchEntry, Batchable, QueueTicket, Refusal, Wake};
+use super::super::{SequenceBatcher, SequencePush};
+use crate::batcher::settings::{BatchingSettings, SequenceSettings, SequenceStrategy};
+use crate::batcher::{
+    BatchDecision, BatchEntry, BatchableRequest, QueueRefusal, QueueTicket, WakeTarget,
+};
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
-use trtserver_request::{CorrelationId, Sequence};
+use trtserver_request::{CorrelationId, RequestSequence};
 
 /// Counts the requests that were taken from a sequence.
 pub type Count = Rc<Cell<u32>>;
 
 #[derive(Clone, Debug, Default)]
-pub struct Job {
+pub struct HarnessJob {
     pub name: String,
-    pub sequence: Sequence,
+    pub sequence: RequestSequence,
     pub rows: u32,
     pub timeout_us: u64,
     pub shape: u64,
@@ -29,7 +31,7 @@ pub struct Job {
     pub memory: Option<(Count, u32)>,
 }
 
-impl Batchable for Job {
+impl BatchableRequest for HarnessJob {
     type Memory = Count;
 
     fn rows(&self) -> u32 {
@@ -41,7 +43,7 @@ impl Batchable for Job {
     fn timeout_us(&self) -> u64 {
         self.timeout_us
     }
-    fn sequence(&self) -> &Sequence {
+    fn sequence(&self) -> &RequestSequence {
         &self.sequence
     }
     fn compatible_with(&self, first: &Self) -> bool {
@@ -54,7 +56,7 @@ impl Batchable for Job {
     }
 }
 
-impl Job {
+impl HarnessJob {
     pub fn new(token: &str) -> Self {
         let marks = token.find(|mark: char| "^$/@x".contains(mark)).unwrap_or(token.len());
         let (name, marks) = token.split_at(marks);
@@ -72,7 +74,7 @@ impl Job {
         };
         Self {
             name: name.into(),
-            sequence: Sequence { id, start: marks.contains('^'), end: marks.contains('$') },
+            sequence: RequestSequence { id, start: marks.contains('^'), end: marks.contains('$') },
             rows: number('x').unwrap_or(1) as u32,
             timeout_us: number('@').unwrap_or(0),
             shape: number('/').unwrap_or(0),
@@ -91,24 +93,28 @@ pub fn delayed(
     delay_ns: u64,
     min_ready: usize,
 ) -> SequenceSettings {
-    let strategy = Strategy::Direct { delay_ns, min_ready };
+    let strategy = SequenceStrategy::Direct { delay_ns, min_ready };
     SequenceSettings { instances, slots, idle_ns: 1_000_000, strategy }
 }
 
 pub fn oldest(slots: usize, max_rows: u32, preferred: &[u32], delay_ns: u64) -> SequenceSettings {
-    let strategy = Strategy::Oldest(Batching { max_rows, preferred: preferred.into(), delay_ns });
+    let strategy = SequenceStrategy::Oldest(BatchingSettings {
+        max_rows,
+        preferred: preferred.into(),
+        delay_ns,
+    });
     SequenceSettings { instances: 1, slots, idle_ns: 1_000_000, strategy }
 }
 
-pub struct Harness {
-    pub sequences: SequenceBatcher<Job>,
+pub struct SequenceHarness {
+    pub sequences: SequenceBatcher<HarnessJob>,
     tickets: HashMap<String, QueueTicket>,
-    wakes: Vec<Wake>,
+    wakes: Vec<WakeTarget>,
 }
 
 /// Runs a script. Each line must have the result that it states.
-pub fn run(settings: SequenceSettings, script: &str) -> Harness {
-    let mut harness = Harness {
+pub fn run(settings: SequenceSettings, script: &str) -> SequenceHarness {
+    let mut harness = SequenceHarness {
         sequences: SequenceBatcher::new(settings),
         tickets: HashMap::new(),
         wakes: Vec::new(),
@@ -125,13 +131,13 @@ pub fn run(settings: SequenceSettings, script: &str) -> Harness {
     harness
 }
 
-fn refused(out: Vec<(Job, Refusal)>) -> String {
+fn refused(out: Vec<(HarnessJob, QueueRefusal)>) -> String {
     let tokens: Vec<_> =
         out.into_iter().map(|(job, refusal)| format!("{} {refusal:?}", job.name)).collect();
     tokens.join(", ")
 }
 
-impl Harness {
+impl SequenceHarness {
     fn step(&mut self, now: u64, verb: &str, arguments: &[&str]) -> String {
         let Self { sequences, tickets, wakes } = self;
         let mut out = Vec::new();
@@ -139,10 +145,10 @@ impl Harness {
             "push" => {
                 let mut results = Vec::new();
                 for token in arguments {
-                    let job = Job::new(token);
+                    let job = HarnessJob::new(token);
                     let name = job.name.clone();
                     match sequences.push(job, now, wakes) {
-                        Ok(Pushed { ticket, conflict }) => {
+                        Ok(SequencePush { ticket, conflict }) => {
                             tickets.insert(name.clone(), ticket);
                             results.extend(conflict.then(|| format!("{name} conflict")));
                         }
@@ -199,7 +205,7 @@ impl Harness {
     }
 }
 
-impl SequenceBatcher<Job> {
+impl SequenceBatcher<HarnessJob> {
     /// Checks the invariants that hold between calls.
     pub fn check(&self) {
         let mut slots = BTreeSet::new();

@@ -5,17 +5,17 @@
 
 mod arrival;
 mod direct;
-mod live;
+mod live_sequences;
 mod oldest;
 mod refused_ids;
 mod removal;
 pub mod slots;
 mod strategy;
 
-use super::settings::{SequenceSettings, Strategy};
-use super::{BatchDecision, BatchEntry, Batchable, QueueTicket, Wake};
+use super::settings::{SequenceSettings, SequenceStrategy};
+use super::{BatchDecision, BatchEntry, BatchableRequest, QueueTicket, WakeTarget};
 use direct::DirectStrategy;
-use live::{LiveSequences, QueuedRequest, SequenceKey};
+use live_sequences::{LiveSequences, QueuedRequest, SequenceKey};
 use oldest::OldestStrategy;
 use refused_ids::RefusedIds;
 use slots::FreeSlots;
@@ -25,14 +25,14 @@ use trtserver_request::CorrelationId;
 
 /// A request that was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pushed {
+pub struct SequencePush {
     pub ticket: QueueTicket,
     /// START of a sequence that had not ended. It keeps its slot and queue; worth a warning.
     pub conflict: bool,
 }
 
 /// Batcher of a model with sequences: gives sequences slots, and forms batches from their requests.
-pub struct SequenceBatcher<T: Batchable> {
+pub struct SequenceBatcher<T: BatchableRequest> {
     instances: usize,
     idle_ns: u64,
     open: bool,
@@ -63,7 +63,7 @@ pub struct SequenceBatcher<T: Batchable> {
     executing: Vec<Vec<SequenceKey>>,
 }
 
-impl<T: Batchable> SequenceBatcher<T> {
+impl<T: BatchableRequest> SequenceBatcher<T> {
     pub fn new(settings: SequenceSettings) -> Self {
         let SequenceSettings { instances, slots, idle_ns, strategy } = settings;
         // With a limit of 0 no sequence could ever continue.
@@ -77,10 +77,10 @@ impl<T: Batchable> SequenceBatcher<T> {
             tickets: HashMap::new(),
             slots: FreeSlots::new(instances, slots),
             strategy: match strategy {
-                Strategy::Direct { delay_ns, min_ready } => StrategyState::Direct(
+                SequenceStrategy::Direct { delay_ns, min_ready } => StrategyState::Direct(
                     DirectStrategy::new(instances, slots, delay_ns, min_ready),
                 ),
-                Strategy::Oldest(batching) => {
+                SequenceStrategy::Oldest(batching) => {
                     StrategyState::Oldest(OldestStrategy::new(instances, slots, batching))
                 }
             },
@@ -181,7 +181,7 @@ impl<T: Batchable> SequenceBatcher<T> {
     }
 
     /// No more requests arrive: batches wait for no further ones, and a sequence keeps its slot only for queued requests.
-    pub fn close(&mut self, wakes: &mut Vec<Wake>) {
+    pub fn close(&mut self, wakes: &mut Vec<WakeTarget>) {
         self.open = false;
         self.cancelled_ids = RefusedIds::new(self.idle_ns);
         self.lost_ids = RefusedIds::new(self.idle_ns);
@@ -191,7 +191,7 @@ impl<T: Batchable> SequenceBatcher<T> {
         for key in unused {
             self.end(key, 0);
         }
-        wakes.extend((0..self.instances).map(Wake::Instance));
+        wakes.extend((0..self.instances).map(WakeTarget::Instance));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Oldest strategy: the oldest requests, one of each sequence, without gaps.
 
-use super::super::close_rule::{CloseRule, PendingBatch, Verdict};
-use super::super::settings::Batching;
-use super::super::{BatchDecision, Batchable, CloseReason};
-use super::live::{LiveSequences, SequenceKey, front};
-use super::slots::Slot;
+use super::super::close_rule::{CloseDecision, CloseRule, PendingBatch};
+use super::super::settings::BatchingSettings;
+use super::super::{BatchDecision, BatchableRequest, CloseReason};
+use super::live_sequences::{LiveSequences, SequenceKey, front_request};
+use super::slots::SequenceSlot;
 use std::collections::BTreeMap;
 
 /// The sequences whose request may be executed, in order. It only chooses; the sequence batcher takes the requests.
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 pub struct OldestStrategy {
     slots: usize,
     rule: CloseRule,
-    instances: Vec<Ready>,
+    instances: Vec<OldestReady>,
     next_turn: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Ready {
+struct OldestReady {
     /// By turn: the sequence, and since when its next request is ready. That decides and not its arrival, so that a sequence
     /// that sent all requests at once is served no faster than others.
     queue: BTreeMap<u64, (SequenceKey, u64)>,
@@ -26,13 +26,13 @@ struct Ready {
 }
 
 impl OldestStrategy {
-    pub fn new(instances: usize, slots: usize, batching: Batching) -> Self {
+    pub fn new(instances: usize, slots: usize, batching: BatchingSettings) -> Self {
         let rule = CloseRule::new(&batching);
-        Self { slots, rule, instances: vec![Ready::default(); instances], next_turn: 0 }
+        Self { slots, rule, instances: vec![OldestReady::default(); instances], next_turn: 0 }
     }
 
     /// The sequence in `slot` has a request to execute next.
-    pub fn ready(&mut self, slot: &Slot, key: SequenceKey, now: u64) {
+    pub fn ready(&mut self, slot: &SequenceSlot, key: SequenceKey, now: u64) {
         let Some(ready) = self.instances.get_mut(slot.instance()) else { return };
         self.next_turn += 1;
         if ready.turns.len() <= slot.index() {
@@ -43,7 +43,7 @@ impl OldestStrategy {
     }
 
     /// The sequence in `slot` was removed.
-    pub fn release(&mut self, slot: &Slot) {
+    pub fn release(&mut self, slot: &SequenceSlot) {
         if let Some(ready) = self.instances.get_mut(slot.instance())
             && let Some(turn) = ready.turns.get(slot.index())
         {
@@ -52,7 +52,7 @@ impl OldestStrategy {
     }
 
     /// Appends the sequences of the next batch. They are no longer ready.
-    pub fn pick<T: Batchable>(
+    pub fn pick<T: BatchableRequest>(
         &mut self,
         instance: usize,
         now: u64,
@@ -70,7 +70,9 @@ impl OldestStrategy {
         let mut offered = 0;
         let mut first: Option<&T> = None;
         for (key, since) in ready.queue.values() {
-            let Some(item) = front(live, *key).map(|waiting| &waiting.item) else { continue };
+            let Some(item) = front_request(live, *key).map(|waiting| &waiting.item) else {
+                continue;
+            };
             let compatible = || first.is_none_or(|first| item.compatible_with(first));
             if !pending.wants_more(&self.rule, now, true)
                 || !pending.offer(&self.rule, 1, *since, compatible)
@@ -83,11 +85,13 @@ impl OldestStrategy {
         let all_slots = offered == self.slots;
         let (count, closed) = match pending.verdict(&self.rule, now) {
             // Every slot is in the batch: no further request can arrive for it.
-            Verdict::Wait(Some(_)) | Verdict::Take(_, CloseReason::Delay) if all_slots => {
+            CloseDecision::Wait(Some(_)) | CloseDecision::Take(_, CloseReason::Delay)
+                if all_slots =>
+            {
                 (offered, CloseReason::Sequence)
             }
-            Verdict::Take(count, closed) => (count, closed),
-            Verdict::Wait(until) => return BatchDecision::Wait { until },
+            CloseDecision::Take(count, closed) => (count, closed),
+            CloseDecision::Wait(until) => return BatchDecision::Wait { until },
         };
         for _ in 0..count {
             picks.extend(ready.queue.pop_first().map(|(_, (key, _))| Some(key)));

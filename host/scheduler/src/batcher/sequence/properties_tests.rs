@@ -1,13 +1,15 @@
 //! Property tests of the sequence batcher: random interleavings of valid and invalid sequences, with instances that ask
 //! whenever they are idle.
 
-use super::harness::Job;
+use super::harness::HarnessJob;
 use crate::batcher::sequence::SequenceBatcher;
-use crate::batcher::settings::{Batching, SequenceSettings, Strategy as StrategyState};
-use crate::batcher::{BatchDecision, BatchEntry, QueueTicket, Refusal, Wake};
+use crate::batcher::settings::{
+    BatchingSettings, SequenceSettings, SequenceStrategy as StrategyState,
+};
+use crate::batcher::{BatchDecision, BatchEntry, QueueRefusal, QueueTicket, WakeTarget};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use trtserver_request::{CorrelationId, Sequence};
+use trtserver_request::{CorrelationId, RequestSequence};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -53,7 +55,7 @@ fn settings() -> impl Strategy<Value = SequenceSettings> {
         (1..5u32, prop::collection::btree_set(1..5u32, 0..3), delay).prop_map(
             |(max_rows, preferred, delay_ns)| {
                 let preferred = preferred.into_iter().filter(|size| *size <= max_rows).collect();
-                StrategyState::Oldest(Batching { max_rows, preferred, delay_ns })
+                StrategyState::Oldest(BatchingSettings { max_rows, preferred, delay_ns })
             }
         ),
     ];
@@ -86,7 +88,7 @@ struct Run {
 
 struct Simulation {
     settings: SequenceSettings,
-    sequences: SequenceBatcher<Job>,
+    sequences: SequenceBatcher<HarnessJob>,
     now: u64,
     instances: Vec<Instance>,
     runs: Vec<Run>,
@@ -141,8 +143,9 @@ impl Simulation {
 
     fn push(&mut self, id: u64, start: bool, end: bool, shape: u64, timeout_us: u64) {
         let name = format!("{}", self.issued.len());
-        let sequence = Sequence { id: CorrelationId::Number(id), start, end };
-        let job = Job { name: name.clone(), sequence, rows: 1, timeout_us, shape, memory: None };
+        let sequence = RequestSequence { id: CorrelationId::Number(id), start, end };
+        let job =
+            HarnessJob { name: name.clone(), sequence, rows: 1, timeout_us, shape, memory: None };
         let mut wakes = Vec::new();
         let result = self.sequences.push(job, self.now, &mut wakes);
         self.woken(wakes);
@@ -160,8 +163,8 @@ impl Simulation {
                 assert_eq!(job.name, name);
                 assert!(!start);
                 match refusal {
-                    Refusal::SequenceCancelled => assert!(self.cancelled.contains_key(&id)),
-                    other => assert_eq!(other, Refusal::NoStart),
+                    QueueRefusal::SequenceCancelled => assert!(self.cancelled.contains_key(&id)),
+                    other => assert_eq!(other, QueueRefusal::NoStart),
                 }
                 return;
             }
@@ -209,7 +212,7 @@ impl Simulation {
         }
         let woken: Vec<_> = out.iter().map(|(job, why)| (self.numbers[&job.name], *why)).collect();
         let refusal = |t: &QueueTicket| {
-            if *t == ticket { Refusal::Cancelled } else { Refusal::SequenceCancelled }
+            if *t == ticket { QueueRefusal::Cancelled } else { QueueRefusal::SequenceCancelled }
         };
         assert_eq!(woken, leave.iter().map(|t| (*t, refusal(t))).collect::<Vec<_>>());
         for gone in leave {
@@ -227,7 +230,7 @@ impl Simulation {
         self.woken(wakes);
         let mut gone = Vec::new();
         for (job, refusal) in out {
-            assert_eq!(refusal, Refusal::SequenceTimedOut);
+            assert_eq!(refusal, QueueRefusal::SequenceTimedOut);
             let run = self.refused(&job);
             assert_eq!(self.runs[run].taken, 0, "timed out in a slot");
             gone.push(run);
@@ -240,7 +243,7 @@ impl Simulation {
     }
 
     /// A request was refused, and its sequence with it.
-    fn refused(&mut self, job: &Job) -> usize {
+    fn refused(&mut self, job: &HarnessJob) -> usize {
         let ticket = self.numbers[&job.name];
         let run = self.inside.remove(&ticket).expect("left twice");
         assert_eq!(self.runs[run].waiting.pop_front(), Some(ticket));
@@ -270,7 +273,7 @@ impl Simulation {
         }
     }
 
-    fn executed(&mut self, instance: usize, batch: Vec<BatchEntry<Job>>) {
+    fn executed(&mut self, instance: usize, batch: Vec<BatchEntry<HarnessJob>>) {
         assert!(batch.len() <= self.settings.slots);
         assert!(batch.iter().any(|entry| matches!(entry, BatchEntry::Request(_))));
         let direct = match &self.settings.strategy {
@@ -311,9 +314,11 @@ impl Simulation {
         self.instances[instance] = Instance { woken: true, ..Instance::default() };
     }
 
-    fn woken(&mut self, wakes: Vec<Wake>) {
+    fn woken(&mut self, wakes: Vec<WakeTarget>) {
         for wake in wakes {
-            let Wake::Instance(instance) = wake else { panic!("slots belong to one instance") };
+            let WakeTarget::Instance(instance) = wake else {
+                panic!("slots belong to one instance")
+            };
             self.instances[instance].woken = true;
         }
     }

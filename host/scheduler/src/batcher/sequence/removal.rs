@@ -1,24 +1,24 @@
 //! Removal: sequences that are cancelled, lost their state, timed out in the backlog or were idle, and whose slots pass on.
 
 use super::SequenceBatcher;
-use super::live::{LiveSequence, QueuedRequest, SequenceKey};
-use super::slots::Slot;
-use crate::batcher::{Batchable, QueueTicket, Refusal, Wake};
+use super::live_sequences::{LiveSequence, QueuedRequest, SequenceKey};
+use super::slots::SequenceSlot;
+use crate::batcher::{BatchableRequest, QueueRefusal, QueueTicket, WakeTarget};
 use std::collections::{BTreeSet, VecDeque};
 
-impl<T: Batchable> SequenceBatcher<T> {
+impl<T: BatchableRequest> SequenceBatcher<T> {
     /// Removes a queued request, and with it the rest of its sequence, from its START up to the next START, which may belong
     /// to another client. No effect on a request that was taken or refused before.
     pub fn cancel(
         &mut self,
         ticket: QueueTicket,
         now: u64,
-        refused: &mut Vec<(T, Refusal)>,
-        wakes: &mut Vec<Wake>,
+        refused: &mut Vec<(T, QueueRefusal)>,
+        wakes: &mut Vec<WakeTarget>,
     ) {
         let Some(key) = self.tickets.get(&ticket).copied() else { return };
         let Some(sequence) = self.live.get_mut(&key) else { return };
-        let Some((begin, end)) = sequence.part_of(ticket) else { return };
+        let Some((begin, end)) = sequence.find_part(ticket) else { return };
         let (whole, last) = (end - begin == sequence.queue.len(), end == sequence.queue.len());
         if last && let Some(id) = sequence.id.take() {
             // As after END: the sequence ends with its last queued request.
@@ -38,8 +38,8 @@ impl<T: Batchable> SequenceBatcher<T> {
             self.drain_part(key, begin, end, wakes)
         };
         refused.extend(gone.into_iter().map(|waiting| match waiting.ticket == ticket {
-            true => (waiting.item, Refusal::Cancelled),
-            false => (waiting.item, Refusal::SequenceCancelled),
+            true => (waiting.item, QueueRefusal::Cancelled),
+            false => (waiting.item, QueueRefusal::SequenceCancelled),
         }));
     }
 
@@ -48,8 +48,8 @@ impl<T: Batchable> SequenceBatcher<T> {
         &mut self,
         instance: usize,
         now: u64,
-        refused: &mut Vec<(T, Refusal)>,
-        wakes: &mut Vec<Wake>,
+        refused: &mut Vec<(T, QueueRefusal)>,
+        wakes: &mut Vec<WakeTarget>,
     ) {
         let here = |s: &LiveSequence<T>| s.slot.as_ref().is_some_and(|s| s.instance() == instance);
         let begun = self.live.iter().filter(|(_, sequence)| sequence.begun && here(sequence));
@@ -72,7 +72,8 @@ impl<T: Batchable> SequenceBatcher<T> {
                     removed.queue
                 }
             };
-            refused.extend(gone.into_iter().map(|waiting| (waiting.item, Refusal::SequenceLost)));
+            refused
+                .extend(gone.into_iter().map(|waiting| (waiting.item, QueueRefusal::SequenceLost)));
         }
     }
 
@@ -82,7 +83,7 @@ impl<T: Batchable> SequenceBatcher<T> {
         key: SequenceKey,
         begin: usize,
         end: usize,
-        wakes: &mut Vec<Wake>,
+        wakes: &mut Vec<WakeTarget>,
     ) -> VecDeque<QueuedRequest<T>> {
         let Some(sequence) = self.live.get_mut(&key) else { return VecDeque::new() };
         let gone: VecDeque<_> = sequence.queue.drain(begin..end).collect();
@@ -91,7 +92,7 @@ impl<T: Batchable> SequenceBatcher<T> {
         }
         match &sequence.slot {
             // There may be another request at the front, whose shapes may fit a batch.
-            Some(slot) => wakes.push(Wake::Instance(slot.instance())),
+            Some(slot) => wakes.push(WakeTarget::Instance(slot.instance())),
             None => {
                 self.backlog_requests -= gone.len();
                 if let Some(deadline) = sequence.backlog_timeout.take() {
@@ -107,12 +108,17 @@ impl<T: Batchable> SequenceBatcher<T> {
     }
 
     /// Removes sequences whose backlog timeout or idle limit has passed.
-    pub fn expire(&mut self, now: u64, refused: &mut Vec<(T, Refusal)>, wakes: &mut Vec<Wake>) {
+    pub fn expire(
+        &mut self,
+        now: u64,
+        refused: &mut Vec<(T, QueueRefusal)>,
+        wakes: &mut Vec<WakeTarget>,
+    ) {
         // Timeouts come first: a sequence that timed out must not get a slot that becomes free now.
         while let Some(key) = pop_due(&mut self.backlog_timeouts, now) {
             if let Some(removed) = self.remove(key) {
                 let late = removed.queue.into_iter();
-                refused.extend(late.map(|waiting| (waiting.item, Refusal::SequenceTimedOut)));
+                refused.extend(late.map(|waiting| (waiting.item, QueueRefusal::SequenceTimedOut)));
             }
         }
         while let Some(key) = pop_due(&mut self.idle_checks, now) {
@@ -133,7 +139,7 @@ impl<T: Batchable> SequenceBatcher<T> {
     }
 
     /// Ends a sequence without queued requests.
-    pub(super) fn end(&mut self, key: SequenceKey, now: u64) -> Option<Wake> {
+    pub(super) fn end(&mut self, key: SequenceKey, now: u64) -> Option<WakeTarget> {
         let slot = self.remove(key)?.slot?;
         self.reassign(slot, now)
     }
@@ -161,7 +167,7 @@ impl<T: Batchable> SequenceBatcher<T> {
     }
 
     /// Gives a slot to the oldest sequence of the backlog, or back to the free ones.
-    fn reassign(&mut self, slot: Slot, now: u64) -> Option<Wake> {
+    fn reassign(&mut self, slot: SequenceSlot, now: u64) -> Option<WakeTarget> {
         self.strategy.release(&slot);
         let next = self.backlog.pop_first().and_then(|key| Some((key, self.live.get_mut(&key)?)));
         let Some((key, sequence)) = next else {
@@ -173,7 +179,7 @@ impl<T: Batchable> SequenceBatcher<T> {
             self.backlog_timeouts.remove(&(deadline, key));
         }
         self.strategy.ready(&slot, key, now);
-        let wake = Wake::Instance(slot.instance());
+        let wake = WakeTarget::Instance(slot.instance());
         sequence.slot = Some(slot);
         Some(wake)
     }

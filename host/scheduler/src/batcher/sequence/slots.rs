@@ -32,12 +32,12 @@ use std::collections::BinaryHeap;
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a slot that is dropped instead of released is lost"]
-pub struct Slot {
+pub struct SequenceSlot {
     instance: usize,
     index: usize,
 }
 
-impl Slot {
+impl SequenceSlot {
     pub fn instance(&self) -> usize {
         self.instance
     }
@@ -66,21 +66,23 @@ impl FreeSlots {
     }
 
     /// The lowest index of all instances first, so that sequences spread over instances before one is full.
-    pub fn take(&mut self) -> Option<Slot> {
+    pub fn take(&mut self) -> Option<SequenceSlot> {
         // Every released slot precedes every fresh one.
         if let Some(Reverse((index, instance))) = self.returned.pop() {
-            return Some(Slot { instance, index });
+            return Some(SequenceSlot { instance, index });
         }
         if self.instances == 0 || self.fresh / self.instances >= self.per_instance {
             return None;
         }
-        let slot =
-            Slot { instance: self.fresh % self.instances, index: self.fresh / self.instances };
+        let slot = SequenceSlot {
+            instance: self.fresh % self.instances,
+            index: self.fresh / self.instances,
+        };
         self.fresh += 1;
         Some(slot)
     }
 
-    pub fn release(&mut self, slot: Slot) {
+    pub fn release(&mut self, slot: SequenceSlot) {
         debug_assert!(slot.instance < self.instances && slot.index < self.per_instance);
         self.returned.push(Reverse((slot.index, slot.instance)));
     }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn lowest_index_of_all_instances_is_taken_first() {
     let mut slots = FreeSlots::new(2, 2);
-    let mut held: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
+    let mut held: Vec<SequenceSlot> = std::iter::from_fn(|| slots.take()).collect();
     let seen: Vec<_> = held.iter().map(|slot| (slot.instance(), slot.index())).collect();
     assert_eq!(seen, [(0, 0), (1, 0), (0, 1), (1, 1)]);
     assert_eq!(slots.held(), 4);
@@ -13,7 +13,7 @@ fn lowest_index_of_all_instances_is_taken_first() {
     for at in [3, 1, 0] {
         slots.release(held.remove(at));
     }
-    let retaken: Vec<Slot> = std::iter::from_fn(|| slots.take()).collect();
+    let retaken: Vec<SequenceSlot> = std::iter::from_fn(|| slots.take()).collect();
     let seen: Vec<_> = retaken.iter().map(|slot| (slot.instance(), slot.index())).collect();
     assert_eq!(seen, [(0, 0), (1, 0), (1, 1)]);
     for slot in held.into_iter().chain(retaken) {

@@ -1,10 +1,10 @@
 //! The strategy of a sequence batcher: direct or oldest.
 
 use super::direct::DirectStrategy;
-use super::live::{LiveSequences, SequenceKey};
+use super::live_sequences::{LiveSequences, SequenceKey};
 use super::oldest::OldestStrategy;
-use super::slots::Slot;
-use crate::batcher::{BatchDecision, Batchable};
+use super::slots::SequenceSlot;
+use crate::batcher::{BatchDecision, BatchableRequest};
 
 /// Knows which sequences have a request to execute, and chooses the sequences of the next batch.
 pub(super) enum StrategyState {
@@ -13,21 +13,21 @@ pub(super) enum StrategyState {
 }
 
 impl StrategyState {
-    pub(super) fn ready(&mut self, slot: &Slot, key: SequenceKey, now: u64) {
+    pub(super) fn ready(&mut self, slot: &SequenceSlot, key: SequenceKey, now: u64) {
         match self {
             Self::Direct(direct) => direct.ready(slot, key),
             Self::Oldest(oldest) => oldest.ready(slot, key, now),
         }
     }
 
-    pub(super) fn release(&mut self, slot: &Slot) {
+    pub(super) fn release(&mut self, slot: &SequenceSlot) {
         match self {
             Self::Direct(direct) => direct.release(slot),
             Self::Oldest(oldest) => oldest.release(slot),
         }
     }
 
-    pub(super) fn pick<T: Batchable>(
+    pub(super) fn pick<T: BatchableRequest>(
         &mut self,
         instance: usize,
         now: u64,

@@ -1,7 +1,7 @@
 //! The request that a step of an ensemble sends to its model: inputs, requested outputs and the memory of both, and where the response
 //! goes.
 
-use super::super::inflight::{Slot, StepStream};
+use super::super::inflight::{InflightSlot, StepStream};
 use super::super::tensors::{TensorPool, has_batch};
 use super::{EnsembleRun, ReadyStep};
 use smallvec::SmallVec;
@@ -28,7 +28,7 @@ impl EnsembleRun {
         Ok(())
     }
 
-    fn submit_with(self: &Arc<Self>, ready: ReadyStep, slot: Option<Slot>) -> Result<()> {
+    fn submit_with(self: &Arc<Self>, ready: ReadyStep, slot: Option<InflightSlot>) -> Result<()> {
         let ReadyStep { response, step, read } = ready;
         let model = &self.models[step];
         let signature = model.signature();
@@ -42,7 +42,7 @@ impl EnsembleRun {
             inputs.push(InputTensor { index, dtype: tensor.dtype, shape, data: tensor.data });
         }
         let from = &self.request;
-        let batch = check::inputs(signature, &from.id, &mut inputs)?;
+        let batch = check::check_inputs(signature, &from.id, &mut inputs)?;
         inputs.sort_by_key(|i| i.index);
         inputs.iter_mut().try_for_each(InputTensor::align)?;
         let outputs = {
@@ -70,7 +70,7 @@ impl EnsembleRun {
             wording: from.context().wording,
             used_memory: match &from.context().used_memory {
                 Some(used) => Some(used.with_device_inputs(&inputs)),
-                None => UsedMemory::of(&inputs, &[]),
+                None => UsedMemory::from_tensors(&inputs, &[]),
             },
             outputs,
             stream: decoupled.then(|| self.stream(step)).flatten(),
@@ -157,7 +157,7 @@ impl EnsembleRun {
         let position = context.outputs.iter().position(written)?;
         let memory = context.destination(position).filter(|_| pool.is_read_once(tensor))?;
         let name = &self.graph.signature.outputs[context.outputs[position].index()].name;
-        Some(Arc::new(memory.of_step(name)))
+        Some(Arc::new(memory.named_for_step(name)))
     }
 
     /// The model was replaced by one that the ensemble was not checked against.
@@ -175,7 +175,7 @@ struct StepSink {
     step: usize,
     /// `None` for a decoupled step.
     single: Option<SingleResponse>,
-    _slot: Option<Slot>,
+    _slot: Option<InflightSlot>,
 }
 
 impl ResponseSink for StepSink {

@@ -1,11 +1,11 @@
 //! Batches: requests that are executed together get the same responses as alone.
 
-use crate::check::element::difference;
-use crate::check::execute::{Executed, execute, one};
+use crate::check::element::first_difference;
+use crate::check::execute::{ExecutedBatch, execute_batch, execute_one};
 use crate::check::kit::Kit;
-use crate::check::model::Plan;
+use crate::check::model::ModelPlan;
 use crate::check::search::Batching;
-use crate::check::verdict::Verdict;
+use crate::check::verdict::ScenarioVerdict;
 use trtserver_plugin_testkit::{Instance, Layout, Output, Response};
 
 /// Different rows. Prime, so that their order differs from batch to batch.
@@ -13,40 +13,42 @@ const ROWS: usize = 11;
 /// Bytes of the inputs of a batch, at most; a model with larger rows is checked with fewer of them.
 const MAX_BYTES: usize = 64 << 20;
 
-pub fn batch(kit: &mut Kit) -> Verdict {
+pub fn batched_requests(kit: &mut Kit) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) => plan,
         Err(verdict) => return verdict,
     };
     match &kit.batching {
         Batching::Served => {}
-        Batching::Refused(why) => return Verdict::Untested(why.clone()),
-        Batching::Fails(why) => return Verdict::Broken(why.clone()),
+        Batching::Refused(why) => return ScenarioVerdict::Untested(why.clone()),
+        Batching::Fails(why) => return ScenarioVerdict::Broken(why.clone()),
     }
     if kit.reference.is_none() {
         let why = "equal requests get different responses, so that rows cannot be compared";
-        return Verdict::Untested(why.to_owned());
+        return ScenarioVerdict::Untested(why.to_owned());
     }
     let declared = plan.signature.max_batch_size as usize;
     let row: usize = plan.request(1, 3, 0).inputs.iter().flat_map(|i| &i.parts).map(Vec::len).sum();
     let most = declared.min((MAX_BYTES / row.max(1)).max(2));
     match kit.with_instance(|instance| compare(&plan, instance, most)).and_then(|r| r) {
-        Err(why) => Verdict::Broken(why),
-        Ok(false) => Verdict::Untested(
+        Err(why) => ScenarioVerdict::Broken(why),
+        Ok(false) => ScenarioVerdict::Untested(
             "responses do not depend on the inputs, so that rows cannot be told apart".to_owned(),
         ),
-        Ok(true) if most < declared => {
-            Verdict::Kept(format!("up to {most} of {declared} rows, which have {row} bytes each"))
-        }
-        Ok(true) => Verdict::Kept(format!("up to {most} rows")),
+        Ok(true) if most < declared => ScenarioVerdict::Kept(format!(
+            "up to {most} of {declared} rows, which have {row} bytes each"
+        )),
+        Ok(true) => ScenarioVerdict::Kept(format!("up to {most} rows")),
     }
 }
 
 /// Executes batches of different requests. Returns whether responses differ from row to row.
-fn compare(plan: &Plan, instance: &Instance, most: usize) -> Result<bool, String> {
+fn compare(plan: &ModelPlan, instance: &Instance, most: usize) -> Result<bool, String> {
     // Every row alone, as a request of its own.
     let alone: Vec<Response> = (0..ROWS)
-        .map(|row| one(instance, plan.request_of(&[row], 3), "of the batch, alone").only())
+        .map(|row| {
+            execute_one(instance, plan.build_request(&[row], 3), "of the batch, alone").only()
+        })
         .collect::<Result<_, _>>()?;
     let mut cases = vec![vec![1, 1], vec![most], vec![1; most.min(256)]];
     if most >= 5 {
@@ -71,21 +73,23 @@ fn compare(plan: &Plan, instance: &Instance, most: usize) -> Result<bool, String
             let expected = match joined(rows.iter().filter_map(|row| alone.get(*row))) {
                 Some(expected) => expected,
                 // The shape of an output depends on the request.
-                None => one(instance, plan.request_of(rows, 3), "of the batch, alone").only()?,
+                None => execute_one(instance, plan.build_request(rows, 3), "of the batch, alone")
+                    .only()?,
             };
-            if let Some(difference) = difference(&expected, found) {
+            if let Some(difference) = first_difference(&expected, found) {
                 let why = format!("{difference}, as in the response to the request alone");
                 return Err(executed.fault(at, why));
             }
         }
     }
     let mut others = alone.iter().skip(1);
-    Ok(others.any(|other| alone.first().is_some_and(|first| difference(first, other).is_some())))
+    Ok(others
+        .any(|other| alone.first().is_some_and(|first| first_difference(first, other).is_some())))
 }
 
-fn together(plan: &Plan, instance: &Instance, requests: &[Vec<usize>]) -> Executed {
-    let requests: Vec<_> = requests.iter().map(|rows| plan.request_of(rows, 3)).collect();
-    execute(instance, &requests, Layout::Ordinary, "")
+fn together(plan: &ModelPlan, instance: &Instance, requests: &[Vec<usize>]) -> ExecutedBatch {
+    let requests: Vec<_> = requests.iter().map(|rows| plan.build_request(rows, 3)).collect();
+    execute_batch(instance, &requests, Layout::Ordinary, "")
 }
 
 /// The response to a request of all these rows; `None` if they do not fit together.

@@ -1,15 +1,15 @@
 //! Cancelled requests and passed deadlines.
 
-use crate::check::execute::{Executed, execute_with, one};
+use crate::check::execute::{ExecutedBatch, execute_one, execute_with};
 use crate::check::kit::Kit;
-use crate::check::model::Plan;
-use crate::check::verdict::Verdict;
+use crate::check::model::ModelPlan;
+use crate::check::verdict::ScenarioVerdict;
 use std::time::{Duration, Instant};
 use trtserver_plugin_api::abi::types::code;
 use trtserver_plugin_testkit::{Instance, Layout, Request, now_ns};
 
 /// The request succeeded, or failed with one of these codes.
-fn allowed(executed: &Executed, codes: &[u32]) -> Result<(), String> {
+fn allowed(executed: &ExecutedBatch, codes: &[u32]) -> Result<(), String> {
     match executed.outcomes.first().map(|outcome| &outcome.result) {
         Some(Err(e)) if !codes.contains(&e.code) => {
             let expected =
@@ -25,8 +25,8 @@ fn allowed(executed: &Executed, codes: &[u32]) -> Result<(), String> {
 fn run(
     kit: &mut Kit,
     codes: &[u32],
-    work: impl FnOnce(&Instance, &Plan) -> Vec<Executed>,
-) -> Verdict {
+    work: impl FnOnce(&Instance, &ModelPlan) -> Vec<ExecutedBatch>,
+) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) => plan,
         Err(verdict) => return verdict,
@@ -35,18 +35,18 @@ fn run(
     let executed = kit.with_instance(|instance| work(instance, &plan));
     let checked = executed.and_then(|all| all.iter().try_for_each(|e| allowed(e, codes)));
     match checked {
-        Err(why) => Verdict::Broken(why),
-        Ok(()) => Verdict::Kept(format!("within {} ms", begin.elapsed().as_millis())),
+        Err(why) => ScenarioVerdict::Broken(why),
+        Ok(()) => ScenarioVerdict::Kept(format!("within {} ms", begin.elapsed().as_millis())),
     }
 }
 
-pub fn before(kit: &mut Kit) -> Verdict {
+pub fn cancel_before_execute(kit: &mut Kit) -> ScenarioVerdict {
     run(kit, &[code::CANCELLED], |instance, plan| {
-        vec![one(instance, plan.request(1, 3, 0).cancelled(), "cancelled before")]
+        vec![execute_one(instance, plan.request(1, 3, 0).cancelled(), "cancelled before")]
     })
 }
 
-pub fn during(kit: &mut Kit) -> Verdict {
+pub fn cancel_during_execute(kit: &mut Kit) -> ScenarioVerdict {
     run(kit, &[code::CANCELLED], |instance, plan| {
         let cancel_after = |delay| {
             let (request, what) = (plan.request(1, 3, 0), format!("cancelled after {delay} µs"));
@@ -59,10 +59,10 @@ pub fn during(kit: &mut Kit) -> Verdict {
     })
 }
 
-pub fn deadline(kit: &mut Kit) -> Verdict {
+pub fn pass_deadline(kit: &mut Kit) -> ScenarioVerdict {
     run(kit, &[code::CANCELLED, code::DEADLINE], |instance, plan| {
         let deadline_ns = now_ns().saturating_sub(1_000_000_000).max(1);
         let request = Request { deadline_ns, ..plan.request(1, 3, 0) };
-        vec![one(instance, request, "whose deadline passed a second ago")]
+        vec![execute_one(instance, request, "whose deadline passed a second ago")]
     })
 }

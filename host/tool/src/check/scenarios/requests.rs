@@ -1,36 +1,36 @@
 //! Requests: valid ones, empty and invalid ones; layouts of inputs and handling of outputs.
 
-use crate::check::element::difference;
-use crate::check::execute::{Executed, execute, one};
-use crate::check::findings::breaches;
+use crate::check::element::first_difference;
+use crate::check::execute::{ExecutedBatch, execute_batch, execute_one};
+use crate::check::findings::count_breaches;
 use crate::check::kit::Kit;
-use crate::check::model::{Plan, TYPES};
-use crate::check::verdict::Verdict;
+use crate::check::model::{ModelPlan, TYPES};
+use crate::check::verdict::ScenarioVerdict;
 use trtserver_plugin_api::abi::types::dtype;
 use trtserver_plugin_testkit::{self as testkit, Instance, Layout, Request, Response};
 
-pub fn single(kit: &mut Kit) -> Verdict {
+pub fn single_request(kit: &mut Kit) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) => plan,
         Err(verdict) => return verdict,
     };
     match kit.with_instance(|instance| repeated(&plan, instance)).and_then(|r| r) {
-        Err(why) => Verdict::Broken(format!("with {}: {why}", plan.label)),
+        Err(why) => ScenarioVerdict::Broken(format!("with {}: {why}", plan.label)),
         Ok(reference) => {
             kit.reference = reference;
-            Verdict::Kept(format!("with {}", plan.label))
+            ScenarioVerdict::Kept(format!("with {}", plan.label))
         }
     }
 }
 
 /// The response to the first request, if equal requests get equal responses.
-fn repeated(plan: &Plan, instance: &Instance) -> Result<Option<Response>, String> {
+fn repeated(plan: &ModelPlan, instance: &Instance) -> Result<Option<Response>, String> {
     // Two requests, each executed twice, and the first once more.
     let mut responses = Vec::new();
     for seed in [0, 0, 1, 1, 0, 0] {
-        responses.push(one(instance, plan.request(1, 3, seed), "").only()?);
+        responses.push(execute_one(instance, plan.request(1, 3, seed), "").only()?);
     }
-    let differ = |a: usize, b: usize| difference(&responses[a], &responses[b]);
+    let differ = |a: usize, b: usize| first_difference(&responses[a], &responses[b]);
     let steady = [(0, 1), (2, 3), (0, 4), (0, 5)].iter().all(|(a, b)| differ(*a, *b).is_none());
     if steady {
         return Ok(responses.into_iter().next());
@@ -45,27 +45,27 @@ fn repeated(plan: &Plan, instance: &Instance) -> Result<Option<Response>, String
     }
 }
 
-pub fn empty(kit: &mut Kit) -> Verdict {
+pub fn empty_request(kit: &mut Kit) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) if !plan.has_variable_dims() => {
-            return Verdict::NotApplicable("no input has a variable dimension".to_owned());
+            return ScenarioVerdict::NotApplicable("no input has a variable dimension".to_owned());
         }
         Ok(plan) => plan,
         Err(verdict) => return verdict,
     };
     // Frameworks differ in what they do with empty tensors, so a refusal is as good as a response.
     let request = plan.request(1, 0, 0).unchecked();
-    match kit.with_instance(|instance| one(instance, request, "without elements")) {
-        Err(why) => Verdict::Broken(why),
+    match kit.with_instance(|instance| execute_one(instance, request, "without elements")) {
+        Err(why) => ScenarioVerdict::Broken(why),
         Ok(executed) => match finished(&executed) {
-            Err(why) => Verdict::Broken(why),
-            Ok(note) => Verdict::Kept(note),
+            Err(why) => ScenarioVerdict::Broken(why),
+            Ok(note) => ScenarioVerdict::Kept(note),
         },
     }
 }
 
 /// A request leads to a response or to an error with a text. Returns which.
-fn finished(executed: &Executed) -> Result<String, String> {
+fn finished(executed: &ExecutedBatch) -> Result<String, String> {
     match executed.outcomes.first().map(|outcome| &outcome.result) {
         None => Err(executed.fault(0, "out of memory")),
         Some(Ok(())) => Ok("responded".to_owned()),
@@ -76,10 +76,10 @@ fn finished(executed: &Executed) -> Result<String, String> {
     }
 }
 
-pub fn types(kit: &mut Kit) -> Verdict {
+pub fn data_types(kit: &mut Kit) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) if !plan.own => {
-            return Verdict::NotApplicable("--model determines the data types".to_owned());
+            return ScenarioVerdict::NotApplicable("--model determines the data types".to_owned());
         }
         Ok(plan) => plan,
         Err(verdict) => return verdict,
@@ -89,27 +89,27 @@ pub fn types(kit: &mut Kit) -> Verdict {
         let Some(other) = plan.retyped(&kit.platforms, dtype) else { continue };
         let request = other.request(1, 3, 0).unchecked();
         let what = format!("of type {dtype}");
-        match kit.with_plan(&other, |instance| one(instance, request, &what)) {
+        match kit.with_plan(&other, |instance| execute_one(instance, request, &what)) {
             Err(text) if text.trim().is_empty() => {
                 let text =
                     format!("a model of type {dtype} is refused with an error without a text");
-                return Verdict::Broken(text);
+                return ScenarioVerdict::Broken(text);
             }
             Err(_) => {}
             Ok(executed) => match finished(&executed) {
-                Err(why) => return Verdict::Broken(why),
+                Err(why) => return ScenarioVerdict::Broken(why),
                 Ok(_) if executed.response(0).is_ok() => served.push(*dtype),
                 Ok(_) => {}
             },
         }
     }
-    Verdict::Kept(format!("serves {}", served.join(", ")))
+    ScenarioVerdict::Kept(format!("serves {}", served.join(", ")))
 }
 
-pub fn misfit(kit: &mut Kit) -> Verdict {
+pub fn misfit_requests(kit: &mut Kit) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) if plan.signature.inputs.is_empty() => {
-            return Verdict::NotApplicable("the model has no inputs".to_owned());
+            return ScenarioVerdict::NotApplicable("the model has no inputs".to_owned());
         }
         Ok(plan) => plan,
         Err(verdict) => return verdict,
@@ -135,23 +135,23 @@ pub fn misfit(kit: &mut Kit) -> Verdict {
     ];
     let result = kit.with_instance(|instance| {
         for (what, request) in invalid {
-            finished(&one(instance, request, &what))?;
+            finished(&execute_one(instance, request, &what))?;
         }
-        one(instance, plan.request(1, 3, 0), "after invalid ones").only().map(drop)
+        execute_one(instance, plan.request(1, 3, 0), "after invalid ones").only().map(drop)
     });
-    Verdict::of(result.and_then(|r| r))
+    ScenarioVerdict::from_result(result.and_then(|r| r))
 }
 
-pub fn protected(kit: &mut Kit) -> Verdict {
+pub fn protected_inputs(kit: &mut Kit) -> ScenarioVerdict {
     with_layouts(kit, &[Layout::Protected])
 }
 
-pub fn aligned(kit: &mut Kit) -> Verdict {
+pub fn aligned_inputs(kit: &mut Kit) -> ScenarioVerdict {
     with_layouts(kit, &[Layout::Unaligned, Layout::Parts])
 }
 
 /// The layout of inputs must not change the response. Inputs in parts may be refused.
-fn with_layouts(kit: &mut Kit, layouts: &[Layout]) -> Verdict {
+fn with_layouts(kit: &mut Kit, layouts: &[Layout]) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) => plan,
         Err(verdict) => return verdict,
@@ -159,22 +159,23 @@ fn with_layouts(kit: &mut Kit, layouts: &[Layout]) -> Verdict {
     let reference = kit.reference.clone();
     let result = kit.with_instance(|instance| {
         for layout in layouts {
-            let executed = execute(instance, &[plan.request(1, 3, 0)], *layout, "");
+            let executed = execute_batch(instance, &[plan.request(1, 3, 0)], *layout, "");
             let response = match executed.response(0) {
                 Ok(response) => response,
                 Err(_) if *layout == Layout::Parts => continue,
                 Err(e) => return Err(e),
             };
-            if let Some(difference) = reference.as_ref().and_then(|r| difference(r, response)) {
+            if let Some(difference) = reference.as_ref().and_then(|r| first_difference(r, response))
+            {
                 return Err(executed.fault(0, format!("{difference}, as from ordinary inputs")));
             }
         }
         Ok(())
     });
-    Verdict::of(result.and_then(|r| r))
+    ScenarioVerdict::from_result(result.and_then(|r| r))
 }
 
-pub fn not_requested(kit: &mut Kit) -> Verdict {
+pub fn not_requested(kit: &mut Kit) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) => plan,
         Err(verdict) => return verdict,
@@ -192,7 +193,7 @@ pub fn not_requested(kit: &mut Kit) -> Verdict {
             };
             let none = requested_outputs.is_empty();
             let request = Request { requested_outputs, ..plan.request(1, 3, 0) };
-            let executed = one(instance, request, &what);
+            let executed = execute_one(instance, request, &what);
             finished(&executed)?;
             if !none {
                 executed.response(0)?;
@@ -200,11 +201,11 @@ pub fn not_requested(kit: &mut Kit) -> Verdict {
         }
         Ok(())
     });
-    Verdict::of(result.and_then(|r| r))
+    ScenarioVerdict::from_result(result.and_then(|r| r))
 }
 
 /// Adopted memory is released after everything is closed.
-pub fn adopted(kit: &mut Kit) -> Verdict {
+pub fn adopted_outputs(kit: &mut Kit) -> ScenarioVerdict {
     let plan = match kit.required_plan() {
         Ok(plan) => plan,
         Err(verdict) => return verdict,
@@ -213,40 +214,45 @@ pub fn adopted(kit: &mut Kit) -> Verdict {
     testkit::hold_releases(true);
     let request = plan.request(1, 3, 0);
     if let Err(why) =
-        kit.with_instance(|instance| one(instance, request, "").only()).and_then(|r| r)
+        kit.with_instance(|instance| execute_one(instance, request, "").only()).and_then(|r| r)
     {
-        return Verdict::Broken(why);
+        return ScenarioVerdict::Broken(why);
     }
     testkit::hold_releases(false);
     if testkit::counts().adopted == before {
-        return Verdict::NotApplicable("the backend passes on no memory of its own".to_owned());
+        return ScenarioVerdict::NotApplicable(
+            "the backend passes on no memory of its own".to_owned(),
+        );
     }
-    Verdict::Kept("released after the close".to_owned())
+    ScenarioVerdict::Kept("released after the close".to_owned())
 }
 
-pub fn memory(kit: &mut Kit) -> Verdict {
+pub fn output_memory(kit: &mut Kit) -> ScenarioVerdict {
     const REQUESTS: usize = 20;
     let plan = match kit.required_plan() {
         Ok(plan) => plan,
         Err(verdict) => return verdict,
     };
     let result = kit.with_instance(|instance| {
-        let run = |n: usize| (0..n).for_each(|_| drop(one(instance, plan.request(1, 3, 0), "")));
+        let run =
+            |n: usize| (0..n).for_each(|_| drop(execute_one(instance, plan.request(1, 3, 0), "")));
         run(2);
         let before = testkit::counts().allocations;
         run(REQUESTS);
         (before, testkit::counts().allocations)
     });
     match result {
-        Err(why) => Verdict::Broken(why),
-        Ok((before, after)) if after >= before + REQUESTS => Verdict::Broken(format!(
+        Err(why) => ScenarioVerdict::Broken(why),
+        Ok((before, after)) if after >= before + REQUESTS => ScenarioVerdict::Broken(format!(
             "{} more blocks of memory_alloc after {REQUESTS} requests",
             after - before
         )),
         Ok(_) if testkit::counts().allocated == 0 => {
-            Verdict::NotApplicable("the backend calls no memory_alloc".to_owned())
+            ScenarioVerdict::NotApplicable("the backend calls no memory_alloc".to_owned())
         }
-        Ok(_) if breaches("host.memory") > 0 => Verdict::Broken("see above".to_owned()),
-        Ok(_) => Verdict::kept(),
+        Ok(_) if count_breaches("host.memory") > 0 => {
+            ScenarioVerdict::Broken("see above".to_owned())
+        }
+        Ok(_) => ScenarioVerdict::kept(),
     }
 }

@@ -1,12 +1,12 @@
 //! A unary call: its deadline, its message, and refusals as responses.
 
-use super::receive::{Limits, receive};
-use super::respond::refuse;
+use super::receive::{MessageLimits, receive_message};
+use super::respond::refuse_call;
 use super::{MessageBuf, RequestedModel};
-use crate::context::Context;
+use crate::context::FrontendContext;
 use crate::grpc::body::GrpcBody;
 use crate::grpc::deadline;
-use crate::grpc::deadline::Within;
+use crate::grpc::deadline::DeadlineFuture;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -17,56 +17,56 @@ use std::task::{self, Poll};
 use tonic::Status;
 
 /// A unary inference call.
-pub struct Call<B> {
-    pub ctx: Arc<Context>,
+pub struct UnaryCall<B> {
+    pub ctx: Arc<FrontendContext>,
     pub headers: HeaderMap,
     body: B,
     /// 0 = none.
     pub deadline_ns: u64,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Call<B> {
+impl<B: Body<Data = Bytes> + Unpin> UnaryCall<B> {
     /// Receives the message, without decoding it.
     ///
     /// # Errors
     /// The status for [`refuse`].
     pub async fn receive(&mut self) -> Result<MessageBuf, Status> {
         let memory_of = |model: RequestedModel<'_>| model.input_memory(&self.ctx.models);
-        let limits = Limits::of(&self.ctx.settings);
-        receive(&self.headers, &mut self.body, &memory_of, limits).await
+        let limits = MessageLimits::from_settings(&self.ctx.settings);
+        receive_message(&self.headers, &mut self.body, &memory_of, limits).await
     }
 }
 
 pin_project_lite::pin_project! {
-    /// See [`serve`]. An `async` block would hold the work twice.
+    /// See [`serve_unary`]. An `async` block would hold the work twice.
     #[project = ServeProjection]
-    pub enum Serve<W> {
+    pub enum ServeFuture<W> {
         NoCall { code: StatusCode },
-        Call { #[pin] work: Within<W> },
+        Call { #[pin] work: DeadlineFuture<W> },
     }
 }
 
 /// Serves a unary inference call with `work`. Refuses requests that are not gRPC calls. Dropping
 /// the future cancels the call.
-pub fn serve<B, W>(
-    ctx: &Arc<Context>,
+pub fn serve_unary<B, W>(
+    ctx: &Arc<FrontendContext>,
     request: Request<B>,
-    work: impl FnOnce(Call<B>) -> W,
-) -> Serve<W>
+    work: impl FnOnce(UnaryCall<B>) -> W,
+) -> ServeFuture<W>
 where
     W: Future<Output = Result<Response<GrpcBody>, Status>>,
 {
     let (parts, body) = request.into_parts();
     if let Err(code) = check_call(&parts.method, &parts.headers) {
-        return Serve::NoCall { code };
+        return ServeFuture::NoCall { code };
     }
     let (ctx, headers) = (Arc::clone(ctx), parts.headers);
-    let deadline_ns = deadline::of(&headers);
-    let call = Call { ctx, headers, body, deadline_ns };
-    Serve::Call { work: deadline::within(deadline_ns, work(call)) }
+    let deadline_ns = deadline::read_deadline(&headers);
+    let call = UnaryCall { ctx, headers, body, deadline_ns };
+    ServeFuture::Call { work: deadline::run_until_deadline(deadline_ns, work(call)) }
 }
 
-impl<W> Future for Serve<W>
+impl<W> Future for ServeFuture<W>
 where
     W: Future<Output = Result<Response<GrpcBody>, Status>>,
 {
@@ -76,7 +76,7 @@ where
         match self.project() {
             ServeProjection::NoCall { code } => Poll::Ready(no_call(*code)),
             ServeProjection::Call { work } => {
-                work.poll(cx).map(|response| response.unwrap_or_else(|status| refuse(&status)))
+                work.poll(cx).map(|response| response.unwrap_or_else(|status| refuse_call(&status)))
             }
         }
     }

@@ -2,7 +2,7 @@
 //! thread, and would take as much memory as the call announces.
 
 use super::RequestedModel;
-use super::receive::{Limits, receive};
+use super::receive::{MessageLimits, receive_message};
 use super::sizes::PREFIX;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::Request;
@@ -18,8 +18,13 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let (parts, mut body) = request.into_parts();
-    let mut message =
-        receive(&parts.headers, &mut body, &|_: RequestedModel<'_>| None, Limits::CONTROL).await?;
+    let mut message = receive_message(
+        &parts.headers,
+        &mut body,
+        &|_: RequestedModel<'_>| None,
+        MessageLimits::CONTROL,
+    )
+    .await?;
     let len = message.remaining();
     let mut body = BytesMut::with_capacity(PREFIX + len);
     body.put_u8(0);

@@ -160,7 +160,7 @@ impl Buf for MessageBuf {
         }
         if self.front.len() >= len
             && (len < TINY
-                || self.arena.as_ref().is_none_or(|a| a.offset_of(&self.front).is_some()))
+                || self.arena.as_ref().is_none_or(|a| a.find_offset(&self.front).is_some()))
             && (self.front.as_ptr() as usize).is_multiple_of(ALIGN)
         {
             let out = self.front.slice(..len);

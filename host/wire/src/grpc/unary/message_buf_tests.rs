@@ -1,7 +1,7 @@
 //! Unit tests of `message_buf.rs`.
 
 use super::*;
-use trtserver_base::ledger::Holder;
+use trtserver_base::ledger::LedgerHolder;
 
 #[test]
 fn version_is_read_behind_the_name() {
@@ -28,7 +28,8 @@ fn version_is_read_behind_the_name() {
 fn first_text_names_the_model_and_large_tensors_go_to_the_arena() {
     let mut frames = MessageBuf::default();
     assert_eq!(frames.first_text(), None);
-    let block = AlignedBuf::copy_of(&[b"\x0a\x03abc...", &[7; 2000]], Holder::Input).into_bytes();
+    let block =
+        AlignedBuf::copy_parts(&[b"\x0a\x03abc...", &[7; 2000]], LedgerHolder::Input).into_bytes();
     frames.push(block.clone());
     frames.seal();
     assert_eq!(frames.first_text(), Some("abc"));
@@ -38,10 +39,10 @@ fn first_text_names_the_model_and_large_tensors_go_to_the_arena() {
     shared.copy_into(Arc::clone(&arena));
     let (here, there) = (frames.copy_to_bytes(1000), shared.copy_to_bytes(1000));
     assert_eq!(here.as_ptr(), block[8..].as_ptr());
-    assert!(arena.offset_of(&there).is_some());
+    assert!(arena.find_offset(&there).is_some());
     assert_eq!(here, there);
     // Small ones are found where they are.
-    assert!(arena.offset_of(&shared.copy_to_bytes(8)).is_none());
+    assert!(arena.find_offset(&shared.copy_to_bytes(8)).is_none());
     for damaged in [&b"\x0a"[..], b"\x0a\x05abc", b"\x0a\x85abc", b"\x12\x01a", b"\x0a\x01\xff"] {
         let mut frames = MessageBuf::default();
         frames.push(Bytes::from_static(damaged));

@@ -8,12 +8,15 @@ mod receiver;
 mod respond;
 mod sizes;
 
-pub use call::{check_call, no_call, serve};
+pub use call::{check_call, no_call, serve_unary};
 pub use control::receive_control;
 pub use message_buf::{MessageBuf, RequestedModel};
-pub use receive::{Limits, decode, is_heavy, message_headers, open, reserve_decoded, too_long};
+pub use receive::{
+    MessageLimits, decode_message, is_heavy, message_headers, open_message, reserve_decoded,
+    too_long,
+};
 pub use receiver::MessageReceiver;
-pub use respond::{percent_encode, refuse, respond, respond_with};
+pub use respond::{percent_encode, refuse_call, respond_unary, respond_with};
 pub use sizes::{MAX_MESSAGE, MIN_IN_ARENA, PREFIX};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Message frames, received and sent, compared with prost.
 
-use super::receive::read;
+use super::receive::read_message;
 use super::*;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -52,9 +52,11 @@ async fn chunk_size_does_not_change_decoding() {
     let wire = framed(0, &want.encode_to_vec());
     for step in 1..=wire.len() {
         let got: ModelInferRequest =
-            read(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step), |_| None)
-                .await
-                .unwrap();
+            read_message(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step), |_| {
+                None
+            })
+            .await
+            .unwrap();
         assert_eq!(got, want, "chunks of {step} bytes");
     }
 }
@@ -65,9 +67,11 @@ async fn tensors_are_aligned() {
     let wire = framed(0, &want.encode_to_vec());
     for step in [100, 1000, 16_384, wire.len()] {
         let got: ModelInferRequest =
-            read(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step), |_| None)
-                .await
-                .unwrap();
+            read_message(ModelInferRequest::schema(), &HeaderMap::new(), body(&wire, step), |_| {
+                None
+            })
+            .await
+            .unwrap();
         assert_eq!(got, want);
         for raw in &got.raw_input_contents {
             assert_eq!(raw.as_ptr() as usize % 8, 0);
@@ -94,7 +98,7 @@ async fn compressed_messages_are_bounded() {
     for (encoding, wire, expected) in table {
         let mut headers = HeaderMap::new();
         headers.insert("grpc-encoding", HeaderValue::from_static(encoding));
-        let got = read::<ModelInferRequest, _>(
+        let got = read_message::<ModelInferRequest, _>(
             ModelInferRequest::schema(),
             &headers,
             body(&wire, 100),
@@ -123,7 +127,7 @@ async fn invalid_frames_are_refused() {
     // In small frames, and with the first message in one.
     for step in [16, whole.len()] {
         for (what, wire, code) in &table {
-            let got = read::<ModelInferRequest, _>(
+            let got = read_message::<ModelInferRequest, _>(
                 ModelInferRequest::schema(),
                 &HeaderMap::new(),
                 body(wire, step),
@@ -139,7 +143,7 @@ async fn invalid_frames_are_refused() {
 async fn response_decodes_as_one_message() {
     let head = ModelInferResponse { model_name: "m".into(), ..Default::default() };
     let payloads = [Bytes::from(vec![1; 3]), Bytes::new(), Bytes::from(vec![2; 70_000])];
-    let response = respond(&head, 6, &payloads, HeaderMap::new());
+    let response = respond_unary(&head, 6, &payloads, HeaderMap::new());
     let collected = response.into_body().collect().await.unwrap();
     assert_eq!(collected.trailers().unwrap()["grpc-status"], "0");
     let wire = collected.to_bytes();
@@ -150,7 +154,7 @@ async fn response_decodes_as_one_message() {
 
 #[test]
 fn failure_has_headers_only() {
-    let response = refuse(&Status::not_found("50% of\n'ü'"));
+    let response = refuse_call(&Status::not_found("50% of\n'ü'"));
     assert_eq!(response.headers()["grpc-status"], "5");
     assert_eq!(response.headers()["grpc-message"], "50%25 of%0A'%C3%BC'");
     assert!(http_body::Body::is_end_stream(response.body()));

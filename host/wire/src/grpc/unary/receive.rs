@@ -5,8 +5,8 @@ use super::receiver::{LARGE, MessageReceiver};
 use super::sizes::{MAX_MESSAGE, PREFIX};
 use crate::compression::{Coding, CodingError};
 use crate::decode_workers;
-use crate::decode_workers::{MAX_INLINE, OrDeferred};
-use crate::status_code::status;
+use crate::decode_workers::{MAX_INLINE, ReadyOrDeferred};
+use crate::status_code::to_grpc_status;
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
@@ -14,12 +14,12 @@ use http_body_util::BodyExt;
 use prost::Message;
 use prost::encoding::decode_varint;
 use tonic::Status;
-use trtserver_base::budget::{Refusal, Reservation, SMALL, request_memory};
-use trtserver_base::ledger::Holder;
-use trtserver_config::Settings;
+use trtserver_base::budget::{MemoryReservation, RefusalReason, SMALL, request_memory};
+use trtserver_base::ledger::LedgerHolder;
+use trtserver_config::ServerSettings;
 use trtserver_models::InputMemory;
 use trtserver_proto::parts;
-use trtserver_proto::schema::Message as Schema;
+use trtserver_proto::schema::MessageSchema as Schema;
 use trtserver_proto_wire::{Tag, WireType};
 
 /// Reading a longer message would delay the other calls of a connection.
@@ -35,7 +35,7 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 /// # Errors
 /// The status for [`refuse`](super::refuse).
 #[cfg(test)]
-pub async fn read<M, B>(
+pub async fn read_message<M, B>(
     schema: &'static Schema,
     headers: &HeaderMap,
     mut body: B,
@@ -45,25 +45,28 @@ where
     M: Message + Default,
     B: Body<Data = Bytes> + Unpin,
 {
-    decode(schema, receive(headers, &mut body, &memory_of, Limits::MAX).await?)
+    decode_message(
+        schema,
+        receive_message(headers, &mut body, &memory_of, MessageLimits::MAX).await?,
+    )
 }
 
 /// Limits of one message.
 #[derive(Clone, Copy)]
-pub struct Limits {
+pub struct MessageLimits {
     /// As it is sent.
     pub message: usize,
     /// After decompression.
     pub expanded: usize,
 }
 
-impl Limits {
+impl MessageLimits {
     #[cfg(test)]
     pub const MAX: Self = Self { message: MAX_MESSAGE, expanded: MAX_MESSAGE };
     /// For the calls that carry no tensors.
     pub const CONTROL: Self = Self { message: 4 << 20, expanded: 4 << 20 };
 
-    pub fn of(settings: &Settings) -> Self {
+    pub fn from_settings(settings: &ServerSettings) -> Self {
         Self {
             message: settings.grpc_max_message_size.min(MAX_MESSAGE),
             expanded: settings.grpc_max_expanded_size.min(MAX_MESSAGE),
@@ -75,44 +78,44 @@ impl Limits {
 ///
 /// # Errors
 /// The status for [`refuse`](super::refuse).
-pub async fn receive<B, F>(
+pub async fn receive_message<B, F>(
     headers: &HeaderMap,
     body: &mut B,
     memory_of: &F,
-    limits: Limits,
+    limits: MessageLimits,
 ) -> Result<MessageBuf, Status>
 where
     B: Body<Data = Bytes> + Unpin,
     F: Fn(RequestedModel<'_>) -> Option<InputMemory>,
 {
     let frames = collect(body, memory_of, limits.message).await?;
-    match open(headers, frames, limits) {
-        OrDeferred::Ready(message) => message,
-        OrDeferred::Deferred(work) => work.await,
+    match open_message(headers, frames, limits) {
+        ReadyOrDeferred::Ready(message) => message,
+        ReadyOrDeferred::Deferred(work) => work.await,
     }
 }
 
-/// The headers that [`open`] reads.
+/// The headers that [`open_message`] reads.
 pub fn message_headers(headers: &HeaderMap) -> HeaderMap {
     headers.get(ENCODING).map(|coding| (ENCODING, coding.clone())).into_iter().collect()
 }
 
 /// The message in `frames`, which begin with its prefix; if it is compressed, the future that decompresses it.
-pub fn open(
+pub fn open_message(
     headers: &HeaderMap,
     mut frames: MessageBuf,
-    limits: Limits,
-) -> OrDeferred<Result<MessageBuf, Status>> {
+    limits: MessageLimits,
+) -> ReadyOrDeferred<Result<MessageBuf, Status>> {
     let compressed = match read_prefix(&mut frames, limits) {
         Ok(compressed) => compressed,
-        Err(status) => return OrDeferred::Ready(Err(status)),
+        Err(status) => return ReadyOrDeferred::Ready(Err(status)),
     };
     if !compressed {
-        return OrDeferred::Ready(Ok(frames));
+        return ReadyOrDeferred::Ready(Ok(frames));
     }
     match coding(headers) {
-        Ok(coding) => OrDeferred::defer(decompress(coding, frames, limits.expanded)),
-        Err(status) => OrDeferred::Ready(Err(status)),
+        Ok(coding) => ReadyOrDeferred::defer(decompress_message(coding, frames, limits.expanded)),
+        Err(status) => ReadyOrDeferred::Ready(Err(status)),
     }
 }
 
@@ -120,7 +123,7 @@ pub fn open(
 ///
 /// # Errors
 /// `frames` are not exactly one message.
-fn read_prefix(frames: &mut MessageBuf, limits: Limits) -> Result<bool, Status> {
+fn read_prefix(frames: &mut MessageBuf, limits: MessageLimits) -> Result<bool, Status> {
     if frames.remaining() < PREFIX {
         return Err(Status::internal("the call ended before a whole message was received"));
     }
@@ -155,7 +158,7 @@ fn read_prefix(frames: &mut MessageBuf, limits: Limits) -> Result<bool, Status> 
 ///
 /// # Errors
 /// The status for [`refuse`](super::refuse).
-pub fn decode<M: Message + Default>(
+pub fn decode_message<M: Message + Default>(
     schema: &'static Schema,
     frames: MessageBuf,
 ) -> Result<M, Status> {
@@ -164,7 +167,7 @@ pub fn decode<M: Message + Default>(
     let message = M::decode(&mut frames)
         .map_err(|e| Status::internal(format!("failed to decode the message: {e}")));
     match frames.failed() {
-        Some(failed) => Err(status(failed.refuse("a tensor of the message"))),
+        Some(failed) => Err(to_grpc_status(failed.refuse("a tensor of the message"))),
         None => message,
     }
 }
@@ -174,7 +177,7 @@ pub fn decode<M: Message + Default>(
 /// # Errors
 /// It has too many parts.
 pub fn decoded_size(schema: &'static Schema, frames: &MessageBuf) -> Result<usize, Status> {
-    parts::check(schema, frames.clone()).map_err(|e| Status::invalid_argument(e.to_string()))
+    parts::check_parts(schema, frames.clone()).map_err(|e| Status::invalid_argument(e.to_string()))
 }
 
 /// Draws the memory for a message that takes long to decode from the budget. It is needed until the message was decoded and
@@ -185,14 +188,14 @@ pub fn decoded_size(schema: &'static Schema, frames: &MessageBuf) -> Result<usiz
 pub async fn reserve_decoded(
     schema: &'static Schema,
     frames: MessageBuf,
-) -> Result<(MessageBuf, Reservation), Status> {
+) -> Result<(MessageBuf, MemoryReservation), Status> {
     let measure = move || {
         let size = decoded_size(schema, &frames);
         (frames, size)
     };
-    let (frames, size) = decode_workers::run(measure).await.map_err(status)?;
-    let reservation = request_memory().reserve(size?, Holder::Decode).await;
-    Ok((frames, reservation.map_err(|e| status(e.refuse()))?))
+    let (frames, size) = decode_workers::run_on_worker(measure).await.map_err(to_grpc_status)?;
+    let reservation = request_memory().reserve(size?, LedgerHolder::Decode).await;
+    Ok((frames, reservation.map_err(|e| to_grpc_status(e.refuse()))?))
 }
 
 /// Decoding the message takes long: more than [`MAX_INLINE`] bytes of it are not in the fields `raw`, whose elements are used
@@ -274,7 +277,7 @@ where
         if received > limit + PREFIX {
             return Err(too_long(received, limit));
         }
-        receiver.pay(data.len()).await.map_err(|e| status(e.refuse()))?;
+        receiver.pay(data.len()).await.map_err(|e| to_grpc_status(e.refuse()))?;
         receiver.push(data);
     }
     let frames = receiver.finish();
@@ -306,16 +309,16 @@ async fn yield_if_long(len: usize) {
 
 /// The refusal of a message of `len` bytes.
 pub fn too_long(len: usize, limit: usize) -> Status {
-    request_memory().count_refusal(Refusal::MessageSize);
+    request_memory().count_refusal(RefusalReason::MessageSize);
     let mut text = format!("Received message larger than max ({len} vs. {limit})");
-    if limit != MAX_MESSAGE && limit != Limits::CONTROL.message {
+    if limit != MAX_MESSAGE && limit != MessageLimits::CONTROL.message {
         text += ". Use --grpc-max-message-size to increase the limit.";
     }
     Status::resource_exhausted(text)
 }
 
 fn too_long_expanded(limit: usize) -> Status {
-    request_memory().count_refusal(Refusal::MessageSize);
+    request_memory().count_refusal(RefusalReason::MessageSize);
     Status::resource_exhausted(format!(
         "decompressed message exceeds the maximum allowed size of {limit} bytes. Use \
          --grpc-max-expanded-size to increase the limit."
@@ -347,23 +350,24 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Status> {
     }
 }
 
-async fn decompress(
+async fn decompress_message(
     coding: Coding,
     frames: MessageBuf,
     limit: usize,
 ) -> Result<MessageBuf, Status> {
     let len = frames.remaining();
     let out = coding
-        .decompress(frames.reader(), len, limit, Holder::RequestBody.into())
+        .decompress(frames.reader(), len, limit, LedgerHolder::RequestBody.into())
         .await
         .map_err(|e| match e {
             CodingError::TooLong => too_long_expanded(limit),
             CodingError::Malformed(e) => {
                 Status::internal(format!("failed to decompress the message: {e}"))
             }
-            e => e
-                .own_fault("a decompressed message")
-                .map_or_else(|| Status::internal("failed to decompress the message"), status),
+            e => e.own_fault("a decompressed message").map_or_else(
+                || Status::internal("failed to decompress the message"),
+                to_grpc_status,
+            ),
         })?;
     yield_if_long(out.len()).await;
     Ok(MessageBuf::from(out))

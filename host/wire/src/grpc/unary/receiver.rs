@@ -5,8 +5,8 @@ use super::sizes::PREFIX;
 use super::{MessageBuf, RequestedModel};
 use bytes::{Buf, Bytes};
 use trtserver_base::budget;
-use trtserver_base::budget::{Grow, Reservation, SMALL, request_memory};
-use trtserver_base::ledger::{Holder, MemoryTag};
+use trtserver_base::budget::{MemoryReservation, ReservationGrowth, SMALL, request_memory};
+use trtserver_base::ledger::{LedgerHolder, MemoryTag};
 use trtserver_models::InputMemory;
 use trtserver_proto_wire::{PartialVarint, Tag, WireType};
 use trtserver_request::buffer::AlignedBuf;
@@ -30,7 +30,7 @@ pub struct MessageReceiver<'a, F> {
     received: usize,
     /// Offset of the message's end, once the prefix is read.
     end: usize,
-    next: Next,
+    next: NextByte,
     /// Fields looked at so far.
     fields: u32,
     memory_of: &'a F,
@@ -39,17 +39,17 @@ pub struct MessageReceiver<'a, F> {
     /// The first bytes that are paid for have arrived; they contain the name, if it is not too long.
     looked_up: bool,
     /// Pays for what was received and is not in a block yet.
-    reservation: Reservation,
+    reservation: MemoryReservation,
     /// Bytes drawn so far, for blocks too.
     paid: usize,
 }
 
 /// What the next byte belongs to.
-enum Next {
+enum NextByte {
     /// The prefix, with the length read so far.
     Prefix(u64),
     /// The varint of a key, a length or a value.
-    Number(Number, PartialVarint),
+    Number(VarintRole, PartialVarint),
     /// This many bytes that are in no large field.
     Small(usize),
     /// The first byte of a large field of this length.
@@ -61,23 +61,23 @@ enum Next {
 }
 
 #[derive(Clone, Copy)]
-enum Number {
+enum VarintRole {
     Key,
     Length,
     Value,
 }
 
-const KEY: Next = Next::Number(Number::Key, PartialVarint::new());
+const KEY: NextByte = NextByte::Number(VarintRole::Key, PartialVarint::new());
 
 impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F> {
     pub fn new(memory_of: &'a F) -> Self {
         let frames = MessageBuf::default();
-        let reservation = request_memory().empty(Holder::RequestBody);
+        let reservation = request_memory().empty(LedgerHolder::RequestBody);
         Self {
             frames,
             received: 0,
             end: usize::MAX,
-            next: Next::Prefix(0),
+            next: NextByte::Prefix(0),
             fields: 0,
             memory_of,
             memory: None,
@@ -89,10 +89,10 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
 
     /// Draws the next `more` bytes from the memory budget; bytes of small messages are not drawn. A message must be refused if its
     /// bytes are not granted.
-    pub fn pay(&mut self, more: usize) -> Grow<'_> {
+    pub fn pay(&mut self, more: usize) -> ReservationGrowth<'_> {
         let needed = self.received + more;
         if needed <= SMALL.max(self.paid) {
-            return Grow::done();
+            return ReservationGrowth::done();
         }
         let left = self.end.saturating_sub(self.paid);
         let step = (needed - self.paid).max(left.min(PAID_STEP));
@@ -115,8 +115,8 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
         while at < chunk.len() {
             let left = chunk.len() - at;
             match &mut self.next {
-                Next::Rest => break,
-                Next::Small(missing) => {
+                NextByte::Rest => break,
+                NextByte::Small(missing) => {
                     let step = left.min(*missing);
                     *missing -= step;
                     at += step;
@@ -124,7 +124,7 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
                         self.next = KEY;
                     }
                 }
-                Next::Large(block, filled) => {
+                NextByte::Large(block, filled) => {
                     let step = left.min(block.len() - *filled);
                     block.as_mut()[*filled..*filled + step].copy_from_slice(&chunk[at..at + step]);
                     *filled += step;
@@ -134,16 +134,17 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
                         self.close();
                     }
                 }
-                Next::Prefix(_) | Next::Number(..) => {
+                NextByte::Prefix(_) | NextByte::Number(..) => {
                     at += 1;
                     self.step(chunk[at - 1], self.received + at);
                 }
-                Next::Open(length) => {
+                NextByte::Open(length) => {
                     let length = *length;
                     self.keep(&chunk, from, at);
                     from = at;
-                    self.next =
-                        self.block(length).map_or(Next::Rest, |block| Next::Large(block, 0));
+                    self.next = self
+                        .block(length)
+                        .map_or(NextByte::Rest, |block| NextByte::Large(block, 0));
                 }
             }
         }
@@ -162,7 +163,7 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
         let kept = if copied {
             Bytes::copy_from_slice(&chunk[from..to])
         } else {
-            budget::charged(chunk.slice(from..to), self.reservation.split(part))
+            budget::charge_bytes(chunk.slice(from..to), self.reservation.split(part))
         };
         self.frames.push(kept);
     }
@@ -176,7 +177,7 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
     }
 
     fn close(&mut self) {
-        if let Next::Large(mut block, filled) = std::mem::replace(&mut self.next, KEY) {
+        if let NextByte::Large(mut block, filled) = std::mem::replace(&mut self.next, KEY) {
             if let Some(paid) = block.reservation() {
                 paid.merge(self.reservation.split(filled.saturating_sub(paid.bytes())));
             }
@@ -210,57 +211,61 @@ impl<'a, F: Fn(RequestedModel<'_>) -> Option<InputMemory>> MessageReceiver<'a, F
 
     /// What the message is entered under in the ledger.
     fn tag(&self) -> MemoryTag {
-        let model = self.memory.as_ref().map(|memory| memory.owner.tag(Holder::Input));
+        let model = self.memory.as_ref().map(|memory| memory.owner.tag(LedgerHolder::Input));
         model.unwrap_or_default()
     }
 
     /// Takes a byte of the prefix or of a varint; `at` is the offset behind it.
     fn step(&mut self, byte: u8, at: usize) {
         self.next = match self.next {
-            Next::Prefix(_) if at == 1 && byte != 0 => Next::Rest,
-            Next::Prefix(length) => {
+            NextByte::Prefix(_) if at == 1 && byte != 0 => NextByte::Rest,
+            NextByte::Prefix(length) => {
                 let length = length << 8 | u64::from(byte);
                 match at {
-                    ..PREFIX => Next::Prefix(length),
+                    ..PREFIX => NextByte::Prefix(length),
                     // No field can be large.
-                    _ if length < LARGE as u64 => Next::Rest,
+                    _ if length < LARGE as u64 => NextByte::Rest,
                     _ => {
                         self.end = PREFIX + length as usize;
                         KEY
                     }
                 }
             }
-            Next::Number(what, mut varint) => match varint.push(byte) {
+            NextByte::Number(what, mut varint) => match varint.push(byte) {
                 Ok(Some(value)) => self.field(what, value, at),
-                Ok(None) => Next::Number(what, varint),
-                Err(_) => Next::Rest,
+                Ok(None) => NextByte::Number(what, varint),
+                Err(_) => NextByte::Rest,
             },
-            _ => Next::Rest,
+            _ => NextByte::Rest,
         };
     }
 
     /// What follows a complete varint.
-    fn field(&mut self, what: Number, value: u64, at: usize) -> Next {
+    fn field(&mut self, what: VarintRole, value: u64, at: usize) -> NextByte {
         let left = self.end.saturating_sub(at);
         match what {
-            Number::Value => KEY,
-            Number::Key => {
+            VarintRole::Value => KEY,
+            VarintRole::Key => {
                 self.fields += 1;
                 match Tag::from_varint(value).map(|tag| tag.wire_type) {
-                    _ if self.fields > MAX_FIELDS => Next::Rest,
-                    Ok(WireType::Varint) => Next::Number(Number::Value, PartialVarint::new()),
-                    Ok(WireType::Bytes) => Next::Number(Number::Length, PartialVarint::new()),
-                    Ok(WireType::Fixed32) => Next::Small(4),
-                    Ok(WireType::Fixed64) => Next::Small(8),
-                    Ok(WireType::StartGroup | WireType::EndGroup) | Err(_) => Next::Rest,
+                    _ if self.fields > MAX_FIELDS => NextByte::Rest,
+                    Ok(WireType::Varint) => {
+                        NextByte::Number(VarintRole::Value, PartialVarint::new())
+                    }
+                    Ok(WireType::Bytes) => {
+                        NextByte::Number(VarintRole::Length, PartialVarint::new())
+                    }
+                    Ok(WireType::Fixed32) => NextByte::Small(4),
+                    Ok(WireType::Fixed64) => NextByte::Small(8),
+                    Ok(WireType::StartGroup | WireType::EndGroup) | Err(_) => NextByte::Rest,
                 }
             }
-            Number::Length => match usize::try_from(value) {
+            VarintRole::Length => match usize::try_from(value) {
                 Ok(0) => KEY,
-                Ok(length) if length > left => Next::Rest,
-                Ok(length) if length < LARGE => Next::Small(length),
-                Ok(length) => Next::Open(length),
-                Err(_) => Next::Rest,
+                Ok(length) if length > left => NextByte::Rest,
+                Ok(length) if length < LARGE => NextByte::Small(length),
+                Ok(length) => NextByte::Open(length),
+                Err(_) => NextByte::Rest,
             },
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use prost::Message;
 use std::sync::Arc;
 use trtserver_base::arena::Arena;
-use trtserver_base::ledger::Owner;
+use trtserver_base::ledger::LedgerOwner;
 use trtserver_proto::v2::{ModelInferRequest, model_infer_request::InferInputTensor};
 
 fn message(payloads: &[usize]) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn message_of(inputs: usize, payloads: &[usize]) -> Vec<u8> {
 fn arrive(wire: &[u8], step: usize, arena: Option<&Arc<Arena>>) -> MessageBuf {
     let memory_of = |model: RequestedModel<'_>| {
         let arena = arena.filter(|_| model.name == "m").cloned();
-        Some(InputMemory { arena, owner: Owner::version(model.name, 1) })
+        Some(InputMemory { arena, owner: LedgerOwner::version(model.name, 1) })
     };
     let mut arriving = MessageReceiver::new(&memory_of);
     wire.chunks(step).for_each(|chunk| arriving.push(Bytes::copy_from_slice(chunk)));
@@ -48,7 +48,7 @@ fn large_fields_get_blocks_of_their_own() {
             for raw in got.raw_input_contents.iter().filter(|raw| raw.len() >= LARGE) {
                 assert_eq!(raw.as_ptr() as usize % 64, 0);
                 // The model name is found in the first chunk only.
-                let shared = arena.is_some_and(|a| a.offset_of(raw).is_some());
+                let shared = arena.is_some_and(|a| a.find_offset(raw).is_some());
                 assert_eq!(shared, arena.is_some() && step > 10);
                 // Decoding does not copy a large field.
                 let decoded = ModelInferRequest::decode(frames.clone()).unwrap();

@@ -15,7 +15,7 @@ const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
 /// A successful response: `head` is the message without its `payloads`, which follow as elements of the repeated bytes field
 /// number `field`. `recycled` is a header map whose memory is reused, such as that of the request.
-pub fn respond(
+pub fn respond_unary(
     head: &impl Message,
     field: u32,
     payloads: &[Bytes],
@@ -38,10 +38,10 @@ pub fn respond_with<'a>(
     for payload in payloads.clone() {
         let key = key_len(field) + encoded_len_varint(payload.len() as u64);
         len += key + payload.len();
-        small += key + chunks::copied(payload.len());
+        small += key + chunks::copied_bytes(payload.len());
     }
     if len > MAX_MESSAGE {
-        return refuse(&Status::invalid_argument(format!(
+        return refuse_call(&Status::invalid_argument(format!(
             "Response has byte size {len} which exceeds gRPC's byte size limit {MAX_MESSAGE}."
         )));
     }
@@ -65,7 +65,7 @@ pub fn respond_with<'a>(
 }
 
 /// A failure: a response of headers only.
-pub fn refuse(status: &Status) -> http::Response<GrpcBody> {
+pub fn refuse_call(status: &Status) -> http::Response<GrpcBody> {
     let mut response = http::Response::new(GrpcBody::empty());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, GRPC);

@@ -1,10 +1,10 @@
 //! Arithmetic of several tensors, with Caffe2's two rules for differing shapes.
 
 use super::Outputs;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::{GraphBuilder, GraphValue};
 use crate::translate::operator::Operator;
 
-pub fn binary(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_binary(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let operator = match op.kind() {
         "Add" => "Add",
         "Sub" => "Sub",
@@ -16,7 +16,12 @@ pub fn binary(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 }
 
 /// A node of two inputs whose output has the shape of both, by the rule of numpy.
-pub fn broadcast(graph: &mut Graph, operator: &'static str, a: Value, b: Value) -> Value {
+pub fn broadcast(
+    graph: &mut GraphBuilder,
+    operator: &'static str,
+    a: GraphValue,
+    b: GraphValue,
+) -> GraphValue {
     let dims = graph.dims(a).zip(graph.dims(b)).map(|(a, b)| {
         let rank = a.len().max(b.len());
         let at = |dims: &[i64], axis: usize| {
@@ -35,7 +40,10 @@ pub fn broadcast(graph: &mut Graph, operator: &'static str, a: Value, b: Value) 
 
 /// The inputs such that numpy's rule combines them as Caffe2 does. With `broadcast` the dimensions of the second input are
 /// those of the first from `axis` on; without it Caffe2 has numpy's rule.
-pub fn aligned(graph: &mut Graph, op: &Operator<'_>) -> Result<(Value, Value), String> {
+pub fn aligned(
+    graph: &mut GraphBuilder,
+    op: &Operator<'_>,
+) -> Result<(GraphValue, GraphValue), String> {
     let (a, b) = (op.input(0)?, op.input(1)?);
     let axis = match op.text("axis_str")?.filter(|text| !text.is_empty()) {
         None => op.int_or("axis", -1)?,
@@ -67,7 +75,7 @@ pub fn aligned(graph: &mut Graph, op: &Operator<'_>) -> Result<(Value, Value), S
 }
 
 /// Sum, Mean, Max and Min of any number of tensors of one shape.
-pub fn n_ary(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn n_ary(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let first = op.input(0)?;
     Ok(vec![match op.kind() {
         "Max" => graph.same("Max", &op.inputs, vec![]),
@@ -80,7 +88,7 @@ pub fn n_ary(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     }])
 }
 
-pub fn power(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_power(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     if op.inputs.len() > 1 {
         let (a, b) = aligned(graph, op)?;
         return Ok(vec![broadcast(graph, "Pow", a, b)]);
@@ -92,19 +100,19 @@ pub fn power(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 }
 
 /// Sqr and Cube.
-pub fn power_of_itself(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn power_of_itself(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
     let square = graph.same("Mul", &[x, x], vec![]);
     Ok(vec![if op.kind() == "Sqr" { square } else { graph.same("Mul", &[square, x], vec![]) }])
 }
 
-pub fn scale(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_scale(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let factor = op.float_or("scale", 1.0)?;
     let factor = graph.float(factor);
     Ok(vec![graph.same("Mul", &[op.input(0)?, factor], vec![])])
 }
 
-pub fn clip(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_clip(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let min = op.float_or("min", f32::MIN)?;
     let max = op.float_or("max", f32::MAX)?;
     let (min, max) = (graph.float(min), graph.float(max));

@@ -4,14 +4,15 @@ use super::Outputs;
 use super::layout;
 use super::window::{Padding, Window};
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
-use crate::translate::operator::{Operator, Order};
+use crate::translate::graph::{GraphBuilder, GraphValue};
+use crate::translate::operator::{ImageOrder, Operator};
 
-pub fn conv(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
-    let (window, order, rank) = prepare(op)?;
-    let x = layout::first(graph, order, op.input(0)?, rank);
-    let weights = layout::first(graph, order, op.input(1)?, rank);
-    let inputs: Vec<Value> = [x, weights].into_iter().chain(op.inputs.get(2).copied()).collect();
+pub fn translate_conv(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
+    let (window, order, rank) = prepare_convolution(op)?;
+    let x = layout::to_channels_first_order(graph, order, op.input(0)?, rank);
+    let weights = layout::to_channels_first_order(graph, order, op.input(1)?, rank);
+    let inputs: Vec<GraphValue> =
+        [x, weights].into_iter().chain(op.inputs.get(2).copied()).collect();
     let mut attributes = window.attributes();
     attributes.push(Attribute::ints("dilations", &window.dilation));
     attributes.push(Attribute::int("group", op.int_or("group", 1)?));
@@ -22,18 +23,19 @@ pub fn conv(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     }
     let channels = graph.dim(weights, 0);
     let output = graph.node("Conv", &inputs, attributes);
-    let output = graph.shaped(output, image(graph, x, channels, rank));
-    Ok(vec![layout::restored(graph, order, output, rank)])
+    let output = graph.shaped(output, image_dims(graph, x, channels, rank));
+    Ok(vec![layout::restore_order(graph, order, output, rank)])
 }
 
-pub fn conv_transpose(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
-    let (window, order, rank) = prepare(op)?;
+pub fn conv_transpose(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
+    let (window, order, rank) = prepare_convolution(op)?;
     if window.padding != Padding::Explicit || window.dilation.iter().any(|&size| size != 1) {
         return Err("its arguments 'legacy_pad' and 'dilation' are not supported".to_owned());
     }
-    let x = layout::first(graph, order, op.input(0)?, rank);
-    let weights = layout::first(graph, order, op.input(1)?, rank);
-    let inputs: Vec<Value> = [x, weights].into_iter().chain(op.inputs.get(2).copied()).collect();
+    let x = layout::to_channels_first_order(graph, order, op.input(0)?, rank);
+    let weights = layout::to_channels_first_order(graph, order, op.input(1)?, rank);
+    let inputs: Vec<GraphValue> =
+        [x, weights].into_iter().chain(op.inputs.get(2).copied()).collect();
     let group = op.int_or("group", 1)?;
     let adjust = match (op.int("adj")?, op.ints("adjs")) {
         (Some(one), _) => vec![one; rank - 2],
@@ -48,12 +50,12 @@ pub fn conv_transpose(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let channels = graph.dim(weights, 1);
     let channels = if channels < 0 { -1 } else { channels.saturating_mul(group) };
     let output = graph.node("ConvTranspose", &inputs, attributes);
-    let output = graph.shaped(output, image(graph, x, channels, rank));
-    Ok(vec![layout::restored(graph, order, output, rank)])
+    let output = graph.shaped(output, image_dims(graph, x, channels, rank));
+    Ok(vec![layout::restore_order(graph, order, output, rank)])
 }
 
-fn prepare(op: &Operator<'_>) -> Result<(Window, Order, usize), String> {
-    let window = Window::of(op)?;
+fn prepare_convolution(op: &Operator<'_>) -> Result<(Window, ImageOrder, usize), String> {
+    let window = Window::from_operator(op)?;
     if window.padding == Padding::RoundedUp {
         return Err("its argument 'legacy_pad' = 3 is supported for pooling only".to_owned());
     }
@@ -62,7 +64,7 @@ fn prepare(op: &Operator<'_>) -> Result<(Window, Order, usize), String> {
 }
 
 /// An image of `channels` as large as one of `x` at most.
-fn image(graph: &Graph, x: Value, channels: i64, rank: usize) -> Option<Vec<i64>> {
+fn image_dims(graph: &GraphBuilder, x: GraphValue, channels: i64, rank: usize) -> Option<Vec<i64>> {
     let mut dims = vec![-1; rank];
     dims[0] = graph.dim(x, 0);
     dims[1] = channels;

@@ -3,21 +3,21 @@
 use super::Outputs;
 use crate::netdef::DataType;
 use crate::onnx::Attribute;
-use crate::translate::graph::Graph;
+use crate::translate::graph::GraphBuilder;
 use crate::translate::operator::Operator;
 use crate::translate::tensor::element;
 
 /// The first output is the first input. Further outputs, such as the mask of Dropout, are not computed.
-pub fn identity(_: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_identity(_: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![op.input(0)?])
 }
 
-pub fn cast(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_cast(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let to = op.argument("to").ok_or("it has no argument 'to'")?;
     let name = to.s.as_deref().map(|bytes| String::from_utf8_lossy(bytes).to_uppercase());
     let number =
         name.and_then(|name| DataType::from_str_name(&name)).map(|kind| kind as i64).or(to.i);
-    let element = number.and_then(element_of).ok_or_else(|| match number {
+    let element = number.and_then(to_cast_element).ok_or_else(|| match number {
         Some(number) => format!("its argument 'to' is {number}, which is not a type of numbers"),
         None => "its argument 'to' is not a type".to_owned(),
     })?;
@@ -26,14 +26,14 @@ pub fn cast(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 }
 
 /// FloatToHalf and HalfToFloat.
-pub fn convert(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_convert(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let element = if op.kind() == "FloatToHalf" { element::FLOAT16 } else { element::FLOAT };
     let to = Attribute::int("to", element.into());
     Ok(vec![graph.same("Cast", &[op.input(0)?], vec![to])])
 }
 
 /// ONNX's number for one of Caffe2's; `None` for what is not a type of numbers.
-pub fn element_of(number: i64) -> Option<i32> {
+pub fn to_cast_element(number: i64) -> Option<i32> {
     Some(match DataType::try_from(i32::try_from(number).ok()?).ok()? {
         DataType::Float => element::FLOAT,
         DataType::Int32 => element::INT32,

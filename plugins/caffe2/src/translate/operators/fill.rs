@@ -1,57 +1,67 @@
 //! Fill operators: constants of the graph, most of them the weights in the initialization net.
 
 use super::Outputs;
-use super::copy::element_of;
+use super::copy::to_cast_element;
 use super::shape::as_shape;
 use crate::netdef::Argument;
 use crate::onnx::Attribute;
-use crate::translate::graph::Graph;
+use crate::translate::graph::GraphBuilder;
 use crate::translate::operator::Operator;
-use crate::translate::tensor::{Data, Tensor, element, size};
+use crate::translate::tensor::{ConstantContents, ConstantTensor, element, element_size};
 
 /// A tensor with listed values, of the type that is in the operator's name.
-pub fn given(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_given(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let values = op.take("values").unwrap_or_default();
     let (element, data) = match op.kind() {
-        "GivenTensorFill" => (element::FLOAT, packed(&values.floats, |v| v.to_le_bytes())),
+        "GivenTensorFill" => (element::FLOAT, packed_values(&values.floats, |v| v.to_le_bytes())),
         "GivenTensorDoubleFill" => {
-            (element::DOUBLE, packed(&values.floats, |v| f64::from(v).to_le_bytes()))
+            (element::DOUBLE, packed_values(&values.floats, |v| f64::from(v).to_le_bytes()))
         }
-        "GivenTensorInt64Fill" => (element::INT64, packed(&values.ints, |v| v.to_le_bytes())),
+        "GivenTensorInt64Fill" => {
+            (element::INT64, packed_values(&values.ints, |v| v.to_le_bytes()))
+        }
         "GivenTensorIntFill" => {
-            (element::INT32, packed(&values.ints, |v| (v as i32).to_le_bytes()))
+            (element::INT32, packed_values(&values.ints, |v| (v as i32).to_le_bytes()))
         }
         "GivenTensorInt16Fill" => {
-            (element::INT16, packed(&values.ints, |v| (v as i16).to_le_bytes()))
+            (element::INT16, packed_values(&values.ints, |v| (v as i16).to_le_bytes()))
         }
-        _ => (element::BOOL, packed(&values.ints, |v| [u8::from(v != 0)])),
+        _ => (element::BOOL, packed_values(&values.ints, |v| [u8::from(v != 0)])),
     };
-    let n = data.len() / size(element);
+    let n = data.len() / element_size(element);
     let dims = fixed_shape(graph, op, Some(n))?;
-    filled(graph, Tensor { element, dims, data: Data::Bytes(data) }, n)
+    filled_constant(graph, ConstantTensor { element, dims, data: ConstantContents::Bytes(data) }, n)
 }
 
-fn packed<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
+fn packed_values<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
     values.iter().flat_map(|&value| bytes(value)).collect()
 }
 
-pub fn strings(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_strings(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let values = op.take("values").unwrap_or_default().strings;
     let n = values.len();
     let dims = fixed_shape(graph, op, Some(n))?;
-    filled(graph, Tensor { element: element::STRING, dims, data: Data::Strings(values) }, n)
+    filled_constant(
+        graph,
+        ConstantTensor { element: element::STRING, dims, data: ConstantContents::Strings(values) },
+        n,
+    )
 }
 
 /// Bytes of one string are the elements.
-pub fn byte_string(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn byte_string(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let values = op.take("values").unwrap_or_default();
     let bytes = values.strings.into_iter().next().or(values.s).unwrap_or_default();
     let n = bytes.len();
     let dims = fixed_shape(graph, op, Some(n))?;
-    filled(graph, Tensor { element: element::UINT8, dims, data: Data::Bytes(bytes) }, n)
+    filled_constant(
+        graph,
+        ConstantTensor { element: element::UINT8, dims, data: ConstantContents::Bytes(bytes) },
+        n,
+    )
 }
 
-fn filled(graph: &mut Graph, tensor: Tensor, n: usize) -> Outputs {
+fn filled_constant(graph: &mut GraphBuilder, tensor: ConstantTensor, n: usize) -> Outputs {
     if tensor.count() == Some(n) {
         return Ok(vec![graph.constant(tensor)]);
     }
@@ -60,7 +70,7 @@ fn filled(graph: &mut Graph, tensor: Tensor, n: usize) -> Outputs {
 
 /// One value everywhere, in the shape of an argument or of the input, or, with `input_as_shape`, in the shape that the input
 /// lists. A run decides it if it is not known.
-pub fn constant(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_constant(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let value = op.argument("value");
     let default = if value.is_some_and(|value| value.i.is_some()) { 10 } else { 1 };
     // Caffe2 takes the type of the value only if there is no dtype.
@@ -68,13 +78,13 @@ pub fn constant(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
         Some(number) => number,
         None => default,
     };
-    let element =
-        element_of(number).ok_or_else(|| format!("its dtype {number} is not a type of numbers"))?;
+    let element = to_cast_element(number)
+        .ok_or_else(|| format!("its dtype {number} is not a type of numbers"))?;
     let one = one(element, value)?;
     if let Some(&input) = op.inputs.first() {
         let is_shape = op.flag("input_as_shape", false)?;
         let known = match is_shape {
-            true => graph.constant_of(input).and_then(Tensor::as_integers),
+            true => graph.known_constant(input).and_then(ConstantTensor::as_integers),
             false => graph.dims(input).map(<[i64]>::to_vec),
         };
         if known.as_ref().is_none_or(|dims| dims.contains(&-1)) {
@@ -85,7 +95,8 @@ pub fn constant(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
                 true => as_shape(graph, input),
                 false => graph.node("Shape", &[input], vec![]),
             };
-            let value = Tensor { element, dims: vec![1], data: Data::Bytes(one) };
+            let value =
+                ConstantTensor { element, dims: vec![1], data: ConstantContents::Bytes(one) };
             let value = Attribute::tensor("value", value.into_proto(String::new()));
             let output = graph.node("ConstantOfShape", &[shape], vec![value]);
             let rank =
@@ -94,7 +105,11 @@ pub fn constant(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
         }
     }
     let dims = fixed_shape(graph, op, None)?;
-    Ok(vec![graph.constant(Tensor { element, dims, data: Data::Repeated(one) })])
+    Ok(vec![graph.constant(ConstantTensor {
+        element,
+        dims,
+        data: ConstantContents::Repeated(one),
+    })])
 }
 
 /// The bytes of one element.
@@ -116,7 +131,11 @@ fn one(element: i32, value: Option<&Argument>) -> Result<Vec<u8>, String> {
 }
 
 /// The argument `shape`, or the shape of the input. `n` is the number of values, which is the shape if nothing else says it.
-fn fixed_shape(graph: &Graph, op: &Operator<'_>, n: Option<usize>) -> Result<Vec<i64>, String> {
+fn fixed_shape(
+    graph: &GraphBuilder,
+    op: &Operator<'_>,
+    n: Option<usize>,
+) -> Result<Vec<i64>, String> {
     let extra = op.ints("extra_shape").unwrap_or_default();
     let shape = match op.inputs.first() {
         None => match (op.argument("shape"), n) {

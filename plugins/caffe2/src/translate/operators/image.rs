@@ -2,18 +2,18 @@
 
 use super::Outputs;
 use super::layout;
-use super::window::pads;
+use super::window::window_pads;
 use crate::onnx::Attribute;
-use crate::translate::graph::Graph;
-use crate::translate::operator::{Operator, Order};
-use crate::translate::tensor::Tensor;
+use crate::translate::graph::GraphBuilder;
+use crate::translate::operator::{ImageOrder, Operator};
+use crate::translate::tensor::ConstantTensor;
 
 /// Channels of each group are interleaved with those of the others.
-pub fn channel_shuffle(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn channel_shuffle(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let order = op.order()?;
     let groups = op.int_or("group", 1)?;
     let rank = layout::image_rank(graph, op)?;
-    let image = layout::first(graph, order, op.input(0)?, rank);
+    let image = layout::to_channels_first_order(graph, order, op.input(0)?, rank);
     let shape = graph.node("Shape", &[image], vec![]);
     // The shape with the channels replaced by groups and channels of a group.
     let mut part = |from: i64, to: i64| {
@@ -30,32 +30,36 @@ pub fn channel_shuffle(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let dims = graph.dims(image).map(<[i64]>::to_vec);
     let output = graph.node("Reshape", &[shuffled, shape], vec![]);
     let output = graph.shaped(output, dims);
-    Ok(vec![layout::restored(graph, order, output, rank)])
+    Ok(vec![layout::restore_order(graph, order, output, rank)])
 }
 
-pub fn resize_nearest(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn resize_nearest(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let attributes = vec![
         Attribute::text("mode", "nearest"),
         Attribute::text("coordinate_transformation_mode", "asymmetric"),
         Attribute::text("nearest_mode", "floor"),
     ];
-    resize(graph, op, attributes)
+    resize_image(graph, op, attributes)
 }
 
-pub fn upsample_bilinear(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn upsample_bilinear(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let attributes = vec![
         Attribute::text("mode", "linear"),
         Attribute::text("coordinate_transformation_mode", "align_corners"),
     ];
-    resize(graph, op, attributes)
+    resize_image(graph, op, attributes)
 }
 
-fn resize(graph: &mut Graph, op: &mut Operator<'_>, attributes: Vec<Attribute>) -> Outputs {
+fn resize_image(
+    graph: &mut GraphBuilder,
+    op: &mut Operator<'_>,
+    attributes: Vec<Attribute>,
+) -> Outputs {
     let order = op.order()?;
     let scales = match op.inputs.get(1) {
         None => vec![op.float_or("height_scale", 1.0)?, op.float_or("width_scale", 1.0)?],
         Some(&input) => {
-            let scales = graph.constant_of(input).and_then(Tensor::as_floats);
+            let scales = graph.known_constant(input).and_then(ConstantTensor::as_floats);
             scales.ok_or_else(|| {
                 format!("{} is computed in a run, which is not supported", op.name(1))
             })?
@@ -64,27 +68,27 @@ fn resize(graph: &mut Graph, op: &mut Operator<'_>, attributes: Vec<Attribute>) 
     let &[height, width] = scales.as_slice() else {
         return Err(format!("it has {} scales instead of 2", scales.len()));
     };
-    let image = layout::first(graph, order, op.input(0)?, 4);
+    let image = layout::to_channels_first_order(graph, order, op.input(0)?, 4);
     let mut dims = vec![-1; 4];
     (dims[0], dims[1]) = (graph.dim(image, 0), graph.dim(image, 1));
-    let region = graph.constant(Tensor::floats(&[0], &[]));
-    let scales = graph.constant(Tensor::floats(&[4], &[1.0, 1.0, height, width]));
+    let region = graph.constant(ConstantTensor::floats(&[0], &[]));
+    let scales = graph.constant(ConstantTensor::floats(&[4], &[1.0, 1.0, height, width]));
     let output = graph.node("Resize", &[image, region, scales], attributes);
     let output = graph.shaped(output, Some(dims));
-    Ok(vec![layout::restored(graph, order, output, 4)])
+    Ok(vec![layout::restore_order(graph, order, output, 4)])
 }
 
-pub fn pad(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_pad(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let mode = match op.text("mode")? {
         None | Some("constant") => "constant",
         Some("reflect") => "reflect",
         Some("edge") => "edge",
         Some(other) => return Err(format!("its mode '{other}' is not supported")),
     };
-    let pads = pads(op, 2)?;
+    let pads = window_pads(op, 2)?;
     let (front, back) = pads.split_at(2);
     let whole = |sides: &[i64]| match op.order() {
-        Ok(Order::ChannelsLast) => [&[0], sides, &[0]].concat(),
+        Ok(ImageOrder::ChannelsLast) => [&[0], sides, &[0]].concat(),
         _ => [&[0, 0], sides].concat(),
     };
     op.order()?;

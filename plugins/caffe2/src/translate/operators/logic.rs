@@ -2,10 +2,10 @@
 
 use super::Outputs;
 use super::arithmetic::{aligned, broadcast};
-use crate::translate::graph::Graph;
+use crate::translate::graph::GraphBuilder;
 use crate::translate::operator::Operator;
 
-pub fn compare(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_compare(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (a, b) = aligned(graph, op)?;
     let (operator, negated) = match op.kind() {
         "LT" => ("Less", false),
@@ -19,7 +19,7 @@ pub fn compare(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![if negated { graph.same("Not", &[result], vec![]) } else { result }])
 }
 
-pub fn boolean(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_boolean(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (a, b) = aligned(graph, op)?;
     let operator = match op.kind() {
         "And" => "And",
@@ -29,7 +29,7 @@ pub fn boolean(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![broadcast(graph, operator, a, b)])
 }
 
-pub fn select(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_select(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     op.only("broadcast_on_rows", 0)?;
     let (condition, a, b) = (op.input(0)?, op.input(1)?, op.input(2)?);
     let dims = graph.dims(a).map(<[i64]>::to_vec);

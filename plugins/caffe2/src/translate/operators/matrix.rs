@@ -2,20 +2,20 @@
 
 use super::Outputs;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
-use crate::translate::operator::{Operator, axis_of};
+use crate::translate::graph::{GraphBuilder, GraphValue};
+use crate::translate::operator::{Operator, resolve_axis};
 
 /// FC and FCTransposed. Input and weights are matrices: the dimensions before the axis, and those from it on.
-pub fn fully_connected(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn fully_connected(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (x, weights, bias) = (op.input(0)?, op.input(1)?, op.input(2)?);
-    let axis = axis_of(op.int_or("axis", 1)?, graph.rank(x))?;
-    let weight_axis = axis_of(op.int_or("axis_w", 1)?, graph.rank(weights))?;
-    let weights = matrix(graph, weights, weight_axis);
+    let axis = resolve_axis(op.int_or("axis", 1)?, graph.rank(x))?;
+    let weight_axis = resolve_axis(op.int_or("axis_w", 1)?, graph.rank(weights))?;
+    let weights = to_matrix(graph, weights, weight_axis);
     let transposed = op.kind() == "FC";
     let columns = graph.dim(weights, usize::from(!transposed));
     let depth = graph.dim(weights, usize::from(transposed));
     if axis == 1 {
-        let x = matrix(graph, x, 1);
+        let x = to_matrix(graph, x, 1);
         agree(graph.dim(x, 1), depth)?;
         let rows = graph.dim(x, 0);
         let attributes = vec![Attribute::int("transB", transposed.into())];
@@ -44,7 +44,7 @@ fn agree(row: i64, weights: i64) -> Result<(), String> {
 }
 
 /// A value as a matrix: dimensions before the axis, and dimensions from it on.
-fn matrix(graph: &mut Graph, value: Value, axis: usize) -> Value {
+fn to_matrix(graph: &mut GraphBuilder, value: GraphValue, axis: usize) -> GraphValue {
     if graph.rank(value) == Some(2) && axis == 1 {
         return value;
     }
@@ -59,11 +59,11 @@ fn matrix(graph: &mut Graph, value: Value, axis: usize) -> Value {
     graph.shaped(output, dims.or(Some(vec![-1, -1])))
 }
 
-pub fn mat_mul(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn mat_mul(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (a, b) = (op.input(0)?, op.input(1)?);
     let axes = [op.int_or("axis_a", 1)?, op.int_or("axis_b", 1)?];
-    let a = matrix(graph, a, axis_of(axes[0], graph.rank(a))?);
-    let b = matrix(graph, b, axis_of(axes[1], graph.rank(b))?);
+    let a = to_matrix(graph, a, resolve_axis(axes[0], graph.rank(a))?);
+    let b = to_matrix(graph, b, resolve_axis(axes[1], graph.rank(b))?);
     let a = if op.flag("trans_a", false)? { graph.transpose(a, &[1, 0]) } else { a };
     let b = if op.flag("trans_b", false)? { graph.transpose(b, &[1, 0]) } else { b };
     let dims = vec![graph.dim(a, 0), graph.dim(b, 1)];
@@ -72,7 +72,7 @@ pub fn mat_mul(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 }
 
 /// Products of the last two dimensions. With `broadcast` the dimensions before them follow numpy's rule.
-pub fn batch_mat_mul(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn batch_mat_mul(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (mut a, mut b) = (op.input(0)?, op.input(1)?);
     if op.flag("trans_a", false)? {
         a = last_two_swapped(graph, a, op.rank(graph, 0)?);
@@ -93,7 +93,7 @@ pub fn batch_mat_mul(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 }
 
 /// A vector stays one.
-fn last_two_swapped(graph: &mut Graph, value: Value, rank: usize) -> Value {
+fn last_two_swapped(graph: &mut GraphBuilder, value: GraphValue, rank: usize) -> GraphValue {
     if rank < 2 {
         return value;
     }

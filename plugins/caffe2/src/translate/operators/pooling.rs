@@ -4,19 +4,19 @@ use super::Outputs;
 use super::layout;
 use super::window::{Padding, Window};
 use crate::onnx::Attribute;
-use crate::translate::graph::Graph;
+use crate::translate::graph::GraphBuilder;
 use crate::translate::operator::Operator;
 
-pub fn max_pool(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
-    pool(graph, op, "MaxPool", "GlobalMaxPool")
+pub fn max_pool(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
+    pool_image(graph, op, "MaxPool", "GlobalMaxPool")
 }
 
-pub fn average_pool(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
-    pool(graph, op, "AveragePool", "GlobalAveragePool")
+pub fn average_pool(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
+    pool_image(graph, op, "AveragePool", "GlobalAveragePool")
 }
 
-fn pool(
-    graph: &mut Graph,
+fn pool_image(
+    graph: &mut GraphBuilder,
     op: &mut Operator<'_>,
     operator: &'static str,
     global: &'static str,
@@ -25,14 +25,14 @@ fn pool(
     let x = op.input(0)?;
     if op.flag("global_pooling", false)? {
         let rank = layout::image_rank(graph, op)?;
-        let image = layout::first(graph, order, x, rank);
+        let image = layout::to_channels_first_order(graph, order, x, rank);
         let mut dims = vec![1; rank];
         (dims[0], dims[1]) = (graph.dim(image, 0), graph.dim(image, 1));
         let output = graph.node(global, &[image], vec![]);
         let output = graph.shaped(output, Some(dims));
-        return Ok(vec![layout::restored(graph, order, output, rank)]);
+        return Ok(vec![layout::restore_order(graph, order, output, rank)]);
     }
-    let window = Window::of(op)?;
+    let window = Window::from_operator(op)?;
     let mut attributes = window.attributes();
     if window.padding == Padding::RoundedUp {
         attributes.push(Attribute::int("ceil_mode", 1));
@@ -46,10 +46,10 @@ fn pool(
         attributes.push(Attribute::int("count_include_pad", op.int_or("count_include_pad", 0)?));
     }
     let rank = window.rank();
-    let image = layout::first(graph, order, x, rank);
+    let image = layout::to_channels_first_order(graph, order, x, rank);
     let mut dims = vec![-1; rank];
     (dims[0], dims[1]) = (graph.dim(image, 0), graph.dim(image, 1));
     let output = graph.node(operator, &[image], attributes);
     let output = graph.shaped(output, Some(dims));
-    Ok(vec![layout::restored(graph, order, output, rank)])
+    Ok(vec![layout::restore_order(graph, order, output, rank)])
 }

@@ -2,11 +2,11 @@
 
 use super::Outputs;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
+use crate::translate::graph::{GraphBuilder, GraphValue};
 use crate::translate::operator::Operator;
 
 /// Over the dimensions that `axes` names, all without it.
-pub fn reduce(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_reduce(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let operator = match op.kind() {
         "ReduceL1" => "ReduceL1",
         "ReduceL2" => "ReduceL2",
@@ -17,11 +17,11 @@ pub fn reduce(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     };
     let keep = op.flag("keepdims", true)?;
     let axes = op.ints("axes").map(<[i64]>::to_vec);
-    Ok(vec![reduced(graph, operator, op.input(0)?, axes.as_deref(), keep)])
+    Ok(vec![reduce_axes(graph, operator, op.input(0)?, axes.as_deref(), keep)])
 }
 
 /// Over the first or the last dimensions, one by default.
-pub fn reduce_end(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn reduce_end(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     if op.inputs.len() > 1 {
         return Err("lengths as a second input are not supported".to_owned());
     }
@@ -41,16 +41,16 @@ pub fn reduce_end(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     if axes.is_empty() {
         return Ok(vec![op.input(0)?]);
     }
-    Ok(vec![reduced(graph, operator, op.input(0)?, Some(&axes), false)])
+    Ok(vec![reduce_axes(graph, operator, op.input(0)?, Some(&axes), false)])
 }
 
-fn reduced(
-    graph: &mut Graph,
+fn reduce_axes(
+    graph: &mut GraphBuilder,
     operator: &'static str,
-    x: Value,
+    x: GraphValue,
     axes: Option<&[i64]>,
     keep: bool,
-) -> Value {
+) -> GraphValue {
     let dims = graph.dims(x).map(|dims| {
         let rank = dims.len() as i64;
         let is_reduced = |at: usize| {
@@ -70,9 +70,9 @@ fn reduced(
 }
 
 /// SumElements and SumSqrElements: a number, optionally the average.
-pub fn sum_elements(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn sum_elements(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
     let terms = if op.kind() == "SumElements" { x } else { graph.same("Mul", &[x, x], vec![]) };
     let operator = if op.flag("average", false)? { "ReduceMean" } else { "ReduceSum" };
-    Ok(vec![reduced(graph, operator, terms, None, false)])
+    Ok(vec![reduce_axes(graph, operator, terms, None, false)])
 }

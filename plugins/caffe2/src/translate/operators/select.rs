@@ -2,11 +2,11 @@
 
 use super::Outputs;
 use crate::onnx::Attribute;
-use crate::translate::graph::Graph;
-use crate::translate::operator::{Operator, axis_of};
+use crate::translate::graph::GraphBuilder;
+use crate::translate::operator::{Operator, resolve_axis};
 
 /// Starts and ends by argument or by input. A negative one counts from one behind the last element, so -1 is the end.
-pub fn slice(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_slice(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
     let [starts, ends] = [("starts", 1), ("ends", 2)].map(|(name, at)| match op.ints(name) {
         Some(list) => Ok(list.to_vec()),
@@ -43,11 +43,11 @@ fn length(dim: i64, start: i64, end: i64) -> i64 {
 }
 
 /// Gather, and BatchGather along the second dimension.
-pub fn gather(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_gather(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     op.only("match_outer", 0)?;
     let (data, indices) = (op.input(0)?, op.input(1)?);
     let default = if op.kind() == "BatchGather" { 1 } else { 0 };
-    let axis = axis_of(op.int_or("axis", default)?, graph.rank(data))?;
+    let axis = resolve_axis(op.int_or("axis", default)?, graph.rank(data))?;
     let dims = graph.dims(data).zip(graph.dims(indices)).filter(|(data, _)| axis < data.len());
     let dims = dims.map(|(data, indices)| [&data[..axis], indices, &data[axis + 1..]].concat());
     let axis = Attribute::int("axis", axis as i64);
@@ -56,7 +56,7 @@ pub fn gather(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 }
 
 /// Values and their positions. The third output, positions in the flattened tensor, is not computed.
-pub fn top_k(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn top_k(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
     let k = match op.int("k")? {
         Some(k) => k,
@@ -75,7 +75,7 @@ pub fn top_k(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     Ok(outputs.into_iter().map(|output| graph.shaped(output, dims.clone())).collect())
 }
 
-pub fn arg_extreme(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn arg_extreme(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
     let operator = if op.kind() == "ArgMax" { "ArgMax" } else { "ArgMin" };
     let (axis, keep) = (op.int_or("axis", -1)?, op.flag("keepdims", true)?);

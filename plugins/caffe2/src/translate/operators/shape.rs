@@ -2,27 +2,27 @@
 
 use super::Outputs;
 use crate::onnx::Attribute;
-use crate::translate::graph::{Graph, Value};
-use crate::translate::operator::{Operator, Order, axis_of};
+use crate::translate::graph::{GraphBuilder, GraphValue};
+use crate::translate::operator::{ImageOrder, Operator, resolve_axis};
 use crate::translate::tensor::element;
 
 /// Axis of Concat and Split: by number, or that of the channels.
-fn axis(graph: &Graph, op: &Operator<'_>, added: usize) -> Result<usize, String> {
+fn concat_axis(graph: &GraphBuilder, op: &Operator<'_>, added: usize) -> Result<usize, String> {
     let rank = graph.rank(op.input(0)?);
     match op.int("axis")? {
-        Some(axis) => axis_of(axis, rank.map(|rank| rank + added)),
+        Some(axis) => resolve_axis(axis, rank.map(|rank| rank + added)),
         None => Ok(match (op.order()?, rank) {
-            (Order::ChannelsFirst, _) => 1,
-            (Order::ChannelsLast, Some(rank)) => Order::ChannelsLast.channel_axis(rank),
-            (Order::ChannelsLast, None) => 3,
+            (ImageOrder::ChannelsFirst, _) => 1,
+            (ImageOrder::ChannelsLast, Some(rank)) => ImageOrder::ChannelsLast.channel_axis(rank),
+            (ImageOrder::ChannelsLast, None) => 3,
         }),
     }
 }
 
 /// The second output, sizes of the inputs, is not computed.
-pub fn concat(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_concat(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let added = op.flag("add_axis", false)?;
-    let axis = axis(graph, op, added.into())?;
+    let axis = concat_axis(graph, op, added.into())?;
     let mut inputs = op.inputs.clone();
     if inputs.is_empty() {
         op.input(0)?;
@@ -47,9 +47,9 @@ pub fn concat(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 }
 
 /// Into equal parts, or into sizes given by an argument or the second input.
-pub fn split(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_split(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
-    let axis = axis(graph, op, 0)?;
+    let axis = concat_axis(graph, op, 0)?;
     let n = op.n_outputs();
     let sizes = match op.ints("split") {
         Some(sizes) => Some(sizes.to_vec()),
@@ -66,7 +66,7 @@ pub fn split(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     let whole = graph.dims(x).map(<[i64]>::to_vec);
     let outputs = graph.nodes("Split", &[x], attributes, n);
     let removed = op.flag("add_axis", false)?;
-    let finish = |(nth, &output): (usize, &Value)| {
+    let finish = |(nth, &output): (usize, &GraphValue)| {
         let dims = whole.clone().map(|mut dims| {
             if let Some(dim) = dims.get_mut(axis) {
                 *dim = match &sizes {
@@ -78,13 +78,13 @@ pub fn split(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
             dims
         });
         let output = graph.shaped(output, dims);
-        if removed { squeezed(graph, output, &[axis]) } else { output }
+        if removed { squeeze_axes(graph, output, &[axis]) } else { output }
     };
     Ok(outputs.iter().enumerate().map(finish).collect())
 }
 
 /// The second output is the old shape.
-pub fn reshape(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_reshape(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
     let shape = match op.ints("shape") {
         Some(shape) => Ok(shape.to_vec()),
@@ -110,28 +110,28 @@ pub fn reshape(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 }
 
 /// Integers as ONNX takes a shape.
-pub fn as_shape(graph: &mut Graph, value: Value) -> Value {
+pub fn as_shape(graph: &mut GraphBuilder, value: GraphValue) -> GraphValue {
     graph.same("Cast", &[value], vec![Attribute::int("to", element::INT64.into())])
 }
 
-pub fn flatten(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_flatten(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let x = op.input(0)?;
-    let axis = axis_of(op.int_or("axis", 1)?, graph.rank(x))?;
+    let axis = resolve_axis(op.int_or("axis", 1)?, graph.rank(x))?;
     let output = graph.node("Flatten", &[x], vec![Attribute::int("axis", axis as i64)]);
     let rows = if axis == 1 { graph.dim(x, 0) } else { -1 };
     Ok(vec![graph.shaped(output, Some(vec![rows, -1]))])
 }
 
-pub fn flatten_to_vector(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn flatten_to_vector(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![graph.reshape(op.input(0)?, &[-1])])
 }
 
-pub fn squeeze(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_squeeze(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let axes = axes(op)?;
-    Ok(vec![squeezed(graph, op.input(0)?, &axes)])
+    Ok(vec![squeeze_axes(graph, op.input(0)?, &axes)])
 }
 
-pub fn expand_dims(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn expand_dims(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let axes: Vec<i64> = axes(op)?.into_iter().map(|axis| axis as i64).collect();
     Ok(vec![graph.unsqueeze(op.input(0)?, &axes)])
 }
@@ -139,13 +139,14 @@ pub fn expand_dims(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
 /// The argument `dims`: sorted, each once.
 fn axes(op: &Operator<'_>) -> Result<Vec<usize>, String> {
     let dims = op.ints("dims").unwrap_or_default();
-    let mut axes = dims.iter().map(|&dim| axis_of(dim, None)).collect::<Result<Vec<_>, _>>()?;
+    let mut axes =
+        dims.iter().map(|&dim| resolve_axis(dim, None)).collect::<Result<Vec<_>, _>>()?;
     axes.sort_unstable();
     axes.dedup();
     Ok(axes)
 }
 
-fn squeezed(graph: &mut Graph, value: Value, axes: &[usize]) -> Value {
+fn squeeze_axes(graph: &mut GraphBuilder, value: GraphValue, axes: &[usize]) -> GraphValue {
     if axes.is_empty() {
         return value;
     }
@@ -159,7 +160,7 @@ fn squeezed(graph: &mut Graph, value: Value, axes: &[usize]) -> Value {
 }
 
 /// The shape, or the dimensions that `axes` names.
-pub fn shape(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_shape(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let rank = graph.rank(op.input(0)?).map(|rank| rank as i64);
     let whole = graph.node("Shape", &[op.input(0)?], vec![]);
     let Some(axes) = op.ints("axes") else {
@@ -171,18 +172,18 @@ pub fn shape(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
     Ok(vec![graph.shaped(output, Some(vec![n]))])
 }
 
-pub fn size(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_size(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let output = graph.node("Size", &[op.input(0)?], vec![]);
     Ok(vec![graph.shaped(output, Some(vec![]))])
 }
 
-pub fn tile(graph: &mut Graph, op: &mut Operator<'_>) -> Outputs {
+pub fn translate_tile(graph: &mut GraphBuilder, op: &mut Operator<'_>) -> Outputs {
     let (x, rank) = (op.input(0)?, op.rank(graph, 0)?);
     let (tiles, axis) = match op.inputs.len() {
         1 => (op.int_or("tiles", 1)?, op.int_or("axis", 0)?),
         _ => return Err("counts that are computed in a run are not supported".to_owned()),
     };
-    let axis = axis_of(axis, Some(rank))?;
+    let axis = resolve_axis(axis, Some(rank))?;
     let mut counts = vec![1; rank];
     let count = counts
         .get_mut(axis)

@@ -27,12 +27,12 @@ pub struct Window {
 }
 
 impl Window {
-    pub fn of(op: &Operator<'_>) -> Result<Self, String> {
-        let kernel = sizes(op, "kernel", ["kernel_h", "kernel_w"], None)?;
+    pub fn from_operator(op: &Operator<'_>) -> Result<Self, String> {
+        let kernel = window_sizes(op, "kernel", ["kernel_h", "kernel_w"], None)?;
         let kernel = kernel.ok_or("it has no kernel size")?;
         let n = kernel.len();
-        let stride = sizes(op, "stride", ["stride_h", "stride_w"], Some(n))?;
-        let dilation = sizes(op, "dilation", ["dilation_h", "dilation_w"], Some(n))?;
+        let stride = window_sizes(op, "stride", ["stride_h", "stride_w"], Some(n))?;
+        let dilation = window_sizes(op, "dilation", ["dilation_h", "dilation_w"], Some(n))?;
         let padding = match op.int_or("legacy_pad", 0)? {
             0 => Padding::Explicit,
             1 => Padding::Valid,
@@ -40,7 +40,7 @@ impl Window {
             3 => Padding::RoundedUp,
             other => return Err(format!("its argument 'legacy_pad' = {other} is not supported")),
         };
-        let pads = pads(op, n)?;
+        let pads = window_pads(op, n)?;
         let window = Self {
             stride: stride.unwrap_or_else(|| vec![1; n]),
             dilation: dilation.unwrap_or_else(|| vec![1; n]),
@@ -83,7 +83,7 @@ impl Window {
 
 /// One size for two dimensions, a list, or a size for the height and one for the width. `n` is the number of dimensions if it
 /// is known.
-fn sizes(
+fn window_sizes(
     op: &Operator<'_>,
     name: &str,
     both: [&str; 2],
@@ -109,7 +109,7 @@ fn sizes(
 }
 
 /// `pad`, `pads`, or the four sides of a plane. `n` is the number of spatial dimensions.
-pub fn pads(op: &Operator<'_>, n: usize) -> Result<Vec<i64>, String> {
+pub fn window_pads(op: &Operator<'_>, n: usize) -> Result<Vec<i64>, String> {
     if let Some(one) = op.int("pad")? {
         return Ok(vec![one; 2 * n]);
     }

@@ -1,8 +1,8 @@
 //! Number tokens: JSON's grammar, and `NaN`, `Inf`, `Infinity`.
 
-use super::{Reader, Result};
+use super::{JsonReader, Result};
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     /// Checks a number and returns its token, `NaN` and infinities included.
     pub fn number(&mut self) -> Result<&'a [u8]> {
         let start = self.at;

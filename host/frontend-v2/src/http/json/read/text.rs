@@ -1,13 +1,13 @@
 //! Strings and their escape sequences.
 
-use super::{Reader, Result};
+use super::{JsonReader, Result};
 use std::borrow::Cow;
 use trtserver_base::budget::out_of_memory;
 
 /// Longest character of an escape sequence, in UTF-8.
 const MAX_ESCAPED: usize = 4;
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     /// Reads a string from its opening quotation mark on.
     pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
         self.at += 1;
